@@ -236,22 +236,6 @@ class BudgetSpentError(UnavailableError):
     code = "budget_spent"
 
 
-class QuotaSpentError(NacreError):
-    """A space has used its daily quota of requests. The next one is allowed after ``seconds``."""
-
-    code = "quota_spent"
-
-    def __init__(self, message: str, *, seconds: int = 1, hint: str | None = None) -> None:
-        super().__init__(message, hint=hint)
-        self.seconds = seconds
-
-
-class SpaceFullError(NacreError):
-    """The space has reached its maximum number of turns."""
-
-    code = "space_full"
-
-
 class ModelRefusedError(NacreError):
     """The language model's provider refused the call."""
 

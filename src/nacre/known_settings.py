@@ -53,13 +53,6 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("storage.tenant", str, "main", "your space on a PostgreSQL server"),
     Setting(
-        "storage.most_turns",
-        int,
-        0,
-        "maximum number of turns in the memory; 0 sets no limit",
-        is_hidden=True,
-    ),
-    Setting(
         "storage.account",
         str,
         "",
@@ -261,7 +254,7 @@ SETTINGS: tuple[Setting, ...] = (
         "models.auth",
         str,
         "",
-        "how nacre signs in to Anthropic or OpenAI (nacre writer setup); empty: automatic",
+        "how nacre signs in to Anthropic or OpenAI (nacre writer keys); empty: automatic",
         is_hidden=True,
     ),
     Setting(

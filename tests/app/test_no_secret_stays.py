@@ -293,21 +293,14 @@ def test_api_key_is_stored_only_in_credentials_toml(home: Path, tmp_path: Path, 
         )
 
     with FakeProvider(reply) as provider:
-        address = ("--provider", "mine", "--base-url", f"{provider.url}/v1", "--key-stdin")
-        told = nacre(
-            "writer", "setup", *address, "--model", "m", "--background", "--json", stdin=key
-        )
-        told += nacre("writer", "setup", *address, "--model", "other", stdin=key, code=1)
-        told += nacre(
-            "writer",
-            "setup",
-            *address,
-            "--model",
-            "other",
-            "--json",
-            stdin=f"{key} and more",
-            code=2,
-        )
+        table = f'{{mine = {{base_url = "{provider.url}/v1", key = "MINE_KEY"}}}}'
+        told = nacre("config", "set", "models.providers", table)
+        told += nacre("writer", "keys", "mine", "--json", stdin=key)
+        told += nacre("config", "set", "models.background", "true")
+        told += nacre("config", "set", "models.default", "mine:m")
+        told += nacre("writer", "models", "--test")
+        told += nacre("writer", "models", "--test", "mine:other", code=1)
+        told += nacre("writer", "keys", "mine", "--json", stdin=f"{key} and more", code=2)
         for name, (file, text) in list(EXAMPLES.items())[:3]:
             path = tmp_path / "in" / name / file
             path.parent.mkdir(parents=True)

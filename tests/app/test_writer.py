@@ -203,7 +203,7 @@ def test_excluded_sessions_are_not_sent_if_already_read(
         assert memory.call("writer").waiting == 0
         if setting:
             assert memory.call("ingest-estimate", older=True).waiting == 0
-            assert not scope_of(memory._home).projects
+            assert not scope_of(memory._home, "claude-cli:haiku").projects
     read_older(world, model)
     assert not model.prompts
 

@@ -86,7 +86,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Nacre:
 
 @pytest.fixture
 def dialog(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Outcome]:
-    """``dialog("setup", answers=[("Number", "1")])``: as ``terminal``, typing each answer at its question."""
+    """``dialog("writer", "set", answers=[("Number", "1")])``: as ``terminal``, typing each answer at its question."""
 
     def run(
         *arguments: str,

@@ -105,7 +105,9 @@ def test_trace_counts_a_call_once(nacre: Nacre, old: str, asked: Ask) -> None:
 
 def test_missing_model_is_reported_on_online_dedup(nacre: Nacre, old: str) -> None:
     told = nacre("store", NEW, "--online-dedup")
-    assert "no language model is set (nacre writer setup); the rules decided" in told.err
+    assert (
+        "no language model is set (nacre config set models.default); the rules decided" in told.err
+    )
 
 
 def test_refused_key_is_reported_and_rules_decide(nacre: Nacre, old: str, asked: Ask) -> None:

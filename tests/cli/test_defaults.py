@@ -148,11 +148,5 @@ def test_forget_with_bare_words_suggests_the_option(
     )
 
 
-def test_setup_without_a_terminal_names_required_options(nacre: Nacre) -> None:
-    told = nacre("writer", "setup", code=2).err
-    assert "pass --provider and --model" in told
-    assert "hint: nacre writer setup --provider " in told
-
-
 def test_check_explains_how_to_pin(nacre: Nacre, learned: dict[str, Any]) -> None:
     assert nacre("admin", "check").out.startswith("No answer is pinned: nacre recall")

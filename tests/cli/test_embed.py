@@ -68,7 +68,7 @@ def test_provider_receives_nothing_before_consent(nacre: Nacre, filled: FakeProv
 def test_new_home_uses_the_bundled_model_until_consent(
     nacre: Nacre, provider: FakeProvider
 ) -> None:
-    assert "without your consent" in nacre("writer", "setup", "--embedding", MODEL).err
+    assert "without your consent" in nacre("config", "set", "embedding.model", MODEL).err
     nacre("store", "The harbour cranes are painted every second spring.")
     nacre("ingest")
     standing = nacre("writer", "embedding", "--json").json

@@ -28,7 +28,7 @@ def test_rules_show_learnable_memories_without_a_model(nacre: Nacre, transcript:
     assert {candidate["held"] for candidate in session["candidates"]} == {None}
     assert nacre("list", "--json").json["memories"] == []
     assert (
-        "Nothing was stored; no language model is set: nacre writer setup."
+        "Nothing was stored; no language model is set: nacre config set models.default."
         in nacre("sessions", "extract", str(transcript)).out
     )
 

@@ -189,38 +189,6 @@ def test_expired_login_without_refresh_is_ignored(
     assert "Let Claude Code, haiku" in proposed(dialog)
 
 
-def test_init_shows_the_named_writer_before_consent(
-    dialog: Dialog, nacre: Nacre, install: Install, user_home: Path
-) -> None:
-    (user_home / ".cursor").mkdir()
-    install("claude")
-    install("codex")
-    signed_in(user_home)
-    named = ("init", "--writer", "codex-cli:gpt-6-luna", "--tokens-per-day", "19000")
-    dry = nacre(*named, "--dry-run")
-    assert "codex-cli:gpt-6-luna, after each session, up to 19,000 tokens a day" in words(dry)
-    record = nacre(*named, "--dry-run", "--json").json
-    assert (record["writer"], record["tokens_per_day"]) == ("codex-cli:gpt-6-luna", 19000)
-    assert nacre("writer", "--json").json["writer"] == "none"
-    told = words(
-        dialog(
-            *named, answers=[("Do this?", "y")], environ={**QUIET, "NACRE_DAEMON_ENABLED": "false"}
-        )
-    )
-    assert "Do this? y(es), n(o), d(iff)" in told
-    assert "Codex, gpt-6-luna writes other memories after each session: it stops at 19,000" in told
-    status = nacre("writer", "--json").json
-    assert (status["writer"], status["limit"]) == ("codex-cli:gpt-6-luna", 19000)
-    keyed = {**QUIET, "OPENAI_API_KEY": "a-key-of-a-test"}
-    priced = words(
-        dialog("init", "--writer", "openai:gpt-6-luna", answers=[("Do this?", "n")], environ=keyed)
-    )
-    assert (
-        "OpenAI, gpt-6-luna writes other memories after each session: it never costs more than US$ 1.00"
-        in priced
-    )
-
-
 TELLS_ITS_KEYS = """#!/bin/sh
 cat >/dev/null
 echo "${ANTHROPIC_API_KEY:-none}" >>"$(dirname "$0")/keys"
@@ -300,96 +268,9 @@ def test_api_key_sign_in_is_billed(nacre: Nacre, install: Install, user_home: Pa
     nacre("writer", "set", "opencode-cli:default", "--tokens-per-day", "10000")
 
 
-def test_setup_without_questions_prints_the_command_instead(
-    dialog: Dialog, nacre: Nacre, install: Install, user_home: Path
-) -> None:
-    install("claude")
-    signed_in(user_home)
-    keyed = {**QUIET, "ANTHROPIC_API_KEY": "a-key-of-a-test"}
-    assert "Number [3]" in words(
-        dialog("writer", "setup", answers=[("Number", "8")], environ=keyed)
-    )  # Claude Code's command
-    command = "nacre writer set claude-cli:haiku --tokens-per-day 100000"
-    for told in (
-        nacre("writer", "setup", "-y"),
-        dialog("writer", "setup", "-y", answers=[], environ=QUIET),
-    ):
-        assert told.code == 0
-        assert command in words(told)
-    assert nacre("writer", "setup", "-y", "--json").json["writer_command"] == command
-    assert nacre("writer", "--json").json["writer"] == "none"
-    nacre("writer", "setup", "--writer", "claude-cli:haiku", code=2)
-    shown = words(
-        nacre("writer", "setup", "--writer", "claude-cli:haiku", "--tokens-per-day", "10000")
-    )
-    assert "model none except the writer" in shown
-    assert all(key in shown for key in ("models.extraction", "models.background", "writer.since"))
-    assert "--writer" in nacre("writer", "setup", code=2).err
-    status = nacre("writer", "--json").json
-    assert (status["writer"], status["state"], status["limit"]) == (
-        "claude-cli:haiku",
-        "ready",
-        10000,
-    )
-
-
-ANSWERS = """#!/bin/sh
-cat >/dev/null
-echo '{"type": "result", "subtype": "success", "is_error": false, "result": "", "structured_output": \
-{"metal": "mercury"}, "usage": {"input_tokens": 9, "output_tokens": 1}}'
-"""
-
-
-def test_setup_enables_background_agent_with_a_token_limit(
-    dialog: Dialog, nacre: Nacre, install: Install, user_home: Path
-) -> None:
-    install("claude", ANSWERS)
-    signed_in(user_home)
-    shown = dialog(
-        "writer",
-        "setup",
-        answers=[
-            ("Number", "3"),
-            ("Model [1]", ""),
-            ("background? [", "y"),
-            ("limit in tokens [", "1000"),
-            ("limit in tokens [", ""),
-        ],
-        environ=QUIET,
-    )
-    assert shown.code == 0, shown.out
-    assert "the sessions of all tools and projects that nacre reads" in words(shown)
-    status = nacre("writer", "--json").json
-    assert (status["writer"], status["state"], status["limit"]) == (
-        "claude-cli:haiku",
-        "ready",
-        100_000,
-    )
-    assert status["since"]
-
-
-def test_setup_options_require_a_token_limit_for_background_agents(
-    nacre: Nacre, install: Install
-) -> None:
-    install("claude", ANSWERS)
-    asked = ("writer", "setup", "--model", "claude-cli:haiku", "--background")
-    assert "--tokens-per-day" in nacre(*asked, code=2).err
-    assert (
-        "1,000 tokens a day are too few for one small session"
-        in nacre(*asked, "--tokens-per-day", "1000", code=2).err
-    )
-    assert nacre("config", "show", "models.default").out == "none\n"
-    nacre("writer", "set", "none")
-    nacre(*asked, "--tokens-per-day", "10000")
-    status = nacre("writer", "--json").json
-    assert (status["state"], status["limit"]) == ("ready", 10000)
-    assert status["problem"] == "You do not seem to be signed in to Claude Code."
-
-
 @pytest.mark.parametrize(
     "ways",
     [
-        [("writer", "setup", "--provider", "ollama", "--model", "qwen3:8b", "--background", "-y")],
         [
             ("config", "set", "models.background", "true"),
             ("config", "set", "models.default", "ollama:qwen3:8b"),
@@ -399,7 +280,7 @@ def test_setup_options_require_a_token_limit_for_background_agents(
             ("config", "set", "models.background", "true"),
         ],
     ],
-    ids=["setup", "the model by config", "the background by config"],
+    ids=["the model by config", "the background by config"],
 )
 def test_configured_writer_sees_no_earlier_sessions(
     nacre: Nacre, ollama: FakeProvider, transcript: Path, ways: list[tuple[str, ...]]

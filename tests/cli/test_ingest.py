@@ -487,23 +487,3 @@ def test_rebuild_reads_only_files_matched_by_the_glob(nacre: Nacre, tmp_path: Pa
     nacre("ingest", str(tmp_path / "talks"), "--glob", "in/*")
     nacre("admin", "db", "rebuild", "--yes")
     assert len(nacre("sessions", "list", "--json").json["lines"]) == 1
-
-
-def test_turns_are_limited_by_the_storage_setting(
-    nacre: Nacre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for number in range(3):
-        session = f"8a3b000{number}-0000-4000-8000-000000000002"
-        write_transcript(
-            tmp_path / f"talks/{number}.jsonl",
-            [said("user", f"Hello number {number}", 1, session=session)],
-        )
-    monkeypatch.setenv("NACRE_STORAGE_MOST_TURNS", "1")
-    assert nacre("ingest", str(tmp_path / "talks/0.jsonl"), "--json").json["turns"] == 1
-    refused = nacre("ingest", str(tmp_path / "talks"), code=1)
-    assert "its limit is 1 turn" in refused.err
-    assert "storage.most_turns" in refused.err
-    assert len(nacre("sessions", "list", "--json").json["lines"]) == 1
-    nacre("ingest", str(tmp_path / "talks/0.jsonl"), "--force")
-    monkeypatch.setenv("NACRE_STORAGE_MOST_TURNS", "0")
-    assert nacre("ingest", str(tmp_path / "talks"), "--json").json["turns"] == 2

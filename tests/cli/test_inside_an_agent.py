@@ -33,7 +33,7 @@ REFUSED = (
     "review keep 5f0c2a4d",
     "project page identity Nobody",
     "init --yes",
-    "writer setup --none --yes",
+    "writer set none",
     "retire --restore 5f0c2a4d",
     "data import vault.zip --trust --yes",
     "data import chats --yes",

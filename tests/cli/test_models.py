@@ -25,7 +25,7 @@ def configure(user_home: Path, text: str) -> None:
 
 
 def test_missing_model_names_the_setup_command(nacre: Nacre) -> None:
-    assert "nacre writer setup" in nacre("writer", "models").out
+    assert "nacre writer set" in nacre("writer", "models").out
     assert nacre("writer", "models", "--json").json["models"] == []
     assert (
         nacre("writer", "models", "--test", "--json", code=2).error["message"] == "no model is set"
@@ -75,15 +75,11 @@ def test_model_without_price_does_not_run_in_the_background(nacre: Nacre, user_h
     with FakeProvider([METAL], repeats=True) as provider:
         configure(user_home, provider.config(more="background = true\n") + 'free = "no"\n')
         assert "but not fake:m" in nacre("writer", "models").out
-        assert (
-            "the price of fake:m is unknown" in nacre("writer", "setup", "--daily-budget", "2").err
-        )
         nacre("writer", "models", "--test")
         assert "price unknown" in nacre("writer", "traces").out
         assert "1 of unknown price" in nacre("writer", "cost").out
         nacre("config", "set", "models.capabilities", '{"fake:m" = {price = {input = 0}}}')
         assert "but not" not in nacre("writer", "models").out
-        assert "the price of" not in nacre("writer", "setup", "--daily-budget", "3").err
 
 
 def test_answering_model_is_shown_with_time_tokens_and_cost(nacre: Nacre, user_home: Path) -> None:
@@ -122,7 +118,7 @@ def test_unknown_model_error_omits_provider_codes(nacre: Nacre, user_home: Path)
         configure(user_home, provider.config())
         error = nacre("writer", "models", "--test", "--json", code=1).error
     assert error["message"] == "fake has no model m (fake:m)"
-    assert "nacre writer setup" in error["hint"]
+    assert "nacre config set models.default" in error["hint"]
 
 
 def test_wrong_key_error_names_the_command_to_replace_it(

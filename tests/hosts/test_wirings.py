@@ -19,7 +19,7 @@ SETTINGS = '{"model": "sonnet",   "permissions": {"allow": ["Bash(ls)"],\n\t"den
 WAYS = {
     "plugin": ("home/.claude/settings.json",),
     "plain": ("home/.claude/settings.json", "--plain"),
-    "project": ("code/harbour/.claude/settings.local.json", "--scope", "project"),
+    "project": ("code/harbour/.claude/settings.local.json", "--project", "."),
 }
 
 

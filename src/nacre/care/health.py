@@ -43,7 +43,7 @@ from nacre.home.spending import budgets, fold_notes, noted_calls
 from nacre.home.views import Overview, SessionLine
 from nacre.hosts import verify
 from nacre.hosts.ways import found_hosts, hooks_start_daemon, load
-from nacre.llm.credentials import place_for
+from nacre.llm.credentials import place_for, provider_of
 from nacre.memories import edit, store, vectors
 from nacre.operations import operation
 from nacre.protocols import RemoteEmbedder
@@ -566,8 +566,8 @@ def _credentials(home: Home) -> Iterator[Check]:
 def _credential(home: Home, provider: str) -> Check:
     """Check a provider's credential. Raises ModelRefusedError."""
     place = place_for(home.settings, provider, clock=home.clock)
-    if place is None and models.expects_key(home.settings, provider):
-        return _warning(f"no key for {provider} found", f"nacre writer setup --provider {provider}")
+    if place is None and provider_of(home.settings, provider).needs_key:
+        return _warning(f"no key for {provider} found", f"nacre writer keys {provider}")
     if place is None or place.credential is None:
         return _ok(f"{provider} needs no key from nacre")
     finding = f"{provider}: {place.credential.masked} from {place.origin}"

@@ -433,10 +433,10 @@ class Paper:
         """Add a paragraph in one style. The default style is dim."""
         self.line(Span(text, style), indent=indent, hang=hang)
 
-    def more(self, number: int, hint: str = "", *, indent: int = 2) -> None:
+    def more(self, number: int, hint: str = "") -> None:
         """Add the number of items that are not shown, if any."""
         if number > 0:
-            self.note(f"and {number:,} more{hint}", indent=indent)
+            self.note(f"and {number:,} more{hint}", indent=2)
 
     def framed(self, text: str, origin: str, *, indent: int = 0) -> None:
         """Add external text, marked as data. For agents and pipes, tags enclose the text."""

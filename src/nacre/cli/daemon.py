@@ -23,8 +23,8 @@ from nacre.base.times import shown_minute
 from nacre.care import autostart
 from nacre.cli import output
 from nacre.cli.command import TEXT, DefaultGroup, Paper, Run, bold, dim, printable
-from nacre.cli.events import stopped_by_signals
 from nacre.cli.options import YES, count, duration, flag
+from nacre.cli.signals import stopped_by_signals
 from nacre.errors import ConflictError, NacreError, UnavailableError
 from nacre.home import home
 from nacre.hosts import ways

@@ -320,7 +320,7 @@ def _render_proposals(
     rules = (
         ""
         if is_asked_for_rules or any(proposal.asked for proposal in proposals)
-        else "; no language model is set: nacre writer setup"
+        else "; no language model is set: nacre config set models.default"
     )
     paper.note(f"Nothing was stored{rules}.")
 

@@ -44,13 +44,12 @@ admin = Group(
         "completion": "groups:completion",
         "db": "sync:db",
         "doctor": "status:doctor",
-        "events": "events:events",
         "redact": "history:redact",
         "scrub": "history:scrub",
         "usefulness": "measures:usefulness",
     },
     extras={"benchmark": "extras"},
-    examples=["nacre admin doctor", "nacre admin db stats", "nacre admin events"],
+    examples=["nacre admin doctor", "nacre admin db stats"],
 )
 
 

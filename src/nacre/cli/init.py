@@ -34,9 +34,7 @@ from nacre.values import reports
 
 if TYPE_CHECKING:
     from nacre.cli.services import DaemonMet, Shown
-    from nacre.home.home import Home
     from nacre.hosts.ways import FoundHost
-    from nacre.setup.models import WriterRequest
     from nacre.setup.setup import (
         FirstReading,
         QuickstartResult,
@@ -56,13 +54,12 @@ _INTRODUCTION = "nacre connects to your agents: their sessions start with your m
 class Proposal:
     """The steps that nacre proposes in addition to connecting hosts.
 
-    ``reading``: pending transcripts, if nothing was read yet. ``writer``: proposed writer. ``is_named``: True if the
-    user named the writer. ``has_examples``: True if the examples of ``nacre quickstart`` will be removed.
+    ``reading``: pending transcripts, if nothing was read yet. ``writer``: proposed writer. ``has_examples``: True if
+    the examples of ``nacre quickstart`` will be removed.
     """
 
     reading: FirstReading | None = None
     writer: WriterProposal | None = None
-    is_named: bool = False
     has_examples: bool = False
 
     @property
@@ -81,28 +78,17 @@ class Agreement:
     writes: bool = False
 
 
-def propose(run: Run, named: WriterRequest | None = None) -> Proposal:
-    """Return the steps to propose for this home, without storing anything or creating a home.
-
-    A ``named`` writer takes precedence over detected writers.
-    """
+def propose(run: Run) -> Proposal:
+    """Return the steps to propose for this home, without storing anything or creating a home."""
     with setup.home_to_look(run.settings) as home:
         is_new = not examples.has_others(home)
-        name = named.writer if named else ""
-        reading = setup.look(home, name) if is_new else None
-        scope = reading.scope if reading else setup.scope_of(home, name)
+        reading = setup.look(home) if is_new else None
+        scope = reading.scope if reading else None
         return Proposal(
             reading if reading and reading.files else None,
-            _writer(home, scope, named),
-            named is not None,
+            setup.propose(home, scope) if writers.status_writer(home).state == "off" else None,
             bool(examples.present(home)),
         )
-
-
-def _writer(home: Home, scope: setup.Scope, named: WriterRequest | None) -> WriterProposal | None:
-    if named:
-        return setup.proposal_as_named(home.settings, named, scope)
-    return setup.propose(home, scope) if writers.status_writer(home).state == "off" else None
 
 
 def agree(
@@ -114,7 +100,7 @@ def agree(
     names = [host.host.name for host in found]
     agreement = Agreement(plan_for(names))
     run.introduce(_render_agreement, agreement, found, proposal, places)
-    writes = "w(ith writer), " if proposal.writer and not proposal.is_named else ""
+    writes = "w(ith writer), " if proposal.writer else ""
     question = f"Do this? y(es), {writes}n(o), d(iff), ? for more"
     while not (agreement.plan.is_nothing and not agreement.plan.left_alone and proposal.is_nothing):
         answer = str(click.prompt(question, default="y", err=True)).strip().lower()
@@ -141,7 +127,7 @@ def agree(
 def _agreed(agreement: Agreement, words: Sequence[str], proposal: Proposal) -> Agreement | None:
     """Return the plan with the choices that the user typed, or ``None`` if the user did not accept the plan."""
     meanings: dict[str, dict[str, Any]] = {"y": {}, "yes": {}}
-    if proposal.writer and not proposal.is_named:
+    if proposal.writer:
         meanings |= {"w": {"writes": True}, "writer": {"writes": True}}
     if proposal.reading:
         meanings |= {"l": {"reads": "later"}, "later": {"reads": "later"}}
@@ -195,21 +181,15 @@ def _render_proposal(paper: Paper, proposal: Proposal, *, trusts: bool) -> None:
     if reading and reading.estimate:
         render_estimate(paper, reading.estimate)
     if proposal.writer:
-        _render_writer(paper, proposal.writer, is_named=proposal.is_named)
+        _render_writer(paper, proposal.writer)
 
 
-def _render_writer(paper: Paper, proposal: WriterProposal, *, is_named: bool) -> None:
+def _render_writer(paper: Paper, proposal: WriterProposal) -> None:
     paper.blank()
-    before = (
-        ""
-        if is_named
-        else "No writer is set yet, so only your explicit statements become memories. "
-    )
-    may = "writes" if is_named else "could write"
     paper.body(
-        f"{before}{proposal.writer.label} {may} other memories after each session: it {proposal.terms}. "
-        f"{cli_writer.describe_scope(proposal)}{'' if is_named else ' Type w to accept this too.'}",
-        indent=0,
+        "No writer is set yet, so only your explicit statements become memories. "
+        f"{proposal.writer.label} could write other memories after each session: it {proposal.terms}. "
+        f"{cli_writer.describe_scope(proposal)} Type w to accept this too.",
     )
     cli_writer.render_alternatives(paper, proposal)
 
@@ -219,7 +199,7 @@ def _explain(paper: Paper, found: Sequence[FoundHost], proposal: Proposal) -> No
     if len(found) > 1:
         choices.append(("1,2", "select tools by number, or all"))
     choices.append(("d", "show every line to be written"))
-    if proposal.writer and not proposal.is_named:
+    if proposal.writer:
         choices.append(("w", f"yes, and {proposal.writer.writer.label} writes memories"))
     if proposal.reading:
         choices.append(("l", "yes, but read existing sessions later, with nacre ingest"))
@@ -322,7 +302,7 @@ def _describe_writer(reach: Reach) -> tuple[str | Span, ...]:
         )
     alone = "Without a model, nacre keeps only your explicit statements. "
     if reach.found is None:
-        return (f"{alone}A language model can write other memories: ", bold("nacre writer setup"))
+        return (f"{alone}A language model can write other memories: ", bold("nacre writer set"))
     problem = f" {reach.found.problem}" if reach.found.problem else ""
     return (
         f"{alone}{reach.found.label} can write other memories after each session: ",
@@ -458,11 +438,6 @@ def _read(run: Run, paths: Sequence[Path]) -> bool:
     metavar="PATH",
     help="Only for the project in this folder.",
 )
-@click.option(
-    "--scope",
-    type=click.Choice(["user", "project"]),
-    help="For all your projects (user), or for the current folder's project.",
-)
 @flag("--plain", "Claude Code: use its settings instead of a plugin.")
 @flag("--slot", "OpenClaw: also use its memory slot.")
 @flag("--tool-hook", "Claude Code, Codex: also run before edits and commands.")
@@ -473,15 +448,6 @@ def _read(run: Run, paths: Sequence[Path]) -> bool:
     "MEMORY.md (note).",
 )
 @flag("--trust-hooks", "Codex: make it trust the hooks.")
-@click.option(
-    "--writer",
-    type=TEXT,
-    metavar="NAME",
-    help="The writer of memories, such as claude-cli:haiku; see nacre writer.",
-)
-@click.option(
-    "--tokens-per-day", type=click.IntRange(1), metavar="N", help="The writer's daily limit."
-)
 @flag("--dry-run", "Only show what would change.")
 @flag("--uninstall", "Disconnect nacre.")
 @YES
@@ -489,14 +455,11 @@ def init(  # noqa: PLR0913 - one parameter per option
     run: Run,
     hosts: tuple[str, ...],
     project: Path | None,
-    scope: str | None,
     plain: bool,
     slot: bool,
     tool_hook: bool,
     own_memory: str | None,
     trust_hooks: bool,
-    writer: str | None,
-    tokens_per_day: int | None,
     dry_run: bool,
     uninstall: bool,
     yes: bool,
@@ -510,32 +473,22 @@ def init(  # noqa: PLR0913 - one parameter per option
     if not dry_run:
         run.settings.actor.require_owner("nacre init")
     asks = run.is_interactive and not yes and not dry_run and not run.as_json
-    folder = _folder(project, scope)
+    folder = _folder(project)
     template = reports.WiringWish("", folder, plain, slot, tool_hook)
     if not (asks or yes or dry_run):
         raise click.UsageError("not interactive: pass --yes, or --dry-run to see what would change")
-    if tokens_per_day and not writer:
-        raise click.UsageError("--tokens-per-day requires --writer NAME")
-    named_writer = (
-        writers.WriterRequest(writer=writer, tokens_per_day=tokens_per_day) if writer else None
-    )
-    if named_writer:
-        writers.refuse(run.settings, named_writer)
     named = [name.strip() for part in hosts for name in part.split(",") if name.strip()]
     if asks and not (named or uninstall):
-        _run_dialog(run, template, own_memory, named_writer, trusts=trust_hooks)
+        _run_dialog(run, template, own_memory, trusts=trust_hooks)
         return
     wishes = _wishes(run, template, _chosen(run, named, template, uninstall=uninstall), own_memory)
     plan = _plan(run, wishes, uninstall=uninstall)
     if dry_run:
-        _show_init(run, plan, named_writer)
+        _show_init(run, plan)
         return
     if asks and not plan.is_nothing:
-        _confirm(run, plan, named_writer)
+        _confirm(run, plan)
     _carry_out(run, plan, trusts=trust_hooks, asks=asks)
-    if writer:
-        status = perform(run, writers.set_writer, writer=writer, tokens_per_day=tokens_per_day)
-        run.warnings += [status.problem] if status.problem else []
     if uninstall and (name := writers.named(run.settings)):
         run.warnings.append(
             f"{name} is still the writer of your sessions: turn it off with nacre writer set none"
@@ -546,13 +499,12 @@ def _run_dialog(
     run: Run,
     template: WiringWish,
     own_memory: str | None,
-    writer: WriterRequest | None,
     *,
     trusts: bool,
 ) -> None:
     """Propose a complete setup for this machine and apply the accepted parts. Raises InvalidInputError."""
     found = _found(run, template)
-    proposal = propose(run, writer)
+    proposal = propose(run)
 
     def plan_for(names: Sequence[str]) -> WiringPlan:
         return _plan(run, _wishes(run, template, names, own_memory), uninstall=False)
@@ -564,7 +516,7 @@ def _run_dialog(
         examples.forget(run.home, examples.plan_to_forget(run.home))
         run.tell("The example sessions are deleted: nacre recall now uses your own sessions.")
     is_short = proposal.reading is not None and read_first(run, proposal.reading, agreed.reads)
-    if proposal.writer and (agreed.writes or proposal.is_named):
+    if proposal.writer and agreed.writes:
         perform(run, writers.set_writer, **cli_writer.request_of(proposal.writer))
     reach = setup.reach(replace(run.home, settings=settings.load_settings()))
     if reach.sessions:
@@ -625,15 +577,10 @@ def _with_own_memory(run: Run, wish: WiringWish, own_memory: str | None) -> Wiri
     return replace(wish, isolates=isolates, introduces=introduces)
 
 
-def _confirm(run: Run, plan: WiringPlan, writer: WriterRequest | None) -> None:
+def _confirm(run: Run, plan: WiringPlan) -> None:
     """Show the planned changes and ask the user to confirm them. Raises Abort."""
     places = _display(run)
-
-    def render(paper: Paper) -> None:
-        home_wiring.render_outline(paper, plan, places)
-        _render_writer_init(paper, writer)
-
-    run.introduce(render)
+    run.introduce(home_wiring.render_outline, plan, places)
     question = f"{'Remove it' if plan.is_removal else 'Write this'}? y(es), n(o), d(iff)"
     while True:
         answer = str(click.prompt(question, default="n", err=True)).strip().lower()
@@ -647,12 +594,6 @@ def _confirm(run: Run, plan: WiringPlan, writer: WriterRequest | None) -> None:
             click.echo("Type y, n, or d to see every line.", err=True)
 
 
-def _render_writer_init(paper: Paper, writer: WriterRequest | None) -> None:
-    if writer:
-        bound = f", up to {writer.tokens_per_day:,} tokens a day" if writer.tokens_per_day else ""
-        paper.line(bold(f"{'writer':<7}"), f"{writer.writer}, after each session{bound}", hang=7)
-
-
 def _display(run: Run) -> Shown:
     return home_wiring.Shown(
         run.settings.user_home,
@@ -661,16 +602,14 @@ def _display(run: Run) -> Shown:
     )
 
 
-def _folder(project: Path | None, scope: str | None) -> Path | None:
+def _folder(project: Path | None) -> Path | None:
     """Return the project folder to connect, or ``None`` if nacre is connected for all projects of the user.
 
-    Raises InvalidInputError, UsageError.
+    Raises InvalidInputError.
     """
-    if scope == "user" and project:
-        raise click.UsageError("--scope user cannot be combined with --project")
-    if scope != "project" and not project:
+    if not project:
         return None
-    folder = (project or Path()).expanduser().resolve()
+    folder = project.expanduser().resolve()
     if not folder.is_dir():
         raise InvalidInputError(
             f"there is no folder {folder}", hint="name the folder of a project: --project PATH"
@@ -717,14 +656,9 @@ def _plan(run: Run, wishes: Sequence[WiringWish], *, uninstall: bool) -> WiringP
     return plan
 
 
-def _show_init(run: Run, plan: WiringPlan, writer: WriterRequest | None) -> None:
-    def render(paper: Paper) -> None:
-        home_wiring.render_plan(paper, plan, _display(run))
-        _render_writer_init(paper, writer)
-
-    request = {"writer": writer.writer, "tokens_per_day": writer.tokens_per_day} if writer else {}
-    record = _record(run, reports.WiringDone(plan, ()))
-    run.answer({**record, "done": False} | request, render)
+def _show_init(run: Run, plan: WiringPlan) -> None:
+    record = {**_record(run, reports.WiringDone(plan, ())), "done": False}
+    run.answer(record, home_wiring.render_plan, plan, _display(run))
 
 
 def _do(run: Run, plan: WiringPlan, *, trusts: bool, asks: bool, goes_on: bool) -> None:

@@ -34,7 +34,7 @@ def render_estimate(paper: Paper, estimate: Estimate) -> None:
         return
     if estimate.model == "none":
         paper.line(
-            "No model is set, so rules read them for free. Set a model with nacre writer setup."
+            "No model is set, so rules read them for free. Set a model with nacre writer set."
         )
         return
     paper.line(f"At most {estimate.demand}, with {estimate.model}.", indent=2)

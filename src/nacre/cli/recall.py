@@ -211,7 +211,8 @@ def _render_steps(paper: Paper, result: DeepResult, *, explain: bool) -> None:
         paper.note(f"the model failed: {result.problem}; rules were used instead", "yellow", hang=2)
     elif result.model is None:
         paper.note(
-            "no language model is set, so rules decided everything (nacre writer setup)", hang=2
+            "no language model is set, so rules decided everything (nacre config set models.default)",
+            hang=2,
         )
     lanes = result.lanes if explain else result.degraded
     if lanes:

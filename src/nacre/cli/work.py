@@ -277,7 +277,6 @@ _MATCHED = ("limit", "offset", "aspect", "role")
     help="Only turns of this speaker; owner is you.",
 )
 @flag("--regex", "Search all turns for a regular expression, newest first.")
-@flag("--semantic", "Search by meaning only; same as --mode vector.")
 @option("search-sessions", "around", help="Prefer turns around this time.")
 @option("search-sessions", "ignore_time")
 @LANES
@@ -288,7 +287,6 @@ def search(
     question: tuple[str, ...],
     wanted: recall.Filter,
     regex: bool,
-    semantic: bool,
     explain: bool,
     **asked: Any,
 ) -> None:
@@ -297,7 +295,7 @@ def search(
     if regex:
         _match(run, words, wanted, {name: asked[name] for name in _MATCHED})
         return
-    asked["mode"] = "vector" if semantic else asked["mode"] or "hybrid"
+    asked["mode"] = asked["mode"] or "hybrid"
     result = ask(run, recall.RecallResult, "search-sessions", text=words, filter=wanted, **asked)
     message = None if result.turns else _nothing(run)
     run.present(result, _render_search, message=message, explain=explain, offset=offset)

@@ -1,4 +1,4 @@
-"""``nacre writer`` except ``setup``: the writer, models, keys, vectors, cost and traces."""
+"""``nacre writer``: the writer, models, keys, vectors, cost and traces."""
 
 from __future__ import annotations
 
@@ -64,7 +64,6 @@ _TINTS = {"ready": "green", "failing": "red", "unavailable": "red"}
 @click.group(
     "writer",
     cls=DefaultGroup,
-    places={"setup": "setup:setup"},
     examples=[
         "nacre writer",
         "nacre writer set claude-cli:haiku --tokens-per-day 100000",
@@ -181,7 +180,7 @@ def proposed(run: Run, name: str | None) -> WriterProposal | None:
         for candidate in setup.found_writers(run.settings):
             run.tell(f"{candidate.label}: {candidate.problem}")
         run.tell(
-            "No writer is available: set up a model with a key or a local model with nacre writer setup."
+            "No writer is available: start a local model, or store a key with nacre writer keys PROVIDER."
         )
     return proposal
 
@@ -329,7 +328,8 @@ def _render_models(
     if not offers:
         paper.line("No language model is set: everything works by rules.")
         paper.note(
-            "nacre writer setup sets one; nacre writer models --test PROVIDER:MODEL tries one first"
+            "nacre writer set or nacre config set models.default sets one; "
+            "nacre writer models --test PROVIDER:MODEL tries one first"
         )
         return
     for offer in offers:
@@ -504,7 +504,7 @@ def _remove_key(run: Run, provider: str, *, yes: bool) -> None:
 def check_key(secret: str, where: str) -> str:
     """Return a key in a valid format. Raises InvalidInputError."""
     if not secret:
-        raise InvalidInputError(f"there is no key in {where}", hint="nacre writer setup --help")
+        raise InvalidInputError(f"there is no key in {where}", hint="nacre writer keys --help")
     if not secret.isascii() or not secret.isprintable() or " " in secret:
         raise InvalidInputError(
             f"the key in {where} is invalid: it contains spaces, line breaks or unusual characters"
@@ -533,7 +533,7 @@ def _render_status(paper: Paper, signing_in: SigningIn) -> None:
         paper.blank()
         paper.note(f"By key, none found: {', '.join(missing)}", hang=2)
     if signing_in.model == "none" or not any(way.is_used for way in signing_in.ways):
-        paper.note("run nacre writer setup to choose a model and sign in")
+        paper.note("nacre writer set proposes a model; nacre writer keys PROVIDER stores a key")
 
 
 def describe_key_storage(signing_in: SigningIn) -> str:

@@ -240,7 +240,7 @@ def _walk(work: _Writing, folder: Path) -> Iterator[Path]:
             if str(path).startswith(str(settings.home / GATEWAY_DATABASE)):
                 continue  # copied as a snapshot
             if is_top and name == credentials.NAME:
-                note = f"{name} was left out: nacre writer setup creates new keys"
+                note = f"{name} was left out: nacre writer keys stores keys again"
                 work.notes += [note] if note not in work.notes else []
                 continue
             if name.endswith(".lock") or (name.startswith(".") and name.endswith(".tmp")):

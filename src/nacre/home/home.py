@@ -20,7 +20,6 @@ from nacre.errors import (
     EmbedderUnavailableError,
     NacreError,
     RerankerUnavailableError,
-    SpaceFullError,
     UnavailableError,
     UnusableStoreError,
 )
@@ -494,19 +493,3 @@ def territory(settings: Settings) -> Territory:
         for suffix in ("", "-wal", "-shm")
     ]
     return Territory((settings.home, settings.vault), (settings.config, *database))
-
-
-# -- Size limit ----------------------------------------------------------------
-
-
-def require_room(home: Home) -> None:
-    """Raise SpaceFullError if there are more turns than ``storage.most_turns``.
-
-    Call this in the transaction that adds turns.
-    """
-    limit = home.settings.whole("storage.most_turns")
-    if 0 < limit < sum(turns for _, _, turns, *_ in home.sessions.counts()):
-        raise SpaceFullError(
-            f"this memory is full: its limit is {limit:,} turn{'s' * (limit != 1)}",
-            hint="forget old sessions (nacre forget), or raise storage.most_turns",
-        )

@@ -129,25 +129,16 @@ class JsonDefault(JsonKey):
 
 @dataclass(frozen=True)
 class JsonItem:
-    """A list item that belongs to nacre.
-
-    ``family``: prefix of the item in all versions. Older versions are removed with the item.
-    """
+    """A list item that belongs to nacre."""
 
     path: tuple[str, ...]
     value: str
-    family: str = ""
 
     def put(self, text: str) -> str:
         return json_text.add(text, self.path, self.value)
 
     def drop(self, text: str) -> str:
-        return json_text.filter_out(text, self.path, self._is_own)
-
-    def _is_own(self, value: Any) -> bool:
-        return value == self.value or bool(
-            self.family and isinstance(value, str) and value.startswith(self.family)
-        )
+        return json_text.filter_out(text, self.path, lambda value: value == self.value)
 
 
 @dataclass(frozen=True)

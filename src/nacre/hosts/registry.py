@@ -85,8 +85,6 @@ def plugin_files(way: Way) -> dict[str, str]:
 
     The version includes a hash, because Claude Code keeps old files until the version changes.
     """
-    version = way.programs.version
-    version = version if version[:1].isdigit() else "0.0.0"  # as plugins require
     files = {
         "hooks/hooks.json": _json({"hooks": {hook.path[-1]: [hook.value] for hook in _hooks(way)}}),
         ".mcp.json": _json({"mcpServers": {SERVER: way.programs.mcp_server()}}),
@@ -95,7 +93,7 @@ def plugin_files(way: Way) -> dict[str, str]:
     content = hashlib.sha256("\0".join(files.values()).encode()).hexdigest()[:8]
     manifest = {
         "name": SERVER,
-        "version": f"{version}-{content}",
+        "version": f"{way.programs.version}-{content}",
         "description": "Long-term memory of earlier sessions, recalled when it matters.",
     }
     return {".claude-plugin/plugin.json": _json(manifest), **files}
@@ -598,8 +596,6 @@ def _openclaw_settings(places: Places) -> Path:
 def plugin(way: Way, host: str, folder: Path) -> Iterator[Target]:
     """Yield the files of an included plugin, and a file with the paths of nacre's programs."""
     source = files("nacre.hosts") / "plugins" / host
-    if not source.is_dir():
-        return
     for name, content in _shipped_files(source):
         # OpenClaw only loads this kind of plugin if it has the memory slot.
         if way.slot and name == "openclaw.plugin.json":
@@ -611,12 +607,6 @@ def plugin(way: Way, host: str, folder: Path) -> Iterator[Target]:
 
 def _shipped_files(source: Traversable, above: str = "") -> Iterator[tuple[str, str]]:
     for item in sorted(source.iterdir(), key=lambda entry: entry.name):
-        if (
-            item.name.startswith((".", "_"))
-            or ".test." in item.name
-            or item.name in ("node_modules", "test", "tests")
-        ):
-            continue
         if item.is_dir():
             yield from _shipped_files(item, f"{above}{item.name}/")
         else:

@@ -67,8 +67,6 @@ from nacre.values.reports import (
     WiringWish,
 )
 
-_VERSION = 1
-
 
 @dataclass(frozen=True)
 class WrittenFile:
@@ -105,7 +103,6 @@ class Wired:
     settings: dict[str, dict[str, str]] = field(default_factory=dict)
     nacre: str = ""
     program: str = ""
-    version: int = _VERSION
 
 
 def hooks_start_daemon(settings: Settings) -> bool:

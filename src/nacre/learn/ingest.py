@@ -24,7 +24,7 @@ from nacre.home import workers
 from nacre.home.archive import archive, withhold
 from nacre.home.archive_packs import read_index
 from nacre.home.change import Exclusions, Run, part_of, resolve_project
-from nacre.home.home import Home, require_room
+from nacre.home.home import Home
 from nacre.home.operations import memories_in_entry
 from nacre.home.parsing import (
     Batch,
@@ -234,7 +234,6 @@ class TurnStore:
         self._waiting.clear()
         with self._home.database.transaction():
             self._gate.refresh()  # another process might have forgotten content
-            before = self._tally.turns
             for event in events:
                 self._home.database.yield_write_lock(self._flush)
                 if isinstance(event, Batch):
@@ -242,8 +241,6 @@ class TurnStore:
                 else:
                     self._finish_file(event)
             self._flush()
-            if self._tally.turns > before:
-                require_room(self._home)
         for event in events:
             if isinstance(event, FileDone):
                 self._tally.count_done(event)

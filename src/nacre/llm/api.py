@@ -142,14 +142,9 @@ def call(
 def plain_client(target: CallTarget) -> Any:
     """Return an HTTP client that does not need a vendor's library, which takes half a second to load.
 
-    Redirects are not followed, because they could reveal the key. Raises ModelRefusedError if httpx2, which comes with
-    the libraries, is missing.
+    Redirects are not followed, because they could reveal the key.
     """
-    try:
-        make = httpx2.Client
-    except ImportError as error:
-        raise failures.no_library(target, "openai") from error
-    return make(
+    return httpx2.Client(
         trust_env=not target.is_here,
         verify=target.needs_certificates,
         headers={"user-agent": "nacre"},

@@ -94,11 +94,6 @@ def provider_of(settings: Settings, name: str) -> Provider:
     return _with_own(provider or Provider(name, name, "chat", needs_key="key" in own), own)
 
 
-def is_built_in(name: str) -> bool:
-    """Return True if ``providers.toml`` lists the provider."""
-    return name in _built_in()
-
-
 @cache
 def _built_in() -> Mapping[str, Provider]:
     tables: dict[str, dict[str, Any]] = tomllib.loads(
@@ -707,7 +702,7 @@ def _in_config(settings: Settings, provider: str) -> Iterator[Place]:
         written,
         f"models.providers.{provider}.api_key, {origin}",
         warning=f"the key of {provider} is written in {origin}",
-        hint=f"nacre writer keys {provider} --remove removes it; nacre writer setup --provider {provider} stores it",
+        hint=f"nacre writer keys {provider} --remove removes it; nacre writer keys {provider} stores it",
     )
 
 

@@ -281,7 +281,7 @@ class RemoteEmbedder:
     Long texts are cut to the model's window. Texts are sent in batches of at most 200, with three
     calls at a time. After a temporary failure, a call is repeated up to five times within
     ``seconds``. ``dimensions`` can be 0 before the first answer. ``tokens`` counts the tokens that
-    the provider reports. Raises ModelRefusedError if httpx2 is missing.
+    the provider reports.
     """
 
     step = STEP_TURNS

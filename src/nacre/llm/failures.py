@@ -59,7 +59,9 @@ _LIMITED = (
 )
 _SIGNED_OUT = r"\b(?:log|sign|logged|signed)[ -]?(?:in|out)\b|\bapi key|unauthori[sz]ed|authenticat|\b401\b|credentials"
 _OFFLINE = r"\bconnect(ion|ing)?\b|\bnetwork\b|disconnected"
-ANOTHER = "choose another model: nacre writer setup, or nacre writer set for the writer"
+ANOTHER = (
+    "choose another model: nacre config set models.default, or nacre writer set for the writer"
+)
 
 
 @frozen
@@ -416,7 +418,7 @@ def no_key(target: CallTarget) -> ModelRefusedError:
     other = f", or set {provider.variables[0]}" if provider.variables else ""
     return ModelRefusedError(
         f"{target.name} needs a key for {provider.label}",
-        hint=f"nacre writer keys {provider.name}{other}; to choose another model: nacre writer setup",
+        hint=f"nacre writer keys {provider.name}{other}; or {ANOTHER}",
     )
 
 
@@ -478,7 +480,7 @@ A = TypeVar("A", bound=msgspec.Struct)
 
 _FENCE = re.compile(r"\A\s*```[A-Za-z]*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
 _SHOWN_CHARACTERS = 4_000
-_OTHERWISE = "choose another model: nacre writer setup; or set its abilities in models.capabilities (docs/models.md)"
+_OTHERWISE = f"{ANOTHER}; or set its abilities in models.capabilities (docs/models.md)"
 
 REPAIR = "\n\nYou answered:\n"
 """Text before the unusable answer when nacre asks the model again."""

@@ -88,7 +88,9 @@ def decisions(home: Home, memories: Iterable[Memory], asking: Asking) -> Decisio
     """
     if not may_ask(home, asking):
         return Decisions(
-            note="no language model is set (nacre writer setup)" if asking.online else None
+            note="no language model is set (nacre config set models.default)"
+            if asking.online
+            else None
         )
     undecided = [memory for memory in memories if not _is_settled(home, memory)]
     if not undecided:

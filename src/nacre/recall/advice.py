@@ -225,7 +225,7 @@ SECONDS = 15.0
 
 _PUNCTUATION = ".,;:!?()[]{}<>\"'`*“”‘’«»…¿¡？。，！：；"
 _SPECIFIC = re.compile(r"\d|[/\\_@]|\w\.\w|[a-z][A-Z]|[A-Z]{2}")
-_NO_MODEL = "no language model is set: nacre writer setup"
+_NO_MODEL = "no language model is set: nacre config set models.default"
 
 
 @contextmanager

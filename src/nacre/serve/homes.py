@@ -317,7 +317,7 @@ class KeySpaces(Protocol):
     """A server's spaces, which clients use with a key."""
 
     def bearer(self, secret: str) -> Bearer | None:
-        """Return a key's owner, or ``None`` for an invalid key. Raises QuotaSpentError, NacreError."""
+        """Return a key's owner, or ``None`` for an invalid key. Raises NacreError."""
 
     def homes(self, bearer: Bearer) -> Homes:
         """Return the pool of homes for an account in a space."""

@@ -429,7 +429,6 @@ _FAILURES = {
     "415": "The body is not JSON.",
     "421": "The request names another host.",
     "422": "It contains a possible secret.",
-    "429": "The daily limit of the key is reached; see Retry-After.",
     "502": "A language model or remote server refused or gave an unusable answer.",
     "503": "Temporarily unavailable; see Retry-After.",
 }

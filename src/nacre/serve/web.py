@@ -99,8 +99,6 @@ _STATUS: tuple[tuple[type[errors.NacreError], int], ...] = (
     (errors.ModelRefusedError, 502),
     (errors.UnusableAnswerError, 502),
     (errors.RemoteRefusedError, 502),
-    (errors.QuotaSpentError, 429),
-    (errors.SpaceFullError, 507),
 )
 """HTTP status for each error class. Other errors get 503 (unavailable)."""
 
@@ -123,14 +121,7 @@ def problem_response(
 def of_error(error: errors.NacreError) -> Response:
     """Return the response for a NacreError."""
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), 503)
-    wait = (
-        error.seconds
-        if isinstance(error, errors.QuotaSpentError)
-        else _RETRY_SECONDS
-        if status == 503
-        else None
-    )
-    headers = {"Retry-After": str(wait)} if wait is not None else None
+    headers = {"Retry-After": str(_RETRY_SECONDS)} if status == 503 else None
     hint = _COOKIE_HINT if isinstance(error, errors.OwnerOnlyError) else error.hint or _HINT
     return problem_response(status, error.code, error.message, hint, headers)
 

@@ -7,7 +7,7 @@ import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import replace
 from datetime import datetime
 from fnmatch import fnmatch
 from typing import Annotated, Any
@@ -21,18 +21,14 @@ from nacre.base.request import Request
 from nacre.base.times import shown_minute
 from nacre.context import hooks
 from nacre.errors import (
-    EmbedderUnavailableError,
     InvalidInputError,
     InvalidSettingsError,
     ModelRefusedError,
     NacreError,
     NotFoundError,
     UnavailableError,
-    UnexpectedServiceError,
-    UnusableAnswerError,
     UnusableCredentialsError,
 )
-from nacre.home import consent
 from nacre.home.home import Home
 from nacre.home.spending import (
     DAILY,
@@ -57,16 +53,12 @@ from nacre.llm import providers as llm_providers
 from nacre.llm.credentials import (
     BEARER,
     COMMANDS,
-    Method,
     Place,
-    credential_for,
     fits,
-    is_built_in,
     look,
     mask,
     method_of,
     methods,
-    own_variable,
     provider_of,
     providers,
     variables_for,
@@ -219,7 +211,7 @@ def replace_key(
     if own and chosen and chosen.provider == provider and own != chosen:
         raise UnusableCredentialsError(
             f"this credential is not for the selected method {chosen.name}",
-            hint=f"to select another method: nacre writer setup --auth {own.name}",
+            hint=f"to select another method: nacre config set models.auth {own.name}",
         )
     place = keep(settings, provider, secret)
     _drop_from_config(settings, provider)
@@ -328,17 +320,6 @@ def _way(method: str, provider: str, label: str, places: Sequence[Place], *, is_
         (best.hint,) if best.hint else (),
         looked,
     )
-
-
-def expects_key(settings: Settings, provider: str) -> bool:
-    """Return True if a provider requires a key. Raises ModelRefusedError for an unknown provider."""
-    return provider_of(settings, provider).needs_key
-
-
-def elsewhere(settings: Settings, method: str) -> str:
-    """Return a note about places where a tool might keep a login that nacre does not read."""
-    tool = methods()[method].login if method in methods() else ""
-    return credentials.elsewhere(settings, tool) if tool else ""
 
 
 # -- The writer: its model, state and use today ----------------------------------------------------
@@ -668,7 +649,7 @@ def try_model(
     if model is None:
         raise InvalidInputError(
             "no model is set",
-            hint="nacre writer setup, or nacre writer models --test provider:model",
+            hint="nacre config set models.default, or nacre writer models --test provider:model",
         )
     try:
         began = time.perf_counter()
@@ -711,309 +692,6 @@ def _offer(settings: Settings, name: str, tasks: tuple[Task, ...]) -> Offer:
         target.provider.needs_key,
         llm_providers.obstacle(settings, target),
     )
-
-
-# -- Setting up a language model -------------------------------------------------------------------
-# The model is tested with the new settings before they are written.
-
-
-ANSWERED, UNUSABLE, UNREACHABLE, REFUSED, SKIPPED = (
-    "answered",
-    "unusable",
-    "unreachable",
-    "refused",
-    "skipped",
-)
-_TEST_SECONDS = 30.0
-
-
-@frozen
-class Wish:
-    """The settings to change. ``None`` leaves a setting unchanged.
-
-    ``model``: ``provider:model`` or ``none``. ``auth``: a sign-in method. ``secret``: a key to store for the model's
-    provider. ``base_url``: the address of a provider unknown to nacre. ``tokens_per_day``: limit for background work
-    under a subscription. ``daily_budget``: limit for other background work.
-    """
-
-    model: str | None = None
-    auth: str | None = None
-    secret: str | None = field(default=None, repr=False)
-    base_url: str | None = None
-    embedding: str | None = None
-    background: bool | None = None
-    daily_budget: float | None = None
-    tokens_per_day: int | None = None
-
-    @property
-    def provider(self) -> str:
-        """Return the model's provider, or an empty string if there is no model."""
-        return "" if self.model in (None, NONE) else str(self.model).partition(":")[0]
-
-
-@frozen
-class Tried:
-    """The outcome of a test call, with the reason and remedy.
-
-    The outcome is ``answered``, ``unusable`` (wrong format), ``unreachable``, ``refused`` or ``skipped``.
-    """
-
-    outcome: str
-    seconds: float = 0.0
-    message: str = ""
-    hint: str = ""
-
-
-@frozen
-class Done:
-    """The changes made by a setup, and the resulting settings.
-
-    ``kept``: where a key was stored, or an empty string.
-    """
-
-    settings: Settings
-    changed: Mapping[str, Any]
-    kept: str
-    masked: str
-    notes: tuple[str, ...] = ()
-
-
-def full_name(settings: Settings, model: str, provider: str) -> str:
-    """Return a model's name, prefixed with its provider if needed. Names can contain colons: ``qwen3:8b``."""
-    head, colon, _ = model.partition(":")
-    if model == NONE or (colon and head in providers(settings)):
-        return model
-    return f"{provider}:{model}"
-
-
-def method_for(provider: str, auth: str | None, secret: str | None) -> Method | None:
-    """Return the sign-in method for a key, or ``None`` if the provider has only one.
-
-    Raises UnusableCredentialsError if the key does not belong to the requested method.
-    """
-    by_form = method_of(provider, secret) if secret else None
-    chosen = methods().get(auth or "")
-    if chosen is None or by_form is None or chosen == by_form:
-        return chosen or by_form
-    if not (chosen.begins or by_form.begins):
-        return chosen
-    hint = f"it looks like a credential for --auth {by_form.name}"
-    raise UnusableCredentialsError(f"not a valid credential for {chosen.name}", hint=hint)
-
-
-def changes(settings: Settings, wish: Wish) -> dict[str, Any]:
-    """Return a mapping from the changed settings to their new values. Raises InvalidSettingsError."""
-    new_values: dict[str, Any] = {
-        "models.default": wish.model,
-        "models.auth": wish.auth,
-        "embedding.model": wish.embedding,
-        "models.background": wish.background,
-        DAILY: wish.daily_budget,
-        TOKENS: wish.tokens_per_day,
-        "models.providers": _providers(settings, wish),
-    }
-    if wish.model == NONE:
-        new_values |= {f"models.{task}": "" for task in Task if task is not Task.TEST} | {
-            "models.background": False,
-            extract.SINCE: "",
-        }
-    elif wish.model and wish.background and settings[f"models.{Task.EXTRACTION}"] == NONE:
-        new_values[f"models.{Task.EXTRACTION}"] = ""  # the writer had been removed
-    checked = {key: check(key, value) for key, value in new_values.items() if value is not None}
-    after = settings
-    for key, value in checked.items():
-        after = after.having(key, value)
-    checked |= extract.start_setting(settings, after, utc_now())
-    return {
-        key: value
-        for key, value in checked.items()
-        if value != settings[key] or _is_overridden(settings, key)
-    }
-
-
-def check_bound(settings: Settings, wish: Wish) -> None:
-    """Check the daily limit for background work under a subscription.
-
-    Raises InvalidInputError if it is missing or too small for a writer's call.
-    """
-    after = wished(settings, wish)
-    name = after.text("models.default")
-    is_asked = wish.background or (wish.model and after.flag("models.background"))
-    if is_asked and not after.whole(TOKENS) and is_by_subscription(after, name):
-        raise InvalidInputError(
-            f"{name} is paid by subscription and needs a daily limit",
-            hint="--tokens-per-day 100000",
-        )
-    if is_asked or wish.tokens_per_day is not None:
-        holds_none = too_few(after, named(after), after.whole(TOKENS))
-        if holds_none:
-            raise InvalidInputError(holds_none, hint=f"--tokens-per-day {TOKENS_A_DAY}")
-
-
-def wished(settings: Settings, wish: Wish) -> Settings:
-    """Return the settings after the change. Raises InvalidSettingsError, ModelRefusedError."""
-    values = {
-        key: Value(value, str(settings.config)) for key, value in changes(settings, wish).items()
-    }
-    after = replace(settings, values={**settings.values, **values})
-    if not wish.secret:
-        return after
-    return replace(after, environ={**settings.environ, _variable_of(wish): wish.secret})
-
-
-def try_model_models(home: Home, wish: Wish) -> Tried:
-    """Ask the chosen model one short question.
-
-    The outcome is ``REFUSED`` if the response is not from the model's provider. Raises
-    InvalidSettingsError.
-    """
-    began = time.perf_counter()
-    try:
-        trial = try_model(replace(home, settings=_soon(wished(home.settings, wish))))
-    except NacreError as error:
-        kinds = {
-            UnusableAnswerError: UNUSABLE,
-            UnexpectedServiceError: REFUSED,
-            UnavailableError: UNREACHABLE,
-        }
-        outcome = next((kinds[kind] for kind in type(error).__mro__ if kind in kinds), REFUSED)
-        seconds = time.perf_counter() - began
-        return Tried(
-            outcome, seconds, _as_given(wish, error.message), _as_given(wish, error.hint or "")
-        )
-    return Tried(ANSWERED, trial.seconds)
-
-
-def _soon(settings: Settings) -> Settings:
-    """Return settings with a timeout of at most 30 seconds, because a person is waiting."""
-    seconds = min(_TEST_SECONDS, settings.number("models.timeout_seconds"))
-    return replace(
-        settings, values={**settings.values, "models.timeout_seconds": Value(seconds, "setup")}
-    )
-
-
-def _as_given(wish: Wish, text: str) -> str:
-    """Replace names of settings and variables in a message with the user's options."""
-    if wish.base_url:
-        text = text.replace(f"models.providers.{wish.provider}.base_url", "--base-url")
-    if not wish.secret:
-        return text
-    variable = _variable_of(wish)
-    replacement = "run it again with another key"
-    return text.replace(f"export {variable}=NEW_KEY", replacement).replace(
-        f"in ${variable}", "given on the command line"
-    )
-
-
-def _variable_of(wish: Wish) -> str:
-    """Return the environment variable that passes a key to a test before the key is stored.
-
-    The variable overrides all other sources.
-    """
-    method = methods().get(wish.auth or "")
-    return method.variables[0] if method and method.variables else own_variable(wish.provider)
-
-
-def apply(settings: Settings, wish: Wish) -> Done:
-    """Store the key and write the changed settings.
-
-    Raises InvalidSettingsError, UnavailableError, UnusableCredentialsError.
-    """
-    changed = changes(settings, wish)
-    place = keep(settings, wish.provider, wish.secret) if wish.secret else ""
-    _write_all(settings, changed)
-    after = load_settings(settings.home, settings.environ)
-    notes = [
-        f"${('NACRE_' + key.replace('.', '_').upper())} is set and takes precedence over the file"
-        for key in changed
-        if _is_overridden(settings, key)
-    ]
-    notes += [*_outdone(after, wish), *_idle(after), *_sent(after, changed)]
-    return Done(after, changed, place, mask(wish.secret) if wish.secret else "", tuple(notes))
-
-
-def _outdone(after: Settings, wish: Wish) -> list[str]:
-    """Return a note if a different key takes precedence over the stored key."""
-    if not wish.secret:
-        return []
-    credential = credential_for(after, wish.provider)
-    if credential is None or credential.secret == wish.secret:
-        return []
-    return [f"{credential.origin} has another key, which takes precedence over the stored one"]
-
-
-def _idle(after: Settings) -> list[str]:
-    """Return a note if an enabled model does no background work because its price is unknown."""
-    name = after["models.default"]
-    if not after["models.background"] or name == NONE:
-        return []
-    try:
-        if llm_providers.describe(after, name)[1].price is not None or is_by_subscription(
-            after, name
-        ):
-            return []
-    except ModelRefusedError:  # the test call reports it
-        return []
-    why = unpriced(name)
-    return [f"not in the background yet: {why.message}; {why.hint}"]
-
-
-def _sent(after: Settings, changed: Mapping[str, Any]) -> list[str]:
-    if "embedding.model" not in changed:
-        return []
-    try:
-        notice = consent.notice_of(after, after["embedding.model"])
-    except EmbedderUnavailableError as error:
-        return [f"{error.message}; {error.hint}"]
-    return [notice] if notice else []
-
-
-def _providers(settings: Settings, wish: Wish) -> dict[str, dict[str, str]] | None:
-    """Return the changed ``models.providers``, or ``None`` if nothing changes.
-
-    A new key removes the old key.
-    """
-    name = wish.provider
-    before = settings["models.providers"].get(name, {})
-    own = dict(before)
-    if wish.base_url:
-        own["base_url"] = wish.base_url
-        own.setdefault("api", "chat")
-        if wish.secret and not is_built_in(name):
-            own.setdefault(
-                "key", re.sub(r"\W", "_", name).upper() + "_API_KEY"
-            )  # this setting implies that the provider needs a key
-    if wish.secret:
-        own.pop("api_key", None)
-    if own == before:
-        return None
-    tables = {**settings["models.providers"], name: own}
-    return {key: table for key, table in tables.items() if table or key != name}
-
-
-def needs_key(settings: Settings, wish: Wish) -> bool:
-    """Return True if the provider needs a key that was neither given nor stored.
-
-    Raises ModelRefusedError if the provider is unknown, or if a login is missing or expired.
-    """
-    after = wished(settings, wish)
-    if (
-        wish.secret
-        or not provider_of(after, wish.provider).needs_key
-        or credential_for(after, wish.provider)
-    ):
-        return False
-    method = methods().get(wish.auth or "")
-    if method and method.login and method.kind == BEARER:
-        path = credentials.login_file(settings, method.login)
-        more = credentials.elsewhere(settings, method.login)
-        hint = f"run {method.login} and sign in{f' ({more})' if more else ''}, or choose another --auth"
-        raise ModelRefusedError(f"there is no login in {path}", hint=hint)
-    return True
-
-
-def _is_overridden(settings: Settings, key: str) -> bool:
-    return settings.values[key].origin.startswith("$")
 
 
 # -- Displayed settings, with credentials masked ---------------------------------------------------

@@ -185,23 +185,13 @@ def proposal_of(
     return WriterProposal(writer, _bounded(settings, writer), scope, able)
 
 
-def propose(home: Home, scope: Scope | None = None, preferred: str = "") -> WriterProposal | None:
-    """Propose a writer, preferably the given model. Return ``None`` if there is no writer."""
+def propose(home: Home, scope: Scope | None = None) -> WriterProposal | None:
+    """Propose a writer. Return ``None`` if there is no writer."""
     found = found_writers(home.settings)
-    if preferred not in ("", NONE):
-        with suppress(ModelRefusedError):  # its provider is unknown
-            found.insert(0, writer_named(home.settings, preferred))
     best = best_writer(found)
     if best is None:
         return None
     return proposal_of(home.settings, best, scope or scope_of(home, best.name), found)
-
-
-def proposal_as_named(settings: Settings, request: WriterRequest, scope: Scope) -> WriterProposal:
-    """Return the writer named by the user, with its limits."""
-    if not is_by_subscription(settings, request.writer):
-        request = WriterRequest(writer=request.writer, dollars_per_day=settings.number(DAILY))
-    return WriterProposal(writer_named(settings, request.writer), request, scope)
 
 
 def _bounded(settings: Settings, writer: FoundWriter) -> WriterRequest:
@@ -225,34 +215,29 @@ class Scope:
     projects: tuple[str, ...] = ()
 
 
-def scope_of(home: Home, writer: str = "") -> Scope:
-    """Return which indexed sessions a writer would read, by default the proposed writer."""
+def scope_of(home: Home, writer: str) -> Scope:
+    """Return which indexed sessions a writer would read."""
     stored = home.sessions.newest(SessionFilter(kind=SessionKind.MAIN), limit=_SAMPLE_SESSIONS)
     return _scope(home, writer, (session for session in stored if not is_one(home, session)))
 
 
 def _scope(home: Home, writer: str, sessions: Iterable[StoredSession]) -> Scope:
-    writer = writer or _best(home)
     covered = [session for session in sessions if is_covered(home.settings, session, writer)]
     tools = dict.fromkeys(session.session.tool for session in covered)
     projects = dict.fromkeys(session.project for session in covered if session.project)
     return Scope(tuple(tools), tuple(projects))
 
 
-def _unread_scope(home: Home, paths: Sequence[Path], writer: str) -> Scope:
-    """Return the tools and projects in a sample of unread transcripts."""
+def _unread_scope(home: Home, paths: Sequence[Path]) -> Scope:
+    """Return the tools and projects in a sample of unread transcripts that the proposed writer would read."""
     found = sessions_in(home, paths[:_SAMPLE_SESSIONS])
     stored = (
         StoredSession(0, session, likely_project(home, session), None, None, len(turns))
         for session, turns in found
         if session.kind is SessionKind.MAIN
     )
-    return _scope(home, writer, stored)
-
-
-def _best(home: Home) -> str:
     best = best_writer(found_writers(home.settings))
-    return best.name if best else ""
+    return _scope(home, best.name if best else "", stored)
 
 
 # -- The first reading: available transcripts and the cost -----------------------------------------
@@ -283,11 +268,8 @@ class FirstReading:
         return 0 < len(self.recent) < self.files
 
 
-def look(home: Home, writer: str = "") -> FirstReading:
-    """Look for unread transcripts without storing anything.
-
-    ``writer``: model that would read them (default: the proposed writer).
-    """
+def look(home: Home) -> FirstReading:
+    """Look for unread transcripts without storing anything."""
     options = IngestOptions()
     plan = planning.plan(home, options)
     since = (home.clock() - RECENT).timestamp() * 1e9
@@ -300,7 +282,7 @@ def look(home: Home, writer: str = "") -> FirstReading:
         plan.bytes,
         tuple(recent),
         planning.estimate(home, options) if has_model else None,
-        _unread_scope(home, [file.path for file in newest], writer),
+        _unread_scope(home, [file.path for file in newest]),
     )
 
 

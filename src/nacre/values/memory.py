@@ -373,32 +373,15 @@ class Face(StrEnum):
 
 
 @frozen
-class Quota:
-    """The limits of a space. None means unlimited.
-
-    ``calls``: maximum number of requests per key and day (UTC). ``turns``: maximum number of stored
-    turns (at least 1). ``usd``: maximum daily cost of background model calls in US dollars.
-    """
-
-    calls: int | None = None
-    turns: int | None = None
-    usd: float | None = None
-
-
-NO_QUOTA = Quota()
-
-
-@frozen
 class Bearer:
     """The account and space that an API key belongs to.
 
-    ``most``: highest role that the key grants. ``quota``: quota of the space.
+    ``most``: highest role that the key grants.
     """
 
     account: str
     space: str
     most: Role
-    quota: Quota = NO_QUOTA
 
 
 @frozen

@@ -17,7 +17,6 @@ from nacre.base.text import one_line
 from nacre.base.times import shown
 from nacre.cli import output
 from nacre.cli.command import TEXT, DefaultGroup, Paper, Run, bold, cut, dim, joined, printable
-from nacre.cli.events import stopped_by_signals
 from nacre.cli.operations import ask, perform
 from nacre.cli.options import (
     argument,
@@ -27,6 +26,7 @@ from nacre.cli.options import (
     short_session,
     when,
 )
+from nacre.cli.signals import stopped_by_signals
 from nacre.errors import NacreError
 from nacre.home import home
 from nacre.serve import homes as daemon_homes

@@ -1,24 +1,19 @@
-"""A cluster's server: database schema, API process, metrics and tenants."""
+"""A cluster's server: database schema, API process and tenants."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from nacre import __version__
-from nacre.base.environment import install_hint, is_installed
 from nacre.base.frozen import frozen
 from nacre.base.ids import utc_now
-from nacre.base.lazy import Module
-from nacre.base.serving import split_place
 from nacre.errors import (
     ConflictError,
     InvalidInputError,
-    NacreError,
     NotAllowedError,
     NotFoundError,
     UnavailableError,
@@ -26,17 +21,13 @@ from nacre.errors import (
 from nacre.home.home import Home
 from nacre.serve.browsers import Browsers
 from nacre.serve.events import Bus, Live
-from nacre.serve.homes import Answering, Homes, Run, Site, Waiting
+from nacre.serve.homes import Answering, Homes, Site
 from nacre.serve.server_web import Door, Web
 from nacre.settings import Settings
-from nacre.values.memory import NO_QUOTA, Actor, Quota
 from nacre.values.reports import OnProgress, Progress
 from nacre_server.connection import connect, migrate, state, translated_errors
 from nacre_server.keys import Spaces
 from nacre_server.registry import Registry
-
-if TYPE_CHECKING:
-    pass
 
 
 @frozen
@@ -86,8 +77,7 @@ END_SECONDS = 30.0
 class Api:
     """An HTTP server for clients with keys.
 
-    ``folder``: empty folder, which can be deleted afterwards. ``metrics``: counts of
-    operations.
+    ``folder``: empty folder, which can be deleted afterwards.
     """
 
     def __init__(
@@ -96,7 +86,6 @@ class Api:
         folder: Path,
         door: Door,
         tell: Callable[[str], None],
-        metrics: Metrics | None = None,
     ) -> None:
         """Create the server.
 
@@ -111,7 +100,7 @@ class Api:
         self._web = Web(
             Site(
                 folder,
-                metrics.measured(self._answering.run) if metrics else self._answering.run,
+                self._answering.run,
                 lambda: {"version": __version__},
                 Browsers(folder),
                 Live(_refused, Bus(utc_now)),
@@ -157,88 +146,6 @@ def _refused() -> Home:
 
 
 # ----------------------------------------------------------------------------
-# Metrics of a process for Prometheus: counts, durations and outcomes, but no spaces or texts.
-
-
-OK = "ok"
-FAULT = "fault"
-"""The outcome that is recorded for an unexpected exception."""
-
-SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 600.0)
-"""Bounds of the histogram buckets, in seconds."""
-
-
-if TYPE_CHECKING:
-    import prometheus_client as prometheus
-else:
-    prometheus = Module("prometheus_client")
-
-
-class Metrics:
-    """Prometheus metrics of operations (``nacre server cluster api``) or jobs (``… worker``).
-
-    ``nacre_<what>_total{name, outcome}`` counts by outcome, which is ``ok`` or an error code.
-    ``…_seconds{name}`` measures time. ``…_running`` counts work in progress. Metrics of the
-    process are included.
-    """
-
-    def __init__(self, what: str) -> None:
-        """Create the metrics. ``what`` is ``requests`` or ``jobs``.
-
-        Raises UnavailableError if the library is missing.
-        """
-        what = f"nacre_{what}"
-        if not is_installed("prometheus_client"):
-            raise UnavailableError(
-                "metrics need a library: prometheus_client", hint=install_hint("metrics")
-            )
-        own = self.registry = prometheus.CollectorRegistry()
-        prometheus.ProcessCollector(registry=own)
-        self._done = prometheus.Counter(what, "Finished.", ["name", "outcome"], registry=own)
-        self._seconds = prometheus.Histogram(
-            f"{what}_seconds", "Duration.", ["name"], buckets=SECONDS, registry=own
-        )
-        self._running = prometheus.Gauge(f"{what}_running", "In progress.", registry=own)
-
-    def serve(self, place: str) -> str:
-        """Serve the metrics at ``[HOST:]PORT``, by default only for this machine. Return the address.
-
-        Raises UnavailableError if it cannot listen there.
-        """
-        host, port = split_place(place)
-        try:
-            server, _ = prometheus.start_http_server(port, host, self.registry)
-        except OSError as error:
-            raise UnavailableError(
-                f"cannot listen at {place}: {error.strerror}", hint="choose another port"
-            ) from error
-        return f"http://{f'[{host}]' if ':' in host else host}:{server.server_port}/metrics"
-
-    @contextmanager
-    def counted(self, name: str) -> Iterator[None]:
-        """Count the ``with`` block as a run of ``name``, and measure its time."""
-        outcome = FAULT
-        with self._running.track_inprogress(), self._seconds.labels(name).time():
-            try:
-                yield
-                outcome = OK
-            except NacreError as error:
-                outcome = error.code
-                raise
-            finally:
-                self._done.labels(name, outcome).inc()
-
-    def measured(self, run: Run) -> Run:
-        """Wrap ``run`` so that each call is counted."""
-
-        def counted(operation: str, request: bytes, actor: Actor, caller: Waiting) -> bytes:
-            with self.counted(operation):
-                return run(operation, request, actor, caller)
-
-        return counted
-
-
-# ----------------------------------------------------------------------------
 # Tenants of a cluster's server
 
 
@@ -246,8 +153,6 @@ _OF_A_SPACE = (
     "delete_keys",
     "delete_members",
     "delete_tended",
-    "delete_quota",
-    "delete_calls",
     "delete_space",
 )
 
@@ -264,7 +169,6 @@ class Tenant:
     turns: int
     rows: int
     bytes: int
-    quota: Quota
 
 
 @frozen
@@ -297,23 +201,6 @@ def tenant_of(settings: Settings, name: str) -> Tenant:
     raise _unknown(name)
 
 
-def limit_tenant(settings: Settings, name: str, change: Callable[[Quota], Quota]) -> Quota:
-    """Change a tenant's quota and return it. It applies from the next request. Raises NotFoundError."""
-    with closing(Registry(server_of(settings))) as registry, registry.transaction():
-        registry.all("lock_space", space=name)
-        found = registry.all("read_quota", space=name)
-        if not found:
-            raise _unknown(name)
-        quota = change(Quota(*found[0]))
-        if quota == NO_QUOTA:
-            registry.run("delete_quota", space=name)
-        else:
-            registry.run(
-                "set_quota", space=name, calls=quota.calls, turns=quota.turns, usd=quota.usd
-            )
-        return quota
-
-
 def remove_tenant(settings: Settings, name: str) -> Removed:
     """Delete a tenant with all its rows, members and keys. Its audit log, which has no texts, stays.
 
@@ -343,8 +230,8 @@ def _unknown(name: str) -> NotFoundError:
     )
 
 
-def _weighed(registry: Registry, name: str, kind: str, members: int, *quota: Any) -> Tenant:
+def _weighed(registry: Registry, name: str, kind: str, members: int) -> Tenant:
     found = registry.weigh(name)
     memories, sessions, turns = (found[table][0] for table in ("memories", "sessions", "turns"))
     rows, taken = (sum(item[at] for item in found.values()) for at in (0, 1))
-    return Tenant(name, kind, members, memories, sessions, turns, rows, taken, Quota(*quota))
+    return Tenant(name, kind, members, memories, sessions, turns, rows, taken)

@@ -6,17 +6,15 @@ import os
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 
 from nacre.base import ids
 from nacre.cli import output
-from nacre.cli.command import TEXT, Group, Paper, Run, bold, dim, printable
-from nacre.cli.events import stopped_by_signals
+from nacre.cli.command import TEXT, Group, Paper, Run, bold, printable
 from nacre.cli.options import (
     count as options_count,
 )
@@ -24,18 +22,10 @@ from nacre.cli.options import (
     flag,
     size,
 )
+from nacre.cli.signals import stopped_by_signals
 from nacre.serve import server_web as daemon_web
-from nacre.values.memory import Quota
 from nacre_server import cluster as cluster_api
 from nacre_server import worker as cluster_worker
-
-_metrics = click.option(
-    "--metrics",
-    "figures",
-    metavar="[HOST:]PORT",
-    type=TEXT,
-    help="Address and port of the Prometheus metrics.",
-)
 
 
 @click.group(
@@ -100,14 +90,12 @@ def migrate(run: Run) -> None:
     show_default=True,
     help="Seconds to answer after SIGTERM, while /health/ready returns 503.",
 )
-@_metrics
 def api(
     run: Run,
     http: str,
     names: tuple[str, ...],
     insecure: bool,
     linger: float,
-    figures: str | None,
 ) -> None:
     """Run the API for programs and agents that have keys.
 
@@ -122,8 +110,7 @@ def api(
     )
     stop = stopped_by_signals()
     with tempfile.TemporaryDirectory(prefix="nacre-api-", ignore_cleanup_errors=True) as folder:
-        metrics = _metrics_at(run, "requests", figures)
-        api = cluster_api.Api(run.settings, Path(folder), door, partial(_tell, run), metrics)
+        api = cluster_api.Api(run.settings, Path(folder), door, partial(_tell, run))
         api.run(stop, linger)
     sys.stdout.flush()
     os._exit(0)  # threads that wait for the server would keep the process
@@ -146,12 +133,10 @@ def api(
     show_default=True,
     help="Seconds between two checks for jobs.",
 )
-@_metrics
 def worker(
     run: Run,
     jobs: int,
     every: float,
-    figures: str | None,
 ) -> None:
     """Run background work for spaces with changes: learning, vectors, dreams.
 
@@ -162,8 +147,7 @@ def worker(
     run.keeps_history = False
     stop = stopped_by_signals()
     with tempfile.TemporaryDirectory(prefix="nacre-worker-", ignore_cleanup_errors=True) as folder:
-        metrics = _metrics_at(run, "jobs", figures)
-        working = cluster_worker.Worker(run.settings, Path(folder), partial(_tell, run), metrics)
+        working = cluster_worker.Worker(run.settings, Path(folder), partial(_tell, run))
         working.run(stop, jobs, every)
     sys.stdout.flush()
     os._exit(0)  # threads with unfinished work would keep the process
@@ -173,82 +157,31 @@ def worker(
     "tenants",
     examples=[
         "nacre server cluster tenants",
-        "nacre server cluster tenants ferry-team --calls 20000 --turns 1000000 --usd 0.50",
         "nacre server cluster tenants ferry-team --remove",
     ],
 )
 @click.argument("name", required=False)
-@click.option(
-    "--calls",
-    type=click.IntRange(0),
-    help="Requests with its keys per day (UTC); 0 disables its keys.",
-)
-@click.option("--turns", type=click.IntRange(1), help="Maximum number of turns; more are refused.")
-@click.option(
-    "--usd",
-    type=click.FloatRange(0),
-    help="Daily budget of background models, in US dollars.",
-)
-@click.option(
-    "--lift",
-    type=click.Choice(["calls", "turns", "usd"]),
-    multiple=True,
-    help="Remove this limit.",
-)
 @flag("--remove", "Delete the space with all rows, members and keys for good.")
 @flag("--yes", "With --remove: do not ask.", "-y")
-def tenants_(
-    run: Run, /, name: str | None, lift: tuple[str, ...], remove: bool, yes: bool, **limits: Any
-) -> None:
-    """List the spaces on the server with their contents and sizes, or limit or delete one.
+def tenants_(run: Run, /, name: str | None, remove: bool, yes: bool) -> None:
+    """List the spaces on the server with their contents and sizes, or delete one.
 
     nacre server spaces create makes a space. Sizes exclude indexes, and computing them reads every
     row.
 
-    With NAME, set the given limits and show all limits of the space. They apply from the next
-    request. Processes exchange their counts every half minute, so --calls can be exceeded slightly.
-
     --remove verifies the deletion. Only a backup of the server can restore the space. Its audit log, which contains ids
     and no texts, stays.
     """
-    has_limits = bool(lift) or any(value is not None for value in limits.values())
-    if remove and has_limits:
-        raise click.UsageError("--remove cannot set limits", click.get_current_context())
-    if name and remove:
+    if bool(name) != remove:
+        raise click.UsageError("NAME and --remove belong together", click.get_current_context())
+    if name:
         _remove_tenant(run, name, yes=yes)
-    elif name:
-        _limit_tenant(run, name, lift, **limits)
-    elif remove or has_limits:
-        raise click.UsageError("name a space", click.get_current_context())
-    else:
-        with output.shown(run) as notify:
-            found = cluster_api.list_tenants(run.settings, notify or (lambda _: None))
-        run.answer(
-            {"tenants": found},
-            lambda paper: _render_tenants(paper, found),
-        )
-
-
-def _limit_tenant(
-    run: Run,
-    name: str,
-    lift: tuple[str, ...],
-    *,
-    calls: int | None,
-    turns: int | None,
-    usd: float | None,
-) -> None:
-    def changed(old: Quota) -> Quota:
-        return Quota(
-            None if "calls" in lift else old.calls if calls is None else calls,
-            None if "turns" in lift else old.turns if turns is None else turns,
-            None if "usd" in lift else old.usd if usd is None else usd,
-        )
-
-    quota = cluster_api.limit_tenant(run.settings, name, changed)
+        return
+    with output.shown(run) as notify:
+        found = cluster_api.list_tenants(run.settings, notify or (lambda _: None))
     run.answer(
-        {"name": name, **asdict(quota)},
-        lambda paper: paper.line(f"{name}: {_bounds(quota) or 'no limits'}"),
+        {"tenants": found},
+        lambda paper: _render_tenants(paper, found),
     )
 
 
@@ -275,31 +208,13 @@ def _render_tenants(paper: Paper, found: Sequence[cluster_api.Tenant]) -> None:
             f"{tenant.sessions:,}",
             f"{tenant.turns:,}",
             size(tenant.bytes),
-            dim(_bounds(tenant.quota)),
         )
         for tenant in found
     ]
     paper.table(
         rows,
-        header=("tenant", "of a", "members", "memories", "sessions", "turns", "size", "bounds"),
+        header=("tenant", "of a", "members", "memories", "sessions", "turns", "size"),
     )
-
-
-def _bounds(quota: Quota) -> str:
-    told = (
-        "" if quota.calls is None else f"{options_count(quota.calls, 'call')} a day",
-        "" if quota.turns is None else options_count(quota.turns, "turn"),
-        "" if quota.usd is None else f"${quota.usd:,.2f} a day",
-    )
-    return ", ".join(filter(None, told))
-
-
-def _metrics_at(run: Run, what: str, place: str | None) -> cluster_api.Metrics | None:
-    if not place:
-        return None
-    metrics = cluster_api.Metrics(what)
-    _tell(run, f"metrics at {metrics.serve(place)}")
-    return metrics
 
 
 def _tell(run: Run, line: str) -> None:

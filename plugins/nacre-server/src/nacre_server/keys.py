@@ -1,92 +1,25 @@
-"""Requests with keys: the holders of keys, their quotas, and the open homes of their spaces."""
+"""Requests with keys: the holders of keys, and the open homes of their spaces."""
 
 from __future__ import annotations
 
 import threading
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime, timedelta
 from typing import TypeVar
 
-from nacre.base.ids import Clock, utc_now
-from nacre.errors import NacreError, NotFoundError, QuotaSpentError
+from nacre.base.ids import utc_now
+from nacre.errors import NacreError, NotFoundError
 from nacre.home.home import Home, open_home
-from nacre.home.spending import DAILY
 from nacre.memories.store import fold_usage
 from nacre.protocols import Embedder
 from nacre.serve.events import Bus, Live
 from nacre.serve.homes import Homes
 from nacre.settings import Settings
-from nacre.values.memory import Bearer, Face, Quota, Role
+from nacre.values.memory import Bearer, Face, Role
 from nacre_server.registry import Registry
 from nacre_server.spaces import bearer_of
-
-FOLD_SECONDS = 30.0
-"""Interval in seconds at which a process adds its counts to the shared counts.
-
-In between, calls to other processes can exceed a quota.
-"""
-
-
-class Calls:
-    """Counts the calls of spaces with a quota.
-
-    Thread-safe, but the caller must have exclusive use of the registry.
-    """
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._guard = threading.Lock()
-        self._day = ""
-        self._known: dict[str, int] = {}
-        self._fresh: Counter[str] = Counter()
-        self._folded = clock()
-
-    def count(self, registry: Registry, bearer: Bearer) -> None:
-        """Count a call. Raises QuotaSpentError if it exceeds the quota."""
-        limit = bearer.quota.calls
-        if limit is None:
-            return
-        now = self._clock()
-        with self._guard:
-            day = now.date().isoformat()
-            if day != self._day:
-                self._day, self._known = day, {}
-                self._fresh.clear()
-            if (
-                bearer.space not in self._known
-                or (now - self._folded).total_seconds() >= FOLD_SECONDS
-            ):
-                self._fresh[bearer.space] += 0
-                self._fold(registry, now)
-            if self._known[bearer.space] + self._fresh[bearer.space] >= limit:
-                midnight = now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(
-                    days=1
-                )
-                seconds = int((midnight - now).total_seconds()) + 1
-                hint = "wait until midnight (UTC), or ask for more: nacre server cluster tenants NAME --calls"
-                raise QuotaSpentError(
-                    f"{bearer.space} has used its {limit:,} requests for today",
-                    seconds=seconds,
-                    hint=hint,
-                )
-            self._fresh[bearer.space] += 1
-
-    def fold(self, registry: Registry) -> None:
-        with self._guard:
-            self._fold(registry, self._clock())
-
-    def _fold(self, registry: Registry, now: datetime) -> None:
-        for space, number in self._fresh.items():
-            ((total,),) = registry.all("add_calls", space=space, day=self._day, calls=number)
-            if space not in self._known:
-                registry.run("delete_old_calls", space=space, day=self._day)
-            self._known[space] = int(total)
-            self._fresh[space] = 0
-        self._folded = now
-
 
 T = TypeVar("T")
 
@@ -105,35 +38,23 @@ class Spaces:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = replace(settings.having("storage.spaces", []), face=Face.DAEMON)
-        self._homes: OrderedDict[tuple[str, str, Quota], Homes] = OrderedDict()
+        self._homes: OrderedDict[tuple[str, str], Homes] = OrderedDict()
         self._guard = threading.Lock()
         self._asking = threading.Lock()
         self._registry: Registry | None = None
         self._lives: OrderedDict[str, tuple[Live, threading.Event]] = OrderedDict()
-        self._calls = Calls(utc_now)
         self._loading = threading.Lock()
         self._embedders: dict[str, Embedder] = {}
 
     def bearer(self, secret: str) -> Bearer | None:
-        """Return the holder of a key, or ``None`` if the key is invalid.
-
-        Raises QuotaSpentError, and other NacreErrors if the lookup fails.
-        """
-        return self._ask(lambda registry: self._count(registry, secret))
-
-    def _count(self, registry: Registry, secret: str) -> Bearer | None:
-        bearer = bearer_of(registry, secret)
-        if bearer:
-            self._calls.count(registry, bearer)
-        return bearer
+        """Return the holder of a key, or ``None`` if the key is invalid. Raises NacreError."""
+        return self._ask(lambda registry: bearer_of(registry, secret))
 
     def _ask(self, ask: Callable[[Registry], T]) -> T:
         """Call the registry. If the connection is broken, reconnect once."""
         with self._asking:
             try:
                 return ask(self._connection())
-            except QuotaSpentError:
-                raise
             except NacreError:
                 self._drop()
             try:
@@ -143,7 +64,7 @@ class Spaces:
                 raise
 
     def homes(self, bearer: Bearer) -> Homes:
-        key = bearer.account, bearer.space, bearer.quota
+        key = bearer.account, bearer.space
         with self._guard:
             homes = self._homes[key] = (
                 self._homes.pop(key) if key in self._homes else self._make_homes(bearer)
@@ -197,8 +118,7 @@ class Spaces:
                 f"the space {space} has no owner",
                 hint=f"nacre server spaces members {space} --add NAME --role owner",
             )
-        account, *quota = owners[0]
-        return Bearer(account, space, Role.OWNER, Quota(*quota))
+        return Bearer(owners[0][0], space, Role.OWNER)
 
     def is_reachable(self) -> bool:
         try:
@@ -213,9 +133,7 @@ class Spaces:
         return self._registry
 
     def fold(self) -> None:
-        """Store the counts of calls and usage, except in homes that are in use."""
-        with suppress(NacreError):
-            self._ask(self._calls.fold)
+        """Store the counts of usage, except in homes that are in use."""
         with self._guard:
             open_homes = list(self._homes.values())
         for homes in open_homes:
@@ -238,15 +156,8 @@ class Spaces:
         self._registry = None
 
     def _settings_of(self, bearer: Bearer) -> Settings:
-        settings = self._settings.having("storage.account", bearer.account).having(
+        return self._settings.having("storage.account", bearer.account).having(
             "storage.tenant", bearer.space
-        )
-        if bearer.quota.usd is not None:
-            settings = settings.having(DAILY, min(bearer.quota.usd, settings.number(DAILY)))
-        return (
-            settings
-            if bearer.quota.turns is None
-            else settings.having("storage.most_turns", bearer.quota.turns)
         )
 
     def _make_homes(self, bearer: Bearer) -> Homes:

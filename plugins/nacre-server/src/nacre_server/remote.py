@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
 from datetime import datetime
-from http import HTTPStatus
 from pathlib import PurePosixPath
 from typing import Annotated, Any, TypeVar
 from urllib.parse import urlsplit
@@ -44,7 +43,7 @@ from nacre.errors import (
     RepositoryBusyError,
     UnavailableError,
 )
-from nacre.home.home import Home, require_room
+from nacre.home.home import Home
 from nacre.home.location import clean_values, without_secrets
 from nacre.home.operations import apply_intents
 from nacre.llm import credentials
@@ -122,7 +121,7 @@ class Connection:
                     "the server rejects the key",
                     hint="create a new one: nacre server keys create; then nacre server remote add",
                 )
-            if response.status_code in (403, 404, HTTPStatus.INSUFFICIENT_STORAGE):
+            if response.status_code in (403, 404):
                 raise NotAllowedError(f"the server refuses: {message}", hint=hint)
             if response.status_code in (429, 503) or response.status_code >= 500:
                 raise RemoteUnreachableError(
@@ -989,16 +988,13 @@ def take_turns(
 ) -> int:
     """Store turns that are not forgotten. Return the number of new turns. The sending machine learns from them.
 
-    Raises NotAllowedError, InvalidInputError, SpaceFullError.
+    Raises NotAllowedError, InvalidInputError.
     """
     _require_own(home)
     gate = Gate(home)
     with home.transaction():
         gate.refresh()
-        new = sum(_take_session(home, gate, session) for session in sessions)
-        if new:
-            require_room(home)
-        return new
+        return sum(_take_session(home, gate, session) for session in sessions)
 
 
 def _take_session(home: Home, gate: Gate, pushed: PushedSession) -> int:

@@ -1,4 +1,4 @@
-"""Spaces of a server: members, keys, quotas, audit log, recall over several spaces, and sharing of memories."""
+"""Spaces of a server: members, keys, audit log, recall over several spaces, and sharing of memories."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from nacre.memories.tombstones import Barred
 from nacre.memories.vectors import embed_pending
 from nacre.operations import operation
 from nacre.values.fields import Reference
-from nacre.values.memory import Bearer, Memory, Quota, Role, Scope, Source
+from nacre.values.memory import Bearer, Memory, Role, Scope, Source
 from nacre.values.recall import HitConfidence, Lane, LaneState, MemoryHit, RecallQuery, RecallResult
 from nacre_server.registry import Registry
 
@@ -402,9 +402,9 @@ def bearer_of(registry: Registry, secret: str) -> Bearer | None:
     """Return the holder of a key that is valid by the server's clock, if any."""
     if not _KEY_PATTERN.fullmatch(secret):
         return None
-    for key, space, account, role, *quota in registry.all("read_key", hash=_hash(secret)):
+    for key, space, account, role in registry.all("read_key", hash=_hash(secret)):
         registry.run("note_key_used", id=key)
-        return Bearer(account, space, Role(role), Quota(*quota))
+        return Bearer(account, space, Role(role))
     return None
 
 

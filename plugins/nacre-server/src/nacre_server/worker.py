@@ -12,7 +12,7 @@ import time
 import traceback
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import closing, nullcontext, suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,11 +23,10 @@ from nacre.memories.vectors import embed_memories, embed_pending
 from nacre.review.run import dream_if_due
 from nacre.settings import Settings
 from nacre.setup.chores import learn_now
-from nacre_server.cluster import Metrics, server_of
+from nacre_server.cluster import server_of
 from nacre_server.keys import Spaces
 from nacre_server.registry import Registry
 
-TEND = "tend"
 END_SECONDS = 60.0
 """Time limit for work in progress at the end, in seconds. Another worker repeats unfinished work."""
 
@@ -47,7 +46,6 @@ class Worker:
         settings: Settings,
         folder: Path,
         tell: Callable[[str], None],
-        metrics: Metrics | None = None,
     ) -> None:
         """Create the worker. Raises InvalidInputError if no server is set."""
         self._url = server_of(settings)
@@ -55,7 +53,6 @@ class Worker:
             replace(settings, home=folder, database=folder / "nacre.db", is_temporary=True)
         )
         self._tell = tell
-        self._metrics = metrics
         self._failures: dict[str, tuple[int, float]] = {}
 
     def run(self, stop: threading.Event, jobs: int, every: float) -> None:
@@ -101,8 +98,7 @@ class Worker:
                 [(is_ours,)] = registry.all("hold_space", space=space)
                 if not is_ours:
                     return
-                with self._metrics.counted(TEND) if self._metrics else nullcontext():
-                    self._tend_locked(registry, space)
+                self._tend_locked(registry, space)
         except Exception as error:  # noqa: BLE001 - the worker continues with other spaces
             failures = min(self._failures.get(space, (0, 0.0))[0] + 1, _MAX_FAILURES)
             self._failures[space] = failures, time.monotonic() + _BACKOFF**failures

@@ -19,7 +19,6 @@ import pytest
 from nacre.serve.server_web import Door
 from nacre.settings import load_settings
 from nacre_server.cluster import Api as RunningApi
-from nacre_server.cluster import Metrics
 from servers.spaces.conftest import Server, server, team  # noqa: F401 - fixtures
 from tests.cli.conftest import command, environment, nacre, process  # noqa: F401 - fixtures
 from tests.processes import Processes
@@ -41,9 +40,6 @@ class Api:
         )
         assert self.process.stdout
         said = self.process.stdout.readline()
-        if figures := re.search(r"metrics at (http\S+)", said):
-            self.figures = figures[1]
-            said = self.process.stdout.readline()
         found = re.search(r"at (http\S+),", said)
         assert found, said + self.process.stdout.read()
         self.base = found[1]
@@ -103,7 +99,7 @@ class Api:
 
 
 @contextmanager
-def serving_here(folder: Path, metrics: Metrics | None = None) -> Iterator[tuple[str, list[str]]]:
+def serving_here(folder: Path) -> Iterator[tuple[str, list[str]]]:
     """Serve keys in a thread of this process: the address, and what the API says."""
     told: list[str] = []
     listens, stop = Event(), Event()
@@ -113,7 +109,7 @@ def serving_here(folder: Path, metrics: Metrics | None = None) -> Iterator[tuple
         listens.set()
 
     settings = load_settings()
-    api = RunningApi(settings, folder, Door.of(settings, "0"), tell, metrics)
+    api = RunningApi(settings, folder, Door.of(settings, "0"), tell)
     running = Thread(target=api.run, args=(stop, 0.0))
     running.start()
     try:

@@ -6,12 +6,8 @@ from pathlib import Path
 from threading import Event
 
 import httpx2 as httpx
-import pytest
-from prometheus_client import generate_latest
 
-from nacre.errors import NotFoundError
 from nacre.settings import load_settings
-from nacre_server.cluster import Metrics
 from nacre_server.worker import Worker
 from servers.cluster.conftest import key_of, serving_here
 from servers.spaces.conftest import Server
@@ -20,47 +16,28 @@ from tests.cli.conftest import Nacre
 _FACT = "The ferry timetable is kept in the file tides.csv."
 
 
-def exposed(figures: Metrics) -> str:
-    return generate_latest(figures.registry).decode()
-
-
-def test_outcomes_are_reported_to_prometheus() -> None:
-    figures = Metrics("jobs")
-    with figures.counted("tend"):
-        pass
-    with pytest.raises(NotFoundError), figures.counted("tend"):
-        raise NotFoundError("no such space")
-    with pytest.raises(RuntimeError), figures.counted("dream"):
-        raise RuntimeError("a fault")
-    text = httpx.get(figures.serve("0"), trust_env=False, verify=False).text
-    assert 'nacre_jobs_total{name="tend",outcome="not_found"} 1.0' in text
-    assert 'nacre_jobs_total{name="dream",outcome="fault"} 1.0' in text
-
-
 def test_worker_tends_a_changed_space_until_stopped(
     team: Server, nacre: Nacre, tmp_path: Path
 ) -> None:
     assert "already" in nacre("server", "cluster", "migrate").out
     team.opened("anna", "ferry-team").call("store", content=_FACT)
     told: list[str] = []
-    stop, figures = Event(), Metrics("jobs")
+    stop = Event()
 
     def tell(line: str) -> None:
         told.append(line)
         if len(told) == 5:
             stop.set()
 
-    Worker(load_settings(), tmp_path, tell, figures).run(stop, 1, 0.1)
+    Worker(load_settings(), tmp_path, tell).run(stop, 1, 0.1)
     assert told[0] == "works"
     assert sorted(told[1:]) == [f"{name}: done" for name in ("anna", "ben", "ferry-team", "rita")]
-    assert 'nacre_jobs_total{name="tend",outcome="ok"} 4.0' in exposed(figures)
 
 
 def test_api_answers_keys_until_stopped(team: Server, tmp_path: Path) -> None:
     ben, rita = key_of(team, "ben"), key_of(team, "rita")
-    figures = Metrics("requests")
     with (
-        serving_here(tmp_path, figures) as (address, told),
+        serving_here(tmp_path) as (address, told),
         httpx.Client(base_url=address, trust_env=False, verify=False) as client,
     ):
         store = {"content": _FACT, "scope": "personal"}
@@ -71,5 +48,3 @@ def test_api_answers_keys_until_stopped(team: Server, tmp_path: Path) -> None:
         assert _FACT in found.text
         assert client.get("/health/ready").status_code == 200
     assert told[1:] == ["stopping: finishing the requests in progress"]
-    assert 'nacre_requests_total{name="store",outcome="not_allowed"} 1.0' in exposed(figures)
-    assert 'nacre_requests_total{name="recall",outcome="ok"} 1.0' in exposed(figures)

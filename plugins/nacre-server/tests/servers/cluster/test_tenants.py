@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from nacre.errors import UnusableStoreError
+from nacre.settings import load_settings
+from nacre.values.memory import Bearer, Role
+from nacre_server.keys import MOST_SPACES, Spaces
 from servers.spaces.conftest import Server
 from tests.cli.conftest import Nacre
 
@@ -54,3 +63,17 @@ def test_removed_tenant_leaves_no_rows_and_spares_others(team: Server, nacre: Na
         nacre("server", "cluster", "tenants", "ferry-team", "--remove", "--yes", code=None).code
         != 0
     )
+
+
+def test_evicted_space_still_serves_earlier_requests(team: Server, tmp_path: Path) -> None:
+    with closing(
+        Spaces(load_settings(tmp_path / "api", {"HOME": str(tmp_path), "NACRE_DB": team.url}))
+    ) as spaces:
+        first = spaces.homes(Bearer("anna", "ferry-team", Role.OWNER))
+        with first.lent() as held:
+            for number in range(MOST_SPACES):
+                spaces.homes(Bearer(f"account-{number}", "ferry-team", Role.MEMBER))
+            with first.lent() as home:
+                assert home.sessions.counts() == []
+        with pytest.raises(UnusableStoreError):
+            held.sessions.counts()

@@ -44,25 +44,6 @@ def test_first_sync_sends_existing_data(place: Place, machines: Machines) -> Non
     assert _FACT in str(place.ask("list"))
 
 
-def test_turns_over_the_quota_are_refused_until_room_exists(
-    place: Place, machines: Machines
-) -> None:
-    laptop = machines("laptop")
-    ingest(
-        laptop,
-        SESSION,
-        ("user", "Where is the timetable of the ferry?"),
-        ("assistant", "In tides.csv."),
-    )
-    laptop("server", "cluster", "tenants", "ada", "--turns", "1", NACRE_DB=place.database)
-    refused = laptop("server", "remote", "sync", code=1)
-    assert "its limit is 1 turn" in refused.err
-    assert SESSION not in str(place.ask("search-sessions", text="timetable ferry"))
-    laptop("server", "cluster", "tenants", "ada", "--turns", "2", NACRE_DB=place.database)
-    laptop.sync()
-    assert SESSION in str(place.ask("search-sessions", text="timetable ferry"))
-
-
 def test_edits_of_different_fields_are_merged(machines: Machines) -> None:
     laptop, desk = machines("laptop"), machines("desk")
     laptop("store", _FACT, "--subject", "Ferry timetable")

@@ -28,7 +28,7 @@ SELECT 1 FROM nacre_spaces.spaces WHERE name = :space FOR UPDATE
 SELECT role FROM nacre_spaces.members WHERE space = :space AND account = :account
 
 -- read_owner --
-SELECT m.account, q.calls, q.turns, q.usd FROM nacre_spaces.members m LEFT JOIN nacre_spaces.quotas q ON q.space = m.space
+SELECT m.account FROM nacre_spaces.members m
 WHERE m.space = :space AND m.role = 'owner' ORDER BY m.since, m.account LIMIT 1
 
 -- insert_key --
@@ -46,11 +46,9 @@ UPDATE nacre_spaces.api_keys SET revoked = :at WHERE space = :space AND id = :id
 UPDATE nacre_spaces.api_keys SET revoked = :at WHERE space = :space AND account = :account AND revoked IS NULL
 
 -- read_key --
--- The holder of a key that is valid by the server's clock and whose account belongs to the space, and the space's
--- quota.
-SELECT k.id, k.space, k.account, k.role, q.calls, q.turns, q.usd FROM nacre_spaces.api_keys k
+-- The holder of a key that is valid by the server's clock and whose account belongs to the space.
+SELECT k.id, k.space, k.account, k.role FROM nacre_spaces.api_keys k
 JOIN nacre_spaces.members m ON m.space = k.space AND m.account = k.account
-LEFT JOIN nacre_spaces.quotas q ON q.space = k.space
 WHERE k.hash = :hash AND k.revoked IS NULL AND k.expires > extract(epoch FROM now()) * 1000
 
 -- note_key_used --
@@ -90,30 +88,8 @@ WHEN MATCHED THEN UPDATE SET number = greatest(t.number, n.number)
 WHEN NOT MATCHED THEN INSERT (space, number) VALUES (n.space, n.number)
 
 -- list_tenants --
-SELECT s.name, s.kind, (SELECT count(*) FROM nacre_spaces.members m WHERE m.space = s.name), q.calls, q.turns, q.usd
-FROM nacre_spaces.spaces s LEFT JOIN nacre_spaces.quotas q ON q.space = s.name ORDER BY s.name
-
--- read_quota --
-SELECT q.calls, q.turns, q.usd FROM nacre_spaces.spaces s LEFT JOIN nacre_spaces.quotas q ON q.space = s.name
-WHERE s.name = :space
-
--- set_quota --
-INSERT INTO nacre_spaces.quotas (space, calls, turns, usd) VALUES (:space, :calls, :turns, :usd)
-ON CONFLICT ON CONSTRAINT quotas_pkey DO UPDATE SET calls = excluded.calls, turns = excluded.turns, usd = excluded.usd
-
--- delete_quota --
-DELETE FROM nacre_spaces.quotas WHERE space = :space
-
--- add_calls --
-INSERT INTO nacre_spaces.calls (space, day, calls) VALUES (:space, :day, :calls)
-ON CONFLICT ON CONSTRAINT calls_pkey DO UPDATE SET calls = calls.calls + excluded.calls
-RETURNING calls
-
--- delete_calls --
-DELETE FROM nacre_spaces.calls WHERE space = :space
-
--- delete_old_calls --
-DELETE FROM nacre_spaces.calls WHERE space = :space AND day < :day
+SELECT s.name, s.kind, (SELECT count(*) FROM nacre_spaces.members m WHERE m.space = s.name)
+FROM nacre_spaces.spaces s ORDER BY s.name
 
 -- weigh_database --
 SELECT pg_database_size(current_database())
