@@ -284,3 +284,49 @@ def test_other_json_lines_are_not_a_chat(record: Any, write: Any) -> None:
 
 def test_generic_adapter_has_no_default_folder(tmp_path: Path) -> None:
     assert not ADAPTER.roots(Places(tmp_path, {}, "linux"))
+
+
+def test_recurring_names_at_the_start_are_authors(
+    read: Any, write: Any, in_two_goes: Callable[[Adapter, Path], None]
+) -> None:
+    texts = (
+        ("user", "Mira: The boat leaks."),
+        ("assistant", "Anna-Lena K.: Where: at the bow?"),
+        ("user", "Mira: Yes."),
+        ("assistant", "Anna-Lena K.: I bring tar."),
+        ("user", "Thank you: tar is best."),
+        *((role, f"{name}: Good.") for role, name in [("user", "Mira")] * 30),
+    )
+    path = write("boat.jsonl", *({"role": role, "content": text} for role, text in texts))
+    _, turns, _ = read(ADAPTER, path)
+    assert [(turn.author, turn.text) for turn in turns][:5] == [
+        ("Mira", "The boat leaks."),
+        ("Anna-Lena K.", "Where: at the bow?"),
+        ("Mira", "Yes."),
+        ("Anna-Lena K.", "I bring tar."),
+        (None, "Thank you: tar is best."),
+    ]
+    in_two_goes(ADAPTER, path)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["Note: tar it.", "Done.", "Note: paint it.", "Done."],
+        ["User: tar it.", "Assistant: done.", "User: paint it.", "Assistant: done."],
+        [
+            "Mira: tar it.",
+            "Anna: done.",
+            "Mira: ok.",
+            "Anna: ok.",
+            "And the bow?",
+            "Later.",
+            "Why?",
+        ],
+    ],
+)
+def test_labels_that_name_no_two_people_stay_text(texts: list[str], read: Any, write: Any) -> None:
+    roles = ("user", "assistant")
+    lines = ({"role": roles[at % 2], "content": text} for at, text in enumerate(texts))
+    _, turns, _ = read(ADAPTER, write("boat.jsonl", *lines))
+    assert [(turn.author, turn.text) for turn in turns] == [(None, text) for text in texts]

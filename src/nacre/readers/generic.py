@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,13 @@ _MAX_DEPTH = 5
 _NON_TEXT_TYPES = frozenset(
     {"thinking", "think", "reasoning", "tool_use", "tool_call", "tool_result", "image", "image_url"}
 )
+
+_PERSON = re.compile(r"([^\W\d_][\w.'’-]{0,30}(?: [^\W\d_][\w.'’-]{0,30}){0,2}): \S")
+_NAMED_MESSAGES = 20
+"""Number of messages from which names of people are read. A shorter file is read from the start."""
+
+_NAMED_SHARE = 0.8
+"""Minimum share of messages that must start with a name."""
 
 
 @frozen
@@ -229,15 +237,27 @@ class _Reader:
             self.exchanges[native_id] = Exchange(facts.pop("exchange", None))
         self.calls: dict[str, list[bool]] = dict(source.carry.get("calls", {}))
         """For each call, whether its result is external text, and whether it is nacre's."""
+        self.names = set[str]()
         self.yielded: Session | None = None
 
     def read(self) -> Items:
-        for _, line in self.source.lines():
-            for record in records(self.source, line, ANY):
-                if isinstance(record, dict):
-                    yield from self.take(record)
-                else:
-                    self.source.corrupt()
+        found = (
+            record for _, line in self.source.lines() for record in records(self.source, line, ANY)
+        )
+        carry, first, lines = self.source.carry, list[Any](), list[Line]()
+        if "names" not in carry:
+            for record in found:
+                first.append(record)
+                lines += _lines_of(record)
+                if len(lines) >= _NAMED_MESSAGES:
+                    carry["names"] = sorted(_people(lines))
+                    break
+        self.names = set(carry.get("names", ())) or _people(lines)
+        for record in chain(first, found):
+            if isinstance(record, dict):
+                yield from self.take(record)
+            else:
+                self.source.corrupt()
         self.finish()
 
     def take(self, record: JsonObject) -> Items:
@@ -291,14 +311,16 @@ class _Reader:
             yield session
         flags = Flag.META if line.speaker is Speaker.SYSTEM else Flag.NONE
         identity = self.identify(facts, record, line, cleaned.text)
+        name, _, words = cleaned.text.partition(": ")
+        is_named = line.author is None and name in self.names
         turn = Turn(
             identity,
             line.speaker,
-            cleaned.text,
+            words if is_named else cleaned.text,
             parse_time(line.stamp),
             calls,
             flags | cleaned.flags,
-            author=line.author,
+            author=name if is_named else line.author,
         )
         identities = self.source.identities
         yield attribute(turn, TOOL, identities, exchange, record, unwrapped(record))
@@ -321,11 +343,35 @@ class _Reader:
         return brief_call
 
     def finish(self) -> None:
+        if "names" not in self.source.carry:  # with more messages, names may be recognised
+            self.source.carry.clear()
+            self.source.hold(0)
+            return
         for native_id, exchange in self.exchanges.items():
             self.facts[native_id]["exchange"] = exchange.carried()
         self.source.carry["calls"] = dict(list(self.calls.items())[-_MAX_CALLS_CARRIED:])
         recent = list(self.facts.items())[-_MAX_SESSIONS_CARRIED:]
         self.source.carry["sessions"] = dict(recent)
+
+
+def _lines_of(record: Any) -> list[Line]:
+    """Return the messages of the owner and the agent in a record."""
+    if not isinstance(record, dict):
+        return []
+    lines = (*(line for _, line in messages_of(record)), read_line(record))
+    speakers = (Speaker.OWNER, Speaker.AGENT)
+    return [line for line in lines if line and line.text and line.speaker in speakers]
+
+
+def _people(lines: Sequence[Line]) -> set[str]:
+    """Return the names that recur at the start of messages ("Mira: …"), if most messages start so.
+
+    Such messages are a conversation between people.
+    """
+    starts = Counter(match[1] for line in lines if (match := _PERSON.match(line.text)))
+    names = {name for name, times in starts.items() if times > 1 and name.lower() not in ROLES}
+    is_most = sum(starts[name] for name in names) >= _NAMED_SHARE * len(lines)
+    return names if len(names) > 1 and is_most else set()
 
 
 def _sniff(head: Head) -> bool:
