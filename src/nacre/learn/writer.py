@@ -1026,25 +1026,6 @@ class _Concerns:
         return any(len(topical & text) >= _MIN_SHARED_WORDS and rare & text for text in self._texts)
 
 
-def find_touched(
-    home: Home, project: str | None, writer: str, clauses: Sequence[str]
-) -> tuple[Memory, ...]:
-    """Return the project's trusted memories that are most similar to outdated ``clauses``.
-
-    Memories that the writer may not see are omitted. Takes the turn lock.
-    """
-    admitted = Filter(projects=(project,) if project else (), trusted=True)
-    with home.turn:
-        return tuple(
-            _visible(
-                home,
-                _in_words(home, admitted, clauses, time.monotonic() + _LEXICAL_SECONDS),
-                writer,
-                MOST_RELATED,
-            )
-        )
-
-
 def _visible(home: Home, memories: Iterable[Memory], writer: str, most: int) -> Iterator[Memory]:
     return islice((memory for memory in memories if may_be_shown(home, memory, writer)), most)
 
