@@ -248,12 +248,6 @@ export interface CodeReport {
   seconds: number;
 }
 
-export interface CommandUse {
-  name: string;
-  runs: number;
-  failed: number;
-}
-
 export interface Committed {
   commits: Array<[string, string]>;
   operations: number;
@@ -1695,14 +1689,10 @@ export interface Summary {
   topics: Array<Topic>;
   outcome: SessionOutcome;
   open_ends: Array<OpenEnd>;
-  tools: Array<ToolUse>;
   files: Array<FileTouched>;
-  commands: Array<CommandUse>;
   commits: Array<string>;
   pull_requests: Array<string>;
   errors: Array<ErrorMet>;
-  packages: Array<string>;
-  urls: Array<string>;
 }
 
 export interface Synced {
@@ -1771,13 +1761,6 @@ export interface ToolStats {
   turns: number;
   first: string | null;
   last: string | null;
-}
-
-export interface ToolUse {
-  name: string;
-  action: NacreValuesSessionAction;
-  calls: number;
-  failed: number;
 }
 
 export interface Topic {
