@@ -36,7 +36,7 @@ from nacre.context.effects import Effects, count_effects
 from nacre.data import history
 from nacre.data import sync as data_sync
 from nacre.errors import ConflictError, NacreError, NotFoundError, UnusableStoreError
-from nacre.home import archive, consent, retention
+from nacre.home import archive, consent
 from nacre.home.home import Home, open_home, open_to_read
 from nacre.home.location import projects
 from nacre.home.spending import budgets, fold_notes, noted_calls
@@ -717,7 +717,7 @@ def _vectors(home: Home) -> Check:
 
 
 def _archive(home: Home) -> Iterator[Check]:
-    """Report archived transcripts, and transcripts that tools will delete soon."""
+    """Report archived transcripts."""
     states = [state for state in home.archive.all() if state.pack]
     is_wanted = home.settings.flag("archive.enabled")
     raw, stored = sum(state.raw for state in states), sum(state.size for state in states)
@@ -727,20 +727,6 @@ def _archive(home: Home) -> Iterator[Check]:
         yield _ok(f"off; contains {len(states):,} transcripts")
     else:
         yield _ok(f"{len(states):,} transcripts, {raw / 1e6:,.1f} MB in {stored / 1e6:,.1f} MB")
-    for transcript in retention.leaving(home):
-        hint = (
-            None
-            if transcript.is_kept
-            else "nacre ingest"
-            if is_wanted
-            else "nacre config set archive.enabled true"
-        )
-        yield Check(
-            f"retention {transcript.retention.tool}",
-            OK if transcript.is_kept else WARNING,
-            transcript.in_words(),
-            hint,
-        )
 
 
 def _problems(home: Home) -> Iterator[Check]:

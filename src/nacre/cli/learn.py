@@ -15,7 +15,6 @@ from nacre.cli.command import Paper, Run, bold, command
 from nacre.cli.operations import perform
 from nacre.cli.options import argument, count, flag, option, seconds, size
 from nacre.cli.status import PROBLEMS_SHOWN, render_problems
-from nacre.home import retention
 from nacre.learn import ingest as ingestion
 
 if TYPE_CHECKING:
@@ -332,11 +331,6 @@ def ingest(
     run.warnings += [
         f"{item.path} {item.message}; the next ingest tries again"
         for item in report.archived.problems
-    ]
-    run.warnings += [
-        f"{item.in_words()} (nacre data archive)"
-        for item in retention.leaving(run.home)
-        if not item.is_kept
     ]
     run.present(report, render_ingest, searched=not request["paths"])
 

@@ -48,7 +48,6 @@ export interface ArchiveStatus {
   tools: Array<ArchivedTool>;
   waiting: number;
   withheld: number;
-  leaving: Array<Leaving>;
 }
 
 export interface ArchivedTool {
@@ -811,13 +810,6 @@ export interface Lane {
 
 export type LaneState = "partial" | "ran" | "skipped" | "unavailable";
 
-export interface Leaving {
-  retention: Retention;
-  files: number;
-  days: number | null;
-  archived: number;
-}
-
 export interface LedgerEntry {
   op: string;
   at: string;
@@ -1378,14 +1370,6 @@ export interface Resumption {
   line: SessionLine;
   command: Array<string>;
   folder: string | null;
-}
-
-export interface Retention {
-  tool: string;
-  label: string;
-  days: number | null;
-  setting: string;
-  files: number | null;
 }
 
 export interface RetirePlan {
