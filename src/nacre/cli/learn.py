@@ -280,7 +280,6 @@ _BACKGROUND_VECTOR_SECONDS = 20.0
     ],
 )
 @argument("ingest", "paths")
-@option("ingest", "globs", metavar="PATTERN")
 @option("ingest", "vectors", help="Do not compute vectors until the next ingest.")
 @option("ingest", "extract", help="Make sessions searchable without writing memories.")
 @option("ingest", "force", help="Also read unchanged files again.")

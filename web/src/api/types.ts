@@ -2202,7 +2202,6 @@ export interface ImportOptionsInput {
 
 export interface IngestOptions {
   paths?: Array<string>;
-  globs?: Array<string>;
   discover?: boolean;
   remember_paths?: boolean;
   extract?: boolean;
