@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -76,81 +75,30 @@ from nacre.values.session import Session, SessionKind, Speaker, Task, Trust, Tur
 
 # -- Deduplication within a session ----------------------------------------------------------------
 
-ALIKE = 0.7
-"""Minimum Jaccard similarity between trigram sets at which two contents can be duplicates."""
-
-_GRAM_CHARACTERS = 3
-_NUMBER = re.compile(r"\d+")
-
-
-@frozen
-class _Fingerprint:
-    candidate: Candidate
-    words: str
-    runs: frozenset[str]
-    stems: frozenset[str]
-
 
 def merge(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Merge duplicate candidates, in order. A merged candidate cites the turns of all duplicates."""
-    kept: list[_Fingerprint] = []
-    for candidate in candidates:
-        current = _fingerprint(candidate)
-        at = next((at for at, earlier in enumerate(kept) if _is_duplicate(current, earlier)), None)
-        if at is None:
-            kept.append(current)
-        else:
-            kept[at] = _weightier(kept[at], current)
-    return [item.candidate for item in kept]
+    """Merge candidates with the same words, in order. Storage recognises other repetitions.
 
-
-def _fingerprint(candidate: Candidate) -> _Fingerprint:
-    words = normalise(candidate.content)
-    runs = frozenset(
-        words[at : at + _GRAM_CHARACTERS] for at in range(max(1, len(words) - _GRAM_CHARACTERS + 1))
-    )
-    says = content_words(candidate.content, language_of(candidate.content))
-    return _Fingerprint(candidate, words, runs, says | frozenset(_NUMBER.findall(words)))
-
-
-def _is_duplicate(first: _Fingerprint, second: _Fingerprint) -> bool:
-    """Return True if two candidates have the same words, or are similar and of the same kind."""
-    if first.words == second.words:
-        return True
-    if first.candidate.kind is not second.candidate.kind or not (
-        first.stems <= second.stems or second.stems <= first.stems
-    ):
-        return False
-    few, many = sorted((len(first.runs), len(second.runs)))
-    return few >= ALIKE * many and len(first.runs & second.runs) >= ALIKE * len(
-        first.runs | second.runs
-    )
-
-
-def _weightier(earlier: _Fingerprint, later: _Fingerprint) -> _Fingerprint:
-    """Return the more important of two duplicates.
-
-    If both have the same speaker and confidence, the evidence of both is kept.
+    The more important candidate is kept. If both have the same speaker and confidence, it cites the
+    turns of both.
     """
-    first, second = earlier.candidate, later.candidate
-    best = later if _weight(second) > _weight(first) else earlier
-    if first.speaker is not second.speaker or first.confidence is not second.confidence:
-        return best
-    return replace(
-        best,
-        candidate=replace(
-            best.candidate, turns=tuple(dict.fromkeys((*first.turns, *second.turns)))
-        ),
-    )
+    kept: dict[str, Candidate] = {}
+    for candidate in candidates:
+        words = normalise(candidate.content)
+        earlier = kept.get(words)
+        if earlier is None:
+            kept[words] = candidate
+            continue
+        best = candidate if _weight(candidate) > _weight(earlier) else earlier
+        if (earlier.speaker, earlier.confidence) == (candidate.speaker, candidate.confidence):
+            turns = dict.fromkeys((*earlier.turns, *candidate.turns))
+            best = replace(best, turns=tuple(turns))
+        kept[words] = best
+    return list(kept.values())
 
 
-def _weight(candidate: Candidate) -> tuple[bool, bool, int, int]:
-    return (
-        not candidate.held,
-        candidate.speaker is Speaker.OWNER,
-        candidate.importance,
-        len(candidate.content),
-    )
+def _weight(candidate: Candidate) -> tuple[bool, bool, int]:
+    return not candidate.held, candidate.speaker is Speaker.OWNER, candidate.importance
 
 
 # -- Verification ----------------------------------------------------------------------------------
