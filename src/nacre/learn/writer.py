@@ -6,9 +6,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from contextvars import copy_context
 from dataclasses import field, replace
 from enum import StrEnum
 from functools import cache, cached_property
@@ -455,7 +453,6 @@ def _hold_all_but(candidates: Sequence[Candidate], kept: Collection[int]) -> lis
 # every part for which a model call fails, so no part of a session is lost.
 
 
-THREADS = 4
 ATTEMPTS = 3
 """Maximum number of attempts to ask about a whole session."""
 
@@ -540,8 +537,7 @@ def extract_with(
 ) -> Extraction:
     """Return the memories of a session's turns from ``options.begin`` on, in conversation order.
 
-    The result depends only on the turns and answers, not on the order in which answers arrive. Model errors are not
-    raised.
+    Model errors are not raised.
     """
     if session.kind is not SessionKind.MAIN:
         return Extraction((), model.name)
@@ -729,28 +725,12 @@ class Asking:
         """Ask about each part. The answer is ``None`` for parts whose calls kept failing."""
         answers: list[Answer | None] = [None] * len(parts)
         for _ in range(ROUNDS):
-            pending = [at for at, answer in enumerate(answers) if answer is None]
-            if pending and not self.caller.stopped:
-                for at, answer in self._ask_pending(parts, pending):
-                    answers[at] = answer
-                    self.options.notify(sum(answer is not None for answer in answers), len(parts))
+            for at, part in enumerate(parts):
+                if answers[at] is None and not self.caller.stopped:
+                    answers[at] = self._ask("chunk", part)
+                    done = sum(answer is not None for answer in answers)
+                    self.options.notify(done, len(parts))
         return answers
-
-    def _ask_pending(
-        self, parts: Sequence[Chunk], pending: Sequence[int]
-    ) -> Iterator[tuple[int, Answer | None]]:
-        pool = ThreadPoolExecutor(min(THREADS, len(pending)), thread_name_prefix="nacre-extraction")
-        try:
-            futures: list[tuple[int, Future[Answer | None]]] = [
-                (index, pool.submit(copy_context().run, self._ask, "chunk", parts[index]))
-                for index in pending
-            ]
-            yield from ((index, future.result()) for index, future in futures)
-        except BaseException:
-            self.caller.close()
-            raise
-        finally:
-            pool.shutdown(cancel_futures=True)
 
     def _ask(self, way: str, chunk: Chunk) -> Answer | None:
         return ask_about(
