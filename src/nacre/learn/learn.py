@@ -134,7 +134,8 @@ class ModelExtractor:
             timeout_seconds=home.settings.number("models.timeout_seconds"),
         )
         caller = Caller(model)
-        answers = ask_about_all(home, caller, together, options)
+        with home.turn.aside():
+            answers = extract_together(caller, together, options)
         self._alone |= set() if answers else {shown.session.id for shown in together}
         for shown, extraction in zip(together, answers or (), strict=False):
             self._tally.add(extraction)
@@ -271,16 +272,8 @@ def ask_about(
     options: ExtractionOptions,
 ) -> Extraction:
     """Ask a model about a session, without holding a lock or transaction."""
-    with home.turn.aside():  # the calls run in other threads
-        return extract_with(model, session, turns, options)
-
-
-def ask_about_all(
-    home: Home, caller: Caller, sessions: Sequence[FinishedSession], options: ExtractionOptions
-) -> Sequence[Extraction] | None:
-    """Ask a model about several sessions in one call."""
     with home.turn.aside():
-        return extract_together(caller, sessions, options)
+        return extract_with(model, session, turns, options)
 
 
 @dataclass
