@@ -15,7 +15,7 @@ from nacre.care import database
 from nacre.data.forget import ScrubOptions
 from nacre.data.scrub import scrub
 from nacre.errors import ConflictError, DamagedArchiveError, NotFoundError
-from nacre.home import archive, retention
+from nacre.home import archive
 from nacre.home.change import Exclusions
 from nacre.home.home import Home, open_home
 from nacre.store import packs
@@ -475,61 +475,6 @@ def test_archive_keeps_only_the_latest_version_of_a_note(world: World, tmp_path:
     rebuild(world)
     assert told(world)[0] == sessions
     assert [turn[2:] for turn in told(world)[1]] == [turn[2:] for turn in turns]
-
-
-@pytest.mark.parametrize(("days", "is_told"), [("20", True), ("90", False)])
-def test_retention_reports_transcripts_a_tool_will_soon_delete(
-    talk: World, days: str, is_told: bool
-) -> None:
-    settings = talk.user_home / ".claude" / "settings.json"
-    settings.write_text(json.dumps({"cleanupPeriodDays": int(days)}), encoding="utf-8")
-    path = talk.user_home / ".claude/projects/-work-acme/ferry.jsonl"
-    old = talk.clock.now.timestamp() - 2 * WEEK
-    os.utime(path, (old, old))
-    os.utime(path.with_name("depot.jsonl"), (old + 2 * WEEK, old + 2 * WEEK))
-    talk.environ["NACRE_ARCHIVE_ENABLED"] = "false"
-    ingest(talk)
-    found = with_context(talk, retention.leaving)
-    assert [(one.files, one.archived, round(one.days)) for one in found] == (
-        [(1, 0, 6)] if is_told else []
-    )
-    del talk.environ["NACRE_ARCHIVE_ENABLED"]
-    ingest(talk)
-    assert all(one.is_kept for one in with_context(talk, retention.leaving))
-
-
-def test_retention_reports_transcripts_beyond_an_editors_session_limit(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("nacre.home.retention.SOON_FILES", 397)  # of the 400 that are kept
-    chats = world.user_home / ".config/Code/User/workspaceStorage"
-    for number, workspace in enumerate(("ferry", "ferry", "ferry", "ferry", "ferry", "depot")):
-        path = chats / workspace / "chatSessions" / f"{number}.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        request = {
-            "requestId": f"r{number}",
-            "message": {"text": f"Which quay, the {number}th?"},
-            "response": [],
-            "timestamp": 1_795_000_000_000 + number,
-        }
-        chat = {
-            "version": 3,
-            "responderUsername": "x",
-            "initialLocation": "panel",
-            "sessionId": f"s{number}",
-        }
-        path.write_text(json.dumps({**chat, "requests": [request]}), encoding="utf-8")
-    world.environ["NACRE_ARCHIVE_ENABLED"] = "false"
-    ingest(world)
-    (told,) = with_context(world, retention.leaving)
-    assert (told.files, told.archived, told.days) == (2, 0, None)
-    assert told.in_words() == (
-        "VS Code Copilot Chat keeps only the newest 400 sessions of a folder: "
-        "2 transcripts are deleted within the next 397 sessions; archived 0 of 2"
-    )
-    del world.environ["NACRE_ARCHIVE_ENABLED"]
-    ingest(world)
-    assert [one.is_kept for one in with_context(world, retention.leaving)] == [True]
 
 
 def test_archive_preserves_lines_with_invalid_json_or_encoding(world: World) -> None:

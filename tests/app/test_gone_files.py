@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -120,3 +122,44 @@ def test_a_name_that_may_still_exist_doubts_nothing(
     world: World, content: str, records: tuple[dict[str, Any], ...]
 ) -> None:
     assert after(world, *records, content=f"{content} It is slow otherwise.") == []
+
+
+RENAMED = ran("git mv config/gate.yaml config/wharf.yaml")
+
+
+@pytest.mark.parametrize(
+    "meant", [{"sessions": ("claude-code:5e55-0001",)}, {"match": "wharf.yaml"}]
+)
+def test_forgotten_words_are_removed_from_doubts(world: World, meant: dict[str, Any]) -> None:
+    after(world, *RENAMED)
+    with world.open() as memory:
+        memory.forget(memory.plan_forgetting(**meant))
+        assert not doubts(memory._home)
+        assert [hit.doubt for hit in memory.recall(MEMORY).hits] == [None]
+    with closing(sqlite3.connect(world.settings().database)) as database:
+        assert "wharf" not in str(database.execute("SELECT * FROM review_queue").fetchall())
+
+
+@pytest.mark.parametrize("content", [None, "The port of the gate is set in config/wharf.yaml."])
+def test_undo_of_a_review_restores_its_doubt_and_text(world: World, content: str | None) -> None:
+    after(world, *RENAMED)
+    world.clock.pass_days(1)
+    with world.open() as memory:
+        (doubt,) = doubts(memory._home)
+        memory.keep(doubt.memory.id, content=content)
+        assert not doubts(memory._home)
+        memory.undo()
+        (restored,) = doubts(memory._home)
+        (hit,) = memory.recall(MEMORY).hits
+    assert (restored.memory.content, restored.detail) == (MEMORY, doubt.detail)
+    assert hit.doubt == doubt.detail
+
+
+def test_undo_of_a_retirement_restores_the_doubt(world: World) -> None:
+    (detail,) = after(world, *RENAMED)
+    world.clock.pass_days(1)
+    with world.open() as memory:
+        (doubt,) = doubts(memory._home)
+        memory.retire(doubt.memory.id)
+        memory.undo()
+        assert [hit.doubt for hit in memory.recall(MEMORY).hits] == [detail]

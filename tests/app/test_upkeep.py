@@ -7,7 +7,6 @@ from random import Random
 
 import pytest
 
-from nacre.care.database import IDLE_DAYS
 from nacre.care.health import contents
 from nacre.review import consolidate
 from nacre.review.consolidate import DreamAction
@@ -24,24 +23,10 @@ def found(world: World) -> dict[str, Check]:
     return {check.name: check for check in contents(world.context())}
 
 
-def test_health_shows_the_last_use_of_memories_by_period(world: World) -> None:
-    for days in (0, 7, 8, 31, 32, 92, 93, 183, 184, 300):
-        kept(world, f"Crate {days} stands in row {days + 1000}.", days=days)
-    recalled = kept(world, "The demo runs on the old server.", days=400)
-    with world.open() as memory:
-        assert recalled.id in {
-            hit.memory.id for hit in memory.recall("the demo on the old server").hits
-        }
-    spans = (
-        "3 within a week, 2 within a month, 2 within a quarter, 2 within half a year, 2 longer ago"
-    )
-    assert found(world)["recency"].detail == f"last stated or recalled: {spans}"
-
-
 def test_health_reports_nothing_for_a_new_home(world: World) -> None:
     kept(world, "Honey is sold in jars of 500 g.", days=3)
     kept(world, "Mend the gate of the yard.", days=3, kind=Kind.TODO)
-    assert not {"recency", "todos", "unused", "dream"} & found(world).keys()
+    assert not {"todos", "dream"} & found(world).keys()
 
 
 def test_open_todos_become_stale_after_a_month(world: World) -> None:
@@ -59,18 +44,6 @@ def test_open_todos_become_stale_after_a_month(world: World) -> None:
         memory.retire(gate.id)
         memory.retire(roof.id)
     assert "todos" not in found(world)
-
-
-def test_each_kind_has_its_own_unused_period(world: World) -> None:
-    kept(world, "We sell in jars.", days=179, kind=Kind.DECISION)
-    kept(world, "We sell in tins.", days=180, kind=Kind.DECISION)
-    kept(world, "The hive stands in Bern.", days=180)
-    kept(world, "The fair was in June.", days=90, kind=Kind.EVENT)
-    kept(world, "Anna mends hives.", days=700, kind=Kind.RELATIONSHIP, importance=8)
-    kept(world, "Seal jars while they are warm.", days=59, kind=Kind.LESSON)
-    assert found(world)["unused"].detail == (
-        "neither stated nor recalled for long: 1 of 2 decisions (180 days), 1 of 1 event (90 days); used recently: 1"
-    )
 
 
 def test_health_counts_the_memories_a_dream_would_end(world: World) -> None:
@@ -157,11 +130,6 @@ def test_health_statistics_match_a_full_scan_of_memories(world: World) -> None:
     every = [one for one in home.memories.everything() if one.is_active]
     usage, now = home.usage.of([memory.id for memory in every]), home.now()
     last = {one.id: consolidate.last_used(one, usage[one.id]) for one in every}
-    ages = [now - at for at in last.values()]
-    longer = sum(age > timedelta(days=183) for age in ages)
-    week = sum(age <= timedelta(days=7) for age in ages)
-    assert told["recency"].detail.startswith(f"last stated or recalled: {week} within a week, ")
-    assert told["recency"].detail.endswith(f", {longer} longer ago")
     todos = [
         one for one in every if one.kind is Kind.TODO and now - last[one.id] > timedelta(days=30)
     ]
@@ -170,18 +138,6 @@ def test_health_statistics_match_a_full_scan_of_memories(world: World) -> None:
         f"{one.subject} ({one.id[-8:]}, {last[one.id]:%Y-%m-%d})" for one in todos[:3]
     )
     assert told["todos"].detail.split(" days: ")[1] == f"{named}; and {len(todos) - 3} more"
-    of_kind = {
-        kind: [(now - last[one.id]).days for one in every if one.kind is kind] for kind in IDLE_DAYS
-    }
-    unused = [
-        f"{sum(age >= idle for age in of_kind[kind])} of {len(of_kind[kind])} {kind}s ({idle} days)"
-        for kind, (_, idle) in IDLE_DAYS.items()
-        if max(of_kind[kind]) >= idle
-    ]
-    lately = sum(
-        age < IDLE_DAYS[kind][0] for kind, found_ages in of_kind.items() for age in found_ages
-    )
-    assert told["unused"].detail.endswith(f": {', '.join(unused)}; used recently: {lately}")
     ending = consolidate.plan_ending(every, usage, now, home.settings)
     over = sum(one.action is DreamAction.EXPIRE for one in ending)
     never = f" and {len(ending) - over} never recalled" if len(ending) > over else ""

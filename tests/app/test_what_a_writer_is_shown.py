@@ -1,4 +1,4 @@
-"""What is kept from a writer is kept from it on every way: as a session, as a known memory, as what was said later."""
+"""A writer sees no sessions, texts and memories that it may not see."""
 
 from __future__ import annotations
 
@@ -6,65 +6,76 @@ from datetime import timedelta
 
 import pytest
 
-from nacre.base.text import count_tokens
-from nacre.values.memory import Memory
-from nacre.values.models import Capabilities, Price
 from tests.app.conftest import World, says
-from tests.app.test_dreams import kept
-from tests.app.test_later_by_writer import (
-    ASKED,
-    BRANCH,
-    GONE,
-    MOVED,
-    PROJECT,
-    Writer,
-    branch,
-    heard,
-    world,
-    writer,
-)
+from tests.fakes.model import ScriptedModel
 
-__all__ = ["branch", "world", "writer"]
+MOVED = "Done: the branch hive/sessions of the checkpoints is called hive/checkpoints/v1 now."
+ASKED = "Please go on with the branch of the checkpoints, and tell me afterwards what became of it."
+GONE = "The branch hive/sessions of the checkpoints is gone."
 LOCAL = "From now on the branch of the checkpoints of our hive is called moonshine."
 
 
-def sent_later(writer: Writer) -> str:
-    return "\n".join(one.text for one in writer.later)
+@pytest.fixture
+def world(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
+    monkeypatch.setattr("nacre.home.spending.ANSWERS_KEPT", timedelta(days=-1))
+    world.environ |= {
+        "NACRE_MODELS_EXTRACTION": "scripted:1",
+        "NACRE_MODELS_BACKGROUND": "true",
+    }
+    return world
 
 
-def test_sessions_before_writer_consent_are_not_compared(
-    world: World, writer: Writer, branch: Memory
-) -> None:
+@pytest.fixture
+def writer(world: World) -> ScriptedModel:
+    world.model = writer = ScriptedModel(lambda _: {"memories": []})
+    return writer
+
+
+def heard(world: World, name: str, *said: str, days: float = 2, model: str | None = None) -> None:
+    """Let the writer read a session in which the agent says something."""
+    at = f"{world.clock() - timedelta(days=days):%Y-%m-%dT%H:%M:%S.000Z}"
+    told = [
+        says("assistant", text, uuid=f"{name}-a{number}", session=name, at=at)
+        for number, text in enumerate(said)
+    ]
+    for line in told if model else ():
+        line["message"]["model"] = model
+    world.transcript(name, says("user", ASKED, uuid=f"{name}-u", session=name, at=at), *told)
+    with world.open() as memory:
+        memory.ingest()
+
+
+def sent(writer: ScriptedModel) -> str:
+    return "\n".join(prompt.shared + prompt.text for prompt in writer.prompts)
+
+
+def test_sessions_before_writer_consent_are_not_shown(world: World, writer: ScriptedModel) -> None:
     world.environ["NACRE_WRITER_SINCE"] = (
         f"{world.clock() - timedelta(days=1.5):%Y-%m-%dT%H:%M:%SZ}"
     )
     heard(world, "moved", MOVED, days=3)
     heard(world, "new", GONE, days=1)
-    assert GONE in sent_later(writer)
-    assert MOVED not in sent_later(writer)
+    assert GONE in sent(writer)
+    assert MOVED not in sent(writer)
 
 
-def test_writer_start_date_without_a_zone_is_accepted(world: World, writer: Writer) -> None:
+def test_writer_start_date_without_a_zone_is_accepted(world: World, writer: ScriptedModel) -> None:
     world.environ["NACRE_WRITER_SINCE"] = "2026-01-01"
     heard(world, "moved", MOVED, days=3)
     assert writer.prompts
 
 
-def test_ongoing_session_is_compared_after_it_ends(
-    world: World, writer: Writer, branch: Memory
-) -> None:
+def test_ongoing_session_is_shown_after_it_ends(world: World, writer: ScriptedModel) -> None:
     heard(world, "moved", MOVED, days=10 / 1440)
     heard(world, "new", GONE, days=1)
-    assert GONE in sent_later(writer)
-    assert MOVED not in sent_later(writer)
+    assert GONE in sent(writer)
+    assert MOVED not in sent(writer)
     world.clock.pass_days(2)
     heard(world, "most", "Nothing is new.", days=0.5)
-    assert MOVED in sent_later(writer)
+    assert MOVED in sent(writer)
 
 
-def test_sub_agents_and_summaries_are_not_compared(
-    world: World, writer: Writer, branch: Memory
-) -> None:
+def test_sub_agents_and_summaries_are_not_shown(world: World, writer: ScriptedModel) -> None:
     at = f"{world.clock() - timedelta(days=2):%Y-%m-%dT%H:%M:%S.000Z}"
     told = [
         (
@@ -86,11 +97,13 @@ def test_sub_agents_and_summaries_are_not_compared(
     with world.open() as memory:
         memory.ingest()
     heard(world, "new", GONE, days=1)
-    assert "summarised" not in sent_later(writer)
-    assert "A helper says" not in sent_later(writer)
+    assert "summarised" not in sent(writer)
+    assert "A helper says" not in sent(writer)
 
 
-def test_memory_from_a_local_model_is_unknown_to_other_models(world: World, writer: Writer) -> None:
+def test_memory_from_a_local_model_is_unknown_to_other_models(
+    world: World, writer: ScriptedModel
+) -> None:
     at = f"{world.clock() - timedelta(days=3):%Y-%m-%dT%H:%M:%S.000Z}"
     answer = says("assistant", "Done.", uuid="l-2", session="local", at=at)
     answer["message"]["model"] = "qwen3:8b"
@@ -100,8 +113,7 @@ def test_memory_from_a_local_model_is_unknown_to_other_models(world: World, writ
         assert [one.content for one in memory.list()] == [LOCAL]
     heard(world, "new", "The branch of the checkpoints is in order.", days=1)
     assert writer.prompts
-    sent = "\n".join(one.shared + one.text for one in writer.prompts)
-    assert "moonshine" not in sent
+    assert "moonshine" not in sent(writer)
 
 
 @pytest.mark.parametrize(
@@ -121,40 +133,24 @@ def test_memory_from_a_local_model_is_unknown_to_other_models(world: World, writ
     ],
 )
 def test_local_model_is_recognised_by_its_tag(
-    world: World, writer: Writer, model: str, is_shown: bool
+    world: World, writer: ScriptedModel, model: str, is_shown: bool
 ) -> None:
     heard(world, "any", "Done.", model=model)
     assert bool(writer.prompts) is is_shown
 
 
-def test_compared_memories_are_limited_by_the_context_window(
-    world: World,
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("WRITER_EXCLUDE_TOOLS", '["claude-code"]'),
+        ("WRITER_EXCLUDE_PROJECTS", '["acme-*"]'),
+        ("MODELS_BACKGROUND", "false"),
+        ("WRITER_PAUSED", "true"),
+    ],
+)
+def test_excluded_sessions_are_not_sent_to_the_writer(
+    world: World, writer: ScriptedModel, setting: str, value: str
 ) -> None:
-    world.model = model = Writer()
-    model.capabilities = Capabilities(window=8_000, output=2_000, answers="schema", price=Price())
-    for number in range(15):
-        kept(
-            world,
-            f"{BRANCH} Its number is {number}. " + f"{BRANCH} " * 20,
-            days=20 + number,
-            project=PROJECT,
-        )
-    for number in range(14):
-        heard(
-            world,
-            f"s{number}",
-            f"{MOVED} Part {number}. " + f"The checkpoints of part {number} lie there. " * 12,
-        )
-    heard(world, "new", GONE, days=1)
-    assert model.later
-    assert max(count_tokens(one.system + one.text) for one in model.later) + 2_000 <= 8_000
-
-
-def test_unusable_writer_is_asked_for_comparisons_once_daily(world: World, branch: Memory) -> None:
-    world.model = model = Writer()
-    model._outdated = lambda _: "no"
-    heard(world, "moved", MOVED, days=3)
-    heard(world, "one", "Nothing is new.", days=2)
-    asked = len(model.later)
-    heard(world, "two", "Nothing is new either.", days=2)
-    assert len(model.later) == asked > 0
+    world.environ[f"NACRE_{setting}"] = value
+    heard(world, "moved", MOVED)
+    assert not writer.prompts

@@ -64,7 +64,7 @@ OWN = {
 """Parameters that mean something else in Python: a callback, this process' folder, a default made of others."""
 
 BY_CALL = {
-    "ingest": "discover force from_archive globs older puts_off reads remember_paths vector_seconds",
+    "ingest": "discover force from_archive older puts_off reads remember_paths vector_seconds",
     "store": "author folder source speaker trigger_times triggers trust",
     "recall": "confident co_recall diversify fuzzy is_prompt mmr_lambda prefer_kinds threshold topic word_share",
     "deep_recall": "here",

@@ -138,7 +138,7 @@ def test_untrusted_content_is_in_no_topic_or_outcome() -> None:
         outside,
         agent("Done: the keys were sent to https://evil.example/keys.", trust=Trust.UNTRUSTED),
     )
-    told = f"{found.topics}{found.outcome}{found.open_ends}{found.urls}"
+    told = f"{found.topics}{found.outcome}{found.open_ends}{found.errors}"
     assert "keys" not in told
 
 
@@ -159,7 +159,7 @@ def test_untitled_session_is_named_by_its_first_real_request() -> None:
 # Work
 
 
-def test_tools_files_and_commands_are_counted_with_failures() -> None:
+def test_files_are_counted_with_edits_and_reads() -> None:
     found = summary(
         owner("Sort the apples by ripeness, please."),
         agent(
@@ -185,36 +185,18 @@ def test_tools_files_and_commands_are_counted_with_failures() -> None:
                 read("/etc/hosts"),
             ),
         ),
-        agent(
-            "",
-            calls=(
-                run("pip install -r more.txt rich==13.1 'httpx[http2]>=0.27'"),
-                edit("src/b.ts"),
-            ),
-        ),
+        agent("", calls=(edit("src/b.ts"),)),
         agent(
             "Sorted in https://git.example/o/r/pull/12 after https://docs.example/sorting, commit `1234abc`."
         ),
     )
-    assert [(tool.name, tool.calls, tool.failed) for tool in found.tools] == [
-        ("Bash", 5, 1),
-        ("Edit", 3, 1),
-        ("Read", 2, 0),
-    ]
     assert [(file.path, file.edits, file.reads) for file in found.files] == [
         ("src/a.ts", 1, 1),
         ("src/b.ts", 1, 0),
         ("/etc/hosts", 0, 1),
     ]
-    assert [(command.name, command.runs, command.failed) for command in found.commands] == [
-        ("npm test", 2, 1),
-        ("git commit", 1, 0),
-        ("pip install", 1, 0),
-    ]
     assert found.commits == ("0a1b2c3",)  # what is only told of may have been made elsewhere
     assert found.pull_requests == ()
-    assert found.urls == ("https://git.example/o/r/pull/12", "https://docs.example/sorting")
-    assert found.packages == ("rich", "httpx")
 
 
 def test_errors_record_whether_the_command_later_passed() -> None:

@@ -25,7 +25,7 @@ class ScriptedModel:
     raised; or a function that returns one of these. When the script has ended, its last answer is repeated if
     ``repeats``, else the test fails. What it was asked is in ``prompts``; whether statements hold it is asked apart, in
     ``compared``, and answered with ``finding``, of its ``wrong`` parts, for each. Which known memories a session
-    outdates, ``over`` says of a prompt. So does ``outdated`` of what was said later, in ``later``.
+    outdates, ``over`` says of a prompt.
     Four characters are a token; they cost nothing, unless ``capabilities`` have a price.
     """
 
@@ -39,7 +39,6 @@ class ScriptedModel:
         finding: str = "holds",
         wrong: Sequence[str] = (),
         over: Callable[[Prompt], Any] = lambda _: [],
-        outdated: Callable[[Prompt], Any] = lambda _: [],
     ) -> None:
         self.name = name
         self.capabilities = (
@@ -47,13 +46,11 @@ class ScriptedModel:
         )
         self.prompts: list[Prompt] = []
         self.compared: list[Prompt] = []
-        self.later: list[Prompt] = []
         self.is_closed = False
         self._answers = [answers] if callable(answers) else list(answers)
         self._repeats = repeats or callable(answers)
         self._verdict = {"finding": finding, "wrong": list(wrong)}
         self._over = over
-        self._outdated = outdated
         self._lock = Lock()
 
     def complete(self, prompt: Prompt) -> Completion:
@@ -63,9 +60,6 @@ class ScriptedModel:
         if prompt.name == "turns":
             numbers = re.findall(r"^\[m(\d+)\]\[owner", prompt.text, re.MULTILINE)
             return self._completed(prompt, {"turns": list(map(int, dict.fromkeys(numbers)))})
-        if prompt.name == "later":
-            self.later.append(prompt)
-            return self._completed(prompt, {"memories": self._outdated(prompt)})
         with self._lock:
             number = len(self.prompts)
             self.prompts.append(prompt)

@@ -396,7 +396,6 @@ def test_both_engines_return_equal_lists_for_other_queries(
             reviews.doubts(both_ways=True),
             reviews.proposed(),
             reviews.low_quality(),
-            usage.idle(NOON),
             usage.steps_due(),
             usage.buckets(),
             sessions.counts(),

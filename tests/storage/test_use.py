@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date, timedelta
 
 from nacre.store.journal import Spending, Traces
-from nacre.store.memories import Buckets, EndingBounds, Idle, SessionUses, UsageLog
+from nacre.store.memories import Buckets, EndingBounds, SessionUses, UsageLog
 from nacre.store.schema import Database
 from nacre.values.memory import Confirmation, Expiry, Kind
 from nacre.values.models import (
@@ -64,13 +64,11 @@ def test_recalls_earn_importance_steps(database: Database) -> None:
     store.set_steps(an_id(2), 1)
     store.set_steps(an_id(3), 1)
     assert store.steps_due() == [StepsDue(an_id(3), 2, 1), StepsDue(an_id(4), 3, 0)]
-    for number, quality in ((1, 0.7), (2, 0.3), (3, 0.29), (4, 0.69)):
-        store.set_quality(an_id(number), quality)
     put(database, memory(6))
-    assert store.buckets() == Buckets(never=1, some=2, often=2, good=1, fair=3, poor=1)
+    assert store.buckets() == Buckets(never=1, some=2, often=2)
 
 
-def test_idle_time_starts_at_last_statement_edit_or_recall(
+def test_idle_todos_start_at_last_statement_edit_or_recall(
     database: Database,
 ) -> None:
     put(
@@ -87,15 +85,6 @@ def test_idle_time_starts_at_last_statement_edit_or_recall(
     )
     store = UsageLog(database)
     store.record([an_id(2)], MS - 1, first=[])
-    assert store.idle(NOON) == [
-        Idle(Kind.FACT, -1, 0, 1),
-        Idle(Kind.FACT, 0, 1, 1),
-        Idle(Kind.FACT, 2, 2, 1),
-        Idle(Kind.FACT, 3, 3, 2),
-        Idle(Kind.FACT, 9, 10, 1),
-        Idle(Kind.TODO, 7, 7, 1),
-        Idle(Kind.TODO, 8, 8, 1),
-    ]
     assert store.idle_todos(NOON) == [
         (an_id(7), "Subject 7", NOON - 8 * DAY),
         (an_id(6), "Subject 6", NOON - 7 * DAY),

@@ -6,7 +6,6 @@ import socket
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -57,21 +56,6 @@ def test_extreme_dates_and_paths_cause_no_server_error(site: Serve) -> None:
     assert here.ask("today", {"since": "0001-01-01"}, **here.token).status_code == 200
     assert here.ask("activity", {"since": "0001-01-01"}, **here.token).status_code == 200
     assert here.ask("did", {"path": "x" * 5_000}, **here.token).status_code == 200
-
-
-def test_glob_patterns_with_excessive_alternatives_are_answered(site: Serve) -> None:
-    here = site()
-    for pattern, status in (("{a,b}" * 30, 200), ("{*,*}" * 60, 200), ("{a}" * 1_000, 400)):
-        assert here.ask("ingest", {"globs": [pattern]}, **here.token).status_code == status
-
-
-def test_pathological_glob_pattern_is_answered(process: Nacre, tmp_path: Path) -> None:
-    folder = tmp_path.joinpath(*"abcdefghijkl")
-    folder.mkdir(parents=True)
-    (folder / "talk.jsonl").write_text("{}\n")
-    assert (
-        process("ingest", str(tmp_path), "--glob", "**/*" * 40 + "a/b", "--json").json["files"] == 0
-    )
 
 
 def test_slow_operations_leave_capacity_for_others(site: Serve) -> None:

@@ -6,7 +6,6 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -42,10 +41,8 @@ from nacre.review.consolidate import DreamAction, Step
 from nacre.review.dream import may_end
 from nacre.settings import Settings, load_settings
 from nacre.store import maintenance
-from nacre.store.memories import Idle
 from nacre.store.schema import UNREADABLE
 from nacre.store.sqlite import FileDatabase, engine_version
-from nacre.values.memory import Kind
 from nacre.values.recall import Mode, RecallQuery
 from nacre.values.reports import FAILURE, OK, WARNING, Check, IngestReport, OnProgress, Problem
 
@@ -472,33 +469,10 @@ def _recall(home: Home) -> Check:
 # -- Ageing of memories ----------------------------------------------------------------------------
 
 
-_SPANS = (
-    (7, "within a week"),
-    (31, "within a month"),
-    (92, "within a quarter"),
-    (183, "within half a year"),
-)
-_LONGEST_SPAN = "longer ago"
-
 _STALE_TODO = timedelta(days=30)
 """Time without a restatement or recall after which an open todo is stale."""
 
-IDLE_DAYS = {
-    Kind.FACT: (180, 365),
-    Kind.RELATIONSHIP: (365, 730),
-    Kind.PREFERENCE: (365, 730),
-    Kind.DECISION: (90, 180),
-    Kind.LESSON: (60, 120),
-    Kind.EVENT: (30, 90),
-}
-"""Two numbers of days without use, for each kind of memory.
-
-Up to the first number, a memory counts as recent. From the second number on, it counts as unused.
-The values come from agent-knowledge. Todos become stale sooner.
-"""
-
 _MANY_ENDING_MEMORIES = 50
-_MANY_ACTIVE_MEMORIES = 10_000
 _MAX_NAMED = 3
 _SUBJECT_CHARACTERS = 40
 _ID_CHARACTERS = 8
@@ -507,29 +481,12 @@ _ID_CHARACTERS = 8
 def upkeep(home: Home) -> Iterator[Check]:
     """Yield findings on the age of memories. Call :func:`fold_usage` first."""
     now = home.now()
-    idle = home.usage.idle(now)
-    yield from _recency(idle)
     yield from _stale_todos(home.usage.idle_todos(now - _STALE_TODO))
-    yield from _report_unused(idle)
     near = home.memories.in_any_state(home.usage.may_end(now, consolidate.bounds(home.settings)))
     if near:
         usage = home.usage.of([memory.id for memory in near])
         ending = consolidate.plan_ending(may_end(home, near), usage, now, home.settings)
-        yield from _dream(home, ending, sum(group.count for group in idle))
-
-
-def _recency(idle: Sequence[Idle]) -> Iterator[Check]:
-    spans: Counter[str] = Counter()
-    for group in idle:
-        span = next((name for most, name in _SPANS if group.begun <= most), _LONGEST_SPAN)
-        spans[span] += group.count
-    parts = [
-        f"{spans[name]:,} {name}"
-        for name in (*(name for _, name in _SPANS), _LONGEST_SPAN)
-        if spans[name]
-    ]
-    if any(name != _SPANS[0][1] for name in spans):
-        yield Check("recency", OK, f"last stated or recalled: {', '.join(parts)}")
+        yield from _dream(home, ending)
 
 
 def _stale_todos(stale: Sequence[tuple[str, str, datetime]]) -> Iterator[Check]:
@@ -548,25 +505,7 @@ def _stale_todos(stale: Sequence[tuple[str, str, datetime]]) -> Iterator[Check]:
         )
 
 
-def _report_unused(idle: Sequence[Idle]) -> Iterator[Check]:
-    parts, lately = [], 0
-    for kind, (recent, since) in IDLE_DAYS.items():
-        of_kind = [group for group in idle if group.kind is kind]
-        lately += sum(group.count for group in of_kind if group.days < recent)
-        every = sum(group.count for group in of_kind)
-        if unused := sum(group.count for group in of_kind if group.days >= since):
-            parts.append(
-                f"{unused:,} of {every:,} {kind}{'' if every == 1 else 's'} ({since} days)"
-            )
-    if parts:
-        yield Check(
-            "unused",
-            OK,
-            f"neither stated nor recalled for long: {', '.join(parts)}; used recently: {lately:,}",
-        )
-
-
-def _dream(home: Home, ending: Sequence[Step], active: int) -> Iterator[Check]:
+def _dream(home: Home, ending: Sequence[Step]) -> Iterator[Check]:
     """Report how many memories a dream would retire.
 
     Suggest a dream if there are many memories and dreams at night are off.
@@ -578,7 +517,7 @@ def _dream(home: Home, ending: Sequence[Step], active: int) -> Iterator[Check]:
     finding = " and ".join(f"{number:,} {name}" for name, number in parts.items() if number)
     if home.settings.flag("dream.at_night"):
         yield Check("dream", OK, f"{finding}: the daemon's dreams retire a few per night")
-    elif len(ending) > _MANY_ENDING_MEMORIES or active > _MANY_ACTIVE_MEMORIES:
+    elif len(ending) > _MANY_ENDING_MEMORIES:
         ready = f"{len(ending):,} {'memory is' if len(ending) == 1 else 'memories are'} ready for tidying: {finding}"
         yield Check("dream", WARNING, ready, "nacre dream shows them and asks; nothing is deleted")
     else:

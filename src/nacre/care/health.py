@@ -36,7 +36,7 @@ from nacre.context.effects import Effects, count_effects
 from nacre.data import history
 from nacre.data import sync as data_sync
 from nacre.errors import ConflictError, NacreError, NotFoundError, UnusableStoreError
-from nacre.home import archive, consent, retention
+from nacre.home import archive, consent
 from nacre.home.home import Home, open_home, open_to_read
 from nacre.home.location import projects
 from nacre.home.spending import budgets, fold_notes, noted_calls
@@ -54,7 +54,6 @@ from nacre.settings import Settings
 from nacre.setup import chores, models
 from nacre.setup.models import STATES, WriterStatus, status_as_it_is, status_writer
 from nacre.store import packs
-from nacre.store.memories import STEP
 from nacre.store.schema import UNREADABLE
 from nacre.store.sqlite import engine_version
 from nacre.values.fields import Limit
@@ -282,7 +281,6 @@ _LOW_DISK_BYTES = 500_000_000
 _STALE_DAYS = 14
 _EMBED_TIMEOUT_SECONDS = 10.0
 _STALE_LOCK_SECONDS = 600
-_TOP_EDGES = 5
 _MAX_NAMED = 5
 _RECENT_PERIOD = timedelta(hours=1)
 _LATE_CHORE_SECONDS = 3_600.0
@@ -598,7 +596,7 @@ def _memories(home: Home) -> Check:
 
 
 def _usage(home: Home) -> Iterator[Check]:
-    """Report the use and quality of memories, memories used together, and pending reviews."""
+    """Report the use of memories and pending reviews."""
     used = home.usage.buckets()
     if not used.never + used.some + used.often:
         return
@@ -606,27 +604,6 @@ def _usage(home: Home) -> Iterator[Check]:
         f"{used.never} never recalled, {used.some} recalled up to 5 times, {used.often} more often"
     )
     yield _ok(recalled)
-    if used.good + used.poor:
-        yield Check(
-            "quality",
-            OK,
-            f"{used.good} good (from .7), {used.fair} fair, {used.poor} poor (below .3)",
-        )
-    edges = [
-        edge
-        for edge in home.co_recall.strongest(store.today(home), _TOP_EDGES)
-        if edge.weight > STEP
-    ]
-    if edges:
-        ids = [memory for edge in edges for memory in (edge.memory, edge.other)]
-        subjects = {
-            memory.id: shorten(memory.subject, 40) for memory in home.memories.rows_of(ids).values()
-        }
-        pairs = (
-            f"{subjects[edge.memory]} + {subjects[edge.other]} ({edge.weight:.2f})"
-            for edge in edges
-        )
-        yield Check("together", OK, "; ".join(pairs))
     store.queue_reviews(home)
     _, doubts, conflicts = home.reviews.waiting(home.now_ms())
     waiting = doubts + conflicts
@@ -740,7 +717,7 @@ def _vectors(home: Home) -> Check:
 
 
 def _archive(home: Home) -> Iterator[Check]:
-    """Report archived transcripts, and transcripts that tools will delete soon."""
+    """Report archived transcripts."""
     states = [state for state in home.archive.all() if state.pack]
     is_wanted = home.settings.flag("archive.enabled")
     raw, stored = sum(state.raw for state in states), sum(state.size for state in states)
@@ -750,20 +727,6 @@ def _archive(home: Home) -> Iterator[Check]:
         yield _ok(f"off; contains {len(states):,} transcripts")
     else:
         yield _ok(f"{len(states):,} transcripts, {raw / 1e6:,.1f} MB in {stored / 1e6:,.1f} MB")
-    for transcript in retention.leaving(home):
-        hint = (
-            None
-            if transcript.is_kept
-            else "nacre ingest"
-            if is_wanted
-            else "nacre config set archive.enabled true"
-        )
-        yield Check(
-            f"retention {transcript.retention.tool}",
-            OK if transcript.is_kept else WARNING,
-            transcript.in_words(),
-            hint,
-        )
 
 
 def _problems(home: Home) -> Iterator[Check]:

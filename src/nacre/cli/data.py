@@ -73,9 +73,6 @@ def _render_status(paper: Paper, status: home_archive.ArchiveStatus) -> None:
         paper.line(f"{count(status.waiting, 'transcript')} pending until the next ingest.")
     if status.withheld:
         paper.note(f"{status.withheld:,} are stored without their forgotten or excluded parts.")
-    for leaving in status.leaving:
-        paper.line(f"{leaving.in_words()}.")
-        paper.note(leaving.retention.setting, indent=2)
 
 
 def _describe(tool: home_archive.ArchivedTool) -> str:

@@ -15,7 +15,6 @@ from nacre.cli.command import Paper, Run, bold, command
 from nacre.cli.operations import perform
 from nacre.cli.options import argument, count, flag, option, seconds, size
 from nacre.cli.status import PROBLEMS_SHOWN, render_problems
-from nacre.home import retention
 from nacre.learn import ingest as ingestion
 
 if TYPE_CHECKING:
@@ -281,7 +280,6 @@ _BACKGROUND_VECTOR_SECONDS = 20.0
     ],
 )
 @argument("ingest", "paths")
-@option("ingest", "globs", metavar="PATTERN")
 @option("ingest", "vectors", help="Do not compute vectors until the next ingest.")
 @option("ingest", "extract", help="Make sessions searchable without writing memories.")
 @option("ingest", "force", help="Also read unchanged files again.")
@@ -332,11 +330,6 @@ def ingest(
     run.warnings += [
         f"{item.path} {item.message}; the next ingest tries again"
         for item in report.archived.problems
-    ]
-    run.warnings += [
-        f"{item.in_words()} (nacre data archive)"
-        for item in retention.leaving(run.home)
-        if not item.is_kept
     ]
     run.present(report, render_ingest, searched=not request["paths"])
 

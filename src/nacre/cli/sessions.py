@@ -412,8 +412,6 @@ def _row(line: SessionLine) -> tuple[Cell, ...]:
 
 _FILES_SHOWN = 12
 _ERRORS_SHOWN = 3
-_TOOLS_SHOWN = 8
-_COMMANDS_SHOWN = 10
 _TINTS_SUMMARY = {
     "done": "bold green",
     "failed": "bold red",
@@ -508,27 +506,16 @@ def _render_work(paper: Paper, summary: values_session.Summary) -> None:
     changed = [f"{file.path}{_times(file.edits)}" for file in summary.modified]
     read = sum(1 for file in summary.files if not file.edits)
     only_read = f"{count(read, 'file')} only read" if read else ""
-    tools = [f"{tool.name}{_times(tool.calls)}{_failed(tool.failed)}" for tool in summary.tools]
-    commands = [
-        f"{command.name}{_times(command.runs)}{_failed(command.failed)}"
-        for command in summary.commands
-    ]
     resolved = sum(1 for error in summary.errors if error.mended)
-    if not any(
-        (changed, read, tools, commands, summary.commits, summary.pull_requests, summary.packages)
-    ):
+    if not any((changed, read, summary.commits, summary.pull_requests)):
         return
     paper.heading("Done")
     paper.facts(
         (
             ("changed", joined((_list(changed, _FILES_SHOWN), only_read))),
-            ("tools", _list(tools, _TOOLS_SHOWN)),
-            ("commands", _list(commands, _COMMANDS_SHOWN)),
             ("commits", ", ".join(summary.commits)),
             ("requests", ", ".join(summary.pull_requests)),
-            ("packages", ", ".join(summary.packages)),
             ("errors", f"{resolved:,} resolved" if resolved else ""),
-            ("pages", " ".join(summary.urls)),
         ),
         indent=2,
     )
@@ -550,10 +537,6 @@ def _list(items: Iterable[str], most: int) -> str:
 
 def _times(number: int) -> str:
     return f" ×{number:,}" if number > 1 else ""
-
-
-def _failed(number: int) -> str:
-    return f" ({number:,} failed)" if number else ""
 
 
 # ----------------------------------------------------------------------------

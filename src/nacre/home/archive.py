@@ -423,7 +423,6 @@ class ArchiveStatus:
     tools: tuple[ArchivedTool, ...]
     waiting: int
     withheld: int
-    leaving: tuple[retention.Leaving, ...]
 
 
 @frozen
@@ -453,7 +452,6 @@ def status(home: Home) -> ArchiveStatus:
         ),
         len(home.archive.due()),
         sum(state.withheld for state in states),
-        tuple(retention.leaving(home)),
     )
 
 

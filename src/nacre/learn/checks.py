@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence, Set
-from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from difflib import SequenceMatcher
 from functools import cached_property
-from threading import Lock
 from typing import TypeVar
 
 import msgspec
@@ -762,7 +760,7 @@ FAILURES = (ModelUnavailableError, ModelRefusedError, BudgetSpentError, Unusable
 
 
 class Caller:
-    """Thread-safe LanguageModel that calls another model for one session.
+    """A LanguageModel that calls another model for one session.
 
     ``stopped``: the error that ended the calls, such as a refusal or a spent budget.
     """
@@ -779,7 +777,6 @@ class Caller:
         self._model = model
         self._failures = 0
         self._was_spent = False
-        self._lock = Lock()
 
     def ask(self, prompt: Prompt, answer: type[A]) -> A | None:
         """Ask the model, and return the answer.
@@ -806,20 +803,16 @@ class Caller:
     def complete(self, prompt: Prompt) -> Completion:
         """Make one call. Repair nearly valid answers of models without schema support."""
         completion = self._model.complete(prompt)
-        with self._lock:
-            self.calls += not completion.is_repeated
-            self.tokens += completion.tokens
-            self.was_cut = self.was_cut or completion.is_cut
+        self.calls += not completion.is_repeated
+        self.tokens += completion.tokens
+        self.was_cut = self.was_cut or completion.is_cut
         repair = _REPAIRS.get(prompt.name)
         if repair is None or self.capabilities.answers in _SCHEMA_MODES:
             return completion
         return replace(completion, text=repair(completion.text))
 
     def close(self) -> None:
-        """Interrupt running calls and refuse new ones."""
-        self.stopped = self.stopped or ModelUnavailableError("it was interrupted", retry=False)
-        with suppress(NacreError):
-            self._model.close()
+        self._model.close()
 
     @property
     def is_over(self) -> bool:

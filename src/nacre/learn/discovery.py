@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-import regex
-
 from nacre.base.environment import install_hint
 from nacre.base.frozen import frozen
-from nacre.errors import InvalidQueryError, InvalidSettingsError, NotFoundError
+from nacre.errors import InvalidSettingsError, NotFoundError
 from nacre.home.home import Home
 from nacre.home.parsing import roots_of
 from nacre.readers.adapter import SUFFIXES as _DATABASES
@@ -30,8 +28,6 @@ _SKIPPED_FOLDERS = frozenset(
     {".git", "node_modules", "__pycache__", ".venv", "tool-results", "file-history"}
 )
 _WILDCARDS = {"**/": "(?:.*/)?", "*": "[^/]*"}
-_MAX_PATTERN_CHARACTERS = 1_000
-_MATCH_SECONDS = 0.25
 _IN_EXTRAS = {
     "aider": ".aider.chat.history.md",
     "amp": ".local/share/amp/threads/T-*.json",
@@ -100,36 +96,6 @@ def find(home: Home, paths: Sequence[Path], *, with_discovery: bool) -> Findings
         for file in _walk(path, problems) if path.is_dir() else (path,):
             _add(by_path, file, problems, is_named=file == path)
     return _sorted(home, by_path.values(), problems)
-
-
-def only_like(findings: Findings, globs: Sequence[str]) -> Findings:
-    """Keep the files that the user named and the files whose path matches a pattern. Raises InvalidQueryError.
-
-    A pattern must match the end of the path. ``*`` stands for any part of a name. ``**/`` stands
-    for any folders. ``{md,txt}`` stands for ``md`` or ``txt``.
-    """
-    if not globs:
-        return findings
-    if any(len(pattern) > _MAX_PATTERN_CHARACTERS for pattern in globs):
-        raise InvalidQueryError(
-            "the pattern is too long", hint=f"{_MAX_PATTERN_CHARACTERS:,} characters at most"
-        )
-    compiled = [
-        regex.compile(_to_regex(f"**/{pattern.removeprefix('/')}").pattern) for pattern in globs
-    ]
-
-    def is_kept(file: FoundFile) -> bool:
-        path = file.path.as_posix()
-        return file.is_named or any(
-            pattern.fullmatch(path, timeout=_MATCH_SECONDS) for pattern in compiled
-        )
-
-    try:
-        return Findings([file for file in findings.files if is_kept(file)], findings.problems)
-    except TimeoutError as error:
-        raise InvalidQueryError(
-            "the pattern takes too long", hint="write it with fewer *"
-        ) from error
 
 
 def without_put_off(home: Home, findings: Findings) -> Findings:
@@ -318,20 +284,8 @@ def _parent_patterns(pattern: str) -> Iterator[str]:
 
 def _to_regex(pattern: str) -> re.Pattern[str]:
     """Convert a glob to a regular expression. ``**/`` matches any number of folders, including none."""
-    parts = re.split(r"(\*\*/|\*|\{[^{}]*\})", pattern)
-    if any("{" in part for part in parts[::2]):
-        raise InvalidQueryError(f"{pattern!r} has an unclosed brace", hint="write '*.{md,txt}'")
-    choices = {
-        part: "|".join(_to_regex(choice).pattern for choice in part[1:-1].split(","))
-        for part in parts[1::2]
-        if part[0] == "{"
-    }
-    return re.compile(
-        "".join(
-            f"(?:{choices[part]})" if part in choices else _WILDCARDS.get(part, re.escape(part))
-            for part in parts
-        )
-    )
+    parts = re.split(r"(\*\*/|\*)", pattern)
+    return re.compile("".join(_WILDCARDS.get(part, re.escape(part)) for part in parts))
 
 
 def _walk(

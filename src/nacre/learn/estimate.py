@@ -13,7 +13,6 @@ from math import ceil
 
 from nacre.base.frozen import frozen
 from nacre.base.text import count, count_tokens
-from nacre.base.times import day_of
 from nacre.errors import NacreError
 from nacre.home.change import likely_project
 from nacre.home.home import Home
@@ -27,7 +26,7 @@ from nacre.home.spending import (
     tokens_left,
 )
 from nacre.learn.extract import is_agreed, is_covered, is_worth_asking
-from nacre.learn.prompts import MOST_MEMORIES, SESSION_TOKENS, TOKENS_A_DAY
+from nacre.learn.prompts import SESSION_TOKENS
 from nacre.llm import providers
 from nacre.llm.credentials import provider_of
 from nacre.settings import Settings
@@ -129,7 +128,7 @@ def estimate_learning(
     If ``older`` is True, also count old sessions that no writer has read.
     """
     fold_notes(home)
-    sizes, trivial, days = list[int](), 0, set()
+    sizes, trivial = list[int](), 0
     for session, turns, begin in chain(
         _pending_sessions(home, older=older), ((session, turns, 0) for session, turns in unstored)
     ):
@@ -138,11 +137,10 @@ def estimate_learning(
         if is_worth_asking(session, turns, begin=begin):
             size = sum(count_tokens(turn.text) for turn in turns[begin:])
             sizes.append(min(size, SESSION_TOKENS))
-            days.add(max((day_of(turn.time) for turn in turns if turn.time), default=None))
         else:
             trivial += 1
     name = name_for(home, Task.EXTRACTION)
-    calls, tokens, cost = _most(home, sizes, len(days))
+    calls, tokens, cost = _most(home, sizes)
     return Estimate(
         len(sizes),
         trivial,
@@ -194,7 +192,7 @@ def _pending_sessions(home: Home, *, older: bool) -> Iterator[tuple[Session, Seq
         yield home.sessions.get(session.row).session, [item.turn for item in turns], first
 
 
-def _most(home: Home, sizes: Sequence[int], days: int) -> tuple[int, int, int | None]:
+def _most(home: Home, sizes: Sequence[int]) -> tuple[int, int, int | None]:
     """Return the maximum number of calls and tokens, and the maximum cost in millionths of a US dollar.
 
     ``sizes`` contains the tokens of each session.
@@ -209,12 +207,8 @@ def _most(home: Home, sizes: Sequence[int], days: int) -> tuple[int, int, int | 
         able = capabilities_of(home, name)
         number, read = memories, 0.0
         if task is Task.EXTRACTION:
-            checked = min(sum(home.memories.counts().values()), MOST_MEMORIES * days)
-            number = _CALLS * sum(_parts(size, able) for size in sizes) + ceil(
-                checked / MOST_MEMORIES
-            )
+            number = _CALLS * sum(_parts(size, able) for size in sizes)
             read = sum(_shown_tokens(size, able) for size in sizes)
-            read += checked * TOKENS_A_DAY / MOST_MEMORIES
         used = Tokens(ceil(read) + overhead.input * number, overhead.output * number)
         calls, tokens = calls + number, tokens + used.input + used.output
         if is_by_subscription(home.settings, name):

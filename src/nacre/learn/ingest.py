@@ -419,16 +419,11 @@ class IngestOptions(Request):
     """The options for reading transcripts.
 
     If no path is given, nacre looks for transcripts in the usual places. Given paths are recorded,
-    so that a rebuild reads them again. If ``globs`` limits the files, each matching file is
-    recorded instead. A file in ``paths`` can have any name.
+    so that a rebuild reads them again. A file in ``paths`` can have any name.
     """
 
     paths: Annotated[
         tuple[Path, ...], bounds("Files and folders; default: all that discovery finds.")
-    ] = ()
-    globs: Annotated[
-        tuple[str, ...],
-        bounds("Only files whose path ends like this, e.g. '**/2026-*/*.jsonl' or '*.{md,txt}'."),
     ] = ()
     discover: Annotated[bool, bounds("Run discovery in addition to the paths.")] = False
     remember_paths: Annotated[bool, bounds("Record the paths for a rebuild.")] = True
@@ -503,7 +498,6 @@ class _Ingest:
         self._notify = notify
         self._tally = ReadTally()
         self._hints: tuple[str, ...] = ()
-        self._named: Sequence[Path] = options.paths
 
     def complete(self) -> IngestReport:
         began, started, options = self._home.now(), time.perf_counter(), self._options
@@ -520,7 +514,7 @@ class _Ingest:
         report = replace(report, unread=(*report.unread, *discovery.missing_readers(self._home)))
         report = self._learn(report)
         if options.paths and options.remember_paths and report.files:
-            _note_paths(self._home, self._run, self._named, report.memories)
+            _note_paths(self._home, self._run, options.paths, report.memories)
         report = replace(report, archived=archive(self._home, self._notify))
         report = self._embed(report)
         erase_written_bytes(self._home)
@@ -545,13 +539,6 @@ class _Ingest:
         options, home = self._options, self._home
         discovers = options.reads and (options.discover or not options.paths)
         findings = _findings(home, options) if options.reads else None
-        if findings and options.globs:  # a later rebuild reads only the matching files
-            folders = [path.expanduser().absolute() for path in options.paths]
-            self._named = tuple(
-                file.path
-                for file in findings.files
-                if any(file.path.is_relative_to(folder) for folder in folders)
-            )
         known_projects, places = discovery.projects_of(home), home.project_contents.places()
         jobs = self._jobs(findings)
         if options.from_archive:
@@ -580,9 +567,7 @@ class _Ingest:
             self._tally.files += len(states)
         read_jobs(home, self._run, jobs, self._tally, self._notify)
         if discovers and (new_projects := discovery.projects_of(home) - known_projects):
-            jobs = self._jobs(
-                discovery.only_like(discovery.find_in_projects(home, new_projects), options.globs)
-            )
+            jobs = self._jobs(discovery.find_in_projects(home, new_projects))
             read_jobs(home, self._run, jobs, self._tally, self._notify)
         if home.project_contents.places() != places:
             projects.settle(home, self._run)
@@ -726,10 +711,7 @@ def estimate(home: Home, options: IngestOptions) -> Estimate:
 
 
 def _findings(home: Home, options: IngestOptions) -> discovery.Findings:
-    findings = discovery.find(
-        home, options.paths, with_discovery=options.discover or not options.paths
-    )
-    return discovery.only_like(findings, options.globs)
+    return discovery.find(home, options.paths, with_discovery=options.discover or not options.paths)
 
 
 def sessions_in(home: Home, paths: Sequence[Path]) -> Iterator[tuple[Session, Sequence[Turn]]]:

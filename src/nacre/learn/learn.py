@@ -5,22 +5,20 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 
 from nacre.base.frozen import frozen
 from nacre.base.ids import to_millisecond
 from nacre.base.text import count, shorten
-from nacre.base.times import day_of
 from nacre.errors import (
     InvalidInputError,
     NacreError,
     NotFoundError,
     UnreadableTranscriptError,
-    UnusableAnswerError,
 )
 from nacre.home.change import Change, Run, part_of
 from nacre.home.home import Home
@@ -47,16 +45,7 @@ from nacre.learn.extract import (
     latest_first,
     record_start,
 )
-from nacre.learn.later import (
-    Gone,
-    days_to_look,
-    doubt_memories_of,
-    due,
-    find_gone,
-    find_touched_by,
-    note,
-)
-from nacre.learn.prompts import DatedMemory, Doubt, Outdateds, doubts, for_later
+from nacre.learn.later import Gone, doubt_memories_of, find_gone
 from nacre.learn.reading import sort_by_time
 from nacre.learn.sentences import utterances
 from nacre.learn.writer import (
@@ -145,7 +134,8 @@ class ModelExtractor:
             timeout_seconds=home.settings.number("models.timeout_seconds"),
         )
         caller = Caller(model)
-        answers = ask_about_all(home, caller, together, options)
+        with home.turn.aside():
+            answers = extract_together(caller, together, options)
         self._alone |= set() if answers else {shown.session.id for shown in together}
         for shown, extraction in zip(together, answers or (), strict=False):
             self._tally.add(extraction)
@@ -208,30 +198,6 @@ class ModelExtractor:
                     Health(extraction.model, until, shorten(problem, _PROBLEM_CHARACTERS))
                 )
         return extraction
-
-    def look_later(self, days: Collection[date]) -> int:
-        """For each day in ``days``, look for memories that later turns contradict. Return the number of new doubts."""
-        model, home, count = self._model, self._home, 0
-        for day in days_to_look(home, days):
-            if model is None or self.is_spent or self.rests:
-                break
-            caller = Caller(model)
-            due_memories = due(home, self._writer, caller.capabilities)
-            doubts = ask_about_later(home, caller, due_memories)
-            related_doubts = (
-                ask_about_later(
-                    home, caller, find_touched_by(home, due_memories, doubts, self._writer)
-                )
-                if doubts
-                else ()
-            )
-            self._tally.add_calls(caller)
-            if doubts is None and isinstance(caller.problem, UnusableAnswerError):
-                note(home, day, (), ())  # wait a day, because a retry costs as much
-            if not due_memories or doubts is None:
-                break
-            count += note(home, day, due_memories, [*doubts, *(related_doubts or ())])
-        return count
 
     def serves(self, stored: StoredSession, *, older: bool = False) -> bool:
         """Return True if the writer may read a finished session.
@@ -306,29 +272,8 @@ def ask_about(
     options: ExtractionOptions,
 ) -> Extraction:
     """Ask a model about a session, without holding a lock or transaction."""
-    with home.turn.aside():  # the calls run in other threads
+    with home.turn.aside():
         return extract_with(model, session, turns, options)
-
-
-def ask_about_all(
-    home: Home, caller: Caller, sessions: Sequence[FinishedSession], options: ExtractionOptions
-) -> Sequence[Extraction] | None:
-    """Ask a model about several sessions in one call."""
-    with home.turn.aside():
-        return extract_together(caller, sessions, options)
-
-
-def ask_about_later(
-    home: Home, caller: Caller, memories: Sequence[DatedMemory]
-) -> Sequence[Doubt] | None:
-    """Ask a model which memories later turns contradict. Return ``None`` if there is no answer."""
-    checked = [item for item in memories if item.sayings]
-    if not checked:
-        return ()
-    seconds = home.settings.number("models.timeout_seconds")
-    with home.turn.aside():
-        answer = caller.ask(for_later(checked, caller.capabilities, seconds), Outdateds)
-    return None if answer is None else doubts(checked, answer.memories)[0]
 
 
 @dataclass
@@ -646,7 +591,6 @@ def _learn(
                     ]
                 ),
             )
-        doubted = learner.extractor.look_later(learner.days)
     finally:
         learner.extractor.close()
     return Lessons(
@@ -657,7 +601,7 @@ def _learn(
         learner.extractor.report(),
         learner.waiting.count,
         learner.amendments.ended,
-        learner.amendments.doubted + doubted,
+        learner.amendments.doubted,
     )
 
 
@@ -700,7 +644,6 @@ class _Learner:
         self.seen: list[tuple[Unlearned, int, int | None, datetime | None]] = []
         self.amendments = Amendments()
         self.gone: list[tuple[StoredSession, Sequence[Gone]]] = []
-        self.days: set[date] = set()
         self.stored: list[str] = []
         self.duplicates = 0
         self.sessions = 0
@@ -784,11 +727,6 @@ class _Learner:
             self.write(stored, spoken[:until], position.first, notify) if is_asked else None
         )
         is_left = is_for_writer and (not is_asked or self.is_unanswered(extraction))
-        self.days |= (
-            {day_of(stored.ended)}
-            if extraction and stored.ended and not unlearned.is_older
-            else set()
-        )
         if extraction and not is_left:
             self.waiting.was_read(stored.session.id)
             written = [*extraction.memories, *(change.statement for change in extraction.overtaken)]

@@ -11,29 +11,25 @@ import itertools
 import json
 import re
 import unicodedata
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
 from functools import cache
 from importlib.resources import files
-from itertools import accumulate, chain, count
+from itertools import accumulate
 from typing import Annotated, Any, Literal
 
 import msgspec
 
 from nacre.base import json as json_values
 from nacre.base.frozen import frozen
-from nacre.base.json import quoted
 from nacre.base.text import normalise, one_line, pieces, shorten, visible
 from nacre.base.times import day_of, shown_day
 from nacre.learn.pasted import apart
 from nacre.learn.reading import LONGEST_TURN, shorten_for_regex
 from nacre.learn.sentences import is_accepted_plan, is_content
 from nacre.llm.failures import schema_of
-from nacre.memories.statements import leaves_out, new_word
-from nacre.values.memory import Kind, Memory
+from nacre.values.memory import Memory
 from nacre.values.models import Capabilities, Prompt
 from nacre.values.session import Flag, Session, Speaker, Task, ToolCall, Trust, Turn
 
@@ -474,21 +470,6 @@ class OwnerTurns(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     turns: list[int]
 
 
-class Outdated(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """A memory that holds no longer as it stands, by what was said later."""
-
-    number: int
-    clause: str
-    now: str
-    evidence: list[int]
-
-
-class Outdateds(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """Those that hold no longer; none, most of the time."""
-
-    memories: list[Outdated]
-
-
 _TRAILING_COMMA = re.compile(r",\s*([\]}])")
 _TURN = re.compile(r"\[?m?0*(\d{1,7})\]?", re.IGNORECASE)
 _KNOWN = re.compile(r"\[?k?0*(\d{1,7})\]?", re.IGNORECASE)
@@ -602,153 +583,12 @@ def _numbers(value: Any, pattern: re.Pattern[str]) -> list[int]:
     return [int(match[1]) for match in matches if match]
 
 
-# -- Known memories with later statements ----------------------------------------------------------
-
-
-MOST_MEMORIES = 15
-"""Maximum number of memories checked per day with sessions."""
-
-TOKENS_A_DAY = 12_000
-"""Maximum number of tokens for the daily check, measured on a real project."""
-
-_MAX_MISSING_SHARE = 0.2
-"""Maximum share of a clause's words that are missing from the memory. The clause should be a copy."""
-
-_NOW_CHARACTERS = 160
-
-
-@frozen
-class Saying:
-    """A statement that was made after a memory was stored.
-
-    ``text``: the most relevant part of the statement.
-    """
-
-    at: datetime
-    speaker: Speaker
-    text: str
-    session: str = ""
-
-
-@frozen
-class DatedMemory:
-    """A memory, and later statements that might contradict the memory.
-
-    ``until``: end of the last session that was searched for statements.
-    """
-
-    memory: Memory
-    sayings: tuple[Saying, ...]
-    until: str = ""
-
-
-@frozen
-class Doubt:
-    """A memory that might be outdated.
-
-    ``clause``: the outdated part. ``why``: an explanation for the owner. ``shown``: the later
-    statements that contradict the memory.
-    """
-
-    memory: Memory
-    clause: str
-    why: str
-    shown: tuple[Saying, ...]
-
-
-def doubts(
-    memories: Sequence[DatedMemory], claims: Iterable[Outdated]
-) -> tuple[list[Doubt], Counter[str]]:
-    """Return the valid claims about outdated memories, and count the invalid claims by reason.
-
-    A valid claim quotes a clause of the memory, and cites a later statement from the memory's
-    project.
-    """
-    accepted: dict[str, Doubt] = {}
-    dropped = Counter[str]()
-    for claim in claims:
-        index = claim.number - 1
-        if not 0 <= index < len(memories):
-            dropped["no such memory"] += 1
-            continue
-        in_project = {
-            saying
-            for item in memories
-            if item.memory.project == memories[index].memory.project
-            for saying in item.sayings
-        }
-        later = {
-            number: saying
-            for saying, number in numbers(memories).items()
-            if saying in in_project and saying.at > memories[index].memory.last_said
-        }
-        memory, shown = (
-            memories[index].memory,
-            [later[number] for number in sorted(set(claim.evidence)) if number in later],
-        )
-        if not _contains_clause(claim.clause, memory.content):
-            dropped["the clause is not in the memory"] += 1
-        elif not shown:
-            dropped["nothing said later shows it"] += 1
-        else:
-            accepted.setdefault(
-                memory.id,
-                Doubt(
-                    memory,
-                    claim.clause,
-                    _doubt_text(memory, one_line(claim.now), shown),
-                    tuple(shown),
-                ),
-            )
-    return list(accepted.values()), dropped
-
-
-def _contains_clause(clause: str, content: str) -> bool:
-    text = normalise(clause)
-    if not text:
-        return False
-    is_copied = f" {text} " in f" {normalise(content)} " or (
-        not text.isascii() and text in normalise(content)
-    )
-    return is_copied or leaves_out(clause, content) <= _MAX_MISSING_SHARE
-
-
-def _doubt_text(memory: Memory, now: str, shown: Sequence[Saying]) -> str:
-    """Return what was said against a memory, by whom and when.
-
-    If the memory is the owner's rule, an agent's words are not quoted.
-    """
-    is_rule = memory.kind is Kind.PREFERENCE and memory.speaker is Speaker.OWNER
-    sayings = [saying for saying in shown if saying.speaker is Speaker.OWNER] if is_rule else shown
-    if not sayings:
-        return f"something else was said (an agent, {shown_day(shown[-1].at)})"
-    is_quote = (
-        bool(now) and new_word(now, [memory.content, *(saying.text for saying in sayings)]) is None
-    )
-    by_owner = all(
-        saying.speaker is Speaker.OWNER for saying in (sayings if is_quote else sayings[-1:])
-    )
-    source = f"{'you' if by_owner else 'an agent'}, {shown_day(sayings[-1].at)}"
-    return f"{shorten(now if is_quote else one_line(sayings[-1].text), _NOW_CHARACTERS)} ({source})"
-
-
-def numbers(memories: Sequence[DatedMemory]) -> dict[Saying, int]:
-    """Return the number of each statement in the prompt. A repeated statement has one number."""
-    return dict(
-        zip(
-            dict.fromkeys(chain.from_iterable(item.sayings for item in memories)),
-            count(1),
-            strict=False,
-        )
-    )
-
-
 # -- Prompt texts, from versioned files ------------------------------------------------------------
 
 
-VERSION, LATER_VERSION = "7", "1"
+VERSION = "7"
 WHOLE, CHUNK_PROMPTS, SEVERAL = "whole", "chunk", "several"
-MEMORIES, OWNER_TURNS, VERDICTS, LATER = "memories", "turns", "verdicts", "later"
+MEMORIES, OWNER_TURNS, VERDICTS = "memories", "turns", "verdicts"
 """Names of prompt topics."""
 
 _PLACES = {
@@ -810,53 +650,6 @@ def _extraction_prompt(
     )
 
 
-def for_later(memories: Sequence[DatedMemory], able: Capabilities, seconds: float) -> Prompt:
-    """Build the prompt that asks which memories no longer hold, given later statements."""
-    text = "\n\n".join("\n".join(map(quoted, block)) for block in _blocks(memories))
-    return Prompt(
-        task=Task.EXTRACTION,
-        system=_load(LATER, LATER_VERSION),
-        text=text,
-        answer=schema_of(Outdateds),
-        name=LATER,
-        version=f"later/{LATER_VERSION}",
-        output_tokens=_room_for_answer(CHUNK_PROMPTS, able),
-        timeout_seconds=seconds,
-    )
-
-
-def _blocks(memories: Sequence[DatedMemory]) -> Iterator[list[dict[str, object]]]:
-    """Yield an entry for each memory, with its later statements.
-
-    Each statement is shown only once. Other memories list its number in ``also``.
-    """
-    number_of = numbers(memories)
-    shown: set[int] = set()
-    for number, (memory, sayings) in enumerate(
-        ((item.memory, item.sayings) for item in memories), 1
-    ):
-        own = {number_of[saying]: saying for saying in sayings}
-        also = sorted(own.keys() & shown)
-        entry = {
-            "memory": number,
-            "kind": memory.kind.value,
-            "day": shown_day(memory.last_said),
-            "text": memory.content,
-        }
-        fresh: list[dict[str, object]] = [
-            {
-                "number": index,
-                "day": shown_day(saying.at),
-                "speaker": saying.speaker.value,
-                "said": saying.text,
-            }
-            for index, saying in own.items()
-            if index not in shown
-        ]
-        shown |= own.keys()
-        yield [{**entry, **({"also": also} if also else {})}, *fresh]
-
-
 def chunk_size(able: Capabilities) -> int:
     """Return the number of characters for each part of a session, depending on the model."""
     room = able.window - _room_for_answer(CHUNK_PROMPTS, able) - _INSTRUCTION_TOKENS
@@ -900,5 +693,5 @@ def _head(session: Session) -> str:
 
 
 @cache
-def _load(name: str, version: str = VERSION) -> str:
-    return (files(__package__) / "prompts" / f"{name}-{version}.md").read_text(encoding="utf-8")
+def _load(name: str) -> str:
+    return (files(__package__) / "prompts" / f"{name}-{VERSION}.md").read_text(encoding="utf-8")

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from contextvars import copy_context
 from dataclasses import field, replace
 from enum import StrEnum
 from functools import cache, cached_property
@@ -76,81 +73,30 @@ from nacre.values.session import Session, SessionKind, Speaker, Task, Trust, Tur
 
 # -- Deduplication within a session ----------------------------------------------------------------
 
-ALIKE = 0.7
-"""Minimum Jaccard similarity between trigram sets at which two contents can be duplicates."""
-
-_GRAM_CHARACTERS = 3
-_NUMBER = re.compile(r"\d+")
-
-
-@frozen
-class _Fingerprint:
-    candidate: Candidate
-    words: str
-    runs: frozenset[str]
-    stems: frozenset[str]
-
 
 def merge(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Merge duplicate candidates, in order. A merged candidate cites the turns of all duplicates."""
-    kept: list[_Fingerprint] = []
-    for candidate in candidates:
-        current = _fingerprint(candidate)
-        at = next((at for at, earlier in enumerate(kept) if _is_duplicate(current, earlier)), None)
-        if at is None:
-            kept.append(current)
-        else:
-            kept[at] = _weightier(kept[at], current)
-    return [item.candidate for item in kept]
+    """Merge candidates with the same words, in order. Storage recognises other repetitions.
 
-
-def _fingerprint(candidate: Candidate) -> _Fingerprint:
-    words = normalise(candidate.content)
-    runs = frozenset(
-        words[at : at + _GRAM_CHARACTERS] for at in range(max(1, len(words) - _GRAM_CHARACTERS + 1))
-    )
-    says = content_words(candidate.content, language_of(candidate.content))
-    return _Fingerprint(candidate, words, runs, says | frozenset(_NUMBER.findall(words)))
-
-
-def _is_duplicate(first: _Fingerprint, second: _Fingerprint) -> bool:
-    """Return True if two candidates have the same words, or are similar and of the same kind."""
-    if first.words == second.words:
-        return True
-    if first.candidate.kind is not second.candidate.kind or not (
-        first.stems <= second.stems or second.stems <= first.stems
-    ):
-        return False
-    few, many = sorted((len(first.runs), len(second.runs)))
-    return few >= ALIKE * many and len(first.runs & second.runs) >= ALIKE * len(
-        first.runs | second.runs
-    )
-
-
-def _weightier(earlier: _Fingerprint, later: _Fingerprint) -> _Fingerprint:
-    """Return the more important of two duplicates.
-
-    If both have the same speaker and confidence, the evidence of both is kept.
+    The more important candidate is kept. If both have the same speaker and confidence, it cites the
+    turns of both.
     """
-    first, second = earlier.candidate, later.candidate
-    best = later if _weight(second) > _weight(first) else earlier
-    if first.speaker is not second.speaker or first.confidence is not second.confidence:
-        return best
-    return replace(
-        best,
-        candidate=replace(
-            best.candidate, turns=tuple(dict.fromkeys((*first.turns, *second.turns)))
-        ),
-    )
+    kept: dict[str, Candidate] = {}
+    for candidate in candidates:
+        words = normalise(candidate.content)
+        earlier = kept.get(words)
+        if earlier is None:
+            kept[words] = candidate
+            continue
+        best = candidate if _weight(candidate) > _weight(earlier) else earlier
+        if (earlier.speaker, earlier.confidence) == (candidate.speaker, candidate.confidence):
+            turns = dict.fromkeys((*earlier.turns, *candidate.turns))
+            best = replace(best, turns=tuple(turns))
+        kept[words] = best
+    return list(kept.values())
 
 
-def _weight(candidate: Candidate) -> tuple[bool, bool, int, int]:
-    return (
-        not candidate.held,
-        candidate.speaker is Speaker.OWNER,
-        candidate.importance,
-        len(candidate.content),
-    )
+def _weight(candidate: Candidate) -> tuple[bool, bool, int]:
+    return not candidate.held, candidate.speaker is Speaker.OWNER, candidate.importance
 
 
 # -- Verification ----------------------------------------------------------------------------------
@@ -507,7 +453,6 @@ def _hold_all_but(candidates: Sequence[Candidate], kept: Collection[int]) -> lis
 # every part for which a model call fails, so no part of a session is lost.
 
 
-THREADS = 4
 ATTEMPTS = 3
 """Maximum number of attempts to ask about a whole session."""
 
@@ -592,8 +537,7 @@ def extract_with(
 ) -> Extraction:
     """Return the memories of a session's turns from ``options.begin`` on, in conversation order.
 
-    The result depends only on the turns and answers, not on the order in which answers arrive. Model errors are not
-    raised.
+    Model errors are not raised.
     """
     if session.kind is not SessionKind.MAIN:
         return Extraction((), model.name)
@@ -781,28 +725,12 @@ class Asking:
         """Ask about each part. The answer is ``None`` for parts whose calls kept failing."""
         answers: list[Answer | None] = [None] * len(parts)
         for _ in range(ROUNDS):
-            pending = [at for at, answer in enumerate(answers) if answer is None]
-            if pending and not self.caller.stopped:
-                for at, answer in self._ask_pending(parts, pending):
-                    answers[at] = answer
-                    self.options.notify(sum(answer is not None for answer in answers), len(parts))
+            for at, part in enumerate(parts):
+                if answers[at] is None and not self.caller.stopped:
+                    answers[at] = self._ask("chunk", part)
+                    done = sum(answer is not None for answer in answers)
+                    self.options.notify(done, len(parts))
         return answers
-
-    def _ask_pending(
-        self, parts: Sequence[Chunk], pending: Sequence[int]
-    ) -> Iterator[tuple[int, Answer | None]]:
-        pool = ThreadPoolExecutor(min(THREADS, len(pending)), thread_name_prefix="nacre-extraction")
-        try:
-            futures: list[tuple[int, Future[Answer | None]]] = [
-                (index, pool.submit(copy_context().run, self._ask, "chunk", parts[index]))
-                for index in pending
-            ]
-            yield from ((index, future.result()) for index, future in futures)
-        except BaseException:
-            self.caller.close()
-            raise
-        finally:
-            pool.shutdown(cancel_futures=True)
 
     def _ask(self, way: str, chunk: Chunk) -> Answer | None:
         return ask_about(
@@ -1024,25 +952,6 @@ class _Concerns:
             if token.stem in topical and self._is_rare(token.text.lower())
         }
         return any(len(topical & text) >= _MIN_SHARED_WORDS and rare & text for text in self._texts)
-
-
-def find_touched(
-    home: Home, project: str | None, writer: str, clauses: Sequence[str]
-) -> tuple[Memory, ...]:
-    """Return the project's trusted memories that are most similar to outdated ``clauses``.
-
-    Memories that the writer may not see are omitted. Takes the turn lock.
-    """
-    admitted = Filter(projects=(project,) if project else (), trusted=True)
-    with home.turn:
-        return tuple(
-            _visible(
-                home,
-                _in_words(home, admitted, clauses, time.monotonic() + _LEXICAL_SECONDS),
-                writer,
-                MOST_RELATED,
-            )
-        )
 
 
 def _visible(home: Home, memories: Iterable[Memory], writer: str, most: int) -> Iterator[Memory]:

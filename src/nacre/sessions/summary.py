@@ -1,4 +1,4 @@
-"""Facts about a session: tools, files, commands, errors, commits, checks, reports and todo lists."""
+"""Facts about a session: files, errors, commits, checks, reports and todo lists."""
 
 from __future__ import annotations
 
@@ -8,98 +8,43 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from nacre.base.text import one_line, shorten
-from nacre.learn.reading import calls, is_change, is_own, passages, without_fences
-from nacre.learn.sentences import ConcludedCues, is_content, language_of
+from nacre.learn.reading import calls, is_change, passages, without_fences
+from nacre.learn.sentences import ConcludedCues, language_of
 from nacre.readers.conversation import looks, names, parts
 from nacre.values.session import (
     Action,
-    CommandUse,
     ErrorMet,
     FileTouched,
     Flag,
     Speaker,
     ToolCall,
-    ToolUse,
     Trust,
     Turn,
 )
 
 MOST_COMMITS = 20
-MOST_URLS = 15
-MOST_PACKAGES = 20
 MOST_ERRORS = 10
 _MAX_PULL_REQUESTS = 10
-_MAX_COMMANDS = 20
 _ERROR_CHARACTERS = 300
 _CALL_CHARACTERS = 160
 _HASH_CHARACTERS = 7
-
-_PROCESS_TOOL = re.compile(r"output|kill|stdin|status|wait", re.IGNORECASE)
-"""Tools that control a running command."""
 
 _IDLE_COMMANDS = frozenset(
     "true false sleep yes printf test [ kill pkill date nl awk sed bash sh zsh git gh npm npx go".split()
 )
 _URL = re.compile(r"https?://[^\s<>\"'`)\]}|\\，。；）】》]{4,500}")
 _PULL_REQUEST = re.compile(r"/(?:pull|merge_requests)/\d+(?:$|[/#?])")
-_LOCAL_URL = re.compile(
-    r"https?://(?:localhost|127\.|0\.0\.0\.0|\[::1?\]|example\.(?:com|org|net)\b)"
-)
-_TRAILING_CHARACTERS = ".,;:!?*_~'\""
 _EXIT = re.compile(
     r"^(?:\(no output\)\s*)?(?:exit \d+|Command exited with code \d+|Sibling tool call errored)$",
     re.MULTILINE,
 )
 _READING = frozenset({Action.READ, Action.SEARCH, Action.FETCH})
 _NUMBERS = re.compile(r"0x[0-9a-f]+|\d+", re.IGNORECASE)
-_INSTALLING = {
-    "pip": {"install"},
-    "pip3": {"install"},
-    "pipx": {"install"},
-    "uv": {"add", "pip install", "tool install"},
-    "poetry": {"add"},
-    "pdm": {"add"},
-    "conda": {"install"},
-    "mamba": {"install"},
-    "npm": {"install", "i", "add"},
-    "pnpm": {"add", "install", "i"},
-    "yarn": {"add"},
-    "bun": {"add", "install"},
-    "cargo": {"add", "install"},
-    "go": {"get", "install"},
-    "gem": {"install"},
-    "composer": {"require"},
-    "apt": {"install"},
-    "apt-get": {"install"},
-    "apk": {"add"},
-    "dnf": {"install"},
-    "yum": {"install"},
-    "brew": {"install"},
-    "dotnet": {"add package"},
-}
-_OPTIONS_WITH_VALUE = frozenset(
-    "-r --requirement -c --constraint -e --editable -t --target --python -p --prefix --index-url -i --group --extra "
-    "--channel --registry".split()
-)
-_PACKAGE = re.compile(
-    r"(@?[A-Za-z][\w./-]*?)(?:\[[\w,-]*\])?(?:@?[=<>~!^]=?.*|@[\w.^~*-]+|:[\w.]+)?"
-)
 
 
 def all_calls(turns: Sequence[Turn]) -> list[tuple[Turn, ToolCall]]:
     """Return a session's calls in order, each with its turn. Include sub-agents' calls."""
     return [(turn, call) for turn in turns for call in turn.tool_calls]
-
-
-def tools(calls: Iterable[ToolCall]) -> tuple[ToolUse, ...]:
-    """Return the tools, most called first."""
-    done = list(calls)
-    failed = Counter(call.name for call in done if call.failed)
-    actions = {call.name: call.action for call in reversed(done)}
-    used = Counter(call.name for call in done)
-    return tuple(
-        ToolUse(name, actions[name], count, failed[name]) for name, count in used.most_common()
-    )
 
 
 def files(calls: Iterable[ToolCall], cwd: str | None) -> tuple[FileTouched, ...]:
@@ -124,32 +69,6 @@ def _placed(path: str, cwd: str | None) -> str:
     if folder and (plain == folder or plain.lower().startswith(f"{folder.lower()}/")):
         plain = plain[len(folder) :].strip("/") or "."
     return posixpath.normpath(plain)
-
-
-def commands(calls: Iterable[ToolCall]) -> tuple[CommandUse, ...]:
-    """Return the programs that were run, most frequent first.
-
-    A failed command counts as a failure of its last program.
-    """
-    runs: Counter[str] = Counter()
-    failed: Counter[str] = Counter()
-    for call in calls:
-        if (
-            call.action is not Action.RUN
-            or call.outcome == "rejected"
-            or _PROCESS_TOOL.search(call.name)
-        ):
-            continue
-        programs = [
-            name
-            for name in dict.fromkeys(names(call.input))
-            if not looks(name) and name not in _IDLE_COMMANDS
-        ]
-        runs.update(programs)
-        failed.update(programs[-1:] if call.failed else ())
-    return tuple(
-        CommandUse(name, count, failed[name]) for name, count in runs.most_common(_MAX_COMMANDS)
-    )
 
 
 def errors(calls: Sequence[ToolCall]) -> tuple[ErrorMet, ...]:
@@ -239,91 +158,10 @@ def pull_requests(turns: Sequence[Turn]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(addresses))[:_MAX_PULL_REQUESTS]
 
 
-def urls(turns: Sequence[Turn]) -> tuple[str, ...]:
-    """Return addresses that the owner or agent named or fetched."""
-    opened = set(pull_requests(turns))
-    addresses = (
-        _request_alone(url)
-        for url in _addresses(turns)
-        if not _LOCAL_URL.match(url) and "/" in url[8:]
-    )
-    return tuple(url for url in dict.fromkeys(addresses) if url not in opened)[:MOST_URLS]
-
-
-def packages(calls: Iterable[ToolCall]) -> tuple[str, ...]:
-    """Return packages that successful commands installed by name."""
-    installed = (
-        package
-        for call in calls
-        if call.action is Action.RUN and call.outcome == "ok"
-        for part in parts(call.input.partition("<<")[0])
-        for package in _installed(part)
-    )
-    return tuple(dict.fromkeys(installed))[:MOST_PACKAGES]
-
-
-def _installed(part: Sequence[str]) -> Iterator[str]:
-    words = [
-        word
-        for word in part
-        if word not in ("sudo", "-m", "python", "python3", "time", "env") and word
-    ]
-    for count in (1, 2):
-        head, rest = words[:1], words[1 + count :]
-        if head and " ".join(words[1 : 1 + count]) in _INSTALLING.get(
-            head[0].rsplit("/", 1)[-1], ()
-        ):
-            yield from _packages(rest)
-            return
-
-
-def _packages(words: Sequence[str]) -> Iterator[str]:
-    skips = False
-    for word in words:
-        if word[:1] in "<>|&":
-            return
-        if (
-            skips
-            or word.startswith(("-", ".", "/", "~", "$", "http:", "https:", "git+"))
-            or word.endswith("…")
-        ):
-            skips = word in _OPTIONS_WITH_VALUE
-            continue
-        match = _PACKAGE.fullmatch(word)
-        if match and not word.endswith((".txt", ".whl", ".tgz", ".gz")):
-            yield match[1]
-
-
 def _iter_made(turns: Sequence[Turn]) -> Iterator[str]:
     for turn in turns:
         for call in turn.tool_calls:
             yield from call.made
-
-
-def _addresses(turns: Sequence[Turn]) -> Iterator[str]:
-    for turn in turns:
-        texts = [turn.text] if _is_trusted(turn) and "http" in turn.text else []
-        texts += [
-            call.input
-            for call in turn.tool_calls
-            if call.action is Action.FETCH and "http" in call.input
-        ]
-        for text in texts:
-            yield from (
-                url[0].rstrip(_TRAILING_CHARACTERS)
-                for url in _URL.finditer(text)
-                if "…" not in url[0] and "REDACTED" not in url[0]
-            )
-
-
-def _request_alone(url: str) -> str:
-    match = _PULL_REQUEST.search(url)
-    return url[: match.end()].rstrip("/#?") if match else url
-
-
-def _is_trusted(turn: Turn) -> bool:
-    by_owner = turn.speaker is Speaker.OWNER and turn.trust is Trust.TRUSTED and is_content(turn)
-    return by_owner or is_own(turn)
 
 
 # -- Checks (tests, lints, builds) and failed commands ------------------------

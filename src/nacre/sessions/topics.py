@@ -755,14 +755,10 @@ def summarise(session: Session, turns: Sequence[Turn]) -> Summary:
         topics=tuple(topics(turns, spoken)),
         outcome=result,
         open_ends=tuple(open_ends(turns, spoken, result)),
-        tools=summary.tools(calls),
         files=summary.files(calls, session.cwd),
-        commands=summary.commands(calls),
         commits=summary.commits(turns),
         pull_requests=summary.pull_requests(turns),
         errors=summary.errors(calls),
-        packages=summary.packages(calls),
-        urls=summary.urls(turns),
     )
 
 

@@ -599,32 +599,14 @@ _STEPS = (3, 10, 25)
 
 @frozen
 class Buckets:
-    """Counts of active memories by recalls and quality.
+    """Counts of active memories by recalls.
 
-    ``never``: no recall. ``some``: 1 to 5 recalls. ``often``: more than 5 recalls. ``good``:
-    quality of at least 0.7. ``fair``: quality from 0.3 to 0.7. ``poor``: quality below 0.3.
+    ``never``: no recall. ``some``: 1 to 5 recalls. ``often``: more than 5 recalls.
     """
 
     never: int
     some: int
     often: int
-    good: int
-    fair: int
-    poor: int
-
-
-@frozen
-class Idle:
-    """Number of active memories of one kind that have been idle for the same time.
-
-    A memory is idle while it is not stated, written or recalled. ``days``: full days. ``begun``:
-    days including the current day.
-    """
-
-    kind: Kind
-    days: int
-    begun: int
-    count: int
 
 
 @frozen
@@ -720,13 +702,9 @@ class UsageLog(Store):
         """Record how often a memory's importance was raised."""
 
     def buckets(self) -> Buckets:
-        """Count active memories by recalls and by quality."""
-        row = self._db.one("count_usage") or (0,) * 6
+        """Count active memories by recalls."""
+        row = self._db.one("count_usage") or (0,) * 3
         return Buckets(*(int(count) for count in row))
-
-    def idle(self, now: datetime) -> list[Idle]:
-        """Count active memories by kind and number of idle days."""
-        return records(Idle, self._db.all("count_idle", now=now))
 
     def idle_todos(self, before: datetime) -> list[tuple[str, str, datetime]]:
         """Return (id, subject, last use) of open todos unused since a given time, longest idle first."""

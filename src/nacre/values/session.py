@@ -305,31 +305,12 @@ class Topic:
 
 
 @frozen
-class ToolUse:
-    """A tool that the agent called, with the number of calls and of failed calls."""
-
-    name: str
-    action: Action
-    calls: int
-    failed: int
-
-
-@frozen
 class FileTouched:
     """A file path, relative to the session's folder or absolute."""
 
     path: str
     edits: int
     reads: int
-
-
-@frozen
-class CommandUse:
-    """A command that changes something, such as ``git push``, and how often it ran and failed."""
-
-    name: str
-    runs: int
-    failed: int
 
 
 @frozen
@@ -385,14 +366,10 @@ class Summary:
     topics: tuple[Topic, ...] = ()
     outcome: SessionOutcome = SessionOutcome(Ending.UNKNOWN, "nothing was said")
     open_ends: tuple[OpenEnd, ...] = ()
-    tools: tuple[ToolUse, ...] = ()
     files: tuple[FileTouched, ...] = ()
-    commands: tuple[CommandUse, ...] = ()
     commits: tuple[str, ...] = ()
     pull_requests: tuple[str, ...] = ()
     errors: tuple[ErrorMet, ...] = ()
-    packages: tuple[str, ...] = ()
-    urls: tuple[str, ...] = ()
 
     @property
     def modified(self) -> tuple[FileTouched, ...]:

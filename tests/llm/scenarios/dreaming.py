@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from nacre.api import MemoryHome
 from nacre.home.home import Home
-from nacre.home.spending import model_for
-from nacre.learn.checks import Caller
-from nacre.learn.later import due
-from nacre.learn.learn import ask_about_later
 from nacre.review.consolidate import DreamAction
 from nacre.review.dream import DreamPlanRequest
 from nacre.review.run import plan
-from nacre.testing.conformance import Agent, Owner
 from nacre.values.memory import Kind, Memory
 from nacre.values.session import Task
 from tests.llm.stage import Stage, scenario
@@ -125,31 +119,3 @@ def pages_tell_where_a_project_stands_and_what_its_owner_wants(stage: Stage) -> 
     assert "small commits" in profile.partition("## Preferences")[2].partition("## ")[0]
     assert "Ines" in profile.partition("## Relationships")[2]
     assert "Postfix" not in profile
-
-
-_MOVED = "The invoices that were sent are kept in the bucket acme-archive for ten years; nobody deletes any of them."
-_STAYS = "Invoices are numbered by year, and a number of an invoice is never used twice."
-
-
-@scenario()
-def what_was_said_later_puts_what_it_overtakes_in_doubt_and_nothing_else(stage: Stage) -> None:
-    steps = [
-        Owner(
-            "Please move the invoices that were sent from the bucket acme-archive to acme-vault, the contract ends."
-        ),
-        Agent(
-            "Done: all invoices that were sent are in the bucket acme-vault now, and acme-archive is gone."
-        ),
-        Owner("Good. How are invoices numbered at the turn of the year?"),
-        Agent("By year: the first invoice of January gets the number 1 of the new year."),
-    ]
-    with stage.open(Task.DREAM) as context:
-        moved, _ = (_kept(context, text, 30) for text in (_MOVED, _STAYS))
-        with MemoryHome(context) as memory:
-            memory.ingest(stage.transcript(*steps))
-            model = model_for(context, Task.DREAM, background=False)
-            assert model
-            held = due(context, model.name, model.capabilities)
-            found = ask_about_later(context, Caller(model), held)
-    assert {one.memory.content for one in held if one.sayings} == {_MOVED, _STAYS}
-    assert [one.memory.id for one in found or ()] == [moved]

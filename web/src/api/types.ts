@@ -48,7 +48,6 @@ export interface ArchiveStatus {
   tools: Array<ArchivedTool>;
   waiting: number;
   withheld: number;
-  leaving: Array<Leaving>;
 }
 
 export interface ArchivedTool {
@@ -246,12 +245,6 @@ export interface CodeReport {
   languages: Record<string, number>;
   by_git: boolean;
   seconds: number;
-}
-
-export interface CommandUse {
-  name: string;
-  runs: number;
-  failed: number;
 }
 
 export interface Committed {
@@ -817,13 +810,6 @@ export interface Lane {
 
 export type LaneState = "partial" | "ran" | "skipped" | "unavailable";
 
-export interface Leaving {
-  retention: Retention;
-  files: number;
-  days: number | null;
-  archived: number;
-}
-
 export interface LedgerEntry {
   op: string;
   at: string;
@@ -1386,14 +1372,6 @@ export interface Resumption {
   folder: string | null;
 }
 
-export interface Retention {
-  tool: string;
-  label: string;
-  days: number | null;
-  setting: string;
-  files: number | null;
-}
-
 export interface RetirePlan {
   memories: Array<Memory>;
   named: Array<[string, Match, string | null]>;
@@ -1695,14 +1673,10 @@ export interface Summary {
   topics: Array<Topic>;
   outcome: SessionOutcome;
   open_ends: Array<OpenEnd>;
-  tools: Array<ToolUse>;
   files: Array<FileTouched>;
-  commands: Array<CommandUse>;
   commits: Array<string>;
   pull_requests: Array<string>;
   errors: Array<ErrorMet>;
-  packages: Array<string>;
-  urls: Array<string>;
 }
 
 export interface Synced {
@@ -1771,13 +1745,6 @@ export interface ToolStats {
   turns: number;
   first: string | null;
   last: string | null;
-}
-
-export interface ToolUse {
-  name: string;
-  action: NacreValuesSessionAction;
-  calls: number;
-  failed: number;
 }
 
 export interface Topic {
@@ -2235,7 +2202,6 @@ export interface ImportOptionsInput {
 
 export interface IngestOptions {
   paths?: Array<string>;
-  globs?: Array<string>;
   discover?: boolean;
   remember_paths?: boolean;
   extract?: boolean;

@@ -127,12 +127,12 @@ async def summary(call: Call) -> Any:
         "meta": _meta(view["session"], view["opening"]),
         "topicCount": len(topics),
         "topics": topics,
-        "toolsUsed": sorted({item["name"] for item in facts["tools"]}),
+        "toolsUsed": [],
         "filesModified": sorted(item["path"] for item in facts["files"] if item["edits"]),
         "gitCommits": facts["commits"],
         "errorPatterns": [item["text"] for item in facts["errors"]],
-        "urlsAccessed": facts["urls"],
-        "packagesChanged": facts["packages"],
+        "urlsAccessed": [],
+        "packagesChanged": [],
     }
 
 

@@ -122,14 +122,11 @@ UPDATE uses SET judged = 1 WHERE session = :session AND memory = :memory;
 DELETE FROM uses WHERE at < :before;
 
 -- count_usage --
--- Active memories by recalls and by quality. Unused memories have neutral quality.
+-- Active memories by recalls.
 SELECT
     count(*) FILTER (WHERE coalesce(u.recall_count, 0) = 0),
     count(*) FILTER (WHERE u.recall_count BETWEEN 1 AND 5),
-    count(*) FILTER (WHERE u.recall_count > 5),
-    count(*) FILTER (WHERE u.quality >= 0.7),
-    count(*) FILTER (WHERE coalesce(u.quality, 0.5) >= 0.3 AND coalesce(u.quality, 0.5) < 0.7),
-    count(*) FILTER (WHERE u.quality < 0.3)
+    count(*) FILTER (WHERE u.recall_count > 5)
 FROM active_memories m LEFT JOIN usage u ON u.memory = m.id;
 
 -- insert_usage --
@@ -140,11 +137,6 @@ INSERT INTO usage (
     :memory, :recall_count, :last_recalled, :intervals, :contradictions, :quality, :access_count, :steps
 )
 ON CONFLICT DO NOTHING;
-
--- count_idle --
--- Active memories by kind and days since the last use: full days, and days including the current one.
-SELECT kind, (:now - last_used) / 86400000 AS days, (:now - last_used + 86399999) / 86400000 AS begun, count(*)
-FROM last_uses GROUP BY kind, days, begun ORDER BY kind, days, begun;
 
 -- list_idle_todos --
 -- Open todos last used before a time, longest idle first.
