@@ -778,21 +778,6 @@ def test_retired_or_deleted_memory_leaves_the_review_queue(plain: World) -> None
     assert reviews(plain) == []
 
 
-def test_contradicted_memory_returns_to_review_only_after_more_contradictions(
-    plain: World,
-) -> None:
-    (falcon,) = store(plain, FALCON)
-    with plain.open() as memory:
-        database = memory._home.database
-        memory.recall(FALCON_ASKED)
-        for times, waits in ((1, False), (2, True), (2, False), (3, True)):
-            fold_usage(memory._home)
-            database.rows("UPDATE usage SET contradictions = ?", (times,))
-            assert bool(memory.reviews()) is waits
-            if waits:
-                memory.keep(falcon)
-
-
 def test_health_shows_usage_of_memories(plain: World) -> None:
     falcon, kettle = store(plain, FALCON, KETTLE)
     recall_apart(plain, FALCON_ASKED, 6)

@@ -54,7 +54,7 @@ def test_command_of_a_missing_plugin_names_its_extra() -> None:
         refused = run_without_plugins(*command)
         assert refused.returncode == 2
         hint = f"nacre {name} is not installed: pip install 'nacre-memory[{name}]'"
-        assert hint in refused.stderr
+        assert hint in refused.stdout
 
 
 def test_tool_of_a_missing_plugin_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,9 +87,9 @@ def test_ingest_names_the_extra_for_unread_transcripts(user_home: Path) -> None:
         path.write_bytes(b"\x93\x01")
     found = run_without_plugins("ingest")
     assert found.returncode == 0
-    assert "1 aider transcripts are not read: pip install 'nacre-memory[extras]'" in found.stderr
-    assert "1 amp transcripts are not read: pip install 'nacre-memory[extras]'" in found.stderr
-    assert "1 Windsurf transcripts are not read: only Windsurf can read them" in found.stderr
+    assert "1 aider transcripts are not read: pip install 'nacre-memory[extras]'" in found.stdout
+    assert "1 amp transcripts are not read: pip install 'nacre-memory[extras]'" in found.stdout
+    assert "1 Windsurf transcripts are not read: only Windsurf can read them" in found.stdout
     named = run_without_plugins("ingest", str(history), "--json")
     assert json.loads(named.stdout)["files"] == 0
     chats = user_home / ".qwen/projects/mill/chats"
@@ -97,7 +97,7 @@ def test_ingest_names_the_extra_for_unread_transcripts(user_home: Path) -> None:
     part = {"text": "Hi"}
     record = {"sessionId": "s", "uuid": "u", "type": "user", "message": {"parts": [part]}}
     (chats / "s.jsonl").write_text(json.dumps(record), encoding="utf-8")
-    assert "1 qwen-code transcripts are not read" in run_without_plugins("ingest").stderr
+    assert "1 qwen-code transcripts are not read" in run_without_plugins("ingest").stdout
     named = run_without_plugins("ingest", str(chats), "--json")
     assert "s.jsonl" in named.stdout
     assert "is a chat of Qwen Code" in named.stdout
@@ -107,10 +107,10 @@ def test_importer_of_a_missing_plugin_names_its_extra(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("# A note\n", encoding="utf-8")
     refused = run_without_plugins("data", "import", str(tmp_path), "--from", "mem0")
     assert refused.returncode != 0
-    assert "mem0 needs a plugin" in refused.stderr
-    assert "pip install 'nacre-memory[extras]'" in refused.stderr
+    assert "mem0 needs a plugin" in refused.stdout
+    assert "pip install 'nacre-memory[extras]'" in refused.stdout
     unknown = run_without_plugins("data", "import", str(tmp_path))
-    assert "no known format" in unknown.stderr
+    assert "no known format" in unknown.stdout
 
 
 def test_doctor_reports_channels_without_the_plugin(user_home: Path) -> None:
@@ -126,8 +126,8 @@ def test_doctor_reports_channels_without_the_plugin(user_home: Path) -> None:
 def test_memory_on_a_server_needs_its_plugin(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NACRE_DB", "postgresql://ada@127.0.0.1:1/nacre")
     refused = run_without_plugins("list")
-    assert "a memory at postgresql:// needs nacre-server" in refused.stderr
-    assert "pip install 'nacre-memory[server]'" in refused.stderr
+    assert "a memory at postgresql:// needs nacre-server" in refused.stdout
+    assert "pip install 'nacre-memory[server]'" in refused.stdout
 
 
 def test_documented_plugin_example_works(nacre: Nacre, process: Nacre, tmp_path: Path) -> None:
@@ -169,8 +169,8 @@ def test_broken_plugin_stops_only_its_own_command() -> None:
 
     assert "nacre admin doctor" in run("help", "--all").stdout
     refused = run("tides")
-    assert "the plugin 'tides' (nowhere:tides) cannot be loaded" in refused.stderr
-    assert "did you mean admin doctor?" in run("doctor").stderr
+    assert "the plugin 'tides' (nowhere:tides) cannot be loaded" in refused.stdout
+    assert "did you mean admin doctor?" in run("doctor").stdout
     found = json.loads(run("admin", "doctor", "--json").stdout)
     (check,) = (check for check in found["checks"] if check["name"] == "plugins")
     assert "tides" in check["detail"]
