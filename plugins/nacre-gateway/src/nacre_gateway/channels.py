@@ -564,7 +564,6 @@ BUILTINS: dict[str, str] = {
     "telegram": "nacre_gateway.telegram:KIND",
     "discord": "nacre_gateway.discord:KIND",
     "slack": "nacre_gateway.slack:KIND",
-    "whatsapp": "nacre_gateway.whatsapp:KIND",
     "webhook": "nacre_gateway.webhook:KIND",
 }
 
