@@ -21,7 +21,7 @@ if sys.platform != "win32":
 
 benchmarks = Program(
     name="python -m benchmarks",
-    help="Measure nacre during development. Users have nacre admin check and nacre admin benchmark.",
+    help="Measure nacre during development. Users have nacre admin check.",
     examples=[
         "python -m benchmarks retrieval --suite coding",
         "python -m benchmarks extraction --misses",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from nacre.base.frozen import frozen
-from nacre_extras.speed import percentile
 
 _SHARES = 0.5, 0.95, 0.99, 1.0
 
@@ -32,3 +31,9 @@ def spread(seconds: Iterable[float]) -> Spread:
 def percent(values: Sequence[float]) -> float:
     """Return the mean of values from 0 to 1 in percent, or 0 if there are none."""
     return round(100 * sum(values) / len(values), 1) if values else 0.0
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """Return a quantile of the values (nearest rank)."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0

@@ -12,9 +12,8 @@ from benchmarks.extraction.gold import NAME, as_kept
 from benchmarks.extraction.labels import load_labels
 from benchmarks.extraction.measuring import measure, read_memories, score
 from benchmarks.extraction.report import as_markdown, extraction_record, render_extraction
-from benchmarks.running import FILE, FOLDER, NEW_FILE, workspace
+from benchmarks.running import FILE, FOLDER, NEW_FILE, describe, workspace
 from nacre.cli.command import TEXT, Paper, Run, command
-from nacre_extras.speed import describe
 
 
 @command(

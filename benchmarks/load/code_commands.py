@@ -8,9 +8,8 @@ from pathlib import Path
 import click
 
 from benchmarks.load.code import CodeResult, measure_code
-from benchmarks.running import FOLDER, NEW_FOLDER, workspace
+from benchmarks.running import FOLDER, NEW_FOLDER, answer_measured, workspace
 from nacre.cli.command import Paper, Run, command
-from nacre_extras.benchmark import answer_measured
 
 
 @command(

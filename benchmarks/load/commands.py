@@ -13,9 +13,8 @@ from benchmarks.load.graph import GraphResult, measure_graph
 from benchmarks.load.locks import JobHolds, measure_locks
 from benchmarks.load.size import SizeResult, measure_size
 from benchmarks.load.writers import WritersResult, measure_writers
-from benchmarks.running import FOLDER, NEW_FOLDER, workspace
+from benchmarks.running import FOLDER, NEW_FOLDER, answer_measured, workspace
 from nacre.cli.command import Paper, Run, command, dim
-from nacre_extras.benchmark import answer_measured
 
 
 @command(

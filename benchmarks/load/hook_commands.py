@@ -8,10 +8,9 @@ from collections.abc import Sequence
 import click
 
 from benchmarks.load.hooks import LIMIT_MS, START_LIMIT_MS, STATES, HookFigures, measure_hooks
-from benchmarks.running import workspace
+from benchmarks.running import answer_measured, workspace
 from nacre.cli.command import TEXT, Paper, Run, bold, command, dim
 from nacre.errors import InvalidInputError
-from nacre_extras.benchmark import answer_measured
 
 
 @command(

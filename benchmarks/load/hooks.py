@@ -17,13 +17,13 @@ from pathlib import Path
 import apsw
 
 import nacre
+from benchmarks.figures import percentile
 from nacre.base.environment import environment
 from nacre.base.frozen import frozen
 from nacre.base.link import CHORES_LOCK, DaemonAwayError, ask, socket_path
 from nacre.base.locks import FileLock
 from nacre.errors import UnusableStoreError
 from nacre.values.reports import OnProgress, Progress
-from nacre_extras.speed import percentile, statement, subject, write_notes
 
 EVENTS = ("SessionStart", "UserPromptSubmit", "PreToolUse", "SessionEnd")
 _START_SECONDS = 60.0
@@ -275,3 +275,29 @@ STATES: Mapping[str, State] = {
 LIMIT_MS = 150.0
 START_LIMIT_MS = 1_500.0
 """Maximum duration of a hook in general, and at the start of a session."""
+
+
+_PLACES = tuple(
+    "harbour quarry orchard foundry granary chapel mill observatory brewery tannery".split()
+)
+_THINGS = tuple(
+    "ledger gateway scheduler archive importer dashboard mailer indexer proxy cache".split()
+)
+
+
+def write_notes(home: Path, memories: int) -> None:
+    """Write facts into the vault of ``home``. The next scan imports them."""
+    kept = home / "vault" / "global" / "fact"
+    kept.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for number in range(memories):
+        (kept / f"note-{number}.md").write_text(f"# {subject(number)}\n\n{statement(number)}\n")
+
+
+def subject(number: int) -> str:
+    """Return the subject of a note."""
+    return f"The {_PLACES[number % 10]} {_THINGS[number // 10 % 10]} {number // 100}"
+
+
+def statement(number: int) -> str:
+    """Return the content of a note."""
+    return f"{subject(number)} listens on port {20_000 + number} and is restarted by team {number % 7}."

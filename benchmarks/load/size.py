@@ -10,6 +10,8 @@ from concurrent.futures import ProcessPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 
+from benchmarks.figures import percentile
+from benchmarks.load.growth import draw_questions, gather, grow, scatter
 from nacre.base.frozen import frozen
 from nacre.home.home import Home, open_home
 from nacre.learn.ingest import IngestOptions, ingest
@@ -17,8 +19,6 @@ from nacre.recall.recall import recall
 from nacre.settings import Settings, load_settings
 from nacre.values.recall import Mode, RecallQuery
 from nacre.values.reports import OnProgress, Progress
-from nacre_extras.growth import gather, grow, scatter
-from nacre_extras.speed import draw_questions, percentile
 from nacre_server.connection import connect
 
 _QUESTIONS = 100
@@ -117,7 +117,7 @@ def measure_size(
             IngestOptions(paths=tuple(paths), extract=False, vectors=False, remember_paths=False),
         )
         material = gather(context)
-        questions = draw_questions(context, _QUESTIONS)
+        questions = draw_questions(material, _QUESTIONS)
         have = material.turns
         for target in _sizes(have, turns):
             started = [time.perf_counter()]

@@ -10,10 +10,9 @@ import click
 
 from benchmarks.redaction.building import SEED, build, read_samples, write_samples
 from benchmarks.redaction.measuring import Outcome, RedactionResult, measure
-from benchmarks.running import FILE, NEW_FILE, progress_shown
+from benchmarks.running import FILE, NEW_FILE, answer_measured, progress_shown
 from nacre.base.text import shorten
 from nacre.cli.command import Paper, Run, bold, command, dim
-from nacre_extras.benchmark import answer_measured
 
 
 @command(

@@ -16,10 +16,9 @@ from benchmarks.retrieval.retrieval import Level, RecipeResult, RetrievalResult,
 from benchmarks.retrieval.scoring import MEASURES
 from benchmarks.retrieval.silence import SilenceResult, measure_silence
 from benchmarks.retrieval.suites import SUITES, load_suite
-from benchmarks.running import FILE, FOLDER, NEW_FOLDER, progress_shown
+from benchmarks.running import FILE, FOLDER, NEW_FOLDER, answer_measured, progress_shown
 from nacre.cli.command import Paper, Run, bold, command, dim
 from nacre.llm.local_model import load_minilm
-from nacre_extras.benchmark import answer_measured
 
 _TURN_MEASURES = MEASURES
 _SESSION_MEASURES = ("hit@1", "hit@5", "recall@5", "recall@10", "all@10", "mrr")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from benchmarks.figures import percentile
 from benchmarks.retrieval.homes import Shelf, open_homes
 from benchmarks.retrieval.recipes import ABLATIONS, LANES, PLAIN, Variation, rankers
 from benchmarks.retrieval.scoring import Gain, Scored, mean, paired_gain, score_list, sessions_of
@@ -11,7 +12,6 @@ from benchmarks.retrieval.suites import ADVERSARIAL, BenchQuestion, Haystack, Su
 from nacre.base.frozen import frozen
 from nacre.protocols import Embedder
 from nacre.values.reports import OnProgress, Progress
-from nacre_extras.speed import percentile
 
 Scores = Mapping[str, float]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.figures import percentile
 from benchmarks.retrieval.scoring import Scored, mean, paired_gain, score_list, sessions_of
-from nacre_extras.speed import percentile
 
 
 def test_a_ranked_list_is_scored_by_every_measure() -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from benchmarks.__main__ import benchmarks
+from benchmarks.load.growth import gather, grow, recombined
 from nacre.home.home import Home, open_home
 from nacre.learn.ingest import IngestOptions, ingest
 from nacre.settings import load_settings
-from nacre_extras.growth import gather, grow, recombined
 
 
 def material(folder: Path) -> Path:

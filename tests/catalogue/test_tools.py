@@ -103,14 +103,6 @@ def test_every_tool_is_called_and_names_existing_operations() -> None:
     assert {name for offer in offers.values() for name in offer.operations} <= CATALOGUE.keys()
 
 
-async def test_project_page_is_read_by_its_address(home: Path) -> None:
-    server, heard = Server(home, folder=FOLDER), Heard(home)
-    async with server.client(Tools(heard, everything=True, folder=FOLDER)) as client:
-        assert (await client.read_resource("nacre://project")).contents
-    heard.close()
-    assert "page" in heard.names
-
-
 @pytest.mark.parametrize("tool", CALLS)
 async def test_tool_calls_the_operations_it_names(
     tool: str, home: Path, known: Callable[[Any], Any]

@@ -324,43 +324,6 @@ def test_completion_completes_commands_and_kinds(process: Nacre) -> None:
     assert complete("nacre", "store", "--kind", "dec") == {"decision"}
 
 
-def test_completion_completes_ids_projects_tools_hosts_and_settings(
-    process: Nacre, nacre: Nacre, learned: dict[str, Any]
-) -> None:
-    def complete(*words: str, kind: str = "fish_complete") -> dict[str, str]:
-        line = {
-            "_NACRE_COMPLETE": kind,
-            "COMP_WORDS": " ".join(words[:-1]),
-            "COMP_CWORD": words[-1],
-        }
-        rows = process(environ=line, code=None).out.splitlines()
-        found = (row.removeprefix("plain,").partition("\t") for row in rows)
-        return {value: told for value, _, told in found}
-
-    memory = nacre("list", "--json").json["memories"][0]
-    short = memory["id"][-8:]
-    for command in (
-        ("show",),
-        ("edit",),
-        ("retire",),
-        ("review", "feedback"),
-        ("forget", "--memory"),
-        ("log",),
-    ):
-        found = complete("nacre", *command, short[:2])
-        assert found[short].replace("…", "") in memory["subject"]
-        assert all(value.startswith(short[:2]) for value in found)
-    assert "7f3a1c2d" in complete("nacre", "sessions", "show", "7f")
-    assert "7f3a1c2d" in complete("nacre", "sessions", "summary", "7f")
-    last = nacre("log", "--json").json["operations"][0]["operation"]
-    assert complete("nacre", "undo", "")[last["id"][-8:]].startswith(last["action"])
-    assert "acme-billing" in complete("nacre", "recall", "--project", "ac")
-    assert "acme-billing" in complete("nacre", "project", "tie", "")
-    assert complete("nacre", "sessions", "list", "--tool", "claude-c") == {"claude-code": ""}
-    assert complete("nacre", "init", "--host", "claude-c") == {"claude-code": "Claude Code"}
-    assert complete("nacre", "config", "set", "recall.limi").keys() == {"recall.limit"}
-
-
 def test_completion_is_silent_for_an_unreadable_home(
     process: Nacre, nacre: Nacre, user_home: Path
 ) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from nacre_extras.speed import write_notes
 from tests.cli.conftest import Nacre
 
 MANY = 510
@@ -19,8 +18,12 @@ def many(user_home: Path, monkeypatch: pytest.MonkeyPatch, nacre: Nacre) -> list
     """Ids of all memories of a home, the newest first."""
     monkeypatch.setenv("NACRE_EMBEDDING_MODEL", "none")
     home = user_home / ".nacre"
-    home.mkdir(mode=0o700)
-    write_notes(home, MANY)
+    facts = home / "vault" / "global" / "fact"
+    facts.mkdir(parents=True, mode=0o700)
+    for number in range(MANY):
+        (facts / f"note-{number}.md").write_text(
+            f"# Service {number}\n\nService {number} listens on port {20_000 + number}.\n"
+        )
     return [memory["id"] for memory in nacre("list", "--limit", "1000", "--json").json["memories"]]
 
 

@@ -18,13 +18,12 @@ from mcp.shared.exceptions import MCPError
 
 from nacre.errors import InvalidInputError
 from nacre.serve import mcp_pages
-from nacre.serve.mcp import INSTRUCTIONS, Call, Face, Offer, kept, refusal
+from nacre.serve.mcp import INSTRUCTIONS, Call, Face, Offer, refusal
 from nacre.serve.mcp_protocol import ABOUT, Asker, sampled
 
 _TICK_SECONDS = 1.0
 _AT_ONCE = 8
 _LONGEST_ANSWER_SECONDS = 600.0
-_RESOURCE_NOT_FOUND = -32002
 
 Context = ServerRequestContext[Any, Any]
 T = TypeVar("T")
@@ -51,9 +50,6 @@ def make_server(face: Face) -> Server[Any]:
         get_tool_input_schema=hands.schema,
         on_list_tools=hands.list_tools,
         on_call_tool=hands.call_tool,
-        on_list_resources=hands.list_resources,
-        on_list_resource_templates=hands.list_templates,
-        on_read_resource=hands.read_resource,
         on_list_prompts=hands.list_prompts,
         on_get_prompt=hands.get_prompt,
     )
@@ -96,30 +92,6 @@ class _Hands:
         self, offer: Offer, given: Mapping[str, Any], telling: _Telling, call: Call
     ) -> dict[str, Any]:
         return self._face.answer(offer, given, self._face.desk(telling.tell, call))
-
-    async def list_resources(
-        self, _: Context, __: types.PaginatedRequestParams | None
-    ) -> types.ListResourcesResult:
-        return types.ListResourcesResult.model_validate({"resources": mcp_pages.RESOURCES})
-
-    async def list_templates(
-        self, _: Context, __: types.PaginatedRequestParams | None
-    ) -> types.ListResourceTemplatesResult:
-        return types.ListResourceTemplatesResult.model_validate(
-            {"resourceTemplates": mcp_pages.TEMPLATES}
-        )
-
-    async def read_resource(
-        self, home: Context, asked: types.ReadResourceRequestParams
-    ) -> types.ReadResourceResult:
-        address = str(asked.uri)
-        telling = _Telling()
-        work = partial(kept, partial(mcp_pages.read, self._face.desk(telling.tell), address))
-        text = await self._working(home, telling, work)
-        if isinstance(text, dict):
-            raise MCPError(_RESOURCE_NOT_FOUND, text["error"]["message"], {"uri": address, **text})
-        content = {"uri": address, "mimeType": mcp_pages.MIME, "text": text}
-        return types.ReadResourceResult.model_validate({"contents": [content]})
 
     async def list_prompts(
         self, _: Context, __: types.PaginatedRequestParams | None

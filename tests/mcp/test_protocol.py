@@ -93,7 +93,7 @@ def untimed(answers: list[Message]) -> list[Message]:
     return json.loads(text)  # type: ignore[no-any-return]
 
 
-LISTS = ("tools/list", "resources/list", "resources/templates/list", "prompts/list")
+LISTS = ("tools/list", "prompts/list")
 WRONG = (
     asked("tools/call"),
     asked("tools/call", name=5),
@@ -101,8 +101,7 @@ WRONG = (
     asked("tools/call", name="no_such"),
     asked("tools/call", name="memory_store", arguments={}),
     asked("tools/call", name="memory_get", arguments={"ids": ["nowhere"]}),
-    asked("resources/read"),
-    asked("resources/read", uri="nacre://nothing"),
+    asked("resources/list"),
     asked("prompts/get"),
     asked("prompts/get", name="no_such"),
     asked("prompts/get", name="recall"),
@@ -111,14 +110,11 @@ WRONG = (
     asked("tools/list", cursor=7),
     asked("no/such"),
     asked("logging/setLevel", level="debug"),
-    asked("resources/subscribe", uri="nacre://profile"),
 )
 RIGHT = (
     asked("tools/call", **QUESTION),
     asked("prompts/get", name="recall", arguments={"topic": "ledgers"}),
     asked("prompts/get", name="reflect"),
-    asked("resources/read", uri="nacre://profile"),
-    asked("resources/read", uri="nacre://memory/nowhere"),
     asked("tools/list", cursor="x"),
     *(asked(method) for method in LISTS),
 )

@@ -661,42 +661,6 @@ async def test_tool_outside_the_offered_set_is_refused_by_name(server: Server) -
             await client.call_tool("memory_admin", {})
 
 
-async def test_memories_sessions_pages_and_profile_are_readable_as_resources(
-    server: Server,
-) -> None:
-    profile = server.home / "vault" / "profile.md"
-    profile.write_text("- Always answer in short sentences.\n", encoding="utf-8")
-    memory = keep("The pump is serviced in May.")
-    async with server.client() as client:
-        listed = {str(one.uri) for one in (await client.list_resources()).resources}
-        assert listed == {"nacre://profile", "nacre://project"}
-        templates = (await client.list_resource_templates()).resource_templates
-        assert {one.uri_template for one in templates} == {
-            "nacre://memory/{id}",
-            "nacre://session/{id}",
-            "nacre://project/{slug}",
-        }
-
-        async def read(address: str) -> str:
-            (content,) = (await client.read_resource(address)).contents
-            assert content.text.startswith("<nacre-context>")
-            return content.text
-
-        assert "short sentences" in await read("nacre://profile")
-        assert "pump is serviced" in await read(f"nacre://memory/{memory}")
-        assert "linter runs" in await read(f"nacre://session/claude-code:{SESSION}")
-        assert "acme-billing" in await read("nacre://project")
-        assert "acme-billing" in await read("nacre://project/acme-billing")
-        for wrong in (
-            "nacre://memory/nowhere-to-be-found",
-            "nacre://project/atlantis",
-            "nacre://other",
-            "file:///etc",
-        ):
-            with pytest.raises(Exception, match=r"no |nothing at"):
-                await client.read_resource(wrong)
-
-
 async def test_prompts_name_the_tools_they_need(server: Server) -> None:
     async with server.client() as client:
         prompts = (await client.list_prompts()).prompts

@@ -37,7 +37,7 @@ data = Group(
 
 admin = Group(
     "admin",
-    help="Check, repair and measure the installation.",
+    help="Check and repair the installation.",
     places={
         "check": "measures:check",
         "commit": "history:commit",
@@ -48,7 +48,6 @@ admin = Group(
         "scrub": "history:scrub",
         "usefulness": "measures:usefulness",
     },
-    extras={"benchmark": "extras"},
     examples=["nacre admin doctor", "nacre admin db stats"],
 )
 

@@ -14,7 +14,7 @@ import click
 from nacre import settings
 from nacre.base import files, ids
 from nacre.base.frozen import frozen
-from nacre.cli import hits, options, output
+from nacre.cli import hits, output
 from nacre.cli import services as home_wiring
 from nacre.cli import writer as cli_writer
 from nacre.cli.command import TEXT, Paper, Run, Span, bold, command, dim
@@ -430,7 +430,6 @@ def _read(run: Run, paths: Sequence[Path]) -> bool:
     multiple=True,
     metavar="NAME[,NAME]",
     help="The tools to connect [default: all on this machine].",
-    shell_complete=options.completer(options.hosts),
 )
 @click.option(
     "--project",

@@ -1,4 +1,4 @@
-"""Formatting of values, shell completion, and the options that commands share."""
+"""Formatting of values, and the options that commands share."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import re
 import sys
 import tempfile
 import types
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import MISSING, fields, is_dataclass
 from datetime import date, datetime, timedelta
 from enum import StrEnum
@@ -23,21 +23,17 @@ import msgspec
 from nacre.base import ids, json, text
 from nacre.base.bounds import annotations_of, bounds_of
 from nacre.base.frozen import frozen
-from nacre.base.lazy import load
-from nacre.base.text import one_line, shorten
 from nacre.base.times import day_of, shown_day, shown_minute
 from nacre.cli.command import TEXT, Run, Span
 from nacre.cli.operations import MOMENT, PERIOD, SAID_DAY, ask, place_of
-from nacre.errors import NacreError, NotFoundError
-from nacre.home import change, location, views
+from nacre.errors import NotFoundError
+from nacre.home import change, location
 from nacre.serve.catalogue import request_of
-from nacre.values import codec, memory, models
+from nacre.values import codec
 from nacre.values.memory import Kind, Memory, Validity
 from nacre.values.recall import Filter
 
 if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
     from nacre.home.home import Home
     from nacre.values.session import Speaker, Tokens
 
@@ -178,139 +174,6 @@ def says_the_same(quote: str, content: str) -> bool:
 
 
 # ----------------------------------------------------------------------------
-# Shell completion of values, such as ids, projects, tools and settings.
-#
-# Completion depends on the request field, not on the command. If the home cannot be read, there are
-# no completions and no errors.
-
-
-Completer = Callable[[click.Context, click.Parameter, str], "list[CompletionItem]"]
-Found = Iterable[tuple[str, str]]
-"""Possible values, each with a description."""
-
-_MOST = 200
-_HELP_CHARACTERS = 60
-
-
-def completer_of(source: str | type, name: str) -> Completer | None:
-    """Return the completer for a field of a request or filter, or ``None`` if the possible values are unknown."""
-    find = _BY_NAME.get(name) or (
-        _BY_OPERATION.get(source) if name in _REFERENCES and isinstance(source, str) else None
-    )
-    return completer(find) if find else None
-
-
-def completer(find: Callable[[Run], Found]) -> Completer:
-    """Return a completer for the values that start with the typed text."""
-
-    def complete(
-        context: click.Context, _: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        run, item = context.find_object(Run), load("click.shell_completion:CompletionItem")
-        with suppress(NacreError, OSError):
-            candidates = list(find(run)) if run else []
-            return [
-                item(value, help=shorten(one_line(label), _HELP_CHARACTERS) if label else None)
-                for value, label in candidates
-                if value.startswith(incomplete)
-            ]
-        return []
-
-    return complete
-
-
-def sessions(run: Run) -> Found:
-    """Yield the sessions, newest first."""
-    for line in ask(run, views.SessionPage, "sessions", limit=_MOST).lines:
-        session = line.session.session
-        yield short_session(session.native_id), session.title or line.opening or ""
-
-
-def hosts(_: Run) -> Found:
-    """Return the hosts that ``init`` can connect."""
-    return ((name, host.label) for name, host in load("nacre.hosts.registry:ALL_HOSTS").items())
-
-
-def _memories(run: Run) -> Found:
-    return _labelled(ask(run, views.Listing, "list", limit=_MOST).memories)
-
-
-def _todos(run: Run) -> Found:
-    todo = load("nacre.values.recall:Filter")(kinds=(load("nacre.values.memory:Kind").TODO,))
-    return _labelled(ask(run, views.Listing, "list", filter=todo, limit=_MOST).memories)
-
-
-def _retired(run: Run) -> Found:
-    return _labelled(ask(run, list[memory.Memory], "retired"))
-
-
-def _pending(run: Run) -> Found:
-    return _labelled(
-        item.memory for item in ask(run, views.PendingPage, "review", limit=_MOST).items
-    )
-
-
-def _labelled(memories: Iterable[Any]) -> Iterator[tuple[str, str]]:
-    return ((short_id(memory), memory.subject) for memory in memories)
-
-
-def _operations(run: Run) -> Found:
-    for entry in ask(run, list[views.Listed], "log", limit=_MOST):
-        yield (
-            entry.operation.id[-8:],
-            f"{entry.operation.action} {entry.operation.subject or ''}".strip(),
-        )
-
-
-def _traces(run: Run) -> Found:
-    return (
-        (trace.id[-8:], f"{trace.task.value} {trace.model}")
-        for trace in ask(run, list[models.Trace], "traces")
-    )
-
-
-def _projects(run: Run) -> Found:
-    place = place_of(run, None)
-    here = [(".", f"{place.project}: this folder")] if place.project else []
-    return [*here, *((name, "") for name in place.known)]
-
-
-def _tools(_: Run) -> Found:
-    return ((name, "") for name in sorted(load("nacre.readers.registry:adapters")()))
-
-
-def _sources(_: Run) -> Found:
-    return ((name, "") for name in load("nacre.data.importers:sources")())
-
-
-def _settings(_: Run) -> Found:
-    return ((setting.key, setting.summary) for setting in load("nacre.known_settings:KEYS"))
-
-
-_REFERENCES = ("reference", "references", "operation")
-_BY_NAME: dict[str, Callable[[Run], Found]] = {
-    "project": _projects,
-    "projects": _projects,
-    "exclude_projects": _projects,
-    "tool": _tools,
-    "tools": _tools,
-    "sessions": sessions,
-    "memories": _memories,
-    "key": _settings,
-    "source": _sources,
-}
-_BY_OPERATION: dict[str, Callable[[Run], Found]] = {
-    **dict.fromkeys(("look", "edit", "retire", "feedback", "log"), _memories),
-    **dict.fromkeys(("review-keep", "review-drop", "review-resolve"), _pending),
-    **dict.fromkeys(("session", "session-summary", "session-restore"), sessions),
-    **dict.fromkeys(("undo", "diff"), _operations),
-    "todo-done": _todos,
-    "unretire": _retired,
-    "trace": _traces,
-}
-
-
-# ----------------------------------------------------------------------------
 # Options and arguments that get their type, bounds, help and default from request fields.
 #
 # A command adds only differences, such as a short name or other help. A field belongs to
@@ -393,7 +256,7 @@ def option(source: str | type, name: str, *declarations: str, **own: Any) -> Dec
     def make() -> click.Parameter:
         field = field_of(source, name)
         resolved = {"callback": _resolve_project} if name == "project" else {}
-        settings = _click_settings(field) | _completed(source, name) | resolved | own
+        settings = _click_settings(field) | resolved | own
         return click.Option([*(declarations or _names(field)), name], **settings)
 
     return _with_parameter(make)
@@ -414,7 +277,7 @@ def argument(source: str | type, name: str, **own: Any) -> Decorator:
             "nargs": -1 if field.many else 1,
             "required": field.default in _ABSENT,
         }
-        return click.Argument([name], **settings | _completed(source, name) | own)
+        return click.Argument([name], **settings | own)
 
     return _with_parameter(make)
 
@@ -443,11 +306,6 @@ def options(source: str | type, *names: str) -> Decorator:
 def _resolve_project(context: click.Context, _: click.Parameter, name: str | None) -> str | None:
     run = context.find_object(Run)
     return name if run is None or context.resilient_parsing else find_project(run, name)
-
-
-def _completed(source: str | type, name: str) -> dict[str, Any]:
-    complete = completer_of(source, name)
-    return {"shell_complete": complete} if complete else {}
 
 
 def _names(field: RequestField) -> tuple[str, ...]:

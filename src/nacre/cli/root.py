@@ -90,7 +90,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         ),
         "graph": Entry("graph:graph", "Link memories, follow links and analyse them."),
         "data": Entry("groups:data", "Import, export, back up and move your data."),
-        "admin": Entry("groups:admin", "Check, repair and measure the installation."),
+        "admin": Entry("groups:admin", "Check and repair the installation."),
     },
 }
 

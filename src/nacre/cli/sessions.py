@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from nacre.base import text as passages
-from nacre.cli import hits, options
+from nacre.cli import hits
 from nacre.cli.command import (
     TEXT,
     Cell,
@@ -64,7 +64,6 @@ REFERENCE = click.argument(
     metavar="[ID]",
     type=TEXT,
     required=False,
-    shell_complete=options.completer(options.sessions),
 )
 _TINTS = {"owner": "bold green", "agent": "bold cyan", "tool": "dim", "system": "dim"}
 _TURN_CHARACTERS = 2000

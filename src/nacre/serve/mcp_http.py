@@ -24,7 +24,6 @@ MOST_BYTES = 4_000_000
 _MAX_PARALLEL = 8
 _PING_SECONDS = 15.0
 _REVISION, _METHOD, _NAME = "mcp-protocol-version", "mcp-method", "mcp-name"
-_NAME_PARAMETERS = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 _ENCODED = re.compile(r"=\?base64\?(.*)\?=")
 _HTTP_STATUS = {
     mcp.PARSE_ERROR: 400,
@@ -117,9 +116,8 @@ def _check_headers(request: Request, message: Message) -> None:
     meta = params.get("_meta")
     mcp.check_envelope(params, is_known=False)
     expected = {_REVISION: (meta or {}).get(mcp.VERSION), _METHOD: message["method"]}
-    name = params.get(_NAME_PARAMETERS.get(message["method"], ""))
-    if name is not None:
-        expected[_NAME] = name
+    if message["method"] in ("tools/call", "prompts/get") and params.get("name") is not None:
+        expected[_NAME] = params["name"]
     for header, value in expected.items():
         values = request.headers.getlist(header)
         if len(values) != 1 or _decoded(values[0]) != value:

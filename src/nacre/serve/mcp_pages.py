@@ -1,17 +1,15 @@
-"""The MCP tools for sessions and single memories, and the MCP resources and prompts."""
+"""The MCP tools for sessions and single memories, and the MCP prompts."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
 
 from nacre.base.frozen import frozen
 from nacre.base.plain import JsonObject
 from nacre.base.text import count, count_tokens, harmless, one_line, shorten
 from nacre.base.times import shown_day, shown_minute
-from nacre.errors import InvalidInputError, NacreError, NotFoundError
+from nacre.errors import InvalidInputError, NacreError
 from nacre.serve import mcp_arguments
 from nacre.serve.mcp import (
     OUTSIDE,
@@ -109,24 +107,13 @@ def _read(desk: Desk, arguments: mcp_arguments.Sessions) -> str:
             limit=arguments.limit,
             at_end=first is None,
         )
-    return told_session(
-        view, arguments.budget, from_end=first is None, with_tools=arguments.include_tools
-    )
-
-
-def told_session(
-    view: SessionView, budget: int, *, from_end: bool = False, with_tools: bool = False
-) -> str:
-    """Return as many turns from the start or end of a session as fit the token budget.
-
-    ``with_tools``: include the input and outcome of tool calls, not only the tools' names.
-    """
+    with_tools = arguments.include_tools
     blocks = [_turn(item.seq, item.turn, with_tools=with_tools) for item in view.turns]
-    if from_end:
-        shown = fitting(blocks[::-1], budget)
+    if first is None:
+        shown = fitting(blocks[::-1], arguments.budget)
         turns, chosen = view.turns[len(blocks) - shown :], blocks[len(blocks) - shown :]
     else:
-        shown = fitting(blocks, budget)
+        shown = fitting(blocks, arguments.budget)
         turns, chosen = view.turns[:shown], blocks[:shown]
     last = turns[-1].seq + 1 if turns else 0
     before = (
@@ -180,11 +167,6 @@ def _call(call: ToolCall) -> str:
 def _summary(desk: Desk, arguments: mcp_arguments.Sessions) -> str:
     with desk.naming(_ID_HINT):
         report: SessionReport = desk.call("session-summary", reference=_reference(arguments))
-    return told_summary(report)
-
-
-def told_summary(report: SessionReport) -> str:
-    """Format the summary of a session."""
     summary, stored = report.summary, report.view.session
     outcome = summary.outcome
     parts = [
@@ -366,85 +348,7 @@ def _link(link: LinkView) -> str:
     )
 
 
-# -- Resources and prompts -------------------------------------------------------------------------
-
-
-MIME = "text/markdown"
-_RESOURCE_URI = re.compile(r"nacre://(memory|session|profile|project)(?:/([^/?#]+))?/?")
-_PAGE_BUDGET = 4_000
-_MAX_TURNS = 60
-
-RESOURCES: list[JsonObject] = [
-    {
-        "uri": "nacre://profile",
-        "name": "profile",
-        "title": "The owner's profile",
-        "mimeType": MIME,
-        "description": "Facts and preferences of the person for every project.",
-    },
-    {
-        "uri": "nacre://project",
-        "name": "project",
-        "title": "This project",
-        "mimeType": MIME,
-        "description": "The page of the project of the working folder.",
-    },
-]
-TEMPLATES: list[JsonObject] = [
-    {
-        "uriTemplate": "nacre://memory/{id}",
-        "name": "memory",
-        "title": "A memory",
-        "mimeType": MIME,
-        "description": "One whole memory by its id or part of it.",
-    },
-    {
-        "uriTemplate": "nacre://session/{id}",
-        "name": "session",
-        "title": "A session",
-        "mimeType": MIME,
-        "description": "The last turns of a session with an agent.",
-    },
-    {
-        "uriTemplate": "nacre://project/{slug}",
-        "name": "project-page",
-        "title": "A project",
-        "mimeType": MIME,
-        "description": "The page of a project.",
-    },
-]
-
-
-def read(desk: Desk, address: str) -> str:
-    """Return the text of a resource for an agent. Raises NotFoundError."""
-    match = _RESOURCE_URI.fullmatch(address)
-    kind, name = (match[1], unquote(match[2] or "")) if match else ("", "")
-    if not kind or (kind in ("memory", "session") and not name) or (kind == "profile" and name):
-        raise NotFoundError(
-            f"there is nothing at {address[:200]!r}",
-            hint="resources/templates/list shows the addresses",
-        )
-    if kind == "memory":
-        return get(desk, mcp_arguments.Get(ids=(name,), budget=_PAGE_BUDGET))
-    if kind == "session":
-        return _session(desk, name)
-    return _page(desk, kind, name)
-
-
-def _session(desk: Desk, name: str) -> str:
-    view: SessionView = desk.call("session", reference=name, limit=_MAX_TURNS, at_end=True)
-    return told_session(view, _PAGE_BUDGET, from_end=True)
-
-
-def _page(desk: Desk, kind: str, name: str) -> str:
-    if kind == "profile":
-        text: str = desk.call("page")
-        return framed(indented(text) or "There is no profile yet.")
-    slug = name or desk.place(None).project
-    if not slug:
-        return framed("The working folder belongs to no project that nacre knows.")
-    text = desk.call("page", project=slug)
-    return framed(f"The project {harmless(slug)}:", indented(text) or "Its page is empty.")
+# -- Prompts ---------------------------------------------------------------------------------------
 
 
 @frozen

@@ -29,7 +29,7 @@ from nacre.errors import InvalidInputError, ModelUnavailableError
 from nacre.home import home
 from nacre.llm import api
 from nacre.serve import mcp_pages
-from nacre.serve.mcp import INSTRUCTIONS, Call, Face, HomeCalls, kept, load_operations, refusal
+from nacre.serve.mcp import INSTRUCTIONS, Call, Face, HomeCalls, load_operations, refusal
 
 if TYPE_CHECKING:
     from nacre.protocols import LanguageModel
@@ -48,12 +48,11 @@ ABOUT: Values = {
 }
 CAPABILITIES: Values = {
     "prompts": {"listChanged": False},
-    "resources": {"subscribe": False, "listChanged": False},
     "tools": {"listChanged": False},
 }
 
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS = -32700, -32600, -32601, -32602
-RESOURCE_NOT_FOUND, HEADER_MISMATCH, UNSUPPORTED_VERSION = -32002, -32020, -32022
+HEADER_MISMATCH, UNSUPPORTED_VERSION = -32020, -32022
 
 VERSION = "io.modelcontextprotocol/protocolVersion"
 _CLIENT_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
@@ -61,9 +60,6 @@ _CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
 _SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 _CACHEABLE = (
     "tools/list",
-    "resources/list",
-    "resources/templates/list",
-    "resources/read",
     "prompts/list",
     "server/discover",
 )
@@ -96,13 +92,12 @@ class _Client(msgspec.Struct, frozen=True):
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """The parameters of a request, such as a list, tool call, resource, prompt or handshake."""
+    """The parameters of a request, such as a list, tool call, prompt or handshake."""
 
     meta: _Meta = msgspec.field(name="_meta", default=_Meta())
     cursor: str | None = None
     name: str = ""
     arguments: JsonObject | None = None
-    uri: str = ""
     revision: str = msgspec.field(name="protocolVersion", default="")
     capabilities: JsonObject | None = None
     client: _Client | None = msgspec.field(name="clientInfo", default=None)
@@ -111,9 +106,6 @@ class Asked(msgspec.Struct, frozen=True):
 _SHARED: dict[str, tuple[str, ...]] = {
     "tools/list": (),
     "tools/call": ("name",),
-    "resources/list": (),
-    "resources/read": ("uri",),
-    "resources/templates/list": (),
     "prompts/list": (),
     "prompts/get": ("name",),
 }
@@ -425,23 +417,17 @@ class Session:
             return greeted(parameters)
         if method == "prompts/get":
             return _prompt(parameters)
-        if method in ("tools/call", "resources/read"):
+        if method == "tools/call":
             return None
         return {
             "ping": {},
             "server/discover": discovered(),
             "tools/list": {"tools": self._face.tools},
-            "resources/list": {"resources": mcp_pages.RESOURCES},
             "prompts/list": {"prompts": mcp_pages.PROMPTS},
-            "resources/templates/list": {"resourceTemplates": mcp_pages.TEMPLATES},
         }[method]
 
     def _start(self, work: _Work, parameters: Asked) -> None:
-        job = (
-            self._read(work, parameters)
-            if work.method == "resources/read"
-            else self._call(work, parameters)
-        )
+        job = self._call(work, parameters)
         with self._changed:
             self._open[work.number] = work
         self._spawn(self._run, work, job)
@@ -462,17 +448,6 @@ class Session:
         samples = self._client and self._client.get("sampling") is not None
         desk = self._face.desk(work.tell, sampled(self._face.call, self._ask if samples else None))
         return partial(self._face.answer, offer, parameters.arguments or {}, desk)
-
-    def _read(self, work: _Work, parameters: Asked) -> Callable[[], JsonObject]:
-        def read() -> JsonObject:
-            text = kept(partial(mcp_pages.read, self._face.desk(work.tell), parameters.uri))
-            if isinstance(text, dict):
-                raise ProtocolError(
-                    RESOURCE_NOT_FOUND, text["error"]["message"], {"uri": parameters.uri, **text}
-                )
-            return {"contents": [{"uri": parameters.uri, "mimeType": mcp_pages.MIME, "text": text}]}
-
-        return read
 
     def _run(self, work: _Work, job: Callable[[], JsonObject]) -> None:
         with self._slots:

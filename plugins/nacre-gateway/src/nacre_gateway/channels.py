@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
 import re
-import socket
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -399,20 +397,16 @@ class WebApi:
         target: Path,
         most_bytes: int,
         headers: Mapping[str, str],
-        server_name: str | None = None,
     ) -> None:
         """Download at most ``most_bytes`` from a URL to a file. The caller has checked the address.
 
-        ``server_name`` is the name that the certificate must have if it differs from the address's
-        host. Raises ChannelUnavailableError, or ChannelRefusedError if the file is missing or too
-        large.
+        Raises ChannelUnavailableError, or ChannelRefusedError if the file is missing or too large.
         """
         plain = {
             "accept-encoding": "identity",
             **headers,
         }  # a few compressed bytes can expand beyond the available memory
-        more = {"extensions": {"sni_hostname": server_name}} if server_name else {}
-        async with self._stream("GET", url, _DOWNLOAD_SECONDS, headers=plain, **more) as response:
+        async with self._stream("GET", url, _DOWNLOAD_SECONDS, headers=plain) as response:
             if response.status_code >= 500 or response.status_code == 429:
                 raise ChannelUnavailableError(
                     f"{self.platform} cannot send the file now (status {response.status_code})"
@@ -488,71 +482,6 @@ def _reply(status: int, headers: Mapping[str, str], data: bytes) -> Reply:
 
 
 # ----------------------------------------------------------------------------
-# Fetch a file from an untrusted URL, only from public addresses and within limits.
-
-
-_RESOLVE_SECONDS = 10.0
-_GLOBAL_V6 = ipaddress.ip_network("2000::/3")
-_HINT = "attachments are fetched from public https addresses"
-
-
-async def fetch_public(
-    url: str, target: Path, most_bytes: int, *, may_be_private: bool = False
-) -> None:
-    """Download a URL to a file. Redirects are not followed.
-
-    The name is resolved only once, and the checked address is used for the connection, so a
-    different second answer from the name server has no effect. ``may_be_private`` allows all
-    addresses, and http to this machine.
-
-    Raises ChannelUnavailableError, ChannelRefusedError.
-    """
-    try:
-        address = urlsplit(url)
-        host, _ = address.hostname, address.port
-    except ValueError:
-        host = None
-    if not host or address.username is not None:
-        raise ChannelRefusedError("an attachment has no valid URL", hint=_HINT)
-    if address.scheme != "https" and not (
-        address.scheme == "http" and may_be_private and is_loopback(host)
-    ):
-        raise ChannelRefusedError("an attachment has no https URL", hint=_HINT)
-    try:
-        async with asyncio.timeout(_RESOLVE_SECONDS):
-            addresses = await asyncio.get_running_loop().getaddrinfo(
-                address.hostname, None, type=socket.SOCK_STREAM
-            )
-    except (OSError, UnicodeError):
-        raise ChannelUnavailableError(
-            "the host of an attachment cannot be found", hint="fetching is retried"
-        ) from None
-    hosts = [str(info[4][0]) for info in addresses]
-    if not may_be_private and not all(is_public(host) for host in hosts):
-        raise ChannelRefusedError("an attachment has a private address", hint=_HINT)
-    ip = hosts[0]
-    place = f"[{ip}]" if ":" in ip else ip
-    pinned = address._replace(
-        netloc=f"{place}:{address.port}" if address.port else place, fragment=""
-    ).geturl()
-    api = WebApi("the attachment's host", pinned, {})
-    try:
-        await api.download(
-            pinned, target, most_bytes, {"host": address.netloc}, server_name=address.hostname
-        )
-    finally:
-        await api.close()
-
-
-def is_public(address: str) -> bool:
-    """Return True if an IP address is public. IPv6 addresses that embed an IPv4 address are not."""
-    ip = ipaddress.ip_address(address)
-    if isinstance(ip, ipaddress.IPv6Address):
-        return ip in _GLOBAL_V6 and not ip.sixtofour and not ip.teredo and ip.is_global
-    return ip.is_global and not ip.is_multicast
-
-
-# ----------------------------------------------------------------------------
 # Find kinds of channels by name, including those of third parties, and open the configured
 # channels.
 
@@ -564,7 +493,6 @@ BUILTINS: dict[str, str] = {
     "telegram": "nacre_gateway.telegram:KIND",
     "discord": "nacre_gateway.discord:KIND",
     "slack": "nacre_gateway.slack:KIND",
-    "whatsapp": "nacre_gateway.whatsapp:KIND",
     "webhook": "nacre_gateway.webhook:KIND",
 }
 

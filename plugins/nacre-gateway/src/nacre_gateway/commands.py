@@ -55,7 +55,7 @@ _CELLS = 60
     examples=["nacre gateway run", "nacre gateway pair K7QM-2XDP", "nacre gateway sessions"],
 )
 def gateway(run: Run) -> None:
-    """Answer in chats: Telegram, Discord, Slack, WhatsApp, webhooks.
+    """Answer in chats: Telegram, Discord, Slack, webhooks.
 
     Channels are configured in config.toml, for example in [gateway.channels.telegram], and the
     model in models.chat. Without a command, show the channels, the model and pending messages.

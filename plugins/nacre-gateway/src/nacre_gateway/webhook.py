@@ -38,7 +38,6 @@ from nacre_gateway.channels import (
     Listening,
     Option,
     WebApi,
-    fetch_public,
 )
 
 TAKE_SECONDS = 10.0
@@ -112,7 +111,6 @@ _MAX_ERROR_CHARACTERS = 200
 
 Id = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=_PLAIN)]
 Name = Annotated[str, msgspec.Meta(max_length=200, pattern=_NO_CONTROLS)]
-Url = Annotated[str, msgspec.Meta(min_length=1, max_length=2_000, pattern=_NO_CONTROLS)]
 Text = Annotated[str, msgspec.Meta(max_length=32_000)]
 
 
@@ -135,14 +133,6 @@ class ChatFields(_Object, frozen=True):
     thread: Name = ""
 
 
-class AttachmentFields(_Object, frozen=True):
-    """A file at a URL."""
-
-    name: Id
-    url: Url
-    media_type: Name = ""
-
-
 class Message(_Object, frozen=True):
     """A message. Without ``chat``, it belongs to the sender's direct chat."""
 
@@ -150,7 +140,6 @@ class Message(_Object, frozen=True):
     text: Text
     sender: SenderFields
     chat: ChatFields | None = None
-    attachments: Annotated[tuple[AttachmentFields, ...], msgspec.Meta(max_length=10)] = ()
     to_agent: bool = True
 
     def incoming(self, channel: str) -> Incoming:
@@ -162,9 +151,6 @@ class Message(_Object, frozen=True):
             Sender(self.sender.id, self.sender.name),
             self.text,
             to_agent=self.to_agent,
-            attachments=tuple(
-                Attachment(file.name, file.media_type, source=file.url) for file in self.attachments
-            ),
         )
 
 
@@ -321,7 +307,7 @@ TOO_LARGE = Refusal.of(
     413,
     "too_large",
     f"a message may have at most {MAX_BYTES:,} bytes",
-    "send files as attachments",
+    "send a shorter text",
     (b"connection", b"close"),  # the remaining body is not read
 )
 
@@ -373,8 +359,7 @@ class Webhook(Listening):
         """Do nothing, because a waiting request cannot show progress."""
 
     async def fetch(self, attachment: Attachment, target: Path, most_bytes: int) -> None:
-        may_be_private = bool(self._setup.options["fetch_private"])
-        await fetch_public(attachment.source, target, most_bytes, may_be_private=may_be_private)
+        """Do nothing, because messages have no attachments."""
 
     async def close(self) -> None:
         if self._delivery:
@@ -500,11 +485,6 @@ KIND = ChannelKind(
             is_required=True,
         ),
         Option("deliver_to", "URL to which answers are also posted", default=""),
-        Option(
-            "fetch_private",
-            "true: attachments may come from private addresses, and from loopback over http",
-            default=False,
-        ),
     ),
     libraries=("starlette", "uvicorn"),
     extra="web",

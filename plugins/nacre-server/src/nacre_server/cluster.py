@@ -1,4 +1,4 @@
-"""A cluster's server: database schema, API process and tenants."""
+"""A cluster's server: database schema, API process and deletion of spaces."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from nacre.serve.events import Bus, Live
 from nacre.serve.homes import Answering, Homes, Site
 from nacre.serve.server_web import Door, Web
 from nacre.settings import Settings
-from nacre.values.reports import OnProgress, Progress
 from nacre_server.connection import connect, migrate, state, translated_errors
 from nacre_server.keys import Spaces
 from nacre_server.registry import Registry
@@ -146,7 +145,7 @@ def _refused() -> Home:
 
 
 # ----------------------------------------------------------------------------
-# Tenants of a cluster's server
+# Deletion of a space
 
 
 _OF_A_SPACE = (
@@ -158,80 +157,30 @@ _OF_A_SPACE = (
 
 
 @frozen
-class Tenant:
-    """A space and its size. ``bytes`` excludes indexes."""
-
-    name: str
-    kind: str
-    members: int
-    memories: int
-    sessions: int
-    turns: int
-    rows: int
-    bytes: int
-
-
-@frozen
 class Removed:
     """The number of rows that were deleted, and the number left in all tables afterwards."""
 
     name: str
     rows: int
-    tables: int
     left: int
 
 
-def list_tenants(settings: Settings, notify: OnProgress = lambda _: None) -> list[Tenant]:
-    """Return all spaces. This reads every row. Raises NotAllowedError, UnusableStoreError."""
-    found = []
-    with closing(Registry(server_of(settings))) as registry:
-        names = registry.all("list_tenants")
-        for row in names:
-            found.append(_weighed(registry, *row))
-            notify(Progress("weighing", len(found), len(names)))
-    return found
-
-
-def tenant_of(settings: Settings, name: str) -> Tenant:
-    """Return a space by name. Raises NotFoundError."""
-    with closing(Registry(server_of(settings))) as registry:
-        for row in registry.all("list_tenants"):
-            if row[0] == name:
-                return _weighed(registry, *row)
-    raise _unknown(name)
-
-
-def remove_tenant(settings: Settings, name: str) -> Removed:
-    """Delete a tenant with all its rows, members and keys. Its audit log, which has no texts, stays.
+def remove_space(settings: Settings, name: str) -> Removed:
+    """Delete a space with all its rows, members and keys. Its audit log, which has no texts, stays.
 
     Raises NotFoundError, and ConflictError if rows were written at the same time.
     """
     with closing(Registry(server_of(settings))) as registry:
         with registry.transaction():
-            is_known = registry.all("lock_space", space=name)
-            if not is_known and not sum(rows for rows, _ in registry.weigh(name).values()):
-                raise _unknown(name)
+            if not registry.all("lock_space", space=name) and not registry.count_rows(name):
+                raise NotFoundError(f"there is no space {name}")
             for statement in _OF_A_SPACE:
                 registry.run(statement, space=name)
             deleted = registry.delete_rows(name)
-        found = registry.weigh(name)
-        left = sum(rows for rows, _ in found.values())
+        left = registry.count_rows(name)
         if left:
             raise ConflictError(
                 f"{left} rows of {name} were written in the meantime",
                 hint="stop its writers and try again",
             )
-        return Removed(name, deleted, len(found), left)
-
-
-def _unknown(name: str) -> NotFoundError:
-    return NotFoundError(
-        f"there is no tenant {name}", hint="nacre server cluster tenants lists them"
-    )
-
-
-def _weighed(registry: Registry, name: str, kind: str, members: int) -> Tenant:
-    found = registry.weigh(name)
-    memories, sessions, turns = (found[table][0] for table in ("memories", "sessions", "turns"))
-    rows, taken = (sum(item[at] for item in found.values()) for at in (0, 1))
-    return Tenant(name, kind, members, memories, sessions, turns, rows, taken)
+        return Removed(name, deleted, left)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,13 +13,9 @@ import click
 
 from nacre.base import ids
 from nacre.cli import output
-from nacre.cli.command import TEXT, Group, Paper, Run, bold, printable
-from nacre.cli.options import (
-    count as options_count,
-)
+from nacre.cli.command import TEXT, Group, Run, printable
 from nacre.cli.options import (
     flag,
-    size,
 )
 from nacre.cli.signals import stopped_by_signals
 from nacre.serve import server_web as daemon_web
@@ -153,68 +148,20 @@ def worker(
     os._exit(0)  # threads with unfinished work would keep the process
 
 
-@cluster.command(
-    "tenants",
-    examples=[
-        "nacre server cluster tenants",
-        "nacre server cluster tenants ferry-team --remove",
-    ],
-)
-@click.argument("name", required=False)
-@flag("--remove", "Delete the space with all rows, members and keys for good.")
-@flag("--yes", "With --remove: do not ask.", "-y")
-def tenants_(run: Run, /, name: str | None, remove: bool, yes: bool) -> None:
-    """List the spaces on the server with their contents and sizes, or delete one.
+@cluster.command("remove", examples=["nacre server cluster remove ferry-team"])
+@click.argument("name")
+@flag("--yes", "Do not ask.", "-y")
+def remove(run: Run, name: str, yes: bool) -> None:
+    """Delete a space with all rows, members and keys for good.
 
-    nacre server spaces create makes a space. Sizes exclude indexes, and computing them reads every
-    row.
-
-    --remove verifies the deletion. Only a backup of the server can restore the space. Its audit log, which contains ids
-    and no texts, stays.
+    Only a backup of the server can restore the space. The deletion is verified. The space's audit
+    log, which contains ids and no texts, stays.
     """
-    if bool(name) != remove:
-        raise click.UsageError("NAME and --remove belong together", click.get_current_context())
-    if name:
-        _remove_tenant(run, name, yes=yes)
-        return
-    with output.shown(run) as notify:
-        found = cluster_api.list_tenants(run.settings, notify or (lambda _: None))
-    run.answer(
-        {"tenants": found},
-        lambda paper: _render_tenants(paper, found),
-    )
-
-
-def _remove_tenant(run: Run, name: str, *, yes: bool) -> None:
-    found = cluster_api.tenant_of(run.settings, name)
     if not yes:
-        held = f"{options_count(found.memories, 'memory', 'memories')} and {options_count(found.turns, 'turn')}"
-        click.confirm(f"Delete {name} with {held} for good?", abort=True)
-    done = cluster_api.remove_tenant(run.settings, name)
-    told = f"Deleted {done.rows:,} rows of {name}. A new count found {done.left} in {done.tables} tables."
+        click.confirm(f"Delete {name} for good?", abort=True)
+    done = cluster_api.remove_space(run.settings, name)
+    told = f"Deleted {done.rows:,} rows of {name}. A new count found {done.left}."
     run.answer(done, lambda paper: paper.line(told))
-
-
-def _render_tenants(paper: Paper, found: Sequence[cluster_api.Tenant]) -> None:
-    if not found:
-        paper.line("There are no spaces.")
-        return
-    rows = [
-        (
-            bold(tenant.name),
-            tenant.kind,
-            f"{tenant.members:,}",
-            f"{tenant.memories:,}",
-            f"{tenant.sessions:,}",
-            f"{tenant.turns:,}",
-            size(tenant.bytes),
-        )
-        for tenant in found
-    ]
-    paper.table(
-        rows,
-        header=("tenant", "of a", "members", "memories", "sessions", "turns", "size"),
-    )
 
 
 def _tell(run: Run, line: str) -> None:

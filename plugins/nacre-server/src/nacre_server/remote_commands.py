@@ -118,7 +118,7 @@ def remove(run: Run, yes: bool) -> None:
         run.confirm("Forget the server and its key?")
     known = perform(run, connection.remove_remote)
     run.answer(
-        {"url": known.url},
+        known,
         lambda paper: paper.line(
             f"Sync with {known.url} has stopped. Both sides keep their contents."
         ),
@@ -138,16 +138,6 @@ def _key(run: Run) -> str:
 
 def _show(run: Run) -> None:
     known = perform(run, connection.show_remote)
-    record = {
-        "url": known.url,
-        "space": known.space,
-        "private": known.private,
-        "succeeded": known.succeeded,
-        "problem": known.problem or None,
-        "hint": known.hint or None,
-        "documents": known.documents,
-        "waiting_turns": known.waiting_turns,
-    }
 
     def tell(paper: Paper) -> None:
         paper.line(bold(known.url), dim(f", space {known.space}" if known.space else ""))
@@ -162,7 +152,7 @@ def _show(run: Run) -> None:
         )
         paper.note(f"{count(known.documents, 'document')}; {sessions}", indent=2)
 
-    run.answer(record, tell)
+    run.answer(known, tell)
 
 
 def _tell(paper: Paper, done: Exchanged, *, is_first: bool = False) -> None:

@@ -34,35 +34,20 @@ def _rows(server: Server, tenant: str) -> dict[str, int]:
     return found
 
 
-def test_tenants_are_listed_with_counts_and_size(team: Server, nacre: Nacre) -> None:
-    team.opened("anna", "ferry-team").call("store", content=_FACT)
-    found = {
-        one["name"]: one for one in nacre("server", "cluster", "tenants", "--json").json["tenants"]
-    }
-    assert set(found) == {"anna", "ben", "rita", "ferry-team"}
-    assert (found["ferry-team"]["kind"], found["ferry-team"]["members"]) == ("team", 4)
-    assert (found["ferry-team"]["memories"], found["ben"]["memories"]) == (1, 0)
-    assert found["ferry-team"]["bytes"] > len(_FACT) > found["ben"]["bytes"]
-    assert "ferry-team" in nacre("server", "cluster", "tenants").out
-
-
 def test_removed_tenant_leaves_no_rows_and_spares_others(team: Server, nacre: Nacre) -> None:
     for space in ("ferry-team", "anna"):
         team.opened("anna", space).call("store", content=_FACT)
     before = _rows(team, "anna")
     assert sum(_rows(team, "ferry-team").values()) > 10
     assert (
-        nacre("server", "cluster", "tenants", "ferry-team", "--remove", code=None).code != 0
+        nacre("server", "cluster", "remove", "ferry-team", code=None).code != 0
     )  # nobody said yes
     assert sum(_rows(team, "ferry-team").values()) > 10
-    done = nacre("server", "cluster", "tenants", "ferry-team", "--remove", "--yes", "--json").json
+    done = nacre("server", "cluster", "remove", "ferry-team", "--yes", "--json").json
     assert done["left"] == 0
     assert set(_rows(team, "ferry-team").values()) == {0}
     assert _rows(team, "anna") == before
-    assert (
-        nacre("server", "cluster", "tenants", "ferry-team", "--remove", "--yes", code=None).code
-        != 0
-    )
+    assert nacre("server", "cluster", "remove", "ferry-team", "--yes", code=None).code != 0
 
 
 def test_evicted_space_still_serves_earlier_requests(team: Server, tmp_path: Path) -> None:

@@ -343,12 +343,6 @@ SELECT tool, tool_version, EXISTS (
     LIMIT :latest
 ) ORDER BY tool, coalesce(started, ended, 0) DESC, row DESC;
 
--- list_typed --
--- The starts of distinct texts typed by the owner, without noise, summaries and messages to sub-agents.
-SELECT DISTINCT substr(text, 1, 160) FROM turns
-WHERE speaker = 'owner' AND flags & 14 = 0 AND length(text) BETWEEN 20 AND 2000
-ORDER BY 1;
-
 -- list_unknown_senders --
 -- Direct senders in chats that are not known to be the owner.
 SELECT author, count(*) FROM turns

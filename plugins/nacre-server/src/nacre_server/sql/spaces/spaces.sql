@@ -87,10 +87,6 @@ ON t.space = n.space
 WHEN MATCHED THEN UPDATE SET number = greatest(t.number, n.number)
 WHEN NOT MATCHED THEN INSERT (space, number) VALUES (n.space, n.number)
 
--- list_tenants --
-SELECT s.name, s.kind, (SELECT count(*) FROM nacre_spaces.members m WHERE m.space = s.name)
-FROM nacre_spaces.spaces s ORDER BY s.name
-
 -- weigh_database --
 SELECT pg_database_size(current_database())
 

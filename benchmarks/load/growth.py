@@ -9,26 +9,29 @@ from __future__ import annotations
 import random
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from nacre.base.frozen import frozen
+from nacre.base.ids import content_hash
+from nacre.home.consent import configured_embedder
 from nacre.home.home import Home
+from nacre.memories.vectors import passages
 from nacre.values.memory import SessionFilter
 from nacre.values.reports import OnProgress, Progress
-from nacre.values.session import Speaker, StoredSession, Turn
-from nacre_extras.speed import add_copy, scatter_vectors
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from nacre.values.session import Flag, Speaker, StoredSession, Turn
 
 _SENTENCE = re.compile(r"[^.!?。\n]*[.!?。\n]+\s*|[^.!?。\n]+$")
 _EXCHANGED = 0.4
 _SESSIONS_A_TRANSACTION = 20
 _DAYS = 365
+_STEP = 2000
+_NOISE = 0.35
+"""Length of the random vector that is added to a vector of length 1."""
 
 
 @frozen
@@ -97,12 +100,21 @@ def _add(
     turns = [
         replace(
             turn,
+            id=f"{turn.id}-{copy}",
             time=turn.time - moved if turn.time else None,
             text=recombined(turn.text, material.sentences[turn.speaker], draw),
         )
         for turn in said
     ]
-    return add_copy(context, stored, turns, copy, started=started and started - moved)
+    session = replace(
+        stored.session,
+        native_id=f"{stored.session.native_id}-{copy}",
+        started=started and started - moved,
+    )
+    row = context.sessions.upsert(session, project=stored.project, file=None)
+    added = context.sessions.add_turns(session, row, turns)
+    context.sessions.refresh([row])
+    return added
 
 
 def recombined(text: str, others: tuple[str, ...], draw: random.Random) -> str:
@@ -113,25 +125,54 @@ def recombined(text: str, others: tuple[str, ...], draw: random.Random) -> str:
     )
 
 
-def scatter(
-    context: Home,
-    material: Material,
-    notify: OnProgress,
-    known: dict[bytes, NDArray[np.float32]] | None = None,
-) -> int:
+def scatter(context: Home, material: Material, notify: OnProgress) -> int:
     """Store made-up vectors for turns without vectors. Return the number of passages.
 
     The vectors are those of the original turns with some noise, because embedding a million turns
-    takes hours. ``known`` keeps embeddings for another home built from the same sessions.
+    takes hours, and searching a few shared vectors would be unrealistically fast.
     """
-    texts = {turn.id: turn.text for _, said in material.sessions for turn in said}
-
-    def origins(waiting: Sequence[tuple[int, str]]) -> list[str]:
+    originals = {turn.id: turn.text for _, said in material.sessions for turn in said}
+    embedder, known = configured_embedder(context), dict[str, NDArray[np.float32]]()
+    noise = np.random.default_rng(context.vectors.count())
+    context.vectors.begin(embedder.name)
+    done, total = 0, context.vectors.missing()[0]
+    while waiting := context.vectors.turns_to_embed(_STEP):
         turns = context.sessions.by_rows([row for row, _ in waiting])
-        ids = [turns[row].turn.id for row, _ in waiting]
-        return [
-            texts.get(one) or texts.get(one.rpartition("-")[0], text)
-            for one, (_, text) in zip(ids, waiting, strict=True)
-        ]
+        digests: dict[int, list[bytes]] = {}
+        vectors: list[NDArray[np.float32]] = []
+        for row, text in waiting:
+            name = turns[row].turn.id
+            origin = originals.get(name) or originals.get(name.rpartition("-")[0], text)
+            if origin not in known:
+                known[origin] = embedder.embed(passages(origin))
+            digests[row] = [content_hash(f"{row}/{at}") for at in range(len(known[origin]))]
+            vectors.append(known[origin])
+        fresh = [digest for of_turn in digests.values() for digest in of_turn]
+        context.vectors.add_turn_passages(
+            digests, fresh, _noisy(np.concatenate(vectors), noise), through=waiting[-1][0]
+        )
+        done += len(waiting)
+        notify(Progress("vectors", done, total))
+    return context.vectors.count()
 
-    return scatter_vectors(context, notify, origins, known)
+
+def _noisy(vectors: NDArray[np.float32], noise: np.random.Generator) -> NDArray[np.float32]:
+    spread = noise.standard_normal(vectors.shape, np.float32) * (_NOISE / vectors.shape[1] ** 0.5)
+    moved = vectors + spread
+    unit: NDArray[np.float32] = moved / np.linalg.norm(moved, axis=1, keepdims=True)
+    return unit
+
+
+def draw_questions(material: Material, count: int) -> list[str]:
+    """Return the first words of random turns of the owner. The same sessions yield the same turns."""
+    texts = sorted(
+        {
+            " ".join(turn.text[:160].split()[:16])
+            for _, said in material.sessions
+            for turn in said
+            if turn.speaker is Speaker.OWNER
+            and 20 <= len(turn.text) <= 2000
+            and not turn.flags & (Flag.META | Flag.SUMMARY | Flag.SIDECHAIN)
+        }
+    )
+    return random.Random(0).sample(texts, min(count, len(texts)))  # noqa: S311 - a repeatable draw
