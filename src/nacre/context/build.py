@@ -60,9 +60,10 @@ from nacre.learn import pasted, reading, sentences
 from nacre.memories import edit, projects
 from nacre.operations import operation
 from nacre.recall import recall
+from nacre.recall.lanes import SMALL_HOME_TURNS
 from nacre.recall.question import asks_or_refers_back
 from nacre.recall.ranking import projects_named
-from nacre.recall.scoring import BORDER
+from nacre.recall.scoring import BORDER, SURE
 from nacre.values import fields
 from nacre.values import memory as filters
 from nacre.values.context import (
@@ -694,7 +695,10 @@ def _add(draft: Draft, moment: Moment) -> None:
 
 
 def _find_hits(draft: Draft, query: str, limit: int) -> tuple[MemoryHit, ...]:
-    """Return the memories that match a query. Guessed memories match only short questions."""
+    """Return the memories that match a query. Guessed memories match only short questions.
+
+    The more turns a home has, the more memories match by chance, so the more confidence is needed.
+    """
     query_request = RecallQuery(
         query,
         filter=draft.filter(),
@@ -710,7 +714,14 @@ def _find_hits(draft: Draft, query: str, limit: int) -> tuple[MemoryHit, ...]:
     draft.lanes = result.lanes
     draft.spaces = {hit.memory.id: hit.space for hit in result.hits if hit.space}
     asks = asks_or_refers_back(query) and len(query.split()) <= _MAX_QUESTION_WORDS
-    return tuple(hit for hit in result.hits if asks or not is_guess(hit.memory))
+    search = draft.home.turn_search
+    turns = search.corpus(search.terms(text_words(query)[:1])).rows
+    least = BORDER + (SURE - BORDER) * turns / (turns + SMALL_HOME_TURNS)
+    return tuple(
+        hit
+        for hit in result.hits
+        if hit.components["sure"] >= least and (asks or not is_guess(hit.memory))
+    )
 
 
 def _add_hits(draft: Draft, hits: Sequence[MemoryHit], room: int) -> None:
