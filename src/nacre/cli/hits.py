@@ -231,6 +231,9 @@ def _render_turn(paper: Paper, rank: int, hit: TurnHit) -> None:
         paper.framed(hit.excerpt, f"from {speaker} in {source}", indent=_INDENT)
     else:
         paper.line(Span(f"{speaker}:", "bold"), " ", hit.excerpt, indent=_INDENT)
+    if hit.then_by:
+        name = speaker_name(hit.then_by, None)
+        paper.line(Span(f"then {name}:", "bold"), " ", hit.then, indent=_INDENT)
 
 
 def render_beginning(paper: Paper) -> None:

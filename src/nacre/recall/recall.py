@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Annotated, Any, TypeVar
@@ -99,7 +99,7 @@ from nacre.values.recall import (
     TurnHit,
 )
 from nacre.values.review import FeedbackReport, Judged, Reason, Verdict
-from nacre.values.session import Speaker, StoredTurn, Trust, Turn
+from nacre.values.session import Flag, Speaker, StoredTurn, Trust, Turn
 
 
 def rank_candidates(
@@ -202,6 +202,9 @@ _FIRST_POOL = 100
 _SHARE_OF_BEST = 0.8
 """Minimum ratio of a memory's confidence to the best memory's confidence."""
 _MAX_POOL = 6_400
+_MAX_TURNS_AHEAD = 200
+"""Number of turns after a turn in which its answer is looked for."""
+
 _PROMPT_RECIPE = replace(DEFAULT, window=150, candidates=40)
 """Constants for prompts, which must not wait. Only their few best turns are used."""
 
@@ -550,7 +553,41 @@ def _turns_beside(
 
     hits = _rank_turns(home, query, question, lanes, 2 * query.turns, keep)
     current = (hit for hit in hits if criteria.as_of or not _is_outdated(home, hit, question))
-    return list(islice(current, query.turns))
+    return list(islice(_with_next(home, current, question), query.turns))
+
+
+def _with_next(home: Home, hits: Iterable[TurnHit], question: Question) -> Iterator[TurnHit]:
+    """Yield hits with what follows them. No turn is shown twice."""
+    shown = set[tuple[str, str]]()
+    for hit in hits:
+        session = hit.session.id
+        stored = home.sessions.find_said(session, hit.turn.id)
+        if stored is None:
+            continue
+        answer, message = turns_after(home, stored.session, stored.seq + 1)
+        turn = answer or (message if hit.turn.speaker is Speaker.AGENT else None)
+        turns = {(session, hit.turn.id)} | ({(session, answer.id)} if answer else set())
+        if not turns.isdisjoint(shown):
+            continue
+        shown |= turns
+        if turn and turn.trust is Trust.TRUSTED:
+            hit = replace(hit, then=excerpt(turn.text, question.words), then_by=turn.speaker)
+        yield hit
+
+
+def turns_after(home: Home, session: int, seq: int) -> tuple[Turn | None, Turn | None]:
+    """Return the agent's last words after a position, and the owner's message that ends them.
+
+    ``session`` is the session's row.
+    """
+    last = None
+    for item in home.sessions.turns_of(session, first=seq, limit=_MAX_TURNS_AHEAD):
+        turn = item.turn
+        if turn.speaker is Speaker.OWNER and not turn.flags & Flag.META:
+            return last, turn
+        if turn.speaker is Speaker.AGENT and turn.text and not turn.flags & Flag.SUMMARY:
+            last = turn
+    return last, None
 
 
 def _is_outdated(home: Home, hit: TurnHit, question: Question) -> bool:

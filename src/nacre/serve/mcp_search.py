@@ -408,7 +408,9 @@ def _turn(hit: TurnHit) -> str:
     day = f"{shown_day(turn.time)} " if turn.time else ""
     outside = ", UNTRUSTED" if turn.trust is Trust.UNTRUSTED else ""
     words = plain_line(cut(hit.excerpt, _MAX_TURN_TOKENS))
-    return f"- {hit.confidence.value}: {day}{turn.speaker.value} in {short_session(hit.session.id)}{outside}: {words}"
+    head = f"- {hit.confidence.value}: {day}{turn.speaker.value} in {short_session(hit.session.id)}{outside}"
+    then = plain_line(cut(hit.then, _MAX_TURN_TOKENS))
+    return f"{head}: {words}" + (f"\n  then {hit.then_by.value}: {then}" if hit.then_by else "")
 
 
 def _degraded(result: RecallResult | DeepResult) -> str:

@@ -27,16 +27,13 @@ from nacre.values.session import (
     FileChange,
     FileHistory,
     FileUse,
-    Flag,
     Repair,
     Session,
     SessionKind,
     Speaker,
-    StoredSession,
     StoredTurn,
     ToolCall,
     Trouble,
-    Turn,
 )
 
 _COLOUR_CODES = re.compile(r"\x1b\[[0-9;]*m")
@@ -154,7 +151,6 @@ def _weight(term: str) -> float:
 _MAX_USES = 2_000
 _MAX_REQUESTS = 5
 _MIN_REQUEST_WORDS = 4
-_MAX_TURNS_AHEAD = 200
 _DRIVE = re.compile(r"^[a-zA-Z]:")
 
 
@@ -328,20 +324,8 @@ def _change(
             call.failed for call in calls if paths & {plain_path(path) for path in call.paths}
         ),
         request=request,
-        words=last_words(home, stored, group.last_seq),
+        words=recall_recall.turns_after(home, stored.row, group.last_seq)[0],
     )
-
-
-def last_words(home: Home, stored: StoredSession, seq: int) -> Turn | None:
-    """Return the agent's last words between a position and the owner's next message."""
-    last = None
-    for item in home.sessions.turns_of(stored.row, first=seq, limit=_MAX_TURNS_AHEAD):
-        turn = item.turn
-        if turn.speaker is Speaker.OWNER and not turn.flags & Flag.META:
-            break
-        if turn.speaker is Speaker.AGENT and turn.text and not turn.flags & Flag.SUMMARY:
-            last = turn
-    return last
 
 
 # -- Earlier fixes of an error ------------------------------------------------
@@ -488,7 +472,7 @@ def _repair(home: Home, failure: _Failure) -> Repair:
         worked=worked,
         attempts=attempts,
         steps=tuple(_merge_edits(steps)) if worked else (),
-        words=last_words(home, stored, max(place, failure.turn.seq + 1)),
+        words=recall_recall.turns_after(home, stored.row, max(place, failure.turn.seq + 1))[0],
     )
 
 
@@ -543,5 +527,5 @@ def _agent_statements(
 
 def _answer(home: Home, hit: TurnHit) -> TurnHit | None:
     stored = home.sessions.find_said(hit.session.id, hit.turn.id)
-    turn = last_words(home, home.sessions.get(stored.session), stored.seq + 1) if stored else None
+    turn = recall_recall.turns_after(home, stored.session, stored.seq + 1)[0] if stored else None
     return replace(hit, turn=turn, excerpt=excerpt(turn.text, ())) if turn else None

@@ -233,7 +233,11 @@ class MemoryHit:
 
 @frozen
 class TurnHit:
-    """A turn found by recall, with its session, project and score (0 to 1)."""
+    """A turn found by recall, with its session, project and score (0 to 1).
+
+    ``then``: excerpt of what follows, by ``then_by``: the agent's last words before the owner's next
+    message or, after these words, that message.
+    """
 
     session: Session
     project: str | None
@@ -242,6 +246,8 @@ class TurnHit:
     excerpt: str
     components: dict[str, float]
     confidence: HitConfidence
+    then: str = ""
+    then_by: Speaker | None = None
 
 
 @frozen

@@ -1805,6 +1805,8 @@ export interface TurnHit {
   excerpt: string;
   components: Record<string, number>;
   confidence: HitConfidence;
+  then: string;
+  then_by: Speaker | null;
 }
 
 export interface Unanswered {

@@ -168,6 +168,7 @@ function Said({ hit }: { hit: TurnHit }) {
           <Text>{excerpt}</Text>
         </p>
       </Origin>
+      {hit.then_by && <p class="ask-content">→ {hit.then}</p>}
       <p class="memory-facts">
         <a class="link" href={`/sessions/${encodeURIComponent(id)}`}>
           {session.tool}
