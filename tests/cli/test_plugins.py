@@ -87,9 +87,9 @@ def test_ingest_names_the_extra_for_unread_transcripts(user_home: Path) -> None:
         path.write_bytes(b"\x93\x01")
     found = run_without_plugins("ingest")
     assert found.returncode == 0
-    assert "1 aider transcripts are not read: pip install 'nacre-memory[extras]'" in found.stderr
-    assert "1 amp transcripts are not read: pip install 'nacre-memory[extras]'" in found.stderr
-    assert "1 Windsurf transcripts are not read: only Windsurf can read them" in found.stderr
+    assert "1 aider transcripts are not read: pip install 'nacre-memory[extras]'" in found.stdout
+    assert "1 amp transcripts are not read: pip install 'nacre-memory[extras]'" in found.stdout
+    assert "1 Windsurf transcripts are not read: only Windsurf can read them" in found.stdout
     named = run_without_plugins("ingest", str(history), "--json")
     assert json.loads(named.stdout)["files"] == 0
     chats = user_home / ".qwen/projects/mill/chats"
@@ -97,10 +97,10 @@ def test_ingest_names_the_extra_for_unread_transcripts(user_home: Path) -> None:
     part = {"text": "Hi"}
     record = {"sessionId": "s", "uuid": "u", "type": "user", "message": {"parts": [part]}}
     (chats / "s.jsonl").write_text(json.dumps(record), encoding="utf-8")
-    assert "1 qwen-code transcripts are not read" in run_without_plugins("ingest").stderr
+    assert "1 qwen-code transcripts are not read" in run_without_plugins("ingest").stdout
     named = run_without_plugins("ingest", str(chats), "--json")
     assert "s.jsonl" in named.stdout
-    assert "is a chat of Qwen Code" in named.stdout
+    assert "belongs to qwen-code" in named.stdout
 
 
 def test_importer_of_a_missing_plugin_names_its_extra(tmp_path: Path) -> None:

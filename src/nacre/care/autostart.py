@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 from xml.sax.saxutils import escape
 
 from nacre.base import files as private_files
@@ -17,7 +18,9 @@ from nacre.base.environment import server_address
 from nacre.base.frozen import frozen
 from nacre.base.link import ask_to_stop, environment_of, program, start_process
 from nacre.errors import ConflictError, NotFoundError, UnavailableError
-from nacre.readers.registry import environment as tool_variables
+from nacre.home.parsing import roots_of
+from nacre.readers.adapter import Places
+from nacre.readers.registry import adapters
 from nacre.settings import Settings
 
 LABEL = "nacre.serve"
@@ -119,9 +122,29 @@ def pinned(settings: Settings) -> dict[str, str]:
         "OPENCLAW_CONFIG_PATH",
         "PATH",
         "PYTHONPATH",
-        *tool_variables(),
+        *_tool_variables(settings),
     }
     return {name: environ[name] for name in sorted(names) if environ.get(name)}
+
+
+class _Empty(dict[str, str]):
+    """An environment without variables. ``names``: the names of requested variables."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self.names.add(name)
+        return default
+
+
+def _tool_variables(settings: Settings) -> set[str]:
+    """Return the variables that determine where tools keep their transcripts."""
+    requested = _Empty()
+    for adapter in adapters().values():
+        roots_of(adapter, Places(settings.home, requested, settings.platform))
+    return requested.names
 
 
 def install(settings: Settings) -> Installation:

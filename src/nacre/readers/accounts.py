@@ -279,9 +279,8 @@ ADAPTER = Adapter(
     sniff=lambda head: bool(_MAPPING.search(first_text(head))),
     parse=parse,
     whole=True,
-    versions="exports (from documentation)",
-    reads="the current branch of the conversation; titles; times; model",
-    leaves_out="other branches; thoughts; pictures; contents of attachments",
+    versions="exports*",
+    leaves_out="folder; tokens; other branches",
 )
 
 
@@ -376,7 +375,7 @@ ADAPTER_CLAUDE_AI = Adapter(
     sniff=lambda head: bool(_MESSAGES.search(first_text(head))),
     parse=parse_claude_ai,
     whole=True,
-    versions="exports (from documentation)",
-    reads="the current branch of the conversation; titles; times; projects",
-    leaves_out="thinking; pictures; contents of attachments",
+    versions="exports*",
+    reads="projects",
+    leaves_out="folder; tokens; other branches",
 )

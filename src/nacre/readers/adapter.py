@@ -291,14 +291,11 @@ class Adapter:
     ``fields``: names of all known fields of a line, if the format has lines of objects. Lines with
     other fields are counted. By default, fields are not checked.
 
-    ``environment``: names of the variables that ``roots`` reads. A daemon started by the system
-    receives only these variables.
-
     ``resume``: command that reopens a session, with ``{id}`` for the session's id, or empty.
 
-    ``versions``: tool versions that were examined, for docs/agents.md. ``reads``: content that the
-    adapter reads, separated by semicolons. ``leaves_out``: content that the adapter skips,
-    separated by semicolons.
+    For docs/agents.md, ``versions``: the tool's versions, with a star if only documentation was
+    examined. ``reads`` and ``leaves_out``: content that the adapter reads in addition to the usual
+    content, and content that it skips, each separated by semicolons.
     """
 
     tool: str
@@ -313,7 +310,6 @@ class Adapter:
     leaves_out: str = ""
     beside: Callable[[Path], Iterable[Path]] | None = None
     fields: frozenset[str] = frozenset()
-    environment: tuple[str, ...] = ()
     resume: tuple[str, ...] = ()
 
 

@@ -590,11 +590,7 @@ ADAPTER = Adapter(
     parse=lambda source: Reader(source).read(),
     resume=("claude", "--resume", "{id}"),
     versions="2.0.64–2.1.330",
-    reads=(
-        "messages; commands; tool calls with outcome, files and errors; folder, branch and "
-        "version; model; tokens; title; sub-agents; summaries; interruptions; pull requests"
-    ),
-    leaves_out="thinking; pictures; progress; file history; copies of requests",
+    reads="branch; version; sub-agents; summaries; interruptions; pull requests",
+    leaves_out="progress; file history",
     fields=frozenset({*Record.__struct_encode_fields__, *_OTHER_FIELDS.split(",")}),
-    environment=("CLAUDE_CONFIG_DIR",),
 )

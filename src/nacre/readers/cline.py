@@ -31,7 +31,6 @@ from nacre.readers.adapter import (
 )
 from nacre.readers.conversation import outcome
 from nacre.readers.trust import (
-    ENVIRONMENT,
     Call,
     Conversation,
     OpenTurn,
@@ -50,10 +49,6 @@ MESSAGES = ("ui_messages.json", "claude_messages.json")
 HISTORY = "api_conversation_history.json"
 
 _DIRECTORY = re.compile(r"# Current (?:Working|Workspace) Directory \(([^)\n]+)\)")
-
-
-CLINE_ENVIRONMENT = (*ENVIRONMENT, "CLINE_DATA_DIR", "CLINE_DIR")
-"""Environment variables of Cline. For its forks, only the editors' variables apply."""
 
 
 def roots(places: Places, tool: str) -> list[Root]:
@@ -581,13 +576,9 @@ ADAPTER = Adapter(
     sniff=_sniff,
     parse=parse,
     whole=True,
-    versions="3 (from documentation)",
-    reads=(
-        "messages; tool calls with outcome; times; folder; model; tokens; summaries; the model's "
-        "history, if the messages are missing"
-    ),
-    leaves_out="reasoning; pictures; checkpoints; contents of edits; environment details",
-    environment=CLINE_ENVIRONMENT,
+    versions="3*",
+    reads="summaries",
+    leaves_out="title; checkpoints; edits; environment details",
 )
 
 
@@ -598,7 +589,6 @@ def _of_fork(tool: str, label: str) -> Adapter:
         label=label,
         roots=partial(roots, tool=tool),
         sniff=lambda head: _sniff(head) and tool_of(head.path) == tool,
-        environment=ENVIRONMENT,
     )
 
 
@@ -652,8 +642,7 @@ ADAPTER_SESSIONS = replace(
     parse=parse_session,
     beside=lambda path: [_manifest_of(path)] if path.name.endswith(_SUFFIX) else [],
     resume=("cline", "--id", "{id}"),
-    versions="4 (from documentation)",
-    reads="messages; tool calls with outcome; times; folder; title; model; tokens; sub-agents; forks",
-    leaves_out="thinking; pictures; attached files; commands; summaries",
-    environment=CLINE_ENVIRONMENT[-2:],
+    versions="4*",
+    reads="sub-agents; forks",
+    leaves_out="commands; summaries",
 )

@@ -711,13 +711,9 @@ ADAPTER = Adapter(
     sniff=is_rollout,
     parse=lambda source: _Reader(source).read(),
     resume=("codex", "resume", "{id}"),
-    versions="0.116–0.121, 0.146, 0.169; spoken words, and rollouts without payloads (from documentation)",
-    reads=(
-        "messages; tool calls with outcome, files and errors; folder, branch and repository; "
-        "model; tokens; version; title; sub-agents; forks; compressed rollouts; summaries; "
-        "interruptions; errors of the model"
-    ),
-    leaves_out="reasoning; injected instructions; pictures",
+    versions="0.116–0.121, 0.146, 0.169; older*",
+    reads="branch; version; sub-agents; forks; summaries; interruptions; errors",
+    leaves_out="injected instructions",
     fields=frozenset(
         {
             "record_type",
@@ -728,5 +724,4 @@ ADAPTER = Adapter(
             *Item.__struct_encode_fields__,
         }
     ),
-    environment=("CODEX_HOME",),
 )

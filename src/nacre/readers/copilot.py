@@ -37,7 +37,6 @@ from nacre.readers.adapter import (
 )
 from nacre.readers.conversation import outcome
 from nacre.readers.trust import (
-    ENVIRONMENT,
     Conversation,
     OpenTurn,
     folder_of,
@@ -407,10 +406,9 @@ ADAPTER = Adapter(
     sniff=_sniff,
     parse=parse,
     whole=True,
-    versions="session version 3: documents, logs of changes (from documentation), exports",
-    reads=("messages; tool calls with outcome; title; folder; model; extension version; summaries"),
-    leaves_out="thinking; drafts; rendered prompts; edits' contents; attachments' contents",
-    environment=ENVIRONMENT,
+    versions="3, exports; change logs*",
+    reads="version; summaries",
+    leaves_out="tokens; drafts; rendered prompts; edits",
 )
 
 
@@ -665,12 +663,8 @@ ADAPTER_CLI = Adapter(
     parse=lambda source: _CliReader(source).read(),
     resume=("copilot", "--resume={id}"),
     versions="0.0.420, 1.0.11, 1.0.77",
-    reads=(
-        "messages; tool calls with outcome; folder, branch and repository; model; tokens; "
-        "title; summaries; interruptions"
-    ),
-    leaves_out="reasoning; hooks; system messages; attachments' contents",
-    environment=("COPILOT_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"),
+    reads="branch; summaries; interruptions",
+    leaves_out="hooks; system messages",
 )
 
 
@@ -751,8 +745,6 @@ ADAPTER_EDITOR_STATE = Adapter(
     sniff=lambda head: has_columns(head.database, EDITOR_TABLE),
     parse=parse_editor_state,
     beside=log_of,
-    versions="workspace databases until mid-2024 (from documentation)",
-    reads="messages; tool calls with outcome; title; folder; model",
-    leaves_out="thinking; drafts; other data of the editor",
-    environment=ENVIRONMENT,
+    versions="until mid-2024*",
+    leaves_out="tokens; drafts",
 )

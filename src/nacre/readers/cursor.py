@@ -102,10 +102,6 @@ def _time(text: str) -> datetime | None:
     return None
 
 
-ENVIRONMENT = ("CURSOR_CONFIG_DIR",)
-"""Environment variables that :func:`roots` reads."""
-
-
 def roots(places: Places, suffix: str) -> Sequence[Root]:
     """Return the folders of agent transcripts."""
     configured = places.environ.get("CURSOR_CONFIG_DIR")
@@ -314,10 +310,8 @@ ADAPTER = Adapter(
     ),
     parse=lambda source: _Reader(source).read(),
     whole=True,
-    versions="agent transcripts from 2025 (from documentation)",
-    reads="messages; tool calls",
-    leaves_out="thinking; times and models (not recorded)",
-    environment=ENVIRONMENT,
+    versions="2025*",
+    leaves_out="title; model; tokens; outcomes; times",
 )
 
 
@@ -384,8 +378,7 @@ ADAPTER_TRANSCRIPTS = Adapter(
     roots=partial(roots, suffix=".jsonl"),
     sniff=_sniff_transcripts,
     parse=lambda source: _TranscriptsReader(source).read(),
-    versions="agent transcripts from 2026 (without a version)",
-    reads="messages; tool calls; sub-agents; folder, if it can be determined",
-    leaves_out="results, models and times (not recorded); thinking; attached files",
-    environment=ENVIRONMENT,
+    versions="2026",
+    reads="sub-agents",
+    leaves_out="title; model; tokens; outcomes; times",
 )

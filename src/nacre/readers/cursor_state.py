@@ -49,7 +49,7 @@ from nacre.readers.copilot import (
     workspace_of,
 )
 from nacre.readers.cursor import TOOL, MessageReader
-from nacre.readers.trust import ENVIRONMENT, Conversation, OpenTurn, folder_of
+from nacre.readers.trust import Conversation, OpenTurn, folder_of
 from nacre.values.session import Session, SessionKind, Speaker, Tokens
 
 _MIN_EPOCH_MS = 1_000_000_000_000
@@ -540,14 +540,9 @@ ADAPTER = Adapter(
     sniff=_sniff,
     parse=parse,
     beside=log_of,
-    versions="workspace database from 2024; conversations from 2025 and later (_v 3 to 10, from documentation)",
-    reads=(
-        "messages; tool calls with outcome; titles; folder; branch; model; tokens, if "
-        "bubbles record them; times, if recorded; sub-agents; Copilot's sessions in the same "
-        "database"
-    ),
-    leaves_out="thinking; checkpoints; edits' contents; attachments; agentKv; lists of prompts",
-    environment=ENVIRONMENT,
+    versions="2024; `_v` 3 to 10*",
+    reads="branch; sub-agents; Copilot's chats",
+    leaves_out="checkpoints; edits; agentKv",
 )
 
 
@@ -770,10 +765,6 @@ ADAPTER_STORE = Adapter(
     parse=lambda source: _StoreReader(source).read(),
     beside=log_of,
     resume=("cursor-agent", "--resume", "{id}"),
-    versions="command line agent from 2025 and 2026 (from documentation; one file without messages)",
-    reads=("messages; tool calls with outcome; title; folder; model; words of packed messages"),
-    leaves_out=(
-        "times of messages (not recorded); thinking; tool calls of packed messages; other blobs"
-    ),
-    environment=("CURSOR_CONFIG_DIR", "CURSOR_DATA_DIR", "XDG_CONFIG_HOME"),
+    versions="command line*",
+    leaves_out="tokens; times; calls of packed messages",
 )

@@ -293,11 +293,7 @@ ADAPTER = Adapter(
     parse=lambda source: _Reader(source).read(),
     whole=True,
     resume=("gemini", "--resume", "{id}"),
-    versions="0.23 (documents), 0.40 (event logs)",
-    reads=(
-        "messages; tool calls with outcome; model; tokens; title; sub-agents; folder, if "
-        "recorded; interruptions; errors of the model"
-    ),
-    leaves_out="thoughts; other notices; rewound messages; checkpoints and logs.json",
-    environment=("GEMINI_CLI_HOME",),
+    versions="0.23, 0.40",
+    reads="sub-agents; interruptions; errors",
+    leaves_out="rewound messages; checkpoints; logs.json",
 )

@@ -344,10 +344,8 @@ ADAPTER = Adapter(
     parse=lambda source: _Reader(source).read(),
     guesses=True,
     versions="any",
-    reads=(
-        "messages with a role and a text; tool calls; session, folder, branch and model, if named"
-    ),
-    leaves_out="records without a role",
+    reads="branch",
+    leaves_out="outcomes; tokens; records without a role",
 )
 
 
@@ -424,7 +422,7 @@ ADAPTER_PLAIN_TEXT = Adapter(
     whole=True,
     guesses=True,
     versions="any",
-    reads="paragraphs; a date in the file's name; exported chats",
+    reads="paragraphs; date in the name; chats",
 )
 
 
@@ -734,6 +732,6 @@ ADAPTER_MARKDOWN = Adapter(
     whole=True,
     guesses=True,
     versions="any; SpecStory 2",
-    reads="sections; front matter; exported chats, with speakers, times and session ids",
-    leaves_out="tool calls in exported chats",
+    reads="sections; front matter; chats",
+    leaves_out="tool calls",
 )

@@ -215,10 +215,7 @@ ADAPTER = Adapter(
     ],
     sniff=_sniff,
     parse=lambda source: _Reader(source).read(),
-    versions="session version 1",
-    reads=(
-        "messages and their speakers; conversation; model; tokens; summaries; names of "
-        "files; errors of the model"
-    ),
-    leaves_out="contents of files; cost",
+    versions="1",
+    reads="speakers; summaries; names of files; errors",
+    leaves_out="title; cost",
 )

@@ -559,10 +559,6 @@ def _sniff(head: Head) -> bool:
     )
 
 
-ENVIRONMENT = ("OPENCLAW_HOME", "OPENCLAW_STATE_DIR")
-"""Environment variables that :func:`state_folders` reads."""
-
-
 def state_folders(places: Places) -> list[Path]:
     """Return OpenClaw's state folders, including folders with earlier names."""
     home = Path(places.environ.get("OPENCLAW_HOME") or places.home).expanduser()
@@ -597,15 +593,10 @@ ADAPTER = Adapter(
     roots=_roots,
     sniff=_sniff,
     parse=lambda source: Reader(source, _inner(source.path)).read(),
-    versions="session version 3; version 1 of pi; oh-my-pi 17 (from documentation)",
-    reads=(
-        "messages; tool calls with outcome, files and errors; folder; model; tokens; title; "
-        "group; heartbeats and scheduled runs, marked; summaries; interruptions; errors of "
-        "the model"
-    ),
-    leaves_out="thinking; pictures; custom entries",
+    versions="3; pi 1; oh-my-pi 17*",
+    reads="group; heartbeats; scheduled runs; summaries; interruptions; errors",
+    leaves_out="custom entries",
     fields=frozenset({*Entry.__struct_encode_fields__, *_OTHER_FIELDS.split(",")}),
-    environment=(*ENVIRONMENT, "PI_CODING_AGENT_DIR", "XDG_DATA_HOME"),
 )
 
 
@@ -726,11 +717,7 @@ ADAPTER_STORE = Adapter(
     sniff=lambda head: has_columns(head.database, _EVENTS),
     parse=lambda source: _Store(source).read(),
     beside=log_of,
-    versions="store of 2026.9, events of version 4",
-    reads=(
-        "messages; tool calls with outcome; folder; model; tokens; names; summaries; kinds "
-        "of sessions; reset or deleted sessions; compressed events"
-    ),
-    leaves_out="thinking; cold archives; pending input; its own memories and accounts",
-    environment=ENVIRONMENT,
+    versions="2026.9",
+    reads="kinds of sessions; reset and deleted sessions; summaries",
+    leaves_out="cold archives; its memories and accounts",
 )

@@ -389,13 +389,9 @@ ADAPTER = Adapter(
     parse=lambda source: _Reader(source).read(),
     beside=log_of,
     resume=("opencode", "--session", "{id}"),
-    versions="database of 1.16 to 1.18 and of 2.0 (from documentation)",
-    reads=(
-        "messages; tool calls with outcome; titles; folder; model; version; tokens; "
-        "summaries; sub-agents; forks; interruptions; errors of the model"
-    ),
-    leaves_out="thinking; snapshots and patches; files; todos; events; accounts and credentials",
-    environment=("XDG_DATA_HOME", "OPENCODE_DB"),
+    versions="1.16 to 1.18, 2.0*",
+    reads="version; sub-agents; forks; summaries; interruptions; errors",
+    leaves_out="snapshots; todos; accounts",
 )
 ADAPTER_KILO = replace(
     ADAPTER,
@@ -404,8 +400,7 @@ ADAPTER_KILO = replace(
     roots=partial(_roots, name="kilo"),
     sniff=partial(_sniff, tool=KILO),
     resume=("kilo", "--session", "{id}"),
-    versions="database of 7.2 (from documentation)",
-    environment=("XDG_DATA_HOME",),
+    versions="7.2*",
 )
 
 
@@ -522,7 +517,5 @@ ADAPTER_FILES = replace(
     sniff=_sniff_files,
     parse=parse_files,
     beside=_messages_of,
-    versions="storage of 0.1 to 1.3, exports (from documentation)",
-    leaves_out="thinking; snapshots and patches; files; todos",
-    environment=("XDG_DATA_HOME",),
+    versions="0.1 to 1.3, exports*",
 )

@@ -1062,10 +1062,6 @@ _URI = re.compile(r"[a-z][a-z0-9+.-]*://")
 _DRIVE = re.compile(r"/([A-Za-z]:)(?=/|\Z)")
 
 
-ENVIRONMENT = ("APPDATA", "VSCODE_APPDATA", "VSCODE_PORTABLE", "XDG_CONFIG_HOME")
-"""Environment variables that :func:`user_folders` reads."""
-
-
 def user_folders(places: adapter.Places) -> Iterator[Path]:
     """Yield the ``User`` folder of each installed, portable or remote editor like VS Code."""
     base = configuration(places)

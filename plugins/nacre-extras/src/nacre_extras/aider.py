@@ -351,12 +351,8 @@ ADAPTER = Adapter(
     sniff=_sniff,
     parse=parse,
     versions="0.82, 0.86.1",
-    reads=(
-        "messages; edits and commits; times, from the input history; folder; model; version; "
-        "tokens (rounded)"
-    ),
-    leaves_out="reasoning; code of edits; output of the tool; pages from /web (not recorded)",
-    environment=("AIDER_CHAT_HISTORY_FILE",),
+    reads="commits; times from the input history",
+    leaves_out="title; code of edits; pages from /web",
 )
 
 
@@ -501,10 +497,7 @@ ADAPTER_LLM_HISTORY = Adapter(
     sniff=lambda head: _FIRST_BLOCK.match(head.text) is not None,
     parse=parse_llm_history,
     whole=True,
-    versions="files from January 2025 (without a version)",
-    reads="messages, if there is no chat history; edits by the model; times",
-    leaves_out=(
-        "prompts of the tool itself; repeated context; code of edits; web pages and command output"
-    ),
-    environment=("AIDER_LLM_HISTORY_FILE",),
+    versions="2025-01",
+    reads="only without a chat history",
+    leaves_out="title; model; tokens; code of edits; output",
 )

@@ -101,8 +101,7 @@ ADAPTER = Adapter(
     parse=_parse,
     whole=True,
     resume=("amp", "threads", "continue", "{id}"),
-    versions="files from 2025 and 2026 (from readers of other projects)",
-    reads="messages; tool calls with outcome; title; folder; branch; model; version; tokens",
-    leaves_out="thinking; images; sub-agents (not recorded); threads that are only on the server",
-    environment=("XDG_DATA_HOME",),
+    versions="2025, 2026*",
+    reads="branch; version",
+    leaves_out="sub-agents; threads on the server",
 )

@@ -96,7 +96,7 @@ ADAPTER = Adapter(
     sniff=_sniff,
     parse=_parse,
     whole=True,
-    versions="files from 2026 (from readers of other projects)",
-    reads="messages; tool calls with outcome; times; model; summaries; folder, from commands",
-    leaves_out="thinking; the host's messages; plans; conversations without a transcript (encrypted)",
+    versions="2026*",
+    reads="summaries",
+    leaves_out="title; tokens; plans; encrypted conversations",
 )

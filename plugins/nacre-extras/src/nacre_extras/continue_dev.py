@@ -133,13 +133,6 @@ ADAPTER = Adapter(
     sniff=is_session,
     parse=parse,
     whole=True,
-    versions="files from 2026 (without a version)",
-    reads=(
-        "messages; tool calls with outcome; title; folder; model; day, from the index file; "
-        "tokens, if recorded"
-    ),
-    leaves_out=(
-        "thinking; prompt logs; contents of attached files; times of single messages (not recorded)"
-    ),
-    environment=("CONTINUE_GLOBAL_DIR",),
+    versions="2026",
+    leaves_out="times; prompt logs",
 )

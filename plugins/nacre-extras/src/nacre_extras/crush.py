@@ -114,11 +114,7 @@ ADAPTER = Adapter(
     sniff=lambda head: has_columns(head.database, _REQUIRED_COLUMNS),
     parse=_parse,
     beside=log_of,
-    versions="database of 2025-04 to 2026-01 (from documentation)",
-    reads=(
-        "messages; tool calls with outcome; title; folder; model; summaries; sub-agents; "
-        "shell commands; interruptions; errors of the model"
-    ),
-    leaves_out="thinking; attachments; versions of files; tokens (only the last request's are recorded)",
-    environment=("LOCALAPPDATA", "XDG_DATA_HOME"),
+    versions="2025-04 to 2026-01*",
+    reads="sub-agents; summaries; commands; interruptions",
+    leaves_out="tokens; versions of files",
 )

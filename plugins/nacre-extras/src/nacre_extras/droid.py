@@ -77,9 +77,8 @@ ADAPTER = Adapter(
     sniff=_sniff,
     parse=lambda source: _Reader(source).read(),
     beside=lambda path: [_settings(path)],
-    environment=("FACTORY_HOME_OVERRIDE",),
     resume=("droid", "--resume", "{id}"),
-    versions="0.213, 0.229 (from documentation)",
-    reads="messages; tool calls with outcome; title; folder; model; tokens; sub-agents; summaries",
-    leaves_out="thinking; pictures; text for the model only; todos",
+    versions="0.213, 0.229*",
+    reads="sub-agents; summaries",
+    leaves_out="text for the model; todos",
 )

@@ -153,10 +153,9 @@ ADAPTER = Adapter(
     parse=_parse,
     beside=log_of,
     resume=("goose", "session", "--resume", "--session-id", "{id}"),
-    versions="database of 1.10 to schema 17 (from documentation)",
-    reads="messages; tool calls with outcome; title; folder; model; tokens; summaries; sub-agents",
-    leaves_out="thinking; hints for the model; recipes",
-    environment=("APPDATA", "GOOSE_PATH_ROOT", "XDG_DATA_HOME"),
+    versions="1.10 to schema 17*",
+    reads="sub-agents; summaries",
+    leaves_out="hints for the model; recipes",
 )
 ADAPTER_FILES = replace(
     ADAPTER,
@@ -165,5 +164,5 @@ ADAPTER_FILES = replace(
     parse=_parse_file,
     whole=True,
     beside=None,
-    versions="files before 1.10 (from documentation)",
+    versions="before 1.10*",
 )

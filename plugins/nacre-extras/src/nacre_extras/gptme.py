@@ -80,8 +80,6 @@ ADAPTER = Adapter(
     sniff=_sniff,
     parse=lambda source: _Reader(source).read(),
     beside=lambda path: [path.with_name("config.toml")],
-    environment=("GPTME_LOGS_HOME",),
-    versions="files from June and August 2026 (from documentation)",
-    reads="messages; tool calls with outcome; title; folder; model; tokens; times",
-    leaves_out="prompts of the system; attached files",
+    versions="2026-06, 2026-08*",
+    leaves_out="prompts of the system",
 )

@@ -131,10 +131,7 @@ ADAPTER = Adapter(
     sniff=_sniff,
     parse=_parse,
     beside=lambda path: [path.with_name("summary.json")],
-    environment=("GROK_HOME",),
-    versions="files from July and August 2026 (from documentation)",
-    reads=(
-        "messages; tool calls with outcome; title; folder; branch; model; tokens; sub-agents, marked"
-    ),
-    leaves_out="thinking; rewound messages; times in the history (not recorded)",
+    versions="2026-07, 2026-08*",
+    reads="branch; sub-agents",
+    leaves_out="rewound messages; times in the history",
 )

@@ -119,8 +119,6 @@ def _sniff_file(head: Head) -> bool:
     return first.get("role") == "session_meta" or {"session_start", "messages"} <= keys_of(head)
 
 
-_READS = "messages; tool calls with outcome; model; times"
-
 ADAPTER = Adapter(
     tool="hermes",
     label="Hermes agent",
@@ -130,10 +128,9 @@ ADAPTER = Adapter(
     sniff=lambda head: has_columns(head.database, _COLUMNS),
     parse=_database,
     beside=log_of,
-    environment=("HERMES_HOME",),
-    versions="database of version 25 (from documentation)",
-    reads=f"{_READS}; title; folder; branch; tokens; sub-agents and scheduled runs, marked",
-    leaves_out="thinking; pictures; undone messages; other tables",
+    versions="25*",
+    reads="branch; sub-agents; scheduled runs",
+    leaves_out="undone messages",
 )
 ADAPTER_FILES = replace(
     ADAPTER,
@@ -144,7 +141,7 @@ ADAPTER_FILES = replace(
     parse=_files,
     beside=None,
     whole=True,
-    versions="files from April 2026 (from documentation)",
-    reads=_READS,
-    leaves_out="thinking; pictures; folder (not recorded)",
+    versions="2026-04*",
+    reads="",
+    leaves_out="title; folder; tokens",
 )

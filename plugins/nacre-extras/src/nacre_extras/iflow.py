@@ -75,7 +75,7 @@ ADAPTER = Adapter(
     sniff=_sniff,
     parse=lambda source: _Reader(source).read(),
     resume=("iflow", "--resume", "{id}"),
-    versions="1.0.0 (from documentation)",
-    reads="messages; tool calls with outcome; folder; branch; version; model; tokens; times",
-    leaves_out="thinking; pictures",
+    versions="1.0.0*",
+    reads="branch; version",
+    leaves_out="title",
 )

@@ -121,12 +121,8 @@ ADAPTER = Adapter(
     sniff=_sniff,
     parse=_parse,
     beside=lambda path: [_folder(path) / "state.json"],
-    environment=("KIMI_SHARE_DIR", "KIMI_CODE_HOME"),
     resume=("kimi", "--session", "{id}"),
-    versions="wire protocols 1.1 to 1.5 (from documentation)",
-    reads=(
-        "messages; tool calls with outcome; title; folder; tokens; model, if recorded; sub-agents "
-        "of Kimi Code; summaries; interruptions"
-    ),
-    leaves_out="thinking; sub-agents of Kimi CLI; times in context.jsonl (not recorded)",
+    versions="wire 1.1 to 1.5*",
+    reads="sub-agents; summaries; interruptions",
+    leaves_out="sub-agents of Kimi CLI; times in context.jsonl",
 )

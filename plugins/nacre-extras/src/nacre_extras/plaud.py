@@ -156,7 +156,7 @@ ADAPTER = Adapter(
     parse=parse,
     whole=True,
     guesses=True,
-    versions="transcripts as Markdown, text and subtitles (from documentation)",
-    reads="messages with speakers; times",
+    versions="any*",
+    reads="speakers",
     leaves_out="recordings; summaries",
 )

@@ -108,11 +108,7 @@ ADAPTER = Adapter(
     sniff=is_qwen,
     parse=lambda source: _Reader(source).read(),
     resume=("qwen", "--resume", "{id}"),
-    versions="0.19 (from documentation)",
-    reads=(
-        "messages; tool calls with outcome; folder, branch and version; model; tokens; title; "
-        "sub-agents; summaries"
-    ),
-    leaves_out="thoughts; pictures; commands; copies in forks; other system records",
-    environment=("QWEN_HOME", "QWEN_RUNTIME_DIR"),
+    versions="0.19*",
+    reads="branch; version; sub-agents; summaries",
+    leaves_out="commands; copies in forks",
 )

@@ -148,8 +148,7 @@ ADAPTER = Adapter(
     sniff=lambda head: has_columns(head.database, _REQUIRED_COLUMNS),
     parse=_parse,
     beside=log_of,
-    versions="threads of 0.1.0 to 0.3.0 (from documentation)",
-    reads="messages; tool calls with outcome; title; folder; branch; model; tokens; sub-agents",
-    leaves_out="thinking; attachments; times of single messages (not recorded); external agents",
-    environment=("LOCALAPPDATA", "XDG_DATA_HOME"),
+    versions="0.1.0 to 0.3.0*",
+    reads="branch; sub-agents",
+    leaves_out="times; external agents",
 )
