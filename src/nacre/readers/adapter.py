@@ -10,6 +10,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
@@ -24,7 +25,7 @@ from nacre.base.ids import from_ms
 from nacre.base.lazy import zstd
 from nacre.base.plain import JsonObject, Values, objects_in
 from nacre.base.sql import statements
-from nacre.base.times import parsed
+from nacre.base.times import in_utc, parsed
 from nacre.errors import NacreError, UnreadableTranscriptError
 from nacre.values.session import Cursor, Session, Tally, Turn
 
@@ -111,6 +112,13 @@ def parse_time(value: object) -> datetime | None:
         return from_ms(round(number if number > _MILLISECONDS_FROM else number * 1000))
     except (OverflowError, ValueError):  # not a number, or not finite
         return None
+
+
+def local_time(value: object) -> datetime | None:
+    """Return a time in UTC, like :func:`parse_time`. Text without a zone is in the machine's zone."""
+    with suppress(OSError, OverflowError, TypeError, ValueError):
+        return in_utc(datetime.fromisoformat(value))  # type: ignore[arg-type]
+    return parse_time(value)
 
 
 # -- Adapters and their input --------------------------------------------------
@@ -204,6 +212,11 @@ class Head:
             values = map(plain, split_objects(line)[0])
             objects += [value for value in values if isinstance(value, dict)]
         return tuple(objects)
+
+    @property
+    def first(self) -> Values:
+        """The first JSON object, or an empty one."""
+        return next(iter(self.objects), {})
 
 
 class Source:

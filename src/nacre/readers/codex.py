@@ -201,7 +201,7 @@ def is_rollout(head: Head) -> bool:
     for record in head.objects:
         if record.get("type") in _ROLLOUT_TYPES and isinstance(record.get("payload"), dict):
             return True
-    first = head.objects[0] if head.objects else {}
+    first = head.first
     if "type" in first or "role" in first:
         return False
     is_old = {"id", "timestamp"} <= first.keys() and bool({"instructions", "git"} & first.keys())

@@ -562,6 +562,13 @@ _SHELLS = (
 )
 _SHELL_FLAG = re.compile(r"-[a-z]*c|/c|-command", re.IGNORECASE)
 _ERROR_PREFIX = re.compile(r"^(?:<tool_use_error>\s*)?(?:error:\s*)?", re.IGNORECASE)
+_EXIT = re.compile(r"exit(?:ed with)?(?: exit)? code:? (-?[1-9]\d{0,8})", re.IGNORECASE)
+_REFUSED = re.compile(
+    r"(?:the )?user (?:has )?(?:declined|denied|rejected|dismissed|cancell?ed)"
+    r"|(?:\b(?:tool|permission)\b[^\n]{0,40} )?(?:declined|denied|rejected|cancell?ed) by (?:the )?user"
+    r"|(?:the )?user has specified a rule",
+    re.IGNORECASE,
+)
 _EXIT_LINE = re.compile(
     r"(?:exit code:? \d+|command failed.*|process exited.*|wall time.*|output:|"
     r"command exited with code -?\d+|\(no output\))",
@@ -754,6 +761,15 @@ def outcome(output: str = "", *, exit_code: int | None = None, is_error: bool = 
     if exit_code is not None:
         return "ok" if exit_code == 0 else f"exit {exit_code}"
     return f"error: {_first_line(output)}".rstrip(": ") if is_error else "ok"
+
+
+def ending(output: str, *, exit_code: object = None, is_error: bool = False) -> str:
+    """Return the outcome of a call whose output can show an exit code or the user's refusal."""
+    if type(exit_code) is not int:
+        codes = _EXIT.findall(output) if is_error else []
+        exit_code = int(codes[-1]) if codes else None
+    is_refused = _REFUSED.search(output[:300]) if is_error else _REFUSED.match(output)
+    return "rejected" if is_refused else outcome(output, exit_code=exit_code, is_error=is_error)
 
 
 def command_line(command: object) -> str:

@@ -631,7 +631,7 @@ def _repository(place: Values) -> str | None:
 
 
 def _sniff_cli(head: Head) -> bool:
-    first = head.objects[0] if head.objects else {}
+    first = head.first
     if first.get("type") == "session.start":
         return "sessionId" in mapping(first, "data")
     kind = first.get("type")

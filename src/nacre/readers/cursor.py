@@ -364,7 +364,7 @@ class _TranscriptsReader(MessageReader):
 
 
 def _sniff_transcripts(head: Head) -> bool:
-    first = head.objects[0] if head.objects else {}
+    first = head.first
     if first.get("role") not in ("user", "assistant") or not first.keys().isdisjoint(
         _OTHER_FORMAT_FIELDS
     ):

@@ -423,6 +423,7 @@ ADAPTER_PLAIN_TEXT = Adapter(
     guesses=True,
     versions="any",
     reads="paragraphs; date in the name; chats",
+    leaves_out="tool calls; tokens",
 )
 
 
@@ -733,5 +734,5 @@ ADAPTER_MARKDOWN = Adapter(
     guesses=True,
     versions="any; SpecStory 2",
     reads="sections; front matter; chats",
-    leaves_out="tool calls",
+    leaves_out="tool calls; tokens",
 )

@@ -201,7 +201,7 @@ def sessions_folder(home: Path) -> Path:
 
 
 def _sniff(head: Head) -> bool:
-    first = head.objects[0] if head.objects else {}
+    first = head.first
     return (
         first.get("type") == "session" and isinstance(first.get("key"), str) and "channel" in first
     )

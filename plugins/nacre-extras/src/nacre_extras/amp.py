@@ -63,7 +63,7 @@ def _messages(talk: Conversation, thread: Values) -> Iterator[Message]:
         sent = parse_time(mapping(record, "meta").get("sentAt"))
         time = sent or parse_time(usage.get("timestamp")) or time
         role, own = str(record.get("role")), str(record.get("messageId", number))
-        message = Message(_SPEAKERS.get(role, Speaker.SYSTEM), time, own, False, [record])
+        message = Message(_SPEAKERS.get(role, Speaker.SYSTEM), time, own, [record])
         if role not in _SPEAKERS:
             talk.source.unknown(f"role {role}")
         for block in content_blocks(record):

@@ -28,7 +28,6 @@ from nacre.values.session import Flag, Session, Speaker, Tokens
 TOOL = "continue"
 
 _EXIT = re.compile(r"exit code (\d{1,9})")
-_UUID_LENGTH = 36
 _QUIET = frozenset({"thinking", "system"})
 _SPEAKERS = {"user": Speaker.OWNER, "assistant": Speaker.AGENT, "tool": Speaker.AGENT}
 
@@ -67,8 +66,7 @@ def _messages(
     for item in history:
         record = mapping(item, "message")
         role, own = str(record.get("role")), string(record, "id")
-        is_unique = len(own or "") == _UUID_LENGTH
-        message = Message(_SPEAKERS.get(role, Speaker.SYSTEM), time, own, is_unique)
+        message = Message(_SPEAKERS.get(role, Speaker.SYSTEM), time, own)
         message.claims = [item, record]
         text = "\n\n".join(string(part, "text") or "" for part in content_blocks(record))
         if role == "tool":

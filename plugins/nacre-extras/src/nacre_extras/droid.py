@@ -10,9 +10,9 @@ from pathlib import Path
 
 from nacre.base.plain import Values, mapping, string
 from nacre.base.text import answered_by
-from nacre.readers.adapter import Adapter, Head, Items, Root, Source, beside
+from nacre.readers.adapter import Adapter, Head, Items, Root, Source, beside, local_time
+from nacre.readers.messages import Chat, Message, message_of, say, tokens_of
 from nacre.values.session import Flag, Session, SessionKind, Speaker
-from nacre_extras.chat import Chat, tokens_of
 
 _QUIET = ("todo_state", "session_settings", "agent_turn_outcome")
 _TASK_TITLE = "# Task Tool Invocation"
@@ -36,12 +36,12 @@ class _Reader(Chat):
                 self.begin(record)
             case "message":
                 if "llm_only" not in (record.get("visibility"), message.get("visibility")):
-                    yield from self.message(offset, message, stamp, identity=identity)
+                    answer = message_of(self.source, message, stamp, id=identity)
+                    yield from say(self.talk, answer, offset)
             case "compaction_state":
-                text = string(record, "summaryText", "summary") or ""
-                yield from self.say(
-                    Speaker.SYSTEM, text, stamp, identity=identity, flags=Flag.SUMMARY
-                )
+                summary = Message(Speaker.SYSTEM, local_time(stamp), identity, flags=Flag.SUMMARY)
+                summary.texts = [string(record, "summaryText", "summary")]
+                yield from say(self.talk, summary, offset)
             case kind if kind not in _QUIET:
                 self.source.unknown(str(kind))
 
@@ -64,7 +64,7 @@ def _settings(transcript: Path) -> Path:
 
 
 def _sniff(head: Head) -> bool:
-    first = head.objects[0] if head.objects else {}
+    first = head.first
     return first.get("type") == "session_start" and "id" in first
 
 

@@ -131,7 +131,7 @@ def _parse_file(source: Source) -> Items:
 
 
 def _sniff_file(head: Head) -> bool:
-    first = head.objects[0] if head.objects else {}
+    first = head.first
     return "working_dir" in first and bool({"description", "message_count"} & first.keys())
 
 

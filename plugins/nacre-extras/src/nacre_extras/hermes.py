@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 import msgspec
 
-from nacre.base.plain import JsonObject, Values, mapping, objects, string
+from nacre.base.plain import Values, mapping, objects, string
 from nacre.readers.adapter import (
     Adapter,
     Head,
@@ -20,17 +19,18 @@ from nacre.readers.adapter import (
     Part,
     Root,
     Source,
-    Tables,
     documents,
     has_columns,
     keys_of,
+    local_time,
     log_of,
     plain,
+    rows_of,
     tables_of,
 )
 from nacre.readers.generic import said
+from nacre.readers.messages import HOST, Chat, Message, message_of, say, tokens_of
 from nacre.values.session import Flag, Session, SessionKind, Speaker
-from nacre_extras.chat import HOST, Chat, tokens_of
 
 _SESSIONS = "SELECT session_id, max(id), count(*) FROM messages GROUP BY session_id"
 _SESSION = "SELECT * FROM sessions WHERE id = :session"
@@ -63,7 +63,7 @@ class _Reader(Chat):
         self.talk.spend(tokens_of(facts))
         is_known = {user, f"{origin}:{user}"} & set(source.identities)
         is_chat = not is_known and (user or "platform" in facts)
-        self.claims = ({"origin": origin},) if is_chat else ()
+        self.claims: list[Values] = [{"origin": origin}] if is_chat else []
 
     def take(self, offset: int, record: Values) -> Items:
         content, calls = record.get("content"), record.get("tool_calls")
@@ -76,35 +76,32 @@ class _Reader(Chat):
         identity = self.talk.new_id(Speaker.SYSTEM, None, f"{role}\n{content}\n{calls}")
         text = said(content)
         if text.startswith("[CONTEXT COMPACTION"):
-            text = text.partition("]")[2]
-            yield from self.say(Speaker.SYSTEM, text, stamp, identity=identity, flags=Flag.SUMMARY)
+            message = Message(Speaker.SYSTEM, local_time(stamp), flags=Flag.SUMMARY)
+            message.texts = [text.partition("]")[2]]
         else:
+            result = mapping(plain(text) if role == "tool" else None)
             is_host = record.get("display_kind") or record.get("observed")
-            claims = (HOST,) if is_host else self.claims
-            message = {**record, "content": content, "tool_calls": calls}
-            yield from self.message(offset, message, stamp, *claims, identity=identity)
-
-    def result(self, record: Values, output: Any, code: int | None = None) -> None:
-        values = mapping(plain(output) if isinstance(output, str) else None)
-        code = values.get("exit_code")
-        failed = {"is_error": True} if values.get("error") else {}
-        super().result({**record, **failed}, output, code if type(code) is int else None)
+            values = {
+                **record,
+                "content": content,
+                "tool_calls": calls,
+                "exit_code": result.get("exit_code"),
+                "is_error": bool(result.get("error")),
+            }
+            message = message_of(self.source, values, stamp)
+            message.claims += [HOST] if is_host else self.claims
+        message.id = identity
+        yield from say(self.talk, message, offset)
 
 
 def _database(source: Source) -> Items:
-    tables, marks = tables_of(source), Marks(source)
-    for session, *mark in tables.all(_SESSIONS):
+    marks, has_facts = Marks(source), bool(tables_of(source).columns("sessions"))
+    for session, *mark in tables_of(source).all(_SESSIONS):
         if marks.is_new(session, *mark):
-            facts = _rows(tables, "sessions", _SESSION, session) or [{}]
-            messages = _rows(tables, "messages", _MESSAGES, session)
-            yield from _Reader(source, str(session), facts[0], messages).read()
+            facts = rows_of(source, "sessions", _SESSION, session=session) if has_facts else []
+            messages = rows_of(source, "messages", _MESSAGES, session=session)
+            yield from _Reader(source, str(session), (facts or [{}])[0], messages).read()
     marks.save()
-
-
-def _rows(tables: Tables, table: str, statement: str, session: object) -> list[JsonObject]:
-    columns = tables.columns(table)
-    rows = tables.all(statement, session=session) if "id" in columns else []
-    return [dict(zip(columns, row, strict=False)) for row in rows]
 
 
 def _files(source: Source) -> Items:
@@ -115,7 +112,7 @@ def _files(source: Source) -> Items:
 
 
 def _sniff_file(head: Head) -> bool:
-    first = head.objects[0] if head.objects else {}
+    first = head.first
     return first.get("role") == "session_meta" or {"session_start", "messages"} <= keys_of(head)
 
 

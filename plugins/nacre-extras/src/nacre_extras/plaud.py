@@ -158,5 +158,5 @@ ADAPTER = Adapter(
     guesses=True,
     versions="any*",
     reads="speakers",
-    leaves_out="recordings; summaries",
+    leaves_out="recordings; summaries; tokens",
 )

@@ -99,7 +99,7 @@ def _messages(talk: Conversation, thread: Values, time: datetime | None) -> Iter
         answers += 1
         if kind == "User":
             prompt, answers = string(body, "id") or f"{prompt}+", 0
-        message = Message(_SPEAKERS[kind], time, f"{prompt}-{answers}", not role)
+        message = Message(_SPEAKERS[kind], time, f"{prompt}-{answers}")
         message.claims = [claims, record, mapping(body)]
         for block in objects(body, "content"):
             _add(talk, message, block)
