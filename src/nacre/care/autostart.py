@@ -127,24 +127,20 @@ def pinned(settings: Settings) -> dict[str, str]:
     return {name: environ[name] for name in sorted(names) if environ.get(name)}
 
 
-class _Empty(dict[str, str]):
-    """An environment without variables. ``names``: the names of requested variables."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.names: set[str] = set()
+class _Requested(dict[str, str]):
+    """An environment without values. Its keys are the names of requested variables."""
 
     def get(self, name: str, default: Any = None) -> Any:
-        self.names.add(name)
+        self[name] = ""
         return default
 
 
-def _tool_variables(settings: Settings) -> set[str]:
+def _tool_variables(settings: Settings) -> Mapping[str, str]:
     """Return the variables that determine where tools keep their transcripts."""
-    requested = _Empty()
+    requested = _Requested()
     for adapter in adapters().values():
         roots_of(adapter, Places(settings.home, requested, settings.platform))
-    return requested.names
+    return requested
 
 
 def install(settings: Settings) -> Installation:

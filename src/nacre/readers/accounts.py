@@ -138,19 +138,8 @@ _MAPPING = re.compile(r'(?<!\\)"mapping"\s*:\s*\{')
 _CITATION = re.compile("\ue200.*?\ue201|【[^】\n]{0,80}†[^】\n]{0,200}】", re.DOTALL)
 _TEXT_TYPES = frozenset({"text", "multimodal_text"})
 _IGNORED_TYPES = frozenset(
-    {
-        "thoughts",
-        "reasoning_recap",
-        "user_editable_context",
-        "model_editable_context",
-        "system_error",
-        "code",
-        "execution_output",
-        "tether_quote",
-        "tether_browsing_display",
-        "tether_browsing_code",
-        "sonic_webpage",
-    }
+    "thoughts reasoning_recap user_editable_context model_editable_context system_error code "
+    "execution_output tether_quote tether_browsing_display tether_browsing_code sonic_webpage".split()
 )
 _OUTSIDE_TOOL = re.compile(
     r"web|brows|search|tether|myfiles|connector|plugin|gmail|jit", re.IGNORECASE
@@ -275,7 +264,6 @@ def _part(part: object) -> str:
 ADAPTER = Adapter(
     tool=TOOL,
     label="ChatGPT",
-    roots=lambda _: (),
     sniff=lambda head: bool(_MAPPING.search(first_text(head))),
     parse=parse,
     whole=True,
@@ -371,7 +359,6 @@ def _branch_claude_ai(conversation: Values) -> list[Values]:
 ADAPTER_CLAUDE_AI = Adapter(
     tool=TOOL_CLAUDE_AI,
     label="Claude.ai",
-    roots=lambda _: (),
     sniff=lambda head: bool(_MESSAGES.search(first_text(head))),
     parse=parse_claude_ai,
     whole=True,

@@ -313,9 +313,9 @@ class Adapter:
 
     tool: str
     label: str
-    roots: Callable[[Places], Sequence[Root]]
     sniff: Callable[[Head], bool]
     parse: Callable[[Source], Items]
+    roots: Callable[[Places], Sequence[Root]] = lambda _: ()
     whole: bool = False
     guesses: bool = False
     versions: str = ""

@@ -131,66 +131,22 @@ _AGENT_KINDS = frozenset(
 _QUESTION_KINDS = frozenset({"followup", "plan_mode_respond", "act_mode_respond"})
 _ANSWER_FIELDS = ("response", "question", "text")
 _CALL_KINDS = frozenset(
-    {
-        "tool",
-        "command",
-        "use_mcp_server",
-        "browser_action_launch",
-        "browser_action",
-        "use_subagents",
-        "subagent",
-        "new_task",
-    }
+    "tool command use_mcp_server browser_action_launch browser_action use_subagents subagent "
+    "new_task".split()
 )
 _CALLS_WITH_RESULT = frozenset({"command", "use_mcp_server"})
 """Calls whose results follow in separate messages."""
 
 _OUTSIDE_RESULTS = frozenset({"mcp_server_response", "browser_action_result"})
 _SUMMARIES = frozenset({"condense_context", "summarize_task", "condense"})
-_QUIET = frozenset(
-    {
-        "reasoning",
-        "api_req_started",
-        "api_req_finished",
-        "api_req_retried",
-        "api_req_retry_delayed",
-        "api_req_deleted",
-        "deleted_api_reqs",
-        "task_progress",
-        "checkpoint_created",
-        "checkpoint_saved",
-        "error",
-        "error_retry",
-        "diff_error",
-        "shell_integration_warning",
-        "shell_integration_warning_with_suggestion",
-        "mcp_server_request_started",
-        "mcp_notification",
-        "load_mcp_documentation",
-        "info",
-        "hook_status",
-        "hook_output_stream",
-        "clineignore_error",
-        "rooignore_error",
-        "user_feedback_diff",
-        "subtask_result",
-        "codebase_search_result",
-        "user_edit_todos",
-        "command_permission_denied",
-        "generate_explanation",
-        "image",
-        "conditional_rules_applied",
-        "subagent_usage",
-        "resume_task",
-        "resume_completed_task",
-        "api_req_failed",
-        "mistake_limit_reached",
-        "report_bug",
-        "auto_approval_max_req_reached",
-        "finish_task",
-        "sliding_window_truncation",
-    }
+_QUIET = tuple(
+    "reasoning api_req_ deleted_api_ task_progress checkpoint_ error diff_error shell_integration_ "
+    "mcp_server_request mcp_notif load_mcp_ info hook_ clineignore_ rooignore_ user_feedback_ "
+    "subtask_result codebase_search user_edit_ command_permission generate_expl image "
+    "conditional_ subagent_usage resume_ mistake_limit report_bug auto_approval finish_task "
+    "sliding_window".split()
 )
+"""Beginnings of the names of messages without words."""
 
 
 class _Reader:
@@ -235,7 +191,7 @@ class _Reader:
         elif kind in _SUMMARIES:
             summary = string(mapping(message, "contextCondense"), "summary") or text
             yield from self.say(message, Speaker.SYSTEM, summary, Flag.SUMMARY)
-        elif kind not in _QUIET:
+        elif not kind.startswith(_QUIET):
             self.source.unknown(f"{message.get('type')} {kind}")
 
     def learn(self, kind: str, message: Message, text: str) -> None:

@@ -163,15 +163,7 @@ def _folders(folder: Path) -> list[Path]:
 _CALLS = frozenset({"tool_use", "tool_call", "tool-call"})
 _RESULTS = frozenset({"tool_result", "tool-result"})
 _QUIET = frozenset(
-    {
-        "thinking",
-        "redacted_thinking",
-        "reasoning",
-        "redacted-reasoning",
-        "image",
-        "image_url",
-        "file",
-    }
+    "thinking redacted_thinking reasoning redacted-reasoning image image_url file".split()
 )
 
 
@@ -321,7 +313,7 @@ ADAPTER = Adapter(
 
 
 _REDACTED = "[REDACTED]"
-_OTHER_FORMAT_FIELDS = frozenset({"type", "uuid", "id", "timestamp", "sessionId", "session_id"})
+_OTHER_FORMAT_FIELDS = frozenset("type uuid id timestamp sessionId session_id".split())
 
 
 class _TranscriptsReader(MessageReader):

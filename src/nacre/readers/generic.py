@@ -45,12 +45,12 @@ ROLES: dict[str, Speaker] = {
     **dict.fromkeys(("system", "developer"), Speaker.SYSTEM),
 }
 
-_MESSAGE_IDS = ("id", "uuid", "message_id", "messageId", "turn_id", "dia_id")
-_SESSION_IDS = ("session_id", "sessionId", "conversation_id", "conversationId", "chat_id", "chatId")
-_TIMES = ("timestamp", "ts", "created_at", "createdAt", "time", "date")
-_TEXTS = ("content", "text", "message", "body", "value", "parts")
+_MESSAGE_IDS = tuple("id uuid message_id messageId turn_id dia_id".split())
+_SESSION_IDS = tuple("session_id sessionId conversation_id conversationId chat_id chatId".split())
+_TIMES = tuple("timestamp ts created_at createdAt time date".split())
+_TEXTS = tuple("content text message body value parts".split())
 _RESULTS = (*_TEXTS, "result", "output")
-_ROLE_KEYS = ("role", "type", "from", "sender", "speaker", "author", "name")
+_ROLE_KEYS = tuple("role type from sender speaker author name".split())
 _NAME_KEYS = ("from", "sender", "speaker", "author", "name")
 _MESSAGE_LISTS = ("messages", "turns", "conversation", "conversations")
 _FACT_FIELDS = {
@@ -62,7 +62,7 @@ _FACT_FIELDS = {
 }
 _MAX_DEPTH = 5
 _NON_TEXT_TYPES = frozenset(
-    {"thinking", "think", "reasoning", "tool_use", "tool_call", "tool_result", "image", "image_url"}
+    "thinking think reasoning tool_use tool_call tool_result image image_url".split()
 )
 
 
@@ -339,7 +339,6 @@ def _sniff(head: Head) -> bool:
 ADAPTER = Adapter(
     tool=TOOL,
     label="JSON lines",
-    roots=lambda _: (),
     sniff=_sniff,
     parse=lambda source: _Reader(source).read(),
     guesses=True,
@@ -363,9 +362,7 @@ _DATE_IN_NAME = re.compile(
 _UNDECODABLE_SHARE = 0.05
 _SPEAKERS = re.compile(r"^[^A-Za-z\n]{0,60}Speaker \d+\b", re.MULTILINE)
 """Numbered speakers in a transcript from a meeting recorder."""
-_NOT_TEXT = frozenset(
-    {".json", ".jsonl", ".lock", ".zst", ".svg", ".xml", ".html", ".htm", ".csv", ".tsv"}
-)
+_NOT_TEXT = frozenset(".json .jsonl .lock .zst .svg .xml .html .htm .csv .tsv".split())
 
 
 def is_text(head: Head) -> bool:
@@ -416,7 +413,6 @@ def _paragraphs(text: str) -> Iterator[_Part]:
 ADAPTER_PLAIN_TEXT = Adapter(
     tool=TOOL_PLAIN_TEXT,
     label="Plain text",
-    roots=lambda _: (),
     sniff=_sniff_text,
     parse=parse_plain_text,
     whole=True,
@@ -727,7 +723,6 @@ def _talk(source: Source, session: Session, parts: Iterable[_Part]) -> Items:
 ADAPTER_MARKDOWN = Adapter(
     tool=TOOL_MARKDOWN,
     label="Markdown",
-    roots=lambda _: (),
     sniff=_sniff_markdown,
     parse=parse_markdown,
     whole=True,

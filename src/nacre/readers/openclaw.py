@@ -90,9 +90,7 @@ _FORWARDED = re.compile(r"^\[Forwarded\b[^\]\n]{0,200}\]", re.MULTILINE)
 _FORWARDED_BLOCK = "Forwarded message"
 _SENDER_BLOCKS = ("Conversation info", "Sender")
 """Blocks that describe the sender. All other blocks contain text from elsewhere."""
-_OWN_INTERFACES = frozenset(
-    {"control-ui", "openclaw-control-ui", "openclaw-tui", "webchat", "tui", "cli"}
-)
+_OWN_INTERFACES = frozenset("control-ui openclaw-control-ui openclaw-tui webchat tui cli".split())
 """OpenClaw's own interfaces, in which the owner writes."""
 _CHAT_FIELDS = ("username", "e164", "tag")
 _CRON = re.compile(r"\[cron:[^\]\n]*\]")
@@ -225,17 +223,8 @@ def is_silent(reply: str) -> bool:
 
 
 _NOISE = frozenset(
-    {
-        "custom",
-        "custom_message",
-        "thinking_level_change",
-        "label",
-        "context_transform",
-        "ephemeral",
-        "leaf",
-        "active_tools_change",
-        "ttsr_injection",
-    }
+    "custom custom_message thinking_level_change label context_transform ephemeral leaf "
+    "active_tools_change ttsr_injection".split()
 )
 _NOISE_ROLES = frozenset({"custom", "developer", "fileMention", "hookMessage", "system"})
 _SUMMARY_ROLES = frozenset({"branchSummary", "compactionSummary"})

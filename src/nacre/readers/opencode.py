@@ -36,18 +36,7 @@ from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens
 TOOL, KILO = "opencode", "kilo-code"
 
 _QUIET = frozenset(
-    {
-        "reasoning",
-        "file",
-        "step-start",
-        "step-finish",
-        "snapshot",
-        "patch",
-        "agent",
-        "subtask",
-        "retry",
-        "compaction",
-    }
+    "reasoning file step-start step-finish snapshot patch agent subtask retry compaction".split()
 )
 _DONE = frozenset({"completed", "success", "exited"})
 _UNNAMED = re.compile(r"(?:New|Child) session - \d{4}-")

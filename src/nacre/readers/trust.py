@@ -551,20 +551,8 @@ class Claims(msgspec.Struct, gc=False):
     senderIsOwner: Any = None  # noqa: N815
 
 
-_ORIGIN_FIELDS = (
-    "origin",
-    "provenance",
-    "inputProvenance",
-    "promptSource",
-    "messageSource",
-    "turnOrigin",
-    "commandMode",
-    "authorKind",
-)
-_OWNER_FIELDS = ("isUser", "isHuman", "senderIsOwner")
-_OTHER_FIELDS = tuple(
-    name for name in Claims.__struct_fields__ if name not in (*_ORIGIN_FIELDS, *_OWNER_FIELDS)
-)
+_NAMES = Claims.__struct_fields__
+_ORIGIN_FIELDS, _OTHER_FIELDS, _OWNER_FIELDS = _NAMES[:8], _NAMES[8:-3], _NAMES[-3:]
 _OWNER_KINDS = frozenset(
     "human user owner keyboard typed prompt bash cli terminal tui console repl interactive editor ui plain queued voice".split()  # noqa: E501
 )

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from nacre.base.ids import turn_hash
-from nacre.readers.adapter import Adapter, Head, Items, Places, Root, Source, parse_time
+from nacre.readers.adapter import Adapter, Head, Items, Places, Root, Source, local_time, parse_time
 from nacre.readers.conversation import asked, outcome
 from nacre.readers.trust import Before, Conversation, Exchange, OpenTurn
 from nacre.values.session import Flag, Session, Speaker, Tokens, ToolCall, Trust, Turn
@@ -23,14 +23,6 @@ _MAX_INPUT_BYTES = 32 * 1024 * 1024
 
 Typed = tuple[datetime, str]
 """The time and text of a prompt."""
-
-
-def local_time(text: str) -> datetime | None:
-    """Parse a time that Aider wrote in the machine's zone. Return UTC."""
-    try:
-        return datetime.fromisoformat(text.strip()).astimezone(UTC)  # naive: the machine's zone
-    except (ValueError, OverflowError, OSError):
-        return None
 
 
 def same_words(text: str) -> str:

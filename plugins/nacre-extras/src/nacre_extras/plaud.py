@@ -151,7 +151,6 @@ def _sniff(head: Head) -> bool:
 ADAPTER = Adapter(
     tool=TOOL,
     label="Plaud",
-    roots=lambda _: (),
     sniff=_sniff,
     parse=parse,
     whole=True,
