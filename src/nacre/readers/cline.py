@@ -29,7 +29,7 @@ from nacre.readers.adapter import (
     shape_of,
     torn,
 )
-from nacre.readers.conversation import outcome
+from nacre.readers.conversation import ending, outcome, tokens_of
 from nacre.readers.trust import (
     Call,
     Conversation,
@@ -198,10 +198,7 @@ class _Reader:
         self.talk.learn(model=model_of(message))
         if kind == "api_req_started":  # the text has the folder, and after an answer the tokens
             request = _object(text)
-            fresh = total(request, "tokensIn", "cacheWrites")
-            self.talk.spend(
-                Tokens(fresh, total(request, "cacheReads"), total(request, "tokensOut"))
-            )
+            self.talk.spend(tokens_of(request))
             if not self.talk.session.cwd:
                 self.talk.learn(cwd=folder_in(string(request, "request") or ""))
         if not self.talk.session.started:
@@ -454,9 +451,7 @@ class _ModelHistoryReader:
         yield from self.denied(place, message, output)
 
     def end_call(self, call: str, output: str, *, is_error: bool = False) -> None:
-        is_denied = output.startswith("The user denied")
-        result = "rejected" if is_denied else outcome(output, is_error=is_error)
-        self.talk.result(call, result, lambda: output)
+        self.talk.result(call, ending(output, is_error=is_error), lambda: output)
 
     def learn(self, text: str) -> None:
         if not self.talk.session.cwd and (folder := folder_in(text)):

@@ -16,7 +16,7 @@ import msgspec
 from nacre.base.frozen import frozen
 from nacre.base.plain import Values, objects_in, string
 from nacre.values.models import OWN_CALL
-from nacre.values.session import Action, Flag, Session, Speaker, ToolCall, Turn
+from nacre.values.session import Action, Flag, Session, Speaker, Tokens, ToolCall, Turn
 
 _SETUP_PROGRAMS = frozenset("cd source export set echo pushd env sudo time timeout .".split())
 _SUBCOMMAND_PROGRAMS = frozenset(
@@ -516,6 +516,11 @@ _PATCH_START = "*** Begin Patch"
 _SHELLS = tuple("sh bash zsh dash fish powershell pwsh cmd cmd.exe powershell.exe".split())
 _SHELL_FLAG = re.compile(r"-[a-z]*c|/c|-command", re.IGNORECASE)
 _ERROR_PREFIX = re.compile(r"^(?:<tool_use_error>\s*)?(?:error:\s*)?", re.IGNORECASE)
+_COUNT = re.compile(
+    r"(input(?:tokens|other)?|tokensin|(?:input)?cache(?:writes?|creation)(?:input)?(?:tokens)?)"
+    r"|((?:input)?cachereads?(?:input)?(?:tokens)?)|(output(?:tokens)?|tokensout)"
+)
+"""Names of counts: of new tokens, of tokens from a cache and of written tokens."""
 _EXIT = re.compile(r"exit(?:ed with)?(?: exit)? code:? (-?[1-9]\d{0,8})", re.IGNORECASE)
 _REFUSED = re.compile(
     r"(?:the )?user (?:has )?(?:declined|denied|rejected|dismissed|cancell?ed)"
@@ -717,10 +722,24 @@ def outcome(output: str = "", *, exit_code: int | None = None, is_error: bool = 
     return f"error: {_first_line(output)}".rstrip(": ") if is_error else "ok"
 
 
+def tokens_of(usage: Values) -> Tokens:
+    """Return the counts of an answer or a session, in which new tokens exclude those from a cache."""
+    counts = [0, 0, 0]
+    for name, value in usage.items():
+        kind = _COUNT.fullmatch(name.replace("_", "").lower())
+        if kind and kind.lastindex and type(value) is int:
+            counts[kind.lastindex - 1] += value
+    return Tokens(*counts).bounded
+
+
 def ending(output: str, *, exit_code: object = None, is_error: bool = False) -> str:
-    """Return the outcome of a call whose output can show an exit code or the user's refusal."""
+    """Return the outcome of a call whose output can show the user's refusal or an exit code.
+
+    The exit code is in the first or last line.
+    """
     if type(exit_code) is not int:
-        codes = _EXIT.findall(output) if is_error else []
+        lines = output.strip().splitlines() if is_error else []
+        codes = _EXIT.findall("\n".join(lines[:1] + lines[-1:]))
         exit_code = int(codes[-1]) if codes else None
     is_refused = _REFUSED.search(output[:300]) if is_error else _REFUSED.match(output)
     return "rejected" if is_refused else outcome(output, exit_code=exit_code, is_error=is_error)

@@ -7,7 +7,6 @@ is always read from the start, :class:`Chat` those of a growing file.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -30,19 +29,14 @@ IMAGE = "[image]"
 OBJECT = msgspec.json.Decoder(JsonObject)
 
 _NO_TEXT = frozenset({"type", "kind", "id", "annotations"})
-_UUID_LENGTH = 36
-_COUNT = re.compile(
-    r"(input(?:tokens|other)?|tokensin|(?:input)?cache(?:writes?|creation)(?:input)?(?:tokens)?)"
-    r"|((?:input)?cachereads?(?:input)?(?:tokens)?)|(output(?:tokens)?|tokensout)"
-)
-"""Names of counts: of new tokens, of tokens from a cache and of written tokens."""
+_UNIQUE_LENGTH = 26
 
 
 @dataclass(slots=True)
 class Message:
     """A message from the owner, the agent or the tool, with the results that it delivers.
 
-    ``id``: the tool's id, or None. If it is as long as a UUID, only copies of the message have it.
+    ``id``: the tool's id, or None. If it is as long as a ULID, only copies of the message have it.
     ``claims``: records and blocks that might name the author. ``model`` and ``tokens``: facts about
     an answer.
     """
@@ -132,7 +126,7 @@ def say(
     with one id are one turn. An answer that ``joins`` continues the open turn.
     """
     opened, own = talk.opened, message.id
-    text, unique = "\n\n".join(filter(None, message.texts)), len(own or "") >= _UUID_LENGTH
+    text, unique = "\n\n".join(filter(None, message.texts)), len(own or "") >= _UNIQUE_LENGTH
     stamp = None if offset is None else str(message.time)
     is_agents = message.speaker is Speaker.AGENT
     is_answer = is_agents and bool(text.strip() or message.calls)
@@ -176,16 +170,6 @@ def turns_of(talk: Conversation, messages: Iterable[Message]) -> Items:
     for message in messages:
         yield from say(talk, message)
     yield from talk.end()
-
-
-def tokens_of(usage: Values) -> Tokens:
-    """Return the counts of an answer or a session, in which new tokens exclude those from a cache."""
-    counts = [0, 0, 0]
-    for name, value in usage.items():
-        kind = _COUNT.fullmatch(name.replace("_", "").lower())
-        if kind and kind.lastindex and type(value) is int:
-            counts[kind.lastindex - 1] += value
-    return Tokens(*counts).bounded
 
 
 def words_of(value: Any, depth: int = 8) -> str:

@@ -13,7 +13,7 @@ import msgspec
 
 from nacre.base.frozen import frozen
 from nacre.base.lazy import zstd
-from nacre.base.plain import JsonObject, Values, mapping, string, total
+from nacre.base.plain import JsonObject, Values, mapping, string
 from nacre.base.text import answered_by
 from nacre.errors import UnavailableError
 from nacre.readers.adapter import (
@@ -39,11 +39,13 @@ from nacre.readers.conversation import (
     answered,
     asked,
     clean,
+    ending,
     is_tools,
     outcome,
     read_sender,
     sender_in,
     sender_of,
+    tokens_of,
     without_tools_lines,
 )
 from nacre.readers.trust import (
@@ -59,7 +61,7 @@ from nacre.readers.trust import (
     names_another,
     text_of,
 )
-from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens, Trust
+from nacre.values.session import Flag, Session, SessionKind, Speaker, Trust
 
 TOOL = "openclaw"
 
@@ -229,7 +231,6 @@ _NOISE = frozenset(
 _NOISE_ROLES = frozenset({"custom", "developer", "fileMention", "hookMessage", "system"})
 _SUMMARY_ROLES = frozenset({"branchSummary", "compactionSummary"})
 _NAMED_ID = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?=\.jsonl)")
-_EXITED = re.compile(r"Command exited with code (-?\d{1,9})\s*\Z")
 _ABORTED = re.compile(r"(?:Command|Operation) aborted\s*\Z")
 """Matches the end of a tool's output after an interruption or a failure."""
 _FOLDERS = (".openclaw", ".clawdbot", ".moltbot")
@@ -441,10 +442,7 @@ class Reader:
         text = "\n\n".join(block.text for block in blocks if block.text and block.is_text)
         calls = [block for block in blocks if block.type == "toolCall" and block.name]
         before = self.talk.place(offset)
-        usage = mapping(message.usage)
-        fresh = total(usage, "input", "cacheWrite")
-        spent = Tokens(fresh, total(usage, "cacheRead"), total(usage, "output"))
-        self.talk.spend(spent.bounded)
+        self.talk.spend(tokens_of(mapping(message.usage)))
         if text.strip() or calls:
             yield from self.answer(entry, text, calls, before)
         identity = (
@@ -482,7 +480,7 @@ class Reader:
             self.talk.exchange.unseen()  # words in an image are not recorded
         self.talk.result(
             message.toolCallId or "",
-            _result(words, is_error=bool(message.isError)),
+            "rejected" if _ABORTED.search(words) else ending(words, is_error=bool(message.isError)),
             lambda: text_of(message.content, separator="\n"),
         )
 
@@ -513,14 +511,6 @@ class Reader:
             unique=not entry.id and is_precise(entry.timestamp),
             **facts,
         )
-
-
-def _result(words: str, *, is_error: bool) -> str:
-    head = words[:300].lower()
-    if "denied by user" in head or "rejected by user" in head or _ABORTED.search(words):
-        return "rejected"
-    code = _EXITED.search(words)
-    return outcome(words, exit_code=int(code[1]) if code else None, is_error=is_error)
 
 
 def _model_of(entry: Entry) -> str | None:

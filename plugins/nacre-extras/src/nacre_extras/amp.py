@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from nacre.base.plain import Values, mapping, objects, string, total
+from nacre.base.plain import Values, mapping, objects, string
 from nacre.readers.adapter import (
     Adapter,
     Items,
@@ -17,9 +17,10 @@ from nacre.readers.adapter import (
     modified,
     parse_time,
 )
+from nacre.readers.conversation import tokens_of
 from nacre.readers.messages import Message, turns_of, words_of
 from nacre.readers.trust import Conversation, folder_of
-from nacre.values.session import Session, Speaker, Tokens
+from nacre.values.session import Session, Speaker
 
 TOOL = "amp"
 
@@ -52,18 +53,11 @@ def _messages(talk: Conversation, thread: Values) -> Iterator[Message]:
     time = talk.session.started
     for number, record in enumerate(objects(thread, "messages")):
         usage = mapping(record, "usage")
-        talk.learn(model=string(usage, "model"))
-        talk.spend(
-            Tokens(
-                total(usage, "inputTokens", "cacheCreationInputTokens"),
-                total(usage, "cacheReadInputTokens"),
-                total(usage, "outputTokens"),
-            )
-        )
         sent = parse_time(mapping(record, "meta").get("sentAt"))
         time = sent or parse_time(usage.get("timestamp")) or time
         role, own = str(record.get("role")), str(record.get("messageId", number))
         message = Message(_SPEAKERS.get(role, Speaker.SYSTEM), time, own, [record])
+        message.model, message.tokens = string(usage, "model"), tokens_of(usage)
         if role not in _SPEAKERS:
             talk.source.unknown(f"role {role}")
         for block in content_blocks(record):

@@ -11,7 +11,8 @@ from pathlib import Path
 from nacre.base.plain import Values, mapping, string
 from nacre.base.text import answered_by
 from nacre.readers.adapter import Adapter, Head, Items, Root, Source, beside, local_time
-from nacre.readers.messages import Chat, Message, message_of, say, tokens_of
+from nacre.readers.conversation import tokens_of
+from nacre.readers.messages import Chat, Message, message_of, say
 from nacre.values.session import Flag, Session, SessionKind, Speaker
 
 _QUIET = ("todo_state", "session_settings", "agent_turn_outcome")

@@ -13,7 +13,8 @@ from contextlib import suppress
 
 from nacre.base.plain import JsonObject, Values, mapping, string
 from nacre.readers.adapter import Adapter, Head, Items, Root, Source
-from nacre.readers.messages import Chat, Message, message_of, say, tokens_of
+from nacre.readers.conversation import tokens_of
+from nacre.readers.messages import Chat, Message, message_of, say
 from nacre.values.session import Session, Speaker
 
 _BLOCK = re.compile(

@@ -11,8 +11,9 @@ from itertools import groupby
 
 from nacre.base.plain import JsonObject, Values, mapping, string
 from nacre.readers.adapter import Adapter, Head, Items, Root, Source, beside, local_time, records
+from nacre.readers.conversation import tokens_of
 from nacre.readers.generic import said
-from nacre.readers.messages import HOST, OBJECT, Chat, Message, message_of, say, tokens_of
+from nacre.readers.messages import HOST, OBJECT, Chat, Message, message_of, say
 from nacre.readers.trust import Before
 from nacre.values.session import Session, SessionKind, Speaker
 

@@ -28,8 +28,9 @@ from nacre.readers.adapter import (
     rows_of,
     tables_of,
 )
+from nacre.readers.conversation import tokens_of
 from nacre.readers.generic import said
-from nacre.readers.messages import HOST, Chat, Message, message_of, say, tokens_of
+from nacre.readers.messages import HOST, Chat, Message, message_of, say
 from nacre.values.session import Flag, Session, SessionKind, Speaker
 
 _SESSIONS = "SELECT session_id, max(id), count(*) FROM messages GROUP BY session_id"

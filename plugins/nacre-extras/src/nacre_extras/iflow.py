@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from nacre.base.plain import Values, mapping, string
 from nacre.readers.adapter import Adapter, Head, Items, Root, Source, content_blocks
-from nacre.readers.messages import HOST, Chat, message_of, say, tokens_of
+from nacre.readers.conversation import tokens_of
+from nacre.readers.messages import HOST, Chat, message_of, say
 from nacre.values.session import Session
 
 _MAX_CALLS = 50

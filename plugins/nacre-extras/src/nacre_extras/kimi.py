@@ -11,8 +11,9 @@ from pathlib import Path
 
 from nacre.base.plain import Values, mapping, objects, string
 from nacre.readers.adapter import Adapter, Head, Items, Root, Source, beside, local_time
+from nacre.readers.conversation import tokens_of
 from nacre.readers.generic import said
-from nacre.readers.messages import Chat, Message, message_of, say, tokens_of
+from nacre.readers.messages import Chat, Message, message_of, say
 from nacre.values.session import Flag, Session, SessionKind, Speaker
 
 _QUIET = frozenset(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from nacre.base.plain import Values, mapping, objects, string, total
+from nacre.base.plain import Values, mapping, objects, string
 from nacre.base.sql import statements
 from nacre.base.text import answered_by
 from nacre.readers.adapter import (
@@ -22,10 +22,11 @@ from nacre.readers.adapter import (
     parse_time,
     plain,
 )
+from nacre.readers.conversation import tokens_of
 from nacre.readers.messages import Message, turns_of, words_of
 from nacre.readers.openclaw import unpack
 from nacre.readers.trust import Conversation
-from nacre.values.session import Session, SessionKind, Speaker, Tokens
+from nacre.values.session import Session, SessionKind, Speaker
 
 TOOL = "zed"
 SQL = statements("nacre_extras", "sql")
@@ -64,14 +65,7 @@ def _read(source: Source, name: str, row: Values, thread: Values) -> Items:
         model=answered_by(string(model, "model"), string(model, "provider")),
     )
     talk = Conversation(source, session)
-    counts = mapping(thread, "cumulative_token_usage")
-    talk.spend(
-        Tokens(
-            total(counts, "input_tokens", "cache_creation_input_tokens"),
-            total(counts, "cache_read_input_tokens"),
-            total(counts, "output_tokens"),
-        )
-    )
+    talk.spend(tokens_of(mapping(thread, "cumulative_token_usage")))
     yield from turns_of(talk, _messages(talk, thread, started))
 
 
