@@ -314,7 +314,7 @@ class Adapter:
     tool: str
     label: str
     sniff: Callable[[Head], bool]
-    parse: Callable[[Source], Items]
+    parse: Callable[[Source], Iterable[Session | Turn]]
     roots: Callable[[Places], Sequence[Root]] = lambda _: ()
     whole: bool = False
     guesses: bool = False
@@ -692,6 +692,11 @@ def has_columns(tables: Tables | None, required: Mapping[str, Set[str]]) -> bool
     return tables is not None and all(
         columns <= set(tables.columns(name)) for name, columns in required.items()
     )
+
+
+def with_columns(required: Mapping[str, Set[str]]) -> Callable[[Head], bool]:
+    """Return a function that recognises a database by its columns."""
+    return lambda head: has_columns(head.database, required)
 
 
 def as_bytes(value: object) -> bytes:

@@ -96,7 +96,7 @@ class Reader:
         folder = source.path.with_suffix("") / "subagents"
         self.inline_agents = not folder.is_dir()
 
-    def read(self) -> Items:
+    def __iter__(self) -> Items:
         for offset, line in record_lines(self.source):
             for record in records(self.source, line, RECORD):
                 yield from self.take(offset, record)
@@ -587,7 +587,7 @@ ADAPTER = Adapter(
     label="Claude Code",
     roots=_roots,
     sniff=_sniff,
-    parse=lambda source: Reader(source).read(),
+    parse=Reader,
     resume=("claude", "--resume", "{id}"),
     versions="2.0.64–2.1.330",
     reads="branch; version; sub-agents; summaries; interruptions; pull requests",

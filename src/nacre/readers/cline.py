@@ -163,7 +163,7 @@ class _Reader:
         The agent wrote the question and the options.
         """
 
-    def read(self) -> Items:
+    def __iter__(self) -> Items:
         newest = {
             (message.get("ts"), _kind(message)): number
             for number, message in enumerate(self.messages)
@@ -360,7 +360,7 @@ class _ModelHistoryReader:
         The agent wrote the question and the options.
         """
 
-    def read(self) -> Items:
+    def __iter__(self) -> Items:
         for number, message in enumerate(self.messages):
             role, place = message.get("role"), string(message, "id") or str(number)
             if role == "user":
@@ -504,12 +504,13 @@ def parse(source: Source) -> Items:
         names = map(source.path.with_name, MESSAGES)
         shown = next(filter(Path.is_file, names), None)
         if shown is None:
-            return _ModelHistoryReader(source, messages, session_of(source.path)).read()
+            yield from _ModelHistoryReader(source, messages, session_of(source.path))
+            return
         value = beside(shown, MAX_WHOLE_BYTES)
         if value is None:
             raise torn(shown)
         messages = objects_in(value)
-    return _Reader(source, messages).read()
+    yield from _Reader(source, messages)
 
 
 def _sniff(head: Head) -> bool:
@@ -579,7 +580,7 @@ def parse_session(source: Source) -> Items:
         started=parse_time(string(facts, "started_at", "created_at")),
         model=_model(string(facts, "model"), string(facts, "provider")),
     )
-    return _ModelHistoryReader(source, messages, session).read()
+    yield from _ModelHistoryReader(source, messages, session)
 
 
 def _manifest_of(path: Path) -> Path:

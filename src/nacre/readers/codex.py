@@ -268,7 +268,7 @@ class _Reader:
         """User messages from the model's history. They are not used if the file contains events."""
         self.pending_at: Before | None = None
 
-    def read(self) -> Items:
+    def __iter__(self) -> Items:
         for offset, line in self.source.lines():
             objects, is_torn = split_objects(line)
             if is_torn:
@@ -657,7 +657,7 @@ ADAPTER = Adapter(
     label="Codex CLI",
     roots=_roots,
     sniff=is_rollout,
-    parse=lambda source: _Reader(source).read(),
+    parse=_Reader,
     resume=("codex", "resume", "{id}"),
     versions="0.116–0.121, 0.146, 0.169; older*",
     reads="branch; version; sub-agents; forks; summaries; interruptions; errors",

@@ -14,7 +14,6 @@ from nacre.base.ids import turn_hash
 from nacre.base.plain import Values, mapping, objects, string, total
 from nacre.base.text import answered_by, shorten
 from nacre.readers.adapter import (
-    ANY,
     Adapter,
     Head,
     Items,
@@ -27,15 +26,16 @@ from nacre.readers.adapter import (
     as_bytes,
     beside,
     documents,
-    has_columns,
     keys_of,
     log_of,
     parse_time,
     plain,
     statement,
     tables_of,
+    with_columns,
 )
 from nacre.readers.conversation import outcome
+from nacre.readers.messages import Chat, Message, say
 from nacre.readers.trust import (
     Conversation,
     OpenTurn,
@@ -68,7 +68,7 @@ def parse_session_object(
     Yield nothing if there are no messages. ``source`` counts unknown items. An exported session
     has no id and is named after its first request, which the original session also contains.
     """
-    return _Reader(source, values, cwd, label).read()
+    yield from _Reader(source, values, cwd, label)
 
 
 class _Reader:
@@ -100,7 +100,7 @@ class _Reader:
             ),
         )
 
-    def read(self) -> Items:
+    def __iter__(self) -> Items:
         for request in self.requests:
             yield from self.request(request)
         yield from self.talk.end()
@@ -408,18 +408,12 @@ _FACTS = {
 _MAX_ERROR_CHARACTERS = 300
 
 
-class _CliReader:
+class _CliReader(Chat):
     def __init__(self, source: Source) -> None:
-        self.source = source
         name = source.path.parent.name if source.path.name == "events.jsonl" else source.path.stem
-        self.talk = Conversation(source, Session(TOOL_CLI, name))
+        super().__init__(source, Session(TOOL_CLI, name))
 
-    def read(self) -> Items:
-        return self.talk.read(ANY, self.take)
-
-    def take(self, offset: int, event: Any) -> Items:
-        if not isinstance(event, dict):
-            return
+    def take(self, offset: int, event: Values) -> Items:
         kind, data = str(event.get("type") or "no type"), mapping(event, "data")
         if kind == "user.message":
             yield from self.user(event, data)
@@ -488,18 +482,9 @@ class _CliReader:
         )
 
     def say(self, event: Event, speaker: Speaker, text: str, flags: Flag, *claims: Event) -> Items:
-        identity, stamp = string(event, "id"), string(event, "timestamp")
-        unique = _is_unique(identity)
-        yield from self.talk.write(
-            speaker,
-            text,
-            parse_time(stamp),
-            *claims,
-            identity=identity,
-            stamp=stamp,
-            flags=flags,
-            unique=unique,
-        )
+        time = parse_time(event.get("timestamp"))
+        message = Message(speaker, time, string(event, "id"), list(claims), flags, [text])
+        yield from say(self.talk, message, 0)
 
     def interrupted(self, kind: str, event: Event, data: Values) -> Items:
         """Yield a system message about an interruption by the user or a failure of the provider."""
@@ -633,7 +618,7 @@ ADAPTER_CLI = Adapter(
     label="GitHub Copilot CLI",
     roots=_roots_cli,
     sniff=_sniff_cli,
-    parse=lambda source: _CliReader(source).read(),
+    parse=_CliReader,
     resume=("copilot", "--resume={id}"),
     versions="0.0.420, 1.0.11, 1.0.77",
     reads="branch; summaries; interruptions",
@@ -715,7 +700,7 @@ ADAPTER_EDITOR_STATE = Adapter(
     tool=TOOL,
     label="VS Code Copilot Chat",
     roots=partial(state_roots, of_cursor=False),
-    sniff=lambda head: has_columns(head.database, EDITOR_TABLE),
+    sniff=with_columns(EDITOR_TABLE),
     parse=parse_editor_state,
     beside=log_of,
     versions="until mid-2024*",

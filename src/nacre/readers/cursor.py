@@ -104,9 +104,9 @@ def _time(text: str) -> datetime | None:
 
 def roots(places: Places, suffix: str) -> Sequence[Root]:
     """Return the folders of agent transcripts."""
-    configured = places.environ.get("CURSOR_CONFIG_DIR")
-    folders = [places.home / ".cursor", *([Path(configured).expanduser()] if configured else [])]
-    return [Root(folder / "projects", (f"*/agent-transcripts/**/*{suffix}",)) for folder in folders]
+    folders = (places.home / ".cursor", places.folder("CURSOR_CONFIG_DIR", ".cursor"))
+    patterns = (f"*/agent-transcripts/**/*{suffix}",)
+    return [Root(folder / "projects", patterns) for folder in dict.fromkeys(folders)]
 
 
 def session_of(source: Source) -> Session:
@@ -251,7 +251,7 @@ class _Reader(MessageReader):
         self.after_result = False
         self.after_outside = False
 
-    def read(self) -> Items:
+    def __iter__(self) -> Items:
         text = self.source.text().replace("\r\n", "\n")
         marks = list(_MARK.finditer(text))
         ends = [*(mark.start() for mark in marks[1:]), len(text)]
@@ -300,7 +300,7 @@ ADAPTER = Adapter(
     sniff=lambda head: (
         bool(_START.match(head.text.replace("\r\n", "\n"))) and b"\x00" not in head.data
     ),
-    parse=lambda source: _Reader(source).read(),
+    parse=_Reader,
     whole=True,
     versions="2025*",
     leaves_out="title; model; tokens; outcomes; times",
@@ -321,7 +321,7 @@ class _TranscriptsReader(MessageReader):
         super().__init__(source, session_of(source))
         self.time = parse_time(source.carry.get("time")) or self.time
 
-    def read(self) -> Items:
+    def __iter__(self) -> Items:
         return self.talk.read(ANY, self.take)
 
     def take(self, offset: int, record: Any) -> Items:
@@ -369,7 +369,7 @@ ADAPTER_TRANSCRIPTS = Adapter(
     label="Cursor",
     roots=partial(roots, suffix=".jsonl"),
     sniff=_sniff_transcripts,
-    parse=lambda source: _TranscriptsReader(source).read(),
+    parse=_TranscriptsReader,
     versions="2026",
     reads="sub-agents",
     leaves_out="title; model; tokens; outcomes; times",

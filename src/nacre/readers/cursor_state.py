@@ -14,7 +14,6 @@ from dataclasses import replace
 from datetime import datetime
 from functools import cached_property, partial
 from itertools import chain, pairwise, repeat
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -38,6 +37,7 @@ from nacre.readers.adapter import (
     plain,
     statement,
     tables_of,
+    with_columns,
 )
 from nacre.readers.conversation import outcome
 from nacre.readers.copilot import (
@@ -624,7 +624,7 @@ class _StoreReader(MessageReader):
         )
         super().__init__(Part(source), session)
 
-    def read(self) -> Items:
+    def __iter__(self) -> Items:
         marks = Marks(self.whole)
         if marks.is_new(
             self.talk.session.native_id, self.facts.get("latestRootBlobId"), self.facts.get("name")
@@ -745,24 +745,18 @@ def _decode(data: bytes) -> str:
 
 
 def _roots_store(places: Places) -> Sequence[Root]:
-    configured = [places.environ.get(name) for name in ("CURSOR_DATA_DIR", "CURSOR_CONFIG_DIR")]
-    folders = [
-        places.home / ".cursor",
-        *(Path(folder).expanduser() for folder in configured if folder),
-    ]
-    config = Path(places.environ.get("XDG_CONFIG_HOME") or places.home / ".config").expanduser()
-    return [
-        Root(folder / "chats", ("*/*/store.db",))
-        for folder in dict.fromkeys([*folders, config / "cursor"])
-    ]
+    variables = ("CURSOR_DATA_DIR", "CURSOR_CONFIG_DIR")
+    folders = [places.home / ".cursor", *(places.folder(name, ".cursor") for name in variables)]
+    folders.append(places.folder("XDG_CONFIG_HOME", ".config") / "cursor")
+    return [Root(folder / "chats", ("*/*/store.db",)) for folder in dict.fromkeys(folders)]
 
 
 ADAPTER_STORE = Adapter(
     tool=TOOL,
     label="Cursor",
     roots=_roots_store,
-    sniff=lambda head: has_columns(head.database, _STORE_TABLES),
-    parse=lambda source: _StoreReader(source).read(),
+    sniff=with_columns(_STORE_TABLES),
+    parse=_StoreReader,
     beside=log_of,
     resume=("cursor-agent", "--resume", "{id}"),
     versions="command line*",

@@ -17,8 +17,7 @@ from nacre.base.frozen import frozen
 from nacre.base.ids import turn_hash
 from nacre.base.plain import JsonObject, Values
 from nacre.base.text import pieces
-from nacre.base.times import in_utc
-from nacre.readers.adapter import ANY, Adapter, Head, Items, Source, parse_time, records
+from nacre.readers.adapter import ANY, Adapter, Head, Items, Source, local_time, parse_time, records
 from nacre.readers.claude_code_records import interruption, plan_of, typed
 from nacre.readers.conversation import asked
 from nacre.readers.registry import TOOLS
@@ -231,7 +230,7 @@ class _Reader:
         """For each call, whether its result is external text, and whether it is nacre's."""
         self.yielded: Session | None = None
 
-    def read(self) -> Items:
+    def __iter__(self) -> Items:
         for _, line in self.source.lines():
             for record in records(self.source, line, ANY):
                 if isinstance(record, dict):
@@ -340,7 +339,7 @@ ADAPTER = Adapter(
     tool=TOOL,
     label="JSON lines",
     sniff=_sniff,
-    parse=lambda source: _Reader(source).read(),
+    parse=_Reader,
     guesses=True,
     versions="any",
     reads="branch",
@@ -394,11 +393,8 @@ def date_in_name(name: str) -> datetime | None:
     match = _DATE_IN_NAME.search(name)
     if match is None:
         return None
-    try:
-        day, clock = match.groups()[:3], match.groups("00")[3:]
-        return in_utc(datetime.fromisoformat(f"{'-'.join(day)} {':'.join(clock)}"))
-    except (OverflowError, ValueError):
-        return None
+    day, clock = match.groups()[:3], match.groups("00")[3:]
+    return local_time(f"{'-'.join(day)} {':'.join(clock)}")
 
 
 def parse_plain_text(source: Source) -> Items:

@@ -52,6 +52,14 @@ class Message:
     model: str | None = None
     tokens: Tokens = field(default_factory=Tokens)
 
+    @classmethod
+    def of(cls, source: Source, role: object, *facts: Any, **more: Any) -> Message:
+        """Return a message by its role. Unknown roles are counted."""
+        speaker = ROLES.get(str(role).lower())
+        if speaker is None:
+            source.unknown(f"role {role}")
+        return cls(speaker or Speaker.SYSTEM, *facts, **more)
+
     def call(self, call: object, name: object, arguments: object) -> None:
         """Add a tool call by its id. ``arguments``: an object or text."""
         self.calls.append((str(call or ""), str(name or "tool"), arguments))
@@ -79,21 +87,18 @@ def message_of(source: Source, record: Values, stamp: object = None, **facts: An
 
     Text next to a tool's result counts as the host's. ``facts``: other fields of the message.
     """
-    role, blocks = string(record, "role", "type") or "", content_blocks(record)
-    speaker, line = ROLES.get(role), read_line(record)
-    message = Message(speaker or Speaker.SYSTEM, local_time(stamp), **facts)
+    role, blocks, line = string(record, "role", "type"), content_blocks(record), read_line(record)
+    message = Message.of(source, role, local_time(stamp), **facts)
     message.claims += [record, *blocks]
     for block in blocks:
         if block.get("type") == "tool_result":
             message.answer(block, block.get("content"))
             message.claims.append(HOST)
-    if speaker is None:
-        source.unknown(f"role {role}")
-    elif speaker is Speaker.TOOL:
+    if message.speaker is Speaker.TOOL:
         message.answer(record, record.get("content"))
-    elif line and speaker is not Speaker.SYSTEM:
+    elif line and message.speaker is not Speaker.SYSTEM:
         message.texts.append(line.text)
-        for call in line.calls if speaker is Speaker.AGENT else ():
+        for call in line.calls:
             message.call(call["id"], call["name"], call["arguments"])
     return message
 
@@ -113,7 +118,7 @@ class Chat:
     def take(self, offset: int, record: Values) -> Items:
         raise NotImplementedError
 
-    def read(self) -> Items:
+    def __iter__(self) -> Items:
         return self.talk.read(OBJECT, self.take)
 
 
@@ -149,7 +154,7 @@ def say(
         known = talk.calls.get(call_id)  # the output can follow the result
         result = (known and known.call.outcome) or result
         talk.result(call_id, result, partial(str, output))
-    if not is_agents:
+    if message.speaker not in (Speaker.AGENT, Speaker.TOOL):
         yield from talk.write(
             talk.prompter if message.speaker is Speaker.OWNER else message.speaker,
             text,

@@ -105,7 +105,7 @@ class _Reader:
         self.source = source
         self.talk = Conversation(source, Session(TOOL, source.path.name.removesuffix(".jsonl")))
 
-    def read(self) -> Items:
+    def __iter__(self) -> Items:
         return self.talk.read(_LINE, self.take)
 
     def take(self, _: int, line: _Line) -> Items:
@@ -214,7 +214,7 @@ ADAPTER = Adapter(
         Root(sessions_folder(places.own or places.home / ".nacre"), ("*.jsonl",))
     ],
     sniff=_sniff,
-    parse=lambda source: _Reader(source).read(),
+    parse=_Reader,
     versions="1",
     reads="speakers; summaries; names of files; errors",
     leaves_out="title; cost",

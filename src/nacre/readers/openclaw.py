@@ -27,12 +27,12 @@ from nacre.readers.adapter import (
     Source,
     as_bytes,
     decode,
-    has_columns,
     log_of,
     parse_time,
     plain,
     statement,
     tables_of,
+    with_columns,
 )
 from nacre.readers.conversation import (
     Sender,
@@ -306,7 +306,7 @@ class Reader:
         self.fixed = session.kind if session and session.kind is not SessionKind.MAIN else None
         self.trust = trust
 
-    def read(self) -> Items:
+    def __iter__(self) -> Items:
         return self.talk.read(_ENTRY, self.take)
 
     def take(self, offset: int, entry: Entry) -> Items:
@@ -540,7 +540,7 @@ def _sniff(head: Head) -> bool:
 
 def state_folders(places: Places) -> list[Path]:
     """Return OpenClaw's state folders, including folders with earlier names."""
-    home = Path(places.environ.get("OPENCLAW_HOME") or places.home).expanduser()
+    home = places.folder("OPENCLAW_HOME")
     state = places.environ.get("OPENCLAW_STATE_DIR")
     return [Path(state).expanduser()] if state else [home / name for name in _FOLDERS]
 
@@ -571,7 +571,7 @@ ADAPTER = Adapter(
     label="OpenClaw and pi",
     roots=_roots,
     sniff=_sniff,
-    parse=lambda source: Reader(source, _inner(source.path)).read(),
+    parse=lambda source: Reader(source, _inner(source.path)),
     versions="3; pi 1; oh-my-pi 17*",
     reads="group; heartbeats; scheduled runs; summaries; interruptions; errors",
     leaves_out="custom entries",
@@ -603,7 +603,7 @@ class _Store:
         self.packs = "event_zstd" in self.tables.columns("transcript_events")
         self.windows = self.tables.columns("session_windows")
 
-    def read(self) -> Items:
+    def __iter__(self) -> Items:
         marks = Marks(self.source)
         if set(self.tables.columns("session_transcript_archives")) >= _ARCHIVES:
             for session, generation, encoding, size in self.tables.all(
@@ -632,7 +632,7 @@ class _Store:
             parent=self.parent(facts) if kind is SessionKind.SUBAGENT else None,
         )
         trust = Trust.UNTRUSTED if facts.get("hook_external_content_source") else Trust.TRUSTED
-        yield from Reader(Part(self.source, events), session, trust).read()
+        yield from Reader(Part(self.source, events), session, trust)
 
     def facts(self, name: str) -> JsonObject:
         if not set(self.windows) >= _WINDOWS:
@@ -693,8 +693,8 @@ ADAPTER_STORE = Adapter(
         Root(folder / "agents", ("*/agent/openclaw-agent.sqlite",))
         for folder in state_folders(places)
     ],
-    sniff=lambda head: has_columns(head.database, _EVENTS),
-    parse=lambda source: _Store(source).read(),
+    sniff=with_columns(_EVENTS),
+    parse=_Store,
     beside=log_of,
     versions="2026.9",
     reads="kinds of sessions; reset and deleted sessions; summaries",

@@ -40,7 +40,6 @@ _QUIET = frozenset(
 )
 _DONE = frozenset({"completed", "success", "exited"})
 _UNNAMED = re.compile(r"(?:New|Child) session - \d{4}-")
-_SPEAKERS = {"user": Speaker.OWNER, "assistant": Speaker.AGENT}
 
 
 def tool_of(path: Path) -> str:
@@ -78,15 +77,13 @@ class Talk:
     def take(self, record: Values, parts: Iterable[Values]) -> Items:
         """Yield a message. In a sub-agent's session, the calling agent writes the prompts."""
         self.time = parse_time(mapping(record, "time").get("created")) or self.time
-        speaker = _SPEAKERS.get(str(record.get("role")))
-        message = Message(speaker or Speaker.SYSTEM, self.time, str(record.get("id")), [record])
-        if speaker is None:
-            self.source.unknown(f"role {record.get('role')}")
-        elif speaker is Speaker.OWNER:
+        name = str(record.get("id"))
+        message = Message.of(self.source, record.get("role"), self.time, name, [record])
+        if message.speaker is Speaker.OWNER:
             for part in parts:
                 self.prompt(message, part)
             yield from say(self.talk, message)
-        else:
+        elif message.speaker is Speaker.AGENT:
             yield from self.answer(record, message, parts)
 
     def prompt(self, message: Message, part: Values) -> None:
@@ -227,7 +224,7 @@ class _Reader:
         self.tables = tables_of(source)
         self.open: list[str] = []
 
-    def read(self) -> Items:
+    def __iter__(self) -> Items:
         marks, migrated = Marks(self.source), set()
         if has_columns(self.tables, _COLUMNS_2):
             for session, *mark in self.tables.all(statement("opencode_2_sessions")):
@@ -344,7 +341,7 @@ ADAPTER = Adapter(
     label="OpenCode",
     roots=_roots,
     sniff=_sniff,
-    parse=lambda source: _Reader(source).read(),
+    parse=_Reader,
     beside=log_of,
     resume=("opencode", "--session", "{id}"),
     versions="1.16 to 1.18, 2.0*",

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from nacre.base.environment import install_hint
 from nacre.base.frozen import frozen
 from nacre.base.lazy import load
+from nacre.base.plain import mapping
 from nacre.base.plugins import READERS, load_plugins
 from nacre.errors import NotFoundError, UnreadableTranscriptError
-from nacre.readers.adapter import HEAD_BYTES, Adapter, Head, Places, read_head, read_later
+from nacre.readers.adapter import HEAD_BYTES, Adapter, Head, Places, beside, read_head, read_later
 
 _SPECIFIC = {
     "claude-code": "claude_code",
@@ -180,7 +179,6 @@ CLAUDE_CODE_DAYS = 30
 COPILOT_CHAT_SESSIONS = 400
 """Number of chats in a workspace that VS Code keeps by default. Older versions kept 25."""
 
-_MAX_SETTINGS_BYTES = 1_000_000
 _LENGTH = re.compile(r"(\d+)\s*([hdwm])")
 _DAYS = {"h": 1 / 24, "d": 1.0, "w": 7.0, "m": 30.0}
 
@@ -220,35 +218,20 @@ def retentions(places: Places) -> list[Retention]:
 
 
 def _claude_code(places: Places) -> Retention:
-    file = (
-        Path(places.environ.get("CLAUDE_CONFIG_DIR") or places.home / ".claude") / "settings.json"
-    )
-    days = _settings(file).get("cleanupPeriodDays")
-    days = (
-        days
-        if isinstance(days, int | float) and not isinstance(days, bool) and days >= 0
-        else CLAUDE_CODE_DAYS
-    )
+    file = places.folder("CLAUDE_CONFIG_DIR", ".claude") / "settings.json"
+    days = mapping(beside(file)).get("cleanupPeriodDays")
+    if not isinstance(days, int | float) or isinstance(days, bool) or days < 0:
+        days = CLAUDE_CODE_DAYS
     return Retention("claude-code", "Claude Code", float(days), f"cleanupPeriodDays in {file}")
 
 
 def _gemini_cli(places: Places) -> Retention | None:
     file = places.home / ".gemini" / "settings.json"
-    general = _settings(file).get("general")
-    retention = general.get("sessionRetention") if isinstance(general, dict) else None
-    if not isinstance(retention, dict) or retention.get("enabled") is not True:
+    retention = mapping(beside(file), "general", "sessionRetention")
+    if retention.get("enabled") is not True:
         return None
     length = _LENGTH.fullmatch(str(retention.get("maxAge", "")).strip())
     if not length:
         return None
     days = int(length[1]) * _DAYS[length[2]]
     return Retention("gemini-cli", "Gemini CLI", days, f"general.sessionRetention.maxAge in {file}")
-
-
-def _settings(file: Path) -> Mapping[str, Any]:
-    try:
-        with file.open("rb") as opened:
-            values = json.loads(opened.read(_MAX_SETTINGS_BYTES))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return values if isinstance(values, dict) else {}

@@ -1068,8 +1068,8 @@ def configuration(places: adapter.Places) -> Path:
     if places.platform == "darwin":
         return places.home / "Library" / "Application Support"
     if places.platform == "win32":
-        return Path(places.environ.get("APPDATA") or places.home / "AppData" / "Roaming")
-    return Path(places.environ.get("XDG_CONFIG_HOME") or places.home / ".config").expanduser()
+        return places.folder("APPDATA", "AppData", "Roaming")
+    return places.folder("XDG_CONFIG_HOME", ".config")
 
 
 def folder_of(uri: str | None) -> str | None:

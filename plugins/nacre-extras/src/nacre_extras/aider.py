@@ -115,7 +115,7 @@ class _Reader(_HistoryReader):
         self.tool_lines: list[str] = []
         self.end = 0
 
-    def read(self) -> Items:
+    def __iter__(self) -> Items:
         for offset, line in self.source.lines():
             has_gap = offset > self.end
             self.end = offset + len(line) + 1
@@ -322,9 +322,8 @@ def _count(text: str) -> int:
 
 def parse(source: Source) -> Items:
     """Parse a history."""
-    if source.path.name.endswith(INPUT):
-        return iter(())
-    return _Reader(source).read()
+    if not source.path.name.endswith(INPUT):
+        yield from _Reader(source)
 
 
 def _sniff(head: Head) -> bool:
@@ -380,7 +379,7 @@ class _LlmHistoryReader(_HistoryReader):
         self.answer = ""
         self.edits: dict[str, str] = {}
 
-    def read(self) -> Items:
+    def __iter__(self) -> Items:
         text = self.source.text().replace("\r\n", "\n")
         blocks = list(_BLOCK.finditer(text))
         for block, end in zip(
@@ -478,8 +477,8 @@ def _without_rules(text: str, rules: str) -> str:
 
 def parse_llm_history(source: Source) -> Items:
     """Parse a log."""
-    has_chat = (source.path.parent / CHAT).is_file()
-    return iter(()) if has_chat else _LlmHistoryReader(source).read()
+    if not (source.path.parent / CHAT).is_file():
+        yield from _LlmHistoryReader(source)
 
 
 ADAPTER_LLM_HISTORY = Adapter(

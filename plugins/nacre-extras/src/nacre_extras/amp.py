@@ -20,11 +20,10 @@ from nacre.readers.adapter import (
 from nacre.readers.conversation import tokens_of
 from nacre.readers.messages import Message, turns_of, words_of
 from nacre.readers.trust import Conversation, folder_of
-from nacre.values.session import Session, Speaker
+from nacre.values.session import Session
 
 TOOL = "amp"
 
-_SPEAKERS = {"user": Speaker.OWNER, "assistant": Speaker.AGENT}
 _QUIET = frozenset({"thinking", "redacted_thinking", "image"})
 _MARK = re.compile(r'"id"\s*:\s*"T-|"messageId"\s*:\s*\d|"toolUseID"\s*:')
 _REFUSED = ("cancelled", "rejected-by-user")
@@ -55,11 +54,9 @@ def _messages(talk: Conversation, thread: Values) -> Iterator[Message]:
         usage = mapping(record, "usage")
         sent = parse_time(mapping(record, "meta").get("sentAt"))
         time = sent or parse_time(usage.get("timestamp")) or time
-        role, own = str(record.get("role")), str(record.get("messageId", number))
-        message = Message(_SPEAKERS.get(role, Speaker.SYSTEM), time, own, [record])
+        own = str(record.get("messageId", number))
+        message = Message.of(talk.source, record.get("role"), time, own, [record])
         message.model, message.tokens = string(usage, "model"), tokens_of(usage)
-        if role not in _SPEAKERS:
-            talk.source.unknown(f"role {role}")
         for block in content_blocks(record):
             kind = str(block.get("type"))
             if kind == "text":

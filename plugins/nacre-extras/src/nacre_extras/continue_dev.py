@@ -28,8 +28,6 @@ from nacre.values.session import Flag, Session, Speaker, Tokens
 TOOL = "continue"
 
 _EXIT = re.compile(r"exit code (\d{1,9})")
-_QUIET = frozenset({"thinking", "system"})
-_SPEAKERS = {"user": Speaker.OWNER, "assistant": Speaker.AGENT, "tool": Speaker.AGENT}
 
 Add = Callable[[Values, Message], None]
 """Function that adds content from other files to a message."""
@@ -66,17 +64,13 @@ def _messages(
     for item in history:
         record = mapping(item, "message")
         role, own = str(record.get("role")), string(record, "id")
-        message = Message(_SPEAKERS.get(role, Speaker.SYSTEM), time, own)
+        message = Message.of(talk.source, role.replace("thinking", "system"), time, own)
         message.claims = [item, record]
         text = "\n\n".join(string(part, "text") or "" for part in content_blocks(record))
         if role == "tool":
-            call_id = str(record.get("toolCallId"))
-            known = talk.calls.get(call_id)
-            message.results.append((call_id, (known and known.call.outcome) or "ok", text))
-        elif role in _SPEAKERS:
+            message.result(record.get("toolCallId"), text)
+        elif message.speaker is not Speaker.SYSTEM:
             message.texts.append(text)
-        elif role not in _QUIET:
-            talk.source.unknown(f"role {role}")
         for log in objects(item, "promptLogs"):  # a model has the title that the owner gave it
             name = string(log, "modelTitle") or talk.session.model
             talk.learn(model=answered_by(name, string(log, "modelProvider")))

@@ -76,7 +76,7 @@ ADAPTER = Adapter(
         Root(places.folder("FACTORY_HOME_OVERRIDE") / ".factory/sessions", ("**/*.jsonl",))
     ],
     sniff=_sniff,
-    parse=lambda source: _Reader(source).read(),
+    parse=_Reader,
     beside=lambda path: [_settings(path)],
     resume=("droid", "--resume", "{id}"),
     versions="0.213, 0.229*",

@@ -78,7 +78,7 @@ ADAPTER = Adapter(
         Root(places.folder("GPTME_LOGS_HOME", ".local/share/gptme/logs"), ("*/conversation.jsonl",))
     ],
     sniff=_sniff,
-    parse=lambda source: _Reader(source).read(),
+    parse=_Reader,
     beside=lambda path: [path.with_name("config.toml")],
     versions="2026-06, 2026-08*",
     leaves_out="prompts of the system",

@@ -40,7 +40,7 @@ class _Reader(Chat):
         self.before: Before | None = None
         self.text = ""
 
-    def read(self) -> Items:
+    def __iter__(self) -> Items:
         found = (
             (offset, record)
             for offset, line in self.source.lines()
@@ -119,7 +119,7 @@ def _sniff(head: Head) -> bool:
 def _parse(source: Source) -> Items:
     events = source.path.with_name("updates.jsonl")
     if source.path == events or not events.exists():
-        yield from _Reader(source).read()
+        yield from _Reader(source)
 
 
 ADAPTER = Adapter(

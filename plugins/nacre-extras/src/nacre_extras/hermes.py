@@ -20,13 +20,13 @@ from nacre.readers.adapter import (
     Root,
     Source,
     documents,
-    has_columns,
     keys_of,
     local_time,
     log_of,
     plain,
     rows_of,
     tables_of,
+    with_columns,
 )
 from nacre.readers.conversation import tokens_of
 from nacre.readers.generic import said
@@ -101,7 +101,7 @@ def _database(source: Source) -> Items:
         if marks.is_new(session, *mark):
             facts = rows_of(source, "sessions", _SESSION, session=session) if has_facts else []
             messages = rows_of(source, "messages", _MESSAGES, session=session)
-            yield from _Reader(source, str(session), (facts or [{}])[0], messages).read()
+            yield from _Reader(source, str(session), (facts or [{}])[0], messages)
     marks.save()
 
 
@@ -109,7 +109,7 @@ def _files(source: Source) -> Items:
     records = list(documents(source)) or [{}]
     name = string(records[0], "session_id") or source.path.stem.removeprefix("session_")
     messages = objects(records[0], "messages") or records
-    yield from _Reader(source, name, records[0], messages).read()
+    yield from _Reader(source, name, records[0], messages)
 
 
 def _sniff_file(head: Head) -> bool:
@@ -123,7 +123,7 @@ ADAPTER = Adapter(
     roots=lambda places: [
         Root(places.folder("HERMES_HOME", ".hermes"), ("state.db", "profiles/*/state.db"))
     ],
-    sniff=lambda head: has_columns(head.database, _COLUMNS),
+    sniff=with_columns(_COLUMNS),
     parse=_database,
     beside=log_of,
     versions="25*",

@@ -111,7 +111,7 @@ def _sniff(head: Head) -> bool:
 def _parse(source: Source) -> Items:
     events = source.path.with_name("wire.jsonl")
     if source.path == events or not events.exists():
-        yield from _Reader(source).read()
+        yield from _Reader(source)
 
 
 ADAPTER = Adapter(

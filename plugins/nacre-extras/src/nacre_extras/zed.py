@@ -17,10 +17,10 @@ from nacre.readers.adapter import (
     Source,
     as_bytes,
     changed,
-    has_columns,
     log_of,
     parse_time,
     plain,
+    with_columns,
 )
 from nacre.readers.conversation import tokens_of
 from nacre.readers.messages import Message, turns_of, words_of
@@ -139,7 +139,7 @@ ADAPTER = Adapter(
     tool=TOOL,
     label="Zed",
     roots=_roots,
-    sniff=lambda head: has_columns(head.database, _REQUIRED_COLUMNS),
+    sniff=with_columns(_REQUIRED_COLUMNS),
     parse=_parse,
     beside=log_of,
     versions="0.1.0 to 0.3.0*",
