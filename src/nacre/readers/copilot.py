@@ -27,14 +27,13 @@ from nacre.readers.adapter import (
     beside,
     documents,
     keys_of,
-    log_of,
     parse_time,
     plain,
     statement,
     tables_of,
     with_columns,
 )
-from nacre.readers.conversation import outcome
+from nacre.readers.conversation import outcome, tokens_of
 from nacre.readers.messages import Chat, Message, say
 from nacre.readers.trust import (
     Conversation,
@@ -118,16 +117,9 @@ class _Reader:
             **request,
             "isSystemInitiated": request.get("isSystemInitiated") or request.get("confirmation"),
         }
-        yield from self.talk.write(
-            Speaker.OWNER,
-            _typed_text(request),
-            time,
-            claims,
-            identity=own,
-            stamp=str(time),
-            flags=Flag.META if names_another(claims) else Flag.NONE,
-            unique=_is_unique(own),
-        )
+        flags = Flag.META if names_another(claims) else Flag.NONE
+        prompt = Message(Speaker.OWNER, time, own, [claims], flags, [_typed_text(request)])
+        yield from say(self.talk, prompt, 0)
         yield from self.answer(request, own, time)
 
     def answer(self, request: Values, own: str | None, time: Any) -> Items:
@@ -570,12 +562,8 @@ def _tokens_spent(data: Values) -> Tokens:
         tokens += Tokens.with_cached(read, cached, total(usage, "outputTokens"))
     if tokens.total:
         return tokens.bounded
-    kinds = mapping(data, "tokenDetails")
-    fresh, written, cached, out = (
-        total(mapping(kinds, kind), "tokenCount")
-        for kind in ("input", "cache_write", "cache_read", "output")
-    )
-    return Tokens(fresh + written, cached, out).bounded
+    kinds = mapping(data, "tokenDetails").items()
+    return tokens_of({kind: mapping(value).get("tokenCount") for kind, value in kinds})
 
 
 def _repository(place: Values) -> str | None:
@@ -702,7 +690,6 @@ ADAPTER_EDITOR_STATE = Adapter(
     roots=partial(state_roots, of_cursor=False),
     sniff=with_columns(EDITOR_TABLE),
     parse=parse_editor_state,
-    beside=log_of,
     versions="until mid-2024*",
     leaves_out="tokens; drafts",
 )

@@ -53,7 +53,6 @@ _FRAME = re.compile(
     re.MULTILINE,
 )
 """Lines that the tool writes around a command's output."""
-_UUID_LENGTH = 36
 _HASH = re.compile(r"\b[0-9a-f]{64}\b")
 
 
@@ -170,15 +169,12 @@ class _Reader:
         cleaned = self.talk.clean(_FILES.sub("", words))
         is_main = self.talk.prompter is Speaker.OWNER
         flags = Flag.COMMAND if is_main and _COMMAND.match(cleaned.text) else Flag.NONE
-        yield from self.talk.write(
-            Speaker.SYSTEM if is_summary else self.talk.prompter,
-            cleaned.text,
-            parse_time(message.get("timestamp")),
-            message,
-            identity=identity,
-            flags=(Flag.SUMMARY if is_summary else flags) | cleaned.flags,
-            unique=len(identity) == _UUID_LENGTH,
-        )
+        speaker, time = Speaker.OWNER, parse_time(message.get("timestamp"))
+        if is_summary:
+            speaker, flags = Speaker.SYSTEM, Flag.SUMMARY
+        flags |= cleaned.flags
+        prompt = Message(speaker, time, identity, [message], flags, [cleaned.text])
+        yield from say(self.talk, prompt)
 
     def notice(self, identity: str, message: Values) -> Items:
         """Yield a notice that the user interrupted the agent or the model failed.

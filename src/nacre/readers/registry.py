@@ -13,7 +13,16 @@ from nacre.base.lazy import load
 from nacre.base.plain import mapping
 from nacre.base.plugins import READERS, load_plugins
 from nacre.errors import NotFoundError, UnreadableTranscriptError
-from nacre.readers.adapter import HEAD_BYTES, Adapter, Head, Places, beside, read_head, read_later
+from nacre.readers.adapter import (
+    HEAD_BYTES,
+    Adapter,
+    Head,
+    Places,
+    beside,
+    log_of,
+    read_head,
+    read_later,
+)
 
 _SPECIFIC = {
     "claude-code": "claude_code",
@@ -144,6 +153,7 @@ def tools() -> Iterator[str]:
 
 def parts_of(path: Path) -> Iterator[Path]:
     """Yield the other files that belong to a transcript, such as a database log."""
+    yield from log_of(path)
     for side_files in _side_file_functions():
         yield from side_files(path)
 

@@ -20,7 +20,6 @@ from nacre.readers.adapter import (
     as_bytes,
     changed,
     documents,
-    log_of,
     parse_time,
     plain,
     rows_of,
@@ -148,7 +147,6 @@ ADAPTER = Adapter(
     roots=partial(_roots, "sessions.db"),
     sniff=with_columns(_REQUIRED_COLUMNS),
     parse=_parse,
-    beside=log_of,
     resume=("goose", "session", "--resume", "--session-id", "{id}"),
     versions="1.10 to schema 17*",
     reads="sub-agents; summaries",
@@ -160,6 +158,5 @@ ADAPTER_FILES = replace(
     sniff=_sniff_file,
     parse=_parse_file,
     whole=True,
-    beside=None,
     versions="before 1.10*",
 )

@@ -15,17 +15,15 @@ from nacre.readers.adapter import (
     Adapter,
     Head,
     Items,
-    Marks,
     Part,
     Root,
     Source,
+    changed,
     documents,
     keys_of,
     local_time,
-    log_of,
     plain,
     rows_of,
-    tables_of,
     with_columns,
 )
 from nacre.readers.conversation import tokens_of
@@ -34,9 +32,12 @@ from nacre.readers.messages import HOST, Chat, Message, message_of, say
 from nacre.values.session import Flag, Session, SessionKind, Speaker
 
 _SESSIONS = "SELECT session_id, max(id), count(*) FROM messages GROUP BY session_id"
-_SESSION = "SELECT * FROM sessions WHERE id = :session"
-_MESSAGES = "SELECT * FROM messages WHERE session_id = :session ORDER BY id"
-_COLUMNS = {"messages": {"id", "session_id", "role", "content", "tool_calls", "timestamp"}}
+_SESSION = "SELECT * FROM sessions WHERE id = :name"
+_MESSAGES = "SELECT * FROM messages WHERE session_id = :name ORDER BY id"
+_COLUMNS = {
+    "sessions": {"id"},
+    "messages": {"id", "session_id", "role", "content", "tool_calls", "timestamp"},
+}
 _BLOCKS = "\0json:"
 """Prefix of content that is not a string."""
 
@@ -96,13 +97,9 @@ class _Reader(Chat):
 
 
 def _database(source: Source) -> Items:
-    marks, has_facts = Marks(source), bool(tables_of(source).columns("sessions"))
-    for session, *mark in tables_of(source).all(_SESSIONS):
-        if marks.is_new(session, *mark):
-            facts = rows_of(source, "sessions", _SESSION, session=session) if has_facts else []
-            messages = rows_of(source, "messages", _MESSAGES, session=session)
-            yield from _Reader(source, str(session), (facts or [{}])[0], messages)
-    marks.save()
+    for session, facts in changed(source, "sessions", _SESSIONS, _SESSION):
+        messages = rows_of(source, "messages", _MESSAGES, name=session)
+        yield from _Reader(source, session, facts, messages)
 
 
 def _files(source: Source) -> Items:
@@ -125,7 +122,6 @@ ADAPTER = Adapter(
     ],
     sniff=with_columns(_COLUMNS),
     parse=_database,
-    beside=log_of,
     versions="25*",
     reads="branch; sub-agents; scheduled runs",
     leaves_out="undone messages",
@@ -137,7 +133,6 @@ ADAPTER_FILES = replace(
     ],
     sniff=_sniff_file,
     parse=_files,
-    beside=None,
     whole=True,
     versions="2026-04*",
     reads="",

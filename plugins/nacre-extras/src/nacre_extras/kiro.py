@@ -19,7 +19,6 @@ from nacre.readers.adapter import (
     beside,
     changed,
     has_columns,
-    log_of,
     parse_time,
     plain,
 )
@@ -152,7 +151,6 @@ ADAPTER_CLI = Adapter(
         has_columns(head.database, _COLUMNS) or has_columns(head.database, _OLD_COLUMNS)
     ),
     parse=_parse,
-    beside=log_of,
     versions="Amazon Q 1, Kiro CLI*",
     leaves_out="title; tokens; summaries; `.jsonl` files",
 )
