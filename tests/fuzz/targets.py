@@ -44,7 +44,7 @@ from nacre.learn.extract import extract
 from nacre.llm.calibration import calibration_of
 from nacre.memories.judge import judge
 from nacre.memories.statements import read as read_statement
-from nacre.readers.adapter import Adapter, FileSource, Head, plain
+from nacre.readers.adapter import SUFFIXES, Adapter, FileSource, Head, Places, plain
 from nacre.readers.copilot import SESSIONS
 from nacre.readers.cursor_state import CHAT, COMPOSERS, PROMPTS, read_fields
 from nacre.readers.registry import adapters
