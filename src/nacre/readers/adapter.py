@@ -163,6 +163,16 @@ class Root:
     patterns: tuple[str, ...]
 
 
+def under(
+    variable: str, default: str, folder: str, *patterns: str
+) -> Callable[[Places], list[Root]]:
+    """Return a function for ``Adapter.roots``: a folder below the one that a variable names.
+
+    Without the variable, ``default`` is a folder in the user's home.
+    """
+    return lambda places: [Root(places.folder(variable, default) / folder, patterns)]
+
+
 class Tables(Protocol):
     """A read-only view of a tool's database. Reading changes no file, even while the tool writes."""
 

@@ -20,8 +20,6 @@ from nacre.readers.adapter import (
     FileSource,
     Head,
     Items,
-    Places,
-    Root,
     Source,
     content_blocks,
     decode,
@@ -29,6 +27,7 @@ from nacre.readers.adapter import (
     plain,
     plain_path,
     split_objects,
+    under,
 )
 from nacre.readers.conversation import asked, clean, is_tools, outcome
 from nacre.readers.trust import (
@@ -642,20 +641,15 @@ class _Reader:
         return parse_time(stamp) if stamp else self.talk.session.started
 
 
-def _roots(places: Places) -> Sequence[Root]:
-    patterns = (
-        "sessions/**/rollout-*.jsonl",
-        "sessions/**/rollout-*.jsonl.zst",
-        "archived_sessions/**/rollout-*.jsonl",
-        "archived_sessions/**/rollout-*.jsonl.zst",
-    )
-    return [Root(places.folder("CODEX_HOME", ".codex"), patterns)]
-
-
 ADAPTER = Adapter(
     tool=TOOL,
     label="Codex CLI",
-    roots=_roots,
+    roots=under(
+        "CODEX_HOME",
+        ".codex",
+        "",
+        *(f"{folder}/**/rollout-*.jsonl{end}" for folder in _FOLDERS for end in ("", ".zst")),
+    ),
     sniff=is_rollout,
     parse=_Reader,
     resume=("codex", "resume", "{id}"),

@@ -20,12 +20,12 @@ from nacre.base.plain import Values, mapping, objects, string, total
 from nacre.readers.adapter import (
     Adapter,
     Items,
-    Root,
     Source,
     beside,
     documents,
     keys_of,
     parse_time,
+    under,
 )
 from nacre.readers.conversation import outcome
 from nacre.readers.messages import Message, say
@@ -275,12 +275,7 @@ def _project_root(path: Path, header: Values) -> str | None:
 ADAPTER = Adapter(
     tool=TOOL,
     label="Gemini CLI",
-    roots=lambda places: [
-        Root(
-            places.folder("GEMINI_CLI_HOME") / ".gemini" / "tmp",
-            ("*/chats/**/*.json", "*/chats/**/*.jsonl"),
-        )
-    ],
+    roots=under("GEMINI_CLI_HOME", "", ".gemini/tmp", "*/chats/**/*.json", "*/chats/**/*.jsonl"),
     sniff=lambda head: {"sessionId", "projectHash"} <= keys_of(head),
     parse=_Reader,
     whole=True,

@@ -27,8 +27,10 @@ from nacre.readers.adapter import (
     Source,
     as_bytes,
     decode,
+    has_columns,
     parse_time,
     plain,
+    rows_of,
     statement,
     tables_of,
     with_columns,
@@ -585,8 +587,16 @@ ADAPTER = Adapter(
 
 
 _EVENTS = {"transcript_events": {"session_id", "seq", "event_json"}}
-_WINDOWS = {"session_id", "session_key"}
-_ARCHIVES = {"session_id", "generation", "encoding", "archive_blob", "created_at"}
+_WINDOWS = {"session_windows": {"session_id", "session_key"}}
+_ARCHIVES = {
+    "session_transcript_archives": {
+        "session_id",
+        "generation",
+        "encoding",
+        "archive_blob",
+        "created_at",
+    }
+}
 _KINDS = (
     (re.compile(r":subagent:|:acp:"), SessionKind.SUBAGENT),
     (re.compile(r":cron:|:hook:"), SessionKind.SCHEDULED),
@@ -600,11 +610,10 @@ class _Store:
         self.source = source
         self.tables = tables_of(source)
         self.packs = "event_zstd" in self.tables.columns("transcript_events")
-        self.windows = self.tables.columns("session_windows")
 
     def __iter__(self) -> Items:
         marks = Marks(self.source)
-        if set(self.tables.columns("session_transcript_archives")) >= _ARCHIVES:
+        if has_columns(self.tables, _ARCHIVES):
             for session, generation, encoding, size in self.tables.all(
                 statement("openclaw_archives")
             ):
@@ -634,10 +643,10 @@ class _Store:
         yield from Reader(Part(self.source, events), session, trust)
 
     def facts(self, name: str) -> JsonObject:
-        if not set(self.windows) >= _WINDOWS:
+        if not has_columns(self.tables, _WINDOWS):
             return {}
-        rows = self.tables.all(statement("openclaw_window"), session=name)
-        return dict(zip(self.windows, rows[0], strict=True)) if rows else {}
+        query = statement("openclaw_window")
+        return next(iter(rows_of(self.source, "session_windows", query, session=name)), {})
 
     def parent(self, facts: JsonObject) -> str | None:
         """Return the parent session: the latest session that has the parent's key."""

@@ -25,6 +25,7 @@ from nacre.readers.adapter import (
     keys_of,
     parse_time,
     plain,
+    rows_of,
     statement,
     tables_of,
 )
@@ -261,12 +262,10 @@ class _Reader:
 
     def facts(self, table: str, name: str) -> JsonObject | None:
         """Return a session's facts in the older file format, or None if the session was deleted."""
-        rows = self.tables.all(statement(f"opencode_{table}"), session=name)
-        if not rows:
-            return None
-        row = dict(zip(self.tables.columns(table), rows[0], strict=True))
-        facts = {key: row.get(column) for column, key in _KEY_BY_COLUMN.items()}
-        return {**facts, "id": name, "time": {"created": row["time_created"]}}
+        for row in rows_of(self.source, table, statement(f"opencode_{table}"), session=name):
+            facts = {key: row.get(column) for column, key in _KEY_BY_COLUMN.items()}
+            return {**facts, "id": name, "time": {"created": row["time_created"]}}
+        return None
 
     def messages(self, facts: JsonObject) -> Messages:
         for message, created, data in self.tables.all(

@@ -9,13 +9,13 @@ from nacre.base.plain import Values, mapping, objects, string
 from nacre.readers.adapter import (
     Adapter,
     Items,
-    Root,
     Source,
     content_blocks,
     document,
     keys_of,
     modified,
     parse_time,
+    under,
 )
 from nacre.readers.conversation import tokens_of
 from nacre.readers.messages import Message, turns_of, words_of
@@ -85,9 +85,7 @@ def _add_result(message: Message, block: Values) -> None:
 ADAPTER = Adapter(
     tool=TOOL,
     label="Amp",
-    roots=lambda places: [
-        Root(places.folder("XDG_DATA_HOME", ".local", "share") / "amp" / "threads", ("T-*.json",))
-    ],
+    roots=under("XDG_DATA_HOME", ".local/share", "amp/threads", "T-*.json"),
     sniff=lambda head: "messages" in keys_of(head) and _MARK.search(head.text) is not None,
     parse=_parse,
     whole=True,

@@ -12,7 +12,6 @@ from nacre.readers.adapter import (
     Adapter,
     Head,
     Items,
-    Root,
     Source,
     beside,
     content_blocks,
@@ -20,6 +19,7 @@ from nacre.readers.adapter import (
     keys_of,
     modified,
     parse_time,
+    under,
 )
 from nacre.readers.messages import Message, turns_of, words_of
 from nacre.readers.trust import Conversation, folder_of
@@ -119,9 +119,7 @@ def is_session(head: Head, *, of_kiro: bool = False) -> bool:
 ADAPTER = Adapter(
     tool=TOOL,
     label="Continue",
-    roots=lambda places: [
-        Root(places.folder("CONTINUE_GLOBAL_DIR", ".continue") / "sessions", ("*.json",))
-    ],
+    roots=under("CONTINUE_GLOBAL_DIR", ".continue", "sessions", "*.json"),
     sniff=is_session,
     parse=parse,
     whole=True,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from nacre.base.plain import Values, mapping, string
 from nacre.base.text import answered_by
-from nacre.readers.adapter import Adapter, Head, Items, Root, Source, beside, local_time
+from nacre.readers.adapter import Adapter, Head, Items, Source, beside, local_time, under
 from nacre.readers.conversation import tokens_of
 from nacre.readers.messages import Chat, Message, message_of, say
 from nacre.values.session import Flag, Session, SessionKind, Speaker
@@ -72,9 +72,7 @@ def _sniff(head: Head) -> bool:
 ADAPTER = Adapter(
     tool="droid",
     label="Factory droid",
-    roots=lambda places: [
-        Root(places.folder("FACTORY_HOME_OVERRIDE") / ".factory/sessions", ("**/*.jsonl",))
-    ],
+    roots=under("FACTORY_HOME_OVERRIDE", "", ".factory/sessions", "**/*.jsonl"),
     sniff=_sniff,
     parse=_Reader,
     beside=lambda path: [_settings(path)],

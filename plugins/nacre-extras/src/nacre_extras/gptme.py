@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from nacre.base.plain import JsonObject, Values, mapping, string
-from nacre.readers.adapter import Adapter, Head, Items, Root, Source
+from nacre.readers.adapter import Adapter, Head, Items, Source, under
 from nacre.readers.conversation import tokens_of
 from nacre.readers.messages import Chat, Message, message_of, say
 from nacre.values.session import Session, Speaker
@@ -74,9 +74,7 @@ def _sniff(head: Head) -> bool:
 ADAPTER = Adapter(
     tool="gptme",
     label="gptme",
-    roots=lambda places: [
-        Root(places.folder("GPTME_LOGS_HOME", ".local/share/gptme/logs"), ("*/conversation.jsonl",))
-    ],
+    roots=under("GPTME_LOGS_HOME", ".local/share/gptme/logs", "", "*/conversation.jsonl"),
     sniff=_sniff,
     parse=_Reader,
     beside=lambda path: [path.with_name("config.toml")],

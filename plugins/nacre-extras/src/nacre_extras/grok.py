@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import groupby
 
 from nacre.base.plain import JsonObject, Values, mapping, string
-from nacre.readers.adapter import Adapter, Head, Items, Root, Source, beside, local_time, records
+from nacre.readers.adapter import Adapter, Head, Items, Source, beside, local_time, records, under
 from nacre.readers.conversation import tokens_of
 from nacre.readers.generic import said
 from nacre.readers.messages import HOST, OBJECT, Chat, Message, message_of, say
@@ -125,12 +125,7 @@ def _parse(source: Source) -> Items:
 ADAPTER = Adapter(
     tool="grok",
     label="Grok Build",
-    roots=lambda places: [
-        Root(
-            places.folder("GROK_HOME", ".grok"),
-            ("sessions/*/*/updates.jsonl", "sessions/*/*/chat_history.jsonl"),
-        )
-    ],
+    roots=under("GROK_HOME", ".grok", "sessions", "*/*/updates.jsonl", "*/*/chat_history.jsonl"),
     sniff=_sniff,
     parse=_parse,
     beside=lambda path: [path.with_name("summary.json")],

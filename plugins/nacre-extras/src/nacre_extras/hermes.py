@@ -16,7 +16,6 @@ from nacre.readers.adapter import (
     Head,
     Items,
     Part,
-    Root,
     Source,
     changed,
     documents,
@@ -24,6 +23,7 @@ from nacre.readers.adapter import (
     local_time,
     plain,
     rows_of,
+    under,
     with_columns,
 )
 from nacre.readers.conversation import tokens_of
@@ -117,9 +117,7 @@ def _sniff_file(head: Head) -> bool:
 ADAPTER = Adapter(
     tool="hermes",
     label="Hermes agent",
-    roots=lambda places: [
-        Root(places.folder("HERMES_HOME", ".hermes"), ("state.db", "profiles/*/state.db"))
-    ],
+    roots=under("HERMES_HOME", ".hermes", "", "state.db", "profiles/*/state.db"),
     sniff=with_columns(_COLUMNS),
     parse=_database,
     versions="25*",
@@ -128,9 +126,7 @@ ADAPTER = Adapter(
 )
 ADAPTER_FILES = replace(
     ADAPTER,
-    roots=lambda places: [
-        Root(places.folder("HERMES_HOME", ".hermes") / "sessions", ("*.jsonl", "session_*.json"))
-    ],
+    roots=under("HERMES_HOME", ".hermes", "sessions", "*.jsonl", "session_*.json"),
     sniff=_sniff_file,
     parse=_files,
     whole=True,
