@@ -145,7 +145,6 @@ _OUTSIDE_TOOL = re.compile(
     r"web|brows|search|tether|myfiles|connector|plugin|gmail|jit", re.IGNORECASE
 )
 _WEB_FIELDS = ("citations", "search_result_groups")
-_ROLES = {"user": Speaker.OWNER, "assistant": Speaker.AGENT, "tool": Speaker.AGENT}
 _HIDDEN = ("is_visually_hidden_from_conversation", "is_user_system_message")
 _FAILED = ("failed_with_in_kernel_exception", "failed")
 _EVERYONE = ("all", "assistant", "user")
@@ -184,19 +183,15 @@ def _messages(talk: Conversation, records: Iterable[Values]) -> Iterator[Message
         own = own if role in ("assistant", "tool") else ""
         time = parse_time(record.get("create_time")) or talk.session.started
         talk.learn(started=talk.session.started or time)
-        message = Message(_ROLES.get(role, Speaker.SYSTEM), time, own or string(record, "id"))
-        message.claims = [record, author, facts]
+        claims = [record, author, facts]
+        message = Message.of(talk.source, role, time, own or string(record, "id"), claims)
         kind = str(mapping(record, "content").get("content_type") or "text")
         if role == "tool":
             name = string(author, "name") or ""
             talk.exchange.heard(text, outside=bool(_OUTSIDE_TOOL.search(name)))
             failed = mapping(facts, "aggregate_result").get("status") in _FAILED
             message.result(call, text, is_error=failed)
-        elif role not in _ROLES:
-            if role != "system":
-                talk.source.unknown(f"role {role}")
-            continue
-        elif any(facts.get(key) for key in _HIDDEN):
+        elif message.speaker is Speaker.SYSTEM or any(map(facts.get, _HIDDEN)):
             continue
         elif role == "assistant" and isinstance(recipient, str) and recipient not in _EVERYONE:
             call = str(record.get("id"))

@@ -85,9 +85,8 @@ def session_of(path: Path) -> Session:
     native_id = path.parent.name if path.name in (*MESSAGES, HISTORY) else path.stem
     item = mapping(beside(path.parent / "history_item.json"))
     if not item and len(path.parents) > 2:
-        listed = beside(path.parents[2] / "state" / "taskHistory.json")
-        for entry in listed if isinstance(listed, list) else ():
-            item = mapping(entry) if mapping(entry).get("id") == native_id else item
+        listed = objects_in(beside(path.parents[2] / "state" / "taskHistory.json"))
+        item = next((entry for entry in listed if entry.get("id") == native_id), {})
     started = parse_time(native_id) if len(native_id) == 13 and native_id.isdigit() else None
     return Session(
         tool_of(path),

@@ -32,7 +32,6 @@ SQL = statements("nacre_extras", "sql")
 
 _REQUIRED_COLUMNS = {"threads": {"id", "summary", "updated_at", "data_type", "data"}}
 _QUIET = frozenset({"Thinking", "RedactedThinking", "Image"})
-_SPEAKERS = {"User": Speaker.OWNER, "Agent": Speaker.AGENT, "Assistant": Speaker.AGENT}
 
 
 def _parse(source: Source) -> Items:
@@ -85,18 +84,16 @@ def _messages(talk: Conversation, thread: Values, time: datetime | None) -> Iter
         if role:
             talk.exchange.heard(string(record, "context") or "")
             kind, body = role.capitalize(), _modern(record)
-        if kind not in _SPEAKERS:
-            if kind != "System":
-                talk.source.unknown(f"message {kind}")
-            continue
         answers += 1
         if kind == "User":
             prompt, answers = string(body, "id") or f"{prompt}+", 0
-        message = Message(_SPEAKERS[kind], time, f"{prompt}-{answers}")
-        message.claims = [claims, record, mapping(body)]
+        name = f"{prompt}-{answers}"
+        message = Message.of(talk.source, kind, time, name, [claims, record, mapping(body)])
+        if message.speaker is Speaker.SYSTEM:
+            continue
         for block in objects(body, "content"):
             _add(talk, message, block)
-        if kind == "User":
+        if message.speaker is Speaker.OWNER:
             message.texts = ["".join(filter(None, message.texts))]  # around mentions
         for call, result in mapping(body, "tool_results").items():
             failed = mapping(result).get("is_error") is True
