@@ -17,15 +17,19 @@ PAGE = Path(__file__).parents[1] / "docs" / "agents.md"
 INTRODUCTION = """# Supported agents
 
 nacre reads the sessions of these tools. `scripts/write_agents.py` generates this page from the adapters in
-`src/nacre/readers/`, so do not edit it. The descriptions are based on files of the listed versions, or else on
-documentation. `nacre ingest` counts and reports unknown records. They do not affect other records.
+`src/nacre/readers/`, so do not edit it. `nacre ingest` counts and reports unknown records. They do not affect other
+records.
+
+From all tools, nacre reads the messages and the tool calls with their outcome, and the title, folder, model and tokens
+of a session. It never reads thinking, pictures and attached files. The table lists additions and exceptions. A star
+marks versions that are known only from documentation or from readers of other projects.
 
 A tool with several formats has several rows. The table shows the folders on Linux. On macOS and Windows, and if a
 tool's own variable or `$XDG_CONFIG_HOME` is set, nacre uses the corresponding folder. You can add folders with the
 setting `ingest.roots`. If a format is missing here, [write an adapter](adapters.md). To read sessions while they are
 written, run the [daemon](daemon.md#follow-sessions).
 
-| tool | versions seen | folder | read | not read |
+| tool | versions | folder | also read | not read |
 |---|---|---|---|---|
 """
 

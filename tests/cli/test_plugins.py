@@ -99,7 +99,7 @@ def test_ingest_names_the_extra_for_unread_transcripts(user_home: Path) -> None:
     assert "1 qwen-code transcripts are not read" in run_without_plugins("ingest").stdout
     named = run_without_plugins("ingest", str(chats), "--json")
     assert "s.jsonl" in named.stdout
-    assert "is a chat of Qwen Code" in named.stdout
+    assert "belongs to qwen-code" in named.stdout
 
 
 def test_importer_of_a_missing_plugin_names_its_extra(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ from nacre.learn.extract import extract
 from nacre.llm.calibration import calibration_of
 from nacre.memories.judge import judge
 from nacre.memories.statements import read as read_statement
-from nacre.readers.adapter import Adapter, FileSource, Head, log_of, plain
+from nacre.readers.adapter import SUFFIXES, Adapter, FileSource, Head, Places, plain
 from nacre.readers.copilot import SESSIONS
 from nacre.readers.cursor_state import CHAT, COMPOSERS, PROMPTS, read_fields
 from nacre.readers.registry import adapters
@@ -153,7 +153,12 @@ def _said(adapter: Adapter, path: Path, cursor: Cursor | None) -> tuple[Turns, C
         return found, replace(source.cursor(), carry=carried)
 
 
-DATABASES = {name for name, adapter in adapters().items() if adapter.beside is log_of}
+DATABASES = {
+    name
+    for name, adapter in adapters().items()
+    for root in adapter.roots(Places(Path(), {}, "linux"))
+    if root.patterns[0].endswith(SUFFIXES)
+}
 """Adapters, by name, of what lies in databases."""
 
 

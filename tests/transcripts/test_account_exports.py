@@ -28,7 +28,7 @@ def node(
     content = more.pop("content", {"content_type": "text", "parts": [text]})
     author = {"role": role, "name": more.pop("name", None)}
     message = {
-        "id": key,
+        "id": f"{key:-<36}",  # as long as a UUID
         "author": author,
         "create_time": 1_770_000_000.5 + len(key),
         "content": content,

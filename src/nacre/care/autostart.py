@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 from xml.sax.saxutils import escape
 
 from nacre.base import files as private_files
@@ -17,7 +18,9 @@ from nacre.base.environment import server_address
 from nacre.base.frozen import frozen
 from nacre.base.link import ask_to_stop, environment_of, program, start_process
 from nacre.errors import ConflictError, NotFoundError, UnavailableError
-from nacre.readers.registry import environment as tool_variables
+from nacre.home.parsing import roots_of
+from nacre.readers.adapter import Places
+from nacre.readers.registry import adapters
 from nacre.settings import Settings
 
 LABEL = "nacre.serve"
@@ -119,9 +122,25 @@ def pinned(settings: Settings) -> dict[str, str]:
         "OPENCLAW_CONFIG_PATH",
         "PATH",
         "PYTHONPATH",
-        *tool_variables(),
+        *_tool_variables(settings),
     }
     return {name: environ[name] for name in sorted(names) if environ.get(name)}
+
+
+class _Requested(dict[str, str]):
+    """An environment without values. Its keys are the names of requested variables."""
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self[name] = ""
+        return default
+
+
+def _tool_variables(settings: Settings) -> Mapping[str, str]:
+    """Return the variables that determine where tools keep their transcripts."""
+    requested = _Requested()
+    for adapter in adapters().values():
+        roots_of(adapter, Places(settings.home, requested, settings.platform))
+    return requested
 
 
 def install(settings: Settings) -> Installation:

@@ -35,7 +35,7 @@ from nacre.learn.discovery import FoundFile
 from nacre.learn.ingest import jobs_for, read_changed
 from nacre.learn.learn import is_due
 from nacre.readers.adapter import SUFFIXES as DATABASES
-from nacre.readers.adapter import Root, log_of
+from nacre.readers.adapter import Root
 from nacre.settings import Settings
 from nacre.values.reports import Following, IngestReport
 
@@ -115,9 +115,7 @@ class Territory:
 def territory_of(home: Home) -> Territory:
     """Return the folders to watch for a home."""
     roots = list(discovery.tool_roots(home, discovery.projects_of(home), []))
-    scattered = tuple(
-        root.folder for adapter, root in roots if adapter.beside not in (None, log_of)
-    )
+    scattered = tuple(root.folder for adapter, root in roots if adapter.beside)
     folders = tuple(Path(folder).expanduser() for folder in home.settings.texts("ingest.roots"))
     return Territory(tuple(root for _, root in roots), folders, scattered=scattered)
 

@@ -358,7 +358,7 @@ def recognise(job: Job) -> Adapter | None:
 
 def iter_parsed(adapter: Adapter, source: Source) -> Iterator[Session | Turn]:
     """Yield a transcript's sessions and turns. Third-party adapters' output goes to stderr."""
-    items = adapter.parse(source)
+    items = iter(adapter.parse(source))
     return (
         items if adapter.parse.__module__.startswith("nacre.") else _with_stdout_redirected(items)
     )

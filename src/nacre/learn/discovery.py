@@ -20,7 +20,7 @@ from nacre.home.parsing import roots_of
 from nacre.readers.adapter import SUFFIXES as _DATABASES
 from nacre.readers.adapter import Adapter, Places, Root, on_disk, plain_path
 from nacre.readers.nacre_chat import sessions_folder
-from nacre.readers.registry import adapters, parts_of
+from nacre.readers.registry import IN_EXTRAS, adapters, parts_of
 from nacre.values.reports import Problem
 
 _SUFFIXES = (".jsonl", ".json", ".md", ".markdown", ".txt", ".llm.history", *_DATABASES)
@@ -28,25 +28,6 @@ _SKIPPED_FOLDERS = frozenset(
     {".git", "node_modules", "__pycache__", ".venv", "tool-results", "file-history"}
 )
 _WILDCARDS = {"**/": "(?:.*/)?", "*": "[^/]*"}
-_IN_EXTRAS = {
-    "aider": ".aider.chat.history.md",
-    "amp": ".local/share/amp/threads/T-*.json",
-    "antigravity": ".gemini/antigravity*/brain/*/.system_generated/logs/transcript.jsonl",
-    "continue": ".continue/sessions/*.json",
-    "crush": ".crush/crush.db",
-    "droid": ".factory/sessions/*/*.jsonl",
-    "goose": ".local/share/goose/sessions/sessions.db",
-    "gptme": ".local/share/gptme/logs/*/conversation.jsonl",
-    "grok": ".grok/sessions/*/*/*.jsonl",
-    "hermes": ".hermes/state.db",
-    "iflow": ".iflow/projects/*/*.jsonl",
-    "kimi": ".kimi*/sessions/*/*/*.jsonl",
-    "kiro": ".local/share/kiro-cli/data.sqlite3",
-    "qwen-code": ".qwen/projects/*/chats/*.jsonl",
-    "zed": ".local/share/zed/threads/threads.db",
-}
-"""Patterns of transcripts in the user's home and in projects that only nacre-extras can read."""
-
 _UNREADABLE = {
     "Antigravity": ".gemini/antigravity*/conversations/*.[dp]b",
     "Windsurf": ".codeium/windsurf*/cascade/*.pb",
@@ -180,7 +161,7 @@ def tool_roots(
 def missing_readers(home: Home) -> Iterator[str]:
     """Yield a line for each tool whose transcripts are unreadable or need a missing plugin."""
     folders = (home.settings.user_home, *projects_of(home))
-    for tool, pattern in _IN_EXTRAS.items():
+    for tool, pattern in IN_EXTRAS.items():
         number = sum(1 for folder in folders for _ in folder.glob(pattern))
         if number and tool not in adapters():
             yield f"{number:,} {tool} transcripts are not read: {install_hint('extras')}"

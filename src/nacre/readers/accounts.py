@@ -138,25 +138,13 @@ _MAPPING = re.compile(r'(?<!\\)"mapping"\s*:\s*\{')
 _CITATION = re.compile("\ue200.*?\ue201|【[^】\n]{0,80}†[^】\n]{0,200}】", re.DOTALL)
 _TEXT_TYPES = frozenset({"text", "multimodal_text"})
 _IGNORED_TYPES = frozenset(
-    {
-        "thoughts",
-        "reasoning_recap",
-        "user_editable_context",
-        "model_editable_context",
-        "system_error",
-        "code",
-        "execution_output",
-        "tether_quote",
-        "tether_browsing_display",
-        "tether_browsing_code",
-        "sonic_webpage",
-    }
+    "thoughts reasoning_recap user_editable_context model_editable_context system_error code "
+    "execution_output tether_quote tether_browsing_display tether_browsing_code sonic_webpage".split()
 )
 _OUTSIDE_TOOL = re.compile(
     r"web|brows|search|tether|myfiles|connector|plugin|gmail|jit", re.IGNORECASE
 )
 _WEB_FIELDS = ("citations", "search_result_groups")
-_ROLES = {"user": Speaker.OWNER, "assistant": Speaker.AGENT, "tool": Speaker.AGENT}
 _HIDDEN = ("is_visually_hidden_from_conversation", "is_user_system_message")
 _FAILED = ("failed_with_in_kernel_exception", "failed")
 _EVERYONE = ("all", "assistant", "user")
@@ -195,19 +183,15 @@ def _messages(talk: Conversation, records: Iterable[Values]) -> Iterator[Message
         own = own if role in ("assistant", "tool") else ""
         time = parse_time(record.get("create_time")) or talk.session.started
         talk.learn(started=talk.session.started or time)
-        message = Message(_ROLES.get(role, Speaker.SYSTEM), time, own or string(record, "id"))
-        message.claims = [record, author, facts]
+        claims = [record, author, facts]
+        message = Message.of(talk.source, role, time, own or string(record, "id"), claims)
         kind = str(mapping(record, "content").get("content_type") or "text")
         if role == "tool":
             name = string(author, "name") or ""
             talk.exchange.heard(text, outside=bool(_OUTSIDE_TOOL.search(name)))
             failed = mapping(facts, "aggregate_result").get("status") in _FAILED
             message.result(call, text, is_error=failed)
-        elif role not in _ROLES:
-            if role != "system":
-                talk.source.unknown(f"role {role}")
-            continue
-        elif any(facts.get(key) for key in _HIDDEN):
+        elif message.speaker is Speaker.SYSTEM or any(map(facts.get, _HIDDEN)):
             continue
         elif role == "assistant" and isinstance(recipient, str) and recipient not in _EVERYONE:
             call = str(record.get("id"))
@@ -275,13 +259,11 @@ def _part(part: object) -> str:
 ADAPTER = Adapter(
     tool=TOOL,
     label="ChatGPT",
-    roots=lambda _: (),
     sniff=lambda head: bool(_MAPPING.search(first_text(head))),
     parse=parse,
     whole=True,
-    versions="exports (from documentation)",
-    reads="the current branch of the conversation; titles; times; model",
-    leaves_out="other branches; thoughts; pictures; contents of attachments",
+    versions="exports*",
+    leaves_out="folder; tokens; other branches",
 )
 
 
@@ -372,11 +354,10 @@ def _branch_claude_ai(conversation: Values) -> list[Values]:
 ADAPTER_CLAUDE_AI = Adapter(
     tool=TOOL_CLAUDE_AI,
     label="Claude.ai",
-    roots=lambda _: (),
     sniff=lambda head: bool(_MESSAGES.search(first_text(head))),
     parse=parse_claude_ai,
     whole=True,
-    versions="exports (from documentation)",
-    reads="the current branch of the conversation; titles; times; projects",
-    leaves_out="thinking; pictures; contents of attachments",
+    versions="exports*",
+    reads="projects",
+    leaves_out="folder; tokens; other branches",
 )

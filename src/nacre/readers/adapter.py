@@ -10,6 +10,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
@@ -24,7 +25,7 @@ from nacre.base.ids import from_ms
 from nacre.base.lazy import zstd
 from nacre.base.plain import JsonObject, Values, objects_in
 from nacre.base.sql import statements
-from nacre.base.times import parsed
+from nacre.base.times import in_utc, parsed
 from nacre.errors import NacreError, UnreadableTranscriptError
 from nacre.values.session import Cursor, Session, Tally, Turn
 
@@ -113,6 +114,13 @@ def parse_time(value: object) -> datetime | None:
         return None
 
 
+def local_time(value: object) -> datetime | None:
+    """Return a time in UTC, like :func:`parse_time`. Text without a zone is in the machine's zone."""
+    with suppress(OSError, OverflowError, TypeError, ValueError):
+        return in_utc(datetime.fromisoformat(value))  # type: ignore[arg-type]
+    return parse_time(value)
+
+
 # -- Adapters and their input --------------------------------------------------
 
 
@@ -153,6 +161,16 @@ class Root:
 
     folder: Path
     patterns: tuple[str, ...]
+
+
+def under(
+    variable: str, default: str, folder: str, *patterns: str
+) -> Callable[[Places], list[Root]]:
+    """Return a function for ``Adapter.roots``: a folder below the one that a variable names.
+
+    Without the variable, ``default`` is a folder in the user's home.
+    """
+    return lambda places: [Root(places.folder(variable, default) / folder, patterns)]
 
 
 class Tables(Protocol):
@@ -204,6 +222,11 @@ class Head:
             values = map(plain, split_objects(line)[0])
             objects += [value for value in values if isinstance(value, dict)]
         return tuple(objects)
+
+    @property
+    def first(self) -> Values:
+        """The first JSON object, or an empty one."""
+        return next(iter(self.objects), {})
 
 
 class Source:
@@ -291,21 +314,18 @@ class Adapter:
     ``fields``: names of all known fields of a line, if the format has lines of objects. Lines with
     other fields are counted. By default, fields are not checked.
 
-    ``environment``: names of the variables that ``roots`` reads. A daemon started by the system
-    receives only these variables.
-
     ``resume``: command that reopens a session, with ``{id}`` for the session's id, or empty.
 
-    ``versions``: tool versions that were examined, for docs/agents.md. ``reads``: content that the
-    adapter reads, separated by semicolons. ``leaves_out``: content that the adapter skips,
-    separated by semicolons.
+    For docs/agents.md, ``versions``: the tool's versions, with a star if only documentation was
+    examined. ``reads`` and ``leaves_out``: content that the adapter reads in addition to the usual
+    content, and content that it skips, each separated by semicolons.
     """
 
     tool: str
     label: str
-    roots: Callable[[Places], Sequence[Root]]
     sniff: Callable[[Head], bool]
-    parse: Callable[[Source], Items]
+    parse: Callable[[Source], Iterable[Session | Turn]]
+    roots: Callable[[Places], Sequence[Root]] = lambda _: ()
     whole: bool = False
     guesses: bool = False
     versions: str = ""
@@ -313,7 +333,6 @@ class Adapter:
     leaves_out: str = ""
     beside: Callable[[Path], Iterable[Path]] | None = None
     fields: frozenset[str] = frozenset()
-    environment: tuple[str, ...] = ()
     resume: tuple[str, ...] = ()
 
 
@@ -683,6 +702,11 @@ def has_columns(tables: Tables | None, required: Mapping[str, Set[str]]) -> bool
     return tables is not None and all(
         columns <= set(tables.columns(name)) for name, columns in required.items()
     )
+
+
+def with_columns(required: Mapping[str, Set[str]]) -> Callable[[Head], bool]:
+    """Return a function that recognises a database by its columns."""
+    return lambda head: has_columns(head.database, required)
 
 
 def as_bytes(value: object) -> bytes:

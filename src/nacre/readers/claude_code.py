@@ -96,7 +96,7 @@ class Reader:
         folder = source.path.with_suffix("") / "subagents"
         self.inline_agents = not folder.is_dir()
 
-    def read(self) -> Items:
+    def __iter__(self) -> Items:
         for offset, line in record_lines(self.source):
             for record in records(self.source, line, RECORD):
                 yield from self.take(offset, record)
@@ -587,14 +587,10 @@ ADAPTER = Adapter(
     label="Claude Code",
     roots=_roots,
     sniff=_sniff,
-    parse=lambda source: Reader(source).read(),
+    parse=Reader,
     resume=("claude", "--resume", "{id}"),
     versions="2.0.64–2.1.330",
-    reads=(
-        "messages; commands; tool calls with outcome, files and errors; folder, branch and "
-        "version; model; tokens; title; sub-agents; summaries; interruptions; pull requests"
-    ),
-    leaves_out="thinking; pictures; progress; file history; copies of requests",
+    reads="branch; version; sub-agents; summaries; interruptions; pull requests",
+    leaves_out="progress; file history",
     fields=frozenset({*Record.__struct_encode_fields__, *_OTHER_FIELDS.split(",")}),
-    environment=("CLAUDE_CONFIG_DIR",),
 )

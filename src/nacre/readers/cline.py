@@ -29,9 +29,8 @@ from nacre.readers.adapter import (
     shape_of,
     torn,
 )
-from nacre.readers.conversation import outcome
+from nacre.readers.conversation import ending, outcome, tokens_of
 from nacre.readers.trust import (
-    ENVIRONMENT,
     Call,
     Conversation,
     OpenTurn,
@@ -50,10 +49,6 @@ MESSAGES = ("ui_messages.json", "claude_messages.json")
 HISTORY = "api_conversation_history.json"
 
 _DIRECTORY = re.compile(r"# Current (?:Working|Workspace) Directory \(([^)\n]+)\)")
-
-
-CLINE_ENVIRONMENT = (*ENVIRONMENT, "CLINE_DATA_DIR", "CLINE_DIR")
-"""Environment variables of Cline. For its forks, only the editors' variables apply."""
 
 
 def roots(places: Places, tool: str) -> list[Root]:
@@ -90,9 +85,8 @@ def session_of(path: Path) -> Session:
     native_id = path.parent.name if path.name in (*MESSAGES, HISTORY) else path.stem
     item = mapping(beside(path.parent / "history_item.json"))
     if not item and len(path.parents) > 2:
-        listed = beside(path.parents[2] / "state" / "taskHistory.json")
-        for entry in listed if isinstance(listed, list) else ():
-            item = mapping(entry) if mapping(entry).get("id") == native_id else item
+        listed = objects_in(beside(path.parents[2] / "state" / "taskHistory.json"))
+        item = next((entry for entry in listed if entry.get("id") == native_id), {})
     started = parse_time(native_id) if len(native_id) == 13 and native_id.isdigit() else None
     return Session(
         tool_of(path),
@@ -136,66 +130,22 @@ _AGENT_KINDS = frozenset(
 _QUESTION_KINDS = frozenset({"followup", "plan_mode_respond", "act_mode_respond"})
 _ANSWER_FIELDS = ("response", "question", "text")
 _CALL_KINDS = frozenset(
-    {
-        "tool",
-        "command",
-        "use_mcp_server",
-        "browser_action_launch",
-        "browser_action",
-        "use_subagents",
-        "subagent",
-        "new_task",
-    }
+    "tool command use_mcp_server browser_action_launch browser_action use_subagents subagent "
+    "new_task".split()
 )
 _CALLS_WITH_RESULT = frozenset({"command", "use_mcp_server"})
 """Calls whose results follow in separate messages."""
 
 _OUTSIDE_RESULTS = frozenset({"mcp_server_response", "browser_action_result"})
 _SUMMARIES = frozenset({"condense_context", "summarize_task", "condense"})
-_QUIET = frozenset(
-    {
-        "reasoning",
-        "api_req_started",
-        "api_req_finished",
-        "api_req_retried",
-        "api_req_retry_delayed",
-        "api_req_deleted",
-        "deleted_api_reqs",
-        "task_progress",
-        "checkpoint_created",
-        "checkpoint_saved",
-        "error",
-        "error_retry",
-        "diff_error",
-        "shell_integration_warning",
-        "shell_integration_warning_with_suggestion",
-        "mcp_server_request_started",
-        "mcp_notification",
-        "load_mcp_documentation",
-        "info",
-        "hook_status",
-        "hook_output_stream",
-        "clineignore_error",
-        "rooignore_error",
-        "user_feedback_diff",
-        "subtask_result",
-        "codebase_search_result",
-        "user_edit_todos",
-        "command_permission_denied",
-        "generate_explanation",
-        "image",
-        "conditional_rules_applied",
-        "subagent_usage",
-        "resume_task",
-        "resume_completed_task",
-        "api_req_failed",
-        "mistake_limit_reached",
-        "report_bug",
-        "auto_approval_max_req_reached",
-        "finish_task",
-        "sliding_window_truncation",
-    }
+_QUIET = tuple(
+    "reasoning api_req_ deleted_api_ task_progress checkpoint_ error diff_error shell_integration_ "
+    "mcp_server_request mcp_notif load_mcp_ info hook_ clineignore_ rooignore_ user_feedback_ "
+    "subtask_result codebase_search user_edit_ command_permission generate_expl image "
+    "conditional_ subagent_usage resume_ mistake_limit report_bug auto_approval finish_task "
+    "sliding_window".split()
 )
+"""Beginnings of the names of messages without words."""
 
 
 class _Reader:
@@ -212,7 +162,7 @@ class _Reader:
         The agent wrote the question and the options.
         """
 
-    def read(self) -> Items:
+    def __iter__(self) -> Items:
         newest = {
             (message.get("ts"), _kind(message)): number
             for number, message in enumerate(self.messages)
@@ -240,17 +190,14 @@ class _Reader:
         elif kind in _SUMMARIES:
             summary = string(mapping(message, "contextCondense"), "summary") or text
             yield from self.say(message, Speaker.SYSTEM, summary, Flag.SUMMARY)
-        elif kind not in _QUIET:
+        elif not kind.startswith(_QUIET):
             self.source.unknown(f"{message.get('type')} {kind}")
 
     def learn(self, kind: str, message: Message, text: str) -> None:
         self.talk.learn(model=model_of(message))
         if kind == "api_req_started":  # the text has the folder, and after an answer the tokens
             request = _object(text)
-            fresh = total(request, "tokensIn", "cacheWrites")
-            self.talk.spend(
-                Tokens(fresh, total(request, "cacheReads"), total(request, "tokensOut"))
-            )
+            self.talk.spend(tokens_of(request))
             if not self.talk.session.cwd:
                 self.talk.learn(cwd=folder_in(string(request, "request") or ""))
         if not self.talk.session.started:
@@ -412,7 +359,7 @@ class _ModelHistoryReader:
         The agent wrote the question and the options.
         """
 
-    def read(self) -> Items:
+    def __iter__(self) -> Items:
         for number, message in enumerate(self.messages):
             role, place = message.get("role"), string(message, "id") or str(number)
             if role == "user":
@@ -503,9 +450,7 @@ class _ModelHistoryReader:
         yield from self.denied(place, message, output)
 
     def end_call(self, call: str, output: str, *, is_error: bool = False) -> None:
-        is_denied = output.startswith("The user denied")
-        result = "rejected" if is_denied else outcome(output, is_error=is_error)
-        self.talk.result(call, result, lambda: output)
+        self.talk.result(call, ending(output, is_error=is_error), lambda: output)
 
     def learn(self, text: str) -> None:
         if not self.talk.session.cwd and (folder := folder_in(text)):
@@ -558,12 +503,13 @@ def parse(source: Source) -> Items:
         names = map(source.path.with_name, MESSAGES)
         shown = next(filter(Path.is_file, names), None)
         if shown is None:
-            return _ModelHistoryReader(source, messages, session_of(source.path)).read()
+            yield from _ModelHistoryReader(source, messages, session_of(source.path))
+            return
         value = beside(shown, MAX_WHOLE_BYTES)
         if value is None:
             raise torn(shown)
         messages = objects_in(value)
-    return _Reader(source, messages).read()
+    yield from _Reader(source, messages)
 
 
 def _sniff(head: Head) -> bool:
@@ -581,13 +527,9 @@ ADAPTER = Adapter(
     sniff=_sniff,
     parse=parse,
     whole=True,
-    versions="3 (from documentation)",
-    reads=(
-        "messages; tool calls with outcome; times; folder; model; tokens; summaries; the model's "
-        "history, if the messages are missing"
-    ),
-    leaves_out="reasoning; pictures; checkpoints; contents of edits; environment details",
-    environment=CLINE_ENVIRONMENT,
+    versions="3*",
+    reads="summaries",
+    leaves_out="title; checkpoints; edits; environment details",
 )
 
 
@@ -598,7 +540,6 @@ def _of_fork(tool: str, label: str) -> Adapter:
         label=label,
         roots=partial(roots, tool=tool),
         sniff=lambda head: _sniff(head) and tool_of(head.path) == tool,
-        environment=ENVIRONMENT,
     )
 
 
@@ -638,7 +579,7 @@ def parse_session(source: Source) -> Items:
         started=parse_time(string(facts, "started_at", "created_at")),
         model=_model(string(facts, "model"), string(facts, "provider")),
     )
-    return _ModelHistoryReader(source, messages, session).read()
+    yield from _ModelHistoryReader(source, messages, session)
 
 
 def _manifest_of(path: Path) -> Path:
@@ -652,8 +593,7 @@ ADAPTER_SESSIONS = replace(
     parse=parse_session,
     beside=lambda path: [_manifest_of(path)] if path.name.endswith(_SUFFIX) else [],
     resume=("cline", "--id", "{id}"),
-    versions="4 (from documentation)",
-    reads="messages; tool calls with outcome; times; folder; title; model; tokens; sub-agents; forks",
-    leaves_out="thinking; pictures; attached files; commands; summaries",
-    environment=CLINE_ENVIRONMENT[-2:],
+    versions="4*",
+    reads="sub-agents; forks",
+    leaves_out="commands; summaries",
 )

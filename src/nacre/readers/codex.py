@@ -20,8 +20,6 @@ from nacre.readers.adapter import (
     FileSource,
     Head,
     Items,
-    Places,
-    Root,
     Source,
     content_blocks,
     decode,
@@ -29,6 +27,7 @@ from nacre.readers.adapter import (
     plain,
     plain_path,
     split_objects,
+    under,
 )
 from nacre.readers.conversation import asked, clean, is_tools, outcome
 from nacre.readers.trust import (
@@ -47,81 +46,27 @@ from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens, Tr
 TOOL = "codex"
 
 
-NOISE_ITEMS = frozenset(
-    {
-        "reasoning",
-        "ghost_snapshot",
-        "tool_search_call",
-        "tool_search_output",
-        "image_generation_call",
-        "agent_message",
-        "compaction",
-        "compaction_summary",
-        "context_compaction",
-        "compaction_trigger",
-        "additional_tools",
-        "configuration_update",
-    }
+_NOISE_ITEMS = tuple(
+    "reasoning ghost_ tool_search_ image_generation agent_message compaction context_compaction "
+    "additional_ configuration_".split()
 )
-NOISE_EVENTS = frozenset(
-    {
-        "agent_reasoning",
-        "agent_reasoning_raw_content",
-        "agent_reasoning_section_break",
-        "task_started",
-        "turn_started",
-        "context_compacted",
-        "item_started",
-        "entered_review_mode",
-        "exited_review_mode",
-        "thread_goal_updated",
-        "thread_settings_applied",
-        "guardian_assessment",
-        "warning",
-        "stream_error",
-        "view_image_tool_call",
-        "sub_agent_activity",
-        "dynamic_tool_call_request",
-        "dynamic_tool_call_response",
-        "thread_rolled_back",
-        "undo_started",
-        "undo_completed",
-        "plan_update",
-        "turn_diff",
-        "background_event",
-        "hook_started",
-        "hook_completed",
-    }
+_NOISE_EVENTS = tuple(
+    "agent_reasoning task_started turn_started context_compacted item_started entered_ exited_ "
+    "thread_goal thread_settings thread_rolled guardian_ warning stream_error view_image sub_agent_ "
+    "dynamic_tool_ undo_ plan_update turn_diff background_ hook_".split()
 )
-NOISE_RECORDS = frozenset(
-    {
-        "world_state",
-        "inter_agent_communication_metadata",
-        "state",
-        "token_usage_record",
-        "dynamic_tools_updated",
-        "security_risk_score",
-    }
+"""Beginnings of the names of events without words."""
+_NOISE_RECORDS = frozenset(
+    "world_state inter_agent_communication_metadata state token_usage_record "
+    "dynamic_tools_updated security_risk_score".split()
 )
-KEPT_RECORDS = frozenset({"inter_agent_communication", "retained_context", "realtime_item"})
+_KEPT_RECORDS = frozenset({"inter_agent_communication", "retained_context", "realtime_item"})
 """Records that are not part of the model's history."""
 
 _STEP_SUFFIXES = ("_begin", "_end", "_delta")
 _ROLLOUT_TYPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
 _OWNER_SOURCES = frozenset(
-    {
-        "cli",
-        "vscode",
-        "exec",
-        "tui",
-        "desktop",
-        "app",
-        "appserver",
-        "chatgpt",
-        "atlas",
-        "user",
-        "subagent",
-    }
+    "cli vscode exec tui desktop app appserver chatgpt atlas user subagent".split()
 )
 """Sources of sessions that the user or the user's agents started.
 
@@ -201,7 +146,7 @@ def is_rollout(head: Head) -> bool:
     for record in head.objects:
         if record.get("type") in _ROLLOUT_TYPES and isinstance(record.get("payload"), dict):
             return True
-    first = head.objects[0] if head.objects else {}
+    first = head.first
     if "type" in first or "role" in first:
         return False
     is_old = {"id", "timestamp"} <= first.keys() and bool({"instructions", "git"} & first.keys())
@@ -322,7 +267,7 @@ class _Reader:
         """User messages from the model's history. They are not used if the file contains events."""
         self.pending_at: Before | None = None
 
-    def read(self) -> Items:
+    def __iter__(self) -> Items:
         for offset, line in self.source.lines():
             objects, is_torn = split_objects(line)
             if is_torn:
@@ -357,11 +302,11 @@ class _Reader:
                 flags=Flag.SUMMARY,
                 unique=is_precise(record.timestamp),
             )
-        elif record.type in KEPT_RECORDS:
+        elif record.type in _KEPT_RECORDS:
             yield from self.kept(offset, record)
         elif record.type in _OLD_ITEMS:
             yield from self.item(offset, record, raw)
-        elif record.type not in NOISE_RECORDS:
+        elif record.type not in _NOISE_RECORDS:
             self.source.unknown(record.type)
 
     # The session
@@ -488,7 +433,7 @@ class _Reader:
         elif item.type in _OUTPUTS:
             output, result = read_output(plain(item.output))
             self.talk.result(item.call_id or "", result, lambda: output)
-        elif item.type not in NOISE_ITEMS:
+        elif not str(item.type).startswith(_NOISE_ITEMS):
             self.source.unknown(f"response_item/{item.type}")
 
     def event(self, offset: int, record: Record, item: Item) -> Items:
@@ -509,7 +454,9 @@ class _Reader:
             self.count(item)
         elif item.type in _ENDS or item.type == "error":
             yield from self.ended(item, record.timestamp)
-        elif item.type not in NOISE_EVENTS and not str(item.type).endswith(_STEP_SUFFIXES):
+        elif not (
+            str(item.type).startswith(_NOISE_EVENTS) or str(item.type).endswith(_STEP_SUFFIXES)
+        ):
             self.source.unknown(f"event_msg/{item.type}")
 
     def completed(self, offset: int, record: Record, item: Any) -> Items:
@@ -694,30 +641,21 @@ class _Reader:
         return parse_time(stamp) if stamp else self.talk.session.started
 
 
-def _roots(places: Places) -> Sequence[Root]:
-    patterns = (
-        "sessions/**/rollout-*.jsonl",
-        "sessions/**/rollout-*.jsonl.zst",
-        "archived_sessions/**/rollout-*.jsonl",
-        "archived_sessions/**/rollout-*.jsonl.zst",
-    )
-    return [Root(places.folder("CODEX_HOME", ".codex"), patterns)]
-
-
 ADAPTER = Adapter(
     tool=TOOL,
     label="Codex CLI",
-    roots=_roots,
-    sniff=is_rollout,
-    parse=lambda source: _Reader(source).read(),
-    resume=("codex", "resume", "{id}"),
-    versions="0.116–0.121, 0.146, 0.169; spoken words, and rollouts without payloads (from documentation)",
-    reads=(
-        "messages; tool calls with outcome, files and errors; folder, branch and repository; "
-        "model; tokens; version; title; sub-agents; forks; compressed rollouts; summaries; "
-        "interruptions; errors of the model"
+    roots=under(
+        "CODEX_HOME",
+        ".codex",
+        "",
+        *(f"{folder}/**/rollout-*.jsonl{end}" for folder in _FOLDERS for end in ("", ".zst")),
     ),
-    leaves_out="reasoning; injected instructions; pictures",
+    sniff=is_rollout,
+    parse=_Reader,
+    resume=("codex", "resume", "{id}"),
+    versions="0.116–0.121, 0.146, 0.169; older*",
+    reads="branch; version; sub-agents; forks; summaries; interruptions; errors",
+    leaves_out="injected instructions",
     fields=frozenset(
         {
             "record_type",
@@ -728,5 +666,4 @@ ADAPTER = Adapter(
             *Item.__struct_encode_fields__,
         }
     ),
-    environment=("CODEX_HOME",),
 )

@@ -16,11 +16,9 @@ import msgspec
 from nacre.base.frozen import frozen
 from nacre.base.plain import Values, objects_in, string
 from nacre.values.models import OWN_CALL
-from nacre.values.session import Action, Flag, Session, Speaker, ToolCall, Turn
+from nacre.values.session import Action, Flag, Session, Speaker, Tokens, ToolCall, Turn
 
-_SETUP_PROGRAMS = frozenset(
-    {"cd", "source", "export", "set", "echo", "pushd", "env", "sudo", "time", "timeout", "."}
-)
+_SETUP_PROGRAMS = frozenset("cd source export set echo pushd env sudo time timeout .".split())
 _SUBCOMMAND_PROGRAMS = frozenset(
     "python python3 npx uv poetry bundle pnpm npm yarn make go cargo git docker mise kubectl terraform dotnet gradle "
     "mvn deno bun just rake gh mix swift flutter dart brew pip pip3 pdm hatch nx turbo supabase az aws gcloud heroku "
@@ -47,13 +45,9 @@ _READ_ONLY_PROGRAMS = frozenset(
     | {f"git {verb}" for verb in ("status", "diff", "log", "show", "blame", "branch")}
 )
 
-_LEADING_KEYWORDS = frozenset({"do", "then", "else", "if", "elif", "while", "until", "!", "{", "("})
-_BLOCK_KEYWORDS = frozenset(
-    {"for", "done", "fi", "case", "esac", "}", ")", "function", "select", "return", "exit"}
-)
-_OMITTED_SUBCOMMANDS = frozenset(
-    {"run", "exec", "compose", "tool", "pip", "pr", "issue", "x", "dlx", "stash", "worktree"}
-)
+_LEADING_KEYWORDS = frozenset("do then else if elif while until ! { (".split())
+_BLOCK_KEYWORDS = frozenset("for done fi case esac } ) function select return exit".split())
+_OMITTED_SUBCOMMANDS = frozenset("run exec compose tool pip pr issue x dlx stash worktree".split())
 _NAME = re.compile(r"[A-Za-z_@][\w@:.+-]{0,30}")
 _REDIRECTION = re.compile(r"\d?[<>]")
 
@@ -176,21 +170,10 @@ _OWN_FRAME = (
         re.I,
     ),
 )
-_TAGS = (
-    "system-reminder",
-    "system_reminder",
-    "environment_details",
-    "environment_context",
-    "user-prompt-submit-hook",
-    "hook_context",
-    "session_context",
-    "relevant-memories",
-    "relevant_memories",
-    "recalled-memories",
-    "recalled_memories",
-    "memory-context",
-    "memory_context",
-    "active_memory_plugin",
+_TAGS = tuple(
+    "system-reminder system_reminder environment_details environment_context "
+    "user-prompt-submit-hook hook_context session_context relevant-memories relevant_memories "
+    "recalled-memories recalled_memories memory-context memory_context active_memory_plugin".split()
 )
 """Tags that tools and other memory systems put around text from this machine."""
 
@@ -507,28 +490,10 @@ _RUNNER_ERROR = re.compile(
     r"|\+ (?:CategoryInfo|FullyQualifiedErrorId)\b"
 )
 """Matches lines in which a task runner reports a failure. The program's own lines tell more."""
-_PATH_KEYS = (
-    "file_path",
-    "notebook_path",
-    "path",
-    "filePath",
-    "filepath",
-    "file",
-    "target_file",
-    "relative_path",
-    "absolute_path",
-    "target_notebook",
-    "filename",
-    "relative_workspace_path",
-    "relativeWorkspacePath",
-    "targetFile",
-    "paths",
-    "files",
-    "file_paths",
-    "filePaths",
-    "edits",
-    "replacements",
-    "changes",
+_PATH_KEYS = tuple(
+    "file_path notebook_path path filePath filepath file target_file relative_path "
+    "absolute_path target_notebook filename relative_workspace_path relativeWorkspacePath "
+    "targetFile paths files file_paths filePaths edits replacements changes".split()
 )
 _ACTION_KEYS = {
     Action.RUN: ("command", "cmd", "commandLine"),
@@ -548,20 +513,21 @@ _ACTION_KEYS = {
 _NAME_PREFIX = re.compile(r"^(?:builtin_|copilot_|functions\.)|^.*(?:__|\.)")
 _PATCHED_FILE = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+)$", re.MULTILINE)
 _PATCH_START = "*** Begin Patch"
-_SHELLS = (
-    "sh",
-    "bash",
-    "zsh",
-    "dash",
-    "fish",
-    "powershell",
-    "pwsh",
-    "cmd",
-    "cmd.exe",
-    "powershell.exe",
-)
+_SHELLS = tuple("sh bash zsh dash fish powershell pwsh cmd cmd.exe powershell.exe".split())
 _SHELL_FLAG = re.compile(r"-[a-z]*c|/c|-command", re.IGNORECASE)
 _ERROR_PREFIX = re.compile(r"^(?:<tool_use_error>\s*)?(?:error:\s*)?", re.IGNORECASE)
+_COUNT = re.compile(
+    r"(input(?:tokens|other)?|tokensin|(?:input)?cache(?:writes?|creation)(?:input)?(?:tokens)?)"
+    r"|((?:input)?cachereads?(?:input)?(?:tokens)?)|(output(?:tokens)?|tokensout)"
+)
+"""Names of counts: of new tokens, of tokens from a cache and of written tokens."""
+_EXIT = re.compile(r"exit(?:ed with)?(?: exit)? code:? (-?[1-9]\d{0,8})", re.IGNORECASE)
+_REFUSED = re.compile(
+    r"(?:the )?user (?:has )?(?:declined|denied|rejected|dismissed|cancell?ed)"
+    r"|(?:\b(?:tool|permission)\b[^\n]{0,40} )?(?:declined|denied|rejected|cancell?ed) by (?:the )?user"
+    r"|(?:the )?user has specified a rule",
+    re.IGNORECASE,
+)
 _EXIT_LINE = re.compile(
     r"(?:exit code:? \d+|command failed.*|process exited.*|wall time.*|output:|"
     r"command exited with code -?\d+|\(no output\))",
@@ -756,6 +722,29 @@ def outcome(output: str = "", *, exit_code: int | None = None, is_error: bool = 
     return f"error: {_first_line(output)}".rstrip(": ") if is_error else "ok"
 
 
+def tokens_of(usage: Values) -> Tokens:
+    """Return the counts of an answer or a session, in which new tokens exclude those from a cache."""
+    counts = [0, 0, 0]
+    for name, value in usage.items():
+        kind = _COUNT.fullmatch(name.replace("_", "").lower())
+        if kind and kind.lastindex and type(value) is int:
+            counts[kind.lastindex - 1] += value
+    return Tokens(*counts).bounded
+
+
+def ending(output: str, *, exit_code: object = None, is_error: bool = False) -> str:
+    """Return the outcome of a call whose output can show the user's refusal or an exit code.
+
+    The exit code is in the first or last line.
+    """
+    if type(exit_code) is not int:
+        lines = output.strip().splitlines() if is_error else []
+        codes = _EXIT.findall("\n".join(lines[:1] + lines[-1:]))
+        exit_code = int(codes[-1]) if codes else None
+    is_refused = _REFUSED.search(output[:300]) if is_error else _REFUSED.match(output)
+    return "rejected" if is_refused else outcome(output, exit_code=exit_code, is_error=is_error)
+
+
 def command_line(command: object) -> str:
     """Return a command as typed: the script in ``["bash", "-lc", script]``, or the words joined."""
     if isinstance(command, str):
@@ -822,29 +811,9 @@ def _step(item: Values) -> str:
     return string(item, "content", "step", "question", "description", "title", "text") or ""
 
 
-_DESCRIBED_KEYS = (
-    "command",
-    "cmd",
-    "input",
-    "patch",
-    "file_path",
-    "notebook_path",
-    "pattern",
-    "query",
-    "queries",
-    "search_query",
-    "url",
-    "path",
-    "filePath",
-    "file",
-    "todos",
-    "plan",
-    "questions",
-    "taskId",
-    "subject",
-    "skill",
-    "description",
-    "prompt",
+_DESCRIBED_KEYS = tuple(
+    "command cmd input patch file_path notebook_path pattern query queries search_query url "
+    "path filePath file todos plan questions taskId subject skill description prompt".split()
 )
 """Names of arguments, most informative first. For example, a shell call's command comes before its description."""
 

@@ -14,7 +14,6 @@ from nacre.base.ids import turn_hash
 from nacre.base.plain import Values, mapping, objects, string, total
 from nacre.base.text import answered_by, shorten
 from nacre.readers.adapter import (
-    ANY,
     Adapter,
     Head,
     Items,
@@ -27,17 +26,16 @@ from nacre.readers.adapter import (
     as_bytes,
     beside,
     documents,
-    has_columns,
     keys_of,
-    log_of,
     parse_time,
     plain,
     statement,
     tables_of,
+    with_columns,
 )
-from nacre.readers.conversation import outcome
+from nacre.readers.conversation import outcome, tokens_of
+from nacre.readers.messages import Chat, Message, say
 from nacre.readers.trust import (
-    ENVIRONMENT,
     Conversation,
     OpenTurn,
     folder_of,
@@ -49,40 +47,13 @@ from nacre.values.session import Flag, Session, Speaker, Tokens
 TOOL = "copilot-chat"
 
 
-_QUIET = frozenset(
-    {
-        "thinking",
-        "prepareToolInvocation",
-        "codeblockUri",
-        "undoStop",
-        "progressMessage",
-        "progressTask",
-        "progressTaskSerialized",
-        "mcpServersStarting",
-        "confirmation",
-        "warning",
-        "command",
-        "treeData",
-        "elicitation",
-        "elicitationSerialized",
-        "multiDiffData",
-        "questionCarousel",
-        "hook",
-        "workspaceEdit",
-        "pullRequest",
-        "extensions",
-        "textEdit",
-        "textEditGroup",
-        "notebookEdit",
-        "notebookEditGroup",
-        "agentDetection",
-        "usedContext",
-        "contentReference",
-        "codeCitation",
-        "move",
-        "clearToPreviousToolInvocation",
-    }
+_QUIET = tuple(
+    "thinking prepareTool codeblockUri undoStop progress mcpServers confirmation warning command "
+    "treeData elicitation multiDiff questionCarousel hook workspaceEdit pullRequest extensions "
+    "textEdit notebookEdit agentDetection usedContext contentReference codeCitation move "
+    "clearTo".split()
 )
+"""Beginnings of the names of parts without words."""
 _CALLS = ("toolInvocation", "toolInvocationSerialized")
 _END = "end"
 _WORDS = frozenset({"", "markdownContent", "markdownVuln"})
@@ -96,7 +67,7 @@ def parse_session_object(
     Yield nothing if there are no messages. ``source`` counts unknown items. An exported session
     has no id and is named after its first request, which the original session also contains.
     """
-    return _Reader(source, values, cwd, label).read()
+    yield from _Reader(source, values, cwd, label)
 
 
 class _Reader:
@@ -128,7 +99,7 @@ class _Reader:
             ),
         )
 
-    def read(self) -> Items:
+    def __iter__(self) -> Items:
         for request in self.requests:
             yield from self.request(request)
         yield from self.talk.end()
@@ -146,16 +117,9 @@ class _Reader:
             **request,
             "isSystemInitiated": request.get("isSystemInitiated") or request.get("confirmation"),
         }
-        yield from self.talk.write(
-            Speaker.OWNER,
-            _typed_text(request),
-            time,
-            claims,
-            identity=own,
-            stamp=str(time),
-            flags=Flag.META if names_another(claims) else Flag.NONE,
-            unique=_is_unique(own),
-        )
+        flags = Flag.META if names_another(claims) else Flag.NONE
+        prompt = Message(Speaker.OWNER, time, own, [claims], flags, [_typed_text(request)])
+        yield from say(self.talk, prompt, 0)
         yield from self.answer(request, own, time)
 
     def answer(self, request: Values, own: str | None, time: Any) -> Items:
@@ -195,7 +159,7 @@ class _Reader:
             return _value(part.get("content", part.get("value")))
         if kind == "inlineReference":
             return f"`{_reference(part)}`"
-        if kind not in _QUIET:
+        if not kind.startswith(_QUIET):
             self.source.unknown(f"response {kind}")
         return ""
 
@@ -407,10 +371,9 @@ ADAPTER = Adapter(
     sniff=_sniff,
     parse=parse,
     whole=True,
-    versions="session version 3: documents, logs of changes (from documentation), exports",
-    reads=("messages; tool calls with outcome; title; folder; model; extension version; summaries"),
-    leaves_out="thinking; drafts; rendered prompts; edits' contents; attachments' contents",
-    environment=ENVIRONMENT,
+    versions="3, exports; change logs*",
+    reads="version; summaries",
+    leaves_out="tokens; drafts; rendered prompts; edits",
 )
 
 
@@ -422,9 +385,9 @@ TOOL_CLI = "copilot-cli"
 Event = Values
 
 _QUIET_CLI = re.compile(
-    r"hook\.|permission\.|mcp\.|subagent\.|custom_agent\.|user_input\.|elicitation\.|exit_plan_mode\.|commands\."
-    r"|assistant\.(?:turn_start|turn_end|turn_retry|intent|reasoning|usage|idle|message_start|message_delta|streaming)"
-    r"|tool\.(?:user_requested|execution_partial_result|execution_progress)|system\.|skill\.invoked"
+    r"(?:hook|permission|mcp|subagent|custom_agent|user_input|elicitation|exit_plan_mode|commands|system|skill)\."
+    r"|assistant\.(?:turn_|intent|reasoning|usage|idle|message_|streaming)"
+    r"|tool\.(?:user_requested|execution_p)"
     r"|session\.(?:info|warning|truncation|usage|idle|compaction_start|snapshot_rewind|handoff|mode"
     r"|plan|permissions|context|tools|skills|custom|extensions|background|remote|task|todos|workspace|schedule|import)"
 )
@@ -437,18 +400,12 @@ _FACTS = {
 _MAX_ERROR_CHARACTERS = 300
 
 
-class _CliReader:
+class _CliReader(Chat):
     def __init__(self, source: Source) -> None:
-        self.source = source
         name = source.path.parent.name if source.path.name == "events.jsonl" else source.path.stem
-        self.talk = Conversation(source, Session(TOOL_CLI, name))
+        super().__init__(source, Session(TOOL_CLI, name))
 
-    def read(self) -> Items:
-        return self.talk.read(ANY, self.take)
-
-    def take(self, offset: int, event: Any) -> Items:
-        if not isinstance(event, dict):
-            return
+    def take(self, offset: int, event: Values) -> Items:
         kind, data = str(event.get("type") or "no type"), mapping(event, "data")
         if kind == "user.message":
             yield from self.user(event, data)
@@ -517,18 +474,9 @@ class _CliReader:
         )
 
     def say(self, event: Event, speaker: Speaker, text: str, flags: Flag, *claims: Event) -> Items:
-        identity, stamp = string(event, "id"), string(event, "timestamp")
-        unique = _is_unique(identity)
-        yield from self.talk.write(
-            speaker,
-            text,
-            parse_time(stamp),
-            *claims,
-            identity=identity,
-            stamp=stamp,
-            flags=flags,
-            unique=unique,
-        )
+        time = parse_time(event.get("timestamp"))
+        message = Message(speaker, time, string(event, "id"), list(claims), flags, [text])
+        yield from say(self.talk, message, 0)
 
     def interrupted(self, kind: str, event: Event, data: Values) -> Items:
         """Yield a system message about an interruption by the user or a failure of the provider."""
@@ -614,12 +562,8 @@ def _tokens_spent(data: Values) -> Tokens:
         tokens += Tokens.with_cached(read, cached, total(usage, "outputTokens"))
     if tokens.total:
         return tokens.bounded
-    kinds = mapping(data, "tokenDetails")
-    fresh, written, cached, out = (
-        total(mapping(kinds, kind), "tokenCount")
-        for kind in ("input", "cache_write", "cache_read", "output")
-    )
-    return Tokens(fresh + written, cached, out).bounded
+    kinds = mapping(data, "tokenDetails").items()
+    return tokens_of({kind: mapping(value).get("tokenCount") for kind, value in kinds})
 
 
 def _repository(place: Values) -> str | None:
@@ -633,7 +577,7 @@ def _repository(place: Values) -> str | None:
 
 
 def _sniff_cli(head: Head) -> bool:
-    first = head.objects[0] if head.objects else {}
+    first = head.first
     if first.get("type") == "session.start":
         return "sessionId" in mapping(first, "data")
     kind = first.get("type")
@@ -662,15 +606,11 @@ ADAPTER_CLI = Adapter(
     label="GitHub Copilot CLI",
     roots=_roots_cli,
     sniff=_sniff_cli,
-    parse=lambda source: _CliReader(source).read(),
+    parse=_CliReader,
     resume=("copilot", "--resume={id}"),
     versions="0.0.420, 1.0.11, 1.0.77",
-    reads=(
-        "messages; tool calls with outcome; folder, branch and repository; model; tokens; "
-        "title; summaries; interruptions"
-    ),
-    leaves_out="reasoning; hooks; system messages; attachments' contents",
-    environment=("COPILOT_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"),
+    reads="branch; summaries; interruptions",
+    leaves_out="hooks; system messages",
 )
 
 
@@ -748,11 +688,8 @@ ADAPTER_EDITOR_STATE = Adapter(
     tool=TOOL,
     label="VS Code Copilot Chat",
     roots=partial(state_roots, of_cursor=False),
-    sniff=lambda head: has_columns(head.database, EDITOR_TABLE),
+    sniff=with_columns(EDITOR_TABLE),
     parse=parse_editor_state,
-    beside=log_of,
-    versions="workspace databases until mid-2024 (from documentation)",
-    reads="messages; tool calls with outcome; title; folder; model",
-    leaves_out="thinking; drafts; other data of the editor",
-    environment=ENVIRONMENT,
+    versions="until mid-2024*",
+    leaves_out="tokens; drafts",
 )

@@ -102,15 +102,11 @@ def _time(text: str) -> datetime | None:
     return None
 
 
-ENVIRONMENT = ("CURSOR_CONFIG_DIR",)
-"""Environment variables that :func:`roots` reads."""
-
-
 def roots(places: Places, suffix: str) -> Sequence[Root]:
     """Return the folders of agent transcripts."""
-    configured = places.environ.get("CURSOR_CONFIG_DIR")
-    folders = [places.home / ".cursor", *([Path(configured).expanduser()] if configured else [])]
-    return [Root(folder / "projects", (f"*/agent-transcripts/**/*{suffix}",)) for folder in folders]
+    folders = (places.home / ".cursor", places.folder("CURSOR_CONFIG_DIR", ".cursor"))
+    patterns = (f"*/agent-transcripts/**/*{suffix}",)
+    return [Root(folder / "projects", patterns) for folder in dict.fromkeys(folders)]
 
 
 def session_of(source: Source) -> Session:
@@ -167,15 +163,7 @@ def _folders(folder: Path) -> list[Path]:
 _CALLS = frozenset({"tool_use", "tool_call", "tool-call"})
 _RESULTS = frozenset({"tool_result", "tool-result"})
 _QUIET = frozenset(
-    {
-        "thinking",
-        "redacted_thinking",
-        "reasoning",
-        "redacted-reasoning",
-        "image",
-        "image_url",
-        "file",
-    }
+    "thinking redacted_thinking reasoning redacted-reasoning image image_url file".split()
 )
 
 
@@ -263,7 +251,7 @@ class _Reader(MessageReader):
         self.after_result = False
         self.after_outside = False
 
-    def read(self) -> Items:
+    def __iter__(self) -> Items:
         text = self.source.text().replace("\r\n", "\n")
         marks = list(_MARK.finditer(text))
         ends = [*(mark.start() for mark in marks[1:]), len(text)]
@@ -312,12 +300,10 @@ ADAPTER = Adapter(
     sniff=lambda head: (
         bool(_START.match(head.text.replace("\r\n", "\n"))) and b"\x00" not in head.data
     ),
-    parse=lambda source: _Reader(source).read(),
+    parse=_Reader,
     whole=True,
-    versions="agent transcripts from 2025 (from documentation)",
-    reads="messages; tool calls",
-    leaves_out="thinking; times and models (not recorded)",
-    environment=ENVIRONMENT,
+    versions="2025*",
+    leaves_out="title; model; tokens; outcomes; times",
 )
 
 
@@ -327,7 +313,7 @@ ADAPTER = Adapter(
 
 
 _REDACTED = "[REDACTED]"
-_OTHER_FORMAT_FIELDS = frozenset({"type", "uuid", "id", "timestamp", "sessionId", "session_id"})
+_OTHER_FORMAT_FIELDS = frozenset("type uuid id timestamp sessionId session_id".split())
 
 
 class _TranscriptsReader(MessageReader):
@@ -335,7 +321,7 @@ class _TranscriptsReader(MessageReader):
         super().__init__(source, session_of(source))
         self.time = parse_time(source.carry.get("time")) or self.time
 
-    def read(self) -> Items:
+    def __iter__(self) -> Items:
         return self.talk.read(ANY, self.take)
 
     def take(self, offset: int, record: Any) -> Items:
@@ -370,7 +356,7 @@ class _TranscriptsReader(MessageReader):
 
 
 def _sniff_transcripts(head: Head) -> bool:
-    first = head.objects[0] if head.objects else {}
+    first = head.first
     if first.get("role") not in ("user", "assistant") or not first.keys().isdisjoint(
         _OTHER_FORMAT_FIELDS
     ):
@@ -383,9 +369,8 @@ ADAPTER_TRANSCRIPTS = Adapter(
     label="Cursor",
     roots=partial(roots, suffix=".jsonl"),
     sniff=_sniff_transcripts,
-    parse=lambda source: _TranscriptsReader(source).read(),
-    versions="agent transcripts from 2026 (without a version)",
-    reads="messages; tool calls; sub-agents; folder, if it can be determined",
-    leaves_out="results, models and times (not recorded); thinking; attached files",
-    environment=ENVIRONMENT,
+    parse=_TranscriptsReader,
+    versions="2026",
+    reads="sub-agents",
+    leaves_out="title; model; tokens; outcomes; times",
 )

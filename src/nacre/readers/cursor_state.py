@@ -14,7 +14,6 @@ from dataclasses import replace
 from datetime import datetime
 from functools import cached_property, partial
 from itertools import chain, pairwise, repeat
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -33,11 +32,11 @@ from nacre.readers.adapter import (
     as_bytes,
     content_blocks,
     has_columns,
-    log_of,
     parse_time,
     plain,
     statement,
     tables_of,
+    with_columns,
 )
 from nacre.readers.conversation import outcome
 from nacre.readers.copilot import (
@@ -49,7 +48,7 @@ from nacre.readers.copilot import (
     workspace_of,
 )
 from nacre.readers.cursor import TOOL, MessageReader
-from nacre.readers.trust import ENVIRONMENT, Conversation, OpenTurn, folder_of
+from nacre.readers.trust import Conversation, OpenTurn, folder_of
 from nacre.values.session import Session, SessionKind, Speaker, Tokens
 
 _MIN_EPOCH_MS = 1_000_000_000_000
@@ -539,15 +538,9 @@ ADAPTER = Adapter(
     roots=partial(state_roots, of_cursor=True),
     sniff=_sniff,
     parse=parse,
-    beside=log_of,
-    versions="workspace database from 2024; conversations from 2025 and later (_v 3 to 10, from documentation)",
-    reads=(
-        "messages; tool calls with outcome; titles; folder; branch; model; tokens, if "
-        "bubbles record them; times, if recorded; sub-agents; Copilot's sessions in the same "
-        "database"
-    ),
-    leaves_out="thinking; checkpoints; edits' contents; attachments; agentKv; lists of prompts",
-    environment=ENVIRONMENT,
+    versions="2024; `_v` 3 to 10*",
+    reads="branch; sub-agents; Copilot's chats",
+    leaves_out="checkpoints; edits; agentKv",
 )
 
 
@@ -629,7 +622,7 @@ class _StoreReader(MessageReader):
         )
         super().__init__(Part(source), session)
 
-    def read(self) -> Items:
+    def __iter__(self) -> Items:
         marks = Marks(self.whole)
         if marks.is_new(
             self.talk.session.native_id, self.facts.get("latestRootBlobId"), self.facts.get("name")
@@ -750,30 +743,19 @@ def _decode(data: bytes) -> str:
 
 
 def _roots_store(places: Places) -> Sequence[Root]:
-    configured = [places.environ.get(name) for name in ("CURSOR_DATA_DIR", "CURSOR_CONFIG_DIR")]
-    folders = [
-        places.home / ".cursor",
-        *(Path(folder).expanduser() for folder in configured if folder),
-    ]
-    config = Path(places.environ.get("XDG_CONFIG_HOME") or places.home / ".config").expanduser()
-    return [
-        Root(folder / "chats", ("*/*/store.db",))
-        for folder in dict.fromkeys([*folders, config / "cursor"])
-    ]
+    variables = ("CURSOR_DATA_DIR", "CURSOR_CONFIG_DIR")
+    folders = [places.home / ".cursor", *(places.folder(name, ".cursor") for name in variables)]
+    folders.append(places.folder("XDG_CONFIG_HOME", ".config") / "cursor")
+    return [Root(folder / "chats", ("*/*/store.db",)) for folder in dict.fromkeys(folders)]
 
 
 ADAPTER_STORE = Adapter(
     tool=TOOL,
     label="Cursor",
     roots=_roots_store,
-    sniff=lambda head: has_columns(head.database, _STORE_TABLES),
-    parse=lambda source: _StoreReader(source).read(),
-    beside=log_of,
+    sniff=with_columns(_STORE_TABLES),
+    parse=_StoreReader,
     resume=("cursor-agent", "--resume", "{id}"),
-    versions="command line agent from 2025 and 2026 (from documentation; one file without messages)",
-    reads=("messages; tool calls with outcome; title; folder; model; words of packed messages"),
-    leaves_out=(
-        "times of messages (not recorded); thinking; tool calls of packed messages; other blobs"
-    ),
-    environment=("CURSOR_CONFIG_DIR", "CURSOR_DATA_DIR", "XDG_CONFIG_HOME"),
+    versions="command line*",
+    leaves_out="tokens; times; calls of packed messages",
 )

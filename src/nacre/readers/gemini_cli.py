@@ -20,20 +20,19 @@ from nacre.base.plain import Values, mapping, objects, string, total
 from nacre.readers.adapter import (
     Adapter,
     Items,
-    Root,
     Source,
     beside,
     documents,
     keys_of,
     parse_time,
+    under,
 )
 from nacre.readers.conversation import outcome
-from nacre.readers.trust import Conversation, OpenTurn
+from nacre.readers.messages import Message, say
+from nacre.readers.trust import Conversation
 from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens
 
 TOOL = "gemini-cli"
-
-Message = Values
 
 _AGENT_TYPES = frozenset({"gemini", "model"})
 _NOTICES = frozenset({"info", "warning", "error"})
@@ -54,7 +53,6 @@ _FRAME = re.compile(
     re.MULTILINE,
 )
 """Lines that the tool writes around a command's output."""
-_UUID_LENGTH = 36
 _HASH = re.compile(r"\b[0-9a-f]{64}\b")
 
 
@@ -66,7 +64,7 @@ class _Reader:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.header: dict[str, Any] = {}
-        self.messages: dict[str, Message] = {}
+        self.messages: dict[str, Values] = {}
         for event in documents(source):
             self.take(event)
 
@@ -146,7 +144,7 @@ class _Reader:
             started=parse_time(self.header.get("startTime")),
         )
 
-    def read(self) -> Items:
+    def __iter__(self) -> Items:
         self.talk = Conversation(self.source, self.session())
         for identity, message in self.messages.items():
             kind = str(message.get("type"))
@@ -160,7 +158,7 @@ class _Reader:
                 self.source.unknown(f"message {kind}")
         yield from self.talk.end()
 
-    def user(self, identity: str, message: Message) -> Items:
+    def user(self, identity: str, message: Values) -> Items:
         words = words_of(message.get("displayContent")) or words_of(message.get("content"))
         for file_content in _FILES.findall(words_of(message.get("content"))):
             self.talk.exchange.heard(file_content)
@@ -171,17 +169,14 @@ class _Reader:
         cleaned = self.talk.clean(_FILES.sub("", words))
         is_main = self.talk.prompter is Speaker.OWNER
         flags = Flag.COMMAND if is_main and _COMMAND.match(cleaned.text) else Flag.NONE
-        yield from self.talk.write(
-            Speaker.SYSTEM if is_summary else self.talk.prompter,
-            cleaned.text,
-            parse_time(message.get("timestamp")),
-            message,
-            identity=identity,
-            flags=(Flag.SUMMARY if is_summary else flags) | cleaned.flags,
-            unique=len(identity) == _UUID_LENGTH,
-        )
+        speaker, time = Speaker.OWNER, parse_time(message.get("timestamp"))
+        if is_summary:
+            speaker, flags = Speaker.SYSTEM, Flag.SUMMARY
+        flags |= cleaned.flags
+        prompt = Message(speaker, time, identity, [message], flags, [cleaned.text])
+        yield from say(self.talk, prompt)
 
-    def notice(self, identity: str, message: Message) -> Items:
+    def notice(self, identity: str, message: Values) -> Items:
         """Yield a notice that the user interrupted the agent or the model failed.
 
         Skip other notices.
@@ -192,25 +187,22 @@ class _Reader:
         elif words.strip() == _CANCELLED:
             yield from self.talk.interrupted(identity, time)
 
-    def agent(self, identity: str, message: Message) -> Items:
-        self.talk.learn(model=string(message, "model"))
-        counts = mapping(message, "tokens")
+    def agent(self, identity: str, message: Values) -> Items:
+        counts, time = mapping(message, "tokens"), parse_time(message.get("timestamp"))
         cached = total(counts, "cached")  # the input includes these; the output excludes thoughts
         fresh = max(0, total(counts, "input", "tool") - cached)
-        self.talk.spend(Tokens(fresh, cached, total(counts, "output", "thoughts")))
-        time = parse_time(message.get("timestamp"))
-        yield from self.talk.open(OpenTurn(identity, time, unique=len(identity) == _UUID_LENGTH))
-        self.talk.add_text(words_of(message.get("content") or message.get("parts")))
+        answer = Message(Speaker.AGENT, time, identity, model=string(message, "model"))
+        answer.tokens = Tokens(fresh, cached, total(counts, "output", "thoughts"))
+        answer.texts.append(words_of(message.get("content") or message.get("parts")))
+        yield from say(self.talk, answer)
         for call in objects(message, "toolCalls"):
-            self.call(call)
-
-    def call(self, call: Values) -> None:
-        name, arguments = str(call.get("name") or "tool"), call.get("args")
-        identity = str(call.get("id") or "")
-        key = self.talk.add_call(identity, name, arguments if isinstance(arguments, dict) else "")
-        output = "\n".join(output_of(response) for response in responses_of(call.get("result")))
-        output = output or string(call, "resultDisplay") or ""
-        record_result(self.talk, key, call.get("status"), output)
+            step = Message(Speaker.AGENT, time, identity)
+            key = str(call.get("id") or f"#{len(self.talk.calls)}")
+            step.call(key, call.get("name"), call.get("args"))
+            yield from say(self.talk, step)
+            output = "\n".join(output_of(response) for response in responses_of(call.get("result")))
+            output = output or string(call, "resultDisplay") or ""
+            record_result(self.talk, key, call.get("status"), output)
 
 
 def record_result(talk: Conversation, key: str, status: object, output: str) -> None:
@@ -283,21 +275,12 @@ def _project_root(path: Path, header: Values) -> str | None:
 ADAPTER = Adapter(
     tool=TOOL,
     label="Gemini CLI",
-    roots=lambda places: [
-        Root(
-            places.folder("GEMINI_CLI_HOME") / ".gemini" / "tmp",
-            ("*/chats/**/*.json", "*/chats/**/*.jsonl"),
-        )
-    ],
+    roots=under("GEMINI_CLI_HOME", "", ".gemini/tmp", "*/chats/**/*.json", "*/chats/**/*.jsonl"),
     sniff=lambda head: {"sessionId", "projectHash"} <= keys_of(head),
-    parse=lambda source: _Reader(source).read(),
+    parse=_Reader,
     whole=True,
     resume=("gemini", "--resume", "{id}"),
-    versions="0.23 (documents), 0.40 (event logs)",
-    reads=(
-        "messages; tool calls with outcome; model; tokens; title; sub-agents; folder, if "
-        "recorded; interruptions; errors of the model"
-    ),
-    leaves_out="thoughts; other notices; rewound messages; checkpoints and logs.json",
-    environment=("GEMINI_CLI_HOME",),
+    versions="0.23, 0.40",
+    reads="sub-agents; interruptions; errors",
+    leaves_out="rewound messages; checkpoints; logs.json",
 )

@@ -18,8 +18,7 @@ from nacre.base.frozen import frozen
 from nacre.base.ids import turn_hash
 from nacre.base.plain import JsonObject, Values
 from nacre.base.text import pieces
-from nacre.base.times import in_utc
-from nacre.readers.adapter import ANY, Adapter, Head, Items, Source, parse_time, records
+from nacre.readers.adapter import ANY, Adapter, Head, Items, Source, local_time, parse_time, records
 from nacre.readers.claude_code_records import interruption, plan_of, typed
 from nacre.readers.conversation import asked
 from nacre.readers.registry import TOOLS
@@ -46,12 +45,12 @@ ROLES: dict[str, Speaker] = {
     **dict.fromkeys(("system", "developer"), Speaker.SYSTEM),
 }
 
-_MESSAGE_IDS = ("id", "uuid", "message_id", "messageId", "turn_id", "dia_id")
-_SESSION_IDS = ("session_id", "sessionId", "conversation_id", "conversationId", "chat_id", "chatId")
-_TIMES = ("timestamp", "ts", "created_at", "createdAt", "time", "date")
-_TEXTS = ("content", "text", "message", "body", "value", "parts")
+_MESSAGE_IDS = tuple("id uuid message_id messageId turn_id dia_id".split())
+_SESSION_IDS = tuple("session_id sessionId conversation_id conversationId chat_id chatId".split())
+_TIMES = tuple("timestamp ts created_at createdAt time date".split())
+_TEXTS = tuple("content text message body value parts".split())
 _RESULTS = (*_TEXTS, "result", "output")
-_ROLE_KEYS = ("role", "type", "from", "sender", "speaker", "author", "name")
+_ROLE_KEYS = tuple("role type from sender speaker author name".split())
 _NAME_KEYS = ("from", "sender", "speaker", "author", "name")
 _MESSAGE_LISTS = ("messages", "turns", "conversation", "conversations")
 _FACT_FIELDS = {
@@ -63,7 +62,7 @@ _FACT_FIELDS = {
 }
 _MAX_DEPTH = 5
 _NON_TEXT_TYPES = frozenset(
-    {"thinking", "think", "reasoning", "tool_use", "tool_call", "tool_result", "image", "image_url"}
+    "thinking think reasoning tool_use tool_call tool_result image image_url".split()
 )
 
 _PERSON = re.compile(r"([^\W\d_][\w.'’-]{0,30}(?: [^\W\d_][\w.'’-]{0,30}){0,2}): \S")
@@ -240,7 +239,7 @@ class _Reader:
         self.names = set[str]()
         self.yielded: Session | None = None
 
-    def read(self) -> Items:
+    def __iter__(self) -> Items:
         found = (
             record for _, line in self.source.lines() for record in records(self.source, line, ANY)
         )
@@ -385,15 +384,12 @@ def _sniff(head: Head) -> bool:
 ADAPTER = Adapter(
     tool=TOOL,
     label="JSON lines",
-    roots=lambda _: (),
     sniff=_sniff,
-    parse=lambda source: _Reader(source).read(),
+    parse=_Reader,
     guesses=True,
     versions="any",
-    reads=(
-        "messages with a role and a text; tool calls; session, folder, branch and model, if named"
-    ),
-    leaves_out="records without a role",
+    reads="branch",
+    leaves_out="outcomes; tokens; records without a role",
 )
 
 
@@ -411,9 +407,7 @@ _DATE_IN_NAME = re.compile(
 _UNDECODABLE_SHARE = 0.05
 _SPEAKERS = re.compile(r"^[^A-Za-z\n]{0,60}Speaker \d+\b", re.MULTILINE)
 """Numbered speakers in a transcript from a meeting recorder."""
-_NOT_TEXT = frozenset(
-    {".json", ".jsonl", ".lock", ".zst", ".svg", ".xml", ".html", ".htm", ".csv", ".tsv"}
-)
+_NOT_TEXT = frozenset(".json .jsonl .lock .zst .svg .xml .html .htm .csv .tsv".split())
 
 
 def is_text(head: Head) -> bool:
@@ -445,11 +439,8 @@ def date_in_name(name: str) -> datetime | None:
     match = _DATE_IN_NAME.search(name)
     if match is None:
         return None
-    try:
-        day, clock = match.groups()[:3], match.groups("00")[3:]
-        return in_utc(datetime.fromisoformat(f"{'-'.join(day)} {':'.join(clock)}"))
-    except (OverflowError, ValueError):
-        return None
+    day, clock = match.groups()[:3], match.groups("00")[3:]
+    return local_time(f"{'-'.join(day)} {':'.join(clock)}")
 
 
 def parse_plain_text(source: Source) -> Items:
@@ -464,13 +455,13 @@ def _paragraphs(text: str) -> Iterator[_Part]:
 ADAPTER_PLAIN_TEXT = Adapter(
     tool=TOOL_PLAIN_TEXT,
     label="Plain text",
-    roots=lambda _: (),
     sniff=_sniff_text,
     parse=parse_plain_text,
     whole=True,
     guesses=True,
     versions="any",
-    reads="paragraphs; a date in the file's name; exported chats",
+    reads="paragraphs; date in the name; chats",
+    leaves_out="tool calls; tokens",
 )
 
 
@@ -774,12 +765,11 @@ def _talk(source: Source, session: Session, parts: Iterable[_Part]) -> Items:
 ADAPTER_MARKDOWN = Adapter(
     tool=TOOL_MARKDOWN,
     label="Markdown",
-    roots=lambda _: (),
     sniff=_sniff_markdown,
     parse=parse_markdown,
     whole=True,
     guesses=True,
     versions="any; SpecStory 2",
-    reads="sections; front matter; exported chats, with speakers, times and session ids",
-    leaves_out="tool calls in exported chats",
+    reads="sections; front matter; chats",
+    leaves_out="tool calls; tokens",
 )

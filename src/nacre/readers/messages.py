@@ -1,96 +1,179 @@
-"""Messages of a session, for formats that are always read from the start.
+"""Messages of a session, as most readers convert them to turns.
 
-A reader converts its records to :class:`Message`. :func:`turns_of` converts messages to turns.
+A reader converts its records to :class:`Message`. :func:`turns_of` yields the turns of a file that
+is always read from the start, :class:`Chat` those of a growing file.
 """
 
 from __future__ import annotations
 
-import re
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from typing import Any
 
-from nacre.base.plain import Values
-from nacre.readers.adapter import Items
-from nacre.readers.conversation import outcome
-from nacre.readers.trust import Conversation, OpenTurn
-from nacre.values.session import Flag, Speaker
+import msgspec
 
+from nacre.base.plain import JsonObject, Values, string
+from nacre.readers.adapter import Items, Source, content_blocks, local_time
+from nacre.readers.conversation import clean, ending
+from nacre.readers.generic import ROLES, read_line
+from nacre.readers.trust import Conversation, OpenTurn
+from nacre.values.session import Flag, Session, Speaker, Tokens
+
+HOST: Values = {"synthetic": True}
+"""Claim for text that the tool wrote as the user."""
 IMAGE = "[image]"
 """Text in place of an image, whose words are not recorded."""
+OBJECT = msgspec.json.Decoder(JsonObject)
+
 _NO_TEXT = frozenset({"type", "kind", "id", "annotations"})
-_REFUSED = re.compile(
-    r"(?:the )?user (?:has )?(?:declined|denied|rejected|cancell?ed)"
-    r"|(?:tool|permission)\b[^\n]{0,40} (?:denied|rejected|cancell?ed) by (?:the )?user",
-    re.IGNORECASE,
-)
-"""Matches the beginning of an output that tells the model about the user's refusal."""
+_UNIQUE_LENGTH = 26
 
 
 @dataclass(slots=True)
 class Message:
     """A message from the owner, the agent or the tool, with the results that it delivers.
 
-    ``id``: the tool's id, or None. ``unique``: True if only copies of a message have its id.
-    ``claims``: records and blocks that might name the author.
+    ``id``: the tool's id, or None. If it is as long as a ULID, only copies of the message have it.
+    ``claims``: records and blocks that might name the author. ``model`` and ``tokens``: facts about
+    an answer.
     """
 
     speaker: Speaker
     time: datetime | None
     id: str | None = None
-    unique: bool = True
     claims: list[Values] = field(default_factory=list)
     flags: Flag = Flag.NONE
     texts: list[str | None] = field(default_factory=list)
     calls: list[tuple[str, str, object]] = field(default_factory=list)
     results: list[tuple[str, str, str]] = field(default_factory=list)
+    model: str | None = None
+    tokens: Tokens = field(default_factory=Tokens)
+
+    @classmethod
+    def of(cls, source: Source, role: object, *facts: Any, **more: Any) -> Message:
+        """Return a message by its role. Unknown roles are counted."""
+        speaker = ROLES.get(str(role).lower())
+        if speaker is None:
+            source.unknown(f"role {role}")
+        return cls(speaker or Speaker.SYSTEM, *facts, **more)
 
     def call(self, call: object, name: object, arguments: object) -> None:
         """Add a tool call by its id. ``arguments``: an object or text."""
-        self.calls.append((str(call), str(name or "tool"), arguments))
+        self.calls.append((str(call or ""), str(name or "tool"), arguments))
 
     def result(
         self, call: object, value: object, *, is_error: bool = False, exit_code: object = None
     ) -> None:
         """Add the result of a tool call. Its text can show that the user refused the call."""
-        output, code = words_of(value), exit_code if type(exit_code) is int else None
-        ending = outcome(output, exit_code=code, is_error=is_error)
-        self.results.append((str(call), "rejected" if _REFUSED.match(output) else ending, output))
+        output = words_of(value) or (json.dumps(value, ensure_ascii=False) if value else "")
+        result = ending(output, exit_code=exit_code, is_error=is_error)
+        self.results.append((str(call), result, output))
+
+    def answer(self, record: Values, output: object) -> None:
+        """Add a result whose record has the call's id and may mark an error."""
+        self.result(
+            string(record, "tool_use_id", "tool_call_id", "toolCallId"),
+            output,
+            is_error=record.get("is_error") is True or record.get("isError") is True,
+            exit_code=record.get("exit_code"),
+        )
+
+
+def message_of(source: Source, record: Values, stamp: object = None, **facts: Any) -> Message:
+    """Return the message in a record with the fields of OpenAI's or Anthropic's API.
+
+    Text next to a tool's result counts as the host's. ``facts``: other fields of the message.
+    """
+    role, blocks, line = string(record, "role", "type"), content_blocks(record), read_line(record)
+    message = Message.of(source, role, local_time(stamp), **facts)
+    message.claims += [record, *blocks]
+    for block in blocks:
+        if block.get("type") == "tool_result":
+            message.answer(block, block.get("content"))
+            message.claims.append(HOST)
+    if message.speaker is Speaker.TOOL:
+        message.answer(record, record.get("content"))
+    elif line and message.speaker is not Speaker.SYSTEM:
+        message.texts.append(line.text)
+        for call in line.calls:
+            message.call(call["id"], call["name"], call["arguments"])
+    return message
+
+
+class Chat:
+    """Reads the messages of a growing file. Subclasses convert one record in ``take``."""
+
+    def __init__(self, source: Source, session: Session) -> None:
+        self.source = source
+        self.talk = Conversation(source, session)
+
+    @property
+    def can_grow(self) -> bool:
+        """True if the open turn can continue, because none of its calls has a result."""
+        return all(call.call.outcome is None for call in self.talk.calls.values())
+
+    def take(self, offset: int, record: Values) -> Items:
+        raise NotImplementedError
+
+    def __iter__(self) -> Items:
+        return self.talk.read(OBJECT, self.take)
+
+
+def say(
+    talk: Conversation, message: Message, offset: int | None = None, *, joins: bool = False
+) -> Items:
+    """Yield the turns of a message.
+
+    ``offset``: position of the message's record in a growing file. Successive messages of the agent
+    with one id are one turn. An answer that ``joins`` continues the open turn.
+    """
+    opened, own = talk.opened, message.id
+    text, unique = "\n\n".join(filter(None, message.texts)), len(own or "") >= _UNIQUE_LENGTH
+    stamp = None if offset is None else str(message.time)
+    is_agents = message.speaker is Speaker.AGENT
+    is_answer = is_agents and bool(text.strip() or message.calls)
+    if is_answer and not joins and not (own and opened and opened.id == own):
+        yield from talk.close()
+    before = talk.place(offset) if is_answer and offset is not None else None
+    talk.learn(model=message.model)
+    talk.spend(message.tokens)
+    if is_answer:
+        if talk.opened is None:
+            seed = clean(text).text or str(message.calls[:1])
+            own = own or talk.new_id(message.speaker, stamp, seed)
+            yield from talk.open(OpenTurn(own, message.time, unique), before)
+        talk.add_text(text)
+        for call in message.calls:
+            talk.add_call(*call)
+    for call_id, result, output in message.results:
+        if IMAGE in output:
+            talk.exchange.unseen()
+        known = talk.calls.get(call_id)  # the output can follow the result
+        result = (known and known.call.outcome) or result
+        talk.result(call_id, result, partial(str, output))
+    if message.speaker not in (Speaker.AGENT, Speaker.TOOL):
+        yield from talk.write(
+            talk.prompter if message.speaker is Speaker.OWNER else message.speaker,
+            text,
+            message.time,
+            *message.claims,
+            identity=own,
+            stamp=stamp,
+            flags=message.flags,
+            unique=unique,
+        )
 
 
 def turns_of(talk: Conversation, messages: Iterable[Message]) -> Items:
     """Yield the session and its turns.
 
-    Successive messages of the agent with one id are one turn. Text from the owner in a sub-agent's
-    session counts as the calling agent's.
+    Text from the owner in a sub-agent's session counts as the calling agent's.
     """
     for message in messages:
-        speaker, time, own = message.speaker, message.time, message.id
-        text = "\n\n".join(filter(None, message.texts))
-        unique = message.unique and bool(own)
-        if speaker is Speaker.AGENT and (text or message.calls):
-            identity = own or talk.new_id(speaker, None, text or message.calls[0][0])
-            if talk.opened is None or talk.opened.id != identity:
-                yield from talk.open(OpenTurn(identity, time, unique=unique))
-            talk.add_text(text)
-            for call in message.calls:
-                talk.add_call(*call)
-        for call_id, ending, output in message.results:
-            if IMAGE in output:
-                talk.exchange.unseen()
-            talk.result(call_id, ending, partial(str, output))
-        if speaker is not Speaker.AGENT:
-            yield from talk.write(
-                talk.prompter if speaker is Speaker.OWNER else speaker,
-                text,
-                time,
-                *message.claims,
-                identity=own,
-                flags=message.flags,
-                unique=unique,
-            )
+        yield from say(talk, message)
     yield from talk.end()
 
 

@@ -105,7 +105,7 @@ class _Reader:
         self.source = source
         self.talk = Conversation(source, Session(TOOL, source.path.name.removesuffix(".jsonl")))
 
-    def read(self) -> Items:
+    def __iter__(self) -> Items:
         return self.talk.read(_LINE, self.take)
 
     def take(self, _: int, line: _Line) -> Items:
@@ -201,7 +201,7 @@ def sessions_folder(home: Path) -> Path:
 
 
 def _sniff(head: Head) -> bool:
-    first = head.objects[0] if head.objects else {}
+    first = head.first
     return (
         first.get("type") == "session" and isinstance(first.get("key"), str) and "channel" in first
     )
@@ -214,11 +214,8 @@ ADAPTER = Adapter(
         Root(sessions_folder(places.own or places.home / ".nacre"), ("*.jsonl",))
     ],
     sniff=_sniff,
-    parse=lambda source: _Reader(source).read(),
-    versions="session version 1",
-    reads=(
-        "messages and their speakers; conversation; model; tokens; summaries; names of "
-        "files; errors of the model"
-    ),
-    leaves_out="contents of files; cost",
+    parse=_Reader,
+    versions="1",
+    reads="speakers; summaries; names of files; errors",
+    leaves_out="title; cost",
 )

@@ -13,7 +13,7 @@ import msgspec
 
 from nacre.base.frozen import frozen
 from nacre.base.lazy import zstd
-from nacre.base.plain import JsonObject, Values, mapping, string, total
+from nacre.base.plain import JsonObject, Values, mapping, string
 from nacre.base.text import answered_by
 from nacre.errors import UnavailableError
 from nacre.readers.adapter import (
@@ -28,22 +28,25 @@ from nacre.readers.adapter import (
     as_bytes,
     decode,
     has_columns,
-    log_of,
     parse_time,
     plain,
+    rows_of,
     statement,
     tables_of,
+    with_columns,
 )
 from nacre.readers.conversation import (
     Sender,
     answered,
     asked,
     clean,
+    ending,
     is_tools,
     outcome,
     read_sender,
     sender_in,
     sender_of,
+    tokens_of,
     without_tools_lines,
 )
 from nacre.readers.trust import (
@@ -59,7 +62,7 @@ from nacre.readers.trust import (
     names_another,
     text_of,
 )
-from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens, Trust
+from nacre.values.session import Flag, Session, SessionKind, Speaker, Trust
 
 TOOL = "openclaw"
 
@@ -90,9 +93,7 @@ _FORWARDED = re.compile(r"^\[Forwarded\b[^\]\n]{0,200}\]", re.MULTILINE)
 _FORWARDED_BLOCK = "Forwarded message"
 _SENDER_BLOCKS = ("Conversation info", "Sender")
 """Blocks that describe the sender. All other blocks contain text from elsewhere."""
-_OWN_INTERFACES = frozenset(
-    {"control-ui", "openclaw-control-ui", "openclaw-tui", "webchat", "tui", "cli"}
-)
+_OWN_INTERFACES = frozenset("control-ui openclaw-control-ui openclaw-tui webchat tui cli".split())
 """OpenClaw's own interfaces, in which the owner writes."""
 _CHAT_FIELDS = ("username", "e164", "tag")
 _CRON = re.compile(r"\[cron:[^\]\n]*\]")
@@ -225,22 +226,12 @@ def is_silent(reply: str) -> bool:
 
 
 _NOISE = frozenset(
-    {
-        "custom",
-        "custom_message",
-        "thinking_level_change",
-        "label",
-        "context_transform",
-        "ephemeral",
-        "leaf",
-        "active_tools_change",
-        "ttsr_injection",
-    }
+    "custom custom_message thinking_level_change label context_transform ephemeral leaf "
+    "active_tools_change ttsr_injection".split()
 )
 _NOISE_ROLES = frozenset({"custom", "developer", "fileMention", "hookMessage", "system"})
 _SUMMARY_ROLES = frozenset({"branchSummary", "compactionSummary"})
 _NAMED_ID = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?=\.jsonl)")
-_EXITED = re.compile(r"Command exited with code (-?\d{1,9})\s*\Z")
 _ABORTED = re.compile(r"(?:Command|Operation) aborted\s*\Z")
 """Matches the end of a tool's output after an interruption or a failure."""
 _FOLDERS = (".openclaw", ".clawdbot", ".moltbot")
@@ -316,7 +307,7 @@ class Reader:
         self.fixed = session.kind if session and session.kind is not SessionKind.MAIN else None
         self.trust = trust
 
-    def read(self) -> Items:
+    def __iter__(self) -> Items:
         return self.talk.read(_ENTRY, self.take)
 
     def take(self, offset: int, entry: Entry) -> Items:
@@ -452,10 +443,7 @@ class Reader:
         text = "\n\n".join(block.text for block in blocks if block.text and block.is_text)
         calls = [block for block in blocks if block.type == "toolCall" and block.name]
         before = self.talk.place(offset)
-        usage = mapping(message.usage)
-        fresh = total(usage, "input", "cacheWrite")
-        spent = Tokens(fresh, total(usage, "cacheRead"), total(usage, "output"))
-        self.talk.spend(spent.bounded)
+        self.talk.spend(tokens_of(mapping(message.usage)))
         if text.strip() or calls:
             yield from self.answer(entry, text, calls, before)
         identity = (
@@ -493,7 +481,7 @@ class Reader:
             self.talk.exchange.unseen()  # words in an image are not recorded
         self.talk.result(
             message.toolCallId or "",
-            _result(words, is_error=bool(message.isError)),
+            "rejected" if _ABORTED.search(words) else ending(words, is_error=bool(message.isError)),
             lambda: text_of(message.content, separator="\n"),
         )
 
@@ -526,14 +514,6 @@ class Reader:
         )
 
 
-def _result(words: str, *, is_error: bool) -> str:
-    head = words[:300].lower()
-    if "denied by user" in head or "rejected by user" in head or _ABORTED.search(words):
-        return "rejected"
-    code = _EXITED.search(words)
-    return outcome(words, exit_code=int(code[1]) if code else None, is_error=is_error)
-
-
 def _model_of(entry: Entry) -> str | None:
     return entry.modelId or (entry.model if isinstance(entry.model, str) else None)
 
@@ -559,13 +539,9 @@ def _sniff(head: Head) -> bool:
     )
 
 
-ENVIRONMENT = ("OPENCLAW_HOME", "OPENCLAW_STATE_DIR")
-"""Environment variables that :func:`state_folders` reads."""
-
-
 def state_folders(places: Places) -> list[Path]:
     """Return OpenClaw's state folders, including folders with earlier names."""
-    home = Path(places.environ.get("OPENCLAW_HOME") or places.home).expanduser()
+    home = places.folder("OPENCLAW_HOME")
     state = places.environ.get("OPENCLAW_STATE_DIR")
     return [Path(state).expanduser()] if state else [home / name for name in _FOLDERS]
 
@@ -596,16 +572,11 @@ ADAPTER = Adapter(
     label="OpenClaw and pi",
     roots=_roots,
     sniff=_sniff,
-    parse=lambda source: Reader(source, _inner(source.path)).read(),
-    versions="session version 3; version 1 of pi; oh-my-pi 17 (from documentation)",
-    reads=(
-        "messages; tool calls with outcome, files and errors; folder; model; tokens; title; "
-        "group; heartbeats and scheduled runs, marked; summaries; interruptions; errors of "
-        "the model"
-    ),
-    leaves_out="thinking; pictures; custom entries",
+    parse=lambda source: Reader(source, _inner(source.path)),
+    versions="3; pi 1; oh-my-pi 17*",
+    reads="group; heartbeats; scheduled runs; summaries; interruptions; errors",
+    leaves_out="custom entries",
     fields=frozenset({*Entry.__struct_encode_fields__, *_OTHER_FIELDS.split(",")}),
-    environment=(*ENVIRONMENT, "PI_CODING_AGENT_DIR", "XDG_DATA_HOME"),
 )
 
 
@@ -616,8 +587,16 @@ ADAPTER = Adapter(
 
 
 _EVENTS = {"transcript_events": {"session_id", "seq", "event_json"}}
-_WINDOWS = {"session_id", "session_key"}
-_ARCHIVES = {"session_id", "generation", "encoding", "archive_blob", "created_at"}
+_WINDOWS = {"session_windows": {"session_id", "session_key"}}
+_ARCHIVES = {
+    "session_transcript_archives": {
+        "session_id",
+        "generation",
+        "encoding",
+        "archive_blob",
+        "created_at",
+    }
+}
 _KINDS = (
     (re.compile(r":subagent:|:acp:"), SessionKind.SUBAGENT),
     (re.compile(r":cron:|:hook:"), SessionKind.SCHEDULED),
@@ -631,11 +610,10 @@ class _Store:
         self.source = source
         self.tables = tables_of(source)
         self.packs = "event_zstd" in self.tables.columns("transcript_events")
-        self.windows = self.tables.columns("session_windows")
 
-    def read(self) -> Items:
+    def __iter__(self) -> Items:
         marks = Marks(self.source)
-        if set(self.tables.columns("session_transcript_archives")) >= _ARCHIVES:
+        if has_columns(self.tables, _ARCHIVES):
             for session, generation, encoding, size in self.tables.all(
                 statement("openclaw_archives")
             ):
@@ -662,13 +640,13 @@ class _Store:
             parent=self.parent(facts) if kind is SessionKind.SUBAGENT else None,
         )
         trust = Trust.UNTRUSTED if facts.get("hook_external_content_source") else Trust.TRUSTED
-        yield from Reader(Part(self.source, events), session, trust).read()
+        yield from Reader(Part(self.source, events), session, trust)
 
     def facts(self, name: str) -> JsonObject:
-        if not set(self.windows) >= _WINDOWS:
+        if not has_columns(self.tables, _WINDOWS):
             return {}
-        rows = self.tables.all(statement("openclaw_window"), session=name)
-        return dict(zip(self.windows, rows[0], strict=True)) if rows else {}
+        query = statement("openclaw_window")
+        return next(iter(rows_of(self.source, "session_windows", query, session=name)), {})
 
     def parent(self, facts: JsonObject) -> str | None:
         """Return the parent session: the latest session that has the parent's key."""
@@ -723,14 +701,9 @@ ADAPTER_STORE = Adapter(
         Root(folder / "agents", ("*/agent/openclaw-agent.sqlite",))
         for folder in state_folders(places)
     ],
-    sniff=lambda head: has_columns(head.database, _EVENTS),
-    parse=lambda source: _Store(source).read(),
-    beside=log_of,
-    versions="store of 2026.9, events of version 4",
-    reads=(
-        "messages; tool calls with outcome; folder; model; tokens; names; summaries; kinds "
-        "of sessions; reset or deleted sessions; compressed events"
-    ),
-    leaves_out="thinking; cold archives; pending input; its own memories and accounts",
-    environment=ENVIRONMENT,
+    sniff=with_columns(_EVENTS),
+    parse=_Store,
+    versions="2026.9",
+    reads="kinds of sessions; reset and deleted sessions; summaries",
+    leaves_out="cold archives; its memories and accounts",
 )

@@ -23,37 +23,23 @@ from nacre.readers.adapter import (
     beside,
     has_columns,
     keys_of,
-    log_of,
     parse_time,
     plain,
+    rows_of,
     statement,
     tables_of,
 )
-from nacre.readers.conversation import outcome
-from nacre.readers.trust import Conversation, OpenTurn, names_another
+from nacre.readers.messages import IMAGE, Message, say
+from nacre.readers.trust import Conversation, names_another
 from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens
 
 TOOL, KILO = "opencode", "kilo-code"
 
 _QUIET = frozenset(
-    {
-        "reasoning",
-        "file",
-        "step-start",
-        "step-finish",
-        "snapshot",
-        "patch",
-        "agent",
-        "subtask",
-        "retry",
-        "compaction",
-    }
+    "reasoning file step-start step-finish snapshot patch agent subtask retry compaction".split()
 )
 _DONE = frozenset({"completed", "success", "exited"})
 _UNNAMED = re.compile(r"(?:New|Child) session - \d{4}-")
-_REFUSED = re.compile(
-    r"rejected permission|user (?:rejected|denied|dismissed)|specified a rule", re.IGNORECASE
-)
 
 
 def tool_of(path: Path) -> str:
@@ -88,44 +74,33 @@ class Talk:
         self.time = session.started
         self.is_done = True
 
-    def take(self, message: Values, parts: Iterable[Values]) -> Items:
-        self.time = parse_time(mapping(message, "time").get("created")) or self.time
-        role = message.get("role")
-        if role == "user":
-            yield from self.user(message, parts)
-        elif role == "assistant":
-            yield from self.agent(message, parts)
-        else:
-            self.source.unknown(f"role {role}")
+    def take(self, record: Values, parts: Iterable[Values]) -> Items:
+        """Yield a message. In a sub-agent's session, the calling agent writes the prompts."""
+        self.time = parse_time(mapping(record, "time").get("created")) or self.time
+        name = str(record.get("id"))
+        message = Message.of(self.source, record.get("role"), self.time, name, [record])
+        if message.speaker is Speaker.OWNER:
+            for part in parts:
+                self.prompt(message, part)
+            yield from say(self.talk, message)
+        elif message.speaker is Speaker.AGENT:
+            yield from self.answer(record, message, parts)
 
-    def user(self, message: Values, parts: Iterable[Values]) -> Items:
-        """Yield a prompt from a person or, in a sub-agent's session, from the calling agent.
+    def prompt(self, message: Message, part: Values) -> None:
+        """Add a part of a prompt. OpenCode's additions are omitted."""
+        if part.get("type") != "text":
+            self.skip(part)
+        elif part.get("ignored"):
+            self.talk.exchange.heard(self.talk.clean(_text(part)).text)
+        elif names_another(part):
+            self.talk.exchange.saw(self.talk.clean(_text(part)).text)
+        elif _text(part).strip():
+            message.texts.append(_unquote(_text(part)))
 
-        OpenCode's additions are omitted.
-        """
-        typed: list[str] = []
-        for part in parts:
-            if part.get("type") != "text":
-                self.skip(part)
-            elif part.get("ignored"):
-                self.talk.exchange.heard(self.talk.clean(_text(part)).text)
-            elif names_another(part):
-                self.talk.exchange.saw(self.talk.clean(_text(part)).text)
-            else:
-                typed.append(_unquote(_text(part)))
-        yield from self.talk.write(
-            self.talk.prompter,
-            "\n\n".join(text for text in typed if text.strip()),
-            self.time,
-            message,
-            identity=str(message.get("id")),
-            unique=True,
-        )
-
-    def agent(self, message: Values, parts: Iterable[Values]) -> Items:
+    def answer(self, record: Values, message: Message, parts: Iterable[Values]) -> Items:
         """Yield an answer with its calls. A summary of the session is marked as derived."""
-        self.learn(message)
-        counts = mapping(message, "tokens")
+        self.learn(record)
+        counts = mapping(record, "tokens")
         cache = mapping(counts, "cache")
         self.talk.spend(
             Tokens(
@@ -134,21 +109,23 @@ class Talk:
                 total(counts, "output", "reasoning"),
             )
         )
-        if message.get("summary") is True:
-            yield from self.summary(message, parts)
+        if record.get("summary") is True:
+            message.speaker, message.flags = Speaker.SYSTEM, Flag.SUMMARY
+            message.texts += [_text(part) for part in parts if part.get("type") == "text"]
+            yield from say(self.talk, message)
             return
-        time = mapping(message, "time")
-        self.is_done = bool(time.get("completed") or message.get("error") or message.get("finish"))
-        yield from self.talk.open(OpenTurn(str(message.get("id")), self.time, unique=True))
+        time = mapping(record, "time")
+        self.is_done = bool(time.get("completed") or record.get("error") or record.get("finish"))
         for part in parts:
-            if part.get("type") == "text":
-                if not part.get("ignored") and not part.get("synthetic"):
-                    self.talk.add_text(_text(part))
-            elif part.get("type") == "tool":
-                self.call(part)
-            else:
+            step = Message(message.speaker, self.time, message.id)
+            if part.get("type") == "tool":
+                self.call(step, part)
+            elif part.get("type") != "text":
                 self.skip(part)
-        yield from self.stopped(message)
+            elif not part.get("ignored") and not part.get("synthetic"):
+                step.texts.append(_text(part))
+            yield from say(self.talk, step)
+        yield from self.stopped(record)
 
     def stopped(self, message: Values) -> Items:
         """Yield the reason why an answer stopped early."""
@@ -160,24 +137,9 @@ class Talk:
             words = string(mapping(error, "data"), "message") or string(error, "message") or name
             yield from self.talk.failed(identity, words, self.time)
 
-    def summary(self, message: Values, parts: Iterable[Values]) -> Items:
-        words = "\n\n".join(_text(part) for part in parts if part.get("type") == "text")
-        yield from self.talk.write(
-            Speaker.SYSTEM,
-            words,
-            self.time,
-            identity=str(message.get("id")),
-            flags=Flag.SUMMARY,
-            unique=True,
-        )
-
-    def call(self, part: Values) -> None:
-        state = mapping(part, "state")
-        call_id = self.talk.add_call(
-            str(part.get("callID") or part.get("id") or ""),
-            string(part, "tool", "name") or "tool",
-            state.get("input"),
-        )
+    def call(self, message: Message, part: Values) -> None:
+        state, call = mapping(part, "state"), part.get("callID") or part.get("id") or message.id
+        message.call(call, string(part, "tool", "name"), state.get("input"))
         status, content = state.get("status"), objects(state, "content")
         output = state.get("output") if status in _DONE else state.get("error")
         text = output if isinstance(output, str) else string(output, "message")
@@ -186,17 +148,10 @@ class Talk:
             not str(item.get("mime", "text/")).startswith("text/")
             for item in (*objects(state, "attachments"), *content)
         ):
-            self.talk.exchange.unseen()  # the words in a picture are not recorded
-        if status in _DONE:
-            code = mapping(state, "metadata").get("exit")
-            self.talk.result(
-                call_id, outcome(text, exit_code=code if type(code) is int else None), lambda: text
-            )
-        elif status == "error":
-            refused = bool(_REFUSED.search(text[:300]))
-            self.talk.result(
-                call_id, "rejected" if refused else outcome(text, is_error=True), lambda: text
-            )
+            text += f"\n{IMAGE}"
+        if status in _DONE or status == "error":
+            code = mapping(state, "metadata").get("exit") if status in _DONE else None
+            message.result(call, text, is_error=status == "error", exit_code=code)
         else:
             self.is_done = False
 
@@ -269,7 +224,7 @@ class _Reader:
         self.tables = tables_of(source)
         self.open: list[str] = []
 
-    def read(self) -> Items:
+    def __iter__(self) -> Items:
         marks, migrated = Marks(self.source), set()
         if has_columns(self.tables, _COLUMNS_2):
             for session, *mark in self.tables.all(statement("opencode_2_sessions")):
@@ -307,12 +262,10 @@ class _Reader:
 
     def facts(self, table: str, name: str) -> JsonObject | None:
         """Return a session's facts in the older file format, or None if the session was deleted."""
-        rows = self.tables.all(statement(f"opencode_{table}"), session=name)
-        if not rows:
-            return None
-        row = dict(zip(self.tables.columns(table), rows[0], strict=True))
-        facts = {key: row.get(column) for column, key in _KEY_BY_COLUMN.items()}
-        return {**facts, "id": name, "time": {"created": row["time_created"]}}
+        for row in rows_of(self.source, table, statement(f"opencode_{table}"), session=name):
+            facts = {key: row.get(column) for column, key in _KEY_BY_COLUMN.items()}
+            return {**facts, "id": name, "time": {"created": row["time_created"]}}
+        return None
 
     def messages(self, facts: JsonObject) -> Messages:
         for message, created, data in self.tables.all(
@@ -386,16 +339,11 @@ ADAPTER = Adapter(
     label="OpenCode",
     roots=_roots,
     sniff=_sniff,
-    parse=lambda source: _Reader(source).read(),
-    beside=log_of,
+    parse=_Reader,
     resume=("opencode", "--session", "{id}"),
-    versions="database of 1.16 to 1.18 and of 2.0 (from documentation)",
-    reads=(
-        "messages; tool calls with outcome; titles; folder; model; version; tokens; "
-        "summaries; sub-agents; forks; interruptions; errors of the model"
-    ),
-    leaves_out="thinking; snapshots and patches; files; todos; events; accounts and credentials",
-    environment=("XDG_DATA_HOME", "OPENCODE_DB"),
+    versions="1.16 to 1.18, 2.0*",
+    reads="version; sub-agents; forks; summaries; interruptions; errors",
+    leaves_out="snapshots; todos; accounts",
 )
 ADAPTER_KILO = replace(
     ADAPTER,
@@ -404,8 +352,7 @@ ADAPTER_KILO = replace(
     roots=partial(_roots, name="kilo"),
     sniff=partial(_sniff, tool=KILO),
     resume=("kilo", "--session", "{id}"),
-    versions="database of 7.2 (from documentation)",
-    environment=("XDG_DATA_HOME",),
+    versions="7.2*",
 )
 
 
@@ -522,7 +469,5 @@ ADAPTER_FILES = replace(
     sniff=_sniff_files,
     parse=parse_files,
     beside=_messages_of,
-    versions="storage of 0.1 to 1.3, exports (from documentation)",
-    leaves_out="thinking; snapshots and patches; files; todos",
-    environment=("XDG_DATA_HOME",),
+    versions="0.1 to 1.3, exports*",
 )

@@ -10,41 +10,67 @@ from nacre.base.environment import install_hint
 from nacre.base.lazy import load
 from nacre.base.plugins import READERS, load_plugins
 from nacre.errors import NotFoundError, UnreadableTranscriptError
-from nacre.readers.adapter import HEAD_BYTES, Adapter, Head, read_head, read_later
+from nacre.readers.adapter import (
+    HEAD_BYTES,
+    Adapter,
+    Head,
+    log_of,
+    read_head,
+    read_later,
+)
 
-_SPECIFIC: dict[str, str] = {
-    "claude-code": "nacre.readers.claude_code:ADAPTER",
-    "codex": "nacre.readers.codex:ADAPTER",
-    "nacre-chat": "nacre.readers.nacre_chat:ADAPTER",
-    "openclaw": "nacre.readers.openclaw:ADAPTER",
-    "gemini-cli": "nacre.readers.gemini_cli:ADAPTER",
-    "copilot-cli": "nacre.readers.copilot:ADAPTER_CLI",
-    "copilot-chat": "nacre.readers.copilot:ADAPTER",
-    "roo-code": "nacre.readers.cline:ADAPTER_ROO",
-    "kilo-code-tasks": "nacre.readers.cline:ADAPTER_KILO",
-    "cline": "nacre.readers.cline:ADAPTER",
-    "cline-sessions": "nacre.readers.cline:ADAPTER_SESSIONS",
-    "cursor-transcripts": "nacre.readers.cursor:ADAPTER_TRANSCRIPTS",
-    "cursor-text": "nacre.readers.cursor:ADAPTER",
-    "openclaw-store": "nacre.readers.openclaw:ADAPTER_STORE",
-    "kilo-code": "nacre.readers.opencode:ADAPTER_KILO",
-    "opencode": "nacre.readers.opencode:ADAPTER",
-    "opencode-files": "nacre.readers.opencode:ADAPTER_FILES",
-    "cursor-state": "nacre.readers.cursor_state:ADAPTER",
-    "cursor-store": "nacre.readers.cursor_state:ADAPTER_STORE",
-    "copilot-chat-state": "nacre.readers.copilot:ADAPTER_EDITOR_STATE",
-    "chatgpt": "nacre.readers.accounts:ADAPTER",
-    "claude-ai": "nacre.readers.accounts:ADAPTER_CLAUDE_AI",
+_SPECIFIC = {
+    "claude-code": "claude_code",
+    "codex": "codex",
+    "nacre-chat": "nacre_chat",
+    "openclaw": "openclaw",
+    "gemini-cli": "gemini_cli",
+    "copilot-cli": "copilot:CLI",
+    "copilot-chat": "copilot",
+    "roo-code": "cline:ROO",
+    "kilo-code-tasks": "cline:KILO",
+    "cline": "cline",
+    "cline-sessions": "cline:SESSIONS",
+    "cursor-transcripts": "cursor:TRANSCRIPTS",
+    "cursor-text": "cursor",
+    "openclaw-store": "openclaw:STORE",
+    "kilo-code": "opencode:KILO",
+    "opencode": "opencode",
+    "opencode-files": "opencode:FILES",
+    "cursor-state": "cursor_state",
+    "cursor-store": "cursor_state:STORE",
+    "copilot-chat-state": "copilot:EDITOR_STATE",
+    "chatgpt": "accounts",
+    "claude-ai": "accounts:CLAUDE_AI",
 }
-_GENERAL: dict[str, str] = {
-    "jsonl": "nacre.readers.generic:ADAPTER",
-    "markdown": "nacre.readers.generic:ADAPTER_MARKDOWN",
-    "text": "nacre.readers.generic:ADAPTER_PLAIN_TEXT",
+_GENERAL = {
+    "jsonl": "generic",
+    "markdown": "generic:MARKDOWN",
+    "text": "generic:PLAIN_TEXT",
 }
-"""Adapters by name: the tool, or ``<tool>-<format>``.
+"""Modules of adapters by name: the tool, or ``<tool>-<format>``.
 
-Strict formats come before permissive ones.
+A name after a colon is the end of the constant's name. Strict formats come before permissive ones.
 """
+
+IN_EXTRAS = {
+    "aider": ".aider.chat.history.md",
+    "amp": ".local/share/amp/threads/T-*.json",
+    "antigravity": ".gemini/antigravity*/brain/*/.system_generated/logs/transcript.jsonl",
+    "continue": ".continue/sessions/*.json",
+    "crush": ".crush/crush.db",
+    "droid": ".factory/sessions/*/*.jsonl",
+    "goose": ".local/share/goose/sessions/sessions.db",
+    "gptme": ".local/share/gptme/logs/*/conversation.jsonl",
+    "grok": ".grok/sessions/*/*/*.jsonl",
+    "hermes": ".hermes/state.db",
+    "iflow": ".iflow/projects/*/*.jsonl",
+    "kimi": ".kimi*/sessions/*/*/*.jsonl",
+    "kiro": ".local/share/kiro-cli/data.sqlite3",
+    "qwen-code": ".qwen/projects/*/chats/*.jsonl",
+    "zed": ".local/share/zed/threads/threads.db",
+}
+"""Patterns of transcripts in the user's home or in projects that only nacre-extras can read."""
 
 TOOLS = frozenset(
     form for name in _SPECIFIC for form in (name.partition("-")[0], name.replace("-", "_"))
@@ -66,12 +92,15 @@ def find_adapter(head: Head) -> Adapter | None:
     """Return the first adapter that recognises a file's content, or None.
 
     If the start of the file does not show the format, for example because the first record contains
-    images, later lines are tried. Raises UnreadableTranscriptError if a plugin is missing.
+    images, later lines are tried. Raises UnreadableTranscriptError if the file belongs to a tool of
+    a missing plugin.
     """
     match = _first(head)
-    if (match is None or match.guesses) and load("nacre.readers.claude_code:is_qwen")(head):
-        message = f"{head.path} is a chat of Qwen Code, which is not read"
-        raise UnreadableTranscriptError(message, hint=install_hint("extras"))
+    if match is None or match.guesses:
+        for tool, pattern in IN_EXTRAS.items():
+            if head.path.match(pattern) and tool not in adapters():
+                message = f"{head.path} belongs to {tool}, which is not read"
+                raise UnreadableTranscriptError(message, hint=install_hint("extras"))
     if match or head.database is not None or len(head.data) < HEAD_BYTES:
         return match
     later = read_later(head.path)
@@ -117,13 +146,9 @@ def tools() -> Iterator[str]:
     return iter(dict.fromkeys(adapter.tool for adapter in adapters().values()))
 
 
-def environment() -> frozenset[str]:
-    """Return the environment variables that determine where tools keep their transcripts."""
-    return frozenset(name for adapter in adapters().values() for name in adapter.environment)
-
-
 def parts_of(path: Path) -> Iterator[Path]:
     """Yield the other files that belong to a transcript, such as a database log."""
+    yield from log_of(path)
     for side_files in _side_file_functions():
         yield from side_files(path)
 
@@ -140,6 +165,12 @@ def _iter_adapters() -> Iterator[tuple[str, Adapter]]:
     general = {name: adapter for name, adapter in installed.items() if adapter.guesses}
     yield from ((name, adapter) for name, adapter in installed.items() if not adapter.guesses)
     for group in (_SPECIFIC, _GENERAL):
-        yield from ((name, load(path)) for name, path in group.items() if name not in installed)
+        yield from ((name, _load(at)) for name, at in group.items() if name not in installed)
         if group is _SPECIFIC:
             yield from general.items()
+
+
+def _load(place: str) -> Adapter:
+    module, _, end = place.partition(":")
+    adapter: Adapter = load(f"nacre.readers.{module}:ADAPTER{end and '_'}{end}")
+    return adapter

@@ -551,20 +551,8 @@ class Claims(msgspec.Struct, gc=False):
     senderIsOwner: Any = None  # noqa: N815
 
 
-_ORIGIN_FIELDS = (
-    "origin",
-    "provenance",
-    "inputProvenance",
-    "promptSource",
-    "messageSource",
-    "turnOrigin",
-    "commandMode",
-    "authorKind",
-)
-_OWNER_FIELDS = ("isUser", "isHuman", "senderIsOwner")
-_OTHER_FIELDS = tuple(
-    name for name in Claims.__struct_fields__ if name not in (*_ORIGIN_FIELDS, *_OWNER_FIELDS)
-)
+_NAMES = Claims.__struct_fields__
+_ORIGIN_FIELDS, _OTHER_FIELDS, _OWNER_FIELDS = _NAMES[:8], _NAMES[8:-3], _NAMES[-3:]
 _OWNER_KINDS = frozenset(
     "human user owner keyboard typed prompt bash cli terminal tui console repl interactive editor ui plain queued voice".split()  # noqa: E501
 )
@@ -1062,10 +1050,6 @@ _URI = re.compile(r"[a-z][a-z0-9+.-]*://")
 _DRIVE = re.compile(r"/([A-Za-z]:)(?=/|\Z)")
 
 
-ENVIRONMENT = ("APPDATA", "VSCODE_APPDATA", "VSCODE_PORTABLE", "XDG_CONFIG_HOME")
-"""Environment variables that :func:`user_folders` reads."""
-
-
 def user_folders(places: adapter.Places) -> Iterator[Path]:
     """Yield the ``User`` folder of each installed, portable or remote editor like VS Code."""
     base = configuration(places)
@@ -1084,8 +1068,8 @@ def configuration(places: adapter.Places) -> Path:
     if places.platform == "darwin":
         return places.home / "Library" / "Application Support"
     if places.platform == "win32":
-        return Path(places.environ.get("APPDATA") or places.home / "AppData" / "Roaming")
-    return Path(places.environ.get("XDG_CONFIG_HOME") or places.home / ".config").expanduser()
+        return places.folder("APPDATA", "AppData", "Roaming")
+    return places.folder("XDG_CONFIG_HOME", ".config")
 
 
 def folder_of(uri: str | None) -> str | None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
 from nacre.base.ids import turn_hash
-from nacre.readers.adapter import Adapter, Head, Items, Places, Root, Source, parse_time
+from nacre.readers.adapter import Adapter, Head, Items, Places, Root, Source, local_time, parse_time
 from nacre.readers.conversation import asked, outcome
 from nacre.readers.trust import Before, Conversation, Exchange, OpenTurn
 from nacre.values.session import Flag, Session, Speaker, Tokens, ToolCall, Trust, Turn
@@ -23,14 +23,6 @@ _MAX_INPUT_BYTES = 32 * 1024 * 1024
 
 Typed = tuple[datetime, str]
 """The time and text of a prompt."""
-
-
-def local_time(text: str) -> datetime | None:
-    """Parse a time that Aider wrote in the machine's zone. Return UTC."""
-    try:
-        return datetime.fromisoformat(text.strip()).astimezone(UTC)  # naive: the machine's zone
-    except (ValueError, OverflowError, OSError):
-        return None
 
 
 def same_words(text: str) -> str:
@@ -123,7 +115,7 @@ class _Reader(_HistoryReader):
         self.tool_lines: list[str] = []
         self.end = 0
 
-    def read(self) -> Items:
+    def __iter__(self) -> Items:
         for offset, line in self.source.lines():
             has_gap = offset > self.end
             self.end = offset + len(line) + 1
@@ -330,9 +322,8 @@ def _count(text: str) -> int:
 
 def parse(source: Source) -> Items:
     """Parse a history."""
-    if source.path.name.endswith(INPUT):
-        return iter(())
-    return _Reader(source).read()
+    if not source.path.name.endswith(INPUT):
+        yield from _Reader(source)
 
 
 def _sniff(head: Head) -> bool:
@@ -351,12 +342,8 @@ ADAPTER = Adapter(
     sniff=_sniff,
     parse=parse,
     versions="0.82, 0.86.1",
-    reads=(
-        "messages; edits and commits; times, from the input history; folder; model; version; "
-        "tokens (rounded)"
-    ),
-    leaves_out="reasoning; code of edits; output of the tool; pages from /web (not recorded)",
-    environment=("AIDER_CHAT_HISTORY_FILE",),
+    reads="commits; times from the input history",
+    leaves_out="title; code of edits; pages from /web",
 )
 
 
@@ -392,7 +379,7 @@ class _LlmHistoryReader(_HistoryReader):
         self.answer = ""
         self.edits: dict[str, str] = {}
 
-    def read(self) -> Items:
+    def __iter__(self) -> Items:
         text = self.source.text().replace("\r\n", "\n")
         blocks = list(_BLOCK.finditer(text))
         for block, end in zip(
@@ -490,8 +477,8 @@ def _without_rules(text: str, rules: str) -> str:
 
 def parse_llm_history(source: Source) -> Items:
     """Parse a log."""
-    has_chat = (source.path.parent / CHAT).is_file()
-    return iter(()) if has_chat else _LlmHistoryReader(source).read()
+    if not (source.path.parent / CHAT).is_file():
+        yield from _LlmHistoryReader(source)
 
 
 ADAPTER_LLM_HISTORY = Adapter(
@@ -501,10 +488,7 @@ ADAPTER_LLM_HISTORY = Adapter(
     sniff=lambda head: _FIRST_BLOCK.match(head.text) is not None,
     parse=parse_llm_history,
     whole=True,
-    versions="files from January 2025 (without a version)",
-    reads="messages, if there is no chat history; edits by the model; times",
-    leaves_out=(
-        "prompts of the tool itself; repeated context; code of edits; web pages and command output"
-    ),
-    environment=("AIDER_LLM_HISTORY_FILE",),
+    versions="2025-01",
+    reads="only without a chat history",
+    leaves_out="title; model; tokens; code of edits; output",
 )

@@ -5,25 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from nacre.base.plain import Values, mapping, objects, string, total
+from nacre.base.plain import Values, mapping, objects, string
 from nacre.readers.adapter import (
     Adapter,
     Items,
-    Root,
     Source,
     content_blocks,
     document,
     keys_of,
     modified,
     parse_time,
+    under,
 )
+from nacre.readers.conversation import tokens_of
 from nacre.readers.messages import Message, turns_of, words_of
 from nacre.readers.trust import Conversation, folder_of
-from nacre.values.session import Session, Speaker, Tokens
+from nacre.values.session import Session
 
 TOOL = "amp"
 
-_SPEAKERS = {"user": Speaker.OWNER, "assistant": Speaker.AGENT}
 _QUIET = frozenset({"thinking", "redacted_thinking", "image"})
 _MARK = re.compile(r'"id"\s*:\s*"T-|"messageId"\s*:\s*\d|"toolUseID"\s*:')
 _REFUSED = ("cancelled", "rejected-by-user")
@@ -52,20 +52,11 @@ def _messages(talk: Conversation, thread: Values) -> Iterator[Message]:
     time = talk.session.started
     for number, record in enumerate(objects(thread, "messages")):
         usage = mapping(record, "usage")
-        talk.learn(model=string(usage, "model"))
-        talk.spend(
-            Tokens(
-                total(usage, "inputTokens", "cacheCreationInputTokens"),
-                total(usage, "cacheReadInputTokens"),
-                total(usage, "outputTokens"),
-            )
-        )
         sent = parse_time(mapping(record, "meta").get("sentAt"))
         time = sent or parse_time(usage.get("timestamp")) or time
-        role, own = str(record.get("role")), str(record.get("messageId", number))
-        message = Message(_SPEAKERS.get(role, Speaker.SYSTEM), time, own, False, [record])
-        if role not in _SPEAKERS:
-            talk.source.unknown(f"role {role}")
+        own = str(record.get("messageId", number))
+        message = Message.of(talk.source, record.get("role"), time, own, [record])
+        message.model, message.tokens = string(usage, "model"), tokens_of(usage)
         for block in content_blocks(record):
             kind = str(block.get("type"))
             if kind == "text":
@@ -94,15 +85,12 @@ def _add_result(message: Message, block: Values) -> None:
 ADAPTER = Adapter(
     tool=TOOL,
     label="Amp",
-    roots=lambda places: [
-        Root(places.folder("XDG_DATA_HOME", ".local", "share") / "amp" / "threads", ("T-*.json",))
-    ],
+    roots=under("XDG_DATA_HOME", ".local/share", "amp/threads", "T-*.json"),
     sniff=lambda head: "messages" in keys_of(head) and _MARK.search(head.text) is not None,
     parse=_parse,
     whole=True,
     resume=("amp", "threads", "continue", "{id}"),
-    versions="files from 2025 and 2026 (from readers of other projects)",
-    reads="messages; tool calls with outcome; title; folder; branch; model; version; tokens",
-    leaves_out="thinking; images; sub-agents (not recorded); threads that are only on the server",
-    environment=("XDG_DATA_HOME",),
+    versions="2025, 2026*",
+    reads="branch; version",
+    leaves_out="sub-agents; threads on the server",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from nacre.base.plain import Values, mapping, objects, string
+from nacre.base.plain import mapping, objects, string
 from nacre.readers.adapter import Adapter, Head, Items, Root, Source, documents, parse_time
 from nacre.readers.messages import Message, turns_of
 from nacre.readers.trust import Conversation
@@ -48,7 +48,7 @@ def _messages(talk: Conversation) -> Iterator[Message]:
         if origin == "MODEL":
             if kind in ("PLANNER_RESPONSE", "None"):
                 answer, waiting = own, []
-            message = Message(Speaker.AGENT, time, answer or own, unique=False)
+            message = Message(Speaker.AGENT, time, answer or own)
             for place, call in enumerate(objects(step, "tool_calls")):
                 waiting.append(string(call, "id") or f"{own}-{place}")
                 arguments = mapping(call, "args") or mapping(call, "arguments")
@@ -70,17 +70,17 @@ def _messages(talk: Conversation) -> Iterator[Message]:
             request = _REQUEST.search(content)
             text = _ADDED.sub("", request[1] if request else content)
             claim = {"origin": None if origin == "USER_EXPLICIT" else origin}
-            yield Message(Speaker.OWNER, time, own, False, [claim, step], texts=[text])
+            yield Message(Speaker.OWNER, time, own, [claim, step], texts=[text])
         elif origin == "SYSTEM":
             summary = content if kind == "CHECKPOINT" else ""
             talk.exchange.heard("" if summary else content)
-            yield Message(Speaker.SYSTEM, time, own, False, flags=Flag.SUMMARY, texts=[summary])
+            yield Message(Speaker.SYSTEM, time, own, flags=Flag.SUMMARY, texts=[summary])
         else:
             talk.source.unknown(f"source {origin}")
 
 
 def _sniff(head: Head) -> bool:
-    first: Values = head.objects[0] if head.objects else {}
+    first = head.first
     return "content" in first and first.get("source") in _SOURCES
 
 
@@ -96,7 +96,7 @@ ADAPTER = Adapter(
     sniff=_sniff,
     parse=_parse,
     whole=True,
-    versions="files from 2026 (from readers of other projects)",
-    reads="messages; tool calls with outcome; times; model; summaries; folder, from commands",
-    leaves_out="thinking; the host's messages; plans; conversations without a transcript (encrypted)",
+    versions="2026*",
+    reads="summaries",
+    leaves_out="title; tokens; plans; encrypted conversations",
 )

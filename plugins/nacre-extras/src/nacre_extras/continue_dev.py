@@ -12,7 +12,6 @@ from nacre.readers.adapter import (
     Adapter,
     Head,
     Items,
-    Root,
     Source,
     beside,
     content_blocks,
@@ -20,6 +19,7 @@ from nacre.readers.adapter import (
     keys_of,
     modified,
     parse_time,
+    under,
 )
 from nacre.readers.messages import Message, turns_of, words_of
 from nacre.readers.trust import Conversation, folder_of
@@ -28,9 +28,6 @@ from nacre.values.session import Flag, Session, Speaker, Tokens
 TOOL = "continue"
 
 _EXIT = re.compile(r"exit code (\d{1,9})")
-_UUID_LENGTH = 36
-_QUIET = frozenset({"thinking", "system"})
-_SPEAKERS = {"user": Speaker.OWNER, "assistant": Speaker.AGENT, "tool": Speaker.AGENT}
 
 Add = Callable[[Values, Message], None]
 """Function that adds content from other files to a message."""
@@ -67,18 +64,13 @@ def _messages(
     for item in history:
         record = mapping(item, "message")
         role, own = str(record.get("role")), string(record, "id")
-        is_unique = len(own or "") == _UUID_LENGTH
-        message = Message(_SPEAKERS.get(role, Speaker.SYSTEM), time, own, is_unique)
+        message = Message.of(talk.source, role.replace("thinking", "system"), time, own)
         message.claims = [item, record]
         text = "\n\n".join(string(part, "text") or "" for part in content_blocks(record))
         if role == "tool":
-            call_id = str(record.get("toolCallId"))
-            known = talk.calls.get(call_id)
-            message.results.append((call_id, (known and known.call.outcome) or "ok", text))
-        elif role in _SPEAKERS:
+            message.result(record.get("toolCallId"), text)
+        elif message.speaker is not Speaker.SYSTEM:
             message.texts.append(text)
-        elif role not in _QUIET:
-            talk.source.unknown(f"role {role}")
         for log in objects(item, "promptLogs"):  # a model has the title that the owner gave it
             name = string(log, "modelTitle") or talk.session.model
             talk.learn(model=answered_by(name, string(log, "modelProvider")))
@@ -127,19 +119,10 @@ def is_session(head: Head, *, of_kiro: bool = False) -> bool:
 ADAPTER = Adapter(
     tool=TOOL,
     label="Continue",
-    roots=lambda places: [
-        Root(places.folder("CONTINUE_GLOBAL_DIR", ".continue") / "sessions", ("*.json",))
-    ],
+    roots=under("CONTINUE_GLOBAL_DIR", ".continue", "sessions", "*.json"),
     sniff=is_session,
     parse=parse,
     whole=True,
-    versions="files from 2026 (without a version)",
-    reads=(
-        "messages; tool calls with outcome; title; folder; model; day, from the index file; "
-        "tokens, if recorded"
-    ),
-    leaves_out=(
-        "thinking; prompt logs; contents of attached files; times of single messages (not recorded)"
-    ),
-    environment=("CONTINUE_GLOBAL_DIR",),
+    versions="2026",
+    leaves_out="times; prompt logs",
 )

@@ -18,11 +18,10 @@ from nacre.readers.adapter import (
     as_bytes,
     beside,
     changed,
-    has_columns,
-    log_of,
     parse_time,
     plain,
     rows_of,
+    with_columns,
 )
 from nacre.readers.messages import Message, turns_of
 from nacre.readers.trust import INTERRUPTION, Conversation
@@ -36,7 +35,6 @@ _REQUIRED_COLUMNS = {
     "sessions": {"id", "parent_session_id", "title", "message_count", "updated_at"},
     "messages": {"id", "session_id", "role", "parts", "created_at"},
 }
-_SPEAKERS = {"user": Speaker.OWNER, "assistant": Speaker.AGENT, "tool": Speaker.AGENT}
 _QUIET = frozenset({"reasoning", "binary", "image_url", "finish"})
 _TITLE_RUN = "title-"
 """Beginning of the ids of sessions in which a model names another session."""
@@ -66,11 +64,9 @@ def _read(source: Source, name: str, facts: Values, rows: Sequence[Values]) -> I
 
 
 def _messages(talk: Conversation, row: Values) -> Iterator[Message]:
-    time, own, role = parse_time(row.get("created_at")), str(row.get("id")), str(row.get("role"))
+    time, own = parse_time(row.get("created_at")), str(row.get("id"))
     talk.learn(model=answered_by(string(row, "model"), string(row, "provider")))
-    message = Message(_SPEAKERS.get(role, Speaker.SYSTEM), time, own)
-    if role not in _SPEAKERS:
-        talk.source.unknown(f"role {role}")
+    message = Message.of(talk.source, row.get("role"), time, own)
     if row.get("is_summary_message"):
         message.speaker, message.flags = Speaker.SYSTEM, Flag.SUMMARY
     ending = list[Message]()
@@ -82,8 +78,7 @@ def _messages(talk: Conversation, row: Values) -> Iterator[Message]:
         elif kind == "tool_call":
             message.call(data.get("id"), data.get("name"), data.get("input"))
         elif kind == "tool_result":
-            failed = data.get("is_error") is True
-            message.result(data.get("tool_call_id"), data.get("content"), is_error=failed)
+            message.answer(data, data.get("content"))
         elif kind == "shell_command":
             talk.exchange.heard(string(data, "output") or "")
             message.flags, message.texts = Flag.COMMAND, [f"!{data.get('command')}"]
@@ -111,14 +106,9 @@ ADAPTER = Adapter(
     tool=TOOL,
     label="Crush",
     roots=_roots,
-    sniff=lambda head: has_columns(head.database, _REQUIRED_COLUMNS),
+    sniff=with_columns(_REQUIRED_COLUMNS),
     parse=_parse,
-    beside=log_of,
-    versions="database of 2025-04 to 2026-01 (from documentation)",
-    reads=(
-        "messages; tool calls with outcome; title; folder; model; summaries; sub-agents; "
-        "shell commands; interruptions; errors of the model"
-    ),
-    leaves_out="thinking; attachments; versions of files; tokens (only the last request's are recorded)",
-    environment=("LOCALAPPDATA", "XDG_DATA_HOME"),
+    versions="2025-04 to 2026-01*",
+    reads="sub-agents; summaries; commands; interruptions",
+    leaves_out="tokens; versions of files",
 )

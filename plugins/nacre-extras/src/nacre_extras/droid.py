@@ -10,9 +10,10 @@ from pathlib import Path
 
 from nacre.base.plain import Values, mapping, string
 from nacre.base.text import answered_by
-from nacre.readers.adapter import Adapter, Head, Items, Root, Source, beside
+from nacre.readers.adapter import Adapter, Head, Items, Source, beside, local_time, under
+from nacre.readers.conversation import tokens_of
+from nacre.readers.messages import Chat, Message, message_of, say
 from nacre.values.session import Flag, Session, SessionKind, Speaker
-from nacre_extras.chat import Chat, tokens_of
 
 _QUIET = ("todo_state", "session_settings", "agent_turn_outcome")
 _TASK_TITLE = "# Task Tool Invocation"
@@ -36,12 +37,12 @@ class _Reader(Chat):
                 self.begin(record)
             case "message":
                 if "llm_only" not in (record.get("visibility"), message.get("visibility")):
-                    yield from self.message(offset, message, stamp, identity=identity)
+                    answer = message_of(self.source, message, stamp, id=identity)
+                    yield from say(self.talk, answer, offset)
             case "compaction_state":
-                text = string(record, "summaryText", "summary") or ""
-                yield from self.say(
-                    Speaker.SYSTEM, text, stamp, identity=identity, flags=Flag.SUMMARY
-                )
+                summary = Message(Speaker.SYSTEM, local_time(stamp), identity, flags=Flag.SUMMARY)
+                summary.texts = [string(record, "summaryText", "summary")]
+                yield from say(self.talk, summary, offset)
             case kind if kind not in _QUIET:
                 self.source.unknown(str(kind))
 
@@ -64,22 +65,19 @@ def _settings(transcript: Path) -> Path:
 
 
 def _sniff(head: Head) -> bool:
-    first = head.objects[0] if head.objects else {}
+    first = head.first
     return first.get("type") == "session_start" and "id" in first
 
 
 ADAPTER = Adapter(
     tool="droid",
     label="Factory droid",
-    roots=lambda places: [
-        Root(places.folder("FACTORY_HOME_OVERRIDE") / ".factory/sessions", ("**/*.jsonl",))
-    ],
+    roots=under("FACTORY_HOME_OVERRIDE", "", ".factory/sessions", "**/*.jsonl"),
     sniff=_sniff,
-    parse=lambda source: _Reader(source).read(),
+    parse=_Reader,
     beside=lambda path: [_settings(path)],
-    environment=("FACTORY_HOME_OVERRIDE",),
     resume=("droid", "--resume", "{id}"),
-    versions="0.213, 0.229 (from documentation)",
-    reads="messages; tool calls with outcome; title; folder; model; tokens; sub-agents; summaries",
-    leaves_out="thinking; pictures; text for the model only; todos",
+    versions="0.213, 0.229*",
+    reads="sub-agents; summaries",
+    leaves_out="text for the model; todos",
 )

@@ -20,11 +20,10 @@ from nacre.readers.adapter import (
     as_bytes,
     changed,
     documents,
-    has_columns,
-    log_of,
     parse_time,
     plain,
     rows_of,
+    with_columns,
 )
 from nacre.readers.messages import Message, turns_of, words_of
 from nacre.readers.trust import Conversation
@@ -46,7 +45,6 @@ _QUIET = frozenset(
     "thinking redactedThinking reasoning image toolConfirmationRequest actionRequired systemNotification "
     "conversationCompacted contextLengthExceeded summarizationRequested".split()
 )
-_SPEAKERS = {"user": Speaker.OWNER, "assistant": Speaker.AGENT}
 
 
 def _session(name: str, facts: Values) -> Session:
@@ -80,10 +78,8 @@ def _read(source: Source, name: str, facts: Values, records: Iterable[Values]) -
 
 def _message(talk: Conversation, record: Values, claims: Values) -> Message:
     """Return a message. Ids that 1.10 gave to old messages are not in their files."""
-    role, own = str(record.get("role")), string(record, "id") or ""
-    if role not in _SPEAKERS:
-        talk.source.unknown(f"role {role}")
-    message = Message(_SPEAKERS.get(role, Speaker.SYSTEM), parse_time(record.get("created")))
+    own = string(record, "id") or ""
+    message = Message.of(talk.source, record.get("role"), parse_time(record.get("created")))
     message.id = None if own.startswith(f"msg_{talk.session.native_id}_") else own
     message.claims = [claims, record]
     for block in objects(record, "content"):
@@ -131,7 +127,7 @@ def _parse_file(source: Source) -> Items:
 
 
 def _sniff_file(head: Head) -> bool:
-    first = head.objects[0] if head.objects else {}
+    first = head.first
     return "working_dir" in first and bool({"description", "message_count"} & first.keys())
 
 
@@ -149,14 +145,12 @@ ADAPTER = Adapter(
     tool=TOOL,
     label="Goose",
     roots=partial(_roots, "sessions.db"),
-    sniff=lambda head: has_columns(head.database, _REQUIRED_COLUMNS),
+    sniff=with_columns(_REQUIRED_COLUMNS),
     parse=_parse,
-    beside=log_of,
     resume=("goose", "session", "--resume", "--session-id", "{id}"),
-    versions="database of 1.10 to schema 17 (from documentation)",
-    reads="messages; tool calls with outcome; title; folder; model; tokens; summaries; sub-agents",
-    leaves_out="thinking; hints for the model; recipes",
-    environment=("APPDATA", "GOOSE_PATH_ROOT", "XDG_DATA_HOME"),
+    versions="1.10 to schema 17*",
+    reads="sub-agents; summaries",
+    leaves_out="hints for the model; recipes",
 )
 ADAPTER_FILES = replace(
     ADAPTER,
@@ -164,6 +158,5 @@ ADAPTER_FILES = replace(
     sniff=_sniff_file,
     parse=_parse_file,
     whole=True,
-    beside=None,
-    versions="files before 1.10 (from documentation)",
+    versions="before 1.10*",
 )

@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from nacre.base.plain import JsonObject, Values, mapping, string
-from nacre.readers.adapter import Adapter, Head, Items, Root, Source
-from nacre.values.session import Session
-from nacre_extras.chat import Chat, tokens_of
+from nacre.readers.adapter import Adapter, Head, Items, Source, under
+from nacre.readers.conversation import tokens_of
+from nacre.readers.messages import Chat, Message, message_of, say
+from nacre.values.session import Session, Speaker
 
 _BLOCK = re.compile(
     r"^```(shell|ipython|save|append|patch|patch_many|morph|read|gh|tmux)\b ?([^\n]*)\n(.*?)^```",
@@ -42,17 +43,16 @@ class _Reader(Chat):
             call_id = string(record, "call_id") or next(iter(waiting), "")
             failed = _FAILED.search(text)
             code = int(failed[1]) if failed and failed[1] else None
-            self.result({"tool_call_id": call_id, "is_error": bool(failed)}, text, code)
-            return
-        calls = list(_calls(text)) if record.get("role") == "assistant" else []
-        words = _CALL.split(text)[0] if calls and calls[0]["id"] else text
-        yield from self.message(
-            offset,
-            {**record, "content": words, "tool_calls": calls},
-            record.get("timestamp"),
-            model=string(metadata, "model"),
-            tokens=tokens_of(mapping(metadata, "usage") or metadata),
-        )
+            message = Message(Speaker.TOOL, None)
+            message.result(call_id, text, is_error=bool(failed), exit_code=code)
+        else:
+            calls = list(_calls(text)) if record.get("role") == "assistant" else []
+            words = _CALL.split(text)[0] if calls and calls[0]["id"] else text
+            values = {**record, "content": words, "tool_calls": calls}
+            message = message_of(self.source, values, record.get("timestamp"))
+            message.model = string(metadata, "model")
+            message.tokens = tokens_of(mapping(metadata, "usage") or metadata)
+        yield from say(self.talk, message, offset)
 
 
 def _calls(text: str) -> Iterator[JsonObject]:
@@ -67,21 +67,17 @@ def _calls(text: str) -> Iterator[JsonObject]:
 
 
 def _sniff(head: Head) -> bool:
-    first = head.objects[0] if head.objects else {}
+    first = head.first
     return head.path.name == "conversation.jsonl" and {"role", "content", "timestamp"} <= set(first)
 
 
 ADAPTER = Adapter(
     tool="gptme",
     label="gptme",
-    roots=lambda places: [
-        Root(places.folder("GPTME_LOGS_HOME", ".local/share/gptme/logs"), ("*/conversation.jsonl",))
-    ],
+    roots=under("GPTME_LOGS_HOME", ".local/share/gptme/logs", "", "*/conversation.jsonl"),
     sniff=_sniff,
-    parse=lambda source: _Reader(source).read(),
+    parse=_Reader,
     beside=lambda path: [path.with_name("config.toml")],
-    environment=("GPTME_LOGS_HOME",),
-    versions="files from June and August 2026 (from documentation)",
-    reads="messages; tool calls with outcome; title; folder; model; tokens; times",
-    leaves_out="prompts of the system; attached files",
+    versions="2026-06, 2026-08*",
+    leaves_out="prompts of the system",
 )

@@ -7,15 +7,15 @@ model sees. The history is only read if there are no events, because compaction 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import groupby
 
 from nacre.base.plain import JsonObject, Values, mapping, string
-from nacre.readers.adapter import Adapter, Head, Items, Root, Source, beside, records
+from nacre.readers.adapter import Adapter, Head, Items, Source, beside, local_time, records, under
+from nacre.readers.conversation import tokens_of
 from nacre.readers.generic import said
+from nacre.readers.messages import HOST, OBJECT, Chat, Message, message_of, say
 from nacre.readers.trust import Before
-from nacre.values.session import Session, SessionKind
-from nacre_extras.chat import HOST, OBJECT, Chat, is_repeated, time_of, tokens_of
+from nacre.values.session import Session, SessionKind, Speaker
 
 _CHUNKS = ("user_message_chunk", "agent_message_chunk")
 _TYPED = (None, "interjection")
@@ -31,7 +31,7 @@ class _Reader(Chat):
         self.talk.learn(
             title=string(summary, "generated_title", "session_summary"),
             cwd=string(info, "cwd"),
-            started=time_of(summary.get("created_at")),
+            started=local_time(summary.get("created_at")),
             branch=string(summary, "head_branch"),
             model=string(summary, "current_model_id"),
             parent=string(summary, "parent_session_id"),
@@ -40,7 +40,7 @@ class _Reader(Chat):
         self.before: Before | None = None
         self.text = ""
 
-    def read(self) -> Items:
+    def __iter__(self) -> Items:
         found = (
             (offset, record)
             for offset, line in self.source.lines()
@@ -55,27 +55,28 @@ class _Reader(Chat):
         yield from self.talk.finish(self.before)
 
     def take(self, offset: int, record: Values) -> Items:
-        params, stamp = mapping(record, "params"), record.get("timestamp")
+        params, time = mapping(record, "params"), local_time(record.get("timestamp"))
         update = mapping(params, "update")
         kind = update.get("sessionUpdate")
         identity = string(mapping(params, "_meta"), "eventId") or f"@{offset}"
+        message = Message(Speaker.AGENT, time, identity, tokens=tokens_of(mapping(update, "usage")))
         if not update:
             yield from self.history(offset, record)
         elif kind == _CHUNKS[0]:
             yield from self.talk.close()
             self.before = self.talk.place(offset)
             host = HOST if mapping(update, "_meta").get("hostTurn") else {}
-            claims = (update, mapping(update, "content"), host)
-            yield from self.say(self.talk.prompter, self.text, stamp, *claims, identity=identity)
+            claims = [update, mapping(update, "content"), host]
+            message = Message(Speaker.OWNER, time, identity, claims, texts=[self.text])
+            yield from say(self.talk, message, offset)
         else:
-            self.talk.spend(tokens_of(mapping(update, "usage")))
-            text, calls = self.text if kind == _CHUNKS[1] else "", list(_calls(update))
-            joins = self.can_grow or update.get("toolCallId") in self.talk.calls
-            if text or calls:
-                yield from self.answer(offset, stamp, text, calls, identity=identity, joins=joins)
+            message.texts = [self.text if kind == _CHUNKS[1] else ""]
+            _add_call(message, update)
             if update.get("status") in ("completed", "failed"):
                 output = update.get("content") or update.get("rawOutput")
-                self.result({**update, "isError": update["status"] == "failed"}, output)
+                message.answer({**update, "isError": update["status"] == "failed"}, output)
+            joins = self.can_grow or update.get("toolCallId") in self.talk.calls
+            yield from say(self.talk, message, offset, joins=joins)
 
     def history(self, offset: int, record: Values) -> Items:
         text = said(record.get("content"))
@@ -85,18 +86,19 @@ class _Reader(Chat):
         elif record.get("type") == "backend_tool_call":
             self.talk.exchange.unseen()  # the provider ran it, and its output is not recorded
         elif record.get("type") != "reasoning":
-            message = {**record, "content": typed} if typed else record
-            yield from self.message(offset, message, None, model=string(record, "model_id"))
+            values = {**record, "content": typed} if typed else record
+            message = message_of(self.source, values, model=string(record, "model_id"))
+            yield from say(self.talk, message, offset)
 
 
-def _calls(update: Values) -> Iterator[Values]:
-    """Yield the call of a tool. Its arguments can follow in a later update."""
+def _add_call(message: Message, update: Values) -> None:
+    """Add the call of a tool. Its arguments can follow in a later update."""
     tool, kind = mapping(update, "_meta", "x.ai/tool"), string(update, "kind")
     given = mapping(update, "rawInput") or mapping(tool, "input")
     if given or kind:
         title = {"command" if kind == "execute" else "title": update.get("title")}
         name = string(tool, "name") or kind
-        yield {"id": update.get("toolCallId"), "name": name, "arguments": given or title}
+        message.call(update.get("toolCallId"), name, given or title)
 
 
 def _message_of(found: tuple[int, JsonObject]) -> object:
@@ -115,26 +117,19 @@ def _sniff(head: Head) -> bool:
 
 
 def _parse(source: Source) -> Items:
-    if not is_repeated(source.path, "chat_history.jsonl", "updates.jsonl"):
-        yield from _Reader(source).read()
+    events = source.path.with_name("updates.jsonl")
+    if source.path == events or not events.exists():
+        yield from _Reader(source)
 
 
 ADAPTER = Adapter(
     tool="grok",
     label="Grok Build",
-    roots=lambda places: [
-        Root(
-            places.folder("GROK_HOME", ".grok"),
-            ("sessions/*/*/updates.jsonl", "sessions/*/*/chat_history.jsonl"),
-        )
-    ],
+    roots=under("GROK_HOME", ".grok", "sessions", "*/*/updates.jsonl", "*/*/chat_history.jsonl"),
     sniff=_sniff,
     parse=_parse,
     beside=lambda path: [path.with_name("summary.json")],
-    environment=("GROK_HOME",),
-    versions="files from July and August 2026 (from documentation)",
-    reads=(
-        "messages; tool calls with outcome; title; folder; branch; model; tokens; sub-agents, marked"
-    ),
-    leaves_out="thinking; rewound messages; times in the history (not recorded)",
+    versions="2026-07, 2026-08*",
+    reads="branch; sub-agents",
+    leaves_out="rewound messages; times in the history",
 )

@@ -7,35 +7,37 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 import msgspec
 
-from nacre.base.plain import JsonObject, Values, mapping, objects, string
+from nacre.base.plain import Values, mapping, objects, string
 from nacre.readers.adapter import (
     Adapter,
     Head,
     Items,
-    Marks,
     Part,
-    Root,
     Source,
-    Tables,
+    changed,
     documents,
-    has_columns,
     keys_of,
-    log_of,
+    local_time,
     plain,
-    tables_of,
+    rows_of,
+    under,
+    with_columns,
 )
+from nacre.readers.conversation import tokens_of
 from nacre.readers.generic import said
+from nacre.readers.messages import HOST, Chat, Message, message_of, say
 from nacre.values.session import Flag, Session, SessionKind, Speaker
-from nacre_extras.chat import HOST, Chat, tokens_of
 
 _SESSIONS = "SELECT session_id, max(id), count(*) FROM messages GROUP BY session_id"
-_SESSION = "SELECT * FROM sessions WHERE id = :session"
-_MESSAGES = "SELECT * FROM messages WHERE session_id = :session ORDER BY id"
-_COLUMNS = {"messages": {"id", "session_id", "role", "content", "tool_calls", "timestamp"}}
+_SESSION = "SELECT * FROM sessions WHERE id = :name"
+_MESSAGES = "SELECT * FROM messages WHERE session_id = :name ORDER BY id"
+_COLUMNS = {
+    "sessions": {"id"},
+    "messages": {"id", "session_id", "role", "content", "tool_calls", "timestamp"},
+}
 _BLOCKS = "\0json:"
 """Prefix of content that is not a string."""
 
@@ -63,7 +65,7 @@ class _Reader(Chat):
         self.talk.spend(tokens_of(facts))
         is_known = {user, f"{origin}:{user}"} & set(source.identities)
         is_chat = not is_known and (user or "platform" in facts)
-        self.claims = ({"origin": origin},) if is_chat else ()
+        self.claims: list[Values] = [{"origin": origin}] if is_chat else []
 
     def take(self, offset: int, record: Values) -> Items:
         content, calls = record.get("content"), record.get("tool_calls")
@@ -76,75 +78,59 @@ class _Reader(Chat):
         identity = self.talk.new_id(Speaker.SYSTEM, None, f"{role}\n{content}\n{calls}")
         text = said(content)
         if text.startswith("[CONTEXT COMPACTION"):
-            text = text.partition("]")[2]
-            yield from self.say(Speaker.SYSTEM, text, stamp, identity=identity, flags=Flag.SUMMARY)
+            message = Message(Speaker.SYSTEM, local_time(stamp), flags=Flag.SUMMARY)
+            message.texts = [text.partition("]")[2]]
         else:
+            result = mapping(plain(text) if role == "tool" else None)
             is_host = record.get("display_kind") or record.get("observed")
-            claims = (HOST,) if is_host else self.claims
-            message = {**record, "content": content, "tool_calls": calls}
-            yield from self.message(offset, message, stamp, *claims, identity=identity)
-
-    def result(self, record: Values, output: Any, code: int | None = None) -> None:
-        values = mapping(plain(output) if isinstance(output, str) else None)
-        code = values.get("exit_code")
-        failed = {"is_error": True} if values.get("error") else {}
-        super().result({**record, **failed}, output, code if type(code) is int else None)
+            values = {
+                **record,
+                "content": content,
+                "tool_calls": calls,
+                "exit_code": result.get("exit_code"),
+                "is_error": bool(result.get("error")),
+            }
+            message = message_of(self.source, values, stamp)
+            message.claims += [HOST] if is_host else self.claims
+        message.id = identity
+        yield from say(self.talk, message, offset)
 
 
 def _database(source: Source) -> Items:
-    tables, marks = tables_of(source), Marks(source)
-    for session, *mark in tables.all(_SESSIONS):
-        if marks.is_new(session, *mark):
-            facts = _rows(tables, "sessions", _SESSION, session) or [{}]
-            messages = _rows(tables, "messages", _MESSAGES, session)
-            yield from _Reader(source, str(session), facts[0], messages).read()
-    marks.save()
-
-
-def _rows(tables: Tables, table: str, statement: str, session: object) -> list[JsonObject]:
-    columns = tables.columns(table)
-    rows = tables.all(statement, session=session) if "id" in columns else []
-    return [dict(zip(columns, row, strict=False)) for row in rows]
+    for session, facts in changed(source, "sessions", _SESSIONS, _SESSION):
+        messages = rows_of(source, "messages", _MESSAGES, name=session)
+        yield from _Reader(source, session, facts, messages)
 
 
 def _files(source: Source) -> Items:
     records = list(documents(source)) or [{}]
     name = string(records[0], "session_id") or source.path.stem.removeprefix("session_")
     messages = objects(records[0], "messages") or records
-    yield from _Reader(source, name, records[0], messages).read()
+    yield from _Reader(source, name, records[0], messages)
 
 
 def _sniff_file(head: Head) -> bool:
-    first = head.objects[0] if head.objects else {}
+    first = head.first
     return first.get("role") == "session_meta" or {"session_start", "messages"} <= keys_of(head)
 
-
-_READS = "messages; tool calls with outcome; model; times"
 
 ADAPTER = Adapter(
     tool="hermes",
     label="Hermes agent",
-    roots=lambda places: [
-        Root(places.folder("HERMES_HOME", ".hermes"), ("state.db", "profiles/*/state.db"))
-    ],
-    sniff=lambda head: has_columns(head.database, _COLUMNS),
+    roots=under("HERMES_HOME", ".hermes", "", "state.db", "profiles/*/state.db"),
+    sniff=with_columns(_COLUMNS),
     parse=_database,
-    beside=log_of,
-    environment=("HERMES_HOME",),
-    versions="database of version 25 (from documentation)",
-    reads=f"{_READS}; title; folder; branch; tokens; sub-agents and scheduled runs, marked",
-    leaves_out="thinking; pictures; undone messages; other tables",
+    versions="25*",
+    reads="branch; sub-agents; scheduled runs",
+    leaves_out="undone messages",
 )
 ADAPTER_FILES = replace(
     ADAPTER,
-    roots=lambda places: [
-        Root(places.folder("HERMES_HOME", ".hermes") / "sessions", ("*.jsonl", "session_*.json"))
-    ],
+    roots=under("HERMES_HOME", ".hermes", "sessions", "*.jsonl", "session_*.json"),
     sniff=_sniff_file,
     parse=_files,
-    beside=None,
     whole=True,
-    versions="files from April 2026 (from documentation)",
-    reads=_READS,
-    leaves_out="thinking; pictures; folder (not recorded)",
+    versions="2026-04*",
+    reads="",
+    leaves_out="title; folder; tokens",
 )

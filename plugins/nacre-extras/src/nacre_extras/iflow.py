@@ -6,12 +6,11 @@ records. The results of calls have Gemini CLI's fields.
 
 from __future__ import annotations
 
-from typing import Any
-
 from nacre.base.plain import Values, mapping, string
 from nacre.readers.adapter import Adapter, Head, Items, Root, Source, content_blocks
+from nacre.readers.conversation import tokens_of
+from nacre.readers.messages import HOST, Chat, message_of, say
 from nacre.values.session import Session
-from nacre_extras.chat import HOST, Chat, tokens_of
 
 _MAX_CALLS = 50
 
@@ -19,7 +18,6 @@ _MAX_CALLS = 50
 class _Reader(Chat):
     def __init__(self, source: Source) -> None:
         super().__init__(source, Session("iflow", source.path.stem))
-        self.status: object = None
 
     def take(self, offset: int, record: Values) -> Items:
         message = mapping(record, "message")
@@ -32,33 +30,36 @@ class _Reader(Chat):
             branch=string(record, "gitBranch"),
             tool_version=string(record, "version"),
         )
-        self.status = mapping(record, "toolUseResult").get("status")
-        blocks = content_blocks(message)
+        status = mapping(record, "toolUseResult").get("status")
+        blocks = [_plain_result(block, status) for block in content_blocks(message)]
         seen = self.source.carry.get("calls", [])
         fresh = [block for block in blocks if block.get("id") not in seen]
-        claims = (HOST,) if record.get("isSidechain") or record.get("isMeta") else ()
-        yield from self.message(
-            offset,
+        answer = message_of(
+            self.source,
             {**message, "content": fresh},
             record.get("timestamp"),
-            *claims,
-            identity=string(record, "uuid"),
+            id=string(record, "uuid"),
             model=string(message, "model"),
             tokens=tokens_of(mapping(message, "usage")),
-            joins=self.can_grow,
         )
+        answer.claims += [HOST] if record.get("isSidechain") or record.get("isMeta") else []
+        yield from say(self.talk, answer, offset, joins=self.can_grow)
         ids = [block["id"] for block in fresh if isinstance(block.get("id"), str)]
         self.source.carry["calls"] = [*seen, *ids][-_MAX_CALLS:]
 
-    def result(self, record: Values, output: Any, code: int | None = None) -> None:
-        values = mapping(output)
-        function = mapping(values, "responseParts", "functionResponse") or mapping(
-            values, "functionResponse"
-        )
-        response = mapping(function, "response")
-        failed = self.status not in (None, "success") or "error" in response
-        words = string(response, "error", "output") or output
-        super().result({**record, "is_error": failed or record.get("is_error")}, words, code)
+
+def _plain_result(block: Values, status: object) -> Values:
+    """Return a block in which the result of a call has the form of Claude Code."""
+    if block.get("type") != "tool_result":
+        return block
+    output = block.get("content")
+    function = mapping(output, "responseParts", "functionResponse") or mapping(
+        output, "functionResponse"
+    )
+    response = mapping(function, "response")
+    failed = status not in (None, "success") or "error" in response or block.get("is_error") is True
+    words = string(response, "error", "output") or output
+    return {**block, "content": words, "is_error": failed}
 
 
 def _sniff(head: Head) -> bool:
@@ -73,9 +74,9 @@ ADAPTER = Adapter(
     label="iFlow CLI",
     roots=lambda places: [Root(places.home / ".iflow/projects", ("*/session-*.jsonl",))],
     sniff=_sniff,
-    parse=lambda source: _Reader(source).read(),
+    parse=_Reader,
     resume=("iflow", "--resume", "{id}"),
-    versions="1.0.0 (from documentation)",
-    reads="messages; tool calls with outcome; folder; branch; version; model; tokens; times",
-    leaves_out="thinking; pictures",
+    versions="1.0.0*",
+    reads="branch; version",
+    leaves_out="title",
 )

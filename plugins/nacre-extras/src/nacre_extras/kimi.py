@@ -10,10 +10,11 @@ from hashlib import md5
 from pathlib import Path
 
 from nacre.base.plain import Values, mapping, objects, string
-from nacre.readers.adapter import Adapter, Head, Items, Root, Source, beside
+from nacre.readers.adapter import Adapter, Head, Items, Root, Source, beside, local_time
+from nacre.readers.conversation import tokens_of
 from nacre.readers.generic import said
+from nacre.readers.messages import Chat, Message, message_of, say
 from nacre.values.session import Flag, Session, SessionKind, Speaker
-from nacre_extras.chat import Chat, is_repeated, time_of, tokens_of
 
 _QUIET = frozenset(
     "metadata TurnEnd CompactionBegin CompactionEnd StepRetry HookTriggered HookResolved HookRequest "
@@ -50,42 +51,46 @@ class _Reader(Chat):
             text = said(record.get("content"))
             if not role.startswith("_") and (role != "user" or not text.startswith("<system")):
                 failed = text.startswith("<system>ERROR")
-                yield from self.message(offset, {**record, "is_error": failed}, None)
+                message = message_of(self.source, {**record, "is_error": failed})
+                yield from say(self.talk, message, offset)
         elif "role" in envelope:
-            yield from self.message(offset, envelope, stamp)
+            yield from say(self.talk, message_of(self.source, envelope, stamp), offset)
         else:
             event = mapping(envelope, "payload") or mapping(record, "event") or record
             kind = string(envelope, "type") or str(event.get("type"))
             self.talk.learn(model=string(event, "model", "modelAlias"), cwd=string(event, "cwd"))
             if kind == "context.apply_compaction":
-                summary = said(event.get("summary") or event.get("contextSummary"))
-                yield from self.say(Speaker.SYSTEM, summary, stamp, flags=Flag.SUMMARY)
+                summary = Message(Speaker.SYSTEM, local_time(stamp), flags=Flag.SUMMARY)
+                summary.texts = [said(event.get("summary") or event.get("contextSummary"))]
+                yield from say(self.talk, summary, offset)
             yield from self.event(offset, kind, event, stamp)
 
     def event(self, offset: int, kind: str, event: Values, stamp: object) -> Items:
+        message = Message(Speaker.AGENT, local_time(stamp))
         match kind:
             case "TurnBegin" | "SteerInput":
-                text, claims = said(event.get("user_input")), objects(event, "user_input")
-                yield from self.say(Speaker.OWNER, text, stamp, event, *claims)
+                message.speaker, message.texts = Speaker.OWNER, [said(event.get("user_input"))]
+                message.claims = [event, *objects(event, "user_input")]
             case "ContentPart" | "content.part":
-                text = said(mapping(event, "part") or event)
-                yield from self.answer(offset, stamp, text, joins=True)
+                message.texts = [said(mapping(event, "part") or event)]
             case "ToolCall" | "tool.call":
                 journal = {"id": event.get("toolCallId"), "arguments": event.get("args")}
                 call = {**journal, **event, **mapping(event, "function")}
-                yield from self.answer(offset, stamp, calls=[call], joins=True)
+                message.call(call["id"], call.get("name"), call["arguments"])
             case "ToolResult" | "tool.result":
                 result = mapping(event, "return_value") or mapping(event, "result")
                 words = said(result.get("output")), string(result, "message")
-                self.result({**event, **result}, "\n".join(filter(None, words)))
+                message.answer({**event, **result}, "\n".join(filter(None, words)))
             case "StepBegin" | "step.begin":
                 yield from self.talk.close()
             case "StepInterrupted" | "turn.cancel":
-                yield from self.talk.interrupted(f"{stamp}-cut", time_of(stamp))
+                yield from self.talk.interrupted(f"{stamp}-cut", message.time)
             case "StatusUpdate" | "step.end":
-                self.talk.spend(tokens_of(mapping(event, "token_usage") or mapping(event, "usage")))
+                usage = mapping(event, "token_usage") or mapping(event, "usage")
+                message.tokens = tokens_of(usage)
             case _ if kind.partition(".")[0] not in _QUIET:
                 self.source.unknown(kind)
+        yield from say(self.talk, message, offset, joins=True)
 
 
 def _folder(path: Path) -> Path:
@@ -104,8 +109,9 @@ def _sniff(head: Head) -> bool:
 
 
 def _parse(source: Source) -> Items:
-    if not is_repeated(source.path, "context.jsonl", "wire.jsonl"):
-        yield from _Reader(source).read()
+    events = source.path.with_name("wire.jsonl")
+    if source.path == events or not events.exists():
+        yield from _Reader(source)
 
 
 ADAPTER = Adapter(
@@ -121,12 +127,8 @@ ADAPTER = Adapter(
     sniff=_sniff,
     parse=_parse,
     beside=lambda path: [_folder(path) / "state.json"],
-    environment=("KIMI_SHARE_DIR", "KIMI_CODE_HOME"),
     resume=("kimi", "--session", "{id}"),
-    versions="wire protocols 1.1 to 1.5 (from documentation)",
-    reads=(
-        "messages; tool calls with outcome; title; folder; tokens; model, if recorded; sub-agents "
-        "of Kimi Code; summaries; interruptions"
-    ),
-    leaves_out="thinking; sub-agents of Kimi CLI; times in context.jsonl (not recorded)",
+    versions="wire 1.1 to 1.5*",
+    reads="sub-agents; summaries; interruptions",
+    leaves_out="sub-agents of Kimi CLI; times in context.jsonl",
 )

@@ -19,7 +19,6 @@ from nacre.readers.adapter import (
     beside,
     changed,
     has_columns,
-    log_of,
     parse_time,
     plain,
 )
@@ -78,10 +77,8 @@ ADAPTER = Adapter(
     sniff=partial(continue_dev.is_session, of_kiro=True),
     parse=_parse_editor,
     whole=True,
-    versions="files from 2026 (from readers of other projects)",
-    reads="messages; tool calls with outcome; title; folder; day, from the index file",
-    leaves_out="`.chat` files; times of single messages (not recorded)",
-    environment=("APPDATA", "XDG_CONFIG_HOME"),
+    versions="2026*",
+    leaves_out="model; tokens; times; `.chat` files",
 )
 
 
@@ -154,9 +151,6 @@ ADAPTER_CLI = Adapter(
         has_columns(head.database, _COLUMNS) or has_columns(head.database, _OLD_COLUMNS)
     ),
     parse=_parse,
-    beside=log_of,
-    versions="Amazon Q 1.x, Kiro CLI (from documentation)",
-    reads="messages; tool calls with outcome; folder; model; times",
-    leaves_out="summaries; the transcript for the screen; sessions in `.jsonl` files",
-    environment=("LOCALAPPDATA", "XDG_DATA_HOME"),
+    versions="Amazon Q 1, Kiro CLI*",
+    leaves_out="title; tokens; summaries; `.jsonl` files",
 )

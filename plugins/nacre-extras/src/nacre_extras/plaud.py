@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from itertools import starmap
 
 from nacre.base.frozen import frozen
 from nacre.base.ids import turn_hash
@@ -75,18 +76,13 @@ def parse(source: Source) -> Items:
 
 
 def _parts(text: str) -> Iterator[_Part]:
-    part: _Part | None = None
-    lines: list[str] = []
+    parts: list[tuple[_Part, list[str]]] = []
     for line in text.splitlines():
-        header = _read_header(line.strip())
-        if header is None:
-            lines.append(line)
-            continue
-        if part:
-            yield _complete(part, lines)
-        part, lines = header, [header.text]
-    if part:
-        yield _complete(part, lines)
+        if header := _read_header(line.strip()):
+            parts.append((header, [header.text]))
+        elif parts:
+            parts[-1][1].append(line)
+    return starmap(_complete, parts)
 
 
 def _complete(part: _Part, lines: Sequence[str]) -> _Part:
@@ -102,18 +98,16 @@ def _complete(part: _Part, lines: Sequence[str]) -> _Part:
     )
 
 
-def _join(parts: Iterator[_Part]) -> Iterator[_Part]:
+def _join(parts: Iterable[_Part]) -> list[_Part]:
     """Join consecutive parts of a speaker up to ``TURN_CHARACTERS``, because subtitles split speech."""
-    last: _Part | None = None
+    joined: list[_Part] = []
     for part in parts:
+        last = joined[-1] if joined else None
         if last and last.name == part.name and len(last.text) + len(part.text) < TURN_CHARACTERS:
-            last = replace(last, text=f"{last.text.rstrip()}\n{part.text}")
-            continue
-        if last:
-            yield last
-        last = part
-    if last:
-        yield last
+            joined[-1] = replace(last, text=f"{last.text.rstrip()}\n{part.text}")
+        else:
+            joined.append(part)
+    return joined
 
 
 def _read_header(line: str) -> _Part | None:
@@ -151,12 +145,11 @@ def _sniff(head: Head) -> bool:
 ADAPTER = Adapter(
     tool=TOOL,
     label="Plaud",
-    roots=lambda _: (),
     sniff=_sniff,
     parse=parse,
     whole=True,
     guesses=True,
-    versions="transcripts as Markdown, text and subtitles (from documentation)",
-    reads="messages with speakers; times",
-    leaves_out="recordings; summaries",
+    versions="any*",
+    reads="speakers",
+    leaves_out="recordings; summaries; tokens",
 )

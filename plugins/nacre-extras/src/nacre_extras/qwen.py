@@ -5,39 +5,29 @@ Messages have the parts of Gemini CLI, from which Qwen Code was forked.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from nacre.base.plain import Values, mapping, objects, string, total
-from nacre.readers.adapter import ANY, Adapter, Items, Places, Root, Source, parse_time
+from nacre.readers.adapter import Adapter, Items, Places, Root, Source, parse_time
 from nacre.readers.claude_code import is_qwen
 from nacre.readers.gemini_cli import output_of, record_result, responses_of, words_of
-from nacre.readers.trust import Conversation, OpenTurn
+from nacre.readers.messages import Chat, Message, say
 from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens
 
 TOOL = "qwen-code"
 
-_UUID_LENGTH = 36
 _TYPED = (None, "mid_turn_user_message")
 
 
-class _Reader:
+class _Reader(Chat):
     def __init__(self, source: Source) -> None:
-        self.source = source
-        self.talk = Conversation(source, Session(TOOL, source.path.stem))
+        super().__init__(source, Session(TOOL, source.path.stem))
 
-    def read(self) -> Items:
-        return self.talk.read(ANY, self.take)
-
-    def take(self, offset: int, record: Any) -> Items:
-        if not isinstance(record, dict):
-            return
-        message = mapping(record, "message")
-        kind, parts = record.get("type"), objects(message, "parts")
-        identity, time = str(record.get("uuid")), parse_time(record.get("timestamp"))
-        is_unique = len(identity) == _UUID_LENGTH
-        before = self.talk.place(offset)
+    def take(self, offset: int, record: Values) -> Items:
+        values = mapping(record, "message")
+        kind, parts = record.get("type"), objects(values, "parts")
+        time = parse_time(record.get("timestamp"))
+        message = Message(Speaker.SYSTEM, time, str(record.get("uuid")))
         self.learn(record, time)
         if "forkedFrom" in record:
             return  # a copy: the original session has this record
@@ -47,36 +37,25 @@ class _Reader:
             claims = {**record, "isSystemInitiated": not is_typed}
             if record.get("provenance") == "real_user":
                 del claims["provenance"]
-            yield from self.talk.write(
-                self.talk.prompter, typed, time, claims, identity=identity, unique=is_unique
-            )
+            message.speaker, message.texts, message.claims = Speaker.OWNER, [typed], [claims]
         elif kind == "assistant":
-            yield from self.talk.open(OpenTurn(identity, time, unique=is_unique), before)
-            self.agent(record, parts)
+            message.speaker, message.texts = Speaker.AGENT, [words_of(parts)]
+            message.model = string(record, "model")
+            message.tokens = _tokens(mapping(record, "usageMetadata"))
+            for call in filter(None, (mapping(part, "functionCall") for part in parts)):
+                message.call(call.get("id"), call.get("name"), call.get("args"))
         elif kind == "tool_result":
             facts = {"status": "success", **mapping(record, "toolCallResult")}
             for response in responses_of(parts):
-                call = str(response.get("id") or facts.get("callId"))
-                record_result(self.talk, call, facts["status"], output_of(response))
+                call_id = str(response.get("id") or facts.get("callId"))
+                record_result(self.talk, call_id, facts["status"], output_of(response))
         elif record.get("subtype") == "chat_compression":
             kept = objects(mapping(record, "systemPayload"), "compressedHistory")
-            words = words_of(objects(kept[0], "parts")) if kept else ""
-            yield from self.talk.write(
-                Speaker.SYSTEM, words, time, identity=identity, flags=Flag.SUMMARY
-            )
+            message.texts = [words_of(objects(kept[0], "parts")) if kept else ""]
+            message.flags = Flag.SUMMARY
         elif kind != "system":
             self.source.unknown(f"record {kind}")
-
-    def agent(self, record: Values, parts: Sequence[Values]) -> None:
-        self.talk.learn(model=string(record, "model"))
-        usage = mapping(record, "usageMetadata")
-        read, cached = total(usage, "promptTokenCount"), total(usage, "cachedContentTokenCount")
-        written = max(0, total(usage, "totalTokenCount") - read)
-        self.talk.spend(Tokens.with_cached(read, cached, written))
-        self.talk.add_text(words_of(parts))
-        for call in filter(None, (mapping(part, "functionCall") for part in parts)):
-            name, identity = string(call, "name") or "tool", str(call.get("id") or "")
-            self.talk.add_call(identity, name, call.get("args"))
+        yield from say(self.talk, message, offset)
 
     def learn(self, record: Values, time: datetime | None) -> None:
         session, payload = self.talk.session, mapping(record, "systemPayload")
@@ -95,6 +74,11 @@ class _Reader:
         )
 
 
+def _tokens(usage: Values) -> Tokens:
+    read, cached = total(usage, "promptTokenCount"), total(usage, "cachedContentTokenCount")
+    return Tokens.with_cached(read, cached, max(0, total(usage, "totalTokenCount") - read))
+
+
 def _roots(places: Places) -> list[Root]:
     variable = "QWEN_RUNTIME_DIR" if places.environ.get("QWEN_RUNTIME_DIR") else "QWEN_HOME"
     patterns = ("*/chats/*.jsonl", "*/subagents/*/*.jsonl")
@@ -106,13 +90,9 @@ ADAPTER = Adapter(
     label="Qwen Code",
     roots=_roots,
     sniff=is_qwen,
-    parse=lambda source: _Reader(source).read(),
+    parse=_Reader,
     resume=("qwen", "--resume", "{id}"),
-    versions="0.19 (from documentation)",
-    reads=(
-        "messages; tool calls with outcome; folder, branch and version; model; tokens; title; "
-        "sub-agents; summaries"
-    ),
-    leaves_out="thoughts; pictures; commands; copies in forks; other system records",
-    environment=("QWEN_HOME", "QWEN_RUNTIME_DIR"),
+    versions="0.19*",
+    reads="branch; version; sub-agents; summaries",
+    leaves_out="commands; copies in forks",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from nacre.base.plain import Values, mapping, objects, string, total
+from nacre.base.plain import Values, mapping, objects, string
 from nacre.base.sql import statements
 from nacre.base.text import answered_by
 from nacre.readers.adapter import (
@@ -17,22 +17,21 @@ from nacre.readers.adapter import (
     Source,
     as_bytes,
     changed,
-    has_columns,
-    log_of,
     parse_time,
     plain,
+    with_columns,
 )
+from nacre.readers.conversation import tokens_of
 from nacre.readers.messages import Message, turns_of, words_of
 from nacre.readers.openclaw import unpack
 from nacre.readers.trust import Conversation
-from nacre.values.session import Session, SessionKind, Speaker, Tokens
+from nacre.values.session import Session, SessionKind, Speaker
 
 TOOL = "zed"
 SQL = statements("nacre_extras", "sql")
 
 _REQUIRED_COLUMNS = {"threads": {"id", "summary", "updated_at", "data_type", "data"}}
 _QUIET = frozenset({"Thinking", "RedactedThinking", "Image"})
-_SPEAKERS = {"User": Speaker.OWNER, "Agent": Speaker.AGENT, "Assistant": Speaker.AGENT}
 
 
 def _parse(source: Source) -> Items:
@@ -64,14 +63,7 @@ def _read(source: Source, name: str, row: Values, thread: Values) -> Items:
         model=answered_by(string(model, "model"), string(model, "provider")),
     )
     talk = Conversation(source, session)
-    counts = mapping(thread, "cumulative_token_usage")
-    talk.spend(
-        Tokens(
-            total(counts, "input_tokens", "cache_creation_input_tokens"),
-            total(counts, "cache_read_input_tokens"),
-            total(counts, "output_tokens"),
-        )
-    )
+    talk.spend(tokens_of(mapping(thread, "cumulative_token_usage")))
     yield from turns_of(talk, _messages(talk, thread, started))
 
 
@@ -92,18 +84,16 @@ def _messages(talk: Conversation, thread: Values, time: datetime | None) -> Iter
         if role:
             talk.exchange.heard(string(record, "context") or "")
             kind, body = role.capitalize(), _modern(record)
-        if kind not in _SPEAKERS:
-            if kind != "System":
-                talk.source.unknown(f"message {kind}")
-            continue
         answers += 1
         if kind == "User":
             prompt, answers = string(body, "id") or f"{prompt}+", 0
-        message = Message(_SPEAKERS[kind], time, f"{prompt}-{answers}", not role)
-        message.claims = [claims, record, mapping(body)]
+        name = f"{prompt}-{answers}"
+        message = Message.of(talk.source, kind, time, name, [claims, record, mapping(body)])
+        if message.speaker is Speaker.SYSTEM:
+            continue
         for block in objects(body, "content"):
             _add(talk, message, block)
-        if kind == "User":
+        if message.speaker is Speaker.OWNER:
             message.texts = ["".join(filter(None, message.texts))]  # around mentions
         for call, result in mapping(body, "tool_results").items():
             failed = mapping(result).get("is_error") is True
@@ -145,11 +135,9 @@ ADAPTER = Adapter(
     tool=TOOL,
     label="Zed",
     roots=_roots,
-    sniff=lambda head: has_columns(head.database, _REQUIRED_COLUMNS),
+    sniff=with_columns(_REQUIRED_COLUMNS),
     parse=_parse,
-    beside=log_of,
-    versions="threads of 0.1.0 to 0.3.0 (from documentation)",
-    reads="messages; tool calls with outcome; title; folder; branch; model; tokens; sub-agents",
-    leaves_out="thinking; attachments; times of single messages (not recorded); external agents",
-    environment=("LOCALAPPDATA", "XDG_DATA_HOME"),
+    versions="0.1.0 to 0.3.0*",
+    reads="branch; sub-agents",
+    leaves_out="times; external agents",
 )
