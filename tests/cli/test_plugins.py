@@ -49,11 +49,12 @@ def test_command_of_a_missing_plugin_names_its_extra() -> None:
         ("code", "graph", "callers", "pay"),
         ("server", "server", "spaces"),
         ("server", "data", "move"),
+        ("extras", "admin", "benchmark"),
     ):
         refused = run_without_plugins(*command)
         assert refused.returncode == 2
         hint = f"nacre {name} is not installed: pip install 'nacre-memory[{name}]'"
-        assert hint in refused.stdout
+        assert hint in refused.stderr
 
 
 def test_tool_of_a_missing_plugin_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,10 +107,10 @@ def test_importer_of_a_missing_plugin_names_its_extra(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("# A note\n", encoding="utf-8")
     refused = run_without_plugins("data", "import", str(tmp_path), "--from", "mem0")
     assert refused.returncode != 0
-    assert "mem0 needs a plugin" in refused.stdout
-    assert "pip install 'nacre-memory[extras]'" in refused.stdout
+    assert "mem0 needs a plugin" in refused.stderr
+    assert "pip install 'nacre-memory[extras]'" in refused.stderr
     unknown = run_without_plugins("data", "import", str(tmp_path))
-    assert "no known format" in unknown.stdout
+    assert "no known format" in unknown.stderr
 
 
 def test_doctor_reports_channels_without_the_plugin(user_home: Path) -> None:
@@ -125,8 +126,8 @@ def test_doctor_reports_channels_without_the_plugin(user_home: Path) -> None:
 def test_memory_on_a_server_needs_its_plugin(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NACRE_DB", "postgresql://ada@127.0.0.1:1/nacre")
     refused = run_without_plugins("list")
-    assert "a memory at postgresql:// needs nacre-server" in refused.stdout
-    assert "pip install 'nacre-memory[server]'" in refused.stdout
+    assert "a memory at postgresql:// needs nacre-server" in refused.stderr
+    assert "pip install 'nacre-memory[server]'" in refused.stderr
 
 
 def test_documented_plugin_example_works(nacre: Nacre, process: Nacre, tmp_path: Path) -> None:
@@ -168,8 +169,8 @@ def test_broken_plugin_stops_only_its_own_command() -> None:
 
     assert "nacre admin doctor" in run("help", "--all").stdout
     refused = run("tides")
-    assert "the plugin 'tides' (nowhere:tides) cannot be loaded" in refused.stdout
-    assert "did you mean admin doctor?" in run("doctor").stdout
+    assert "the plugin 'tides' (nowhere:tides) cannot be loaded" in refused.stderr
+    assert "did you mean admin doctor?" in run("doctor").stderr
     found = json.loads(run("admin", "doctor", "--json").stdout)
     (check,) = (check for check in found["checks"] if check["name"] == "plugins")
     assert "tides" in check["detail"]
