@@ -49,7 +49,6 @@ def test_command_of_a_missing_plugin_names_its_extra() -> None:
         ("code", "graph", "callers", "pay"),
         ("server", "server", "spaces"),
         ("server", "data", "move"),
-        ("extras", "admin", "benchmark"),
     ):
         refused = run_without_plugins(*command)
         assert refused.returncode == 2

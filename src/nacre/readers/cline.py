@@ -163,12 +163,10 @@ class _Reader:
         """
 
     def __iter__(self) -> Items:
-        newest = {
-            (message.get("ts"), _kind(message)): number
-            for number, message in enumerate(self.messages)
-        }
+        keys = [(str(message.get("ts")), _kind(message)) for message in self.messages]
+        newest = {key: number for number, key in enumerate(keys)}
         for number, message in enumerate(self.messages):
-            if message.get("partial") and newest[message.get("ts"), _kind(message)] > number:
+            if message.get("partial") and newest[keys[number]] > number:
                 continue
             yield from self.take(
                 _kind(message) if number or _kind(message) != "text" else "task", message
