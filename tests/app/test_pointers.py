@@ -108,6 +108,13 @@ def test_first_prompt_of_a_session_gets_a_pointer_with_the_start(home: World) ->
         assert "memory_get 7f3a1c2d#2" in told(home, QUESTION, session=ref, event=moment)
 
 
+def test_later_questions_get_a_pointer_only_if_they_refer_back(home: World) -> None:
+    assert told(home, "paint the funnel of the ferry red") == ""
+    assert told(home, QUESTION) == ""
+    again = "for how long did we let Valkey cache the ferry timetable, and when do we flush it?"
+    assert "memory_get 7f3a1c2d#2" in told(home, again)
+
+
 def test_pointer_precedes_guessed_facts(home: World) -> None:
     fact = "Keep in mind that Valkey can cache the ferry timetable and flush it."
     talk(home, fact, "I will.", session="9c1e-0003")

@@ -61,7 +61,7 @@ from nacre.memories import edit, projects
 from nacre.operations import operation
 from nacre.recall import recall
 from nacre.recall.lanes import SMALL_HOME_TURNS
-from nacre.recall.question import asks_or_refers_back
+from nacre.recall.question import asks_or_refers_back, refers_back
 from nacre.recall.ranking import projects_named
 from nacre.recall.scoring import BORDER, SURE
 from nacre.values import fields
@@ -622,8 +622,11 @@ def add_start(draft: Draft) -> None:
     if not draft.has_begun:
         add_previous(draft)
     prompt = query_of(draft.request.prompt).query
+    if prompt:
+        _note_prompt(draft)
     if prompt and draft.wants(Part.RELEVANT):
-        _add_relevant(draft, prompt, _START_HITS, draft.room(Part.RELEVANT))
+        room = draft.room(Part.RELEVANT)
+        _add_relevant(draft, prompt, _START_HITS, room, is_first=True)
     _add_learned(draft, Part.KNOWN, learned[Part.KNOWN])
 
 
@@ -632,24 +635,32 @@ def _prompt(draft: Draft) -> None:
         state = draft.state
         prompt_query = query_of(draft.request.prompt, state.asked, state.heard)
         draft.gate = prompt_query.why or LOOKED_FOR
-        text = _without_secrets(draft, prose(draft.request.prompt))
-        draft.state = replace(state, heard=add_prompt(state.heard, text))
+        _note_prompt(draft)
         if prompt_query.query:
             draft.state = replace(draft.state, asked=_without_secrets(draft, prompt_query.query))
             _choose_projects(draft, prompt_query.query)
-            _add_relevant(draft, prompt_query.query, _PROMPT_HITS, draft.left_tokens)
+            room, is_first = draft.left_tokens, not state.heard
+            _add_relevant(draft, prompt_query.query, _PROMPT_HITS, room, is_first=is_first)
     _add(draft, Moment.PROMPT)
 
 
-def _add_relevant(draft: Draft, query: str, limit: int, room: int) -> None:
-    """Add triggered memories, and memories that match a prompt or a pointer."""
+def _add_relevant(draft: Draft, query: str, limit: int, room: int, *, is_first: bool) -> None:
+    """Add triggered memories, and memories that match a prompt or a pointer.
+
+    ``is_first``: the prompt is the first one of the session.
+    """
     prompt = prose(draft.request.prompt)
     hooks.add_intents(draft, hooks.Occurrence(stems(prompt), hooks.PATHS.findall(prompt)))
     is_triggered = draft.relevant_count > 0
     hits = _find_hits(draft, query, limit)
     is_sure = any(hit.confidence is HitConfidence.SURE and not is_guess(hit.memory) for hit in hits)
-    if is_triggered or is_sure or not _add_pointer(draft, query):
+    if is_triggered or is_sure or not _add_pointer(draft, query, is_first=is_first):
         _add_hits(draft, hits, room)
+
+
+def _note_prompt(draft: Draft) -> None:
+    text = _without_secrets(draft, prose(draft.request.prompt))
+    draft.state = replace(draft.state, heard=add_prompt(draft.state.heard, text))
 
 
 def _without_secrets(draft: Draft, prompt: str) -> str:
@@ -736,15 +747,15 @@ def _add_hits(draft: Draft, hits: Sequence[MemoryHit], room: int) -> None:
         draft.add_memory(Part.RELEVANT, memory, score, why)
 
 
-def _add_pointer(draft: Draft, query: str) -> bool:
+def _add_pointer(draft: Draft, query: str, *, is_first: bool) -> bool:
     """Point to the turn that answers a question, and return True if there is one.
 
-    Only words that the owner typed are shown.
+    After a session's first prompt, most questions are about the session itself. So they must refer
+    to earlier work. Only words that the owner typed are shown.
     """
     home, request = draft.home, draft.request
-    if not (draft.wants(Part.POINTER) and asks_or_refers_back(query)) or pointers_are_off(
-        home, draft.project
-    ):
+    asks = asks_or_refers_back(query) if is_first else refers_back(query)
+    if not (draft.wants(Part.POINTER) and asks) or pointers_are_off(home, draft.project):
         return False
     own_sessions = (request.session, *draft.state.after)
     turn_query = RecallQuery(

@@ -698,7 +698,7 @@ def asks_or_refers_back(prompt: str) -> bool:
 
     An order such as "can you …?" does not count.
     """
-    if _remaining(prompt, "back") is not None:
+    if refers_back(prompt):
         return True
     clauses = [_OPENING.sub("", clause, count=1) for clause in _CLAUSE_END.split(prompt.rstrip())]
     return any(
@@ -711,6 +711,11 @@ def asks_or_refers_back(prompt: str) -> bool:
         for clause in clauses
         if not _ORDER.match(clause)
     )
+
+
+def refers_back(prompt: str) -> bool:
+    """Return True if a prompt refers to earlier work, such as "the way we did it"."""
+    return _remaining(prompt, "back") is not None
 
 
 def _remaining(text: str, name: str) -> str | None:
