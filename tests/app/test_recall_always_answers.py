@@ -61,24 +61,25 @@ def test_recall_returns_turns_without_being_asked_for_turns(bakery: World) -> No
 
 def test_hits_show_what_follows_them_and_no_turn_twice(world: World) -> None:
     talk = (
-        ("user", "which oven shall we use for the sourdough?"),
-        ("assistant", "The stone oven or the steel oven for the sourdough?"),
-        ("user", "stone, the crust is better"),
-        ("assistant", "I look at the oven first."),
-        ("assistant", "The stone oven is hot."),
+        ("user", "how long does the sourdough proof in the walnut cabinet?"),
+        ("assistant", "I look it up."),
+        ("assistant", "Nine hours."),
+        ("user", "and the rye: on the stone or on steel?"),
+        ("assistant", "On stone, rye gets the better crust; on steel it is faster."),
+        ("user", "stone then"),
     )
     world.transcript(
         "s2", *(says(role, text, uuid=f"v{at}") for at, (role, text) in enumerate(talk))
     )
     with world.open() as memory:
         memory.ingest(extract=False)
-    first, *others = recalled(world, "which oven shall we use for the sourdough", turns=5).turns
-    assert (first.then_by, first.then) == (Speaker.AGENT, talk[1][1])
-    shown = [first, *others]
+    (question,) = recalled(world, "sourdough walnut cabinet", turns=1).turns
+    assert (question.then_by, question.then) == (Speaker.AGENT, "Nine hours.")
+    (answer,) = recalled(world, "rye better crust faster", turns=1).turns
+    assert (answer.then_by, answer.then) == (Speaker.OWNER, "stone then")
+    shown = recalled(world, "rye on the stone or on steel", turns=5).turns
     texts = [hit.turn.text for hit in shown] + [hit.then for hit in shown if hit.then]
     assert len(texts) == len(set(texts))
-    (answer, *_) = recalled(world, "stone oven or steel oven", turns=5).turns
-    assert (answer.then_by, answer.then) == (Speaker.OWNER, talk[2][1])
 
 
 def test_results_of_all_kinds_are_ranked_by_confidence(bakery: World) -> None:
@@ -107,8 +108,8 @@ def test_comments_on_tool_calls_rank_below_answers(world: World) -> None:
     with world.open() as memory:
         memory.ingest(extract=False)
     turns = recalled(world, "how many degrees does the oven need for rye?").turns
-    assert turns[0].turn.id == "a1"
-    assert not any(hit.turn.text.startswith("Let") for hit in turns)
+    assert [hit.turn.id for hit in turns].index("a1") == 0
+    assert "narration" in next(hit for hit in turns if hit.turn.text.startswith("Let")).components
 
 
 def test_memory_with_all_common_words_is_found(world: World) -> None:

@@ -241,7 +241,7 @@ def sniff(head):
     return head.data.startswith(b"heron ")
 
 
-ADAPTER = Adapter("heron", "Heron", lambda places: (), sniff, parse)
+ADAPTER = Adapter("heron", "Heron", sniff, parse, roots=lambda places: ())
 """
 
 
@@ -280,7 +280,7 @@ def test_third_party_adapter_is_loaded_through_its_entry_point(
 def test_adapter_failing_discovery_does_not_stop_others(
     process: Nacre, transcript: Path, tmp_path: Path
 ) -> None:
-    environ = install(tmp_path / "site", PLUGIN.replace("(),", '{}["places"],'))
+    environ = install(tmp_path / "site", PLUGIN.replace("places: ()", 'places: {}["places"]'))
     report = process("ingest", "--no-vectors", "--json", code=1, environ=environ).json
     assert report["tools"] == {"claude-code": 1}
     assert [problem["path"] for problem in report["problems"]] == ["Heron"]

@@ -57,7 +57,7 @@ def parse(source):
         yield Turn(str(at), Speaker.OWNER, words)
 
 
-ADAPTER = Adapter("heron", "Heron", lambda places: (), lambda head: head.data.startswith(b"heron "), parse)
+ADAPTER = Adapter("heron", "Heron", lambda head: head.data.startswith(b"heron "), parse)
 """
 
 

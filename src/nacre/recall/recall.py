@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Annotated, Any, TypeVar
@@ -553,25 +553,21 @@ def _turns_beside(
 
     hits = _rank_turns(home, query, question, lanes, 2 * query.turns, keep)
     current = (hit for hit in hits if criteria.as_of or not _is_outdated(home, hit, question))
-    return list(islice(_with_next(home, current, question), query.turns))
+    return list(_with_next(home, list(islice(current, query.turns)), question))
 
 
-def _with_next(home: Home, hits: Iterable[TurnHit], question: Question) -> Iterator[TurnHit]:
-    """Yield hits with what follows them. No turn is shown twice."""
-    shown = set[tuple[str, str]]()
+def _with_next(home: Home, hits: Sequence[TurnHit], question: Question) -> Iterator[TurnHit]:
+    """Yield hits with what follows them, unless it is another hit."""
+    shown = {(hit.session.id, hit.turn.id) for hit in hits}
     for hit in hits:
-        session = hit.session.id
-        stored = home.sessions.find_said(session, hit.turn.id)
-        if stored is None:
-            continue
-        answer, message = turns_after(home, stored.session, stored.seq + 1)
-        turn = answer or (message if hit.turn.speaker is Speaker.AGENT else None)
-        turns = {(session, hit.turn.id)} | ({(session, answer.id)} if answer else set())
-        if not turns.isdisjoint(shown):
-            continue
-        shown |= turns
-        if turn and turn.trust is Trust.TRUSTED:
-            hit = replace(hit, then=excerpt(turn.text, question.words), then_by=turn.speaker)
+        stored = home.sessions.find_said(hit.session.id, hit.turn.id)
+        if stored:
+            answer, message = turns_after(home, stored.session, stored.seq + 1)
+            turn = answer or (message if hit.turn.speaker is Speaker.AGENT else None)
+            place = (hit.session.id, turn.id) if turn else None
+            if turn and turn.trust is Trust.TRUSTED and place not in shown:
+                shown.add((hit.session.id, turn.id))
+                hit = replace(hit, then=excerpt(turn.text, question.words), then_by=turn.speaker)
         yield hit
 
 
