@@ -24,10 +24,10 @@ From all tools, nacre reads the messages and the tool calls with their outcome, 
 of a session. It never reads thinking, pictures and attached files. The table lists additions and exceptions. A star
 marks versions that are known only from documentation or from readers of other projects.
 
-A tool with several formats has several rows. The table shows the folders on Linux. On macOS and Windows, and if a
-tool's own variable or `$XDG_CONFIG_HOME` is set, nacre uses the corresponding folder. You can add folders with the
-setting `ingest.roots`. If a format is missing here, [write an adapter](adapters.md). To read sessions while they are
-written, run the [daemon](daemon.md#follow-sessions).
+A tool with several formats has several rows. All have been supported since nacre 0.1.0. The table shows the folders
+on Linux. On macOS and Windows, and if a tool's own variable or `$XDG_CONFIG_HOME` is set, nacre uses the
+corresponding folder. You can add folders with the setting `ingest.roots`. If a format is missing here, [write an
+adapter](adapters.md). To read sessions while they are written, run the [daemon](daemon.md#follow-sessions).
 
 | tool | versions | folder | also read | not read |
 |---|---|---|---|---|
