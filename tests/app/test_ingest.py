@@ -476,7 +476,7 @@ def test_invalid_adapter_output_affects_only_its_own_file(
         yield Session("heron", "reeds\ud800", title="\ud800")
         yield turn
 
-    heron = Adapter("heron", "Heron", lambda _: (), lambda _: True, parse)
+    heron = Adapter("heron", "Heron", lambda _: True, parse)
     path = world.user_home / "talk.heron"
     path.write_text("anything")
     world.transcript("s1", says("user", "The good file talks about turtles.", uuid="u1"))
