@@ -25,7 +25,6 @@ SCENARIOS = (
     "server-initialize",
     "ping",
     "tools-list",
-    "resources-list",
     "prompts-list",
     "dns-rebinding-protection",
     "server-sse-multiple-streams",

@@ -658,6 +658,7 @@ ADAPTER = Adapter(
     leaves_out="injected instructions",
     fields=frozenset(
         {
+            "metadata",
             "record_type",
             "session_id",
             "text",
