@@ -367,6 +367,40 @@ def test_guessed_facts_match_questions_but_not_orders(home: World) -> None:
     assert "quay camera was red once. (" in prompted(home, order).text
 
 
+def test_guessed_facts_do_not_match_long_prompts(home: World) -> None:
+    home.transcript(
+        "s2",
+        says("user", "Remember that the quay camera is blue.", uuid="q1", session="5e55-0002"),
+    )
+    ingest(home.context())
+    question = "Which colour has the quay camera?"
+    assert "quay camera is blue. (" in prompted(home, question).text
+    assert "quay camera is blue. (" not in prompted(home, f"{question} {'Then go on. ' * 15}").text
+
+
+def test_larger_homes_need_more_certain_memories(home: World) -> None:
+    new = StoreRequest(
+        content="The gate of the quay opens with a blue key.", project="acme-billing"
+    )
+    store(home.context(), new)
+    prompt = "who repaired the winch near the gate of the ferry in spring?"
+    before = prompted(home, prompt, session="codex:8")
+    (item,) = [item for item in before.items if "blue key" in item.text]
+    assert 0.5 <= float(item.why.split()[0]) < 0.8
+    talk = (
+        says(
+            "user",
+            f"row boat {n} home{' by the gate' * (n % 40 == 0)}",
+            uuid=f"r{n}",
+            session="5e55-0004",
+        )
+        for n in range(4000)
+    )
+    home.transcript("s4", *talk)
+    ingest(home.context())
+    assert "blue key" not in prompted(home, prompt, session="codex:9").text
+
+
 def test_common_words_of_the_sessions_do_not_match_a_memory(home: World) -> None:
     new = StoreRequest(content="The commit of a crane has a log.", project="acme-billing")
     store(home.context(), new)
