@@ -101,7 +101,6 @@ def user_home(
     for name in ("PYTHONDONTWRITEBYTECODE", "PYTHONPATH"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("NACRE_GIT_BACKGROUND", "false")
-    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
     if not request.node.get_closest_marker("embedding"):
         monkeypatch.setenv("NACRE_EMBEDDING_MODEL", "none")
     yield home

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import sys
 
+from benchmarks.card.commands import card
 from benchmarks.contexts.commands import context
 from benchmarks.contradictions.commands import stale
 from benchmarks.dreams.commands import dreams
 from benchmarks.extraction.commands import extraction
-from benchmarks.load.commands import gateway, graph, locks, size, writers
+from benchmarks.load.commands import gateway, locks, size, writers
 from benchmarks.redaction.commands import redaction
-from benchmarks.retrieval.commands import gaps, parity, retrieval, silence
+from benchmarks.retrieval.commands import parity, retrieval
 from nacre.cli.root import Program
 
 if sys.platform != "win32":
@@ -28,10 +29,9 @@ benchmarks = Program(
         "python -m benchmarks redaction --json",
     ],
     commands=[
+        card,
         retrieval,
-        silence,
         parity,
-        gaps,
         extraction,
         context,
         stale,
@@ -40,7 +40,6 @@ benchmarks = Program(
         size,
         writers,
         locks,
-        graph,
         gateway,
     ],
 )

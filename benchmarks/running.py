@@ -30,7 +30,7 @@ NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 @contextmanager
 def progress_shown(run: Run) -> Iterator[OnProgress]:
     """Show progress on a terminal during the block."""
-    with output.shown(run) as notify:
+    with output.progress_bar(run) as notify:
         yield notify or (lambda _: None)
 
 

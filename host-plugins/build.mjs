@@ -22,11 +22,10 @@ rmSync(library, { recursive: true, force: true });
 mkdirSync(library, { recursive: true });
 for (const name of ["index", "config", "idle", "link", "server", "tools"]) writeFileSync(join(library, `${name}.js`), note(`${name}.ts`) + built(name));
 
-// OpenCode loads every export of every file in the folder as a plugin, so there is one file with one export.
-const link = built("link").replace(/^export \{\};\n/m, "").replace(/^export /gm, "");
-const plugin = built("opencode").replace(/^import .* from "\.\/link\.js";\n/m, "");
+// OpenCode loads every export of every file in its plugin folder as a plugin, so the library is in a folder below.
+const plugin = built("opencode").replace('"./link.js"', '"./nacre/link.js"');
 mkdirSync(join(target, "opencode"), { recursive: true });
-writeFileSync(join(target, "opencode", "nacre.js"), note("link.ts and opencode.ts") + link + plugin);
+writeFileSync(join(target, "opencode", "nacre.js"), note("opencode.ts") + plugin);
 
 for (const name of target === shipped ? ["openclaw/package.json", "openclaw/openclaw.plugin.json", "gemini-cli/gemini-extension.json"] : []) {
   const path = join(shipped, name);

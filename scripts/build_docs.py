@@ -78,7 +78,7 @@ def inside(source: Path, path: Path) -> Path:
 
 
 def stage(source: Path, target: Path, made: Mapping[str, str]) -> None:
-    """Copy pages and linked files into a folder. Add the generated pages and the navigation."""
+    """Copy pages and linked files into a folder, with the generated pages and the navigation."""
     waiting = [
         ENTRANCE,
         *(inside(source, path) for path in sorted((source / "docs").rglob("*.md"))),
@@ -113,7 +113,7 @@ def linked(source: Path, name: Path, page: str) -> set[Path]:
 
 
 def navigation(source: Path, name: Path, made: Mapping[str, str]) -> str:
-    """Return the navigation below a page. For the front page, this is all of it."""
+    """Return the navigation below a page, or all of it for the front page."""
     if name == ENTRANCE:
         trees = []
         for section in sections(source):

@@ -8,8 +8,8 @@ without an answer for which nothing is shown. Edit the file yourself with rounde
 differences in the second digit are noise.
 
 Turns are measured on homes for LoCoMo, LongMemEval (with our paraphrased questions) and
-DevMemBench, memories on LoCoMo's observations, each stored as a memory. ``--absent`` takes lists as
-for ``python -m benchmarks silence``.
+DevMemBench, memories on LoCoMo's observations, each stored as a memory. ``--absent`` takes
+JSON lists of questions without an answer.
 
 For a new embedding model, only two numbers must be measured on the same homes: the mean cosine of
 questions to turns in other homes (``unrelated``), and the upper quartile of the cosines to their
@@ -57,7 +57,7 @@ from nacre.recall.question import (  # noqa: E402
 from nacre.recall.scoring import Signals  # noqa: E402
 from nacre.recall.turns import TurnRecall  # noqa: E402
 from nacre.settings import load_settings  # noqa: E402
-from nacre.store.search import word_search  # noqa: E402
+from nacre.store.search import Search  # noqa: E402
 from nacre.values.recall import Filter  # noqa: E402
 
 SUITES = ("locomo", "longmemeval", "paraphrased", "devmembench")
@@ -140,9 +140,7 @@ def ask_memories(
         open_homes(suite, Shelf(cache), load_minilm, lambda _: None)
     ):
         context, evidence = observations(haystack, observed[haystack.id], cache)
-        engine = MemoryRecall(
-            word_search(context.database, "memories"), context.memories, context.usage
-        )
+        engine = MemoryRecall(Search(context.database, "memories"), context.memories, context.usage)
         other = suite.haystacks[(at + 1) % len(suite.haystacks)]
         for kind, text, turns, _ in questions(haystack, other, absent):
             question = read(spoken, haystack, text)

@@ -85,7 +85,6 @@ def _run(name: str, seconds: int) -> int:
 
 
 def _runs(log: Path) -> int:
-    """Return the number of inputs from the last line of a log that has it."""
     words = log.read_text(encoding="utf-8", errors="replace").split()
     counts = [words[at + 1] for at, word in enumerate(words[:-1]) if word in ("Done", "tried")]
     return int(counts[-1]) if counts and counts[-1].isdigit() else 0

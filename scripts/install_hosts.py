@@ -72,7 +72,6 @@ def _install(name: str) -> str:
 
 
 def _reason() -> str:
-    """Return why nothing can be installed on this machine, or an empty string."""
     if (sys.platform, platform.machine()) != ("linux", "x86_64"):
         return (
             f"the programs are for Linux on x86_64, this is {sys.platform} on {platform.machine()}"
@@ -81,7 +80,7 @@ def _reason() -> str:
 
 
 def _dated(packages: dict[str, str]) -> dict[str, str]:
-    """Return packages with ``LATEST`` replaced by a version. If npm does not answer, it stays."""
+    """Return packages with ``LATEST`` replaced by a version, if npm answers."""
     return {
         name: _latest(name) or version if version == LATEST else version
         for name, version in packages.items()

@@ -18,7 +18,7 @@ from nacre import api
 from nacre.cli.command import Command, Group, first_sentence
 from nacre.cli.root import SECTIONS, cli, plugin_commands
 from nacre.known_settings import SETTINGS, Setting
-from nacre.serve.mcp import described, offered
+from nacre.serve.mcp import describe_tools, offered_tools
 
 COMMANDS = """# Commands
 
@@ -181,9 +181,9 @@ def default_of(value: Any) -> str:
 
 def tools_page() -> str:
     """Return a page with all tools and their arguments."""
-    core = {tool.name for tool in offered(everything=False)}
+    core = {tool.name for tool in offered_tools(everything=False)}
     parts = [TOOLS]
-    for tool in described(offered(everything=True)):
+    for tool in describe_tools(offered_tools(everything=True)):
         schema = tool["inputSchema"]
         parts.append(
             f"\n## {tool['name']}\n\n{'*Core.* ' if tool['name'] in core else ''}{plain(tool['description'])}\n\n"
@@ -195,14 +195,14 @@ def tools_page() -> str:
 def fields(schema: dict[str, Any], margin: str = "") -> Iterator[str]:
     """Yield the fields in an object, and in the objects in its lists."""
     for name, inner in schema.get("properties", {}).items():
-        yield f"{margin}- {field(name, inner, name in schema.get('required', ()), {})}\n"
+        yield f"{margin}- {field(name, inner, name in schema.get('required', ()))}\n"
         yield from fields(inner.get("items", {}), f"{margin}  ")
 
 
 def python_page() -> str:
     """Return a page with the package's functions and the methods of an open home."""
     module = ast.parse(Path(api.__file__).read_text(encoding="utf-8"))
-    (home,) = [statement for statement in module.body if isinstance(statement, ast.ClassDef)]
+    *_, home = [statement for statement in module.body if isinstance(statement, ast.ClassDef)]
     package = ["\n## The package\n", *functions(module.body, "")]
     opened = [
         f"\n## An open home\n\n{words(ast.get_docstring(home))}\n",

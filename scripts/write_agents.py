@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
 import generated
 
-from nacre.hosts.host import proven_versions
 from nacre.hosts.registry import ALL_HOSTS
 from nacre.readers.adapter import Adapter, Places
 from nacre.readers.registry import adapters
 
-PAGE = Path(__file__).parents[1] / "docs" / "agents.md"
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "agents.md"
+PROVEN = ROOT / "src" / "nacre" / "hosts" / "proven.toml"
 
 INTRODUCTION = """# Supported agents
 
@@ -37,7 +39,7 @@ DRIVEN = """
 ## Driven for real
 
 The test suite [connects and runs these hosts](hosts.md#driven-for-real) and then reads their transcripts. It found no
-unknown records. `nacre admin doctor hosts` shows these versions next to the installed version.
+unknown records.
 
 | host | in CI | newest | date |
 |---|---|---|---|
@@ -47,8 +49,8 @@ unknown records. `nacre admin doctor hosts` shows these versions next to the ins
 def page() -> str:
     """Return the whole page."""
     driven = [
-        (ALL_HOSTS[name].label, version.pinned, version.newest, str(version.on))
-        for name, version in proven_versions().items()
+        (ALL_HOSTS[name].label, *map(str, versions.values()))
+        for name, versions in tomllib.loads(PROVEN.read_text("utf-8")).items()
     ]
     return INTRODUCTION + table(sorted(map(row, adapters().values()))) + DRIVEN + table(driven)
 

@@ -1,4 +1,4 @@
-"""Write src/nacre/llm/characters.json: how BERT's uncased models normalise each character.
+"""Write src/nacre/llm/characters.json: the classes of characters in BERT's uncased models.
 
 The data comes from the library ``tokenizers``. With it, nacre creates the same tokens without the
 library:
@@ -6,8 +6,7 @@ library:
     python -m pip install tokenizers==0.23.3
     python scripts/write_characters.py
 
-Numbers are runs of code points: first the distance to the previous run, then the length. Hangul is
-left out, because its syllables become their letters.
+Numbers are runs of code points: first the distance to the previous run, then the length.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from tokenizers import normalizers, pre_tokenizers
 
 _PAGE = Path(__file__).resolve().parent.parent / "src" / "nacre" / "llm" / "characters.json"
 _SURROGATES = range(0xD800, 0xE000)
-_SYLLABLES = range(0xAC00, 0xD7A4)
 
 
 def runs(codes: Iterable[int]) -> list[int]:
@@ -41,7 +39,7 @@ def main() -> None:
     """Query the library and write the file."""
     normalizer = normalizers.BertNormalizer(lowercase=True)
     cutter = pre_tokenizers.BertPreTokenizer()
-    dropped, space, apart, becomes = [], [], [], {}
+    dropped, space, apart = [], [], []
     for code in range(sys.maxunicode + 1):
         if code in _SURROGATES:
             continue
@@ -53,17 +51,8 @@ def main() -> None:
             space.append(code)
         elif normalised != bare or len(cutter.pre_tokenize_str(f"a{bare}a")) > 1:
             apart.append(code)
-        if bare and bare != chr(code) and code not in _SYLLABLES:
-            becomes[chr(code)] = bare
-    page = {
-        "dropped": runs(dropped),
-        "space": runs(space),
-        "apart": runs(apart),
-        "becomes": becomes,
-    }
-    _PAGE.write_text(
-        json.dumps(page, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8"
-    )
+    page = {"dropped": runs(dropped), "space": runs(space), "apart": runs(apart)}
+    _PAGE.write_text(json.dumps(page, separators=(",", ":")) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ def request(operation: Operation) -> str:
     """Return the fields in an operation's request."""
     schema = SCHEMAS[schema_of(operation.request)["$ref"].rpartition("/")[2]]
     fields = (
-        field(name, inner, name in schema["required"], SCHEMAS)
+        field(name, inner, name in schema["required"])
         for name, inner in schema["properties"].items()
     )
     return "<br>".join(fields) or "–"
@@ -91,10 +91,10 @@ def result(operation: Operation) -> str:
     """Return the type of an operation's result."""
     whole = schema_of(operation.result)
     options = [option for option in whole.get("anyOf", [whole]) if option != {"type": "null"}]
-    return ", ".join(dict.fromkeys(kind(option, SCHEMAS) for option in options))
+    return ", ".join(dict.fromkeys(kind(option) for option in options))
 
 
-def field(name: str, schema: dict[str, Any], is_required: bool, schemas: dict[str, Any]) -> str:
+def field(name: str, schema: dict[str, Any], is_required: bool) -> str:
     """Return a field's name, type, bounds, default and help."""
     options = [option for option in schema.get("anyOf", [schema]) if option != {"type": "null"}]
     bounds = [
@@ -103,36 +103,31 @@ def field(name: str, schema: dict[str, Any], is_required: bool, schemas: dict[st
         for key, word in LIMITS.items()
         if key in option
     ]
-    summary = ", ".join([*dict.fromkeys(kind(option, schemas) for option in options), *bounds])
+    summary = ", ".join([*dict.fromkeys(kind(option) for option in options), *bounds])
     default = schema.get("default")
     summary += (
         ", required"
         if is_required
         else f", default `{json.dumps(default)}`"
-        if is_shown(default)
+        if default not in (None, [], "") and not isinstance(default, dict)
         else ""
     )
     return f"`{name}` ({summary}) {help_of(schema)}".strip().replace("|", "\\|")
 
 
-def is_shown(default: Any) -> bool:
-    """Return True if a default is not empty."""
-    return default not in (None, [], "") and not isinstance(default, dict)
-
-
-def kind(schema: dict[str, Any], schemas: dict[str, Any]) -> str:
+def kind(schema: dict[str, Any]) -> str:
     """Return a type as text. Objects that several requests use are linked."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return (
-            kind(schemas[name], schemas)
-            if "enum" in schemas[name]
+            kind(SCHEMAS[name])
+            if "enum" in SCHEMAS[name]
             else f"[{name}](#{name.lower().replace('.', '')})"
         )
     if "enum" in schema:
         return " ".join(f"`{value}`" for value in schema["enum"])
     if schema.get("type") == "array":
-        return f"list of {kind(schema.get('items') or schema['prefixItems'][0], schemas)}"
+        return f"list of {kind(schema.get('items') or schema['prefixItems'][0])}"
     return TYPES.get(str(schema.get("type")), "any value")
 
 
@@ -144,7 +139,7 @@ def nested() -> str:
     parts = [
         f"\n### {name}\n\n"
         + "".join(
-            f"- {field(key, inner, name in requested and key in schema['required'], SCHEMAS)}\n"
+            f"- {field(key, inner, name in requested and key in schema['required'])}\n"
             for key, inner in schema["properties"].items()
         )
         for name, schema in SCHEMAS.items()

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from nacre.serve.mcp import described, offered
+from nacre.serve.mcp import describe_tools, offered_tools
 
 PATH = Path(__file__).parents[1] / "src" / "nacre" / "hosts" / "plugins" / "openclaw" / "tools.json"
 
 
 def main() -> None:
     """Write all tools. The plugin selects some of them."""
-    tools = described(offered(everything=True))
+    tools = describe_tools(offered_tools(everything=True))
     PATH.write_text(json.dumps(tools, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

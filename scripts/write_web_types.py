@@ -6,6 +6,7 @@ both therefore has two types; the one for requests is named ``…Input``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -89,7 +90,8 @@ class Types:
             return " | ".join(dict.fromkeys(self._type(option) for option in schema["anyOf"]))
         if "enum" in schema or "const" in schema:
             return " | ".join(
-                _literal(value) for value in schema.get("enum", [schema.get("const")])
+                msgspec.json.encode(value).decode()
+                for value in schema.get("enum", [schema.get("const")])
             )
         return self._composed(schema)
 
@@ -106,16 +108,17 @@ class Types:
 
 
 def page() -> str:
-    """Return the whole file."""
-    results = Types([operation.result for operation in CATALOGUE.values()], are_requests=False)
+    """Return the whole file: the operations that the dashboard calls."""
+    code = "".join(path.read_text() for path in PATH.parents[1].rglob("*.ts*") if path != PATH)
+    names = re.findall(r'[(?:<[]\s*"([a-z-]+)"', code)
+    used = [CATALOGUE[name] for name in CATALOGUE if name in names]
+    results = Types([operation.result for operation in used], are_requests=False)
     requests = Types(
-        [operation.request for operation in CATALOGUE.values()],
-        are_requests=True,
-        taken=results.known,
+        [operation.request for operation in used], are_requests=True, taken=results.known
     )
     rows = "".join(
-        f'  "{name}": [{request}, {result}];\n'
-        for name, request, result in zip(CATALOGUE, requests.roots(), results.roots(), strict=True)
+        f'  "{operation.name}": [{request}, {result}];\n'
+        for operation, request, result in zip(used, requests.roots(), results.roots(), strict=True)
     )
     parts = [*results.declarations({}), *requests.declarations(results.known)]
     return "\n".join([HEAD, *parts, f"export interface Operations {{\n{rows}}}\n"])
@@ -126,16 +129,6 @@ def _or_anything(kind: type) -> Schema:
         return schema_hook(kind)
     except (NotImplementedError, TypeError):
         return {"type": "anything"}
-
-
-def _literal(value: object) -> str:
-    return (
-        f'"{value}"'
-        if isinstance(value, str)
-        else str(value).lower()
-        if isinstance(value, bool)
-        else str(value)
-    )
 
 
 if __name__ == "__main__":

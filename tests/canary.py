@@ -85,12 +85,12 @@ def spoiled(text: str, words: str) -> Iterator[str]:
     rows, is_whole = records
     for number, leaf in shapes_of(rows):
         changed = [
-            planted(one, leaf, words) if at == number else one for at, one in enumerate(rows)
+            planted(item, leaf, words) if at == number else item for at, item in enumerate(rows)
         ]
         yield (
             json.dumps(changed[0])
             if is_whole
-            else "".join(json.dumps(one) + "\n" for one in changed)
+            else "".join(json.dumps(item) + "\n" for item in changed)
         )
 
 
@@ -100,7 +100,7 @@ def _records(text: str) -> tuple[list[Any], bool] | None:
             found = [json.loads(row) for row in rows if row.strip()]
         except ValueError:
             continue
-        if found and all(isinstance(one, dict | list) for one in found):
+        if found and all(isinstance(item, dict | list) for item in found):
             return found, is_whole
     return None
 

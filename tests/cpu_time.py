@@ -188,7 +188,8 @@ def _seconds_of_a_loop() -> float:
 
 
 def _spent_by_case(reporter: pytest.TerminalReporter) -> list[tuple[float, str]]:
-    reports = [one for kind in ("passed", "failed") for one in reporter.stats.get(kind, ())]
+    reports = [item for kind in ("passed", "failed") for item in reporter.stats.get(kind, ())]
     return sorted(
-        ((dict(one.user_properties).get(_NAME, 0.0), one.nodeid) for one in reports), reverse=True
+        ((dict(report.user_properties).get(_NAME, 0.0), report.nodeid) for report in reports),
+        reverse=True,
     )

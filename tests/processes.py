@@ -55,9 +55,9 @@ def signals_of_a_terminal() -> Iterator[None]:
     A process inherits which signals are ignored: a shell without job control starts what runs in the background with
     SIGINT ignored, nohup with SIGHUP ignored. Python heeds only a SIGINT that was not ignored when it started.
     """
-    ignored = [one for one in _OF_A_TERMINAL if signal.getsignal(one) == signal.SIG_IGN]
-    for one in ignored:
-        signal.signal(one, signal.default_int_handler if one == signal.SIGINT else signal.SIG_DFL)
+    ignored = [item for item in _OF_A_TERMINAL if signal.getsignal(item) == signal.SIG_IGN]
+    for item in ignored:
+        signal.signal(item, signal.default_int_handler if item == signal.SIGINT else signal.SIG_DFL)
     yield
-    for one in ignored:
-        signal.signal(one, signal.SIG_IGN)
+    for item in ignored:
+        signal.signal(item, signal.SIG_IGN)

@@ -85,7 +85,7 @@ def tool_bubble(name: str, arguments: Any, result: Any, **more: Any) -> JSON:
 
 def conversation(composer: str, bubbles: Sequence[JSON], **facts: Any) -> dict[str, Any]:
     """A conversation of the third generation: a key with the order of its bubbles, and a key a bubble."""
-    headers = [{"bubbleId": one["bubbleId"], "type": one["type"]} for one in bubbles]
+    headers = [{"bubbleId": item["bubbleId"], "type": item["type"]} for item in bubbles]
     data = {
         "_v": 3,
         "composerId": composer,
@@ -102,7 +102,7 @@ def conversation(composer: str, bubbles: Sequence[JSON], **facts: Any) -> dict[s
         **facts,
     }
     # bubbles first and backwards: their order is that of the headers alone
-    values = {f"bubbleId:{composer}:{one['bubbleId']}": one for one in reversed(bubbles)}
+    values = {f"bubbleId:{composer}:{item['bubbleId']}": item for item in reversed(bubbles)}
     return {**values, f"composerData:{composer}": data}
 
 
@@ -140,7 +140,7 @@ def write_store(
             )
             ids.append(hashlib.sha256(data).digest())
             connection.execute("INSERT OR IGNORE INTO blobs VALUES (?, ?)", (ids[-1].hex(), data))
-        root = b"".join(field(1, one) for one in ids) + field(9, b"file:///code/acme%20billing")
+        root = b"".join(field(1, item) for item in ids) + field(9, b"file:///code/acme%20billing")
         root_id = hashlib.sha256(root).hexdigest()
         if listed:
             connection.execute("INSERT OR IGNORE INTO blobs VALUES (?, ?)", (root_id, root))

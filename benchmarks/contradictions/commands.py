@@ -60,7 +60,6 @@ _HEADINGS = (
 
 
 def _render_stale(paper: Paper, result: StaleResult) -> None:
-    """Print figures for each phrasing, wrongly ended or merged memories, and the failures."""
     how = f"through {result.through}, {'with' if result.vectors else 'without'} vectors"
     paper.line(bold("Changes"), dim(f"  {how}"))
     rows = [_row(phrasing) for phrasing in (*result.phrasings, totals(result))]

@@ -391,14 +391,12 @@ def _judged(
 
 
 def _doubts(newer: Memory, older: Memory) -> bool:
-    """Return True if the newer memory only marks the older one as possibly outdated."""
     return any(link.rel == CONTRADICTS and link.to == older.id for link in newer.links)
 
 
 def _asked(
     context: Home, question: str, project: str, day: date | None = None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the ids of the hits, and of those hits that are marked as possibly outdated."""
     query = RecallQuery(
         question, Filter(projects=(project,), as_of=day), limit=_LIMIT, update=False
     )
@@ -413,7 +411,6 @@ def _is_active(memory: Memory) -> bool:
 
 
 def _is_wrong(look: LookAlike, kept: Kept, failures: list[Failure]) -> bool:
-    """Return True if a memory from a look-alike was superseded or dropped although it is still true."""
     first, second = kept[f"{look.id}/old"], kept[f"{look.id}/new"]
     both = first.id != second.id and _is_active(first) and _is_active(second)
     fine = both or (look.expects == "either" and (_is_active(first) or _is_active(second)))
@@ -424,7 +421,6 @@ def _is_wrong(look: LookAlike, kept: Kept, failures: list[Failure]) -> bool:
 
 
 def _is_harmed(change: Change, at: int, kept: Kept, failures: list[Failure]) -> bool:
-    """Return True if a statement unrelated to the change was superseded or dropped."""
     filler = kept[f"{change.id}/{at}"]
     mixed = filler.id in (kept[f"{change.id}/old"].id, kept[f"{change.id}/new"].id)
     if _is_active(filler) and not mixed:

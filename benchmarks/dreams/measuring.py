@@ -18,8 +18,7 @@ from nacre.memories.vectors import embed_pending
 from nacre.protocols import Embedder
 from nacre.recall.recall import recall
 from nacre.review.consolidate import DreamAction, DreamReport, Step
-from nacre.review.dream import DreamRequest
-from nacre.review.run import dream
+from nacre.review.dream import DreamRequest, dream
 from nacre.settings import load_settings
 from nacre.values.memory import Expiry, Kind, Memory
 from nacre.values.recall import Filter, RecallQuery
@@ -144,7 +143,6 @@ def _silent(_: Progress) -> None:
 
 
 def _over(labels: Labels) -> set[tuple[str, str]]:
-    """Return pairs of an outdated memory and its replacement, for all members of their groups."""
     group_of = {memory_id: group for group in labels.same for memory_id in group}
     return {
         (earlier, later)
@@ -213,7 +211,6 @@ def _stored(home: Home, year: Year, clock: _Clock) -> dict[str, str]:
 
 
 def _nights(home: Home, clock: _Clock, tier: int) -> list[DreamReport]:
-    """Run dreams one week apart until a dream has nothing to do."""
     reports = []
     for _ in range(_NIGHTS):
         clock.moment += _BETWEEN
@@ -281,7 +278,6 @@ def _is_right(step: Step, ids: Mapping[str, str], group_of: Mapping[str, int]) -
 
 
 def _absorbed(steps: Iterable[Step]) -> dict[str, list[str]]:
-    """Return which memories were merged into each kept memory, including itself."""
     absorbed: dict[str, list[str]] = {}
     for step in steps:
         into = step.into or ""
@@ -322,7 +318,6 @@ def _asked(
 
 
 def _lost(home: Home, year: Year, ids: Mapping[str, str], steps: Sequence[Step]) -> int:
-    """Count memories that are neither active nor retired, or contain words from no plan."""
     reworded = {ids[step.into or ""] for step in steps if step.words}
     present = {
         ids[memory.id]: memory.content for memory in home.memories.everything() if memory.id in ids

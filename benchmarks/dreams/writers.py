@@ -121,5 +121,4 @@ class ScriptedWriter:
 
 
 def _one_in(count: int, what: Any) -> bool:
-    """Return True for one of ``count`` values, chosen by hash."""
     return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).digest()[0] % count == 0

@@ -72,7 +72,6 @@ def _is_at(turn: Turn, time: str) -> bool:
 
 
 def _longest(line: str) -> str:
-    """Return the longest text in a JSON record, or the line if it is not JSON."""
     try:
         return max(_texts(json.loads(line)), key=len, default="")
     except ValueError:

@@ -15,7 +15,6 @@ from nacre.base.frozen import frozen
 from nacre.base.text import normalise, title_of
 from nacre.home.home import Home
 from nacre.learn.reading import content_words
-from nacre.learn.sentences import language_of
 from nacre.values.models import Capabilities, Completion, Price, Prompt, Tokens
 from nacre.values.session import Speaker
 
@@ -29,8 +28,6 @@ _KNOWN_CHARACTERS = 150
 
 @frozen
 class _Shown:
-    """A turn as a prompt shows it."""
-
     number: int
     speaker: str
     text: str
@@ -61,7 +58,6 @@ class GoldModel:
         return Completion(text, Tokens(len(prompt.text) // 4, len(text) // 4), self.name)
 
     def _compared(self, prompt: Prompt) -> Completion:
-        """Confirm every statement."""
         turns = {f"m{turn.number}": turn.text for turn in _shown(prompt.text)}
         verdicts = [
             {
@@ -111,17 +107,15 @@ def as_kept(labelled: Sequence[Labelled]) -> list[Kept]:
 
 
 def _weight(label: Label) -> int:
-    """Return the middle of the importance range."""
     return round(sum(label.importance) / 2)
 
 
 def _best_sentence(statement: str, texts: Iterable[str]) -> str:
-    """Return the sentence with most words of a statement."""
-    words = content_words(statement, language_of(statement))
+    words = content_words(statement)
     sentences = [part.strip() for text in texts for part in _SENTENCE.split(text)]
     return max(
         sentences,
-        key=lambda part: len(words & content_words(part, language_of(part))),
+        key=lambda part: len(words & content_words(part)),
         default="",
     )
 
@@ -159,10 +153,10 @@ def _told(
 
 
 def _memory(label: Label, cited: Sequence[_Shown]) -> dict[str, Any]:
-    label_words = content_words(label.statement, language_of(label.statement))
+    label_words = content_words(label.statement)
     sentences = [
         (
-            len(label_words & content_words(sentence, language_of(sentence))),
+            len(label_words & content_words(sentence)),
             turn.speaker == Speaker.OWNER,
             turn,
             sentence,

@@ -26,8 +26,9 @@ from benchmarks.retrieval.homes import as_jsonl
 from benchmarks.retrieval.suites import load_suite
 from nacre.base.frozen import frozen
 from nacre.errors import InvalidInputError, NotFoundError
-from nacre.home.home import Home, load_configured_model, open_home
+from nacre.home.home import Home, open_home
 from nacre.learn.ingest import IngestOptions, ingest
+from nacre.llm.providers import open_model
 from nacre.memories.store import list_active
 from nacre.protocols import LanguageModel
 from nacre.settings import Settings, load_settings
@@ -125,18 +126,17 @@ def _open(home: Path, *, vectors: bool, model: str | None, gold: GoldModel | Non
     if model is None:
         return open_home(load_settings(home, environ))
     mine = load_settings()
-    models = {
+    environ |= {
         "NACRE_MODELS_EXTRACTION": gold.name if gold else model,
         "NACRE_MODELS_BACKGROUND": "true",
     }
-    settings = load_settings(home, {**environ, **models})
 
     def load(_: Settings, name: str) -> LanguageModel:
-        extractor = gold or load_configured_model(mine, name)
+        extractor = gold or open_model(mine, name)
         extractor.capabilities = replace(extractor.capabilities, price=Price())
         return extractor
 
-    return open_home(settings, load_model=load)
+    return open_home(load_settings(home, environ), load_model=load)
 
 
 def _groups(
@@ -244,7 +244,6 @@ def _files(labelled: Sequence[Labelled], transcripts: Path, folder: Path) -> dic
 
 
 def _locate(item: Labelled, transcripts: Path, below: Sequence[Path]) -> Path | None:
-    """Find a transcript by its relative path, its file name, or its slug."""
     for folder in (transcripts, item.path.parent, item.path.parent.parent):
         for name in item.names:
             if (folder / name).is_file() and folder / name != item.path:
@@ -258,7 +257,6 @@ def _locate(item: Labelled, transcripts: Path, below: Sequence[Path]) -> Path | 
 
 
 def _written(item: Labelled, below: Sequence[Path], folder: Path) -> Path | None:
-    """Write a DevMemBench session, which shares a file with all others, as a separate transcript."""
     suites = {
         path.parent.parent for path in below if path.parts[-2:] == (_DEVMEMBENCH, "sessions.json")
     }
@@ -299,7 +297,6 @@ def _kept(memory: Memory, slugs: Mapping[str, str]) -> Kept:
 def _assign(
     kept: Sequence[Kept], labelled: Sequence[Labelled]
 ) -> tuple[dict[str, list[Kept]], int]:
-    """Return the memories for each session, and the number of memories that belong to none."""
     kept_of: dict[str, list[Kept]] = {item.slug: [] for item in labelled}
     names = sorted(
         (

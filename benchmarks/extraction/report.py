@@ -222,7 +222,6 @@ def _missed(result: ExtractionResult, score: SessionScore, label: Label) -> Find
 
 
 def _near(result: ExtractionResult, score: SessionScore, label: Label) -> list[Kept]:
-    """Return memories that were learned from the evidence for a missed label but do not match it."""
     words = [plain(result.quotes.get((score.session.slug, place), "")) for place in label.evidence]
     return [
         memory

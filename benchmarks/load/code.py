@@ -15,7 +15,6 @@ from nacre.home.home import Home, open_home
 from nacre.memories.edit import catch_up
 from nacre.settings import load_settings
 from nacre.values.reports import OnProgress
-from nacre.vault.watch import VaultWatch
 from nacre_code.ask import (
     CodeAnswer,
     CodeReport,
@@ -74,7 +73,6 @@ def measure_code(
         )
         changed = _read(home, root, notify).seconds
     _write_memories(home, memories)
-    home.vault.watch = VaultWatch(home.vault)  # as in the daemon
     result = CodeResult(
         report.files,
         report.symbols,
@@ -93,7 +91,7 @@ def measure_code(
 
 
 def _read(home: Home, root: Path, notify: OnProgress) -> CodeReport:
-    return ingest_code(home, str(root), PROJECT, seconds=3600, on_progress=notify)
+    return ingest_code(home, str(root), PROJECT, on_progress=notify)
 
 
 def _write_memories(home: Home, count: int) -> None:
@@ -107,7 +105,6 @@ def _write_memories(home: Home, count: int) -> None:
 
 
 def _names(home: Home, count: int) -> list[str]:
-    """Return qualified names of symbols, from files spread over the repository."""
     store = CodeGraph(home.database)
     rows = sorted(row for (_, name), row in store.symbol_rows(1).items() if name)
     symbols = store.of_rows(rows[:: max(1, len(rows) // max(1, count))])

@@ -61,7 +61,6 @@ def code(
 
 
 def _render(paper: Paper, result: CodeResult) -> None:
-    """Print how fast the repository was read, and a line for each question."""
     paper.heading(f"{result.files:,} files, {result.symbols:,} symbols, {result.edges:,} edges")
     paper.line(
         f"read in {result.seconds:.1f} s ({result.cpu_seconds:.1f} s of CPU, {result.cores} cores), again in "

@@ -29,7 +29,6 @@ def write_repository(root: Path, files: int, symbols: int) -> None:
 
 
 def _neighbour(number: int, files: int) -> int:
-    """Return another file in the same language and folder."""
     return number - 4 if number % 400 >= 4 else min(number + 4, files - 1)
 
 

@@ -1,4 +1,4 @@
-"""``python -m benchmarks size``, ``writers``, ``locks``, ``graph`` and ``gateway``."""
+"""``python -m benchmarks size``, ``writers``, ``locks`` and ``gateway``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pathlib import Path
 import click
 
 from benchmarks.load.conversations import GatewayResult, measure_gateway
-from benchmarks.load.graph import GraphResult, measure_graph
 from benchmarks.load.locks import JobHolds, measure_locks
 from benchmarks.load.size import SizeResult, measure_size
 from benchmarks.load.writers import WritersResult, measure_writers
@@ -274,59 +273,4 @@ def _render_locks(paper: Paper, size: int, jobs: Sequence[JobHolds]) -> None:
             for holds in (job.write, job.vault)
         )
         rows.append([job.job, f"{job.seconds:.1f}", *(cell for cells in locks for cell in cells)])
-    paper.table(rows, indent=2)
-
-
-@command(
-    "graph",
-    examples=[
-        "python -m benchmarks graph",
-        "python -m benchmarks graph --memories 2000 --links 6000",
-    ],
-)
-@click.option(
-    "--memories", type=click.IntRange(100), default=10_000, show_default=True, help="Memories."
-)
-@click.option(
-    "--links",
-    type=click.IntRange(100),
-    default=30_000,
-    show_default=True,
-    help="Links between them.",
-)
-@click.option(
-    "--files",
-    type=click.IntRange(0),
-    default=5_000,
-    show_default=True,
-    help="Code files with 40 symbols each.",
-)
-@click.option(
-    "--folder",
-    type=NEW_FOLDER,
-    help="A new folder on the disk to measure (default: a temporary folder).",
-)
-def graph(run: Run, memories: int, links: int, files: int, folder: Path | None) -> None:
-    """Measure operations on links in a large home.
-
-    Nothing is written to your home.
-    """
-    with workspace(run, folder) as (place, notify):
-        result = measure_graph(place, memories=memories, links=links, files=files, notify=notify)
-    answer_measured(run, dataclasses.asdict(result), lambda paper: _render_graph(paper, result))
-
-
-def _render_graph(paper: Paper, result: GraphResult) -> None:
-    paper.heading(
-        f"{result.memories:,} memories, {result.links:,} links, {result.symbols:,} symbols of code; the memories were "
-        f"read in {result.read_seconds:.1f} s"
-    )
-    rows = [
-        (
-            operation.name,
-            f"{operation.milliseconds:.0f} ms",
-            dim(f"{operation.cpu_milliseconds:.0f} ms CPU"),
-        )
-        for operation in result.operations
-    ]
     paper.table(rows, indent=2)

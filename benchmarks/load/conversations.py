@@ -12,23 +12,29 @@ import random
 import re
 import time
 from collections import defaultdict
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 from nacre.base.frozen import frozen
 from nacre.base.ids import utc_now, uuid7_source
-from nacre.errors import ChannelRefusedError, ChannelUnavailableError
+from nacre.errors import ChannelUnavailableError
 from nacre.home.home import open_home
 from nacre.redact.redactor import Redactor
 from nacre.serve.homes import Homes, memory_mb
 from nacre.settings import load_settings
 from nacre.store.gateway import GatewayStore
-from nacre.values.gateway import Answer, Attachment, Chat, Incoming, Limits, Outgoing, Sender
+from nacre.values.gateway import Answer, Chat, Incoming, Limits, Outgoing, Sender
+from nacre.values.models import Prompt
 from nacre_gateway.channels import Inbox
-from nacre_gateway.conversation import EVERYONE, ChannelOptions, Open, Question, Rules
-from nacre_gateway.engine import Gateway, Parts
+from nacre_gateway.conversation import (
+    EVERYONE,
+    ChannelOptions,
+    OpenChannel,
+    Responder,
+)
+from nacre_gateway.engine import Gateway
 from nacre_gateway.sessions import Answering
 
 NAME = "crowd"
@@ -36,7 +42,7 @@ _NUMBER = re.compile(r"\bnumber (\d+-\d+)\b")
 _DUPLICATES, _REFUSALS, _CUTS = 0.05, 0.03, 0.02
 _BATCH, _AROUND = 20, 50
 _MOST_ANSWER_SECONDS = 0.02
-_SETTINGS = "[gateway]\ndebounce_seconds = 0\nanswers_a_minute = 100000\n"
+_SETTINGS = "[gateway]\ndebounce_seconds = 0\n"
 
 
 @frozen
@@ -105,12 +111,6 @@ class CrowdChannel:
     async def show_typing(self, chat: Chat) -> None:
         """Do nothing."""
 
-    async def fetch(self, attachment: Attachment, target: Path, most_bytes: int) -> None:
-        """Raise ChannelRefusedError, because there are no files."""
-        raise ChannelRefusedError(
-            f"{attachment.name}: there are no files ({target.name}, {most_bytes})"
-        )
-
     async def close(self) -> None:
         """Do nothing."""
 
@@ -147,18 +147,14 @@ class QuickAgent:
     """A Responder that answers within 20 ms with the messages' numbers."""
 
     name: str = "quick:1"
-    window: int = 1_000_000
     turns: int = 0
     dice: random.Random = field(default_factory=lambda: random.Random(7))  # noqa: S311 - the same pauses in every run
 
-    def answer(self, question: Question, hear: Callable[[str], None] | None = None) -> Answer:
+    def answer(self, prompt: Prompt) -> Answer:
         self.turns += 1
         time.sleep(self.dice.uniform(0, _MOST_ANSWER_SECONDS))
-        _, _, new = question.text.rpartition("## New message")
-        answer = Answer(" ".join(f"number {number}" for number in _NUMBER.findall(new)), self.name)
-        if hear:
-            hear(answer.text)
-        return answer
+        _, _, new = prompt.text.rpartition("## New message")
+        return Answer(" ".join(f"number {number}" for number in _NUMBER.findall(new)), self.name)
 
     def close(self) -> None:
         """Do nothing."""
@@ -189,14 +185,14 @@ async def _play(
 ) -> GatewayResult:
     with homes.lent() as home:
         settings = home.settings
-    options = ChannelOptions(Rules(NAME, allow=frozenset((EVERYONE,))))
-    answering = Answering(settings, homes.lent, lambda *_: agent)
+    options = ChannelOptions(NAME, allow=frozenset((EVERYONE,)))
+    answering = Answering(settings, homes.lent, lambda *_: cast(Responder, agent))
     messages: list[str] = []
     with closing(GatewayStore.open(settings.home)) as store:
-        parts = Parts(
+        gateway = Gateway(
             settings,
             store,
-            {NAME: Open(channel, options)},
+            {NAME: OpenChannel(channel, options)},
             answering,
             Redactor(*settings.redaction),
             utc_now,
@@ -205,7 +201,7 @@ async def _play(
         )
         stop = asyncio.Event()
         began = time.perf_counter()
-        running = asyncio.create_task(Gateway(parts).run(stop))
+        running = asyncio.create_task(gateway.run(stop))
         waiting = asyncio.create_task(channel.done.wait())
         await asyncio.wait(
             (running, waiting), timeout=patience, return_when=asyncio.FIRST_COMPLETED

@@ -61,9 +61,9 @@ def gather(context: Home) -> Material:
 
 
 def grow(context: Home, material: Material, have: int, turns: int, notify: OnProgress) -> int:
-    """Add sessions to a home until it has ``turns`` turns. Return the number of turns.
+    """Add sessions to a home until it has ``turns`` turns, and return the number of turns.
 
-    ``have``: current number of turns. The same ``have`` always yields the same content.
+    ``have`` is the current number of turns. The same ``have`` always yields the same content.
     """
     draw = random.Random(have)  # noqa: S311 - a repeatable draw
     endless = _endless(material, draw)

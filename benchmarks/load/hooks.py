@@ -36,8 +36,8 @@ State = Callable[[Path, Mapping[str, str]], AbstractContextManager[object]]
 class HookFigures:
     """The runs for one event in one state.
 
-    Milliseconds are from start to end of the process as its parent sees it. ``told`` counts runs
-    with output. There are also the median CPU time and the number of runs with a nonzero exit code.
+    Durations are in milliseconds, from the start to the end of the process as its parent sees it.
+    ``told`` counts runs with output.
     """
 
     state: str
@@ -149,7 +149,6 @@ def _run(
 
 
 def _worked() -> float:
-    """Return the CPU time in seconds of child processes that have exited."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
@@ -160,7 +159,6 @@ def _fill_disk() -> None:
 
 @contextmanager
 def _daemon(home: Path, environ: Mapping[str, str]) -> Iterator[None]:
-    """Run the daemon, and call it before the measurement."""
     process = subprocess.Popen(
         [sys.executable, "-m", "nacre", "serve", "--no-watch"],
         env=environ,
@@ -192,7 +190,6 @@ def _daemon(home: Path, environ: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def _busy(home: Path, environ: Mapping[str, str]) -> Iterator[None]:
-    """Run the daemon on a busy machine, with four endless loops for each core."""
     with _daemon(home, environ), ExitStack() as loops:
         for _ in range(4 * (os.cpu_count() or 1)):
             loop = loops.enter_context(subprocess.Popen([sys.executable, "-c", "while True: pass"]))
@@ -201,10 +198,7 @@ def _busy(home: Path, environ: Mapping[str, str]) -> Iterator[None]:
 
 
 def _listening(data: bytes | None) -> State:
-    """Return a state in which the daemon's socket answers ``data``.
-
-    With ``None``, it never answers.
-    """
+    """Return a state in which the daemon's socket answers ``data`` or, for ``None``, never answers."""
 
     @contextmanager
     def listening(home: Path, _: Mapping[str, str]) -> Iterator[None]:
@@ -243,7 +237,6 @@ def _listening(data: bytes | None) -> State:
 
 @contextmanager
 def _locked(home: Path, _: Mapping[str, str]) -> Iterator[None]:
-    """Lock the database exclusively, so that nobody can read it."""
     writer = apsw.Connection(str(home / "nacre.db"))
     writer.pragma("locking_mode", "EXCLUSIVE")
     writer.execute("BEGIN EXCLUSIVE")

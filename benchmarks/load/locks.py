@@ -25,9 +25,9 @@ from nacre.care import database
 from nacre.care.proofs import prove
 from nacre.data import backup, imports, undo
 from nacre.data.export import ExportOptions, ImportOptions, export
-from nacre.data.forget import ForgetRequest, ScrubOptions, forget, prepare
+from nacre.data.forget import ForgetRequest, forget, prepare
 from nacre.data.history import commit_operations
-from nacre.data.scrub import scrub
+from nacre.data.scrub import ScrubOptions, scrub
 from nacre.data.sync import SyncRequest, sync
 from nacre.data.undo import log
 from nacre.home.home import Home, open_home
@@ -57,8 +57,6 @@ class JobHolds:
 
 @dataclass
 class _Watch:
-    """Runs jobs one after another and records how long they hold their locks."""
-
     folder: Path
     size: int
     notify: OnProgress
@@ -123,7 +121,9 @@ def measure_locks(
         watch.run("backup", lambda: backup.create(context, folder / "backup.zip"))
     watch.run(
         "rebuild",
-        lambda: database.rebuild(watch.settings("first"), partial(watch.open, model="hash-2")),
+        lambda: database.rebuild(
+            watch.settings("first"), open_home=partial(watch.open, model="hash-2")
+        ),
     )
     _take_away(watch)
     return tuple(watch.jobs)

@@ -136,7 +136,6 @@ def measure_size(
 
 
 def _sizes(least: int, most: int) -> Iterator[int]:
-    """Yield powers of ten from ``least``, then ``most``."""
     size = 1_000
     while size < most:
         if size >= least:
@@ -146,7 +145,6 @@ def _sizes(least: int, most: int) -> Iterator[int]:
 
 
 def _settle(context: Home) -> None:
-    """Checkpoint the database file's log, or update the server's statistics."""
     if context.database.server:
         with connect(context.settings.server) as server:
             server.execute("VACUUM ANALYZE")
@@ -200,7 +198,6 @@ def _of(pages: Sequence[tuple[str, int]], tables: tuple[str, ...]) -> int:
 
 
 def _search(home: Path, server: str, questions: Sequence[str]) -> _Searched:
-    """Measure in a new process, which has only the memory that searching needs."""
     context = open_home(_settings(home, server))
     try:
         lexical, hybrid = (

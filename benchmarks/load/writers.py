@@ -140,7 +140,6 @@ def _streams(process: subprocess.Popen[str]) -> tuple[IO[str], IO[str]]:
 
 
 def _wrong(context: Home, memory: MemoryHome, hot: str, logs: Sequence[ClientLog]) -> Iterable[str]:
-    """Yield descriptions of differences from the acknowledged writes."""
     acknowledged = {stored: text for log in logs for stored, _, text in log.acknowledged}
     missing = [text for stored, text in acknowledged.items() if not context.memories.find(stored)]
     if missing:

@@ -118,8 +118,6 @@ def _table(name: str) -> dict[str, Any]:
 
 
 class _Maker:
-    """Fills patterns with random choices from a generator."""
-
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
         self._forms = _table("forms.toml")
@@ -199,7 +197,6 @@ class _Maker:
         return f"eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJ{self._random(60, letters)}.{self._random(43, letters)}"
 
     def _password(self) -> str:
-        """Return a typical password: a word with digits, joined words, or random characters."""
         chance, word = self._chance, self._chance.choice(_WORDS)
         shapes: tuple[Callable[[], str], ...] = (
             lambda: f"{word.capitalize()}{chance.randint(10, 9999)}{chance.choice(_SYMBOLS)}",
@@ -246,7 +243,6 @@ def _as_diff(text: str) -> str:
 
 
 def _as_dressed(secret: str, dress: Callable[[str], str]) -> str:
-    """Return a secret as it appears in its text, with JSON escapes or the signs of a diff."""
     if dress is _as_diff:
         return "\n+".join(secret.split("\n"))
     once = json.dumps(secret, ensure_ascii=False)[1:-1]

@@ -73,7 +73,6 @@ def _record(result: RedactionResult) -> dict[str, Any]:
 
 
 def _render_redaction(paper: Paper, result: RedactionResult, *, misses: bool) -> None:
-    """Print recall and false positives for each scanner, families with errors, and the speed."""
     outcomes = [outcome for outcome in (result.own, result.other) if outcome]
     paper.heading(f"{result.own.positives:,} texts with secrets, {result.own.negatives:,} without")
     paper.table(

@@ -119,7 +119,7 @@ def _own_outcome(samples: Sequence[Sample], redactor: Redactor, notify: OnProgre
     for number, sample in enumerate(samples):
         cleaned = redactor.redact(sample.text)
         all_gone = all(is_gone(secret, cleaned.text) for secret in sample.secrets)
-        right.append(all_gone if sample.secrets else not cleaned.found)
+        right.append(all_gone if sample.secrets else not cleaned.counts)
         if number % 500 == 0:
             notify(Progress("redacting", number, len(samples)))
     return _outcome("nacre", samples, right)
@@ -146,7 +146,6 @@ def _outcome(scanner: str, samples: Sequence[Sample], right: Sequence[bool]) -> 
 
 
 def _scanned(samples: Sequence[Sample], scanner: str) -> Outcome:
-    """Run the independent scanner on the texts, one file for each, without online validation."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for number, sample in enumerate(samples):
@@ -192,12 +191,10 @@ def _findings(output: str) -> Mapping[int, list[str]]:
 
 
 def _is_covered(secret: str, snippets: Sequence[str]) -> bool:
-    """Return True if a finding contains the secret or is part of it."""
     return any(secret in snippet or snippet in secret for snippet in snippets)
 
 
 def _clean_text(samples: Sequence[Sample]) -> str:
-    """Return some megabytes of harmless prose, with a harmless look-alike every six sentences."""
     texts = [sample.text for sample in samples if not sample.secrets] or ["nothing secret here"]
     talk = (DATA / "redaction" / "talk.txt").read_text(encoding="utf-8").split("\n\n")
     pieces = [f"{talk[at % len(talk)]}\n\n{text}" for at, text in enumerate(texts)]

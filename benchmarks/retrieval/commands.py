@@ -1,4 +1,4 @@
-"""``python -m benchmarks retrieval``, ``silence``, ``parity`` and ``gaps``."""
+"""``python -m benchmarks retrieval`` and ``parity``."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ import click
 
 from benchmarks.retrieval.homes import Shelf
 from benchmarks.retrieval.parity import ParityResult, measure_parity
-from benchmarks.retrieval.questions import Border, measure_grouping
 from benchmarks.retrieval.retrieval import Level, RecipeResult, RetrievalResult, measure
 from benchmarks.retrieval.scoring import MEASURES
-from benchmarks.retrieval.silence import SilenceResult, measure_silence
 from benchmarks.retrieval.suites import SUITES, load_suite
-from benchmarks.running import FILE, FOLDER, NEW_FOLDER, answer_measured, progress_shown
+from benchmarks.running import FOLDER, NEW_FOLDER, answer_measured, progress_shown
 from nacre.cli.command import Paper, Run, bold, command, dim
 from nacre.llm.local_model import load_minilm
 
@@ -91,37 +89,6 @@ def retrieval(
 
 
 @command(
-    "silence",
-    examples=[
-        "python -m benchmarks silence --suite coding",
-        "python -m benchmarks silence --suite locomo --data bench --absent never-happened.json",
-    ],
-)
-@_SUITE
-@_DATA
-@click.option(
-    "--absent", type=FILE, multiple=True, help="JSON list of questions without an answer."
-)
-@_CACHE
-@_NO_VECTORS
-def silence(
-    run: Run, name: str, data: Path, absent: tuple[Path, ...], cache: Path, no_vectors: bool
-) -> None:
-    """Measure how often recall shows nothing, for questions with and without an answer.
-
-    Questions without an answer come from the suite, from another home, and from your own list: a
-    JSON array of texts, or of {"question": …, "conversation": …} for a single home.
-    """
-
-    shelf = Shelf(cache, vectors=not no_vectors)
-    with progress_shown(run) as notify:
-        suite = load_suite(name, data)
-        result = measure_silence(suite, shelf, load_minilm, absent, notify)
-    record = {"suite": name, **dataclasses.asdict(result)}
-    answer_measured(run, record, lambda paper: _render_silence(paper, name, result))
-
-
-@command(
     "parity",
     examples=[
         "python -m benchmarks parity --server postgresql://postgres@localhost/bench --suite coding",
@@ -157,39 +124,7 @@ def parity(
     answer_measured(run, dataclasses.asdict(result), lambda paper: _render_parity(paper, result))
 
 
-@command("gaps", examples=["python -m benchmarks gaps"])
-def gaps(run: Run) -> None:
-    """Measure how well equivalent questions are grouped.
-
-    Stems, vectors, or both are compared. Each border is measured on the half it was chosen on, and
-    on the other half.
-    """
-    borders = measure_grouping()
-    answer_measured(
-        run,
-        {"borders": [dataclasses.asdict(result) for result in borders]},
-        lambda paper: _render_gaps(paper, borders),
-    )
-
-
-def _render_gaps(paper: Paper, borders: Sequence[Border]) -> None:
-    rows = [
-        (
-            result.by,
-            result.border,
-            *(
-                f"{100 * share:.0f}"
-                for half in (result.chosen_on, result.held_out)
-                for share in (half.precision, half.recall)
-            ),
-        )
-        for result in borders
-    ]
-    paper.table(rows, header=("by", "from", "precision", "recall", "held out: precision", "recall"))
-
-
 def _render_retrieval(paper: Paper, result: RetrievalResult) -> None:
-    """Print total figures, figures for each category, gains over the baseline, and latency."""
     paper.line(
         bold(result.suite),
         f": {result.questions:,} questions, {result.turns:,} turns, {result.sessions:,} sessions, ",
@@ -209,35 +144,6 @@ def _render_retrieval(paper: Paper, result: RetrievalResult) -> None:
         [recipe.name, f"{recipe.p50_ms:.1f}", f"{recipe.p95_ms:.1f}"] for recipe in result.recipes
     ]
     paper.table([[dim("recipe"), dim("p50"), dim("p95")], *rows], indent=2)
-
-
-def _render_silence(paper: Paper, suite: str, result: SilenceResult) -> None:
-    paper.line(bold(suite), f": {result.questions:,} questions with an answer; figures in percent")
-    paper.heading("Nothing shown for questions without an answer")
-    rows = [
-        [silent.kind, f"{silent.silent:.1f}", f"{silent.asked} questions"]
-        for silent in result.silent
-    ]
-    paper.table(rows, indent=2)
-    paper.heading("recall@10 for questions with an answer")
-    paper.table(
-        [
-            ["all matches", f"{result.found:.1f}", ""],
-            [
-                "shown matches",
-                f"{result.answered:.1f}",
-                f"{result.answered - result.found:+.1f}",
-            ],
-        ],
-        indent=2,
-    )
-    paper.heading("Other borders of confidence")
-    rows = [
-        [f"{trade.border:.1f}", f"{trade.silent:.1f}", f"{-trade.lost:+.1f}"]
-        for trade in result.curve
-    ]
-    header = [dim("border"), dim("silent without an answer"), dim("points of recall@10")]
-    paper.table([header, *rows], indent=2)
 
 
 def _render_parity(paper: Paper, result: ParityResult) -> None:

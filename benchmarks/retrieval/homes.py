@@ -153,7 +153,6 @@ def as_jsonl(session: BenchSession) -> str:
 
 
 def _settings(folder: Path, shelf: Shelf) -> Settings:
-    """Return default settings that do not depend on the machine's files and variables."""
     home = folder / "home"
     model = {} if shelf.vectors else {"NACRE_EMBEDDING_MODEL": "none"}
     tenant = folder.name.lower()[-64:].strip("._-")
@@ -167,7 +166,6 @@ def _version(haystack: Haystack, code: str, shelf: Shelf) -> str:
 
 
 def _code_version() -> str:
-    """Return a digest of the code that determines what a home contains."""
     files = [Path(str(module.__file__)) for module in _FILLS_HOMES]
     packages = [file.parent.rglob("*") for file in files if file.name == "__init__.py"]
     every = {*files, *(path for package in packages for path in package)}

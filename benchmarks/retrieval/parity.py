@@ -10,8 +10,13 @@ from benchmarks.figures import Spread, percent, spread
 from benchmarks.retrieval.homes import Shelf, open_homes
 from benchmarks.retrieval.recipes import FULL, Ranked, Variation, rankers
 from benchmarks.retrieval.scoring import score_list, sessions_of
-from benchmarks.retrieval.silence import absent_questions, fixed_clock
-from benchmarks.retrieval.suites import ADVERSARIAL, BenchQuestion, Haystack, load_suite
+from benchmarks.retrieval.suites import (
+    ADVERSARIAL,
+    BenchQuestion,
+    Haystack,
+    load_suite,
+    questions_of,
+)
 from nacre.base.frozen import frozen
 from nacre.errors import NotFoundError
 from nacre.home.home import Home
@@ -102,8 +107,7 @@ def _measure(
     for at, ((haystack, file), (_, on_server)) in enumerate(both):
         pairs += _asked(haystack, file, on_server)
         other = suite.haystacks[(at + 1) % len(suite.haystacks)]
-        texts = [question.text for question in haystack.questions]
-        texts += [text for _, text in absent_questions(haystack, other, ())]
+        texts = [question.text for _, question in questions_of(haystack, other)]
         alike += _silences(haystack, texts, (file, on_server))
         notify(Progress("homes", at + 1, len(suite.haystacks)))
     hits = [pair.hits for pair in pairs if pair.hits]
@@ -153,7 +157,7 @@ def _overlap(pair: _Pair) -> float:
 
 
 def _silences(haystack: Haystack, texts: Sequence[str], homes: tuple[Home, Home]) -> list[float]:
-    homes_then = [dataclasses.replace(home, clock=fixed_clock(haystack.asked)) for home in homes]
+    homes_then = [dataclasses.replace(home, clock=lambda: haystack.asked) for home in homes]
     return [
         float(_is_silent(homes_then[0], text) == _is_silent(homes_then[1], text)) for text in texts
     ]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +21,9 @@ from nacre.recall.ranking import DEFAULT, Recipe
 from nacre.recall.turns import TurnRecall
 from nacre.values.recall import Filter
 
-K = TypeVar("K", bound=Hashable)
-
 PLAIN = "plain FTS5"
 FULL = "full"
 _DEPTH = 400
-_RANK_CONSTANT = 60
 
 
 @frozen
@@ -52,20 +48,6 @@ class Variation:
     vector: bool = True
     reading: Reading = lambda question: question
     events: bool = True
-
-
-def reciprocal_rank(scores: Mapping[K, float], floor: float | None = None) -> dict[K, float]:
-    """Replace scores by values that depend only on rank, as in rank fusion.
-
-    The best gets 1, scores at the floor get 0.
-    """
-    order = sorted(scores, key=lambda key: -scores[key])
-    return {
-        key: 0.0
-        if floor is not None and scores[key] <= floor
-        else (_RANK_CONSTANT + 1) / (_RANK_CONSTANT + place)
-        for place, key in enumerate(order, start=1)
-    }
 
 
 def _with_stop_words(question: Question) -> Question:
@@ -104,7 +86,6 @@ ABLATIONS = (
     Variation("questions not set back", replace(DEFAULT, asks=0.0)),
     Variation("narration not set back", replace(DEFAULT, narration=0.0)),
     Variation("no doubt of words", replace(DEFAULT, doubt=0.0)),
-    Variation("ranks, not min-max", replace(DEFAULT, scale=reciprocal_rank)),
     Variation("stop words kept", reading=_with_stop_words),
     Variation("Chinese asking words kept", reading=_with_particles),
     Variation("names kept in vector", reading=_with_names),
@@ -162,8 +143,6 @@ def _recall(variation: Variation, haystack: Haystack, context: Home, embed: _Emb
 
 
 class _Embedding:
-    """Embeds each text once for all variations, and records how long it took."""
-
     def __init__(self, context: Home) -> None:
         self._context = context
         self._known: dict[str, tuple[NDArray[np.float32], float]] = {}

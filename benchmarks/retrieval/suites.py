@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,10 @@ LOCOMO_CATEGORIES = {
 }
 ADVERSARIAL = LOCOMO_CATEGORIES[5]
 """Questions about the wrong person, which total figures exclude."""
+
+ANSWERED, FOREIGN, NEAR_MISS = "answered", "foreign", "near miss"
+_FOREIGN_SHARE = 4
+"""One in this number of another home's questions is asked."""
 
 _EVIDENCE = re.compile(r"D:?(\d+):(\d+)")
 _TIME_FORMATS = ("%I:%M %p on %d %B, %Y", "%Y/%m/%d (%a) %H:%M", "%Y-%m-%d", "%Y/%m/%d")
@@ -105,7 +110,6 @@ def load_suite(name: str, data: Path) -> Suite:
 
 
 def _pile(data: Path) -> Haystack:
-    """Merge the other suites into one haystack."""
     haystacks: list[Haystack] = []
     for name in _SUITES:
         try:
@@ -133,6 +137,29 @@ def _pile(data: Path) -> Haystack:
 
 def _pile_category(haystack: Haystack, question: BenchQuestion) -> str:
     return ADVERSARIAL if question.category == ADVERSARIAL else haystack.id.partition("/")[0]
+
+
+def questions_of(
+    haystack: Haystack, other: Haystack, every: int = 1
+) -> Iterator[tuple[str, BenchQuestion]]:
+    """Yield the questions for a home, and whether it answers them."""
+    answered = [
+        question
+        for question in haystack.questions
+        if question.category != ADVERSARIAL and (question.turns or question.sessions)
+    ]
+    near = [question for question in haystack.questions if question.category == ADVERSARIAL]
+    absent = [BenchQuestion(text, "absent", frozenset(), frozenset()) for text in haystack.absent]
+    foreign = [
+        question
+        for question in other.questions[::_FOREIGN_SHARE]
+        if other.id != haystack.id and question.category != ADVERSARIAL
+    ]
+    for question in answered[::every]:
+        yield ANSWERED, question
+    for sort, questions in ((FOREIGN, foreign), (NEAR_MISS, near + absent)):
+        for question in questions[::every]:
+            yield sort, replace(question, turns=frozenset(), sessions=frozenset())
 
 
 # LoCoMo: two friends, about thirty sessions, evidence in turns.
@@ -250,7 +277,6 @@ def _marked_in(
 
 
 def _paraphrased(original: Suite) -> Iterator[Haystack]:
-    """Yield haystacks with our own questions, which use other words than their answers."""
     questions_of: dict[str, list[BenchQuestion]] = {}
     for question in load_cases(None, "paraphrased", dict[str, Any])["questions"]:
         turn = f"longmemeval/{question['turn']}"

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from nacre.api import MemoryHome, call, open_memory
     from nacre.errors import NacreError
-    from nacre.learn.learn import Proposal
     from nacre.values.context import ContextBlock
     from nacre.values.memory import Expiry, Kind, Memory, Scope
     from nacre.values.recall import DeepResult, Filter, MemoryHit, Mode, RecallResult, TurnHit
@@ -30,45 +29,31 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_EXPORTS = {
-    name: module
-    for module, names in {
-        "nacre.api": (
-            "MemoryHome",
-            "call",
-            "open_memory",
-        ),
-        "nacre.errors": ("NacreError",),
-        "nacre.learn.learn": ("Proposal",),
-        "nacre.values.context": ("ContextBlock",),
-        "nacre.values.memory": (
-            "Expiry",
-            "Kind",
-            "Memory",
-            "Scope",
-        ),
-        "nacre.values.recall": (
-            "DeepResult",
-            "Filter",
-            "MemoryHit",
-            "Mode",
-            "RecallResult",
-            "TurnHit",
-        ),
-        "nacre.values.reports": (
-            "IngestReport",
-            "StoreOutcome",
-        ),
-        "nacre.values.review": ("FeedbackReport",),
-        "nacre.values.session": (
-            "FlushReport",
-            "HandoffView",
-            "Session",
-            "Turn",
-        ),
-    }.items()
-    for name in names
+_MODULES = {
+    "ContextBlock": "nacre.values.context",
+    "DeepResult": "nacre.values.recall",
+    "Expiry": "nacre.values.memory",
+    "FeedbackReport": "nacre.values.review",
+    "Filter": "nacre.values.recall",
+    "FlushReport": "nacre.values.session",
+    "HandoffView": "nacre.values.session",
+    "IngestReport": "nacre.values.reports",
+    "Kind": "nacre.values.memory",
+    "Memory": "nacre.values.memory",
+    "MemoryHit": "nacre.values.recall",
+    "MemoryHome": "nacre.api",
+    "Mode": "nacre.values.recall",
+    "NacreError": "nacre.errors",
+    "RecallResult": "nacre.values.recall",
+    "Scope": "nacre.values.memory",
+    "Session": "nacre.values.session",
+    "StoreOutcome": "nacre.values.reports",
+    "Turn": "nacre.values.session",
+    "TurnHit": "nacre.values.recall",
+    "call": "nacre.api",
+    "open_memory": "nacre.api",
 }
+"""The module of each public name."""
 
 __all__ = [
     "ContextBlock",
@@ -85,7 +70,6 @@ __all__ = [
     "MemoryHome",
     "Mode",
     "NacreError",
-    "Proposal",
     "RecallResult",
     "Scope",
     "Session",
@@ -98,9 +82,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name on first use, so that ``import nacre`` is fast."""
-    if name not in _EXPORTS:
+    if name not in _MODULES:
         raise AttributeError(f"module 'nacre' has no attribute {name!r}")
     from nacre.base.lazy import load  # noqa: PLC0415 - every hook imports this package
 
-    return load(f"{_EXPORTS[name]}:{name}")
+    return load(f"{_MODULES[name]}:{name}")

@@ -41,18 +41,15 @@ def main() -> None:
 
 
 def _end(number: int, _: object) -> None:
-    """Exit on a signal, and run the cleanup.
-
-    The cleanup ends the agent commands that nacre has started.
-    """
+    # The cleanup also ends agent commands that nacre has started.
     raise SystemExit(128 + number)
 
 
 def _leave(code: int) -> None:
-    """Exit without cleanup, because freeing the embedding model would take 70 ms."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):
             stream.flush()
+    # Skip the cleanup: freeing the embedding model would take 70 ms.
     os._exit(code)
 
 

@@ -2,51 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Unpack
+from typing import Any, TypedDict, TypeVar, Unpack, cast
 
+from nacre.base import times
 from nacre.base.ids import Clock, Ids, utc_now
-from nacre.context import build, handoff, hooks
+from nacre.context import build, handoff
 from nacre.data import forget as forgetting
-from nacre.data import history as committing
-from nacre.data import undo
+from nacre.data import sync as syncing
+from nacre.data import undo as undoing
 from nacre.data.forget import Deletion, ForgetRequest
-from nacre.data.history import Committed
-from nacre.data.sync import Synced
 from nacre.data.undo import Undoing
-from nacre.errors import InvalidInputError, InvalidMemoryError, InvalidQueryError
+from nacre.errors import InvalidInputError
 from nacre.home.home import EmbedderLoader, Home, ModelLoader, open_home
 from nacre.home.location import project_of_folder
-from nacre.home.views import Listed, Pending, PendingPage, Step
-from nacre.learn import ingest, learn
-from nacre.learn.learn import Proposal
-from nacre.learn.requests import ProposalRequest
-from nacre.memories import retire as answers
-from nacre.memories import store as remembering
-from nacre.memories.decision import EditRequest, GetRequest, RetireRequest, StoreRequest
-from nacre.memories.edit import scan
+from nacre.home.views import Listed, Pending, Step
+from nacre.learn import ingest
+from nacre.memories import retire as retiring
+from nacre.memories.edit import catch_up
 from nacre.memories.usage import history_of, read_memory
-from nacre.python_calls import one_at_a_time, operation_of
-from nacre.python_values import (
-    Changes,
-    changes_given,
-    checked_importance,
-    choose,
-    in_utc,
-    tags_of,
-    utc,
-)
-from nacre.recall import deep as deep_recalling
-from nacre.recall import recall
-from nacre.recall.requests import DeepQuery
+from nacre.operations import Operation, operation_of
+from nacre.recall import deep, recall
+from nacre.review import queue
+from nacre.serve.catalogue import CATALOGUE
 from nacre.settings import load_settings
-from nacre.setup import chores as flushing
-from nacre.values.context import ContextBlock, ContextRequest, Moment, Occasion, Part
-from nacre.values.memory import Expiry, ForgetReport, Forgotten, Kind, Memory, Scope
+from nacre.setup import chores
+from nacre.values.context import ContextBlock, Moment, Occasion, Part
+from nacre.values.memory import Expiry, ForgetReport, Kind, Memory, Scope, Validity
 from nacre.values.recall import (
     DEFAULT_LIMIT,
     DEFAULT_RADIUS_DAYS,
@@ -54,21 +41,64 @@ from nacre.values.recall import (
     DeepResult,
     Filter,
     Mode,
-    RecallQuery,
     RecallResult,
-    Said,
 )
 from nacre.values.reports import IngestReport, OnProgress, StoreOutcome
 from nacre.values.review import FeedbackReport
 from nacre.values.session import FlushReport, HandoffView, Speaker
 
+Result = TypeVar("Result")
 
-@one_at_a_time
+_CONTEXT_PATIENCE_SECONDS = 0.2
+"""Time that a context waits for another process before it ignores manual edits of the vault."""
+
+
+class Changes(TypedDict, total=False):
+    """The editable fields of a memory."""
+
+    subject: str
+    content: str
+    kind: Kind | str
+    importance: int
+    expiry: Expiry | str
+    expires_on: date | None
+    scope: Scope | str
+    project: str | None
+    tags: Sequence[str]
+    add_tags: Sequence[str]
+    triggers: Sequence[str]
+    trigger_times: int
+    valid: Validity
+    evergreen: bool
+    suppressed_contexts: Sequence[str]
+
+
+def _find_operation(name: str) -> Operation:
+    operation = CATALOGUE.get(name)
+    if operation is None:
+        raise InvalidInputError(
+            f"there is no operation {name!r}", hint=f"one of {', '.join(CATALOGUE)}"
+        )
+    return operation
+
+
+def _in_utc(criteria: Filter | None) -> Filter:
+    return (
+        replace(criteria, since=_utc(criteria.since), until=_utc(criteria.until))
+        if criteria
+        else Filter()
+    )
+
+
+def _utc(moment: datetime | None) -> datetime | None:
+    return times.in_utc(moment) if moment else None
+
+
 class MemoryHome:
-    """An open home: reads transcripts, and stores, recalls and searches memories.
+    """An open home that reads transcripts, and stores, recalls and searches memories.
 
-    Use it as a context manager. Threads can share an instance. Calls run one at a time, but do not
-    block others while they wait for a language model. Separate instances work in parallel.
+    Use it as a context manager. Threads can share an instance: its calls run one at a time, except
+    while they wait for a language model. Separate instances work in parallel.
     """
 
     def __init__(self, home: Home) -> None:
@@ -86,9 +116,10 @@ class MemoryHome:
         self.close()
 
     def close(self) -> None:
-        """Wait for pending model calls and close the database. Further calls have no effect."""
-        self._home.turn.wait_for_all()
-        self._home.close()
+        """Wait for pending model calls and close the database. Closing twice has no effect."""
+        with self._home.turn:
+            self._home.turn.wait_for_all()
+            self._home.close()
 
     @property
     def path(self) -> Path:
@@ -103,14 +134,33 @@ class MemoryHome:
         on_progress: Callable[[Any], object] | None = None,
         **fields: Any,
     ) -> Any:
-        """Run an operation from :mod:`nacre.serve.catalogue` with the fields of its request.
+        """Run an operation from :mod:`nacre.serve.catalogue` with the given request fields.
 
-        Raises InvalidInputError if a field is unknown or out of bounds. Raises ConflictError if the
-        operation cannot run while the home is open. In this case, use the function :func:`call`.
-        Also raises the operation's errors.
+        Raises InvalidInputError for unknown or out-of-bounds fields, ConflictError if the operation
+        needs a closed home (use the function :func:`call`), and the operation's own errors.
         """
-        target = operation_of(operation)
-        return target.run_in(self._home, target.make(fields), on_progress)
+        return self._run(_find_operation(operation), fields, on_progress)
+
+    def _run(
+        self,
+        operation: Operation,
+        fields: Mapping[str, Any],
+        on_progress: Callable[[Any], object] | None,
+    ) -> Any:
+        with self._home.turn:
+            result = operation.run_in(self._home, operation.make(fields), on_progress)
+            syncing.embed_new_memories(self._home)
+            return result
+
+    def _perform(
+        self,
+        function: Callable[..., Result],
+        /,
+        *,
+        on_progress: OnProgress | None = None,
+        **fields: Any,
+    ) -> Result:
+        return cast("Result", self._run(operation_of(function), fields, on_progress))
 
     def ingest(
         self,
@@ -119,43 +169,15 @@ class MemoryHome:
         vectors: bool = True,
         on_progress: OnProgress | None = None,
     ) -> IngestReport:
-        """Read the given transcript files and folders, or all transcripts that discovery finds.
+        """Read the given transcript files and folders, or all transcripts found on this machine.
 
-        ``extract``: learn memories from transcripts. ``vectors``: compute embeddings. The report's
-        ``problems`` list unreadable files. Raises NotFoundError for a missing path, and
-        OwnerOnlyError if an agent names files, since their text would count as the owner's.
+        ``extract`` also learns memories from them, and ``vectors`` computes embeddings. The
+        report's ``problems`` list unreadable files. Raises NotFoundError for a missing path, and
+        OwnerOnlyError if an agent passes paths, because their text would count as the owner's.
         """
-        named = [Path(path) for path in paths]
-        report: IngestReport = self.call(
-            "ingest", on_progress=on_progress, paths=named, extract=extract, vectors=vectors
+        return self._perform(
+            ingest.ingest, on_progress=on_progress, paths=paths, extract=extract, vectors=vectors
         )
-        return report
-
-    def extract(
-        self,
-        path: str | Path | None = None,
-        *,
-        session: str | None = None,
-        model: str | None = None,
-    ) -> list[Proposal]:
-        """Return the memories that nacre would learn from a session, without storing them.
-
-        ``path`` is a transcript. ``session`` is a session that nacre has already read. If both are
-        given, ``session`` selects a session in the transcript. ``model`` is ``provider:model``, or
-        ``none`` to use only rules. The default is the configured extraction model. Raises
-        InvalidQueryError, NotFoundError, ConflictError, UnreadableTranscriptError,
-        ModelRefusedError.
-        """
-        if path is None and not session:
-            raise InvalidQueryError(
-                "nothing to extract from", hint="name a transcript, or a session that was read"
-            )
-        request = ProposalRequest(
-            path=None if path is None else Path(path),
-            session=session,
-            model=model,
-        )
-        return learn.propose(self._home, request)
 
     def store(
         self,
@@ -175,34 +197,31 @@ class MemoryHome:
         dedup_threshold: float | None = None,
         quote: str | None = None,
     ) -> StoreOutcome:
-        """Store a memory durably, waiting for other writers.
+        """Store a memory, waiting up to 30 seconds for other writers.
 
         ``importance`` is 1 to 10. From the day ``expires_on``, recall and context omit the memory.
-        Secrets are redacted. Unless ``force`` is set, duplicates in the project are not stored
-        again, and contradicted memories are superseded. A language model decides unclear cases if
-        background models are permitted or ``online_dedup`` is set. ``dedup_threshold`` (a cosine
-        similarity) sets the minimum similarity of memories in such cases. A memory from an agent is
-        a proposal, unless the content repeats a ``quote`` that the owner typed. Raises
-        InvalidMemoryError. Raises StoreBusyError after 30 seconds.
+        Secrets are redacted. Unless ``force`` is set, a duplicate in the project is not stored
+        again, and contradicted memories are superseded; a language model decides unclear cases
+        (cosine similarity of at least ``dedup_threshold``) if background models are permitted or
+        ``online_dedup`` is set. A memory from an agent is only a proposal, unless it repeats a
+        ``quote`` that the owner typed. Raises InvalidMemoryError, StoreBusyError.
         """
-        return ingest.store(
-            self._home,
-            StoreRequest(
-                content=content,
-                subject=subject,
-                kind=choose(Kind, kind, InvalidMemoryError),
-                importance=checked_importance(importance),
-                expiry=choose(Expiry, expiry, InvalidMemoryError),
-                scope=choose(Scope, scope, InvalidMemoryError),
-                project=project,
-                tags=tags_of(tags),
-                canonical_key=canonical_key,
-                expires_on=expires_on,
-                force=force,
-                online_dedup=online_dedup,
-                dedup_threshold=dedup_threshold,
-                quote=quote,
-            ),
+        return self._perform(
+            ingest.store,
+            content=content,
+            subject=subject,
+            kind=kind,
+            importance=importance,
+            expiry=expiry,
+            scope=scope,
+            project=project,
+            tags=tags,
+            canonical_key=canonical_key,
+            expires_on=expires_on,
+            force=force,
+            online_dedup=online_dedup,
+            dedup_threshold=dedup_threshold,
+            quote=quote,
         )
 
     def recall(
@@ -219,36 +238,29 @@ class MemoryHome:
         update: bool = True,
         turns: int = DEFAULT_TURNS,
         session: str | None = None,
-        expand: bool = False,
-        rerank: bool = False,
         ignore_time: bool = False,
     ) -> RecallResult:
-        """Return the memories, pending candidates and turns that best match a question.
+        """Return the memories, review candidates and turns that best match a question.
 
-        ``turns`` is the maximum number of turns. Times without a zone are local. A time in the
-        question affects the ranking unless ``ignore_time`` is set. Results count as used unless
-        ``update`` is off. Memories used in the same ``session`` (the host's id) become related.
-        With ``expand``, a language model rephrases the question. With ``rerank``, a language model
-        grades the best hits. Raises InvalidQueryError.
+        At most ``turns`` turns are returned. Times without a zone are local. A time in the question
+        affects the ranking unless ``ignore_time`` is set. Results count as used unless ``update``
+        is off. Memories used in the same ``session`` (the host's id) become related. Raises
+        InvalidQueryError.
         """
-        return recall.recall(
-            self._home,
-            RecallQuery(
-                text=text,
-                filter=in_utc(filter),
-                mode=choose(Mode, mode, InvalidQueryError),
-                limit=limit,
-                around=utc(around),
-                radius_days=radius_days,
-                budget_tokens=budget_tokens,
-                boost=boost,
-                update=update,
-                turns=turns,
-                session=session,
-                expand=expand,
-                rerank=rerank,
-                ignore_time=ignore_time,
-            ),
+        return self._perform(
+            recall.recall,
+            text=text,
+            filter=_in_utc(filter),
+            mode=mode,
+            limit=limit,
+            around=_utc(around),
+            radius_days=radius_days,
+            budget_tokens=budget_tokens,
+            boost=boost,
+            update=update,
+            turns=turns,
+            session=session,
+            ignore_time=ignore_time,
         )
 
     def deep_recall(
@@ -261,26 +273,24 @@ class MemoryHome:
         update: bool = True,
         session: str | None = None,
     ) -> DeepResult:
-        """Return up to five memories from one project that an agent needs for its answer, as text.
+        """Return, as text, up to five memories from one project that an agent needs for its answer.
 
-        The model in ``models.recall`` selects them within a minute. If it is not set or fails,
-        rules select them. ``recent``: earlier messages as (``owner`` or ``agent``, text), latest
-        last. ``folder`` is the agent's folder. Only trusted memories are included. Raises
+        The model in ``models.recall`` selects them within a minute; without a model, or if it
+        fails, rules do. ``recent`` are earlier messages as (``owner`` or ``agent``, text), latest
+        last. ``folder`` is the agent's working folder. Untrusted memories are left out. Raises
         InvalidQueryError.
         """
-        messages = tuple(
-            Said(choose(Speaker, speaker, InvalidQueryError), words) for speaker, words in recent
-        )
-        here = project_of_folder(self._home, Path(folder)) if folder else None
-        query = DeepQuery(
+        with self._home.turn:
+            here = project_of_folder(self._home, Path(folder)) if folder else None
+        return self._perform(
+            deep.deep_recall,
             text=text,
-            filter=in_utc(filter),
-            recent=messages,
+            filter=_in_utc(filter),
+            recent=[{"speaker": speaker, "text": words} for speaker, words in recent],
             here=here,
             update=update,
             session=session,
         )
-        return deep_recalling.deep_recall(self._home, query)
 
     def context(
         self,
@@ -293,66 +303,54 @@ class MemoryHome:
         budget_tokens: int | None = None,
         parts: Sequence[Part | str] = (),
         lexical: bool = False,
+        project: str | None = None,
     ) -> ContextBlock:
-        """Return an agent's context for a ``prompt`` or for the start of a session.
+        """Return the context to give an agent for a ``prompt`` or at the start of a session.
 
-        If the session starts with a prompt, set ``moment`` to ``start``. ``folder`` is the agent's
-        folder. Items that the ``session`` (``<tool>:<id>``) has already received are omitted. Call
-        :meth:`context_told` after delivery. ``text`` is empty if nothing is relevant. Raises
-        InvalidInputError.
+        If a session starts with a prompt, set ``moment`` to ``start``. ``folder`` is the agent's
+        working folder. Memories that the ``session`` (``<tool>:<id>``) has already received are
+        left out. After delivery, call :meth:`context_told`. ``text`` is empty if nothing is
+        relevant. Raises InvalidInputError.
         """
-        when = (
-            choose(Moment, moment, InvalidInputError)
-            if moment
-            else Moment.PROMPT
-            if prompt.strip()
-            else Moment.START
+        if not lexical:
+            with self._home.turn:
+                catch_up(self._home, _CONTEXT_PATIENCE_SECONDS)
+        return self._perform(
+            build.build,
+            moment=moment or (Moment.PROMPT if prompt.strip() else Moment.START),
+            occasion=occasion,
+            prompt=prompt,
+            folder=str(Path(folder).absolute()) if folder else None,
+            session=session,
+            budget_tokens=budget_tokens,
+            parts=parts,
+            alone=lexical,
+            project=project,
         )
-        request = ContextRequest(
-            when,
-            choose(Occasion, occasion, InvalidInputError),
-            prompt,
-            str(Path(folder).absolute()) if folder else None,
-            session,
-            budget_tokens,
-            tuple(choose(Part, part, InvalidInputError) for part in parts),
-            lexical,
-        )
-        return build.context_for(self._home, request)
 
     def context_told(self, session: str, block: ContextBlock) -> None:
-        """Record that an agent received ``block`` as context in a session."""
-        hooks.write_state(self._home.settings.home, session, block.state)
+        """Record that a session's agent received ``block`` as context."""
+        self._perform(build.note_given, session=session, state=block.state)
 
-    def signals(self, session: str, *, folder: str | Path | None = None) -> ContextBlock:
-        """Return relevant memories that other sessions have stored since this session's first call.
-
-        ``session`` is ``<tool>:<id>``. Call :meth:`context_told` after delivery.
-        """
-        return self.context(
-            moment=Moment.PROMPT, folder=folder, session=session, parts=(Part.SIGNALS,)
-        )
-
-    def handoff(self, folder: str | Path = ".") -> HandoffView:
-        """Return the latest handoff in a folder's project.
-
-        ``waits`` is True until the handoff is delivered.
-        """
-        return handoff.handoff(self._home, folder=str(Path(folder).absolute()))
-
-    def hand_over(
-        self, words: str | None = None, *, session: str | None = None, folder: str | Path = "."
+    def handoff(
+        self,
+        folder: str | Path = ".",
+        *,
+        store: bool = False,
+        session: str | None = None,
+        words: str | None = None,
     ) -> HandoffView:
-        """Store a handoff for a session. The default is the last session in the folder's project.
+        """Return the latest handoff for a folder's project, or ``store`` one for a session.
 
-        ``session`` is ``<tool>:<id>``. ``words`` is the handoff's text. By default, the text is a
-        model's summary. If no model is configured, the text is the owner's last messages. Raises
-        NotFoundError if the session has no turns.
+        ``session`` is ``<tool>:<id>``, by default the project's last session. ``words`` is the
+        handoff's text, by default a model's summary or, without a model, the owner's last messages.
+        The result's ``waits`` is True until the handoff is delivered. Raises NotFoundError if the
+        session has no turns.
         """
-        return handoff.handoff(
-            self._home,
+        return self._perform(
+            handoff.handoff,
             folder=str(Path(folder).absolute()),
-            store=True,
+            store=store,
             session=session,
             words=words,
         )
@@ -364,13 +362,13 @@ class MemoryHome:
         transcript: str | Path | None = None,
         seconds: float = 60.0,
     ) -> FlushReport:
-        """Read and learn from the latest turns, and finish work queued by hooks.
+        """Read and learn from the latest turns, and do work queued by hooks, within ``seconds``.
 
-        If ``session`` is given, only this session is read. ``transcript`` is needed if nacre does
-        not know the session yet. ``seconds`` limits the time for queued work.
+        With ``session``, only that session is read; if nacre does not know it yet, pass its
+        ``transcript``.
         """
         file = str(Path(transcript).absolute()) if transcript else None
-        return flushing.flush(self._home, session=session, transcript=file, seconds=seconds)
+        return self._perform(chores.flush, session=session, transcript=file, seconds=seconds)
 
     def search_sessions(
         self,
@@ -382,75 +380,71 @@ class MemoryHome:
         around: datetime | None = None,
     ) -> RecallResult:
         """Return the turns that best match a question, best first. Raises InvalidQueryError."""
-        query = RecallQuery(
+        return self._perform(
+            recall.search_sessions_answers,
             text=text,
-            filter=in_utc(filter),
-            mode=choose(Mode, mode, InvalidQueryError),
+            filter=_in_utc(filter),
+            mode=mode,
             limit=limit,
-            around=utc(around),
+            around=_utc(around),
         )
-        return recall.search_sessions(self._home, query)
 
     def get(self, reference: str, *, update: bool = True, session: str | None = None) -> Memory:
-        """Return an active or retired memory by id, id prefix or subject.
+        """Return an active or retired memory by its id, id prefix or subject.
 
-        Unless ``update`` is off, the call counts as a use of the memory. ``session`` is the host's
-        id of the session that uses the memory. Raises NotFoundError, ConflictError.
+        Unless ``update`` is off, this counts as a use of the memory by ``session`` (the host's id).
+        Raises NotFoundError, or ConflictError if several memories match.
         """
-        return read_memory(
-            self._home, GetRequest(reference=reference, update=update, session=session)
-        )
+        return self._perform(read_memory, reference=reference, update=update, session=session)
 
     def feedback(
         self, reply: str, *references: str, session: str | None = None, stored: Sequence[str] = ()
     ) -> FeedbackReport:
-        """Update the quality of memories, depending on whether an agent's reply used them.
+        """Adjust the quality of memories according to whether an agent's reply used them.
 
-        ``references`` are the memories to update. The default is all memories used in ``session``
-        since the last feedback. ``stored`` are memories that the agent has stored since then. The
-        reply is not stored. Raises InvalidQueryError, NotFoundError, ConflictError.
+        ``references`` are the memories, by default all that ``session`` used since the last
+        feedback. ``stored`` are memories that the agent has stored since then. The reply itself is
+        not stored. Raises InvalidQueryError, NotFoundError, ConflictError.
         """
-        return recall.feedback(self._home, reply, references, session=session, stored=tuple(stored))
+        return self._perform(
+            recall.feedback, reply=reply, references=references, session=session, stored=stored
+        )
 
     def judge(self, *references: str, good: bool) -> FeedbackReport:
-        """Rate memories as good or bad. Bad memories are queued for review. Raises NotFoundError, ConflictError."""
-        return recall.judge(self._home, references, good=good)
+        """Rate memories as good or bad, and queue bad ones for review.
+
+        Raises NotFoundError, ConflictError.
+        """
+        return self._perform(recall.judge, references=references, good=good)
 
     def reviews(self) -> Sequence[Pending]:
-        """Return the items in the review queue: conflicts, doubts and candidates."""
-        page: PendingPage = self.call("review", limit=0)
-        return page.items
+        """Return all pending review items: conflicts, doubtful memories and candidates."""
+        return self._perform(queue.list_items, limit=0).items
 
     def keep(
         self, *references: str, content: str | None = None, into: str | None = None
     ) -> list[Memory]:
-        """Confirm pending review items, and return the memories.
+        """Confirm pending review items and return their memories.
 
         Raises NotFoundError, ConflictError.
         """
-        kept: list[Memory] = self.call(
-            "review-keep", references=references, content=content, into=into
-        )
-        return kept
+        return self._perform(queue.keep_items, references=references, content=content, into=into)
 
     def edit(
         self, reference: str, *, expected: str | None = None, **changes: Unpack[Changes]
     ) -> Memory:
         """Change fields of a memory and return it.
 
-        Fields are subject, content, kind, importance, expiry, scope, project (``None``: global) and
-        tags. ``add_tags`` adds to the current tags, even under concurrent edits. ``expected`` is
-        the etag from ``call("look", reference=…)``. Raises EditConflictError if the file has
-        changed since then, NotFoundError, and InvalidMemoryError.
+        A ``project`` of ``None`` makes the memory global. ``add_tags`` adds to the current tags,
+        even under concurrent edits. ``expected`` is the etag from ``call("look", reference=…)``; if
+        the file has changed since then, EditConflictError is raised. Also raises NotFoundError and
+        InvalidMemoryError.
         """
-        return answers.edit(
-            self._home,
-            EditRequest(reference=reference, expected=expected, **changes_given(changes)),
-        )
+        return self._perform(retiring.edit, reference=reference, expected=expected, **changes)
 
     def history(self, reference: str) -> list[Step]:
         """Return a memory with its predecessors and successors, oldest first. Raises NotFoundError."""
-        return history_of(self._home, reference)
+        return self._perform(history_of, reference=reference)
 
     def retire(
         self,
@@ -459,27 +453,26 @@ class MemoryHome:
         reason: str | None = None,
         persist: bool = False,
     ) -> list[Memory]:
-        """Retire memories (soft delete). Their files move to ``retired/``.
+        """Retire memories (soft delete), which moves their files to ``retired/``.
 
-        ``references``: ids, subjects, or patterns with ``*``. ``contains``: parts of subjects. With
-        ``persist``, memories stored later under these subjects are retired, too.
+        ``references`` are ids, subjects, or patterns with ``*``, and ``contains`` are substrings of
+        subjects. With ``persist``, memories stored later under these subjects are retired, too.
         Raises NotFoundError, ConflictError.
         """
-        return answers.retire_memories(
-            self._home,
-            RetireRequest(
-                references=references, contains=tuple(contains), reason=reason, persist=persist
-            ),
+        return self._perform(
+            retiring.retire_memories,
+            references=references,
+            contains=contains,
+            reason=reason,
+            persist=persist,
         )
 
-    def unretire(self, *references: str) -> answers.BroughtBack:
-        """Restore retired or superseded memories. A superseding memory stays active.
+    def unretire(self, *references: str) -> retiring.BroughtBack:
+        """Restore retired or superseded memories, or end the retirement rules with these ids.
 
-        A reference can also be the id of a retirement rule. The rule then no longer applies. Raises
-        NotFoundError, ConflictError.
+        A memory that superseded another one stays active. Raises NotFoundError, ConflictError.
         """
-        back: answers.BroughtBack = self.call("unretire", references=references)
-        return back
+        return self._perform(retiring.unretire, references=references)
 
     def plan_forgetting(
         self,
@@ -502,70 +495,31 @@ class MemoryHome:
             project=project,
             match=match,
             regex=regex,
-            before=utc(before),
+            before=_utc(before),
         )
-        return forgetting.prepare(self._home, request)
+        with self._home.turn, operation_of(forgetting.plan).allowed(self._home):
+            return forgetting.prepare(self._home, request)
 
     def forget(self, deletion: Deletion) -> ForgetReport:
-        """Permanently delete the planned content. The report lists copies that nacre cannot delete."""
-        return forgetting.forget(self._home, deletion)
-
-    def forgotten(self) -> Sequence[Forgotten]:
-        """Return past deletions, latest first."""
-        return forgetting.forgotten(self._home)
-
-    def allow_again(self, reference: str) -> Forgotten:
-        """Allow nacre to read forgotten content again.
-
-        ``reference`` is the id of a deletion, session or memory. Raises NotFoundError,
-        ConflictError.
-        """
-        allowed: Forgotten = self.call("forget-allow-again", reference=reference)
-        return allowed
+        """Permanently delete the content of a plan, and report copies that nacre cannot delete."""
+        with self._home.turn, operation_of(forgetting.forget_answers).allowed(self._home):
+            return forgetting.forget(self._home, deletion)
 
     def log(
         self, reference: str | None = None, *, project: str | None = None, limit: int = 50
     ) -> Sequence[Listed]:
-        """Return operations on all memories, a memory, or a project, newest first.
+        """Return the operations on one memory, one project or all memories, newest first.
 
         Raises NotFoundError, ConflictError.
         """
-        return undo.log(
-            self._home,
-            reference=reference,
-            project=project,
-            limit=max(0, limit),
-        )
+        return self._perform(undoing.log, reference=reference, project=project, limit=limit)
 
-    def undo(self, operation: str | None = None, *, force: bool = False) -> Undoing:
-        """Undo an operation. The default is the last operation that was not undone.
+    def undo(self, operation: str | None = None) -> Undoing:
+        """Undo an operation, by default the last one that is not undone yet.
 
-        Raises NotFoundError. Raises ConflictError if the same content was changed later. With
-        ``force``, the later version stays, and the earlier version becomes a linked memory.
+        Raises NotFoundError, and ConflictError if the same content was changed later.
         """
-        undone: Undoing = self.call("undo", operation=operation, force=force)
-        return undone
-
-    def commit(self) -> Committed:
-        """Commit operations to the vault's git history.
-
-        Raises GitUnavailableError, UnusableRepositoryError, StoreBusyError.
-        """
-        scan(self._home)
-        return committing.commit_operations(self._home)
-
-    def sync(
-        self, remote: str | None = None, *, dry_run: bool = False, timeout_seconds: float = 60.0
-    ) -> Synced:
-        """Synchronise the vault with a git remote, whose address is needed only the first time.
-
-        Raises RemoteUnreachableError, RemoteRefusedError, HistoryRewrittenError, SecretFoundError,
-        EditConflictError, UnusableRepositoryError.
-        """
-        synced: Synced = self.call(
-            "sync", remote=remote, dry_run=dry_run, timeout_seconds=timeout_seconds
-        )
-        return synced
+        return self._perform(undoing.undo, operation=operation)
 
     def list(
         self,
@@ -575,10 +529,10 @@ class MemoryHome:
         offset: int = 0,
     ) -> list[Memory]:
         """Return active memories, newest first."""
-        memories, _ = remembering.list_active(
-            self._home, in_utc(filter), limit=max(0, limit), offset=max(0, offset)
+        page = self._perform(
+            retiring.list_memories, filter=_in_utc(filter), limit=limit, offset=offset
         )
-        return memories
+        return [*page.memories]
 
 
 def open_memory(
@@ -592,8 +546,9 @@ def open_memory(
     """Open a home, creating it if missing.
 
     ``home`` defaults to ``$NACRE_HOME``, then ``~/.nacre``. ``clock`` and ``ids`` are for tests.
-    ``load_embedder`` replaces the bundled embedding model. ``load_model`` opens a language model by
-    name. Raises InvalidSettingsError, UnusableStoreError, UnusableVaultError, SchemaTooNewError.
+    ``load_embedder`` replaces the bundled embedding model, and ``load_model`` opens a language
+    model by name. Raises InvalidSettingsError, UnusableStoreError, UnusableVaultError,
+    SchemaTooNewError.
     """
     return MemoryHome(
         open_home(
@@ -619,7 +574,7 @@ def call(
     ``fields`` are the fields of the operation's request. Raises the same errors as
     :meth:`MemoryHome.call`.
     """
-    target = operation_of(operation)
+    target = _find_operation(operation)
     request, settings = target.make(fields), load_settings(home)
     if not target.needs_home:
         return target.run(settings, request, on_progress)

@@ -180,21 +180,13 @@ class EmbedderHeldError(EmbedderUnavailableError):
         *,
         hint: str | None = None,
         reason: str = "no yes",
-        for_less: bool = False,
     ) -> None:
-        """``reason`` says why texts may not be sent. ``no yes`` means that the user has not agreed.
+        """``reason`` is ``no yes`` (the user has not agreed), ``no price`` or ``budget``.
 
-        With ``for_less``, a shorter text might be allowed.
+        With ``budget``, fewer texts might be allowed.
         """
         super().__init__(message, hint=hint)
         self.reason = reason
-        self.for_less = for_less
-
-
-class RerankerUnavailableError(UnavailableError):
-    """The reranker cannot be loaded."""
-
-    code = "reranker_unavailable"
 
 
 class ModelUnavailableError(UnavailableError):
@@ -211,11 +203,7 @@ class ModelUnavailableError(UnavailableError):
         after_seconds: float | None = None,
         may_cost: bool = True,
     ) -> None:
-        """``retry`` is True if a retry might help.
-
-        ``after_seconds`` is the time to wait before a retry. ``may_cost`` is True if the provider
-        might charge for the failed call.
-        """
+        """``may_cost`` is True if the provider might charge for the failed call."""
         super().__init__(message, hint=hint)
         self.retry = retry
         self.after_seconds = after_seconds

@@ -12,6 +12,7 @@ import dataclasses
 import inspect
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from enum import EnumType
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args, get_type_hints
@@ -50,7 +51,7 @@ class Operation:
 
     @property
     def in_words(self) -> str:
-        """The command that runs the operation, for messages."""
+        """The command that runs the operation, as shown in messages."""
         return f"nacre {self.command or self.name.replace('-', ' ')}"
 
     @property
@@ -62,18 +63,18 @@ class Operation:
 
     @property
     def request(self) -> Any:
-        """The type of the request. It is ``Request`` if there are no fields."""
+        """The type of the operation's request, ``Request`` if it has no fields."""
         return _types(self.function)[0]
 
     @property
     def result(self) -> Any:
-        """The type of the result."""
+        """The type of the operation's result."""
         return _types(self.function)[1]
 
     def is_offered(self, face: Face) -> bool:
-        """Return True if an interface offers the operation.
+        """Return True if this interface offers the operation.
 
-        Only the command line offers operations during which no process may have the home open.
+        Only the command line offers operations that need a closed home.
         """
         excluded = {Face.DAEMON: not self.daemon, Face.HTTP: not self.http}
         keeps_home_open = face in (Face.DAEMON, Face.MCP, Face.HTTP)
@@ -85,10 +86,10 @@ class Operation:
         request: Any,
         on_progress: Callable[[Any], object] | None = None,
     ) -> Any:
-        """Run the operation on a home, or on the settings if the operation needs no home.
+        """Run the operation on a home or, if it needs none, on the settings.
 
-        Raises OwnerOnlyError, NotAllowedError. Raises InvalidInputError for a number or time that
-        is too large. Errors of the operation are also raised.
+        Raises OwnerOnlyError, NotAllowedError, InvalidInputError for too large a number or time,
+        and the operation's own errors.
         """
         if target.actor.bearer and not self.by_key:
             raise NotAllowedError(
@@ -112,9 +113,9 @@ class Operation:
             ) from error
 
     def allowed(self, target: Home | Settings, request: Any = None) -> AbstractContextManager[None]:
-        """Return a context manager that checks the caller's role and records writes on a server.
+        """Return a context manager that, on a server, checks the caller's role and records writes.
 
-        If no ``request`` is given, fields that only the owner can set are not checked.
+        Without a ``request``, fields that only the owner can set are not checked.
         """
         home = cast("Home", target)
         server = home.database.server if self.needs_home else None
@@ -133,7 +134,7 @@ class Operation:
     ) -> Any:
         """Run the operation in an open home.
 
-        Raises ConflictError if the operation needs a closed home, and the operation's errors.
+        Raises ConflictError if the operation needs a closed home, and the operation's own errors.
         """
         if self.closed:
             raise ConflictError(
@@ -147,11 +148,12 @@ class Operation:
         Raises InvalidInputError if a field is out of bounds, missing or unknown.
         """
         try:
-            request = json.from_plain(json.to_plain(fields), self.request)
+            request = json.convert(json.to_plain(fields), self.request)
             if not isinstance(request, msgspec.Struct):
                 _refuse_unknown(request, fields)
         except (msgspec.ValidationError, NotImplementedError) as error:
-            raise InvalidInputError(f"{self.name}: {error}") from error
+            hint = _choices(self.request, str(error))
+            raise InvalidInputError(f"{self.name}: {error}", hint=hint) from error
         return request
 
     def answer(
@@ -162,7 +164,7 @@ class Operation:
     ) -> bytes:
         """Run the operation on a JSON request and return the result as JSON.
 
-        Raises InvalidInputError and the operation's errors.
+        Raises InvalidInputError for an invalid request, and the operation's own errors.
         """
         return json.encode(self.run_in(home, self.decode(data), on_progress))
 
@@ -194,16 +196,14 @@ def operation(  # noqa: PLR0913 - one parameter per rule
     http: bool = True,
     command: str = "",
 ) -> Callable[[Function], Function]:
-    """Return a decorator that offers a function as an operation.
+    """Return a decorator that makes a function available as an operation.
 
-    ``writes``: True if the operation changes more than usage counts and traces. ``takes_long``:
-    True if the operation can take minutes, so that only a few such operations run concurrently.
-    ``closed``: True if no process may have the home open. The function then receives the settings.
-    ``owners``: True if agents cannot call the operation, or the request fields that agents cannot
-    set. ``by_key``: True if holders of a key for a space can call the operation, which then uses
-    only data of the space. ``daemon``: True if the daemon offers the operation. ``http``: True if
-    the HTTP interface offers the operation. ``command``: the command without ``nacre``, if
-    different from the name.
+    ``writes``: the operation changes more than usage counts and traces. ``takes_long``: it can take
+    minutes, so only a few run concurrently. ``closed``: no process may have the home open, so the
+    function receives the settings. ``owners``: True if agents cannot call the operation, or the
+    request fields that they cannot set. ``by_key``: holders of a key for a space can call it for
+    the data of that space. ``daemon``, ``http``: whether this interface offers it. ``command``: its
+    command without ``nacre``, if different from the name.
     """
 
     def mark(function: Function) -> Function:
@@ -258,9 +258,8 @@ def _types(function: Callable[..., Any]) -> tuple[Any, Any, tuple[str, ...]]:
 
 
 class _Names(dict[str, Any]):
-    """The names in a module's annotations. A name that is unknown at run time becomes ``Any``."""
-
     def __missing__(self, name: str) -> Any:
+        # Names imported only for type checking are unknown at run time.
         return vars(builtins).get(name, Any)
 
 
@@ -273,11 +272,14 @@ def _names_files(request: Any) -> bool:
     )
 
 
-def _refuse_unknown(request: Any, fields: Mapping[str, Any]) -> None:
-    """Raise msgspec.ValidationError if a field is not defined by the dataclass of the request.
+def _choices(request: type, error: str) -> str | None:
+    kind = get_type_hints(request).get(error.rpartition("$.")[2].rstrip("`"))
+    enums = [item for item in (kind, *get_args(kind)) if isinstance(item, EnumType)]
+    return f"one of {', '.join(enums[0])}" if enums else None
 
-    msgspec itself ignores unknown fields of dataclasses.
-    """
+
+def _refuse_unknown(request: Any, fields: Mapping[str, Any]) -> None:
+    # msgspec itself ignores unknown fields of a dataclass.
     field_names = {field.name for field in dataclasses.fields(request)}
     unknown = next((name for name in fields if name not in field_names), None)
     if unknown is not None:

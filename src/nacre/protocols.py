@@ -23,7 +23,10 @@ class Embedder(Protocol):
         """Number of components in a vector."""
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return a unit vector per text, as rows of a (texts, dimensions) matrix. Raises EmbedderUnavailableError."""
+        """Return a (texts, dimensions) matrix with one unit vector per text.
+
+        Raises EmbedderUnavailableError.
+        """
 
 
 @runtime_checkable
@@ -46,10 +49,10 @@ class RemoteEmbedder(Protocol):
         """Embed passages; see :class:`Embedder`."""
 
     def within(self, seconds: float, *, question: bool = False) -> Embedder:
-        """Return the model with a time limit, for questions or passages."""
+        """Return this embedder with a time limit, for questions or passages."""
 
     def close(self) -> None:
-        """Close all connections, including those of models returned by ``within``."""
+        """Close all connections, including those of embedders returned by ``within``."""
 
 
 @runtime_checkable
@@ -57,19 +60,10 @@ class CountedEmbedder(RemoteEmbedder, Protocol):
     """An embedder whose calls cost money or leave this machine."""
 
     def counted_by(self, meter: Any) -> Embedder:
-        """Return a model that reports each call to a :class:`nacre.llm.embeddings.Meter`."""
+        """Return this embedder with calls that a meter limits and records.
 
-    def size_of(self, texts: Sequence[str]) -> int:
-        """Estimate the maximum number of tokens sent for texts."""
-
-
-class Reranker(Protocol):
-    """A model that scores how well texts answer a question."""
-
-    name: str
-
-    def score(self, question: str, texts: Sequence[str]) -> Sequence[float]:
-        """Return one relative score per text. Higher is better. Raises RerankerUnavailableError."""
+        ``meter`` is a :class:`nacre.llm.embeddings.Meter`.
+        """
 
 
 class LanguageModel(Protocol):

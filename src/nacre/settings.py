@@ -28,7 +28,7 @@ from nacre.base.environment import environment as process_environment
 from nacre.base.frozen import frozen
 from nacre.base.lazy import Module
 from nacre.errors import InvalidSettingsError
-from nacre.known_settings import KEYS, Setting, check, known
+from nacre.known_settings import KEYS, Setting, check, setting_of
 from nacre.values import memory as actors
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ else:
 T = TypeVar("T")
 
 _FROM_FILE = frozenset({"remote.url", "remote.private"})
-"""Settings that environment variables cannot override, to protect against redirecting the memory."""
+"""Settings that environment variables cannot override, so that they cannot redirect the memory."""
 
 _MAX_BYTES = 256_000
 """Maximum size of ``config.toml`` in bytes."""
@@ -70,14 +70,13 @@ class Settings:
     """Name of this process's interface (:class:`~nacre.values.memory.Face`)."""
 
     is_temporary: bool = False
-    """True if the home is deleted when the process ends. Later work must not be queued in it."""
+    """True if the home is deleted when the process ends, so that no later work may be queued in it."""
 
     def __getitem__(self, key: str) -> Any:
-        """Return a setting's value. Raises InvalidSettingsError for an unknown key."""
-        return self.values[known(key).key].value
+        return self.values[setting_of(key).key].value
 
     def flag(self, key: str) -> bool:
-        """Return a boolean setting. This and the following methods raise InvalidSettingsError for an unknown key."""
+        """Return a boolean setting. Raises InvalidSettingsError for an unknown key."""
         return self._of(bool, key)
 
     def whole(self, key: str) -> int:
@@ -93,7 +92,7 @@ class Settings:
         return self._of(str, key)
 
     def texts(self, key: str) -> list[str]:
-        """Return a string list setting."""
+        """Return a setting that is a list of strings."""
         return self._of(list[str], key)
 
     @property
@@ -107,16 +106,16 @@ class Settings:
         return self.texts("redaction.patterns"), self.texts("redaction.allow"), kinds
 
     def _of(self, kind: type[T], key: str) -> T:
-        assert known(key).type == kind, f"{key} has another type"  # noqa: S101 - a mistake in nacre's code
+        assert setting_of(key).type == kind, f"{key} has another type"  # noqa: S101 - a mistake in nacre's code
         value: T = self[key]
         return value
 
     def having(self, key: str, value: Any) -> Settings:
-        """Return a copy with a changed setting. Raises InvalidSettingsError."""
+        """Return a copy with one setting changed. Raises InvalidSettingsError."""
         return replace(self, values={**self.values, key: Value(check(key, value), "nacre")})
 
     def read_again(self) -> Settings:
-        """Return a copy with the file's current values, keeping values set by this process.
+        """Return a copy with the file's current values, except for values set by this process.
 
         Raises InvalidSettingsError.
         """
@@ -131,7 +130,7 @@ class Settings:
 
     @property
     def actor(self) -> Actor:
-        """Who uses nacre: the actor set for this thread, a detected agent, or the owner.
+        """The caller: the actor set for this thread, a detected agent, or else the owner.
 
         The daemon acts for the owner.
         """
@@ -141,7 +140,7 @@ class Settings:
 
     @property
     def server(self) -> str:
-        """Address of the PostgreSQL server that stores the memory. It is empty for a local file."""
+        """The address of the PostgreSQL server that stores the memory, or empty for a local file."""
         return server_address(self.environ) or (
             "" if self.environ.get("NACRE_DB") else self.text("storage.url")
         )
@@ -153,31 +152,31 @@ class Settings:
 
     @property
     def mark(self) -> str:
-        """Hash that changes with the settings and the database's location."""
+        """A hash that changes with the settings and the database's location."""
         values = sorted((key, repr(value.value)) for key, value in self.values.items())
         text = repr((values, self.server or os.path.realpath(self.database)))
         return sha256(text.encode("utf-8", "replace")).hexdigest()
 
     @property
     def vault(self) -> Path:
-        """The folder that contains memories."""
+        """The folder that contains the memory files."""
         return self.home / "vault"
 
     @property
     def where(self) -> str:
-        """The database location to display: its path, or the server (without login) and tenant."""
+        """The database's location to show: its path, or the server (without login) and tenant."""
         if not self.server:
             return str(self.database)
         return f"{without_login(self.server)} (tenant {self.text('storage.tenant')})"
 
     @property
     def shown_vault(self) -> Path:
-        """The prefix of displayed document paths. It is empty on a server."""
+        """The prefix of document paths in messages, which is empty on a server."""
         return Path() if self.server else self.vault
 
     @property
     def where_documents(self) -> str:
-        """The vault's path or the server's address, to show where documents are stored."""
+        """The location of the documents for display: the vault's path or the server's address."""
         return self.where if self.server else str(self.vault)
 
 
@@ -187,10 +186,10 @@ def load_settings(
     *,
     mending: str | None = None,
 ) -> Settings:
-    """Read nacre's settings.
+    """Read the settings of a home.
 
-    ``home``: nacre's home folder, by default ``NACRE_HOME`` or ``~/.nacre``. ``mending``: setting
-    to skip in the file, because the caller will replace its value. Raises InvalidSettingsError.
+    ``home`` is by default ``NACRE_HOME`` or ``~/.nacre``. ``mending`` is a setting whose value in
+    the file is ignored, because the caller will replace it. Raises InvalidSettingsError.
     """
     environ = process_environment() if environ is None else dict(environ)
     owner = Path(user_home(environ))
@@ -202,15 +201,15 @@ def load_settings(
     written.pop(mending or "", None)
     values = {setting.key: _resolve(setting, written, config, environ) for setting in KEYS}
     for key in written:
-        known(key)
+        setting_of(key)
     return Settings(folder, config, database, values, environ, owner)
 
 
 def write_setting(config: Path, key: str, value: Any) -> Any:
-    """Set a value in the config file, and return the new value.
+    """Set a value in the config file, keeping comments and order, and return the new value.
 
-    Comments and order are kept. A table is merged with the existing table, but an empty table
-    replaces the existing table. Raises InvalidSettingsError.
+    A table is merged into the current one, but an empty table clears it. Raises
+    InvalidSettingsError.
     """
 
     converted = check(key, value)
@@ -230,13 +229,12 @@ def write_setting(config: Path, key: str, value: Any) -> Any:
 
 
 def _is_agents(environ: Mapping[str, str]) -> bool:
-    """Return True if an agent runs this process and might have set the environment variables."""
     return bool(agent_in(environ) or environment.own_agent())
 
 
 def unwrite_setting(config: Path, key: str) -> None:
-    """Remove a setting from the config file and keep other settings. Raises InvalidSettingsError."""
-    known(key)
+    """Remove a setting from the config file. Raises InvalidSettingsError."""
+    setting_of(key)
     if key not in _read_file(config):
         return
     document = tomlkit.parse(config.read_text(encoding="utf-8"))
@@ -249,6 +247,7 @@ def unwrite_setting(config: Path, key: str) -> None:
 def _resolve(
     setting: Setting, written: Mapping[str, Any], config: Path, environ: Mapping[str, str]
 ) -> Value:
+    # An agent that runs this process might have set the environment variables.
     is_agents = setting.variable in OWNERS and _is_agents(environ)
     if environ.get(setting.variable) and not is_agents and setting.key not in _FROM_FILE:
         return Value(check(setting.key, environ[setting.variable]), f"${setting.variable}")
@@ -274,7 +273,8 @@ def _read_file(config: Path) -> dict[str, Any]:
         ) from error
     if len(data) > _MAX_BYTES:
         raise InvalidSettingsError(
-            f"{config} is larger than {_MAX_BYTES // 1000:,} KB", hint="is it the right file?"
+            f"{config} is larger than {_MAX_BYTES // 1000:,} KB",
+            hint="check that it is the right file",
         )
     try:
         document = tomllib.loads(text)
@@ -289,7 +289,7 @@ def _read_file(config: Path) -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for section, values in document.items():
         if not isinstance(values, dict):
-            known(section)
+            setting_of(section)
         for name, value in values.items():
             flat[f"{section}.{name}"] = value
     return flat

@@ -1,4 +1,4 @@
-"""The same conversations in the formats of the agents that nacre-extras reads; see shapes.py."""
+"""Render the conversations of shapes.py in the formats of the agents that nacre-extras reads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def at(second: int) -> str:
     return f"2026-11-18T09:{second // 60:02d}:{second % 60:02d}.500Z"
 
 
-def given(name: str, argument: str) -> dict[str, str]:
+def arguments_of(name: str, argument: str) -> dict[str, str]:
     return {ARGUMENTS.get(name, "query"): argument}
 
 
@@ -60,7 +60,7 @@ def droid(steps: Sequence[Step]) -> Records:
                     "type": "tool_use",
                     "id": f"toolu_{number}",
                     "name": name,
-                    "input": given(name, argument),
+                    "input": arguments_of(name, argument),
                 }
                 add(number, "assistant", call)
                 result = {
@@ -73,7 +73,7 @@ def droid(steps: Sequence[Step]) -> Records:
 
 
 def kimi(steps: Sequence[Step]) -> Records:
-    """Kimi CLI's events."""
+    """Render the events of Kimi CLI."""
     records: Records = [{"type": "metadata", "protocol_version": "1.1"}]
     for number, step in enumerate(steps, start=1):
 
@@ -88,7 +88,7 @@ def kimi(steps: Sequence[Step]) -> Records:
                 add("StepBegin", n=1)
                 add("ContentPart", type="text", text=text)
             case Tool(name, argument, output):
-                arguments = json.dumps(given(name, argument))
+                arguments = json.dumps(arguments_of(name, argument))
                 function = {"name": name, "arguments": arguments}
                 returned = {"is_error": False, "output": output, "message": "", "display": []}
                 add("StepBegin", n=1)
@@ -100,7 +100,7 @@ def kimi(steps: Sequence[Step]) -> Records:
 
 
 def kimi_context(steps: Sequence[Step]) -> Records:
-    """Messages as Kimi CLI sends them to the model."""
+    """Render the messages that Kimi CLI sends to the model."""
     records = [message for message in messages(steps) if message["role"] != "system"]
     for message in records:
         message.pop("timestamp")
@@ -114,7 +114,7 @@ def kimi_context(steps: Sequence[Step]) -> Records:
 
 
 def kimi_code(steps: Sequence[Step]) -> Records:
-    """Kimi Code's journal."""
+    """Render the journal of Kimi Code."""
     records: Records = [{"type": "metadata", "protocol_version": "1.5", "created_at": 1}]
 
     def add(number: int, **record: Any) -> None:
@@ -137,7 +137,7 @@ def kimi_code(steps: Sequence[Step]) -> Records:
             case Tool(name, argument, output):
                 call = f"call_{number}"
                 event(number, type="step.begin")
-                arguments = given(name, argument)
+                arguments = arguments_of(name, argument)
                 event(number, type="tool.call", toolCallId=call, name=name, args=arguments)
                 event(number, type="tool.result", toolCallId=call, result={"output": output})
             case Summary(text):
@@ -146,7 +146,7 @@ def kimi_code(steps: Sequence[Step]) -> Records:
 
 
 def messages(steps: Sequence[Step]) -> Records:
-    """Messages with the fields of OpenAI's API."""
+    """Render messages with the fields of OpenAI's API."""
     records: Records = []
     for number, step in enumerate(steps, start=1):
         match step:
@@ -157,7 +157,7 @@ def messages(steps: Sequence[Step]) -> Records:
             case Summary(text):
                 records.append({"role": "system", "content": text, "timestamp": at(number)})
             case Tool(name, argument, output):
-                arguments = json.dumps(given(name, argument))
+                arguments = json.dumps(arguments_of(name, argument))
                 call = {
                     "id": f"call_{number}",
                     "type": "function",
@@ -186,7 +186,7 @@ def hermes_files(steps: Sequence[Step]) -> Records:
 
 
 def hermes_messages(steps: Sequence[Step]) -> Records:
-    """Messages in which the user's role is also that of a summary."""
+    """Render messages in which summaries also have the role of the user."""
     records = messages(steps)
     for record in records:
         if record["role"] == "system":
@@ -212,7 +212,7 @@ CREATE TABLE messages (
 
 
 def write_hermes(path: Path, records: Records, **session: Any) -> None:
-    """Write Hermes' database with one session."""
+    """Write a Hermes database with one session."""
     path.parent.mkdir(parents=True, exist_ok=True)
     facts = {"id": "20261118_090000_5a3e2ff1", "source": "cli", "started_at": 1.5, **session}
     with contextlib.closing(sqlite3.connect(path)) as database, database:
@@ -236,7 +236,7 @@ def hermes(steps: Sequence[Step]) -> Callable[[Path], None]:
 
 
 def grok(steps: Sequence[Step]) -> Records:
-    """Grok Build's events."""
+    """Render the events of Grok Build."""
     records: Records = []
 
     def add(number: int, update_kind: str, half: int = 0, **update: Any) -> None:
@@ -262,14 +262,14 @@ def grok(steps: Sequence[Step]) -> Records:
             case Tool(name, argument, output):
                 call = f"call-{number}"
                 tool = {"x.ai/tool": {"name": name, "kind": "other"}}
-                given_ = given(name, argument)
+                arguments = arguments_of(name, argument)
                 add(
                     number,
                     "tool_call",
                     toolCallId=call,
                     title=name,
                     kind="other",
-                    rawInput=given_,
+                    rawInput=arguments,
                     _meta=tool,
                 )
                 content = {"type": "content", "content": {"type": "text", "text": output}}
@@ -287,7 +287,7 @@ def grok(steps: Sequence[Step]) -> Records:
 
 
 def grok_history(steps: Sequence[Step]) -> Records:
-    """Messages as Grok Build sends them to the model."""
+    """Render the messages that Grok Build sends to the model."""
     records: Records = [{"type": "system", "content": "You are Grok."}]
     for number, step in enumerate(steps, start=1):
         match step:
@@ -297,7 +297,7 @@ def grok_history(steps: Sequence[Step]) -> Records:
             case Agent(text):
                 records.append({"type": "assistant", "content": text, "model_id": "grok-1"})
             case Tool(name, argument, output):
-                arguments = json.dumps(given(name, argument))
+                arguments = json.dumps(arguments_of(name, argument))
                 call = {"id": f"call-{number}", "name": name, "arguments": arguments}
                 records.append({"type": "assistant", "content": "", "tool_calls": [call]})
                 result = {"type": "tool_result", "tool_call_id": f"call-{number}"}
@@ -321,7 +321,7 @@ def gptme(steps: Sequence[Step]) -> Records:
             case Summary():
                 records.append({"role": "system", "content": "Trimmed.", **stamp})
             case Tool(name, argument, output):
-                call = f"@{name}(call-{number}): {json.dumps(given(name, argument))}"
+                call = f"@{name}(call-{number}): {json.dumps(arguments_of(name, argument))}"
                 records.append({"role": "assistant", "content": call, **stamp})
                 result = {"role": "system", "content": output, "call_id": f"call-{number}"}
                 records.append({**result, **stamp})
@@ -355,7 +355,7 @@ def iflow(steps: Sequence[Step]) -> Records:
                 add(number, "assistant", [{"type": "text", "text": text}], model="model-1")
             case Tool(name, argument, output):
                 call = {"type": "tool_use", "id": f"call_{number}", "name": name}
-                call["input"] = given(name, argument)  # type: ignore[assignment]
+                call["input"] = arguments_of(name, argument)  # type: ignore[assignment]
                 add(number, "assistant", [call], model="model-1")
                 response = {"id": f"call_{number}", "name": name, "response": {"output": output}}
                 content = {"responseParts": {"functionResponse": response}}

@@ -1,4 +1,4 @@
-"""Conversations as the gateway writes them, for tests."""
+"""Write conversations in the gateway's format."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ OWNER = "telegram:5054"
 def write_chat(
     home: Path,
     number: int,
-    said: Sequence[tuple[str, str]],
+    turns: Sequence[tuple[str, str]],
     *,
     key: str = OWNER,
     start: datetime,
     group: bool = False,
 ) -> str:
-    """One session of a conversation; gives its id. ``said`` has who, and what: ``owner``, ``agent`` or a name."""
+    """Write one session of a conversation and return its id.
+
+    ``turns`` are pairs of a speaker (``owner``, ``agent`` or a name) and a text.
+    """
     session = f"{number:08x}-0000-4000-8000-000000000000"
     channel = key.split(":")[2 if key.startswith("agent:") else 0]
     lines: list[dict[str, Any]] = [
@@ -34,15 +37,15 @@ def write_chat(
             "chatType": "group" if group else "direct",
         }
     ]
-    for place, (who, words) in enumerate(said, start=1):
+    for place, (speaker, text) in enumerate(turns, start=1):
         message: dict[str, Any] = {
-            "role": "assistant" if who == "agent" else "user",
-            "content": words,
+            "role": "assistant" if speaker == "agent" else "user",
+            "content": text,
         }
-        if who == "owner":
+        if speaker == "owner":
             message |= {"from": OWNER, "name": "Otto", "owner": True}
-        elif who != "agent":
-            message |= {"from": f"{channel}:{who}", "name": who}
+        elif speaker != "agent":
+            message |= {"from": f"{channel}:{speaker}", "name": speaker}
         time = (start + timedelta(seconds=place)).isoformat(timespec="milliseconds")
         lines.append(
             {"type": "message", "id": f"{number}-{place}", "timestamp": time, "message": message}

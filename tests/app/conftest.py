@@ -1,4 +1,4 @@
-"""A home of its own for every test, a clock that stands where the test puts it, transcripts written on the spot."""
+"""Provide a home for every test, a clock that the test sets, and writers of transcripts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -37,7 +37,7 @@ NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 
 class WordEmbedder:
-    """An embedder without a model: texts that share words are near. Implements the protocol, counts its texts."""
+    """An embedder without a model: texts that share words have similar vectors. Counts its texts."""
 
     def __init__(self, name: str = "words-1") -> None:
         self.name = name
@@ -56,7 +56,7 @@ class WordEmbedder:
 
 @dataclass
 class Clock:
-    """The present, as the test wants it."""
+    """A clock that the test sets."""
 
     now: datetime = NOON
 
@@ -76,7 +76,7 @@ def _empty_database() -> bytes:
 
 
 def _place_empty_database(path: Path) -> None:
-    """Put a copy of what nacre makes where a home is new: it is made once in a process."""
+    """Copy an empty database, created once per process, to a new home."""
     if not path.exists():
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.touch(mode=0o600)
@@ -84,11 +84,11 @@ def _place_empty_database(path: Path) -> None:
 
 
 class _CrashError(Exception):
-    """What a test raises where a process would die."""
+    """Error that a test raises where a process would die."""
 
 
 def leave_pending(home: Home, memories: Sequence[Memory]) -> None:
-    """Write memories, as far as a crash right after the commit leaves them: their files are still to come."""
+    """Write memories up to a crash right after the commit, before their files are written."""
     with suppress(_CrashError), home.change("store") as change:
         with change.transaction():
             change.put(memories)
@@ -104,10 +104,10 @@ class World:
     embedder: WordEmbedder = field(default_factory=WordEmbedder)
     environ: dict[str, str] = field(default_factory=dict)
     model: LanguageModel | None = None
-    """What answers where the settings name a language model."""
+    """The language model that the settings name."""
     processes: Processes = field(default_factory=Processes)
     has_database: bool = True
-    """Whether a new home begins with an empty database, and nacre need not make it."""
+    """True if a new home gets an empty database, so that nacre does not create it."""
 
     @property
     def home(self) -> Path:
@@ -136,11 +136,11 @@ class World:
             yield memory
 
     def rebuild(self) -> None:
-        """Make the database anew from what the home has, without vectors."""
-        rebuild(self.settings(), self.context, vectors=False)
+        """Rebuild the database without vectors."""
+        rebuild(self.settings(), open_home=self.context, vectors=False)
 
     def start(self, code: str) -> subprocess.Popen[str]:
-        """Start a program that runs indented ``code`` with the open home, ``memory``."""
+        """Start a program that runs the indented ``code`` with the open home as ``memory``."""
         environ = {
             "HOME": str(self.user_home),
             "NACRE_HOME": str(self.home),
@@ -158,21 +158,21 @@ class World:
         )
 
     def write(self, path: str, text: str) -> Path:
-        """Write a file of the vault, as a person with an editor would."""
+        """Write a file of the vault like a person with an editor."""
         target = self.vault / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
         return target
 
     def memory_file(self, memory_id: str) -> Path:
-        """The file that holds a memory's id."""
-        found = [
+        """Return the file with a memory's id."""
+        paths = [
             path
             for path in self.vault.rglob("*.md")
             if f"id: {memory_id}" in path.read_text(encoding="utf-8")
         ]
-        assert len(found) == 1, found
-        return found[0]
+        assert len(paths) == 1, paths
+        return paths[0]
 
     def transcript(self, name: str, *records: dict[str, Any], folder: str = "-work-acme") -> Path:
         """Append records to a Claude Code transcript."""
@@ -183,9 +183,6 @@ class World:
         return path
 
 
-Say = Callable[..., dict[str, Any]]
-
-
 @pytest.fixture
 def world(tmp_path: Path, processes: Processes) -> World:
     user_home = tmp_path / "user"
@@ -194,31 +191,31 @@ def world(tmp_path: Path, processes: Processes) -> World:
 
 
 def calls(
-    name: str, answer: str, *, uuid: str, session: str, beside: Any = None, **given: Any
+    name: str, answer: str, *, uuid: str, session: str, beside: Any = None, **arguments: Any
 ) -> list[dict[str, Any]]:
-    """Claude Code's records of a call of the agent's and its answer."""
-    call = {"type": "tool_use", "id": f"t-{uuid}", "name": name, "input": given}
+    """Return Claude Code's records of an agent's call and its result."""
+    call = {"type": "tool_use", "id": f"t-{uuid}", "name": name, "input": arguments}
     result = {"type": "tool_result", "tool_use_id": f"t-{uuid}", "content": answer}
-    asked = {"role": "assistant", "id": f"msg_{uuid}", "model": "model-1", "content": [call]}
-    told = {"role": "user", "content": [result]}
+    request = {"role": "assistant", "id": f"msg_{uuid}", "model": "model-1", "content": [call]}
+    response = {"role": "user", "content": [result]}
     return [
-        says("assistant", "", uuid=uuid, session=session, message=asked),
-        says("user", "", uuid=f"{uuid}-r", session=session, message=told, toolUseResult=beside),
+        says("assistant", "", uuid=uuid, session=session, message=request),
+        says("user", "", uuid=f"{uuid}-r", session=session, message=response, toolUseResult=beside),
     ]
 
 
 def asks(
     question: str, *options: str, answer: str, uuid: str, session: str
 ) -> list[dict[str, Any]]:
-    """Claude Code's records of a form with one question, and how it was answered."""
-    asked = [{"question": question, "options": [{"label": one} for one in options]}]
+    """Return Claude Code's records of a form with one question and its answer."""
+    questions = [{"question": question, "options": [{"label": option} for option in options]}]
     return calls(
         "AskUserQuestion",
         "Answered.",
         uuid=uuid,
         session=session,
-        questions=asked,
-        beside={"questions": asked, "answers": {question: answer}},
+        questions=questions,
+        beside={"questions": questions, "answers": {question: answer}},
     )
 
 
@@ -232,7 +229,7 @@ def says(
     cwd: str = "/code/acme-billing",
     **more: Any,
 ) -> dict[str, Any]:
-    """A Claude Code record: ``role`` user or assistant says something."""
+    """Return a Claude Code record of a message with ``role`` user or assistant."""
     content: Any = text if role == "user" else [{"type": "text", "text": text}]
     message: dict[str, Any] = {"role": role, "content": content}
     if role == "assistant":
@@ -253,5 +250,5 @@ def says(
 
 
 def doubts(home: Home) -> tuple[Pending, ...]:
-    """The memories in doubt that wait for review."""
+    """Return the doubted memories that wait for review."""
     return list_items(home, only=PendingKind.DOUBT, limit=0).items

@@ -1,7 +1,6 @@
-"""A day of many agents: transcripts that grow, are torn, glued, renamed, cut, copied and deleted while nacre watches.
+"""Simulate a day of many agents whose transcripts grow, break and move while nacre watches.
 
-What a home holds in the end is compared with what a fresh home reads from the same files, those that were deleted
-included.
+The test compares the final home with a fresh home that reads the same files, including the deleted files.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ _DEEDS = (
 
 @dataclass
 class Scribe:
-    """Writes one transcript, piece by piece. ``ends`` is what becomes of the file then."""
+    """A writer of one transcript in pieces. ``ends`` names the final state of the file."""
 
     path: Path
     pieces: list[bytes]
@@ -57,7 +56,7 @@ class Scribe:
         return not self.pieces
 
     def write(self) -> None:
-        """The next piece; some formats are written as a whole each time."""
+        """Write the next piece; some formats are rewritten completely each time."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         piece = self.pieces.pop(0)
         self.written += piece
@@ -72,7 +71,7 @@ class Scribe:
 
 @dataclass
 class Clerk:
-    """Writes sessions into a tool's database, which stays open all day, as tools keep it."""
+    """A writer of sessions into a tool's database, which stays open all day."""
 
     path: Path
     number: int
@@ -86,15 +85,15 @@ class Clerk:
         self.names = [self.book.session(f"ses_{number:03d}") for number in range(self.number)]
 
     def write(self, chance: random.Random) -> None:
-        """One more message in one of the sessions."""
-        said = self.messages.pop(0)
+        """Add a message to one of the sessions."""
+        text = self.messages.pop(0)
         role = "user" if len(self.messages) % 2 else "assistant"
-        self.book.message(chance.choice(self.names), role, {"text": said})
+        self.book.message(chance.choice(self.names), role, {"text": text})
 
 
 @dataclass
 class Day:
-    """All that happens in a home of a user. ``attic`` gets a copy of what is deleted."""
+    """All events in a user's home. ``attic`` gets a copy of each deleted file."""
 
     home: Path
     attic: Path
@@ -109,18 +108,18 @@ class Day:
         self.total = sum(len(scribe.pieces) for scribe in self.scribes)
 
     def live(self, pause_seconds: float, at: dict[float, Callable[[], None]] | None = None) -> None:
-        """Write it all; ``at`` says what else happens when so great a share is written."""
-        done = 0
+        """Write everything; ``at`` maps a written share to a function to call at that point."""
+        written = 0
         if self.clerk:
             self.clerk.open()
         events = sorted((at or {}).items())
         while any(not scribe.is_done for scribe in self.scribes):
             self._random.choice([scribe for scribe in self.scribes if not scribe.is_done]).write()
-            done += 1
+            written += 1
             self._happen()
             if self.clerk and self.clerk.messages and self._random.random() < 0.3:
                 self.clerk.write(self._random)
-            while events and done / self.total >= events[0][0]:
+            while events and written / self.total >= events[0][0]:
                 events.pop(0)[1]()
             time.sleep(pause_seconds)
         for scribe in self.scribes:
@@ -129,11 +128,11 @@ class Day:
             self.clerk.book.close()
 
     def bring_back(self) -> None:
-        """Put back what was deleted, so that a fresh home can read all there ever was."""
+        """Restore the deleted files so that a fresh home can read all of them."""
         shutil.copytree(self.attic, self.home, dirs_exist_ok=True)
 
     def _happen(self) -> None:
-        """Now and then something else than writing."""
+        """Occasionally rename, cut or copy a transcript."""
         scribe = self._random.choice(self.scribes)
         chance = self._random.random()
         if not scribe.written or scribe.is_whole or scribe.ends == "deleted":
@@ -160,17 +159,17 @@ class Day:
         if scribe.ends != "deleted":
             return
         self._wait_until_read(scribe.path)
-        kept = self.attic / scribe.path.relative_to(self.home)
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(scribe.path, kept)
+        backup = self.attic / scribe.path.relative_to(self.home)
+        backup.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(scribe.path, backup)
         scribe.path.unlink()
         self.notes.append("deleted")
 
     def _wait_until_read(self, path: Path) -> None:
-        """What is deleted before anybody can have read it is lost: nothing can help that."""
+        """Wait until a file is read, because nacre cannot recover a file deleted before."""
         size = path.stat().st_size
         until = time.monotonic() + _PATIENCE_SECONDS
-        while read_of(self.home / ".nacre" / "nacre.db", path) < size:
+        while read_size(self.home / ".nacre" / "nacre.db", path) < size:
             assert time.monotonic() < until, (
                 f"{path.name} was not read for {_PATIENCE_SECONDS:.0f} s"
             )
@@ -185,17 +184,17 @@ class Day:
 
     def _scribe(self, number: int) -> Scribe:
         tool = ("claude-code", "codex", "openclaw", "claude-code", "markdown")[number % 5]
-        path, told = self._transcript(tool, number)
+        path, rendered = self._transcript(tool, number)
         if tool == "markdown":
-            parts = [f"{part}---\n" for part in told.split("---\n") if part.strip()]
+            parts = [f"{part}---\n" for part in rendered.split("---\n") if part.strip()]
             return Scribe(path, [part.encode() for part in parts], is_whole=True)
         ends = "deleted" if number % 10 == 3 else "stays"
-        return Scribe(path, list(_torn(told.encode(), self._random)), ends)
+        return Scribe(path, list(_split_randomly(rendered.encode(), self._random)), ends)
 
     def _transcript(self, tool: str, number: int) -> tuple[Path, str]:
         _, render = SHAPES[tool]
-        told = render(list(self._steps(number)))
-        text = told if isinstance(told, str) else self._lines(told)
+        rendered = render(list(self._steps(number)))
+        text = rendered if isinstance(rendered, str) else self._lines(rendered)
         now = datetime.now(UTC)
         text = text.replace("2026-11-18T09:", f"{now:%Y-%m-%dT%H}:")
         own = {
@@ -212,9 +211,11 @@ class Day:
         return self.home / _place(tool, number, now), text
 
     def _lines(self, records: Sequence[dict[str, Any]]) -> str:
-        """Lines, two objects glued together now and then, as tools that were cut off leave them."""
+        """Return lines, some with two objects joined as interrupted tools leave them."""
         glue = (["\n"] * 15) + [""]
-        parts = [json.dumps(one, ensure_ascii=False) + self._random.choice(glue) for one in records]
+        parts = [
+            json.dumps(record, ensure_ascii=False) + self._random.choice(glue) for record in records
+        ]
         return "".join(parts).rstrip("\n") + "\n"
 
     def _steps(self, number: int) -> Iterator[Step]:
@@ -250,45 +251,45 @@ def _place(tool: str, number: int, now: datetime) -> Path:
     return Path(f"{_NOTES}/{number}/2026-11-18_talk.md")
 
 
-def _torn(data: bytes, chance: random.Random) -> Iterator[bytes]:
+def _split_randomly(data: bytes, chance: random.Random) -> Iterator[bytes]:
     cuts = sorted(chance.sample(range(1, len(data)), min(chance.randint(4, 14), len(data) - 1)))
     for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True):
         yield data[start:end]
 
 
 def roots(home: Path) -> str:
-    """What ``ingest.roots`` has to be for the notes of a home."""
+    """Return the value of ``ingest.roots`` for the notes of a home."""
     return json.dumps([str(home / _NOTES)])
 
 
-def read_of(database: Path, path: Path) -> int:
-    """So many bytes of a transcript were there when a home read it last."""
+def read_size(database: Path, path: Path) -> int:
+    """Return the size of a transcript when a home last read it."""
     if not database.exists():
         return 0
     connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=10)
     try:
-        found = connection.execute(
+        row = connection.execute(
             "SELECT size FROM transcript_cursors WHERE path = ?", (str(path),)
         ).fetchone()
     except sqlite3.OperationalError:
-        return 0  # it is being made
+        return 0  # the database is being created
     finally:
         connection.close()
-    return int(found[0]) if found else 0
+    return int(row[0]) if row else 0
 
 
-def held(database: Path) -> dict[str, list[tuple[Any, ...]]]:
-    """What a home holds: the turns of every session, in order."""
+def stored_turns(database: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """Return the turns of every session of a home, in order."""
     connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
     try:
         rows = connection.execute(
             "SELECT s.tool || ':' || s.native_id, t.seq, t.native_id, t.speaker, t.trust, t.flags, t.text, t.tools"
             " FROM sessions s LEFT JOIN turns t ON t.session = s.row ORDER BY 1, 2"
         )
-        found: dict[str, list[tuple[Any, ...]]] = {}
+        turns: dict[str, list[tuple[Any, ...]]] = {}
         for session, _, *turn in rows:
-            found.setdefault(session, []).append(tuple(turn))
-        return found
+            turns.setdefault(session, []).append(tuple(turn))
+        return turns
     finally:
         connection.close()
 
@@ -296,18 +297,18 @@ def held(database: Path) -> dict[str, list[tuple[Any, ...]]]:
 def differences(
     watched: dict[str, list[tuple[Any, ...]]], fresh: dict[str, list[tuple[Any, ...]]]
 ) -> list[str]:
-    """What was missed, doubled or is otherwise, in words; nothing when all is well."""
-    told = [f"{session} is missing" for session in fresh.keys() - watched.keys()]
-    told += [f"{session} is too much" for session in watched.keys() - fresh.keys()]
+    """Describe missing, repeated and different sessions."""
+    messages = [f"{session} is missing" for session in fresh.keys() - watched.keys()]
+    messages += [f"{session} is too much" for session in watched.keys() - fresh.keys()]
     for session in sorted(fresh.keys() & watched.keys()):
         ours, theirs = watched[session], fresh[session]
         if ours == theirs:
             continue
         ids = [turn[0] for turn in ours]
-        lost = [turn[0] for turn in theirs if turn[0] not in ids]
-        more = [name for name in ids if name not in [turn[0] for turn in theirs]]
+        missing = [turn[0] for turn in theirs if turn[0] not in ids]
+        extra = [name for name in ids if name not in [turn[0] for turn in theirs]]
         changed = [mine for mine, other in zip(ours, theirs, strict=False) if mine != other]
-        told.append(
-            f"{session}: {len(lost)} lost {lost[:2]}, {len(more)} too many {more[:2]}, else {changed[:1]}"
+        messages.append(
+            f"{session}: {len(missing)} lost {missing[:2]}, {len(extra)} too many {extra[:2]}, else {changed[:1]}"
         )
-    return told
+    return messages

@@ -1,4 +1,4 @@
-"""One conversation in the shape of every tool: what was said, what tools answered, what was summed up."""
+"""Render one conversation of messages, tool outputs and summaries in the format of every tool."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from nacre.readers.copilot import SESSIONS
 from nacre.testing.conformance import Agent, Owner, Step, Summary, Tool
 from tests.agents import AGENT_SHAPES
 from tests.app import agent_shapes
@@ -34,7 +33,7 @@ def _at(second: int) -> str:
 
 
 def claude_code(steps: Sequence[Step]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+    records: list[dict[str, Any]] = []
     for number, step in enumerate(steps):
         common = {
             "uuid": f"00000000-0000-4000-8000-{number:012d}",
@@ -47,30 +46,30 @@ def claude_code(steps: Sequence[Step]) -> list[dict[str, Any]]:
         }
         match step:
             case Owner(text):
-                found.append(
+                records.append(
                     {**common, "type": "user", "message": {"role": "user", "content": text}}
                 )
             case Summary(text):
                 message = {"role": "user", "content": text}
-                found.append(
+                records.append(
                     {**common, "type": "user", "isCompactSummary": True, "message": message}
                 )
             case Agent(text):
-                found.append(_claude_says(common, number, {"type": "text", "text": text}))
+                records.append(_claude_says(common, number, {"type": "text", "text": text}))
             case Tool(name, argument, output):
-                given = {_ARGUMENTS.get(name, "query"): argument}
-                call = {"type": "tool_use", "id": f"t{number}", "name": name, "input": given}
-                found.append(_claude_says(common, number, call))
+                arguments = {_ARGUMENTS.get(name, "query"): argument}
+                call = {"type": "tool_use", "id": f"t{number}", "name": name, "input": arguments}
+                records.append(_claude_says(common, number, call))
                 block = {"type": "tool_result", "tool_use_id": f"t{number}", "content": output}
                 own = {
                     **common,
                     "uuid": f"00000000-0000-4000-9000-{number:012d}",
                     "toolUseResult": {"stdout": output},
                 }
-                found.append(
+                records.append(
                     {**own, "type": "user", "message": {"role": "user", "content": [block]}}
                 )
-    return found
+    return records
 
 
 def _claude_says(common: dict[str, Any], number: int, block: dict[str, Any]) -> dict[str, Any]:
@@ -85,24 +84,24 @@ def codex(steps: Sequence[Step]) -> list[dict[str, Any]]:
         "cwd": "/code/acme",
         "source": "cli",
     }
-    found: list[dict[str, Any]] = [{"timestamp": _at(0), "type": "session_meta", "payload": meta}]
+    records: list[dict[str, Any]] = [{"timestamp": _at(0), "type": "session_meta", "payload": meta}]
     for number, step in enumerate(steps, start=1):
         match step:
             case Owner(text):
-                found.append(_codex_message(number, "user", text))
-                found.append(
+                records.append(_codex_message(number, "user", text))
+                records.append(
                     _codex(number, "event_msg", type="user_message", message=text, kind="plain")
                 )
             case Agent(text):
-                found.append(_codex(number, "event_msg", type="agent_message", message=text))
-                found.append(_codex_message(number, "assistant", text))
+                records.append(_codex(number, "event_msg", type="agent_message", message=text))
+                records.append(_codex_message(number, "assistant", text))
             case Summary(text):
-                found.append(
+                records.append(
                     {"timestamp": _at(number), "type": "compacted", "payload": {"message": text}}
                 )
             case Tool(name, argument, output):
-                found += _codex_call(number, name, argument, output)
-    return found
+                records += _codex_call(number, name, argument, output)
+    return records
 
 
 def _codex(number: int, record: str, /, **payload: Any) -> dict[str, Any]:
@@ -118,8 +117,10 @@ def _codex_message(number: int, role: str, text: str) -> dict[str, Any]:
 
 def _codex_call(number: int, name: str, argument: str, output: str) -> list[dict[str, Any]]:
     scripts = {"WebFetch": f"curl {argument}", "Read": f"cat {argument}", "Bash": argument}
-    given = {"command": ["bash", "-lc", scripts[name]]} if name in scripts else {"query": argument}
-    called = json.dumps(given)
+    arguments = (
+        {"command": ["bash", "-lc", scripts[name]]} if name in scripts else {"query": argument}
+    )
+    encoded = json.dumps(arguments)
     answer = json.dumps({"output": output, "metadata": {"exit_code": 0}})
     tool = "shell" if name in scripts else name
     return [
@@ -128,7 +129,7 @@ def _codex_call(number: int, name: str, argument: str, output: str) -> list[dict
             "response_item",
             type="function_call",
             name=tool,
-            arguments=called,
+            arguments=encoded,
             call_id=f"c{number}",
         ),
         _codex(
@@ -142,7 +143,7 @@ def _codex_call(number: int, name: str, argument: str, output: str) -> list[dict
 
 
 def openclaw(steps: Sequence[Step]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = [
+    records: list[dict[str, Any]] = [
         {
             "type": "session",
             "version": 3,
@@ -155,11 +156,11 @@ def openclaw(steps: Sequence[Step]) -> list[dict[str, Any]]:
     for number, step in enumerate(steps, start=1):
         match step:
             case Owner(text):
-                found.append(_openclaw(number, "user", [{"type": "text", "text": text}]))
+                records.append(_openclaw(number, "user", [{"type": "text", "text": text}]))
             case Agent(text):
-                found.append(_openclaw(number, "assistant", [{"type": "text", "text": text}]))
+                records.append(_openclaw(number, "assistant", [{"type": "text", "text": text}]))
             case Summary(text):
-                found.append(
+                records.append(
                     {
                         "type": "compaction",
                         "id": f"{number:08x}",
@@ -168,17 +169,22 @@ def openclaw(steps: Sequence[Step]) -> list[dict[str, Any]]:
                     }
                 )
             case Tool(name, argument, output):
-                given = {_ARGUMENTS.get(name, "query"): argument}
+                arguments = {_ARGUMENTS.get(name, "query"): argument}
                 tool = names.get(name, name)
-                call = {"type": "toolCall", "id": f"t{number}", "name": tool, "arguments": given}
-                found.append(_openclaw(number, "assistant", [call]))
+                call = {
+                    "type": "toolCall",
+                    "id": f"t{number}",
+                    "name": tool,
+                    "arguments": arguments,
+                }
+                records.append(_openclaw(number, "assistant", [call]))
                 more = {"toolCallId": f"t{number}", "toolName": tool, "isError": False}
-                found.append(
+                records.append(
                     _openclaw(
                         number + 900, "toolResult", [{"type": "text", "text": output}], **more
                     )
                 )
-    return found
+    return records
 
 
 def _openclaw(number: int, role: str, content: Any, **more: Any) -> dict[str, Any]:
@@ -192,21 +198,23 @@ def _openclaw(number: int, role: str, content: Any, **more: Any) -> dict[str, An
 
 
 def jsonl(steps: Sequence[Step]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+    records: list[dict[str, Any]] = []
     for number, step in enumerate(steps):
         common = {"id": f"m{number}", "timestamp": _at(number), "session_id": "s1"}
         match step:
             case Owner(text):
-                found.append({**common, "role": "user", "content": text})
+                records.append({**common, "role": "user", "content": text})
             case Agent(text):
-                found.append({**common, "role": "assistant", "content": text})
+                records.append({**common, "role": "assistant", "content": text})
             case Summary(text):
-                found.append({**common, "role": "system", "content": text})
+                records.append({**common, "role": "system", "content": text})
             case Tool(name, argument, output):
-                given = json.dumps({_ARGUMENTS.get(name, "query"): argument})
-                call = {"id": f"c{number}", "function": {"name": name, "arguments": given}}
-                found.append({**common, "role": "assistant", "content": None, "tool_calls": [call]})
-                found.append(
+                arguments = json.dumps({_ARGUMENTS.get(name, "query"): argument})
+                call = {"id": f"c{number}", "function": {"name": name, "arguments": arguments}}
+                records.append(
+                    {**common, "role": "assistant", "content": None, "tool_calls": [call]}
+                )
+                records.append(
                     {
                         **common,
                         "id": f"r{number}",
@@ -215,7 +223,7 @@ def jsonl(steps: Sequence[Step]) -> list[dict[str, Any]]:
                         "content": output,
                     }
                 )
-    return found
+    return records
 
 
 def specstory(steps: Sequence[Step]) -> str:
@@ -227,9 +235,9 @@ def specstory(steps: Sequence[Step]) -> str:
             case Agent(text) | Summary(text):
                 parts.append(f"_**Agent (model-1)**_\n\n{text}\n\n---\n")
             case Tool(name, argument, output):
-                told = f"<details><summary>{name} {argument}</summary>\n\n{output}\n\n</details>"
+                details = f"<details><summary>{name} {argument}</summary>\n\n{output}\n\n</details>"
                 parts.append(
-                    f'_**Agent (model-1)**_\n\n<tool-use data-tool-name="{name}">{told}</tool-use>\n\n---\n'
+                    f'_**Agent (model-1)**_\n\n<tool-use data-tool-name="{name}">{details}</tool-use>\n\n---\n'
                 )
     return "\n".join(parts)
 
@@ -243,7 +251,7 @@ def copilot_cli(steps: Sequence[Step]) -> list[dict[str, Any]]:
         "selectedModel": "model-1",
         "context": {"cwd": "/code/acme", "branch": "main"},
     }
-    found = [_copilot(0, "session.start", start)]
+    records = [_copilot(0, "session.start", start)]
     names = {"WebFetch": "web_fetch", "Bash": "bash", "Read": "view"}
     for number, step in enumerate(steps, start=1):
         match step:
@@ -253,13 +261,13 @@ def copilot_cli(steps: Sequence[Step]) -> list[dict[str, Any]]:
                     "transformedContent": f"{text} <reminder/>",
                     "attachments": [],
                 }
-                found.append(_copilot(number, "user.message", data))
+                records.append(_copilot(number, "user.message", data))
             case Agent(text):
-                found.append(
+                records.append(
                     _copilot(number, "assistant.message", {"content": text, "toolRequests": []})
                 )
             case Summary(text):
-                found.append(
+                records.append(
                     _copilot(
                         number,
                         "session.compaction_complete",
@@ -268,19 +276,23 @@ def copilot_cli(steps: Sequence[Step]) -> list[dict[str, Any]]:
                 )
             case Tool(name, argument, output):
                 tool, call = names.get(name, name), f"call_{number}"
-                given = {_ARGUMENTS.get(name, "query"): argument}
-                asked = [{"toolCallId": call, "name": tool, "arguments": given, "type": "function"}]
-                done = {"toolCallId": call, "success": True, "result": {"content": output}}
-                found += [
-                    _copilot(number, "assistant.message", {"content": "", "toolRequests": asked}),
+                arguments = {_ARGUMENTS.get(name, "query"): argument}
+                requests = [
+                    {"toolCallId": call, "name": tool, "arguments": arguments, "type": "function"}
+                ]
+                result = {"toolCallId": call, "success": True, "result": {"content": output}}
+                records += [
+                    _copilot(
+                        number, "assistant.message", {"content": "", "toolRequests": requests}
+                    ),
                     _copilot(
                         number + 300,
                         "tool.execution_start",
-                        {"toolCallId": call, "toolName": tool, "arguments": given},
+                        {"toolCallId": call, "toolName": tool, "arguments": arguments},
                     ),
-                    _copilot(number + 600, "tool.execution_complete", done),
+                    _copilot(number + 600, "tool.execution_complete", result),
                 ]
-    return found
+    return records
 
 
 def _copilot(number: int, kind: str, data: dict[str, Any]) -> dict[str, Any]:
@@ -289,17 +301,17 @@ def _copilot(number: int, kind: str, data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _gemini_messages(steps: Sequence[Step]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+    messages: list[dict[str, Any]] = []
     for number, step in enumerate(steps, start=1):
         common = {"id": f"00000000-0000-4000-b000-{number:012d}", "timestamp": _at(number)}
         match step:
             case Owner(text):
-                found.append({**common, "type": "user", "content": [{"text": text}]})
+                messages.append({**common, "type": "user", "content": [{"text": text}]})
             case Summary(text):
                 snapshot = f"<state_snapshot>{text}</state_snapshot>"
-                found.append({**common, "type": "user", "content": [{"text": snapshot}]})
+                messages.append({**common, "type": "user", "content": [{"text": snapshot}]})
             case Agent(text):
-                found.append(
+                messages.append(
                     {
                         **common,
                         "type": "gemini",
@@ -325,7 +337,7 @@ def _gemini_messages(steps: Sequence[Step]) -> list[dict[str, Any]]:
                     "status": "success",
                     "timestamp": _at(number),
                 }
-                found.append(
+                messages.append(
                     {
                         **common,
                         "type": "gemini",
@@ -334,7 +346,7 @@ def _gemini_messages(steps: Sequence[Step]) -> list[dict[str, Any]]:
                         "model": "model-1",
                     }
                 )
-    return found
+    return messages
 
 
 _GEMINI = {
@@ -351,22 +363,22 @@ def gemini(steps: Sequence[Step]) -> str:
 
 
 def gemini_log(steps: Sequence[Step]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = [_GEMINI]
+    records: list[dict[str, Any]] = [_GEMINI]
     for message in _gemini_messages(steps):
-        found += [message, {"$set": {"lastUpdated": message["timestamp"]}}]
-    return found
+        records += [message, {"$set": {"lastUpdated": message["timestamp"]}}]
+    return records
 
 
 def qwen(steps: Sequence[Step]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+    records: list[dict[str, Any]] = []
 
     def add(kind: str, *parts: dict[str, Any], **more: Any) -> None:
         role = "model" if kind == "assistant" else "user"
         message = {"message": {"role": role, "parts": parts}} if parts else {}
-        number = len(found)
+        number = len(records)
         record = {
             "uuid": f"00000000-0000-4000-8000-{number:012d}",
-            "parentUuid": found[-1]["uuid"] if found else None,
+            "parentUuid": records[-1]["uuid"] if records else None,
             "sessionId": "0e0e0e0e-0000-4000-8000-000000000000",
             "timestamp": f"2026-11-18T09:00:{number:02d}.000Z",
             "type": kind,
@@ -374,7 +386,7 @@ def qwen(steps: Sequence[Step]) -> list[dict[str, Any]]:
             "version": "0.19.1",
             "gitBranch": "main",
         }
-        found.append({**record, **message, **more})
+        records.append({**record, **message, **more})
 
     for step in steps:
         match step:
@@ -387,24 +399,16 @@ def qwen(steps: Sequence[Step]) -> list[dict[str, Any]]:
                 payload = {"info": {}, "compressedHistory": history}
                 add("system", subtype="chat_compression", systemPayload=payload)
             case Tool(name, argument, output):
-                given = {_ARGUMENTS.get(name, "query"): argument}
-                own = {"id": f"call_{len(found)}", "name": _GEMINI_NAMES.get(name, name)}
-                add("assistant", {"functionCall": {**own, "args": given}}, model="model-1")
+                arguments = {_ARGUMENTS.get(name, "query"): argument}
+                own = {"id": f"call_{len(records)}", "name": _GEMINI_NAMES.get(name, name)}
+                add("assistant", {"functionCall": {**own, "args": arguments}}, model="model-1")
                 answer = {"functionResponse": {**own, "response": {"output": output}}}
                 result = {"callId": own["id"], "status": "success"}
                 add("tool_result", answer, toolCallResult=result)
-    return found
+    return records
 
 
 def copilot_chat(steps: Sequence[Step]) -> str:
-    return json.dumps(_copilot_chat(steps))
-
-
-def copilot_chat_state(steps: Sequence[Step]) -> Database:
-    return lambda path: write_state(path, {SESSIONS: [_copilot_chat(steps)]})
-
-
-def _copilot_chat(steps: Sequence[Step]) -> dict[str, Any]:
     requests: list[dict[str, Any]] = []
     for number, step in enumerate(steps):
         if isinstance(step, Owner) or not requests:
@@ -425,16 +429,16 @@ def _copilot_chat(steps: Sequence[Step]) -> dict[str, Any]:
         match step:
             case Agent(text):
                 half = len(text) // 2
-                told = [
+                fragments = [
                     {"value": text[:half], "supportHtml": False},
                     {"value": f"{text[half:]}\n\n", "supportHtml": False},
                 ]
-                last["response"] += told
+                last["response"] += fragments
             case Summary(text):
                 last["result"]["metadata"]["summary"] = {"toolCallRoundId": "r1", "text": text}
             case Tool(name, argument, output):
                 _copilot_call(last, f"call_{number}", name, argument, output)
-    return {
+    session = {
         "version": 3,
         "sessionId": "c0c0c0c0-0000-4000-8000-000000000000",
         "creationDate": 1795000000000,
@@ -442,6 +446,7 @@ def _copilot_chat(steps: Sequence[Step]) -> dict[str, Any]:
         "responderUsername": "GitHub Copilot",
         "requests": requests,
     }
+    return json.dumps(session)
 
 
 def _copilot_call(
@@ -452,13 +457,13 @@ def _copilot_call(
         "Bash": "run_in_terminal",
         "Read": "copilot_readFile",
     }.get(name, name)
-    given = json.dumps({_ARGUMENTS.get(name, "query"): argument})
+    arguments = json.dumps({_ARGUMENTS.get(name, "query"): argument})
     metadata = request["result"]["metadata"]
     metadata["toolCallRounds"].append(
         {
             "id": f"r-{call}",
             "response": "",
-            "toolCalls": [{"id": call, "name": tool, "arguments": given}],
+            "toolCalls": [{"id": call, "name": tool, "arguments": arguments}],
         }
     )
     metadata["toolCallResults"][call] = {"content": [{"value": output}]}
@@ -476,76 +481,81 @@ def _copilot_call(
 
 
 def cline(steps: Sequence[Step]) -> str:
-    found: list[dict[str, Any]] = []
+    messages: list[dict[str, Any]] = []
     for number, step in enumerate(steps):
         stamp = 1795000000000 + number * 1000
         match step:
             case Owner(text):
-                found.append(
+                messages.append(
                     {
                         "ts": stamp,
                         "type": "say",
-                        "say": "user_feedback" if found else "task",
+                        "say": "user_feedback" if messages else "task",
                         "text": text,
                     }
                 )
             case Agent(text):
-                found.append(
+                messages.append(
                     {"ts": stamp, "type": "say", "say": "text", "text": text[:3], "partial": True}
                 )
-                found.append(
+                messages.append(
                     {"ts": stamp, "type": "say", "say": "text", "text": text, "partial": False}
                 )
             case Summary(text):
-                condensed = {"summary": text, "prevContextTokens": 9, "newContextTokens": 1}
-                found.append(
+                condensation = {"summary": text, "prevContextTokens": 9, "newContextTokens": 1}
+                messages.append(
                     {
                         "ts": stamp,
                         "type": "say",
                         "say": "condense_context",
-                        "contextCondense": condensed,
+                        "contextCondense": condensation,
                     }
                 )
             case Tool("Bash", argument, output):
-                found.append({"ts": stamp, "type": "ask", "ask": "command", "text": argument})
-                found.append(
+                messages.append({"ts": stamp, "type": "ask", "ask": "command", "text": argument})
+                messages.append(
                     {"ts": stamp + 1, "type": "say", "say": "command_output", "text": output}
                 )
             case Tool("Read", argument, output):
-                told = json.dumps({"tool": "readFile", "path": argument, "content": output})
-                found.append({"ts": stamp, "type": "say", "say": "tool", "text": told})
+                tool = json.dumps({"tool": "readFile", "path": argument, "content": output})
+                messages.append({"ts": stamp, "type": "say", "say": "tool", "text": tool})
             case Tool(name, argument, output):
                 server = name.removeprefix("mcp__").partition("__")[0]
-                given = {
+                request = {
                     "type": "use_mcp_tool",
                     "serverName": server,
                     "toolName": name.rsplit("__", 1)[-1],
                     "arguments": json.dumps({"query": argument}),
                 }
-                found.append(
-                    {"ts": stamp, "type": "ask", "ask": "use_mcp_server", "text": json.dumps(given)}
+                messages.append(
+                    {
+                        "ts": stamp,
+                        "type": "ask",
+                        "ask": "use_mcp_server",
+                        "text": json.dumps(request),
+                    }
                 )
-                found.append(
+                messages.append(
                     {"ts": stamp + 1, "type": "say", "say": "mcp_server_response", "text": output}
                 )
-    return json.dumps(found)
+    return json.dumps(messages)
 
 
 def cline_history(steps: Sequence[Step]) -> str:
-    found: list[dict[str, Any]] = []
+    messages: list[dict[str, Any]] = []
     details = "<environment_details>\n# Current Working Directory (/code/acme) Files\na.py\n</environment_details>"
     for number, step in enumerate(steps):
         stamp = 1795000000000 + number * 1000
         match step:
             case Owner(text):
-                tag = "feedback" if found else "task"
-                said = [
+                tag = "feedback" if messages else "task"
+                content = [
                     {"type": "text", "text": f"<{tag}>\n{text}\n</{tag}>"},
                     {"type": "text", "text": details},
                 ]
-                found.append({"role": "user", "content": said, "ts": stamp})
+                messages.append({"role": "user", "content": content, "ts": stamp})
             case Agent(text) | Summary(text):
-                found.append(
+                messages.append(
                     {"role": "assistant", "content": [{"type": "text", "text": text}], "ts": stamp}
                 )
             case Tool(name, argument, output):
@@ -560,27 +570,27 @@ def cline_history(steps: Sequence[Step]) -> str:
                     "tool_use_id": f"t{number}",
                     "content": [{"type": "text", "text": output}],
                 }
-                found.append({"role": "assistant", "content": [call], "ts": stamp})
-                found.append(
+                messages.append({"role": "assistant", "content": [call], "ts": stamp})
+                messages.append(
                     {
                         "role": "user",
                         "content": [answer, {"type": "text", "text": details}],
                         "ts": stamp + 1,
                     }
                 )
-    return json.dumps(found)
+    return json.dumps(messages)
 
 
 def cline_sessions(steps: Sequence[Step]) -> str:
-    found: list[dict[str, Any]] = []
+    messages: list[dict[str, Any]] = []
     for number, message in enumerate(json.loads(cline_history(steps))):
-        kept = [part for part in message["content"] if "<environment_details>" not in str(part)]
-        for part in kept:
+        parts = [part for part in message["content"] if "<environment_details>" not in str(part)]
+        for part in parts:
             if message["role"] == "user" and part["type"] == "text":
                 words = part["text"].split("\n", 1)[1].rsplit("\n", 1)[0]
                 part["text"] = f'<user_input mode="act">{words}</user_input>'
-        found.append({**message, "id": f"msg_{number}", "content": kept})
-    return json.dumps({"version": 1, "messages": found})
+        messages.append({**message, "id": f"msg_{number}", "content": parts})
+    return json.dumps({"version": 1, "messages": messages})
 
 
 def continue_dev(steps: Sequence[Step]) -> str:
@@ -605,14 +615,14 @@ def continue_dev(steps: Sequence[Step]) -> str:
             case Summary(text):
                 history[-1]["conversationSummary"] = text
             case Tool(name, argument, output):
-                given = {_ARGUMENTS.get(name, "query"): argument}
-                function = {"name": name, "arguments": json.dumps(given)}
+                arguments = {_ARGUMENTS.get(name, "query"): argument}
+                function = {"name": name, "arguments": json.dumps(arguments)}
                 call = {"id": f"call_{number}", "type": "function", "function": function}
                 state = {
                     "status": "done",
                     "toolCallId": f"call_{number}",
                     "toolCall": call,
-                    "parsedArgs": given,
+                    "parsedArgs": arguments,
                     "output": [{"name": "Result", "content": output}],
                 }
                 message = {"role": "assistant", "content": "", "id": own, "toolCalls": [call]}
@@ -643,30 +653,30 @@ def kiro(steps: Sequence[Step]) -> str:
 
 
 def cursor(steps: Sequence[Step]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+    records: list[dict[str, Any]] = []
     names = {"WebFetch": "WebFetch", "Bash": "Shell", "Read": "Read"}
     for step in steps:
         match step:
             case Owner(text):
-                said = f"<git_status>\nclean\n</git_status>\n<user_query>\n{text}\n</user_query>"
-                found.append(_cursor("user", {"type": "text", "text": said}))
+                query = f"<git_status>\nclean\n</git_status>\n<user_query>\n{text}\n</user_query>"
+                records.append(_cursor("user", {"type": "text", "text": query}))
             case Agent(text) | Summary(text):
-                found.append(_cursor("assistant", {"type": "text", "text": text}))
+                records.append(_cursor("assistant", {"type": "text", "text": text}))
             case Tool(name, argument, output):
-                given = {_ARGUMENTS.get(name, "query"): argument}
-                found.append(
+                arguments = {_ARGUMENTS.get(name, "query"): argument}
+                records.append(
                     _cursor(
                         "assistant",
-                        {"type": "tool_use", "name": names.get(name, name), "input": given},
+                        {"type": "tool_use", "name": names.get(name, name), "input": arguments},
                     )
                 )
-                found.append(
+                records.append(
                     _cursor(
                         "user",
                         {"type": "tool_result", "content": [{"type": "text", "text": output}]},
                     )
                 )
-    return found
+    return records
 
 
 def _cursor(role: str, block: dict[str, Any]) -> dict[str, Any]:
@@ -685,8 +695,8 @@ def aider(steps: Sequence[Step]) -> str:
             case Agent(text) | Summary(text):
                 parts.append(f"\n{text}\n\n")
             case Tool(_, argument, output):
-                told = [f"Scraping {argument}...", *output.splitlines()]
-                parts += [f"> {line}  \n" for line in told]
+                lines = [f"Scraping {argument}...", *output.splitlines()]
+                parts += [f"> {line}  \n" for line in lines]
     return "".join(parts)
 
 
@@ -746,7 +756,7 @@ def claude_ai(steps: Sequence[Step]) -> str:
                 content = [{"type": "text", "text": text}]
                 messages.append({**common, "sender": "assistant", "text": text, "content": content})
             case Tool(name, argument, output):
-                given = {_ARGUMENTS.get(name, "query"): argument}
+                arguments = {_ARGUMENTS.get(name, "query"): argument}
                 answer = {
                     "type": "tool_result",
                     "tool_use_id": f"t{number}",
@@ -754,7 +764,7 @@ def claude_ai(steps: Sequence[Step]) -> str:
                     "content": [{"type": "text", "text": output}],
                 }
                 content = [
-                    {"type": "tool_use", "id": f"t{number}", "name": name, "input": given},
+                    {"type": "tool_use", "id": f"t{number}", "name": name, "input": arguments},
                     answer,
                 ]
                 messages.append({**common, "sender": "assistant", "text": "", "content": content})
@@ -769,16 +779,16 @@ def cursor_state(steps: Sequence[Step]) -> Database:
     for number, step in enumerate(steps):
         match step:
             case Owner(text):
-                found = bubble(1, text)
+                item = bubble(1, text)
             case Agent(text) | Summary(text):
-                found = bubble(2, text)
+                item = bubble(2, text)
             case Tool(name, argument, output):
-                found = tool_bubble(
+                item = tool_bubble(
                     names.get(name, name),
                     {_ARGUMENTS.get(name, "query"): argument},
                     {"output": output},
                 )
-        bubbles.append({**found, "bubbleId": f"b{number:03d}", "createdAt": _at(number)})
+        bubbles.append({**item, "bubbleId": f"b{number:03d}", "createdAt": _at(number)})
     values = conversation("c0de0000-0000-4000-8000-000000000001", bubbles)
     return lambda path: write_state(path, {}, values)
 
@@ -826,9 +836,11 @@ def opencode(steps: Sequence[Step]) -> Database:
                 case Summary(text):
                     store.message(session, "assistant", {"text": text}, summary=True)
                 case Tool(name, argument, output):
-                    given = {_ARGUMENTS.get(name, "query"): argument}
+                    arguments = {_ARGUMENTS.get(name, "query"): argument}
                     store.message(
-                        session, "assistant", opencode_tool(names.get(name, name), given, output)
+                        session,
+                        "assistant",
+                        opencode_tool(names.get(name, name), arguments, output),
                     )
         store.close()
 
@@ -850,8 +862,8 @@ def opencode_2(steps: Sequence[Step]) -> Database:
                 case Summary(text):
                     store.row(session, "compaction", {"status": "completed", "summary": text})
                 case Tool(name, argument, output):
-                    given = {_ARGUMENTS.get(name, "query"): argument}
-                    store.answer(session, opencode_2_tool(names.get(name, name), given, output))
+                    arguments = {_ARGUMENTS.get(name, "query"): argument}
+                    store.answer(session, opencode_2_tool(names.get(name, name), arguments, output))
         store.close()
 
     return write_to
@@ -891,10 +903,10 @@ def opencode_files(steps: Sequence[Step]) -> str:
             case Summary(text):
                 add("assistant", {"text": text}, summary=True)
             case Tool(name, argument, output):
-                given = {_ARGUMENTS.get(name, "query"): argument}
+                arguments = {_ARGUMENTS.get(name, "query"): argument}
                 add(
                     "assistant",
-                    opencode_tool(names.get(name, name), given, output),
+                    opencode_tool(names.get(name, name), arguments, output),
                     modelID="model-1",
                 )
     info = {
@@ -919,7 +931,7 @@ def openclaw_store(steps: Sequence[Step]) -> Database:
 
 
 Database = Callable[[Path], object]
-"""Writes a database."""
+"""A function that writes a database."""
 
 Render = Callable[[Sequence[Step]], "list[dict[str, Any]] | str | Database"]
 
@@ -944,7 +956,6 @@ SHAPES: dict[str, tuple[str, Render]] = {
     "claude-ai": ("claude/conversations.json", claude_ai),
     "cursor-state": ("globalStorage/state.vscdb", cursor_state),
     "cursor-store": ("0c0ffee0/a6e17000-0000-4000-8000-000000000001/store.db", cursor_store),
-    "copilot-chat-state": ("workspaceStorage/0a1b/state.vscdb", copilot_chat_state),
     "opencode": ("opencode.db", opencode),
     "opencode/2": ("opencode-2.db", opencode_2),
     "opencode-files": ("ses_0001.json", opencode_files),
@@ -953,15 +964,16 @@ SHAPES: dict[str, tuple[str, Render]] = {
     "kiro": ("workspace-sessions/L2xha2U_/c0e70000-0000-4000-8000-000000000000.json", kiro),
     **AGENT_SHAPES,
 }
-"""By the adapter's name in the registry: the name of the file, and what writes it. Where an adapter reads two forms,
-the other one's name goes on: ``gemini-cli/log``. A tool whose transcripts keep no tool output is told it anyway."""
+"""File name and renderer by the adapter's name in the registry.
+
+The second format of an adapter has a suffix, such as ``gemini-cli/log``."""
 
 LIKE = {
     "roo-code": "cline",
     "kilo-code": "opencode",
     "kilo-code-tasks": "cline",
 }
-"""Adapters that read what another one reads, elsewhere: they have no shape of their own."""
+"""Adapters that read the shape of a different adapter in other folders."""
 
 WITHOUT_SHAPE = {
     "aider-llm": "requests that repeat all that went before",
@@ -970,44 +982,43 @@ WITHOUT_SHAPE = {
     "plaud": "people in a room, and no agent",
     "text": "one speaker",
 }
-"""Adapters of formats in which the conversations of the tests cannot be written, and what it is that they read."""
+"""Adapters whose formats cannot express the tests' conversations, with their content."""
 
 
 def adapter_of(shape: str) -> str:
-    """The name of the adapter that reads a shape."""
+    """Return the name of the adapter that reads a shape."""
     return shape.partition("/")[0]
 
 
 DATABASES = tuple(shape for shape, (_, render) in SHAPES.items() if callable(render(())))
-"""Shapes that are databases."""
 
 
 def render(shape: str, steps: Sequence[Step]) -> str | None:
-    """The text of a transcript of some steps; ``None`` where it is a database."""
-    told = SHAPES[shape][1](steps)
-    return None if callable(told) else _text(told)
+    """Return the steps as the text of a transcript, or ``None`` if the shape is a database."""
+    rendered = SHAPES[shape][1](steps)
+    return None if callable(rendered) else _text(rendered)
 
 
-def _text(told: list[dict[str, Any]] | str) -> str:
+def _text(rendered: list[dict[str, Any]] | str) -> str:
     return (
-        told
-        if isinstance(told, str)
-        else "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in told)
+        rendered
+        if isinstance(rendered, str)
+        else "".join(json.dumps(item, ensure_ascii=False) + "\n" for item in rendered)
     )
 
 
 WITHOUT_OUTPUT = frozenset({"markdown", "aider"})
-"""Shapes that do not keep what tools answered."""
+"""Shapes that omit the output of tools."""
 
 
 def write(folder: Path, shape: str, steps: Sequence[Step]) -> Path:
-    """A transcript of some steps."""
+    """Write a transcript of the steps and return its path."""
     path = folder / SHAPES[shape][0]
     path.parent.mkdir(parents=True, exist_ok=True)
-    told = SHAPES[shape][1](steps)
-    if callable(told):
+    rendered = SHAPES[shape][1](steps)
+    if callable(rendered):
         path.unlink(missing_ok=True)
-        told(path)
+        rendered(path)
     else:
-        path.write_text(_text(told), encoding="utf-8")
+        path.write_text(_text(rendered), encoding="utf-8")
     return path

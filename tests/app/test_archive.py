@@ -1,4 +1,4 @@
-"""What is kept of transcripts, and that everything can be made of it again."""
+"""The archive stores transcripts and restores sessions and memories from them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from nacre.care import database
-from nacre.data.forget import ScrubOptions
-from nacre.data.scrub import scrub
+from nacre.data.scrub import ScrubOptions, scrub
 from nacre.errors import ConflictError, DamagedArchiveError, NotFoundError
 from nacre.home import archive
 from nacre.home.change import Exclusions
@@ -28,7 +27,7 @@ WEEK = 7 * 86_400
 
 @pytest.fixture
 def talk(world: World) -> World:
-    """Two sessions, of which the first tells a secret where no adapter looks."""
+    """Two sessions, the first with a secret in a field that no adapter reads."""
     world.environ["NACRE_GIT_BACKGROUND"] = "false"
     world.transcript(
         "depot",
@@ -60,8 +59,8 @@ def ingest(world: World, *, vectors: bool = False) -> Any:
         return memory.ingest(vectors=vectors)
 
 
-def told(world: World) -> list[Any]:
-    """All that is known of sessions, turns and memories."""
+def stored_rows(world: World) -> list[Any]:
+    """Return all stored sessions, turns and memories."""
     context = world.context()
     try:
         rows = [
@@ -75,7 +74,7 @@ def told(world: World) -> list[Any]:
             ),
             context.database.rows("SELECT id, subject, content FROM memories ORDER BY id"),
         ]
-        return [list(map(tuple, found)) for found in rows]
+        return [list(map(tuple, row)) for row in rows]
     finally:
         context.database.close()
 
@@ -83,7 +82,7 @@ def told(world: World) -> list[Any]:
 def rebuild(world: World) -> Any:
     return database.rebuild(
         world.settings(),
-        lambda settings: open_home(
+        open_home=lambda settings: open_home(
             settings, clock=world.clock, load_embedder=lambda _: world.embedder
         ),
         vectors=False,
@@ -94,13 +93,13 @@ def pack_files(world: World) -> list[Path]:
     return sorted((world.home / "archive").rglob("*.pack"))
 
 
-def kept(world: World) -> dict[str, bytes]:
-    """What the archive holds, by the name of the transcript, all segments one after another."""
+def archived_texts(world: World) -> dict[str, bytes]:
+    """Return the archived text of each transcript by file name."""
     context = world.context()
     try:
         return {
             Path(state.path).name: b"".join(
-                part.text for _, part in archive.archive_packs.payloads(context, state)
+                part.text for _, part in archive.payloads(context, state)
             )
             for state in context.archive.all()
             if state.pack
@@ -122,20 +121,20 @@ def test_rebuild_restores_deleted_transcripts_from_the_archive(
     talk: World, is_database_lost: bool
 ) -> None:
     ingest(talk)
-    before = told(talk)
+    before = stored_rows(talk)
     shutil.rmtree(talk.user_home / ".claude")
     if is_database_lost:
         for file in talk.home.glob("nacre.db*"):
             file.unlink()
     report = rebuild(talk)
     assert report.turns == 5
-    assert told(talk) == before
+    assert stored_rows(talk) == before
     assert len(before[2]) > 0
 
 
 def test_archive_redacts_secrets_in_unread_fields_and_keeps_valid_json(talk: World) -> None:
     ingest(talk)
-    text = kept(talk)["depot.jsonl"]
+    text = archived_texts(talk)["depot.jsonl"]
     assert KEY.encode() not in text
     assert b"tulip-harbour-9" not in text
     assert b"iVBORw0KGgo" not in text
@@ -158,7 +157,7 @@ def test_private_blocks_are_not_archived(world: World) -> None:
         "one", says("user", "An open one: <private>nougat-12 and so on", uuid="aaaa-2")
     )
     ingest(world)
-    text = kept(world)["one.jsonl"]
+    text = archived_texts(world)["one.jsonl"]
     assert b"marzipan-77" not in text
     assert b"nougat-12" not in text
     assert [json.loads(line)["uuid"] for line in text.splitlines()] == ["aaaa-1", "aaaa-2"]
@@ -183,7 +182,7 @@ def test_archiving_an_appended_file_stores_only_the_new_lines(world: World) -> N
     assert after.startswith(before)
     assert len(after) - len(before) < 400
     assert report.archived.read < 500
-    assert kept(world)["one.jsonl"].count(b"\n") == 41
+    assert archived_texts(world)["one.jsonl"].count(b"\n") == 41
 
 
 def test_many_small_segments_are_merged(world: World) -> None:
@@ -194,11 +193,11 @@ def test_many_small_segments_are_merged(world: World) -> None:
         )
         ingest(world)
     assert len(packs.load(pack_files(world)[0]).segments) < 40
-    assert kept(world)["one.jsonl"].count(b"\n") == 70
-    before = told(world)
+    assert archived_texts(world)["one.jsonl"].count(b"\n") == 70
+    before = stored_rows(world)
     shutil.rmtree(world.user_home / ".claude")
     rebuild(world)
-    assert told(world) == before
+    assert stored_rows(world) == before
 
 
 def test_archiving_truncates_a_torn_pack_tail_and_continues(talk: World) -> None:
@@ -210,7 +209,7 @@ def test_archiving_truncates_a_torn_pack_tail_and_continues(talk: World) -> None
             )
     talk.transcript("ferry", says("user", "On Tuesdays, too.", uuid="ferry-c", session="5e55-0002"))
     ingest(talk)
-    assert kept(talk)["ferry.jsonl"].count(b"\n") == 3
+    assert archived_texts(talk)["ferry.jsonl"].count(b"\n") == 3
     assert with_context(talk, archive.verify) == (2, [])
 
 
@@ -237,13 +236,13 @@ def test_renamed_transcript_is_archived_again(talk: World) -> None:
     )
     ingest(talk)
     assert len(pack_files(talk)) == 3
-    assert kept(talk)["renamed.jsonl"].count(b"\n") == 3
-    before = told(talk)
+    assert archived_texts(talk)["renamed.jsonl"].count(b"\n") == 3
+    before = stored_rows(talk)
     shutil.rmtree(talk.user_home / ".claude")
     for file in talk.home.glob("nacre.db*"):
         file.unlink()
     rebuild(talk)
-    assert told(talk)[1] == before[1]
+    assert stored_rows(talk)[1] == before[1]
 
 
 def test_reset_transcript_keeps_old_and_new_sessions(talk: World) -> None:
@@ -261,9 +260,9 @@ def test_reset_transcript_keeps_old_and_new_sessions(talk: World) -> None:
         ),
     )
     ingest(talk)
-    before = told(talk)
+    before = stored_rows(talk)
     rebuild(talk)
-    assert told(talk) == before
+    assert stored_rows(talk) == before
     assert {session for _, session, *_ in before[0]} == {"5e55-0001", "5e55-0002", "5e55-0003"}
 
 
@@ -271,38 +270,38 @@ def test_forgotten_session_is_removed_from_the_archive(talk: World) -> None:
     ingest(talk)
     with talk.open() as memory:
         memory.forget(memory.plan_forgetting(sessions=["5e55-0002"]))
-    assert set(kept(talk)) == {"depot.jsonl"}
+    assert set(archived_texts(talk)) == {"depot.jsonl"}
     ingest(talk)
-    assert set(kept(talk)) == {"depot.jsonl"}
+    assert set(archived_texts(talk)) == {"depot.jsonl"}
     shutil.rmtree(talk.user_home / ".claude")
     rebuild(talk)
-    assert {session for _, session, *_ in told(talk)[0]} == {"5e55-0001"}
+    assert {session for _, session, *_ in stored_rows(talk)[0]} == {"5e55-0001"}
 
 
 def test_forgetting_a_turn_keeps_the_other_archived_turns(talk: World) -> None:
     ingest(talk)
     with talk.open() as memory:
         memory.forget(memory.plan_forgetting(match="southern"))
-    text = kept(talk)["depot.jsonl"]
+    text = archived_texts(talk)["depot.jsonl"]
     assert b"southern" not in text
     assert b"northern" in text
     ingest(talk)
-    assert b"southern" not in kept(talk)["depot.jsonl"]
-    before = told(talk)
+    assert b"southern" not in archived_texts(talk)["depot.jsonl"]
+    before = stored_rows(talk)
     shutil.rmtree(talk.user_home / ".claude")
     rebuild(talk)
-    assert told(talk) == before
+    assert stored_rows(talk) == before
     assert [turn[2] for turn in before[1] if turn[0] == "5e55-0001"] == ["depot-a", "depot-b"]
 
 
 def test_forgetting_by_text_removes_tool_output_from_the_archive(talk: World) -> None:
     ingest(talk)
-    assert b"quetzal" in kept(talk)["depot.jsonl"]
+    assert b"quetzal" in archived_texts(talk)["depot.jsonl"]
     with talk.open() as memory:
         memory.forget(memory.plan_forgetting(match="quetzal"))
     talk.transcript("depot", says("user", "And one more thing.", uuid="depot-d"))
     ingest(talk)
-    text = kept(talk)["depot.jsonl"]
+    text = archived_texts(talk)["depot.jsonl"]
     assert b"quetzal" not in text
     assert b"one more thing" in text
 
@@ -321,9 +320,9 @@ def test_new_redaction_rule_applies_to_the_archive(talk: World) -> None:
         talk, lambda context: scrub(context, ScrubOptions(dry_run=True, vectors=False))
     )
     assert dry.found["archive"]
-    assert b"quetzal" in kept(talk)["depot.jsonl"]
+    assert b"quetzal" in archived_texts(talk)["depot.jsonl"]
     with_context(talk, lambda context: scrub(context, ScrubOptions(vectors=False)))
-    text = kept(talk)["depot.jsonl"]
+    text = archived_texts(talk)["depot.jsonl"]
     assert b"quetzal" not in text
     assert [json.loads(line)["uuid"] for line in text.splitlines()] == [
         "depot-a",
@@ -333,7 +332,7 @@ def test_new_redaction_rule_applies_to_the_archive(talk: World) -> None:
     assert with_context(talk, archive.verify) == (2, [])
 
 
-def restored(home: Home, reference: str, folder: Path | None = None) -> archive.Restored:
+def restore(home: Home, reference: str, folder: Path | None = None) -> archive.Restored:
     return archive.restore(home, reference=reference, folder=folder)
 
 
@@ -341,7 +340,7 @@ def test_restored_transcript_returns_to_its_path_and_can_grow(talk: World) -> No
     ingest(talk)
     path = talk.user_home / ".claude/projects/-work-acme/depot.jsonl"
     path.unlink()
-    back = with_context(talk, lambda context: restored(context, "5e55-0001"))
+    back = with_context(talk, lambda context: restore(context, "5e55-0001"))
     assert back.path == path
     assert back.is_whole
     assert path.stat().st_mode & 0o777 == 0o600
@@ -351,10 +350,10 @@ def test_restored_transcript_returns_to_its_path_and_can_grow(talk: World) -> No
     assert report.turns == 1
     assert report.corrupt == 0
     assert report.archived.read < 500
-    before = told(talk)
+    before = stored_rows(talk)
     shutil.rmtree(talk.user_home / ".claude")
     rebuild(talk)
-    assert told(talk) == before
+    assert stored_rows(talk) == before
 
 
 def test_restore_overwrites_no_file_and_accepts_another_destination(
@@ -362,17 +361,17 @@ def test_restore_overwrites_no_file_and_accepts_another_destination(
 ) -> None:
     ingest(talk)
     with pytest.raises(ConflictError):
-        with_context(talk, lambda context: restored(context, "5e55-0002"))
-    elsewhere = with_context(talk, lambda context: restored(context, "5e55-0002", tmp_path / "old"))
+        with_context(talk, lambda context: restore(context, "5e55-0002"))
+    copy = with_context(talk, lambda context: restore(context, "5e55-0002", tmp_path / "old"))
     original = talk.user_home / ".claude/projects/-work-acme/ferry.jsonl"
-    assert elsewhere.path.read_bytes() == original.read_bytes()
+    assert copy.path.read_bytes() == original.read_bytes()
     with pytest.raises(NotFoundError):
-        with_context(talk, lambda context: restored(context, "no-such-session"))
+        with_context(talk, lambda context: restore(context, "no-such-session"))
 
 
 def test_damaged_pack_is_reported_and_archived_again(talk: World) -> None:
     ingest(talk)
-    before = kept(talk)
+    before = archived_texts(talk)
     pack = max(pack_files(talk), key=lambda path: path.stat().st_size)
     data = bytearray(pack.read_bytes())
     data[-20] ^= 0xFF
@@ -382,7 +381,7 @@ def test_damaged_pack_is_reported_and_archived_again(talk: World) -> None:
     assert with_context(talk, archive.mend) == 1
     ingest(talk)
     assert with_context(talk, archive.verify) == (2, [])
-    assert kept(talk) == before
+    assert archived_texts(talk) == before
     assert pack.with_name(pack.name + ".damaged").exists()
 
 
@@ -400,11 +399,13 @@ def test_pack_verification_detects_any_changed_byte(tmp_path: Path, position: in
     data[position] ^= 0x15
     place.write_bytes(data)
     try:
-        found = packs.load(place, thorough=True)
-        same = [part.text for _, part in found.payloads()] == texts and found.title == pack.title
+        result = packs.load(place, thorough=True)
+        is_equal = [
+            part.text for _, part in result.payloads()
+        ] == texts and result.title == pack.title
     except DamagedArchiveError:
         return
-    assert not same
+    assert not is_equal
 
 
 def test_pruning_removes_the_least_recently_changed_transcripts(talk: World) -> None:
@@ -416,12 +417,12 @@ def test_pruning_removes_the_least_recently_changed_transcripts(talk: World) -> 
     talk.environ["NACRE_ARCHIVE_KEEP_DAYS"] = "14"
     report = ingest(talk)
     assert report.archived.pruned == 1
-    assert set(kept(talk)) == {"depot.jsonl"}
+    assert set(archived_texts(talk)) == {"depot.jsonl"}
     assert ingest(talk).archived.pruned == 0
     talk.transcript("ferry", says("user", "The ferry again.", uuid="ferry-c", session="5e55-0002"))
     os.utime(old, (now, now))
     ingest(talk)
-    assert kept(talk)["ferry.jsonl"].count(b"\n") == 3
+    assert archived_texts(talk)["ferry.jsonl"].count(b"\n") == 3
 
 
 def test_archive_stays_within_its_size_budget(world: World) -> None:
@@ -435,7 +436,7 @@ def test_archive_stays_within_its_size_budget(world: World) -> None:
         os.utime(path, (now - 1000 + name, now - 1000 + name))
     report = ingest(world)
     assert report.archived.pruned == 1
-    assert set(kept(world)) == {"t1.jsonl", "t2.jsonl"}
+    assert set(archived_texts(world)) == {"t1.jsonl", "t2.jsonl"}
 
 
 def test_disabled_archive_stores_nothing(talk: World) -> None:
@@ -455,9 +456,9 @@ def test_rebuild_keeps_sessions_deleted_before_archiving(
     shutil.rmtree(talk.user_home / ".claude")
     del talk.environ["NACRE_ARCHIVE_ENABLED"]
     ingest(talk)
-    before = told(talk)
+    before = stored_rows(talk)
     rebuild(talk)
-    assert told(talk) == before
+    assert stored_rows(talk) == before
 
 
 def test_archive_keeps_only_the_latest_version_of_a_note(world: World, tmp_path: Path) -> None:
@@ -467,14 +468,14 @@ def test_archive_keeps_only_the_latest_version_of_a_note(world: World, tmp_path:
         page.write_text(f"# Harbour\n\n{words}\n", encoding="utf-8")
         with world.open() as memory:
             memory.ingest(page, vectors=False)
-    (text,) = kept(world).values()
+    (text,) = archived_texts(world).values()
     assert b"never freezes" in text
     assert b"January" not in text
-    sessions, turns, _ = told(world)
+    sessions, turns, _ = stored_rows(world)
     shutil.rmtree(page.parent)
     rebuild(world)
-    assert told(world)[0] == sessions
-    assert [turn[2:] for turn in told(world)[1]] == [turn[2:] for turn in turns]
+    assert stored_rows(world)[0] == sessions
+    assert [turn[2:] for turn in stored_rows(world)[1]] == [turn[2:] for turn in turns]
 
 
 def test_archive_preserves_lines_with_invalid_json_or_encoding(world: World) -> None:
@@ -483,10 +484,10 @@ def test_archive_preserves_lines_with_invalid_json_or_encoding(world: World) -> 
         file.write(b"\xff\xfe not text\n\n{broken\n")
     world.transcript("one", says("user", "The quay is open.", uuid="q-2"))
     ingest(world)
-    before = told(world)
+    before = stored_rows(world)
     path.unlink()
     rebuild(world)
-    assert told(world) == before
+    assert stored_rows(world) == before
     assert len(before[1]) == 2
 
 
@@ -506,12 +507,13 @@ def test_segments_are_cut_at_line_ends(world: World, monkeypatch: pytest.MonkeyP
     assert len(pack.segments) > 10
     assert pack.segments[-1].until == size
     assert all(
-        one.until == two.start for one, two in zip(pack.segments, pack.segments[1:], strict=False)
+        item.until == next_item.start
+        for item, next_item in zip(pack.segments, pack.segments[1:], strict=False)
     )
-    before = told(world)
+    before = stored_rows(world)
     shutil.rmtree(world.user_home / ".claude")
     rebuild(world)
-    assert told(world) == before
+    assert stored_rows(world) == before
 
 
 def all_files(folder: Path) -> Sequence[Path]:

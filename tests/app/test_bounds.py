@@ -1,4 +1,4 @@
-"""What is read costs no more than its bounds, and what is named stays inside the vault."""
+"""Input of any size or form is read within limits, and files stay inside the vault."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ def test_unsafe_front_matter_is_reported_and_other_files_still_load(
     world.write("global/fact/tea.md", "Tea is at four.")
     with world.open() as memory:
         assert [item.content for item in memory.list()] == ["Tea is at four."]
-    told = _problems(world)
-    assert len(told) == 1
-    assert told[0].startswith("global/fact/bomb.md: ")
-    assert complaint in told[0]
-    assert len(told[0]) < 300
+    problems = _problems(world)
+    assert len(problems) == 1
+    assert problems[0].startswith("global/fact/bomb.md: ")
+    assert complaint in problems[0]
+    assert len(problems[0]) < 300
 
 
 def test_memory_with_an_out_of_range_time_is_listed(world: World) -> None:
@@ -94,7 +94,7 @@ def test_unsafe_project_page_does_not_affect_memories(world: World, bomb: str) -
 
 @pytest.mark.parametrize(
     "bomb", [bomb for bomb in BOMBS if bomb != "zero bytes"]
-)  # with these it is no note
+)  # zero bytes make the file binary
 def test_unsafe_front_matter_in_an_ingested_note_is_text(
     world: World, tmp_path: Path, bomb: str
 ) -> None:
@@ -118,9 +118,9 @@ def test_unusual_front_matter_values_survive_an_edit_unchanged(world: World) -> 
         "nothing: ~\nfloat: 1e999\ndeep: {a: [1, {b: c}]}\n---\nWords.\n",
     )
     with world.open() as memory:
-        found = memory.list()[0]
-        memory.edit(found.id, importance=9)
-    text = world.memory_file(found.id).read_text()
+        odd = memory.list()[0]
+        memory.edit(odd.id, importance=9)
+    text = world.memory_file(odd.id).read_text()
     assert "when: 2026-13-45\nbig: 9999" in text
     assert (
         "octal: 0755\nsexagesimal: 190:20:30\nnothing: ~\nfloat: 1e999\ndeep: {a: [1, {b: c}]}\n"
@@ -132,9 +132,7 @@ def test_unusual_front_matter_values_survive_an_edit_unchanged(world: World) -> 
 def test_file_larger_than_the_limit_is_not_read(world: World) -> None:
     file = world.write("global/fact/huge.md", "x")
     with file.open("r+b") as stream:
-        stream.truncate(
-            1_000_000_000
-        )  # sparse: it takes no room, and would take a gigabyte to read
+        stream.truncate(1_000_000_000)  # a sparse file of a gigabyte
     assert _problems(world) == ["global/fact/huge.md: it is larger than 2 MB"]
     with pytest.raises(InvalidMemoryError, match="larger than"):
         world.context().vault.read("global/fact/huge.md")
@@ -144,23 +142,23 @@ def test_file_larger_than_the_limit_is_not_read(world: World) -> None:
 def test_maximum_length_memory_survives_a_rebuild(world: World) -> None:
     content = "word " * 199_999 + "word."
     with world.open() as memory:
-        stored = memory.store(content, subject="Long")
+        outcome = memory.store(content, subject="Long")
     for path in world.home.glob("nacre.db*"):
         path.unlink()
     with world.open() as memory:
-        assert memory.get(stored.memory_id).content == content
+        assert memory.get(outcome.memory_id).content == content
 
 
 def test_long_texts_with_a_common_prefix_are_separate_memories(world: World) -> None:
-    listed = "Shelf 1 holds jars, shelf 2 holds tins, shelf 3 holds seeds. " * 100
+    shelves = "Shelf 1 holds jars, shelf 2 holds tins, shelf 3 holds seeds. " * 100
     with world.open() as memory:
-        first = memory.store(f"{listed} The key hangs in the shed.", subject="Shelves")
-        second = memory.store(f"{listed} The lamp stands in the hall.", subject="Shelves")
+        first = memory.store(f"{shelves} The key hangs in the shed.", subject="Shelves")
+        second = memory.store(f"{shelves} The lamp stands in the hall.", subject="Shelves")
         assert {item.id for item in memory.list()} == {first.memory_id, second.memory_id}
 
 
 def test_large_similar_tables_of_numbers_are_stored_separately(world: World) -> None:
-    with world.open() as memory:  # comparing all of it would take hours
+    with world.open() as memory:  # a full comparison would take hours
         memory.store("1 " * 60_000, subject="First table")
         memory.store("1 " * 60_000 + "2", subject="Second table")
         assert len(memory.list()) == 2
@@ -172,7 +170,7 @@ LONG = {
     "an open command": "<command-name>" * 60_000,
     "an open shell": "<bash-input>" * 60_000,
 }
-"""What an expression that goes back over its steps would look at for hours."""
+"""Texts that take hours with a backtracking expression."""
 
 
 @pytest.mark.parametrize("text", LONG)
@@ -220,7 +218,7 @@ def test_files_stay_inside_the_vault_for_any_project_or_subject(world: World, na
     before = {path for path in world.user_home.parent.rglob("*") if world.home not in path.parents}
     with world.open() as memory:
         memory.store("Tea is at four.", subject=name.strip() or "x", project=name)
-        found = memory.list()
+        memories = memory.list()
     world.write(
         "inbox/note.md",
         f"---\nproject: {json.dumps(name)}\nsubject: {json.dumps(name)}\n---\nMilk is cold.\n",
@@ -244,12 +242,12 @@ def test_files_stay_inside_the_vault_for_any_project_or_subject(world: World, na
         *(world.user_home / ".claude").rglob("*"),
         world.user_home / ".claude",
     }
-    assert len(found) == 1
+    assert len(memories) == 1
     for path in world.vault.rglob("*"):
-        shown = path.relative_to(world.vault).as_posix()
-        assert shown.isprintable()
+        name_in_vault = path.relative_to(world.vault).as_posix()
+        assert name_in_vault.isprintable()
         assert len(os.fsencode(path.name)) <= 143
-        assert unicodedata.is_normalized("NFC", shown)
+        assert unicodedata.is_normalized("NFC", name_in_vault)
         assert path.stem.lower() not in {"con", "nul", "lpt1", "com1", "aux", "prn"}
 
 
@@ -257,12 +255,12 @@ def test_project_in_front_matter_moves_the_file_inside_the_vault(
     world: World,
 ) -> None:
     with world.open() as memory:
-        stored = memory.store("Quokkas live on Rottnest.", project="zoo")
-    file = world.memory_file(stored.memory_id)
+        outcome = memory.store("Quokkas live on Rottnest.", project="zoo")
+    file = world.memory_file(outcome.memory_id)
     file.write_text(file.read_text().replace("project: zoo", "project: ../../../outside"))
     with world.open() as memory:
         assert [item.project for item in memory.list()] == ["outside"]
-    assert world.memory_file(stored.memory_id).parent == world.vault / "projects/outside/fact"
+    assert world.memory_file(outcome.memory_id).parent == world.vault / "projects/outside/fact"
 
 
 @pytest.mark.parametrize(
@@ -309,8 +307,8 @@ def test_hard_link_is_read_without_changing_the_shared_outside_file(
     world.vault.chmod(0o700)
     os.link(outside, world.vault / "global/fact/tea.md")
     with world.open() as memory:
-        found = memory.list()
-        memory.edit(found[0].id, content="Tea is at five.")
+        memories = memory.list()
+        memory.edit(memories[0].id, content="Tea is at five.")
     assert outside.read_text() == "Tea is at four."
 
 
@@ -343,7 +341,9 @@ def test_deeply_nested_folders_are_read_completely(world: World) -> None:
         with world.open() as memory:
             assert [item.content for item in memory.list()] == ["Tea is at four."]
     finally:
-        subprocess.run(["rm", "-rf", str(deep)], check=True)  # Python's own way down is not as deep
+        subprocess.run(
+            ["rm", "-rf", str(deep)], check=True
+        )  # Python's rmtree cannot descend this deep
 
 
 DEEP = "[" * 100_000
@@ -381,9 +381,7 @@ RECORDS = {
 
 
 @pytest.mark.parametrize("record", RECORDS)
-@pytest.mark.parametrize(
-    "last", [False, True], ids=["within", "at the end, without its line's end"]
-)
+@pytest.mark.parametrize("last", [False, True], ids=["within", "at the end, without a newline"])
 def test_hostile_transcript_record_loses_only_its_own_line(
     world: World, record: str, last: bool
 ) -> None:
@@ -406,8 +404,8 @@ def test_hostile_transcript_record_loses_only_its_own_line(
 
 def test_invalid_ledger_record_loses_only_its_own_line(world: World) -> None:
     with world.open() as memory:
-        stored = memory.store("Tea is at four.")
-        memory.retire(stored.memory_id, reason="a\u2028b\u0085c")
+        tea = memory.store("Tea is at four.")
+        memory.retire(tea.memory_id, reason="a\u2028b\u0085c")
     with (world.vault / "ledger.jsonl").open("a", encoding="utf-8") as file:
         for record in [
             *RECORDS.values(),
@@ -424,11 +422,11 @@ def test_invalid_ledger_record_loses_only_its_own_line(world: World) -> None:
     for path in world.home.glob("nacre.db*"):
         path.unlink()
     with world.open() as memory:
-        kept = memory.store("Milk is cold.")
+        milk = memory.store("Milk is cold.")
         for _ in range(4):
             memory.recall("is the milk cold?")
-        memory.retire(kept.memory_id)
-        assert memory.get(stored.memory_id).retired is not None
+        memory.retire(milk.memory_id)
+        assert memory.get(tea.memory_id).retired is not None
 
 
 @pytest.mark.parametrize(
@@ -450,10 +448,10 @@ def test_invalid_ledger_record_loses_only_its_own_line(world: World) -> None:
 def test_invalid_configuration_is_refused_with_a_short_message(world: World, text: str) -> None:
     world.home.mkdir(mode=0o700)
     (world.home / "config.toml").write_text(text, encoding="utf-8")
-    with pytest.raises(InvalidSettingsError) as refused:
+    with pytest.raises(InvalidSettingsError) as error:
         world.settings()
-    assert "config.toml" in refused.value.message or "recall.limit" in refused.value.message
-    assert len(refused.value.message) < 500
+    assert "config.toml" in error.value.message or "recall.limit" in error.value.message
+    assert len(error.value.message) < 500
 
 
 def _problems(world: World) -> list[str]:

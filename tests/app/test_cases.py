@@ -1,4 +1,4 @@
-"""A rule and its special case both hold; what ends another speaks of the same thing and of nothing more."""
+"""A rule and its special case both stay active; only a statement on the same subject ends another."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def _without_vectors(world: World) -> None:
     world.environ["NACRE_EMBEDDING_MODEL"] = "none"
 
 
-def both(
+def store_pair(
     world: World, older: str, newer: str, *, kind: str = "fact", then: str | None = None
 ) -> tuple[Memory, Memory]:
-    """Two memories of one project, stored weeks apart, as they are in the end."""
+    """Store two memories of one project weeks apart and return their final state."""
     with world.open() as memory:
         first = memory.store(older, project="quarry", kind=kind).memory_id
         world.clock.pass_days(40)
@@ -27,10 +27,10 @@ def both(
         return memory.get(first), memory.get(second)
 
 
-def stay_two(world: World, one: str, other: str) -> None:
-    """Neither ends nor repeats the other, whichever was said first."""
-    for older, newer in ((one, other), (other, one)):
-        first, second = both(world, older, newer)
+def assert_both_stay(world: World, text: str, other_text: str) -> None:
+    """Assert that neither text ends or repeats the other, in either order."""
+    for older, newer in ((text, other_text), (other_text, text)):
+        first, second = store_pair(world, older, newer)
         assert first.superseded_by is None
         assert not second.retired
         with world.open() as memory:
@@ -63,7 +63,7 @@ CASES = [
 def test_special_case_neither_ends_nor_contradicts_an_existing_rule(
     world: World, general: str, special: str
 ) -> None:
-    older, newer = both(world, general, special)
+    older, newer = store_pair(world, general, special)
     assert (older.superseded_by, older.retired) == (None, None)
     assert "contradicts" not in dict(links(newer))
 
@@ -72,7 +72,7 @@ def test_special_case_neither_ends_nor_contradicts_an_existing_rule(
 def test_rule_neither_ends_nor_contradicts_an_existing_special_case(
     world: World, general: str, special: str
 ) -> None:
-    older, newer = both(world, special, general)
+    older, newer = store_pair(world, special, general)
     assert (older.superseded_by, older.retired) == (None, None)
     assert "contradicts" not in dict(links(newer))
 
@@ -87,14 +87,14 @@ def test_rule_neither_ends_nor_contradicts_an_existing_special_case(
 def test_opposite_statements_about_one_object_are_a_conflict(
     world: World, older: str, newer: str
 ) -> None:
-    first, second = both(world, older, newer, kind="preference")
+    first, second = store_pair(world, older, newer, kind="preference")
     assert links(second) == [("contradicts", first.id)]
     with world.open() as memory:
         memory.reviews()
-        waiting = memory.call("today")
-        shown = memory.call("status")
-    assert (waiting.conflicts, waiting.doubts) == (1, 0)
-    assert (shown.conflicts, shown.doubts) == (1, 0)
+        today = memory.call("today")
+        status = memory.call("status")
+    assert (today.conflicts, today.doubts) == (1, 0)
+    assert (status.conflicts, status.doubts) == (1, 0)
 
 
 def test_manually_linked_special_case_is_never_ended_by_its_rule(world: World) -> None:
@@ -125,7 +125,7 @@ def test_manually_linked_special_case_is_never_ended_by_its_rule(world: World) -
 def test_special_case_with_the_rules_value_is_not_a_duplicate(
     world: World, general: str, special: str
 ) -> None:
-    stay_two(world, general, special)
+    assert_both_stay(world, general, special)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_special_case_with_the_rules_value_is_not_a_duplicate(
 def test_new_value_of_the_same_statement_ends_the_older_memory(
     world: World, older: str, newer: str
 ) -> None:
-    first, second = both(world, older, newer)
+    first, second = store_pair(world, older, newer)
     assert first.superseded_by == second.id
 
 
@@ -166,12 +166,12 @@ def test_new_value_of_the_same_statement_ends_the_older_memory(
 def test_similar_statements_about_different_subjects_raise_no_doubt(
     world: World, older: str, newer: str
 ) -> None:
-    first, second = both(world, older, newer)
+    first, second = store_pair(world, older, newer)
     assert first.superseded_by is None
     assert not {"contradicts", "supersedes"} & set(dict(links(second)))
 
 
-BESIDE = [
+COMPATIBLE_RULES = [
     "Never write drillers' names into any map",
     "We use Go for maps",
     "Never keep global state in maps",
@@ -199,13 +199,13 @@ def test_compatible_rules_are_neither_doubted_nor_special_cases(
     world: World,
 ) -> None:
     with world.open() as memory:
-        for rules in (BESIDE, BESIDE[::-1]):
+        for rules in (COMPATIBLE_RULES, COMPATIBLE_RULES[::-1]):
             ids = [
                 memory.store(rule, project="quarry", kind="preference").memory_id for rule in rules
             ]
-            told = [memory.get(one) for one in ids]
-            assert [(one.content, links(one), one.superseded_by) for one in told] == [
-                (one, [], None) for one in rules
+            memories = [memory.get(item) for item in ids]
+            assert [(item.content, links(item), item.superseded_by) for item in memories] == [
+                (item, [], None) for item in rules
             ]
             memory.retire(*ids)
 
@@ -215,25 +215,27 @@ def test_compatible_rules_are_neither_doubted_nor_special_cases(
 def test_statement_naming_the_old_value_supersedes_memories_of_any_kind(
     world: World, kind: str, then: str
 ) -> None:
-    told = "We moved from PostgreSQL to CockroachDB last week"
-    first, second = both(
-        world, "The ledger keeps its rows in PostgreSQL", told, kind=kind, then=then
+    newer = "We moved from PostgreSQL to CockroachDB last week"
+    first, second = store_pair(
+        world, "The ledger keeps its rows in PostgreSQL", newer, kind=kind, then=then
     )
     assert first.superseded_by == second.id
     assert links(second) == [("supersedes", first.id)]
 
 
 def test_event_without_the_old_value_ends_nothing(world: World) -> None:
-    first, _ = both(world, "The siren sounds at 8:00", "The siren sounds at 9:00", then="event")
+    first, _ = store_pair(
+        world, "The siren sounds at 8:00", "The siren sounds at 9:00", then="event"
+    )
     assert first.superseded_by is None
 
 
 def test_new_date_contradicts_only_the_todo_with_the_same_task(world: World) -> None:
-    first, second = both(
+    first, second = store_pair(
         world, "Order new carts by March 3", "Order new carts by March 10", kind="todo"
     )
     assert links(second) == [("contradicts", first.id)]
-    other, third = both(
+    other, third = store_pair(
         world,
         "Call the drillers on March 3",
         "Call the painters of the north pit on March 5",
@@ -243,7 +245,7 @@ def test_new_date_contradicts_only_the_todo_with_the_same_task(world: World) -> 
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("text", "other_text"),
     [
         ("Health files are burnt at once", "Files are burnt after 30 days"),
         ("Broken carts are sold any day", "Carts are sold on Tuesdays"),
@@ -274,21 +276,23 @@ def test_new_date_contradicts_only_the_todo_with_the_same_task(world: World) -> 
     ],
 )
 def test_different_word_number_or_order_is_not_a_duplicate(
-    world: World, one: str, other: str
+    world: World, text: str, other_text: str
 ) -> None:
-    stay_two(world, one, other)
+    assert_both_stay(world, text, other_text)
 
 
 @pytest.mark.parametrize(
-    ("one", "again"),
+    ("text", "respelled"),
     [
         ("The quarry has seven cranes", "The quarry has 7 cranes"),
     ],
 )
-def test_same_words_in_another_spelling_are_a_duplicate(world: World, one: str, again: str) -> None:
+def test_same_words_in_another_spelling_are_a_duplicate(
+    world: World, text: str, respelled: str
+) -> None:
     with world.open() as memory:
-        first = memory.store(one, project="quarry").memory_id
-        outcome = memory.store(again, project="quarry")
+        first = memory.store(text, project="quarry").memory_id
+        outcome = memory.store(respelled, project="quarry")
     assert (outcome.action, outcome.memory_id) == ("known", first)
 
 
@@ -307,13 +311,13 @@ def test_same_words_in_another_spelling_are_a_duplicate(world: World, one: str, 
 def test_opposite_or_another_object_of_the_same_verb_raises_doubt(
     world: World, older: str, newer: str
 ) -> None:
-    first, second = both(world, older, newer)
-    assert first.superseded_by is None
-    assert links(second) == [("contradicts", first.id)]
+    old, new = store_pair(world, older, newer)
+    assert old.superseded_by is None
+    assert links(new) == [("contradicts", old.id)]
 
 
 def test_statement_about_images_does_not_link_to_videos(world: World) -> None:
-    first, second = both(world, "Images are packed with WebP", "Videos are packed with AV1")
+    first, second = store_pair(world, "Images are packed with WebP", "Videos are packed with AV1")
     assert (links(first), links(second)) == ([], [])
 
 
@@ -332,5 +336,5 @@ UNRELATED = [
 
 @pytest.mark.parametrize("other", UNRELATED)
 def test_negation_of_the_same_subject_is_not_a_special_case(world: World, other: str) -> None:
-    for one in both(world, other, VERSION, kind="decision"):
-        assert links(one) == []
+    for item in store_pair(world, other, VERSION, kind="decision"):
+        assert links(item) == []

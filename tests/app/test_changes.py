@@ -1,4 +1,4 @@
-"""What changed replaces what was true before: in both files, in recall, after a rebuild; and it can be taken back."""
+"""A changed statement replaces the earlier memory in files, recall and rebuilds, and can be undone."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ DAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
 
 
 def change(world: World, *texts: str, kind: str = "fact") -> list[Memory]:
-    """Store statements, a month apart; the memories as they are in the end."""
+    """Store statements a month apart and return their final memories."""
     world.clock.now = DAY
     with world.open() as memory:
         ids = []
         for text in texts:
             ids.append(memory.store(text, project="acme", kind=kind).memory_id)
             world.clock.pass_days(30)
-        return [memory.get(one) for one in ids]
+        return [memory.get(item) for item in ids]
 
 
 def contents(world: World, question: str, **options: object) -> list[str]:
@@ -43,7 +43,7 @@ def contents(world: World, question: str, **options: object) -> list[str]:
 
 def active(world: World) -> set[str]:
     with world.open() as memory:
-        return {one.content for one in memory.list(limit=1000)}
+        return {item.content for item in memory.list(limit=1000)}
 
 
 OLD = "The ledger stores its rows in MongoDB"
@@ -75,12 +75,14 @@ def test_history_shows_the_whole_chain_from_any_of_its_memories(world: World) ->
     )
     memories = change(world, *texts)
     with world.open() as memory:
-        for one in memories:
-            steps = memory.history(one.id)
+        for item in memories:
+            steps = memory.history(item.id)
             assert [step.memory.content for step in steps] == list(texts)
             assert [step.reason for step in steps] == ["8080 → 8443", "8443 → 9443", None]
             assert [step.since for step in steps[1:]] == [step.until for step in steps[:-1]]
-            assert [step.is_asked for step in steps] == [step.memory.id == one.id for step in steps]
+            assert [step.is_asked for step in steps] == [
+                step.memory.id == item.id for step in steps
+            ]
 
 
 def test_question_in_the_old_words_finds_the_replacement(world: World) -> None:
@@ -101,9 +103,9 @@ def test_question_in_the_old_words_finds_the_replacement(world: World) -> None:
 
 def test_change_survives_a_rebuild(world: World) -> None:
     before = change(world, OLD, NEW)
-    rebuild(world.settings(), world.context)
+    rebuild(world.settings(), open_home=world.context)
     with world.open() as memory:
-        assert [memory.get(one.id) for one in before] == before
+        assert [memory.get(item.id) for item in before] == before
     assert active(world) == {NEW}
 
 
@@ -136,7 +138,7 @@ def test_restored_memory_stays_active_with_its_replacement(world: World) -> None
             memory.unretire(old.id)
         assert memory.get(new.id).links == ()
     assert active(world) == {OLD, NEW}
-    rebuild(world.settings(), world.context)
+    rebuild(world.settings(), open_home=world.context)
     assert active(world) == {OLD, NEW}
 
 
@@ -144,12 +146,12 @@ def test_restored_memory_stays_active_with_its_replacement(world: World) -> None
 def test_removing_either_links_front_matter_undoes_the_change(world: World, side: str) -> None:
     old, new = change(world, OLD, NEW)
     file = world.memory_file(old.id if side == "old" else new.id)
-    kept = [
+    lines = [
         line
         for line in file.read_text(encoding="utf-8").splitlines(keepends=True)
         if not line.startswith(("superseded_by:", "links:"))
     ]
-    file.write_text("".join(kept), encoding="utf-8")
+    file.write_text("".join(lines), encoding="utf-8")
     assert active(world) == {OLD, NEW}
     with world.open() as memory:
         assert memory.get(new.id).links == ()
@@ -204,7 +206,7 @@ def test_reverted_statement_can_be_stored_again(world: World) -> None:
         "The gate listens on port 8080",
     )
     with world.open() as memory:
-        assert [one.content for one in memory.list()] == ["The gate listens on port 8080"]
+        assert [item.content for item in memory.list()] == ["The gate listens on port 8080"]
 
 
 def test_statement_of_completion_closes_the_todo(world: World) -> None:
@@ -212,14 +214,14 @@ def test_statement_of_completion_closes_the_todo(world: World) -> None:
         todo = memory.store("Rotate the staging keys", kind="todo", project="acme").memory_id
         memory.store("Rotating the staging keys is not done yet", kind="fact", project="acme")
         assert memory.get(todo).superseded_by is None
-        done = memory.store("The staging keys are rotated, all done", kind="event", project="acme")
-        assert memory.get(todo).superseded_by == done.memory_id
+        event = memory.store("The staging keys are rotated, all done", kind="event", project="acme")
+        assert memory.get(todo).superseded_by == event.memory_id
 
 
 # Sessions
 
 
-def told(world: World, name: str, text: str, day: str) -> None:
+def remember(world: World, name: str, text: str, day: str) -> None:
     record = says(
         "user",
         f"Remember that {text}",
@@ -231,11 +233,11 @@ def told(world: World, name: str, text: str, day: str) -> None:
 
 
 def test_older_session_ingested_later_becomes_history(world: World) -> None:
-    told(world, "b", "the gate of the quarry listens on port 8443.", "2026-02-01")
+    remember(world, "b", "the gate of the quarry listens on port 8443.", "2026-02-01")
     with world.open() as memory:
         memory.ingest()
-    told(world, "a", "the gate of the quarry listens on port 8080.", "2026-01-01")
-    told(world, "c", "the gate of the quarry listens on port 9443.", "2026-03-01")
+    remember(world, "a", "the gate of the quarry listens on port 8080.", "2026-01-01")
+    remember(world, "c", "the gate of the quarry listens on port 9443.", "2026-03-01")
     with world.open() as memory:
         memory.ingest()
         (present,) = memory.list()
@@ -246,11 +248,11 @@ def test_older_session_ingested_later_becomes_history(world: World) -> None:
 
 
 def test_statement_learned_late_takes_its_dated_place_in_history(world: World) -> None:
-    told(world, "a", "the gate of the quarry listens on port 8080.", "2026-01-01")
-    told(world, "c", "the gate of the quarry listens on port 9443.", "2026-03-01")
+    remember(world, "a", "the gate of the quarry listens on port 8080.", "2026-01-01")
+    remember(world, "c", "the gate of the quarry listens on port 9443.", "2026-03-01")
     with world.open() as memory:
         memory.ingest()
-    told(world, "b", "the gate of the quarry listens on port 8443.", "2026-02-01")
+    remember(world, "b", "the gate of the quarry listens on port 8443.", "2026-02-01")
     with world.open() as memory:
         memory.ingest()
         steps = memory.history(memory.list()[0].id)
@@ -259,25 +261,25 @@ def test_statement_learned_late_takes_its_dated_place_in_history(world: World) -
 
 
 def test_repeated_statement_keeps_the_evidence_of_both_sessions(world: World) -> None:
-    told(world, "a", "the quarry gate is painted green.", "2026-01-01")
+    remember(world, "a", "the quarry gate is painted green.", "2026-01-01")
     with world.open() as memory:
         memory.ingest()
-    told(world, "b", "the quarry gate is painted green!", "2026-02-01")
+    remember(world, "b", "the quarry gate is painted green!", "2026-02-01")
     for _ in range(2):
         with world.open() as memory:
             memory.ingest()
-            (known,) = memory.list()
-            assert [(one.session, one.turns) for one in known.confirmed] == [
+            (gate,) = memory.list()
+            assert [(item.session, item.turns) for item in gate.confirmed] == [
                 ("claude-code:5e55-b", ("turn-b",))
             ]
             evidence = memory.recall("what colour is the quarry gate painted?").hits[0].evidence
-            assert [one.turn_id for one in evidence] == ["turn-a", "turn-b"]
-        rebuild(world.settings(), world.context)
+            assert [item.turn_id for item in evidence] == ["turn-a", "turn-b"]
+        rebuild(world.settings(), open_home=world.context)
 
 
 def test_recall_hides_turns_with_superseded_statements(world: World) -> None:
-    told(world, "a", "the quarry gate listens on port 8080.", "2026-01-01")
-    told(world, "b", "the quarry gate listens on port 8443.", "2026-02-01")
+    remember(world, "a", "the quarry gate listens on port 8080.", "2026-01-01")
+    remember(world, "b", "the quarry gate listens on port 8443.", "2026-02-01")
     with world.open() as memory:
         memory.ingest()
         now = memory.recall("which port does the quarry gate listen on?", turns=3)
@@ -286,34 +288,36 @@ def test_recall_hides_turns_with_superseded_statements(world: World) -> None:
             turns=3,
             filter=Filter(as_of=date(2026, 1, 5)),
         )
-        searched = memory.search_sessions("quarry gate port")
+        search = memory.search_sessions("quarry gate port")
     assert [turn.turn.id for turn in now.turns] == ["turn-b"]
     assert [turn.turn.id for turn in then.turns] == ["turn-a"]
-    assert {turn.turn.id for turn in searched.turns} == {"turn-a", "turn-b"}
+    assert {turn.turn.id for turn in search.turns} == {"turn-a", "turn-b"}
 
 
-# Many at once
+# Large ingests
 
 
-def many(world: World, count: int) -> None:
+def remember_many(world: World, count: int) -> None:
     for number in range(count):
         port, day = 8000 + number, f"2026-{1 + number // 28:02}-{1 + number % 28:02}"
-        told(world, f"{number:04}", f"the gate of quarry {number % 7} listens on port {port}.", day)
+        remember(
+            world, f"{number:04}", f"the gate of quarry {number % 7} listens on port {port}.", day
+        )
 
 
 def test_ingest_of_many_statements_builds_the_chains_in_order(world: World) -> None:
-    many(world, 140)
+    remember_many(world, 140)
     with world.open() as memory:
         memory.ingest()
-        assert sorted(int(one.content.split()[-1].strip(".")) for one in memory.list()) == list(
+        assert sorted(int(item.content.split()[-1].strip(".")) for item in memory.list()) == list(
             range(8133, 8140)
         )
 
 
 def test_killed_ingest_resumes_without_loss(world: World) -> None:
-    many(world, 120)
+    remember_many(world, 120)
     for lines in range(4):
-        code = "    memory.ingest(on_progress=lambda one: print(one.stage, flush=True))\n"
+        code = "    memory.ingest(on_progress=lambda progress: print(progress.stage, flush=True))\n"
         process = world.start(code)
         assert process.stdout
         for _ in range(1 + 9 * lines):
@@ -323,12 +327,12 @@ def test_killed_ingest_resumes_without_loss(world: World) -> None:
     with world.open() as memory:
         memory.ingest()
         assert len(memory.list()) == 7
-        chains = [memory.history(one.id) for one in memory.list()]
+        chains = [memory.history(item.id) for item in memory.list()]
     assert sum(len(chain) for chain in chains) == 120
     assert len(list(world.vault.rglob("*.md"))) == 120 + len(list(world.vault.rglob("project.md")))
 
 
-# Meaning
+# Similarity
 
 
 def test_similar_memories_are_linked_only_in_the_index(world: World) -> None:
@@ -339,11 +343,11 @@ def test_similar_memories_are_linked_only_in_the_index(world: World) -> None:
         assert memory.get(first).links == ()
     for _ in range(2):
         links = world.context().links.of(first)
-        assert {(one.rel, one.origin) for one in links} == {("related_to", "auto")}
-        assert {frozenset((one.source, one.target)) for one in links} == {
+        assert {(link.rel, link.origin) for link in links} == {("related_to", "auto")}
+        assert {frozenset((link.source, link.target)) for link in links} == {
             frozenset((first, second))
         }
-        rebuild(world.settings(), world.context)
+        rebuild(world.settings(), open_home=world.context)
 
 
 @pytest.mark.embedding
@@ -358,8 +362,8 @@ def test_paraphrase_is_recognised_as_known_by_its_vector(world: World) -> None:
             "The numbers of invoices run in order and have no gaps", project="acme"
         )
         assert (again.action, again.memory_id) == ("known", first.memory_id)
-        (kept,) = memory.list(filter=Filter(projects=("acme",)))
-        assert kept.id == first.memory_id
+        (stored,) = memory.list(filter=Filter(projects=("acme",)))
+        assert stored.id == first.memory_id
 
 
 def test_ledger_records_a_restore(world: World) -> None:
@@ -374,7 +378,7 @@ def test_ledger_records_a_restore(world: World) -> None:
     assert lines[-1]["memory"] == old.id
 
 
-# A chain that loses some of its memories
+# Removal of memories from a chain
 
 PORTS = (
     "The gate listens on port 8080",
@@ -383,8 +387,8 @@ PORTS = (
 )
 
 
-def rebuilt(world: World) -> None:
-    rebuild(world.settings(), world.context)
+def run_rebuild(world: World) -> None:
+    rebuild(world.settings(), open_home=world.context)
 
 
 def test_retiring_several_memories_of_a_chain_restores_their_predecessor(world: World) -> None:
@@ -392,7 +396,7 @@ def test_retiring_several_memories_of_a_chain_restores_their_predecessor(world: 
     with world.open() as memory:
         memory.retire(second.id, third.id)
     assert active(world) == {PORTS[0]}
-    rebuilt(world)
+    run_rebuild(world)
     assert active(world) == {PORTS[0]}
 
 
@@ -410,8 +414,8 @@ def test_retiring_two_middle_memories_joins_their_neighbours(world: World) -> No
 
 def test_deleting_several_files_of_a_chain_restores_their_predecessor(world: World) -> None:
     _, second, third = change(world, *PORTS)
-    for gone in (second, third):
-        world.memory_file(gone.id).unlink()
+    for memory in (second, third):
+        world.memory_file(memory.id).unlink()
     assert active(world) == {PORTS[0]}
 
 
@@ -421,18 +425,18 @@ def test_restored_replacement_supersedes_its_predecessor_again(world: World) -> 
         memory.retire(new.id)
         memory.unretire(new.id)
     assert active(world) == {NEW}
-    rebuilt(world)
+    run_rebuild(world)
     assert active(world) == {NEW}
 
 
 def test_rebuild_keeps_restored_memories_of_a_chain_active(world: World) -> None:
     first, second, _ = change(world, *PORTS)
     with world.open() as memory:
-        memory.retire(second.id)  # the third takes over the first
+        memory.retire(second.id)  # the third memory supersedes the first
         memory.unretire(second.id)
         memory.unretire(first.id)
     assert active(world) == set(PORTS)
-    rebuilt(world)
+    run_rebuild(world)
     assert active(world) == set(PORTS)
 
 
@@ -440,23 +444,23 @@ def test_rebuild_keeps_restored_memories_of_a_chain_active(world: World) -> None
 def test_doctor_reports_invalid_supersession_and_unretire_repairs_the_memory(
     world: World, by: str
 ) -> None:
-    one, other = change(world, "The lamp is green", "Marta waters the plants")
-    said = {
-        "itself": one.id,
+    first, second = change(world, "The lamp is green", "Marta waters the plants")
+    target = {
+        "itself": first.id,
         "nothing": "01a1f848-0000-7000-8000-000000000000",
-        "a circle": other.id,
+        "a circle": second.id,
     }[by]
-    files_of = {one.id: said, **({other.id: one.id} if by == "a circle" else {})}
+    files_of = {first.id: target, **({second.id: first.id} if by == "a circle" else {})}
     for memory_id, newer in files_of.items():
         file = world.memory_file(memory_id)
         file.write_text(
             file.read_text("utf-8").replace("\n---\n", f"\nsuperseded_by: {newer}\n---\n", 1),
             "utf-8",
         )
-    found = {check.name: check for check in doctor(world.context())}
-    assert "The lamp is green" in found["changes"].detail
+    checks = {check.name: check for check in doctor(world.context())}
+    assert "The lamp is green" in checks["changes"].detail
     with world.open() as memory:
-        assert memory.history(one.id)
+        assert memory.history(first.id)
         for memory_id in files_of:
             if memory.get(memory_id).superseded_by:
                 memory.unretire(memory_id)
@@ -464,9 +468,11 @@ def test_doctor_reports_invalid_supersession_and_unretire_repairs_the_memory(
     assert "changes" not in {check.name for check in doctor(world.context())}
 
 
-@pytest.mark.parametrize("written", [1, 2, 3])
-def test_crash_between_writes_of_one_file_leaves_no_duplicate(world: World, written: int) -> None:
-    """A memory that is new, changed, and superseded in one batch is written three times."""
+@pytest.mark.parametrize("write_count", [1, 2, 3])
+def test_crash_between_writes_of_one_file_leaves_no_duplicate(
+    world: World, write_count: int
+) -> None:
+    """A memory created, edited and superseded in one batch is written three times."""
     (lamp,) = change(world, "The lamp is green")
     context = world.context()
     steps = [
@@ -480,11 +486,11 @@ def test_crash_between_writes_of_one_file_leaves_no_duplicate(world: World, writ
     leave_pending(context, steps[1:2])
     leave_pending(context, steps[2:])
     writes = [intent for intent in context.files.intents() if intent.action == "write"]
-    for intent in writes[:written]:  # died before the database heard of it
+    for intent in writes[:write_count]:  # the process died before the database recorded it
         context.vault.write(intent.path, intent.document or "", base=intent.base)
     assert active(world) == {"The lamp is green"}
     assert len(list(world.vault.rglob("fact/*.md"))) == 2
-    rebuilt(world)
+    run_rebuild(world)
     with world.open() as memory:
         assert memory.get(steps[0].id).superseded_by == lamp.id
         assert memory.get(steps[0].id).importance == 9

@@ -1,4 +1,4 @@
-"""Conversations in channels are found by what was asked and answered, and teach only what the owner said."""
+"""Search finds channel conversations by question and answer; only the owner's statements become memories."""
 
 from __future__ import annotations
 
@@ -57,16 +57,16 @@ QUESTIONS = [
     ("I want to buy the same paint for the wall of the kitchen, what is it called?", "Morning Fog"),
     ("there are wasps again, what helped against them?", "clove oil"),
 ]
-"""Written before the search was tried. No question has all of its words in any conversation."""
+"""Questions written before the search was tried; no conversation contains all words of a question."""
 
 
 def write_pairs(home: Path) -> None:
-    small = [("owner", "Good morning."), ("agent", "Good morning, what can I do?")]
-    for number, (asked, answer) in enumerate(PAIRS):
+    greeting = [("owner", "Good morning."), ("agent", "Good morning, what can I do?")]
+    for number, (question, answer) in enumerate(PAIRS):
         write_chat(
             home,
             number,
-            [*small, ("owner", asked), ("agent", answer), ("owner", "Thanks.")],
+            [*greeting, ("owner", question), ("agent", answer), ("owner", "Thanks.")],
             start=NOON - timedelta(days=40 - number),
         )
 
@@ -86,35 +86,34 @@ def memory(world: World) -> Iterator[MemoryHome]:
         start=NOON - timedelta(days=2),
         group=True,
     )
-    with world.open() as opened:
-        opened.ingest()
-        yield opened
+    with world.open() as home:
+        home.ingest()
+        yield home
 
 
 def search(memory: MemoryHome, query: str, **more: Any) -> Any:
     return memory.call("search-chats", query=query, **more).passages
 
 
-@pytest.mark.parametrize(("model", "among"), [("minilm", 1), ("none", 2)])
+@pytest.mark.parametrize(("model", "top"), [("minilm", 1), ("none", 2)])
 def test_paraphrased_question_finds_the_exchange_with_its_answer(
-    model: str, among: int, world: World
+    model: str, top: int, world: World
 ) -> None:
     world.environ["NACRE_EMBEDDING_MODEL"] = model
     write_pairs(world.home)
-    with MemoryHome(open_home(world.settings(), clock=world.clock)) as opened:
-        opened.ingest()
+    with MemoryHome(open_home(world.settings(), clock=world.clock)) as memory:
+        memory.ingest()
         for question, answer in QUESTIONS:
-            assert any(answer in found.text for found in search(opened, question)[:among]), question
+            assert any(answer in passage.text for passage in search(memory, question)[:top]), (
+                question
+            )
 
 
 def test_passage_shows_question_and_answer_with_speakers_and_times(memory: MemoryHome) -> None:
     (passage, *_) = search(memory, "oil of the tractor", channel="telegram")
     assert passage.text.splitlines() == [
-        "[2026-10-11 12:00] owner: Good morning.",
-        "[2026-10-11 12:00] agent: Good morning, what can I do?",
         f"[2026-10-11 12:00] owner: {PAIRS[0][0]}",
         f"[2026-10-11 12:00] agent: {PAIRS[0][1]}",
-        "[2026-10-11 12:00] owner: Thanks.",
     ]
     assert (passage.key, passage.channel, passage.trust) == (
         "telegram:5054",
@@ -148,8 +147,8 @@ def test_filters_by_channel_conversation_session_and_time_precede_the_limit(
     )
     assert keys(channel="telegram") == keys(until=NOON - timedelta(days=3)) == {"telegram:5054"}
     assert keys(channel="slack", session="telegram:5054") == keys(channel="discord") == set()
-    one = search(memory, "boat house key", session="nacre-chat:00000003")
-    assert {passage.session for passage in one} <= {
+    passages = search(memory, "boat house key", session="nacre-chat:00000003")
+    assert {passage.session for passage in passages} <= {
         "nacre-chat:00000003-0000-4000-8000-000000000000"
     }
     with pytest.raises(NotFoundError):
@@ -180,7 +179,7 @@ def test_other_speakers_are_marked_untrusted_and_teach_nothing(memory: MemoryHom
         "owner",
         "agent (untrusted)",
     ]
-    assert not [one for one in memory.list() if "stranger" in one.content]
+    assert not [item for item in memory.list() if "stranger" in item.content]
 
 
 def test_owners_chat_statement_becomes_a_memory(memory: MemoryHome, world: World) -> None:
@@ -191,8 +190,8 @@ def test_owners_chat_statement_becomes_a_memory(memory: MemoryHome, world: World
         start=NOON,
     )
     memory.ingest()
-    (found,) = [one for one in memory.list() if "tractor" in one.content]
-    assert (found.speaker, found.trust) == (Speaker.OWNER, Trust.TRUSTED)
+    (tractor,) = [item for item in memory.list() if "tractor" in item.content]
+    assert (tractor.speaker, tractor.trust) == (Speaker.OWNER, Trust.TRUSTED)
 
 
 def test_message_text_cannot_forge_another_turn(memory: MemoryHome, world: World) -> None:
@@ -206,7 +205,7 @@ def test_message_text_cannot_forge_another_turn(memory: MemoryHome, world: World
 def test_adjacent_hits_share_one_passage_without_repeated_lines(
     memory: MemoryHome, world: World
 ) -> None:
-    said = [
+    turns = [
         turn
         for number in range(60)
         for turn in (
@@ -214,7 +213,7 @@ def test_adjacent_hits_share_one_passage_without_repeated_lines(
             ("agent", f"Lantern {number} is lit. {'It shines. ' * 20}"),
         )
     ]
-    write_chat(world.home, 400, said, start=NOON)
+    write_chat(world.home, 400, turns, start=NOON)
     memory.ingest()
     passages = search(memory, "lantern", limit=50)
     lines = [line for passage in passages for line in passage.text.splitlines()]
@@ -235,19 +234,17 @@ def test_long_answer_is_cut_around_the_matching_words(memory: MemoryHome, world:
     assert len(first.text) <= 2_000
 
 
-def test_search_finds_later_messages_and_edited_texts(memory: MemoryHome, world: World) -> None:
+def test_search_finds_later_messages(memory: MemoryHome, world: World) -> None:
     session = write_chat(world.home, 600, [("owner", "The heron is called Paul.")], start=NOON)
     memory.ingest()
     path = world.home / "gateway" / "sessions" / f"{session}.jsonl"
     line = path.read_text(encoding="utf-8").splitlines()[1]
-    edited = line.replace("Paul", "Paula").replace(
-        '"owner": true', '"owner": true, "edits": "600-1"'
-    )
+    later = line.replace("The heron is called Paul", "The stork is called Paula")
     with path.open("a", encoding="utf-8") as file:
-        file.write(edited.replace('"id": "600-1"', '"id": "600-2"') + "\n")
+        file.write(later.replace('"id": "600-1"', '"id": "600-2"') + "\n")
     memory.ingest()
-    (first, *_) = search(memory, "what is the heron called")
-    assert first.text.endswith("owner: The heron is called Paula.")
+    (first, *_) = search(memory, "what is the stork called")
+    assert "owner: The stork is called Paula." in first.text
 
 
 def test_other_files_in_the_home_are_not_read_as_transcripts(

@@ -1,4 +1,4 @@
-"""One session that lies in several files, or in one that is written anew, is one session with each turn once."""
+"""A session in several files or in a rewritten file is stored once, with each turn once."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ def home(world: World) -> Iterator[Home]:
 def turns(context: Home) -> list[tuple[Speaker, str]]:
     lines = context.sessions.newest(limit=50)
     return [
-        (stored.turn.speaker, stored.turn.text)
+        (row.turn.speaker, row.turn.text)
         for line in lines
-        for stored in context.sessions.turns_of(line.row)
+        for row in context.sessions.turns_of(line.row)
     ]
 
 
-def read(context: Home, path: Path) -> None:
+def ingest_path(context: Home, path: Path) -> None:
     ingest(context, IngestOptions(paths=(path,), vectors=False))
 
 
-SAID = [(Speaker.OWNER if isinstance(step, Owner) else Speaker.AGENT, step.text) for step in TALK]  # type: ignore[union-attr]
+TURNS = [(Speaker.OWNER if isinstance(step, Owner) else Speaker.AGENT, step.text) for step in TALK]  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
@@ -58,28 +58,28 @@ def test_session_in_two_files_is_stored_once(
     shapes: tuple[str, str], home: Home, tmp_path: Path
 ) -> None:
     for shape in shapes:
-        written = write(tmp_path, shape, TALK)
-        read(home, written)
-    folder = written.parent
+        transcript = write(tmp_path, shape, TALK)
+        ingest_path(home, transcript)
+    folder = transcript.parent
     for path in sorted(folder.iterdir()):
         os.utime(path, (1, 1))
-        read(home, folder)
-    assert turns(home) == SAID
+        ingest_path(home, folder)
+    assert turns(home) == TURNS
 
 
 @pytest.mark.parametrize("shape", ["copilot-chat", "gemini-cli", "cline", "continue"])
 def test_torn_document_keeps_the_turns_read_before(shape: str, home: Home, tmp_path: Path) -> None:
     path = write(tmp_path, shape, TALK[:2])
-    read(home, path)
+    ingest_path(home, path)
     whole = write(tmp_path, shape, TALK).read_bytes()
     for torn in (whole[:-9], whole[: len(whole) // 2], b""):
         path.write_bytes(torn)
         report = ingest(home, IngestOptions(paths=(path,), vectors=False))
         assert [problem.path for problem in report.problems] == [str(path)]
-        assert turns(home) == SAID[:2]
+        assert turns(home) == TURNS[:2]
     path.write_bytes(whole)
-    read(home, path)
-    assert turns(home) == SAID
+    ingest_path(home, path)
+    assert turns(home) == TURNS
 
 
 @pytest.mark.parametrize("shape", ["copilot-cli", "cursor-transcripts", "aider"])
@@ -90,18 +90,18 @@ def test_file_growing_by_partial_lines_yields_each_turn_once(
     path = write(tmp_path / "live", shape, TALK[:1])
     for end in (*range(len(whole) // 3, len(whole), 97), len(whole)):
         path.write_bytes(whole[:end])
-        read(home, path)
-    assert turns(home) == SAID
+        ingest_path(home, path)
+    assert turns(home) == TURNS
 
 
 def test_restarted_chat_history_keeps_earlier_turns(home: Home, tmp_path: Path) -> None:
     path = write(tmp_path, "aider", TALK)
-    read(home, path)
-    anew = "# aider chat started at 2026-11-19 09:00:00\n\n#### Hello again  \n\nHi.\n"
-    path.write_text(anew, encoding="utf-8")
-    read(home, path)
+    ingest_path(home, path)
+    restart = "# aider chat started at 2026-11-19 09:00:00\n\n#### Hello again  \n\nHi.\n"
+    path.write_text(restart, encoding="utf-8")
+    ingest_path(home, path)
     assert sorted(turns(home)) == sorted(
-        [*SAID, (Speaker.OWNER, "Hello again"), (Speaker.AGENT, "Hi.")]
+        [*TURNS, (Speaker.OWNER, "Hello again"), (Speaker.AGENT, "Hi.")]
     )
 
 
@@ -132,13 +132,13 @@ def test_detected_tool_is_corrected_as_the_file_grows(
     path = tmp_path / name
     for text, tool in zip((early, late, late + late[-20:]), (*tools, tools[1]), strict=True):
         path.write_text(text, encoding="utf-8")
-        read(home, path)
+        ingest_path(home, path)
         assert {line.session.tool for line in home.sessions.newest(limit=50)} == {tool}
 
 
-MORE: tuple[Step, ...] = (*TALK, Owner("Bring the red oars."), Agent("I will."))
-AND_MORE = [
-    (Speaker.OWNER if isinstance(step, Owner) else Speaker.AGENT, step.text) for step in MORE
+LONG_TALK: tuple[Step, ...] = (*TALK, Owner("Bring the red oars."), Agent("I will."))
+LONG_TURNS = [
+    (Speaker.OWNER if isinstance(step, Owner) else Speaker.AGENT, step.text) for step in LONG_TALK
 ]  # type: ignore[union-attr]
 
 
@@ -150,31 +150,31 @@ def test_two_copies_of_a_session_are_merged(
     shape: str, longer_first: bool, home: Home, tmp_path: Path
 ) -> None:
     old = write(tmp_path / "old" / "tasks", shape, TALK)
-    new = write(tmp_path / "new" / "tasks", shape, MORE)
+    new = write(tmp_path / "new" / "tasks", shape, LONG_TALK)
     for path in (new, old) if longer_first else (old, new):
-        read(home, path)
+        ingest_path(home, path)
     for path in (old, new, old):
         os.utime(path, (1, 1))
         ingest(home, IngestOptions(paths=(path,), vectors=False, force=True))
-        assert turns(home) == AND_MORE
+        assert turns(home) == LONG_TURNS
     assert len(home.sessions.newest()) == 1
     new.unlink()
     os.utime(old, (2, 2))
-    read(home, old)
-    assert turns(home) == AND_MORE
+    ingest_path(home, old)
+    assert turns(home) == LONG_TURNS
 
 
 def test_turns_disappear_only_after_removal_from_every_copy(home: Home, tmp_path: Path) -> None:
-    first = write(tmp_path / "a", "gemini-cli", MORE)
-    second = write(tmp_path / "b", "gemini-cli", MORE)
-    read(home, first)
-    read(home, second)
+    first = write(tmp_path / "a", "gemini-cli", LONG_TALK)
+    second = write(tmp_path / "b", "gemini-cli", LONG_TALK)
+    ingest_path(home, first)
+    ingest_path(home, second)
     write(tmp_path / "b", "gemini-cli", TALK)
-    read(home, second)
-    assert turns(home) == AND_MORE
+    ingest_path(home, second)
+    assert turns(home) == LONG_TURNS
     write(tmp_path / "a", "gemini-cli", TALK)
-    read(home, first)
-    assert turns(home) == SAID
+    ingest_path(home, first)
+    assert turns(home) == TURNS
 
 
 @pytest.mark.parametrize("shape", ["gemini-cli", "claude-code"])

@@ -1,4 +1,4 @@
-"""A project with many memories, some of which are changed one after the other in plain words."""
+"""Changes stated in plain words supersede only the affected memories of a large project."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ PARTS = ("API", "worker", "gateway")
 CASES = ("staging", "production")
 
 SIBLINGS = [
-    f"The {case} {part} {said}"
+    f"The {case} {part} {state}"
     for case in CASES
     for part in PARTS
-    for said in (
+    for state in (
         f"runs on port {8000 + 100 * CASES.index(case) + PARTS.index(part)}",
         f"keeps its logs for {10 + CASES.index(case) + PARTS.index(part)} days",
         f"has {2 + PARTS.index(part)} replicas",
@@ -50,9 +50,9 @@ CHANGES = [
         "Reports are no longer exported as CSV, they are Parquet files",
     ),
 ]
-OTHERS = [
-    f"The {thing} {said}"
-    for thing, said in (
+UNRELATED = [
+    f"The {thing} {state}"
+    for thing, state in (
         ("admin page", "lists the last hundred orders"),
         ("changelog", "is written by hand"),
         ("mobile app", "caches the map tiles"),
@@ -91,26 +91,28 @@ def test_stated_changes_supersede_only_the_affected_memories(
     else:
         world.environ["NACRE_EMBEDDING_MODEL"] = "none"
     with world.open() as memory:
-        stored = {}
-        for text in [*SIBLINGS, *OTHERS, *(old for old, _ in CHANGES)]:
-            stored[text] = memory.store(text, project="crowd").memory_id
+        ids = {}
+        for text in [*SIBLINGS, *UNRELATED, *(old for old, _ in CHANGES)]:
+            ids[text] = memory.store(text, project="crowd").memory_id
             world.clock.pass_days(0.05)
         memory.ingest()
-        for text in stored:
-            assert memory.get(stored[text]).superseded_by is None, text
-        ended, doubted = [], []
+        for text in ids:
+            assert memory.get(ids[text]).superseded_by is None, text
+        outcomes, doubted = [], []
         for old, new in CHANGES:
             world.clock.pass_days(1)
             outcome = memory.store(new, project="crowd")
-            ended.append(memory.get(stored[old]).superseded_by == outcome.memory_id)
+            outcomes.append(memory.get(ids[old]).superseded_by == outcome.memory_id)
             doubted += [
                 link.to for link in memory.get(outcome.memory_id).links if link.rel == "contradicts"
             ]
-        harmed = [text for text in (*SIBLINGS, *OTHERS) if memory.get(stored[text]).superseded_by]
-        assert harmed == []
-        assert len(stored) == 60
-        changed = zip(CHANGES, ended, strict=True)
-        missed = [old for (old, _), done in changed if not done and stored[old] not in doubted]
+        wrongly_ended = [
+            text for text in (*SIBLINGS, *UNRELATED) if memory.get(ids[text]).superseded_by
+        ]
+        assert wrongly_ended == []
+        assert len(ids) == 60
+        results = zip(CHANGES, outcomes, strict=True)
+        missed = [old for (old, _), is_ended in results if not is_ended and ids[old] not in doubted]
         assert missed == []
-        assert sum(ended) >= 15
-        assert set(doubted) <= {stored[old] for old, _ in CHANGES}
+        assert sum(outcomes) >= 15
+        assert set(doubted) <= {ids[old] for old, _ in CHANGES}

@@ -1,4 +1,4 @@
-"""Sessions that lie in databases which their tools hold open, leave behind, lock, encrypt and damage."""
+"""Sessions are read from databases that their tools keep open, lock, encrypt or damage."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from nacre.store.foreign import MAX_COPY_BYTES, ForeignDatabase, open_foreign
 from nacre.values.reports import IngestReport
 from tests.app.conftest import World
 from tests.processes import Processes
-from tests.stores import OpenCode, bubble, conversation, write_state
+from tests.stores import OpenCode, OpenCode2, bubble, conversation, write_state
 
 WRITER = """
 import os, sqlite3, sys
@@ -64,7 +64,7 @@ Start = Callable[..., "Writer"]
 
 
 class Writer:
-    """A tool of its own process that has a database open."""
+    """A separate process with an open database."""
 
     def __init__(self, processes: Processes, path: Path, checkpoint: int) -> None:
         self._process = processes.start(
@@ -92,15 +92,15 @@ class Writer:
 
 @pytest.fixture
 def writer(processes: Processes) -> Iterator[Start]:
-    started: list[Writer] = []
+    writers: list[Writer] = []
 
     def start(path: Path, checkpoint: int = 1000) -> Writer:
-        started.append(Writer(processes, path, checkpoint))
-        return started[-1]
+        writers.append(Writer(processes, path, checkpoint))
+        return writers[-1]
 
     yield start
-    for one in started:
-        one.end()
+    for item in writers:
+        item.end()
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def context(world: World) -> Iterator[Home]:
 
 @pytest.fixture
 def opencode(world: World) -> Callable[[str], Path]:
-    """A closed database of OpenCode where OpenCode keeps it, with one session of one message."""
+    """Write OpenCode's database in its default place with one session of one message, and close it."""
 
     def write(journal: str = "wal") -> Path:
         store = OpenCode(world.user_home / ".local" / "share" / "opencode" / "opencode.db", journal)
@@ -124,22 +124,24 @@ def opencode(world: World) -> Callable[[str], Path]:
     return write
 
 
-def read(context: Home) -> IngestReport:
+def ingest_all(context: Home) -> IngestReport:
     return ingest(context, IngestOptions(vectors=False, extract=False))
 
 
 def texts(context: Home) -> list[str]:
     rows = [
-        stored
+        row
         for line in context.sessions.newest(limit=50)
-        for stored in context.sessions.turns_of(line.row)
+        for row in context.sessions.turns_of(line.row)
     ]
     return [item.turn.text for item in rows]
 
 
-def around(path: Path) -> dict[str, bytes]:
-    """Everything beside a database, as it is."""
-    return {one.name: one.read_bytes() for one in sorted(path.parent.iterdir()) if one.is_file()}
+def folder_files(path: Path) -> dict[str, bytes]:
+    """Return the content of all files in a database's folder."""
+    return {
+        item.name: item.read_bytes() for item in sorted(path.parent.iterdir()) if item.is_file()
+    }
 
 
 @pytest.mark.parametrize("journal", ["wal", "delete"])
@@ -149,9 +151,9 @@ def test_database_is_read_without_changes_while_its_tool_writes(
     path = opencode(journal)
     tool = writer(path)
     assert tool.tell("write") == "written"
-    before = around(path)
-    assert read(context).problems == ()
-    assert around(path) == before
+    before = folder_files(path)
+    assert ingest_all(context).problems == ()
+    assert folder_files(path) == before
     assert "note 1 of the other process" in texts(context)
 
 
@@ -163,9 +165,9 @@ def test_reading_neither_blocks_a_tool_nor_misses_writes(
     tool = writer(path, checkpoint=3)
     for _ in range(25):
         assert tool.tell("write") == "written"
-        assert read(context).problems == ()
-    found = texts(context)
-    assert [text for text in found if text.startswith("note")] == [
+        assert ingest_all(context).problems == ()
+    turns = texts(context)
+    assert [text for text in turns if text.startswith("note")] == [
         f"note {n + 1} of the other process" for n in range(25)
     ]
 
@@ -192,10 +194,10 @@ def test_wal_of_a_killed_tool_is_read_and_left_unchanged(
     tool = writer(path)
     tool.tell("write")
     tool.die()
-    before = around(path)
+    before = folder_files(path)
     assert {"opencode.db", "opencode.db-wal", "opencode.db-shm"} == set(before)
-    assert read(context).problems == ()
-    assert around(path) == before
+    assert ingest_all(context).problems == ()
+    assert folder_files(path) == before
     assert "note 1 of the other process" in texts(context)
 
 
@@ -207,9 +209,9 @@ def test_wal_without_its_index_is_read_from_a_copy(
     tool.tell("write")
     tool.die()
     path.with_name("opencode.db-shm").unlink()
-    before = around(path)
-    assert read(context).problems == ()
-    assert around(path) == before
+    before = folder_files(path)
+    assert ingest_all(context).problems == ()
+    assert folder_files(path) == before
     assert "note 1 of the other process" in texts(context)
 
 
@@ -217,10 +219,10 @@ def test_reading_a_closed_database_creates_no_wal(
     context: Home, opencode: Callable[[str], Path]
 ) -> None:
     path = opencode("wal")
-    assert set(around(path)) == {"opencode.db"}
-    before = around(path)
-    assert read(context).problems == ()
-    assert around(path) == before
+    assert set(folder_files(path)) == {"opencode.db"}
+    before = folder_files(path)
+    assert ingest_all(context).problems == ()
+    assert folder_files(path) == before
     assert texts(context) == ["The ledger needs a nightly export."]
 
 
@@ -243,9 +245,9 @@ def test_uncommitted_transaction_of_a_killed_tool_is_not_read(
     tool = writer(path)
     assert tool.tell("spill") == "spilt"
     tool.die()
-    before = around(path)
-    assert read(context).problems == ()
-    assert around(path) == before
+    before = folder_files(path)
+    assert ingest_all(context).problems == ()
+    assert folder_files(path) == before
     assert texts(context) == ["The ledger needs a nightly export."]
 
 
@@ -257,13 +259,13 @@ def test_locked_database_is_reported_and_read_after_unlocking(
     write_state(other, {}, conversation("c1", [bubble(1, "The other file is read.")]))
     tool = writer(path)
     assert tool.tell("lock") == "locked"
-    report = read(context)
+    report = ingest_all(context)
     assert [(problem.path, "locked" in problem.message) for problem in report.problems] == [
         (str(path), True)
     ]
     assert texts(context) == ["The other file is read."]
     tool.end()
-    assert read(context).problems == ()
+    assert ingest_all(context).problems == ()
     assert "The ledger needs a nightly export." in texts(context)
 
 
@@ -279,13 +281,13 @@ def test_invalid_database_file_is_reported_without_failing(context: Home, world:
     torn.parent.mkdir(parents=True)
     torn.write_bytes(whole.read_bytes()[:9000])
     world.transcript("talk")
-    report = read(context)
-    told = {Path(problem.path).name: problem.message for problem in report.problems}
-    assert set(told) == {"opencode-beta.db", "state.vscdb"}
+    report = ingest_all(context)
+    messages = {Path(problem.path).name: problem.message for problem in report.problems}
+    assert set(messages) == {"opencode-beta.db", "state.vscdb"}
     assert report.empty == (str(share / "opencode.db"),)
-    assert "encrypted" in told["opencode-beta.db"]
-    assert "damaged" in told["state.vscdb"]
-    assert len(read(context).problems) == 2
+    assert "encrypted" in messages["opencode-beta.db"]
+    assert "damaged" in messages["state.vscdb"]
+    assert len(ingest_all(context).problems) == 2
 
 
 def test_empty_database_is_reported_and_a_problem_only_if_named(
@@ -295,15 +297,15 @@ def test_empty_database_is_reported_and_a_problem_only_if_named(
     full = path.read_bytes()
     path.write_bytes(b"")
     for _ in range(2):
-        report = read(context)
+        report = ingest_all(context)
         assert (report.empty, report.problems, report.unrecognised) == ((str(path),), (), 1)
     assert plan(context, IngestOptions()).problems == ()
     (problem,) = ingest(context, IngestOptions(paths=(path,), vectors=False)).problems
     assert problem.message == "is empty: it has no sessions"
     path.write_bytes(full)
-    assert read(context).turns == 1
-    path.write_bytes(b"")  # what was read stays
-    assert read(context).empty == (str(path),)
+    assert ingest_all(context).turns == 1
+    path.write_bytes(b"")  # stored turns are kept
+    assert ingest_all(context).empty == (str(path),)
     assert texts(context) == ["The ledger needs a nightly export."]
 
 
@@ -333,7 +335,7 @@ def test_invalid_utf8_path_is_reported_and_other_databases_are_read(
     )
     Path(os.fsdecode(folder)).mkdir(parents=True)
     state.rename(Path(os.fsdecode(folder), "state.vscdb"))
-    (problem,) = read(context).problems
+    (problem,) = ingest_all(context).problems
     assert "not UTF-8" in problem.message
     assert "\ufffd" in problem.path
     assert texts(context) == ["The ledger needs a nightly export."]
@@ -357,7 +359,7 @@ def test_huge_database_that_needs_copying_is_reported(
     tool.tell("write")
     tool.die()
     path.with_name("opencode.db-shm").unlink()
-    os.truncate(path, MAX_COPY_BYTES + 1)  # a hole, which takes no room
+    os.truncate(path, MAX_COPY_BYTES + 1)  # a sparse file
     with pytest.raises(InvalidInputError, match="too large to copy"):
         ForeignDatabase(path)
 
@@ -380,14 +382,14 @@ def test_unchanged_database_is_skipped_but_log_changes_are_seen(
     context: Home, opencode: Callable[[str], Path], writer: Start
 ) -> None:
     path = opencode("wal")
-    assert read(context).files == 1
-    again = read(context)
+    assert ingest_all(context).files == 1
+    again = ingest_all(context)
     assert (again.files, again.skipped) == (0, 1)
     tool = writer(path)
     main = path.read_bytes()
     tool.tell("write")
     assert path.read_bytes() == main
-    assert read(context).files == 1
+    assert ingest_all(context).files == 1
     assert "note 1 of the other process" in texts(context)
 
 
@@ -407,9 +409,9 @@ def test_changed_database_rereads_only_changed_sessions(
         store.message(
             f"ses_9{number:02d}", "user", {"text": f"Session {number}: " + "words " * 2000}
         )
-    first = read(context)
+    first = ingest_all(context)
     store.message("ses_907", "user", {"text": "One more thing."})
-    second = read(context)
+    second = ingest_all(context)
     store.close()
     assert first.bytes_read > 400_000
     assert second.bytes_read < 30_000
@@ -423,7 +425,7 @@ def test_session_in_files_and_database_is_stored_once(
     opencode("wal")
     storage = world.user_home / ".local" / "share" / "opencode" / "storage"
     write_opencode_files(storage)
-    read(context)
+    ingest_all(context)
     assert len(context.sessions.newest(limit=10)) == 1
     assert sorted(texts(context)) == ["It runs at two.", "The ledger needs a nightly export."]
 
@@ -472,8 +474,8 @@ def write_opencode_files(storage: Path) -> None:
 def test_file_session_is_reread_when_a_message_changes(context: Home, world: World) -> None:
     storage = world.user_home / ".local" / "share" / "opencode" / "storage"
     write_opencode_files(storage)
-    read(context)
-    assert read(context).files == 0
+    ingest_all(context)
+    assert ingest_all(context).files == 0
     part = storage / "part" / "msg_1" / "prt_2.json"
     part.write_text(
         '{"id": "prt_2", "messageID": "msg_1", "type": "text", "text": "And at noon."}',
@@ -481,7 +483,7 @@ def test_file_session_is_reread_when_a_message_changes(context: Home, world: Wor
     )
     message = storage / "message" / "ses_1" / "msg_1.json"
     os.utime(message, ns=(1, message.stat().st_mtime_ns + 1))
-    read(context)
+    ingest_all(context)
     assert texts(context) == [
         "The ledger needs a nightly export.",
         "It runs at two.\n\nAnd at noon.",
@@ -522,3 +524,21 @@ def test_transcript_has_a_time_limit(tmp_path: Path) -> None:
     times = iter([0.0])
     with FileSource(path) as source, pytest.raises(UnreadableTranscriptError, match="takes longer"):
         list(batches(path, get_adapter("jsonl"), source, Redactor(), lambda: next(times, 1e9)))
+
+
+def test_words_that_change_in_place_are_learned_again(world: World) -> None:
+    store = OpenCode2(world.user_home / ".local/share/opencode/opencode.db")
+    store.session("ses_1")
+    first = store.row("ses_1", "user", {"text": "Remember: the ferry leaves at six."})
+    store.row("ses_1", "user", {"text": "Remember: gauges are read at dawn."})
+    with world.open() as memory:
+        memory.ingest()
+        store.connection.execute(
+            "UPDATE session_message SET data = ?, time_updated = time_updated + 1 WHERE id = ?",
+            (json.dumps({"text": "Remember: the pump runs dry at noon."}), first),
+        )
+        assert len(memory.ingest().memories) == 1
+        contents = {item.content for item in memory.list(limit=9)}
+    assert contents >= {"The pump runs dry at noon.", "Gauges are read at dawn."}
+    assert len(contents) == 3
+    store.close()

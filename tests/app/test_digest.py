@@ -1,11 +1,11 @@
-"""What a writer is shown of a session: a digest, in which what settles something is there to be cited."""
+"""The digest of a session for a writer is short and contains the evidence it can cite."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from tests.app.conftest import World, says
-from tests.app.test_extraction_by_model import found, learned, told
+from tests.app.test_extraction_by_model import answer_with, learn, proposed_memory
 from tests.fakes.model import ScriptedModel
 
 ASK = "Please look at why the export of the harbour's ledger fails on Mondays."
@@ -14,41 +14,41 @@ PLAN = (
     "the sea and count that way."
 )
 QUOTE = "numbered from the lighthouse, not from the gate"
-CHOSEN = (
+CHOICE = (
     "Berths are numbered from the lighthouse, not from the gate, because pilots count that way."
 )
 
 
-def called(
+def command_run(
     uuid: str, command: str, output: str, *, fails: bool = False, words: str = ""
 ) -> list[dict[str, Any]]:
-    """A command that the agent ran, after some words, and what it put out."""
+    """Return an agent's command, after some words, and its output."""
     call, result = says("assistant", "", uuid=uuid), says("user", "", uuid=f"{uuid}r")
-    used = {"type": "tool_use", "id": uuid, "name": "Bash", "input": {"command": command}}
-    call["message"]["content"] = [*([{"type": "text", "text": words}] if words else []), used]
-    said = f"Exit code 1\n{output}" if fails else output
+    tool_use = {"type": "tool_use", "id": uuid, "name": "Bash", "input": {"command": command}}
+    call["message"]["content"] = [*([{"type": "text", "text": words}] if words else []), tool_use]
+    content = f"Exit code 1\n{output}" if fails else output
     result["message"]["content"] = [
-        {"type": "tool_result", "tool_use_id": uuid, "content": said, "is_error": fails}
+        {"type": "tool_result", "tool_use_id": uuid, "content": content, "is_error": fails}
     ]
     return [call, result]
 
 
-def shown(world: World, *records: dict[str, Any]) -> str:
-    """What a writer is shown of a session."""
+def prompt_text(world: World, *records: dict[str, Any]) -> str:
+    """Return the prompt for a session."""
     world.transcript("one", *records)
     model = ScriptedModel([{"memories": []}])
-    learned(world, model)
+    learn(world, model)
     return model.prompts[0].text
 
 
 def test_digest_shows_only_failing_calls_and_their_fixes(world: World) -> None:
-    text = shown(
+    text = prompt_text(
         world,
         says("user", ASK, uuid="u"),
-        *called("a", "ls harbour/ledger", "all.csv"),
-        *called("b", "make export", "no space left", fails=True),
-        *called("c", "make export", "done"),
-        *called("d", "make export", "done"),
+        *command_run("a", "ls harbour/ledger", "all.csv"),
+        *command_run("b", "make export", "no space left", fails=True),
+        *command_run("c", "make export", "done"),
+        *command_run("d", "make export", "done"),
         says("assistant", "The disk was full.", uuid="z"),
     )
     assert "ls harbour/ledger" not in text
@@ -59,15 +59,17 @@ def test_digest_shows_only_failing_calls_and_their_fixes(world: World) -> None:
 
 def test_comparison_prompt_contains_the_calls_shown_to_the_writer(world: World) -> None:
     failing, mending = (
-        called("b", "make export", "no space left", fails=True),
-        called("c", "make export", "done", words="The disk was full: now it has room."),
+        command_run("b", "make export", "no space left", fails=True),
+        command_run("c", "make export", "done", words="The disk was full: now it has room."),
     )
     world.transcript(
         "one", says("user", ASK, uuid="u"), *failing, *mending, says("user", "good", uuid="z")
     )
     cause = "Exports of the harbour stopped since the disk was full."
-    model = ScriptedModel([found(told(cause, kind="lesson", quote="The disk was full"))])
-    learned(world, model)
+    model = ScriptedModel(
+        [answer_with(proposed_memory(cause, kind="lesson", quote="The disk was full"))]
+    )
+    learn(world, model)
     assert "now it has room" in model.compared[0].text
     assert "· Bash: make export → ok" in model.compared[0].text
 
@@ -78,32 +80,32 @@ def test_accepted_plan_is_shown_and_can_be_cited(world: World) -> None:
         says("user", f"Implement the following plan:\n\n{PLAN}", uuid="u"),
         says("assistant", "Done.", uuid="a"),
     )
-    model = ScriptedModel([found(told(CHOSEN, quote=QUOTE))])
-    memories, _ = learned(world, model)
+    model = ScriptedModel([answer_with(proposed_memory(CHOICE, quote=QUOTE))])
+    memories, _ = learn(world, model)
     assert "[m1][agent, plan] # Number the berths anew" in model.prompts[0].text
     assert "[m1][agent, plan] # Number the berths anew" in model.compared[0].text
-    assert [one.content for one in memories] == [CHOSEN]
+    assert [memory.content for memory in memories] == [CHOICE]
 
 
 def test_compaction_summary_does_not_count_as_outside_text(world: World) -> None:
     recap = says(
         "user",
-        f"This session is being continued. Summary: {CHOSEN}",
+        f"This session is being continued. Summary: {CHOICE}",
         uuid="r",
         isCompactSummary=True,
     )
-    agreed = says("assistant", f"So I take it: {CHOSEN}", uuid="a")
+    agreement = says("assistant", f"So I take it: {CHOICE}", uuid="a")
     world.transcript(
         "one",
         says("user", ASK, uuid="u"),
-        agreed,
+        agreement,
         recap,
         says("user", "yes, do it that way", uuid="y"),
     )
-    model = ScriptedModel([found(told(CHOSEN, quote=QUOTE))])
-    memories, _ = learned(world, model)
+    model = ScriptedModel([answer_with(proposed_memory(CHOICE, quote=QUOTE))])
+    memories, _ = learn(world, model)
     assert "Summary:" not in model.prompts[0].text
-    assert [one.content for one in memories] == [CHOSEN]
+    assert [memory.content for memory in memories] == [CHOICE]
 
 
 def test_digest_marks_pasted_text_and_shortens_long_pastes(world: World) -> None:
@@ -111,7 +113,7 @@ def test_digest_marks_pasted_text_and_shortens_long_pastes(world: World) -> None
         f"[10:{minute:02}] tug {minute}: standing by at berth {minute} of the harbour"
         for minute in range(60)
     )
-    text = shown(world, says("user", f"what do you make of this log?\n\n{paste}", uuid="u"))
+    text = prompt_text(world, says("user", f"what do you make of this log?\n\n{paste}", uuid="u"))
     assert "> [10:00] tug 0:" in text
     assert "> what do you make" not in text
     assert "tug 30:" not in text
@@ -137,7 +139,7 @@ def test_digest_splits_a_long_session_before_an_owners_turn(world: World) -> Non
         ]
     world.transcript("one", *records)
     model = ScriptedModel([{"memories": []}], repeats=True)
-    learned(world, model)
+    learn(world, model)
     assert len(model.prompts) > 1
     ends = [
         prompt.text.partition("\n</transcript>")[0].rpartition("\n[m")[2]
@@ -150,15 +152,17 @@ def test_call_without_text_is_shown_if_cited_as_evidence(world: World) -> None:
     world.transcript(
         "one",
         says("user", ASK, uuid="u"),
-        *called("b", "make export", "no space left", fails=True),
-        *called("c", "make export", "done"),
+        *command_run("b", "make export", "no space left", fails=True),
+        *command_run("c", "make export", "done"),
         says("assistant", "The disk was full, so I emptied it.", uuid="z"),
     )
     statement = (
         "The export of the harbour's ledger failed since the disk was full; emptying it helped."
     )
-    model = ScriptedModel([found(told(statement, kind="lesson", quote="The disk was full"))])
-    learned(world, model)
+    model = ScriptedModel(
+        [answer_with(proposed_memory(statement, kind="lesson", quote="The disk was full"))]
+    )
+    learn(world, model)
     assert model.compared[0].text.count("· Bash: make export") == 2
 
 
@@ -167,7 +171,7 @@ def test_remarks_task_lists_and_earlier_versions_are_left_out(world: World) -> N
         f"{at}. Move the berth number {at} of the harbour into the new register" for at in range(20)
     ]
     plan = "\n".join(steps)
-    text = shown(
+    text = prompt_text(
         world,
         says("user", ASK, uuid="u"),
         says("assistant", f"A first plan:\n{plan}", uuid="p1"),
@@ -196,6 +200,6 @@ def test_the_digest_of_a_long_session_has_a_limit(world: World) -> None:
         records.append(says("assistant", lines, uuid=f"a{at}"))
     world.transcript("one", *records)
     model = ScriptedModel([{"memories": []}], repeats=True)
-    learned(world, model)
+    learn(world, model)
     assert sum(len(prompt.text) for prompt in model.prompts) < 24_000 * 3 * 1.2
     assert all(any(f"quay {at} " in prompt.text for prompt in model.prompts) for at in range(60))

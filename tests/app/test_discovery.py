@@ -1,4 +1,4 @@
-"""Where transcripts are looked for: each tool's places on each system, and the folders in which anybody worked."""
+"""Transcripts are found in each tool's default folders and in project folders."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ PLACES = [
 def test_transcript_is_found_in_each_tools_default_folder(
     platform: str, environ: dict[str, str], path: str, shape: str, world: World
 ) -> None:
-    told = {name: value.replace("/H", str(world.user_home)) for name, value in environ.items()}
+    variables = {name: value.replace("/H", str(world.user_home)) for name, value in environ.items()}
     render = SHAPES[shape][1](TALK)
     text = (
         render
@@ -110,7 +110,7 @@ def test_transcript_is_found_in_each_tools_default_folder(
     file = world.user_home / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")
-    world.environ.update(told)
+    world.environ.update(variables)
     context = world.context()
     object.__setattr__(context.settings, "platform", platform)
     report = ingest(context, IngestOptions(vectors=False))
@@ -129,13 +129,13 @@ def test_hashed_folder_is_found_among_other_sessions_folders(
     if not is_known_first:
         ingest(context, IngestOptions(vectors=False))
     session = write(world.user_home / ".copilot", "copilot-cli", TALK)
-    told = session.read_text(encoding="utf-8").replace("/code/acme", f"/code/acme{inner}")
-    session.write_text(told, encoding="utf-8")
+    text = session.read_text(encoding="utf-8").replace("/code/acme", f"/code/acme{inner}")
+    session.write_text(text, encoding="utf-8")
     ingest(context, IngestOptions(vectors=False))
-    found = {
+    folders = {
         line.session.tool: (line.session.cwd, line.project) for line in context.sessions.newest()
     }
-    assert found["gemini-cli"] == ("/code/acme", "acme")
+    assert folders["gemini-cli"] == ("/code/acme", "acme")
     context.database.close()
 
 
@@ -156,8 +156,8 @@ def test_aider_is_read_in_project_folders_of_other_tools(world: World, tmp_path:
     write(repository, "aider", TALK)
     session = write(world.user_home / ".copilot", "copilot-cli", TALK)
     (repository / "docs").mkdir()
-    told = session.read_text(encoding="utf-8").replace("/code/acme", str(repository / "docs"))
-    session.write_text(told, encoding="utf-8")
+    text = session.read_text(encoding="utf-8").replace("/code/acme", str(repository / "docs"))
+    session.write_text(text, encoding="utf-8")
     context = world.context()
     assert ingest(context, IngestOptions(vectors=False)).tools == {"copilot-cli": 1, "aider": 1}
     assert ingest(context, IngestOptions(vectors=False)).skipped == 2

@@ -1,4 +1,4 @@
-"""What is probably outdated is marked, and a person settles it."""
+"""Probably outdated memories are marked until a person resolves the doubt."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NEW = "The quarry bucket is emptied on Fridays"
 
 
 def store_both(world: World) -> tuple[str, str]:
-    """A pair that the words alone make doubtful, in a home without vectors."""
+    """Store a pair with conflicting words in a home without vectors."""
     world.environ["NACRE_EMBEDDING_MODEL"] = "none"
     with world.open() as memory:
         old = memory.store(OLD, project="acme")
@@ -28,14 +28,14 @@ def store_both(world: World) -> tuple[str, str]:
     return old.memory_id, new.memory_id
 
 
-ASKED = "when is the quarry bucket emptied"
+QUESTION = "when is the quarry bucket emptied"
 PROMPT = "When is the quarry bucket of acme emptied?"
 
 
 def test_newer_contradicting_memory_ranks_first_and_marks_the_older(world: World) -> None:
     old, new = store_both(world)
     with world.open() as memory:
-        hits = memory.recall(ASKED).hits
+        hits = memory.recall(QUESTION).hits
     assert [(hit.memory.id, hit.outdated_by) for hit in hits] == [(new, ()), (old, (new,))]
 
 
@@ -67,23 +67,23 @@ def test_repeating_the_older_statement_reverses_the_doubt(
     world.clock.pass_days(1)
     with world.open() as memory:
         assert memory.store(OLD, project="acme").memory_id == old
-    rebuild(world.settings(), world.context)
+    rebuild(world.settings(), open_home=world.context)
     with world.open() as memory:
-        hits = memory.recall(ASKED).hits
-        told = memory.context(folder="/code/acme", moment="prompt", prompt=PROMPT).text
-        waiting = [one.memory.id for one in memory.reviews()]
+        hits = memory.recall(QUESTION).hits
+        text = memory.context(folder="/code/acme", moment="prompt", prompt=PROMPT).text
+        pending = [review.memory.id for review in memory.reviews()]
         memory.store(NEW, project="acme")
-        assert [hit.memory.id for hit in memory.recall(ASKED).hits] == [
+        assert [hit.memory.id for hit in memory.recall(QUESTION).hits] == [
             old,
             new,
-        ]  # both were said in one moment
+        ]  # both have the same time
         world.clock.pass_days(1)
         memory.store(NEW, project="acme")
-        back = memory.recall(ASKED).hits
+        back = memory.recall(QUESTION).hits
     assert [(hit.memory.id, hit.outdated_by) for hit in hits] == [(old, ()), (new, (old,))]
     assert [(hit.memory.id, hit.outdated_by) for hit in back] == [(new, ()), (old, (new,))]
-    assert (OLD in told, NEW in told) == (True, False)
-    assert waiting == [new]
+    assert (OLD in text, NEW in text) == (True, False)
+    assert pending == [new]
 
 
 def test_agents_repetition_does_not_settle_the_owners_doubt(world: World) -> None:
@@ -91,15 +91,15 @@ def test_agents_repetition_does_not_settle_the_owners_doubt(world: World) -> Non
     world.clock.pass_days(1)
     store(world.context(), StoreRequest(content=OLD, project="acme", speaker=Speaker.AGENT))
     with world.open() as memory:
-        hits = memory.recall(ASKED).hits
+        hits = memory.recall(QUESTION).hits
     assert [(hit.memory.id, hit.outdated_by) for hit in hits] == [(new, ()), (old, (new,))]
 
 
 def test_recall_before_the_newer_date_returns_only_the_older_memory(world: World) -> None:
     old, new = store_both(world)
     with world.open() as memory:
-        (before,) = memory.recall(ASKED, filter=Filter(as_of=NOON.date())).hits
-        after = memory.recall(ASKED, filter=Filter(as_of=(NOON + timedelta(days=1)).date())).hits
+        (before,) = memory.recall(QUESTION, filter=Filter(as_of=NOON.date())).hits
+        after = memory.recall(QUESTION, filter=Filter(as_of=(NOON + timedelta(days=1)).date())).hits
     assert (before.memory.id, before.outdated_by) == (old, ())
     assert [hit.memory.id for hit in after] == [new, old]
 
@@ -107,23 +107,23 @@ def test_recall_before_the_newer_date_returns_only_the_older_memory(world: World
 def test_filtered_recall_returns_the_older_memory_with_its_doubt(world: World) -> None:
     old, new = store_both(world)
     with world.open() as memory:
-        (hit,) = memory.recall(ASKED, filter=Filter(until=NOON + timedelta(hours=1))).hits
+        (hit,) = memory.recall(QUESTION, filter=Filter(until=NOON + timedelta(hours=1))).hits
     assert (hit.memory.id, hit.outdated_by) == (old, (new,))
 
 
 def test_list_and_browse_show_both_contradicting_memories(world: World) -> None:
     old, new = store_both(world)
     with world.open() as memory:
-        assert {one.id for one in memory.list()} == {old, new}
+        assert {item.id for item in memory.list()} == {old, new}
         assert [hit.memory.id for hit in memory.recall("", mode="browse").hits] == [new, old]
 
 
 def test_prompt_context_shows_only_the_newer_memory(world: World) -> None:
     store_both(world)
     with world.open() as memory:
-        told = memory.context(folder="/code/acme", moment="prompt", prompt=PROMPT).text
-    assert NEW in told
-    assert OLD not in told
+        text = memory.context(folder="/code/acme", moment="prompt", prompt=PROMPT).text
+    assert NEW in text
+    assert OLD not in text
 
 
 def test_editing_importance_does_not_settle_a_doubt(world: World) -> None:
@@ -131,23 +131,27 @@ def test_editing_importance_does_not_settle_a_doubt(world: World) -> None:
     world.clock.pass_days(1)
     with world.open() as memory:
         memory.edit(old, importance=9)
-        told = memory.context(folder="/code/acme", moment="prompt", prompt=PROMPT).text
-        assert (OLD in told, NEW in told) == (False, True)
-        assert [one.memory.id for one in memory.reviews()] == [old]
+        text = memory.context(folder="/code/acme", moment="prompt", prompt=PROMPT).text
+        assert (OLD in text, NEW in text) == (False, True)
+        assert [review.memory.id for review in memory.reviews()] == [old]
         memory.keep(old)
-        both = memory.context(folder="/code/acme", moment="prompt", prompt=PROMPT).text
-    assert (OLD in both, NEW in both, "says otherwise" in both) == (True, True, False)
+        text_after_review = memory.context(folder="/code/acme", moment="prompt", prompt=PROMPT).text
+    assert (
+        OLD in text_after_review,
+        NEW in text_after_review,
+        "says otherwise" in text_after_review,
+    ) == (True, True, False)
 
 
 def test_prompt_matching_only_the_older_memory_shows_its_doubt(world: World) -> None:
     old, new = store_both(world)
     with world.open() as memory:
         memory.edit(old, triggers=["parcels"])
-        told = memory.context(
+        text = memory.context(
             folder="/code/acme", moment="prompt", prompt="Where do the parcels of acme go?"
         ).text
-    assert f"{old[-8:]}; may be out of date: {new[-8:]} says otherwise)" in told
-    assert NEW not in told
+    assert f"{old[-8:]}; may be out of date: {new[-8:]} says otherwise)" in text
+    assert NEW not in text
 
 
 def test_newest_of_several_doubts_ranks_first_and_cycles_keep_all(world: World) -> None:
@@ -158,7 +162,7 @@ def test_newest_of_several_doubts_ranks_first_and_cycles_keep_all(world: World) 
         (4, "5", 14),
         (5, "4", 15),
     ):
-        links = [f"{{rel: contradicts, to: {uuid(int(one))}}}" for one in doubted.split()]
+        links = [f"{{rel: contradicts, to: {uuid(int(part))}}}" for part in doubted.split()]
         front = f"id: {uuid(number)}\ncreated: 2026-11-{day}\nlinks: [{', '.join(links)}]"
         world.write(
             f"global/fact/{number}.md",
@@ -193,7 +197,9 @@ def uuid(number: int) -> str:
 def test_review_choice_keep_new_supersedes_the_older_memory(world: World) -> None:
     old, new = store_both(world)
     with world.open() as memory:
-        assert [(one.kind, one.id) for one in memory.reviews()] == [("conflict", f"{old}+{new}")]
+        assert [(review.kind, review.id) for review in memory.reviews()] == [
+            ("conflict", f"{old}+{new}")
+        ]
         memory.call("review-resolve", reference=old, choice="keep-new")
         assert list(memory.reviews()) == []
         assert memory.get(old).superseded_by == new
@@ -210,33 +216,36 @@ def test_keeping_the_older_memory_settles_the_doubt(world: World) -> None:
     assert {hit.memory.id: hit.outdated_by for hit in hits} == {old: (), new: ()}
 
 
-def said(
+def memory_of(
     memory_id: str, content: str, kind: Kind = Kind.FACT, speaker: Speaker = Speaker.OWNER
 ) -> Memory:
     return Memory(memory_id, kind, content, content, NOON, NOON, project="acme", speaker=speaker)
 
 
 def test_agents_statement_only_doubts_the_owners_statement() -> None:
-    old = said("1", "The jobs go over RabbitMQ", Kind.DECISION)
-    new = said("2", "We moved the jobs from RabbitMQ to NATS", Kind.DECISION)
-    by_agent = said("2", new.content, Kind.DECISION, Speaker.AGENT)
+    old = memory_of("1", "The jobs go over RabbitMQ", Kind.DECISION)
+    new = memory_of("2", "We moved the jobs from RabbitMQ to NATS", Kind.DECISION)
+    by_agent = memory_of("2", new.content, Kind.DECISION, Speaker.AGENT)
     assert compare(new, [old])[0].verdict.relation is Relation.SUPERSEDES
     assert compare(by_agent, [old])[0].verdict.relation is Relation.DOUBTS
 
 
 def test_lesson_neither_replaces_nor_doubts_a_decision() -> None:
-    old = said("1", "The jobs go over RabbitMQ", Kind.DECISION)
-    lesson = said(
+    old = memory_of("1", "The jobs go over RabbitMQ", Kind.DECISION)
+    lesson = memory_of(
         "2",
         "Do not use RabbitMQ for the jobs any more: we moved the jobs from RabbitMQ to NATS",
         Kind.LESSON,
     )
-    found = compare(lesson, [old])[0]
-    assert not found.replaces
-    assert not found.doubts
+    comparison = compare(lesson, [old])[0]
+    assert not comparison.replaces
+    assert not comparison.doubts
 
 
 def test_statement_replaces_at_most_one_memory() -> None:
-    both = [said("1", "The jobs go over RabbitMQ"), said("2", "The mail jobs go over RabbitMQ")]
-    found = compare(said("3", "The jobs go over NATS instead of RabbitMQ now"), both)
-    assert sum(one.replaces for one in found) == 1
+    memories = [
+        memory_of("1", "The jobs go over RabbitMQ"),
+        memory_of("2", "The mail jobs go over RabbitMQ"),
+    ]
+    comparisons = compare(memory_of("3", "The jobs go over NATS instead of RabbitMQ now"), memories)
+    assert sum(item.replaces for item in comparisons) == 1

@@ -1,4 +1,4 @@
-"""A tool whose format changes is told of: records nobody knows, and sessions in which the owner suddenly is silent."""
+"""The doctor reports format changes: unknown records and a sudden lack of owner messages."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def session(
 
 @pytest.fixture
 def formats(nacre: Nacre) -> Callable[[], list[str]]:  # noqa: F811
-    def read() -> list[str]:
+    def check_formats() -> list[str]:
         nacre("ingest", "--no-extract", code=None)
         checks = nacre("admin", "doctor", "--json", code=None).json["checks"]
         return [check["detail"] for check in checks if check["name"].startswith("format")]
 
-    return read
+    return check_formats
 
 
 def test_sudden_lack_of_owner_messages_is_reported_with_the_version(

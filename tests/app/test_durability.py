@@ -1,4 +1,4 @@
-"""What was acknowledged survives: intents, rebuild, retirements that do not come back."""
+"""Acknowledged changes survive crashes, full disks and rebuilds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from nacre.values.memory import Intent, Kind, Link, Memory, Operation, Retiremen
 from tests.app.conftest import NOON, World, leave_pending, says
 
 
-def a_memory(memory_id: str, content: str, **more: object) -> Memory:
+def make_memory(memory_id: str, content: str, **more: object) -> Memory:
     values = {
         "id": memory_id,
         "kind": Kind.FACT,
@@ -35,22 +35,23 @@ def a_memory(memory_id: str, content: str, **more: object) -> Memory:
 def test_small_change_is_written_under_a_single_lock(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nacre.store.sqlite._MIN_LOCK_SECONDS", 0.0)  # as if each of them took long
-    held: list[str] = []
-    context = open_home(world.settings(), observe=lambda name, _: held.append(name))
+    monkeypatch.setattr("nacre.store.sqlite._MIN_LOCK_SECONDS", 0.0)  # like slow calls
+    locks: list[str] = []
+    context = open_home(world.settings(), observe=lambda name, _: locks.append(name))
     buoys = [
-        a_memory(f"01990000-0000-7000-8000-{number:012d}", f"Buoy {number} is red.")
+        make_memory(f"01990000-0000-7000-8000-{number:012d}", f"Buoy {number} is red.")
         for number in range(FEW)
     ]
     with context.change("store") as change:
         change.put(buoys)
-        assert held.count("write") == 1
+        assert locks.count("write") == 1
 
 
 def test_crash_between_commit_and_file_loses_nothing(world: World) -> None:
     context = world.context()
     leave_pending(
-        context, [a_memory("01990000-0000-7000-8000-000000000001", "The vault door opens inwards.")]
+        context,
+        [make_memory("01990000-0000-7000-8000-000000000001", "The vault door opens inwards.")],
     )
     context.database.close()
     assert list(world.vault.rglob("*.md")) == []
@@ -128,7 +129,7 @@ def test_rebuild_from_empty_database_restores_memories_and_answers(
     for path in world.home.glob("nacre.db*"):
         path.unlink()
 
-    rebuild(world.settings(), world.context)
+    rebuild(world.settings(), open_home=world.context)
 
     with world.open() as memory:
         assert memory.list() == before
@@ -143,9 +144,9 @@ def test_rebuild_from_empty_database_restores_memories_and_answers(
 
 def test_every_table_is_derived_carried_over_or_discarded(world: World) -> None:
     context = world.context()
-    found = context.database.rows("SELECT name FROM sqlite_schema WHERE type = 'table'")  # type: ignore[attr-defined]
+    names = context.database.rows("SELECT name FROM sqlite_schema WHERE type = 'table'")  # type: ignore[attr-defined]
     context.close()
-    tables = {name for (name,) in found if not re.search("_fts|_parts|_terms|^sqlite_", name)}
+    tables = {name for (name,) in names if not re.search("_fts|_parts|_terms|^sqlite_", name)}
     kinds = [frozenset(CARRIED), DERIVED, DISCARDED]
     assert frozenset().union(*kinds) == tables
     assert sum(map(len, kinds)) == len(tables)
@@ -154,13 +155,14 @@ def test_every_table_is_derived_carried_over_or_discarded(world: World) -> None:
 def test_links_between_memories_survive_a_rebuild(world: World) -> None:
     old, new = "01990000-0000-7000-8000-000000000001", "01990000-0000-7000-8000-000000000002"
     context = world.context()
-    leave_pending(context, [a_memory(old, "The build takes ten minutes.", superseded_by=new)])
+    leave_pending(context, [make_memory(old, "The build takes ten minutes.", superseded_by=new)])
     leave_pending(
-        context, [a_memory(new, "The build takes two minutes.", links=(Link("supersedes", old),))]
+        context,
+        [make_memory(new, "The build takes two minutes.", links=(Link("supersedes", old),))],
     )
     scan(context)
     context.database.close()
-    rebuild(world.settings(), world.context, vectors=False)
+    rebuild(world.settings(), vectors=False, open_home=world.context)
     with world.open() as memory:
         assert memory.get(new).links == (Link("supersedes", old),)
         assert [hit.memory.id for hit in memory.recall("how long does the build take?").hits] == [
@@ -174,16 +176,16 @@ def test_rebuild_creates_no_memories_and_rereads_named_paths(
     path = world.transcript(
         "s1", says("user", "Remember that tea is served at four in the library.", uuid="u1")
     )
-    elsewhere = world.user_home / "old-machine" / "session.jsonl"
-    elsewhere.parent.mkdir()
-    path.rename(elsewhere)
+    moved = world.user_home / "old-machine" / "session.jsonl"
+    moved.parent.mkdir()
+    path.rename(moved)
     with world.open() as memory:
-        report = memory.ingest(elsewhere)
+        report = memory.ingest(moved)
         assert report.turns == 1
         count = len(memory.list())
     for file in world.home.glob("nacre.db*"):
         file.unlink()
-    report = rebuild(world.settings(), world.context)
+    report = rebuild(world.settings(), open_home=world.context)
     assert (report.files, report.memories) == (1, ())
     with world.open() as memory:
         assert len(memory.list()) == count
@@ -196,9 +198,9 @@ def test_rebuild_does_not_relearn_retired_or_edited_memories(world: World) -> No
     )
     with world.open() as memory:
         memory.ingest()
-        learned = memory.list()
-        assert len(learned) == 1
-        memory.edit(learned[0].id, content="The release manager is whoever is on duty.")
+        memories = memory.list()
+        assert len(memories) == 1
+        memory.edit(memories[0].id, content="The release manager is whoever is on duty.")
         assert memory.ingest(world.user_home / ".claude").memories == ()
     for file in world.home.glob("nacre.db*"):
         file.unlink()
@@ -207,7 +209,7 @@ def test_rebuild_does_not_relearn_retired_or_edited_memories(world: World) -> No
         assert [item.content for item in memory.list()] == [
             "The release manager is whoever is on duty."
         ]
-        memory.retire(learned[0].id)
+        memory.retire(memories[0].id)
     for file in world.home.glob("nacre.db*"):
         file.unlink()
     with world.open() as memory:
@@ -223,18 +225,18 @@ def test_database_from_a_newer_nacre_is_refused_unchanged(world: World) -> None:
     with pytest.raises(SchemaTooNewError, match="schema 9999"):
         world.context()
     with pytest.raises(SchemaTooNewError):
-        rebuild(world.settings(), world.context)
+        rebuild(world.settings(), open_home=world.context)
     with pytest.raises(SchemaTooNewError):
-        reset(world.settings(), world.context)
+        reset(world.settings(), open_home=world.context)
     assert world.settings().database.read_bytes() == before
 
 
 def test_invalid_database_file_is_reported_with_a_hint(world: World) -> None:
     world.home.mkdir()
     world.settings().database.write_text("this is not a database, it is a letter to a friend " * 40)
-    with pytest.raises(UnusableStoreError, match="not a nacre database") as caught:
+    with pytest.raises(UnusableStoreError, match="not a nacre database") as error:
         world.context()
-    assert "rebuild" in str(caught.value.hint)
+    assert "rebuild" in str(error.value.hint)
 
 
 def test_vault_path_to_a_file_is_refused(world: World) -> None:
@@ -257,7 +259,7 @@ def test_backup_can_be_opened_as_a_database(world: World) -> None:
 def test_reset_keeps_a_copy_and_the_vault(world: World) -> None:
     with world.open() as memory:
         outcome = memory.store("The archive is in the cellar.", subject="Archive")
-    copy = reset(world.settings(), world.context)
+    copy = reset(world.settings(), open_home=world.context)
     assert copy is not None
     assert copy.exists()
     with world.open() as memory:
@@ -267,15 +269,15 @@ def test_reset_keeps_a_copy_and_the_vault(world: World) -> None:
 def test_rebuild_and_reset_complete_pending_writes_first(world: World) -> None:
     for number, forget in enumerate(("rebuild", "reset")):
         context = world.context()
-        memory = a_memory(
+        memory = make_memory(
             f"01990000-0000-7000-8000-00000000000{number}", f"Pending before the {forget}."
         )
         leave_pending(context, [memory])
         context.database.close()
         if forget == "rebuild":
-            rebuild(world.settings(), world.context, vectors=False)
+            rebuild(world.settings(), vectors=False, open_home=world.context)
         else:
-            reset(world.settings(), world.context)
+            reset(world.settings(), open_home=world.context)
         with world.open() as home:
             assert memory.content in [item.content for item in home.list()]
 
@@ -328,7 +330,7 @@ def test_failing_write_does_not_block_other_writes(world: World) -> None:
 def test_database_and_its_side_files_are_private(world: World) -> None:
     context = world.context()
     context.memories.put(
-        a_memory("01990000-0000-7000-8000-000000000009", "A row that makes the log appear.")
+        make_memory("01990000-0000-7000-8000-000000000009", "A row that makes the log appear.")
     )
     modes = {path.name: path.stat().st_mode & 0o777 for path in world.home.glob("nacre.db*")}
     assert set(modes.values()) == {0o600}, modes
@@ -339,7 +341,7 @@ def test_deleting_many_files_does_not_block_other_commands(world: World) -> None
     leave_pending(
         context,
         [
-            a_memory(f"01990000-0000-7000-8000-{number:012}", f"Note number {number}.")
+            make_memory(f"01990000-0000-7000-8000-{number:012}", f"Note number {number}.")
             for number in range(1200)
         ],
     )
@@ -408,7 +410,7 @@ def test_failing_rebuild_leaves_the_database_unchanged(world: World) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        rebuild(world.settings(), world.context, stop)
+        rebuild(world.settings(), stop, open_home=world.context)
     with world.open() as memory:
         assert memory.search_sessions("tea in the library").turns[0].turn.id == "u1"
 
@@ -425,7 +427,7 @@ def test_rebuild_keeps_a_database_unreadable_on_a_full_disk(world: World, cause:
         return world.context(settings)
 
     with pytest.raises(UnusableStoreError, match="full"):
-        rebuild(world.settings(), open_home_on_full_disk)
+        rebuild(world.settings(), open_home=open_home_on_full_disk)
     assert world.settings().database.read_bytes() == before
 
 
@@ -435,7 +437,7 @@ def test_memories_stored_during_a_rebuild_are_kept(world: World) -> None:
     )
     with world.open() as memory:
         memory.ingest()
-    late = a_memory(
+    late = make_memory(
         "01990000-0000-7000-8000-000000000007", "The late guest sleeps in the blue room."
     )
 
@@ -445,7 +447,7 @@ def test_memories_stored_during_a_rebuild_are_kept(world: World) -> None:
             leave_pending(context, [late])
         context.database.close()
 
-    rebuild(world.settings(), world.context, meanwhile)
+    rebuild(world.settings(), meanwhile, open_home=world.context)
     with world.open() as memory:
         assert late.content in [item.content for item in memory.list()]
 
@@ -459,7 +461,7 @@ def test_handwritten_note_keeps_its_date_through_a_rebuild(
     os.utime(path, (1_700_000_000, 1_700_000_000))
     with world.open() as memory:
         (before,) = memory.list()
-    rebuild(world.settings(), world.context, vectors=False)
+    rebuild(world.settings(), vectors=False, open_home=world.context)
     with world.open() as memory:
         assert memory.list() == [before]
     assert before.created.year == 2023
@@ -468,7 +470,7 @@ def test_handwritten_note_keeps_its_date_through_a_rebuild(
 def test_closing_a_home_never_fails(world: World) -> None:
     context = world.context()
     context.memories.put(
-        a_memory("01990000-0000-7000-8000-000000000009", "A row that makes the log appear.")
+        make_memory("01990000-0000-7000-8000-000000000009", "A row that makes the log appear.")
     )
     shutil.rmtree(world.home)
     context.database.close()

@@ -1,4 +1,4 @@
-"""What became of the context that a session received."""
+"""The outcomes of a session's context are judged and recorded."""
 
 from __future__ import annotations
 
@@ -32,52 +32,62 @@ CHECK = "From now on run `make check --all` before you push."
 FACT = "The ledger of the harbour closes at 17:30 on Fridays."
 
 
-def ran(command: str) -> Turn:
+def run_turn(command: str) -> Turn:
     return Turn("c", Speaker.AGENT, "", tool_calls=(ToolCall("Bash", command, "ok", Action.RUN),))
 
 
-def edited(path: str, text: str = "") -> Turn:
+def edit_turn(path: str, text: str = "") -> Turn:
     call = ToolCall("Edit", f"{path}\n{text}", "ok", Action.EDIT, (path,))
     return Turn("e", Speaker.AGENT, "", tool_calls=(call,))
 
 
-def said(text: str, speaker: Speaker = Speaker.AGENT) -> Turn:
+def text_turn(text: str, speaker: Speaker = Speaker.AGENT) -> Turn:
     return Turn("s", speaker, text)
 
 
 @pytest.mark.parametrize(
     ("kind", "text", "turns", "outcome"),
     [
-        (Kind.PREFERENCE, LINT, [ran("ruff check src")], "followed"),
-        (Kind.PREFERENCE, LINT, [ran("flake8 src")], "broken"),
-        (Kind.PREFERENCE, LINT, [ran("grep flake8 setup.cfg")], "untouched"),
-        (Kind.PREFERENCE, LINT, [ran("git commit -m 'drop flake8'")], "untouched"),
+        (Kind.PREFERENCE, LINT, [run_turn("ruff check src")], "followed"),
+        (Kind.PREFERENCE, LINT, [run_turn("flake8 src")], "broken"),
+        (Kind.PREFERENCE, LINT, [run_turn("grep flake8 setup.cfg")], "untouched"),
+        (Kind.PREFERENCE, LINT, [run_turn("git commit -m 'drop flake8'")], "untouched"),
         (
             Kind.PREFERENCE,
             LINT,
-            [said("Done."), said("again: ruff, not flake8", Speaker.OWNER)],
+            [text_turn("Done."), text_turn("again: ruff, not flake8", Speaker.OWNER)],
             "broken",
         ),
-        (Kind.PREFERENCE, CHECK, [ran("make check --all && git push")], "followed"),
-        (Kind.PREFERENCE, CHECK, [ran("make test")], "untouched"),
-        (Kind.PREFERENCE, "Never push to main.", [ran("git push origin main")], "broken"),
-        (Kind.PREFERENCE, "Never push to main.", [ran("git push origin fix")], "untouched"),
-        (Kind.PREFERENCE, "Never push to main.", [said("I did not push to main.")], "followed"),
-        (Kind.PREFERENCE, "Never deploy without a dump.", [ran("make deploy")], "untouched"),
-        (Kind.LESSON, "Never edit files in gen/ by hand.", [edited("gen/api.go")], "broken"),
-        (Kind.LESSON, "Never edit files in gen/ by hand.", [edited("src/api.go")], "untouched"),
+        (Kind.PREFERENCE, CHECK, [run_turn("make check --all && git push")], "followed"),
+        (Kind.PREFERENCE, CHECK, [run_turn("make test")], "untouched"),
+        (Kind.PREFERENCE, "Never push to main.", [run_turn("git push origin main")], "broken"),
+        (Kind.PREFERENCE, "Never push to main.", [run_turn("git push origin fix")], "untouched"),
+        (
+            Kind.PREFERENCE,
+            "Never push to main.",
+            [text_turn("I did not push to main.")],
+            "followed",
+        ),
+        (Kind.PREFERENCE, "Never deploy without a dump.", [run_turn("make deploy")], "untouched"),
+        (Kind.LESSON, "Never edit files in gen/ by hand.", [edit_turn("gen/api.go")], "broken"),
+        (Kind.LESSON, "Never edit files in gen/ by hand.", [edit_turn("src/api.go")], "untouched"),
         (
             Kind.LESSON,
             "Always give `kubectl` the option --context.",
-            [ran("kubectl apply -f a")],
+            [run_turn("kubectl apply -f a")],
             "broken",
         ),
-        (Kind.FACT, FACT, [said("On Fridays the harbour closes its ledger at 17:30.")], "followed"),
-        (Kind.FACT, FACT, [said("The harbour is open.")], "untouched"),
+        (
+            Kind.FACT,
+            FACT,
+            [text_turn("On Fridays the harbour closes its ledger at 17:30.")],
+            "followed",
+        ),
+        (Kind.FACT, FACT, [text_turn("The harbour is open.")], "untouched"),
         (
             Kind.TODO,
             "Write the test of the ledger export.",
-            [edited("tests/ledger_export.py")],
+            [edit_turn("tests/ledger_export.py")],
             "followed",
         ),
     ],
@@ -91,16 +101,16 @@ def test_items_are_judged_by_calls_and_words(
 @pytest.mark.parametrize(
     ("turns", "outcome"),
     [
-        ([ran("nacre sessions show 5e55-00077 --turn u77")], "followed"),
+        ([run_turn("nacre sessions show 5e55-00077 --turn u77")], "followed"),
         (
             [Turn("m", Speaker.AGENT, "", tool_calls=(ToolCall("memory_search", "berth pilots"),))],
             "followed",
         ),
         (
-            [said("The pilots count the berths from the sea, so I number them that way.")],
+            [text_turn("The pilots count the berths from the sea, so I number them that way.")],
             "followed",
         ),
-        ([said("I numbered them."), ran("make test")], "untouched"),
+        ([text_turn("I numbered them."), run_turn("make test")], "untouched"),
     ],
 )
 def test_pointers_are_followed_if_opened_searched_or_used(turns: list[Turn], outcome: str) -> None:
@@ -108,11 +118,11 @@ def test_pointers_are_followed_if_opened_searched_or_used(turns: list[Turn], out
     assert judge_pointer("claude-code:5e55-00077#u77", text, turns) == outcome
 
 
-def end(world: World, *records: dict[str, Any], given: tuple[str, ...] = ()) -> None:
+def end_session(world: World, *records: dict[str, Any], references: tuple[str, ...] = ()) -> None:
     """End a session that received its start context and further items."""
     block = build(world.context(), ContextRequest(folder=FOLDER, session=SESSION))
     assert block.state
-    write_state(world.home, SESSION, block.state.with_given(given))
+    write_state(world.home, SESSION, block.state.with_given(references))
     transcript = world.transcript("5e55-0001", *records)
     put(
         world.home,
@@ -131,12 +141,12 @@ def test_session_end_records_outcomes_for_the_memorys_page_and_the_status(world:
     )
     with world.open() as memory:
         memory.ingest()
-    end(
+    end_session(
         world,
         says("user", "Please clean up.", uuid="u1", session="5e55-0001", cwd=FOLDER),
         *calls("Bash", "ok", uuid="u2", session="5e55-0001", command="flake8 src"),
         *calls("Bash", "ok", uuid="u3", session="5e55-0001", command="make check --all"),
-        given=("claude-code:5e55-0000#u7", "claude-code:5e55-0000#u8#"),
+        references=("claude-code:5e55-0000#u7", "claude-code:5e55-0000#u8#"),
     )
     assert set(read_state(world.home, SESSION).given) >= {lint, check}
     for reference, followed, broken in ((lint, 0, 1), (check, 1, 0)):

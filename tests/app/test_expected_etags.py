@@ -1,4 +1,4 @@
-"""Edits of memories and pages that are written over what was read, and over nothing else."""
+"""An edit with an expected etag is written only over the version that was read."""
 
 from __future__ import annotations
 
@@ -15,39 +15,40 @@ PAGE = "# Hive\n\nSensors of the bee yard.\n"
 
 def test_edit_with_the_current_etag_changes_the_etag(world: World) -> None:
     with world.open() as memory:
-        stored = memory.store("Uploads may be 10 MB").memory_id
-        read = memory.call("look", reference=stored)
-        memory.edit(stored, expected=read.etag, content="Uploads may be 25 MB")
-        again = memory.call("look", reference=stored)
-    assert again.memory.content == "Uploads may be 25 MB"
-    assert again.etag != read.etag
+        memory_id = memory.store("Uploads may be 10 MB").memory_id
+        before = memory.call("look", reference=memory_id)
+        memory.edit(memory_id, expected=before.etag, content="Uploads may be 25 MB")
+        after = memory.call("look", reference=memory_id)
+    assert after.memory.content == "Uploads may be 25 MB"
+    assert after.etag != before.etag
 
 
 def test_reading_a_memory_keeps_its_etag(world: World) -> None:
     with world.open() as memory:
-        stored = memory.store("Uploads may be 10 MB").memory_id
+        memory_id = memory.store("Uploads may be 10 MB").memory_id
         assert (
-            memory.call("look", reference=stored).etag == memory.call("look", reference=stored).etag
+            memory.call("look", reference=memory_id).etag
+            == memory.call("look", reference=memory_id).etag
         )
 
 
 def test_edit_with_an_old_etag_conflicts_with_a_manual_edit(world: World) -> None:
     with world.open() as memory:
-        stored = memory.store("Uploads may be 10 MB").memory_id
-        read = memory.call("look", reference=stored)
-        file = world.memory_file(stored)
+        memory_id = memory.store("Uploads may be 10 MB").memory_id
+        before = memory.call("look", reference=memory_id)
+        file = world.memory_file(memory_id)
         file.write_text(file.read_text("utf-8").replace("10 MB", "40 MB"), "utf-8")
         with pytest.raises(EditConflictError):
-            memory.edit(stored, expected=read.etag, content="Uploads may be 25 MB")
-        assert memory.get(stored).content == "Uploads may be 40 MB"
+            memory.edit(memory_id, expected=before.etag, content="Uploads may be 25 MB")
+        assert memory.get(memory_id).content == "Uploads may be 40 MB"
         assert "40 MB" in file.read_text("utf-8")
 
 
 def test_edit_without_an_etag_is_always_written(world: World) -> None:
     with world.open() as memory:
-        stored = memory.store("Uploads may be 10 MB").memory_id
-        memory.edit(stored, importance=9)
-        assert memory.edit(stored, content="Uploads may be 25 MB").importance == 9
+        memory_id = memory.store("Uploads may be 10 MB").memory_id
+        memory.edit(memory_id, importance=9)
+        assert memory.edit(memory_id, content="Uploads may be 25 MB").importance == 9
 
 
 @pytest.mark.parametrize(("name", "path"), [("profile", "profile.md"), ("identity", "identity.md")])
@@ -55,20 +56,20 @@ def test_owners_page_is_written_only_with_the_current_etag(
     world: World, name: str, path: str
 ) -> None:
     with world.open() as memory:
-        none = memory.call("page-own", name=name)
+        empty = memory.call("page-own", name=name)
         first = memory.call(
-            "page-write", name=name, text="Prefers short answers.", expected=none.etag
+            "page-write", name=name, text="Prefers short answers.", expected=empty.etag
         )
         with pytest.raises(EditConflictError):
-            memory.call("page-write", name=name, text="Prefers long answers.", expected=none.etag)
+            memory.call("page-write", name=name, text="Prefers long answers.", expected=empty.etag)
         memory.call("page-write", name=name, text="", expected=first.etag)
-        assert memory.call("page-own", name=name).etag == none.etag == ""
+        assert memory.call("page-own", name=name).etag == empty.etag == ""
     assert not (world.vault / path).exists()
 
 
 @pytest.fixture
 def page(world: World) -> Path:
-    """The page of a project that lists a folder."""
+    """The page of a project with a folder."""
     world.write(
         page_path("hive"), "---\nid: hive-1\nname: Hive\nroots: [/code/hive]\n---\n# Hive\n"
     )
@@ -77,13 +78,13 @@ def page(world: World) -> Path:
 
 def test_project_page_keeps_front_matter_missing_in_new_text(world: World, page: Path) -> None:
     with world.open() as memory:
-        read = memory.call("page-own", name="project", project="Hive")
-        assert read.text == page.read_text("utf-8").strip()
-        written = memory.call(
-            "page-write", name="project", project="hive", text=PAGE, expected=read.etag
+        before = memory.call("page-own", name="project", project="Hive")
+        assert before.text == page.read_text("utf-8").strip()
+        after = memory.call(
+            "page-write", name="project", project="hive", text=PAGE, expected=before.etag
         )
         assert memory.call("place", folder="/code/hive").project == "hive"
-    assert written.text.endswith(PAGE.strip())
+    assert after.text.endswith(PAGE.strip())
     assert "roots: [/code/hive]" in page.read_text("utf-8")
 
 
@@ -104,10 +105,12 @@ def test_project_page_edit_applies_immediately_and_is_undone_exactly(
 
 def test_project_page_with_an_old_etag_conflicts_with_an_edit(world: World, page: Path) -> None:
     with world.open() as memory:
-        read = memory.call("page-own", name="project", project="hive")
+        before = memory.call("page-own", name="project", project="hive")
         page.write_text(page.read_text("utf-8") + "\nBy hand.\n", "utf-8")
         with pytest.raises(EditConflictError):
-            memory.call("page-write", name="project", project="hive", text=PAGE, expected=read.etag)
+            memory.call(
+                "page-write", name="project", project="hive", text=PAGE, expected=before.etag
+            )
     assert "By hand." in page.read_text("utf-8")
 
 

@@ -1,4 +1,4 @@
-"""Forgetting for good: what goes, what stays, what must never come back."""
+"""Forgetting removes data permanently, keeps unrelated data and prevents its return."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ RULE = "Always run the linter before you commit."
 
 @pytest.fixture
 def talk(world: World) -> World:
-    """Two sessions: one about a cheese cellar that says a rule, too; another that says the same rule."""
+    """Two sessions with the same rule, one of them also about a cheese cellar."""
     world.transcript(
         "cheese",
         says(
@@ -77,18 +77,18 @@ def talk(world: World) -> World:
     return world
 
 
-def subjects(memory: MemoryHome) -> set[str]:
-    return {one.content for one in memory.list()}
+def contents(memory: MemoryHome) -> set[str]:
+    return {item.content for item in memory.list()}
 
 
-def told(memory: MemoryHome, question: str) -> list[str]:
-    """What turns say about the first word of a question; the vector lane brings others, too."""
+def excerpts_about(memory: MemoryHome, question: str) -> list[str]:
+    """Return the excerpts with the question's first word, without other vector matches."""
     excerpts = [hit.excerpt for hit in memory.search_sessions(question).turns]
     return [excerpt for excerpt in excerpts if question.split()[0].lower() in excerpt.lower()]
 
 
 def bytes_of(world: World) -> bytes:
-    """All that lies in the database's files, the log included."""
+    """Return the bytes of all database files, including the log."""
     return b"".join(path.read_bytes() for path in sorted(world.home.glob("nacre.db*")))
 
 
@@ -99,9 +99,9 @@ def ledger_of(world: World) -> list[dict[str, Any]]:
     ]
 
 
-def read_again(world: World) -> None:
-    """A new database from vault and transcripts, and every transcript read once more."""
-    rebuild(world.settings(), world.context)
+def rebuild_and_ingest(world: World) -> None:
+    """Rebuild the database, then delete it and ingest every transcript again."""
+    rebuild(world.settings(), open_home=world.context)
     for path in world.home.glob("nacre.db*"):
         path.unlink()
     with world.open() as memory:
@@ -113,7 +113,7 @@ def test_forgetting_a_session_keeps_memories_confirmed_by_other_sessions(
 ) -> None:
     with talk.open() as memory:
         memory.ingest()
-        rule = next(one for one in memory.list() if one.content.startswith("Always run"))
+        rule = next(item for item in memory.list() if item.content.startswith("Always run"))
         assert rule.source.session == f"claude-code:{CHEESE}"
         assert len(rule.confirmed) == 1
         deletion = memory.plan_forgetting(sessions=[CHEESE])
@@ -126,14 +126,14 @@ def test_forgetting_a_session_keeps_memories_confirmed_by_other_sessions(
         )
         report = memory.forget(deletion)
         assert report.is_erased
-        assert not any("gruyere" in content for content in subjects(memory))
-        left = memory.get(rule.id, update=False)
-        assert (left.source.session, left.source.turns, left.confirmed) == (
+        assert not any("gruyere" in content for content in contents(memory))
+        remaining = memory.get(rule.id, update=False)
+        assert (remaining.source.session, remaining.source.turns, remaining.confirmed) == (
             f"claude-code:{OTHER}",
             ("o1",),
             (),
         )
-        assert not told(memory, "gruyere cellar")
+        assert not excerpts_about(memory, "gruyere cellar")
         with pytest.raises(NotFoundError):
             memory.plan_forgetting(sessions=[CHEESE])
     assert b"zanzibar9431" not in bytes_of(talk)
@@ -148,11 +148,11 @@ def test_reading_everything_again_does_not_restore_a_forgotten_session(talk: Wor
     with talk.open() as memory:
         memory.ingest()
         memory.forget(memory.plan_forgetting(sessions=[CHEESE]))
-        before = subjects(memory)
-    read_again(talk)
+        before = contents(memory)
+    rebuild_and_ingest(talk)
     with talk.open() as memory:
-        assert subjects(memory) == before
-        assert not told(memory, "gruyere zanzibar9431")
+        assert contents(memory) == before
+        assert not excerpts_about(memory, "gruyere zanzibar9431")
     assert b"zanzibar9431" not in bytes_of(talk)
 
 
@@ -165,24 +165,24 @@ def test_growing_transcript_of_a_forgotten_session_stays_forgotten(talk: World) 
             says("user", "Remember that the brie is in row quebec7.", uuid="c9", session=CHEESE),
         )
         memory.ingest()
-        assert not told(memory, "brie quebec7")
-        assert not any("brie" in content for content in subjects(memory))
+        assert not excerpts_about(memory, "brie quebec7")
+        assert not any("brie" in content for content in contents(memory))
     assert b"quebec7" not in bytes_of(talk)
 
 
 def test_copied_turns_of_a_forgotten_session_are_not_restored(world: World) -> None:
-    said_once = says(
+    record = says(
         "user",
         "Remember that the manchego is in crate tango55.",
         uuid="7f3a1c2d-0000-4000-8000-0000000000a1",
     )
-    world.transcript("first", said_once | {"sessionId": "5e55-first"})
+    world.transcript("first", record | {"sessionId": "5e55-first"})
     with world.open() as memory:
         memory.ingest()
         memory.forget(memory.plan_forgetting(sessions=["5e55-first"]))
         world.transcript(
             "resumed",
-            said_once | {"sessionId": "5e55-resumed"},
+            record | {"sessionId": "5e55-resumed"},
             says(
                 "user",
                 "Remember that the fridge is serviced in March.",
@@ -191,17 +191,17 @@ def test_copied_turns_of_a_forgotten_session_are_not_restored(world: World) -> N
             ),
         )
         memory.ingest()
-        assert not told(memory, "manchego tango55")
-        assert told(memory, "fridge serviced")
+        assert not excerpts_about(memory, "manchego tango55")
+        assert excerpts_about(memory, "fridge serviced")
     assert b"tango55" not in bytes_of(world)
 
 
 def test_tombstones_contain_no_forgotten_text(talk: World) -> None:
     with talk.open() as memory:
         memory.ingest()
-        stored = memory.store("The gouda supplier is Quillfeather Ltd", project="acme-billing")
-        memory.retire(stored.memory_id, reason="Quillfeather Ltd closed")
-        memory.forget(memory.plan_forgetting(memories=[stored.memory_id]))
+        outcome = memory.store("The gouda supplier is Quillfeather Ltd", project="acme-billing")
+        memory.retire(outcome.memory_id, reason="Quillfeather Ltd closed")
+        memory.forget(memory.plan_forgetting(memories=[outcome.memory_id]))
         memory.forget(memory.plan_forgetting(match="zanzibar9431"))
         memory.forget(memory.plan_forgetting(project="acme-billing"))
     text = (talk.vault / "ledger.jsonl").read_text(encoding="utf-8")
@@ -222,34 +222,34 @@ def test_forgetting_a_text_keeps_the_rest_of_its_session(
             {f"claude-code:{CHEESE}": 2},
             1,
         )
-        assert any("zanzibar9431" in one.text for one in plan.excerpts)
+        assert any("zanzibar9431" in excerpt.text for excerpt in plan.excerpts)
         memory.forget(deletion)
-        assert told(memory, "linter before you commit")
+        assert excerpts_about(memory, "linter before you commit")
         talk.transcript(
             "cheese",
             says("user", "The terrace faces south, by the way.", uuid="c7", session=CHEESE),
         )
         memory.ingest()
-        assert told(memory, "terrace faces south")
+        assert excerpts_about(memory, "terrace faces south")
         assert memory.plan_forgetting(match="zanzibar9431").plan.is_empty
     assert b"zanzibar9431" not in bytes_of(talk)
-    read_again(talk)
+    rebuild_and_ingest(talk)
     assert b"zanzibar9431" not in bytes_of(talk)
 
 
 @pytest.mark.parametrize(
-    "what", [{"sessions": [CHEESE]}, {"match": "zanzibar9431"}, {"project": "acme-billing"}]
+    "selector", [{"sessions": [CHEESE]}, {"match": "zanzibar9431"}, {"project": "acme-billing"}]
 )
 def test_forgetting_removes_handoffs_with_the_same_content(
-    talk: World, what: dict[str, Any]
+    talk: World, selector: dict[str, Any]
 ) -> None:
     with talk.open() as memory:
         memory.ingest()
-        memory.hand_over(session=f"claude-code:{CHEESE}")
-        memory.hand_over("The brie is next.", session=f"claude-code:{OTHER}")
-        deletion = memory.plan_forgetting(**what)
+        memory.handoff(store=True, session=f"claude-code:{CHEESE}")
+        memory.handoff(store=True, words="The brie is next.", session=f"claude-code:{OTHER}")
+        deletion = memory.plan_forgetting(**selector)
         plan = deletion.plan
-        assert len(plan.handoffs) == (2 if "project" in what else 1)
+        assert len(plan.handoffs) == (2 if "project" in selector else 1)
         memory.forget(deletion)
     assert not [
         path for path in talk.home.rglob("handoffs/**/*.md") if b"zanzibar" in path.read_bytes()
@@ -259,10 +259,12 @@ def test_forgetting_removes_handoffs_with_the_same_content(
 def test_forgetting_finds_text_that_only_a_handoff_contains(talk: World) -> None:
     with talk.open() as memory:
         memory.ingest()
-        memory.hand_over("Ask Quillfeather about the brie.", session=f"claude-code:{OTHER}")
+        memory.handoff(
+            store=True, words="Ask Quillfeather about the brie.", session=f"claude-code:{OTHER}"
+        )
         deletion = memory.plan_forgetting(match="quillfeather")
         plan = deletion.plan
-        assert (plan.turns, plan.memories, [one.text for one in plan.excerpts]) == (
+        assert (plan.turns, plan.memories, [excerpt.text for excerpt in plan.excerpts]) == (
             0,
             (),
             ["Ask Quillfeather about the brie."],
@@ -294,50 +296,52 @@ def test_forgetting_finds_text_in_tool_calls_titles_and_reasons(world: World) ->
     )
     with world.open() as memory:
         memory.ingest()
-        kept = memory.store("The printer is on the second floor").memory_id
-        memory.retire(kept, reason="wombat77 said so")
+        printer = memory.store("The printer is on the second floor").memory_id
+        memory.retire(printer, reason="wombat77 said so")
         deletion = memory.plan_forgetting(match=r"wombat\d+", regex=True)
         plan = deletion.plan
-        assert (plan.turns, [one.id for one in plan.memories]) == (1, [kept])
+        assert (plan.turns, [item.id for item in plan.memories]) == (1, [printer])
         memory.forget(deletion)
     assert b"wombat77" not in bytes_of(world)
     assert "wombat77" not in (world.vault / "ledger.jsonl").read_text(encoding="utf-8")
-    read_again(world)
+    rebuild_and_ingest(world)
     assert b"wombat77" not in bytes_of(world)
 
 
 def test_forgetting_a_memory_removes_its_turns_but_no_other_memory(world: World) -> None:
-    both = "Remember that the boiler is a Kessel 3000.\n\nAlways call the plumber before noon."
-    world.transcript("house", says("user", both, uuid="h1"), says("assistant", "Noted.", uuid="h2"))
+    message = "Remember that the boiler is a Kessel 3000.\n\nAlways call the plumber before noon."
+    world.transcript(
+        "house", says("user", message, uuid="h1"), says("assistant", "Noted.", uuid="h2")
+    )
     with world.open() as memory:
         memory.ingest()
-        found = {one.content: one for one in memory.list()}
-        boiler = next(one for text, one in found.items() if "Kessel" in text)
+        memories = {item.content: item for item in memory.list()}
+        boiler = next(item for text, item in memories.items() if "Kessel" in text)
         plumber = next(
-            one for text, one in found.items() if "plumber" in text and one.id != boiler.id
+            item for text, item in memories.items() if "plumber" in text and item.id != boiler.id
         )
         deletion = memory.plan_forgetting(memories=[boiler.id])
         plan = deletion.plan
-        assert ([one.id for one in plan.memories], [one.id for one in plan.losing]) == (
+        assert ([item.id for item in plan.memories], [item.id for item in plan.losing]) == (
             [boiler.id],
             [plumber.id],
         )
         memory.forget(deletion)
-        assert {one.id for one in memory.list()} == {plumber.id}
+        assert {item.id for item in memory.list()} == {plumber.id}
         assert memory.get(plumber.id, update=False).source.turns == ()
         memory.ingest()
-        assert {one.id for one in memory.list()} == {plumber.id}
+        assert {item.id for item in memory.list()} == {plumber.id}
     assert b"Kessel" not in bytes_of(world)
 
 
 def test_forgotten_statement_can_be_stored_again(talk: World) -> None:
     with talk.open() as memory:
         memory.ingest()
-        cellar = next(one for one in memory.list() if "gruyere" in one.content)
+        cellar = next(item for item in memory.list() if "gruyere" in item.content)
         memory.forget(memory.plan_forgetting(memories=[cellar.id]))
         assert memory.store(cellar.content).action == "stored"
     with talk.open() as memory:
-        assert any("gruyere" in content for content in subjects(memory))
+        assert any("gruyere" in content for content in contents(memory))
 
 
 def test_forgetting_a_replacement_does_not_reactivate_the_replaced_memory(world: World) -> None:
@@ -348,16 +352,16 @@ def test_forgetting_a_replacement_does_not_reactivate_the_replaced_memory(world:
         assert memory.get(old, update=False).superseded_by == new
         deletion = memory.plan_forgetting(memories=[new])
         plan = deletion.plan
-        assert [one.id for one in plan.released] == [old]
+        assert [item.id for item in plan.released] == [old]
         memory.forget(deletion)
-        left = memory.get(old, update=False)
-        assert (left.superseded_by, left.retired and left.retired.reason) == (
+        remaining = memory.get(old, update=False)
+        assert (remaining.superseded_by, remaining.retired and remaining.retired.reason) == (
             None,
             "its successor was forgotten",
         )
         assert not memory.list()
         memory.unretire(old)
-        assert [one.id for one in memory.list()] == [old]
+        assert [item.id for item in memory.list()] == [old]
 
 
 def test_forgetting_a_middle_memory_joins_its_neighbours(world: World) -> None:
@@ -372,7 +376,7 @@ def test_forgetting_a_middle_memory_joins_its_neighbours(world: World) -> None:
         assert memory.get(first, update=False).superseded_by == third
         links = memory.get(third, update=False).links
         assert [(link.rel, link.to, link.reason) for link in links] == [("supersedes", first, None)]
-        assert [one.memory.id for one in memory.history(third)] == [first, third]
+        assert [item.memory.id for item in memory.history(third)] == [first, third]
     assert b"8443" not in bytes_of(world)
     assert not [
         path for path in world.vault.rglob("*.md") if "8443" in path.read_text(encoding="utf-8")
@@ -399,7 +403,7 @@ def test_forgotten_project_can_start_again(talk: World) -> None:
         assert len(plan.sessions) == 2
         memory.forget(deletion)
         assert not (talk.vault / "projects" / "acme-billing" / "project.md").exists()
-        assert all("tulips" in content for content in subjects(memory))
+        assert all("tulips" in content for content in contents(memory))
         talk.clock.pass_days(2)
         later = "2026-11-22T09:00:00.000Z"
         talk.transcript(
@@ -413,11 +417,11 @@ def test_forgotten_project_can_start_again(talk: World) -> None:
             ),
         )
         memory.ingest()
-        assert any("Mondays" in content for content in subjects(memory))
-    read_again(talk)
+        assert any("Mondays" in content for content in contents(memory))
+    rebuild_and_ingest(talk)
     with talk.open() as memory:
-        assert not any("gruyere" in content or "SQLite" in content for content in subjects(memory))
-        assert any("Mondays" in content for content in subjects(memory))
+        assert not any("gruyere" in content or "SQLite" in content for content in contents(memory))
+        assert any("Mondays" in content for content in contents(memory))
 
 
 def test_forgetting_before_a_date_keeps_later_turns_of_a_session(
@@ -439,16 +443,16 @@ def test_forgetting_before_a_date_keeps_later_turns_of_a_session(
         plan = deletion.plan
         assert (dict(plan.sessions), dict(plan.parts)) == ({}, {f"claude-code:{CHEESE}": 4})
         memory.forget(deletion)
-        assert not any("gruyere" in content for content in subjects(memory))
-        assert any("stilton" in content for content in subjects(memory))
-        rule = next(one for one in memory.list() if one.content.startswith("Always run"))
+        assert not any("gruyere" in content for content in contents(memory))
+        assert any("stilton" in content for content in contents(memory))
+        rule = next(item for item in memory.list() if item.content.startswith("Always run"))
         assert rule.source.session == f"claude-code:{OTHER}"
         with pytest.raises(InvalidQueryError):
             memory.plan_forgetting(before=NOON.replace(year=2030))
-    read_again(talk)
+    rebuild_and_ingest(talk)
     with talk.open() as memory:
-        assert not told(memory, "gruyere zanzibar9431")
-        assert told(memory, "stilton Leicester")
+        assert not excerpts_about(memory, "gruyere zanzibar9431")
+        assert excerpts_about(memory, "stilton Leicester")
 
 
 def test_forgetting_a_period_of_a_project_keeps_other_projects(talk: World) -> None:
@@ -469,9 +473,9 @@ def test_forgetting_a_period_of_a_project_keeps_other_projects(talk: World) -> N
                 project="acme-billing", before=datetime(2026, 11, 19, tzinfo=UTC)
             )
         )
-        assert not any("gruyere" in content for content in subjects(memory))
-        assert any("tulips" in content for content in subjects(memory))
-        assert any("SQLite" in content for content in subjects(memory))
+        assert not any("gruyere" in content for content in contents(memory))
+        assert any("tulips" in content for content in contents(memory))
+        assert any("SQLite" in content for content in contents(memory))
 
 
 def test_synced_tombstone_forgets_on_a_second_machine(talk: World, tmp_path: Path) -> None:
@@ -480,15 +484,15 @@ def test_synced_tombstone_forgets_on_a_second_machine(talk: World, tmp_path: Pat
     second = World(tmp_path / "second")
     shutil.copytree(talk.user_home, second.user_home)
     with second.open() as memory:
-        assert any("gruyere" in content for content in subjects(memory))
+        assert any("gruyere" in content for content in contents(memory))
     with talk.open() as memory:
         memory.forget(memory.plan_forgetting(sessions=[CHEESE]))
     shutil.copy(talk.vault / "ledger.jsonl", second.vault / "ledger.jsonl")
     with second.open() as memory:
-        assert not any("gruyere" in content for content in subjects(memory))
-        assert not told(memory, "gruyere cellar")
+        assert not any("gruyere" in content for content in contents(memory))
+        assert not excerpts_about(memory, "gruyere cellar")
         memory.ingest()
-        assert not told(memory, "gruyere cellar")
+        assert not excerpts_about(memory, "gruyere cellar")
     assert not list(second.vault.rglob("*gruyere*"))
     assert b"zanzibar9431" not in bytes_of(second)
 
@@ -511,18 +515,18 @@ def test_merged_tombstones_are_applied_in_one_call(talk: World, tmp_path: Path) 
     heed_ledger(context)
     assert apply_tombstones(context) > 0
     context.database.close()
-    told = [line for line in ledger_of(second) if line["action"] == "forget"]
-    assert "claude-code:5e55-own" in told[-1]["sessions"]
+    entries = [line for line in ledger_of(second) if line["action"] == "forget"]
+    assert "claude-code:5e55-own" in entries[-1]["sessions"]
     with second.open() as memory:
-        assert not subjects(memory)
+        assert not contents(memory)
 
 
 def test_restored_file_of_a_forgotten_memory_is_removed(world: World) -> None:
     with world.open() as memory:
-        stored = memory.store("The vault key is under the blue pot").memory_id
-        path = world.memory_file(stored)
+        memory_id = memory.store("The vault key is under the blue pot").memory_id
+        path = world.memory_file(memory_id)
         text = path.read_text(encoding="utf-8")
-        memory.forget(memory.plan_forgetting(memories=[stored]))
+        memory.forget(memory.plan_forgetting(memories=[memory_id]))
         path.write_text(text, encoding="utf-8")
         assert not memory.list()
     assert not path.exists()
@@ -542,9 +546,9 @@ def test_forgotten_title_does_not_return_after_a_rebuild(world: World) -> None:
         assert (plan.turns, plan.untitled, plan.is_empty) == (0, ("claude-code:5e55-0001",), False)
         memory.forget(deletion)
         memory.ingest()
-        assert told(memory, "morning weather")
+        assert excerpts_about(memory, "morning weather")
     assert b"Ulaanbaatar" not in bytes_of(world)
-    read_again(world)
+    rebuild_and_ingest(world)
     assert b"Ulaanbaatar" not in bytes_of(world)
 
 
@@ -575,14 +579,14 @@ def test_late_memory_from_a_forgotten_session_is_removed_on_arrival(
 ) -> None:
     with talk.open() as memory:
         memory.ingest()
-        cellar = next(one for one in memory.list() if "gruyere" in one.content)
+        cellar = next(item for item in memory.list() if "gruyere" in item.content)
         text = talk.memory_file(cellar.id).read_text(encoding="utf-8")
         memory.forget(memory.plan_forgetting(sessions=[CHEESE]))
-        arrived = talk.write(
+        file = talk.write(
             "global/fact/cellar.md", text.replace(cellar.id, "0198f3c2-7d1a-7c3e-9b1e-5f0c2a4d6e81")
         )
-        assert not any("gruyere" in content for content in subjects(memory))
-    assert not arrived.exists()
+        assert not any("gruyere" in content for content in contents(memory))
+    assert not file.exists()
 
 
 def test_forgetting_removes_links_usage_and_pinned_answers(world: World) -> None:
@@ -590,12 +594,12 @@ def test_forgetting_removes_links_usage_and_pinned_answers(world: World) -> None
         first = memory.store("The atlas lies in the Umbra room").memory_id
         second = memory.store("The globe stands beside the window").memory_id
         file = world.memory_file(second)
-        linked = file.read_text(encoding="utf-8").replace(
+        text = file.read_text(encoding="utf-8").replace(
             "\n---\n",
             f"\nlinks:\n  - {{rel: part_of, to: {first}, reason: both in the Umbra room}}\n---\n",
             1,
         )
-        file.write_text(linked, encoding="utf-8")
+        file.write_text(text, encoding="utf-8")
         memory.recall("where is the atlas?")
         memory.judge(first, good=True)
         memory.call("pin", question="where is the atlas?")
@@ -617,16 +621,16 @@ def test_forgetting_erases_only_vectors_without_remaining_turns(talk: World) -> 
         memory.ingest()
         memory.forget(memory.plan_forgetting(sessions=[CHEESE]))
         context = memory._home
-        shown = context.database.rows(
+        rows = context.database.rows(
             "SELECT p.row, p.vector = zeroblob(length(p.vector)), count(t.turn) FROM passages p"
             " LEFT JOIN turn_passages t ON t.passage = p.row GROUP BY p.row"
         )
-        assert all(bool(is_blank) is (turns == 0) for _, is_blank, turns in shown)
+        assert all(bool(is_blank) is (turns == 0) for _, is_blank, turns in rows)
         assert (
-            sum(is_blank for _, is_blank, _ in shown) == 2
-        )  # the rule was said in both; the last word is too short
-        found = memory.search_sessions("which database holds the inventory?", mode="vector")
-        assert any("SQLite" in hit.excerpt for hit in found.turns)
+            sum(is_blank for _, is_blank, _ in rows) == 2
+        )  # the rule is in both sessions; the last message is too short
+        result = memory.search_sessions("which database holds the inventory?", mode="vector")
+        assert any("SQLite" in hit.excerpt for hit in result.turns)
         talk.transcript(
             "more",
             says(
@@ -638,52 +642,52 @@ def test_forgetting_erases_only_vectors_without_remaining_turns(talk: World) -> 
             ),
         )
         memory.ingest()
-        found = memory.search_sessions("forklift arrives on Thursday", mode="vector")
-        assert "forklift" in found.turns[0].excerpt
+        result = memory.search_sessions("forklift arrives on Thursday", mode="vector")
+        assert "forklift" in result.turns[0].excerpt
 
 
 def test_forgotten_run_can_be_allowed_again(talk: World) -> None:
     with talk.open() as memory:
         memory.ingest()
         report = memory.forget(memory.plan_forgetting(sessions=[CHEESE]))
-        listed = memory.forgotten()
-        assert [(one.run, one.how, one.sessions, one.is_allowed) for one in listed] == [
+        runs = memory.call("forgotten")
+        assert [(item.run, item.how, item.sessions, item.is_allowed) for item in runs] == [
             (report.run, "session", (f"claude-code:{CHEESE}",), False)
         ]
         memory.ingest()
-        assert not told(memory, "gruyere cellar")
-        memory.allow_again(report.run[-8:])
-        assert memory.forgotten()[0].is_allowed
+        assert not excerpts_about(memory, "gruyere cellar")
+        memory.call("forget-allow-again", reference=report.run[-8:])
+        assert memory.call("forgotten")[0].is_allowed
         memory.ingest()
-        assert told(memory, "gruyere cellar")
-        assert any("gruyere" in content for content in subjects(memory))
+        assert excerpts_about(memory, "gruyere cellar")
+        assert any("gruyere" in content for content in contents(memory))
         with pytest.raises(NotFoundError):
-            memory.allow_again(report.run)
+            memory.call("forget-allow-again", reference=report.run)
 
 
 def test_single_session_of_a_forgotten_project_can_be_allowed_again(talk: World) -> None:
     with talk.open() as memory:
         memory.ingest()
         memory.forget(memory.plan_forgetting(project="acme-billing"))
-        memory.allow_again(f"claude-code:{OTHER}")
+        memory.call("forget-allow-again", reference=f"claude-code:{OTHER}")
         memory.ingest()
-        assert told(memory, "inventory SQLite")
-        assert not told(memory, "gruyere cellar")
-    read_again(talk)
+        assert excerpts_about(memory, "inventory SQLite")
+        assert not excerpts_about(memory, "gruyere cellar")
+    rebuild_and_ingest(talk)
     with talk.open() as memory:
-        assert told(memory, "inventory SQLite")
-        assert not told(memory, "gruyere cellar")
+        assert excerpts_about(memory, "inventory SQLite")
+        assert not excerpts_about(memory, "gruyere cellar")
 
 
 def test_allowed_session_can_be_forgotten_again(talk: World) -> None:
     with talk.open() as memory:
         memory.ingest()
         first = memory.forget(memory.plan_forgetting(sessions=[CHEESE]))
-        memory.allow_again(first.run)
+        memory.call("forget-allow-again", reference=first.run)
         memory.ingest()
         memory.forget(memory.plan_forgetting(sessions=[CHEESE]))
         memory.ingest()
-        assert not told(memory, "gruyere cellar")
+        assert not excerpts_about(memory, "gruyere cellar")
 
 
 def test_forgetting_a_session_removes_its_sub_agent_sessions(world: World) -> None:
@@ -701,11 +705,11 @@ def test_forgetting_a_session_removes_its_sub_agent_sessions(world: World) -> No
     world.transcript("agent-a77", side)
     with world.open() as memory:
         memory.ingest()
-        assert told(memory, "nautilus88")
+        assert excerpts_about(memory, "nautilus88")
         memory.forget(memory.plan_forgetting(sessions=["5e55-kelp"]))
-        assert not told(memory, "nautilus88")
+        assert not excerpts_about(memory, "nautilus88")
         memory.ingest()
-        assert not told(memory, "nautilus88")
+        assert not excerpts_about(memory, "nautilus88")
     assert b"nautilus88" not in bytes_of(world)
 
 
@@ -720,9 +724,9 @@ def test_forget_report_lists_unreached_copies(talk: World) -> None:
     (talk.home / "nacre.db.old").write_bytes(b"old")
     (talk.home / "notes.txt").write_text("zanzibar9431 is the code", encoding="utf-8")
     with talk.open() as memory:
-        found = memory.forget(memory.plan_forgetting(match="zanzibar9431")).unreached
-    told = {one.what: one for one in found}
-    assert set(told) == {
+        unreached = memory.forget(memory.plan_forgetting(match="zanzibar9431")).unreached
+    items = {item.what: item for item in unreached}
+    assert set(items) == {
         "transcript",
         "git history",
         "git remote",
@@ -730,10 +734,10 @@ def test_forget_report_lists_unreached_copies(talk: World) -> None:
         "still contains it",
         "copies elsewhere",
     }
-    assert told["transcript"].where.endswith("cheese.jsonl")
-    assert told["git history"].remedy == "nacre admin scrub --history"
-    assert told["git remote"].where == "ssh://git@example.org/vault.git"
-    assert told["still contains it"].where.endswith("notes.txt")
+    assert items["transcript"].where.endswith("cheese.jsonl")
+    assert items["git history"].remedy == "nacre admin scrub --history"
+    assert items["git remote"].where == "ssh://git@example.org/vault.git"
+    assert items["still contains it"].where.endswith("notes.txt")
 
 
 def test_forget_accepts_exactly_one_valid_selector(world: World) -> None:
@@ -759,12 +763,12 @@ import nacre.memories.erasure as erasing, nacre.data.forget as forgetting
 name, times = sys.argv[1], int(sys.argv[2])
 module = forgetting if hasattr(forgetting, name) and name in ("apply_tombstones", "erase_bytes") else erasing
 real, calls = getattr(module, name), [0]
-def dies(*given, **named):
+def die(*arguments, **options):
     calls[0] += 1
     if calls[0] == times:
         os.kill(os.getpid(), signal.SIGKILL)
-    return real(*given, **named)
-setattr(module, name, dies)
+    return real(*arguments, **options)
+setattr(module, name, die)
 with open_memory() as memory:
     memory.forget(memory.plan_forgetting(sessions=["5e55-c4ee-0001"]))
 """
@@ -791,7 +795,7 @@ def test_killed_forget_is_completed_by_the_next_command(talk: World, step: str) 
         "NACRE_HOME": str(talk.home),
         "PYTHONPATH": "src",
     }
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", KILLED, step, "1"],
         env=environ,
         check=False,
@@ -799,10 +803,10 @@ def test_killed_forget_is_completed_by_the_next_command(talk: World, step: str) 
         text=True,
         cwd=Path(__file__).parents[2],
     )
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert process.returncode == -signal.SIGKILL, process.stderr
     with talk.open() as memory:
-        assert not any("gruyere" in content for content in subjects(memory))
-        assert not told(memory, "gruyere cellar")
+        assert not any("gruyere" in content for content in contents(memory))
+        assert not excerpts_about(memory, "gruyere cellar")
         memory.ingest()
         assert len(memory.list()) == 2
     assert b"zanzibar9431" not in bytes_of(talk)
@@ -818,7 +822,7 @@ from nacre.store.sqlite import FileDatabase
 with open_memory() as memory:
     deletion = memory.plan_forgetting(sessions=["5e55-c4ee-0001"])
     plan = deletion.plan
-    memory.call("traces")  # what the ingest noted is brought in by a transaction of its own
+    memory.call("traces")  # stores the traces of the ingest in a separate transaction
     real, calls = FileDatabase.transaction, [0]
     def transaction(self):
         calls[0] += not self.is_in_transaction
@@ -833,7 +837,7 @@ with open_memory() as memory:
 
 @pytest.mark.parametrize("at", range(2, 12, 2))
 def test_forget_killed_between_transactions_is_completed(talk: World, at: int) -> None:
-    """From the second on: the first one makes it durable."""
+    """Kill from the second transaction on, because the first makes the request durable."""
     with talk.open() as memory:
         memory.ingest()
     environ = {
@@ -842,7 +846,7 @@ def test_forget_killed_between_transactions_is_completed(talk: World, at: int) -
         "NACRE_HOME": str(talk.home),
         "PYTHONPATH": "src",
     }
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", KILLED_BETWEEN, str(at)],
         env=environ,
         check=False,
@@ -850,10 +854,10 @@ def test_forget_killed_between_transactions_is_completed(talk: World, at: int) -
         text=True,
         cwd=Path(__file__).parents[2],
     )
-    assert done.returncode == -signal.SIGKILL, done.stdout + done.stderr
+    assert process.returncode == -signal.SIGKILL, process.stdout + process.stderr
     with talk.open() as memory:
         memory.ingest()
-        assert not told(memory, "gruyere cellar")
+        assert not excerpts_about(memory, "gruyere cellar")
         assert len(memory.list()) == 2
     assert b"zanzibar9431" not in bytes_of(talk)
     assert not [

@@ -1,4 +1,4 @@
-"""Forgetting where the memory is on a server: not a word is left in any row of any table."""
+"""Forgetting leaves no text in any table of a database server."""
 
 from __future__ import annotations
 
@@ -31,49 +31,47 @@ TALK = (
 
 
 @dataclass
-class Served:
-    """A user's machine, and an administrator of the server."""
+class Server:
+    """A user's machine and the server's administrator."""
 
     world: World
     admin: psycopg.Connection[Any]
     tenant: str
 
     def rows(self) -> Iterator[tuple[str, str]]:
-        """Every row of the tenant, as text: (table, row); bytes are hexadecimal in it."""
-        asked = "SELECT c.relname FROM pg_class c WHERE relnamespace = 'nacre_rows'::regnamespace AND relkind = 'r'"
-        for (table,) in self.admin.execute(asked).fetchall():
+        """Yield every row of the tenant as (table, text), with bytes in hexadecimal."""
+        query = "SELECT c.relname FROM pg_class c WHERE relnamespace = 'nacre_rows'::regnamespace AND relkind = 'r'"
+        for (table,) in self.admin.execute(query).fetchall():
             if table != "schema_version":
-                found = self.admin.execute(
+                table_rows = self.admin.execute(
                     f'SELECT t::text FROM nacre_rows."{table}" t WHERE tenant = %s',  # noqa: S608 - a table's name
                     [self.tenant],
                 )
-                yield from ((table, row) for (row,) in found)
+                yield from ((table, row) for (row,) in table_rows)
 
-    def told(self, *canaries: str) -> list[tuple[str, str]]:
-        """The rows that say any of some words, as text or in bytes."""
-        sought = [form for word in canaries for form in (word, word.encode().hex())]
+    def rows_with(self, *canaries: str) -> list[tuple[str, str]]:
+        """Return the rows that contain any of the words, as text or bytes."""
+        forms = [form for word in canaries for form in (word, word.encode().hex())]
         return [
-            (table, row)
-            for table, row in self.rows()
-            if any(form in row.lower() for form in sought)
+            (table, row) for table, row in self.rows() if any(form in row.lower() for form in forms)
         ]
 
 
 @pytest.fixture
-def served(world: World, server_url: str, tenant: str) -> Iterator[Served]:
+def server(world: World, server_url: str, tenant: str) -> Iterator[Server]:
     world.environ |= {"NACRE_DB": server_url, "NACRE_STORAGE_TENANT": tenant}
     with psycopg.connect(server_url, autocommit=True) as admin:
-        yield Served(world, admin, tenant)
+        yield Server(world, admin, tenant)
 
 
-def test_forgetting_by_text_leaves_no_text_in_server_tables(served: Served) -> None:
-    world = served.world
+def test_forgetting_by_text_leaves_no_text_in_server_tables(server: Server) -> None:
+    world = server.world
     world.transcript("cheese", *TALK)
     with world.open() as memory:
         memory.ingest()
-        kept, reworded = write_about(memory)
+        office, reworded = write_about(memory)
         memory.recall("where is zanzibar")
-        assert {table for table, _ in served.told(*CANARIES)} > {
+        assert {table for table, _ in server.rows_with(*CANARIES)} > {
             "turns",
             "memories",
             "document_versions",
@@ -82,27 +80,31 @@ def test_forgetting_by_text_leaves_no_text_in_server_tables(served: Served) -> N
         }
         for word in CANARIES:
             assert memory.forget(memory.plan_forgetting(match=word)).is_erased
-        assert {one.id for one in memory.list()} == {kept, reworded}
-    assert not (told := served.told(*CANARIES)), "\n".join(f"{table}: {row}" for table, row in told)
+        assert {item.id for item in memory.list()} == {office, reworded}
+    assert not (remaining := server.rows_with(*CANARIES)), "\n".join(
+        f"{table}: {row}" for table, row in remaining
+    )
 
 
-def test_forgetting_by_id_leaves_no_text_in_server_tables(served: Served) -> None:
-    with served.world.open() as memory:
-        kept, secret = write_about(memory)
+def test_forgetting_by_id_leaves_no_text_in_server_tables(server: Server) -> None:
+    with server.world.open() as memory:
+        office, secret = write_about(memory)
         memory.forget(memory.plan_forgetting(memories=[secret]))
-        assert [one.id for one in memory.list()] == [kept]
-    assert not (told := served.told(*CANARIES)), "\n".join(f"{table}: {row}" for table, row in told)
+        assert [item.id for item in memory.list()] == [office]
+    assert not (remaining := server.rows_with(*CANARIES)), "\n".join(
+        f"{table}: {row}" for table, row in remaining
+    )
 
 
 def test_session_forgotten_despite_a_kill_leaves_no_text(
-    served: Served,
+    server: Server,
 ) -> None:
-    world = served.world
+    world = server.world
     world.transcript("cheese", *TALK)
     with world.open() as memory:
         memory.ingest()
         memory.recall("where is zanzibar")
-        assert {table for table, _ in served.told(*CANARIES)} > {
+        assert {table for table, _ in server.rows_with(*CANARIES)} > {
             "turns",
             "memories",
             "terms",
@@ -116,31 +118,35 @@ def test_session_forgotten_despite_a_kill_leaves_no_text(
 """
     child = world.start(code)
     assert child.wait(60) == 9
-    assert served.told(*CANARIES)
+    assert server.rows_with(*CANARIES)
     with world.open() as memory:
         memory.ingest()
         assert memory.list() == []
-    assert not (told := served.told(*CANARIES)), told
+    assert not (remaining := server.rows_with(*CANARIES)), remaining
 
 
-def test_forget_report_names_the_servers_disk(served: Served) -> None:
-    with served.world.open() as memory:
+def test_forget_report_names_the_servers_disk(server: Server) -> None:
+    with server.world.open() as memory:
         memory.store("The gruyere is behind zanzibar.")
         report = memory.forget(memory.plan_forgetting(match="zanzibar"))
-    assert "the server's disk" in {one.what for one in report.unreached}
+    assert "the server's disk" in {item.what for item in report.unreached}
 
 
 def write_about(memory: MemoryHome) -> tuple[str, str]:
-    """A memory that stays, and one that is to go: named, reworded, renamed, linked, filed in a project, retired and
-    brought back."""
-    kept = memory.store(
+    """Store a memory to keep and a memory to forget.
+
+    The latter is mentioned, edited, renamed, linked, retired and restored.
+    """
+    office = memory.store(
         "The office opens at nine.", subject="Office hours", project="acme"
     ).memory_id
     secret = memory.store(
         "The gruyere is behind zanzibar.", subject="Gruyere behind zanzibar", project="acme"
     ).memory_id
     memory.call(
-        "edit", reference=kept, content="The office opens at nine, see [[Gruyere behind zanzibar]]."
+        "edit",
+        reference=office,
+        content="The office opens at nine, see [[Gruyere behind zanzibar]].",
     )
     memory.call(
         "edit",
@@ -149,15 +155,20 @@ def write_about(memory: MemoryHome) -> tuple[str, str]:
         content="It is behind the zanzibar door.",
     )
     memory.call("edit", reference=secret, subject="The cheese", content="It is somewhere else now.")
-    memory.call("edit", reference=kept, content="The office opens at ten.")
+    memory.call("edit", reference=office, content="The office opens at ten.")
     memory.call(
         "graph-link",
         links=[
-            {"source": kept, "relation": "related_to", "target": secret, "reason": "zanzibar again"}
+            {
+                "source": office,
+                "relation": "related_to",
+                "target": secret,
+                "reason": "zanzibar again",
+            }
         ],
     )
     memory.retire(secret, reason="zanzibar is no place for cheese")
     memory.call("unretire", references=[secret])
-    other = memory.store("The lamp is green.").memory_id
-    memory.forget(memory.plan_forgetting(memories=[other]))  # which writes the listings
-    return kept, secret
+    lamp = memory.store("The lamp is green.").memory_id
+    memory.forget(memory.plan_forgetting(memories=[lamp]))  # also writes the listings
+    return office, secret

@@ -1,4 +1,4 @@
-"""Memories that name a file which a later session renames or deletes."""
+"""A memory is doubted after a later session renames or deletes its file."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from tests.app.conftest import World, doubts, says
-from tests.app.test_deeds import calls, gives
+from tests.app.test_deeds import tool_call, tool_result
 
-AT = "2026-11-18T09:00:00.000Z"
+TIME = "2026-11-18T09:00:00.000Z"
 MEMORY = "The port of the gate is set in config/gate.yaml and nowhere else."
 
 
-def after(world: World, *records: dict[str, Any], content: str = MEMORY) -> list[str]:
+def doubts_after(world: World, *records: dict[str, Any], content: str = MEMORY) -> list[str]:
     """Return the reasons for doubting a memory that was stored before a session."""
     with world.open() as memory:
         world.clock.pass_days(-9)
@@ -28,10 +28,10 @@ def after(world: World, *records: dict[str, Any], content: str = MEMORY) -> list
         return [item.detail or "" for item in doubts(memory._home)]
 
 
-def ran(command: str, *, is_error: bool = False) -> tuple[dict[str, Any], ...]:
+def run_command(command: str, *, is_error: bool = False) -> tuple[dict[str, Any], ...]:
     return (
-        calls(command, "Bash", AT, command=command),
-        gives(command, "", AT, fails=is_error),
+        tool_call(command, "Bash", TIME, command=command),
+        tool_result(command, "", TIME, fails=is_error),
     )
 
 
@@ -43,23 +43,25 @@ def ran(command: str, *, is_error: bool = False) -> tuple[dict[str, Any], ...]:
         "git rm -q ./config/gate.yaml",
     ],
 )
-def test_a_renamed_or_deleted_file_doubts_its_memories(world: World, command: str) -> None:
-    assert after(world, *ran(command)) == [f"a later session ran: {command}"]
+def test_renamed_or_deleted_file_raises_doubt_about_its_memories(
+    world: World, command: str
+) -> None:
+    assert doubts_after(world, *run_command(command)) == [f"a later session ran: {command}"]
 
 
 @pytest.mark.parametrize(
     "records",
     [
-        ran("git mv config/lamp.yaml config/lamp.toml"),
-        ran("git rm config/gate.yaml", is_error=True),
-        ran("cat config/gate.yaml"),
-        ran("git rm --cached config/gate.yaml"),
-        ran("git mv config/gate.yaml config/old.yaml")
-        + ran("git mv config/old.yaml config/gate.yaml"),
+        run_command("git mv config/lamp.yaml config/lamp.toml"),
+        run_command("git rm config/gate.yaml", is_error=True),
+        run_command("cat config/gate.yaml"),
+        run_command("git rm --cached config/gate.yaml"),
+        run_command("git mv config/gate.yaml config/old.yaml")
+        + run_command("git mv config/old.yaml config/gate.yaml"),
         (
-            *ran("rm config/gate.yaml"),
-            calls("w-1", "Write", AT, file_path="config/gate.yaml", content="port: 1"),
-            gives("w-1", "", AT),
+            *run_command("rm config/gate.yaml"),
+            tool_call("w-1", "Write", TIME, file_path="config/gate.yaml", content="port: 1"),
+            tool_result("w-1", "", TIME),
         ),
     ],
     ids=[
@@ -71,13 +73,13 @@ def test_a_renamed_or_deleted_file_doubts_its_memories(world: World, command: st
         "written again",
     ],
 )
-def test_other_commands_doubt_nothing(world: World, records: tuple[dict[str, Any], ...]) -> None:
-    assert after(world, *records) == []
+def test_other_commands_raise_no_doubt(world: World, records: tuple[dict[str, Any], ...]) -> None:
+    assert doubts_after(world, *records) == []
 
 
 def test_a_memory_that_names_no_file_is_not_doubted(world: World) -> None:
     content = "The gate of the harbour is painted green every spring."
-    assert after(world, *ran("rm config/gate.yaml"), content=content) == []
+    assert doubts_after(world, *run_command("rm config/gate.yaml"), content=content) == []
 
 
 @pytest.mark.parametrize(
@@ -85,55 +87,60 @@ def test_a_memory_that_names_no_file_is_not_doubted(world: World) -> None:
     [
         (
             "Files in src/pump/old.py count strokes, since the meter is blind.",
-            (*ran("git rm -r src/pump"), *ran('git commit -m "remove src/pump"')),
+            (*run_command("git rm -r src/pump"), *run_command('git commit -m "remove src/pump"')),
             "src/pump",
         ),
         (
             "The pump is read by readPump every minute, since it forgets its state.",
-            ran("git grep -l readPump | xargs sed -i 's/readPump/samplePump/g'"),
+            run_command("git grep -l readPump | xargs sed -i 's/readPump/samplePump/g'"),
             "samplePump/g'",
         ),
     ],
 )
-def test_renamed_or_deleted_folder_or_name_doubts_its_memories(
+def test_renamed_folder_or_name_raises_doubt_about_its_memories(
     world: World, content: str, records: tuple[dict[str, Any], ...], reason: str
 ) -> None:
-    (why,) = after(world, *records, content=content)
+    (why,) = doubts_after(world, *records, content=content)
     assert why.startswith("a later session ")
     assert why.endswith(reason)
 
 
-GONE = ran("git grep -l fetch_with_retry | xargs sed -i 's/fetch_with_retry/fetch_patiently/g'")
+RENAMING = run_command(
+    "git grep -l fetch_with_retry | xargs sed -i 's/fetch_with_retry/fetch_patiently/g'"
+)
 
 
 @pytest.mark.parametrize(
     ("content", "records"),
     [
-        ("Call fetch_with_retry.", (*GONE, *ran("git checkout -- gate.py"))),
-        ("Call fetch_with_retry.", (*GONE, *ran("grep -rn fetch_with_retry src"))),
-        ("fetch_with_retry was renamed to fetch_patiently on purpose.", GONE),
-        ("The process waits for the tide.", ran("grep -rl x | xargs sed -i 's/process/flowing/g'")),
-        ("The gate.py opens the gate.", ran("git mv src/gate.py lib/gate.py")),
-        ("The gate.py opens the gate.", ran("rm -rf tmp/gate.py")),
+        ("Call fetch_with_retry.", (*RENAMING, *run_command("git checkout -- gate.py"))),
+        ("Call fetch_with_retry.", (*RENAMING, *run_command("grep -rn fetch_with_retry src"))),
+        ("fetch_with_retry was renamed to fetch_patiently on purpose.", RENAMING),
+        (
+            "The process waits for the tide.",
+            run_command("grep -rl x | xargs sed -i 's/process/flowing/g'"),
+        ),
+        ("The gate.py opens the gate.", run_command("git mv src/gate.py lib/gate.py")),
+        ("The gate.py opens the gate.", run_command("rm -rf tmp/gate.py")),
     ],
-    ids="reverted|still found|says so|a word|same name|elsewhere".split("|"),
+    ids="reverted|still there|on purpose|a word|same name|other folder".split("|"),
 )
-def test_a_name_that_may_still_exist_doubts_nothing(
+def test_name_that_may_still_exist_raises_no_doubt(
     world: World, content: str, records: tuple[dict[str, Any], ...]
 ) -> None:
-    assert after(world, *records, content=f"{content} It is slow otherwise.") == []
+    assert doubts_after(world, *records, content=f"{content} It is slow otherwise.") == []
 
 
-RENAMED = ran("git mv config/gate.yaml config/wharf.yaml")
+RENAMED = run_command("git mv config/gate.yaml config/wharf.yaml")
 
 
 @pytest.mark.parametrize(
-    "meant", [{"sessions": ("claude-code:5e55-0001",)}, {"match": "wharf.yaml"}]
+    "selector", [{"sessions": ("claude-code:5e55-0001",)}, {"match": "wharf.yaml"}]
 )
-def test_forgotten_words_are_removed_from_doubts(world: World, meant: dict[str, Any]) -> None:
-    after(world, *RENAMED)
+def test_forgotten_words_are_removed_from_doubts(world: World, selector: dict[str, Any]) -> None:
+    doubts_after(world, *RENAMED)
     with world.open() as memory:
-        memory.forget(memory.plan_forgetting(**meant))
+        memory.forget(memory.plan_forgetting(**selector))
         assert not doubts(memory._home)
         assert [hit.doubt for hit in memory.recall(MEMORY).hits] == [None]
     with closing(sqlite3.connect(world.settings().database)) as database:
@@ -142,21 +149,21 @@ def test_forgotten_words_are_removed_from_doubts(world: World, meant: dict[str, 
 
 @pytest.mark.parametrize("content", [None, "The port of the gate is set in config/wharf.yaml."])
 def test_undo_of_a_review_restores_its_doubt_and_text(world: World, content: str | None) -> None:
-    after(world, *RENAMED)
+    doubts_after(world, *RENAMED)
     world.clock.pass_days(1)
     with world.open() as memory:
         (doubt,) = doubts(memory._home)
         memory.keep(doubt.memory.id, content=content)
         assert not doubts(memory._home)
         memory.undo()
-        (restored,) = doubts(memory._home)
+        (doubt_again,) = doubts(memory._home)
         (hit,) = memory.recall(MEMORY).hits
-    assert (restored.memory.content, restored.detail) == (MEMORY, doubt.detail)
+    assert (doubt_again.memory.content, doubt_again.detail) == (MEMORY, doubt.detail)
     assert hit.doubt == doubt.detail
 
 
 def test_undo_of_a_retirement_restores_the_doubt(world: World) -> None:
-    (detail,) = after(world, *RENAMED)
+    (detail,) = doubts_after(world, *RENAMED)
     world.clock.pass_days(1)
     with world.open() as memory:
         (doubt,) = doubts(memory._home)

@@ -1,4 +1,4 @@
-"""Links that people draw: they live in front matter, hold for a time, and survive whatever else does."""
+"""Manual links are stored in front matter, have a validity and survive rebuilds and syncs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from nacre.api import MemoryHome
-from nacre.errors import ConflictError, InvalidInputError, NotFoundError, OwnerOnlyError
+from nacre.errors import ConflictError, InvalidInputError, NotFoundError
 from nacre.memories.decision import StoreRequest
 from nacre.memories.graph import LinkChange, Traversal
 from nacre.memories.store import get, store
@@ -36,21 +36,21 @@ WORDS = (
 
 @pytest.fixture
 def ids(world: World) -> list[str]:
-    """Six memories that nothing connects."""
+    """Six memories without links."""
     with world.open() as memory:
-        return [memory.store(one, project="pottery").memory_id for one in WORDS]
+        return [memory.store(word, project="pottery").memory_id for word in WORDS]
 
 
-def linked(world: World, source: str, relation: str, target: str, **more: Any) -> LinkChange:
+def add_link(world: World, source: str, relation: str, target: str, **more: Any) -> LinkChange:
     world.clock.pass_days(1 / 24)
     with world.open() as memory:
-        done: LinkChange = memory.call(
+        change: LinkChange = memory.call(
             "graph-link", links=[{"source": source, "relation": relation, "target": target, **more}]
         )
-        return done
+        return change
 
 
-def asked(world: World, operation: str, **fields: Any) -> Any:
+def call_operation(world: World, operation: str, **fields: Any) -> Any:
     world.clock.pass_days(1 / 24)
     with world.open() as memory:
         return memory.call(operation, **fields)
@@ -72,13 +72,13 @@ def by_agent(world: World) -> Iterator[MemoryHome]:
         yield memory
 
 
-# Drawing
+# Creating links
 
 
 def test_link_with_strength_validity_and_reason_survives_a_rebuild(
     world: World, ids: list[str]
 ) -> None:
-    done = linked(
+    change = add_link(
         world,
         ids[0],
         "depends_on",
@@ -89,7 +89,7 @@ def test_link_with_strength_validity_and_reason_survives_a_rebuild(
         reason="the heat",
         origin="import",
     )
-    assert (done.made, done.changed) == (1, 0)
+    assert (change.made, change.changed) == (1, 0)
     link = Link(
         "depends_on",
         ids[1],
@@ -106,21 +106,21 @@ def test_link_with_strength_validity_and_reason_survives_a_rebuild(
 
 
 def test_link_without_options_is_stored_in_short_form(world: World, ids: list[str]) -> None:
-    linked(world, ids[0], "builds_on", ids[1])
+    add_link(world, ids[0], "builds_on", ids[1])
     assert f"links: [{{rel: builds_on, to: {ids[1]}}}]\n" in file_of(world, "beech").read_text(
         encoding="utf-8"
     )
-    (line,) = asked(world, "graph-list").links
+    (line,) = call_operation(world, "graph-list").links
     assert (line.strength, line.origin, line.holds) == (0.5, "manual", True)
 
 
 def test_repeating_a_link_updates_the_link_or_writes_nothing(world: World, ids: list[str]) -> None:
-    linked(world, ids[0], "builds_on", ids[1])
-    assert linked(world, ids[0], "builds_on", ids[1], strength=0.9).changed == 1
-    before = len(asked(world, "log", limit=100))
-    same = linked(world, ids[0], "builds_on", ids[1], strength=0.9)
-    assert (same.made, same.changed) == (0, 0)
-    assert len(asked(world, "log", limit=100)) == before
+    add_link(world, ids[0], "builds_on", ids[1])
+    assert add_link(world, ids[0], "builds_on", ids[1], strength=0.9).changed == 1
+    before = len(call_operation(world, "log", limit=100))
+    change = add_link(world, ids[0], "builds_on", ids[1], strength=0.9)
+    assert (change.made, change.changed) == (0, 0)
+    assert len(call_operation(world, "log", limit=100)) == before
 
 
 def test_linking_keeps_content_time_and_vector_of_a_memory(world: World, ids: list[str]) -> None:
@@ -128,7 +128,7 @@ def test_linking_keeps_content_time_and_vector_of_a_memory(world: World, ids: li
         memory.ingest()
     before = get(world.context(), ids[0])
     missing = world.context().vectors.missing()
-    linked(world, ids[0], "builds_on", ids[1])
+    add_link(world, ids[0], "builds_on", ids[1])
     after = get(world.context(), ids[0])
     assert (after.content, after.updated) == (before.content, before.updated)
     assert world.context().vectors.missing() == missing
@@ -140,9 +140,9 @@ def test_undo_of_a_link_restores_the_exact_file(world: World, ids: list[str]) ->
         file.read_text(encoding="utf-8").replace("kind: fact", "kind:   fact  # sure"),
         encoding="utf-8",
     )
-    asked(world, "list")
+    call_operation(world, "list")
     before = file.read_bytes()
-    linked(world, ids[0], "builds_on", ids[1], strength=0.7)
+    add_link(world, ids[0], "builds_on", ids[1], strength=0.7)
     assert file.read_bytes() != before
     with world.open() as memory:
         memory.undo(memory.log()[0].operation.id)
@@ -166,120 +166,133 @@ def test_invalid_link_is_refused(
     world: World, ids: list[str], more: dict[str, Any], error: type[Exception]
 ) -> None:
     with pytest.raises(error):
-        linked(world, **{"source": ids[0], "relation": "builds_on", "target": ids[1], **more})
+        add_link(world, **{"source": ids[0], "relation": "builds_on", "target": ids[1], **more})
     assert links_of(world, ids[0]) == ()
 
 
 def test_memory_cannot_be_linked_with_itself(world: World, ids: list[str]) -> None:
     with pytest.raises(ConflictError, match="itself"):
-        linked(world, ids[0], "builds_on", ids[0])
+        add_link(world, ids[0], "builds_on", ids[0])
 
 
 def test_batch_of_links_is_created_completely_or_not_at_all(world: World, ids: list[str]) -> None:
-    good = [{"source": one, "relation": "part_of", "target": ids[0]} for one in ids[1:]]
+    good = [{"source": item, "relation": "part_of", "target": ids[0]} for item in ids[1:]]
     with pytest.raises(NotFoundError, match=r"link 6 of 6: .*; no links were created"):
-        asked(
+        call_operation(
             world,
             "graph-link",
             links=[*good, {"source": ids[1], "relation": "part_of", "target": "nobody"}],
         )
-    assert asked(world, "graph-list").total == 0
-    assert asked(world, "graph-link", links=good).made == 5
-    assert asked(world, "graph-list").total == 5
+    assert call_operation(world, "graph-list").total == 0
+    assert call_operation(world, "graph-link", links=good).made == 5
+    assert call_operation(world, "graph-list").total == 5
     with world.open() as memory:
         memory.undo(memory.log()[0].operation.id)
-    assert asked(world, "graph-list").total == 0
+    assert call_operation(world, "graph-list").total == 0
 
 
 def test_more_than_a_thousand_links_are_refused(world: World, ids: list[str]) -> None:
-    one = {"source": ids[0], "relation": "part_of", "target": ids[1]}
+    link = {"source": ids[0], "relation": "part_of", "target": ids[1]}
     with pytest.raises(InvalidInputError, match="1000"):
-        asked(world, "graph-link", links=[one] * 1001)
+        call_operation(world, "graph-link", links=[link] * 1001)
 
 
 def test_code_symbol_is_a_valid_link_target(world: World, ids: list[str]) -> None:
-    linked(world, ids[0], "related_to", "code:src/kiln.py::fire")
+    add_link(world, ids[0], "related_to", "code:src/kiln.py::fire")
     assert links_of(world, ids[0])[0].to == "code:src/kiln.py::fire"
     assert "code:src/kiln.py::fire" in [
-        one.id for one in asked(world, "graph-show", reference=ids[0]).nodes
+        node.id for node in call_operation(world, "graph-show", reference=ids[0]).nodes
     ]
-    assert next(one for one in asked(world, "doctor-deep") if one.name == "links").state == "ok"
+    assert (
+        next(item for item in call_operation(world, "doctor-deep") if item.name == "links").state
+        == "ok"
+    )
 
 
-# What holds
+# Effects of links
 
 
 def test_superseding_link_ends_its_target_until_its_removal(world: World, ids: list[str]) -> None:
-    linked(world, ids[1], "supersedes", ids[0])
+    add_link(world, ids[1], "supersedes", ids[0])
     assert get(world.context(), ids[0]).superseded_by == ids[1]
     with pytest.raises(ConflictError, match="cannot have an end"):
-        asked(world, "graph-invalidate", source=ids[1], relation="supersedes", target=ids[0])
+        call_operation(
+            world,
+            "graph-unlink",
+            source=ids[1],
+            relation="supersedes",
+            target=ids[0],
+            ends=True,
+        )
     with pytest.raises(ConflictError, match="two active memories"):
-        linked(world, ids[2], "supersedes", ids[0])
-    asked(world, "graph-unlink", source=ids[1], relation="supersedes", target=ids[0])
+        add_link(world, ids[2], "supersedes", ids[0])
+    call_operation(world, "graph-unlink", source=ids[1], relation="supersedes", target=ids[0])
     assert get(world.context(), ids[0]).superseded_by is None
 
 
 def test_contradicts_link_waits_for_review(world: World, ids: list[str]) -> None:
-    linked(world, ids[0], "contradicts", ids[1])
-    (pair,) = asked(world, "review", only="conflict").items
+    add_link(world, ids[0], "contradicts", ids[1])
+    (pair,) = call_operation(world, "review", only="conflict").items
     assert set(pair.id.split("+")) == {ids[0], ids[1]}
-    assert links_of(world, ids[1])[0].rel == "contradicts"  # the later one has it
+    assert links_of(world, ids[1])[0].rel == "contradicts"  # the later memory has the link
 
 
-# Ending
+# Ending links
 
 
 def test_ended_link_is_kept_but_is_not_in_effect(world: World, ids: list[str]) -> None:
-    linked(world, ids[0], "depends_on", ids[1])
+    add_link(world, ids[0], "depends_on", ids[1])
     today = world.clock.now.date()
-    done = asked(world, "graph-invalidate", source=ids[0], relation="depends_on", target=ids[1])
-    assert (done.changed, done.links[0].valid.until, done.links[0].holds) == (1, today, False)
-    assert asked(world, "graph-list").total == 0
-    assert asked(world, "graph-list", ended=True).total == 1
-    assert asked(world, "graph-list", as_of="2020-01-01").total == 1
-    assert len(asked(world, "graph-show", reference=ids[0]).hops) == 0
-    assert len(asked(world, "graph-show", reference=ids[0], as_of="2020-01-01").hops) == 1
-    linked(world, ids[0], "depends_on", ids[1])
-    assert asked(world, "graph-list").total == 1
+    change = call_operation(
+        world, "graph-unlink", source=ids[0], relation="depends_on", target=ids[1], ends=True
+    )
+    assert (change.changed, change.links[0].valid.until, change.links[0].holds) == (1, today, False)
+    assert call_operation(world, "graph-list").total == 0
+    assert call_operation(world, "graph-list", ended=True).total == 1
+    assert call_operation(world, "graph-list", as_of="2020-01-01").total == 1
+    assert len(call_operation(world, "graph-show", reference=ids[0]).hops) == 0
+    assert len(call_operation(world, "graph-show", reference=ids[0], as_of="2020-01-01").hops) == 1
+    add_link(world, ids[0], "depends_on", ids[1])
+    assert call_operation(world, "graph-list").total == 1
 
 
 def test_link_end_before_its_start_is_refused(world: World, ids: list[str]) -> None:
-    linked(world, ids[0], "depends_on", ids[1], since="2026-05-01")
+    add_link(world, ids[0], "depends_on", ids[1], since="2026-05-01")
     with pytest.raises(InvalidInputError, match="cannot end"):
-        asked(
+        call_operation(
             world,
-            "graph-invalidate",
+            "graph-unlink",
             source=ids[0],
             relation="depends_on",
             target=ids[1],
+            ends=True,
             at="2026-04-01",
         )
 
 
 def test_recall_follows_a_link_during_its_validity(world: World, ids: list[str]) -> None:
-    def found(**wanted: Any) -> set[str]:
+    def recalled_ids(**fields: Any) -> set[str]:
         with world.open() as memory:
-            asked = "which wood is the kiln fired with?"
-            hits = memory.recall(asked, mode="lexical", filter=Filter(**wanted)).hits
+            question = "which wood is the kiln fired with?"
+            hits = memory.recall(question, mode="lexical", filter=Filter(**fields)).hits
         return {hit.memory.id for hit in hits}
 
-    assert ids[3] not in found()
-    linked(world, ids[3], "related_to", ids[0], until="2027-01-01")
-    assert {ids[0], ids[3]} <= found()
+    assert ids[3] not in recalled_ids()
+    add_link(world, ids[3], "related_to", ids[0], until="2027-01-01")
+    assert {ids[0], ids[3]} <= recalled_ids()
     world.clock.pass_days(1000)
-    assert ids[0] in found()
-    assert ids[3] not in found()
-    assert ids[3] in found(as_of=date(2026, 12, 1))
+    assert ids[0] in recalled_ids()
+    assert ids[3] not in recalled_ids()
+    assert ids[3] in recalled_ids(as_of=date(2026, 12, 1))
 
 
 def test_stronger_link_adds_more_to_the_score(world: World, ids: list[str]) -> None:
-    linked(world, ids[3], "related_to", ids[0], strength=0.3)
-    linked(world, ids[4], "related_to", ids[0], strength=0.9)
+    add_link(world, ids[3], "related_to", ids[0], strength=0.3)
+    add_link(world, ids[4], "related_to", ids[0], strength=0.9)
     with world.open() as memory:
         hits = {
-            one.memory.id: one
-            for one in memory.recall("which wood is the kiln fired with?", mode="lexical").hits
+            hit.memory.id: hit
+            for hit in memory.recall("which wood is the kiln fired with?", mode="lexical").hits
         }
     assert (
         0
@@ -290,13 +303,15 @@ def test_stronger_link_adds_more_to_the_score(world: World, ids: list[str]) -> N
 
 
 def test_link_can_only_be_removed_in_its_direction(world: World, ids: list[str]) -> None:
-    linked(world, ids[0], "depends_on", ids[1])
+    add_link(world, ids[0], "depends_on", ids[1])
     with pytest.raises(ConflictError, match="opposite direction"):
-        asked(world, "graph-unlink", source=ids[1], relation="depends_on", target=ids[0])
+        call_operation(world, "graph-unlink", source=ids[1], relation="depends_on", target=ids[0])
     with pytest.raises(NotFoundError, match="does not have this link"):
-        asked(world, "graph-unlink", source=ids[0], relation="part_of", target=ids[1])
+        call_operation(world, "graph-unlink", source=ids[0], relation="part_of", target=ids[1])
     assert (
-        asked(world, "graph-unlink", source=ids[0], relation="depends_on", target=ids[1]).removed
+        call_operation(
+            world, "graph-unlink", source=ids[0], relation="depends_on", target=ids[1]
+        ).removed
         == 1
     )
     assert "links:" not in file_of(world, "beech").read_text(encoding="utf-8")
@@ -305,110 +320,106 @@ def test_link_can_only_be_removed_in_its_direction(world: World, ids: list[str])
 def test_mention_in_text_is_not_a_removable_link(world: World, ids: list[str]) -> None:
     with world.open() as memory:
         memory.edit(ids[0], subject="Kiln")
-        naming = memory.store("The door of the [[Kiln]] sticks.", project="pottery").memory_id
-    assert [one.origin for one in asked(world, "graph-list").links] == ["body"]
+        door = memory.store("The door of the [[Kiln]] sticks.", project="pottery").memory_id
+    assert [link.origin for link in call_operation(world, "graph-list").links] == ["body"]
     with pytest.raises(ConflictError, match="text contains that link"):
-        asked(world, "graph-unlink", source=naming, relation="related_to", target=ids[0])
+        call_operation(world, "graph-unlink", source=door, relation="related_to", target=ids[0])
 
 
-def test_links_of_an_origin_are_removed_together_except_lifecycle_links(
-    world: World, ids: list[str]
-) -> None:
-    for one in ids[1:4]:
-        linked(world, one, "part_of", ids[0], origin="import")
-    linked(world, ids[4], "part_of", ids[0])
-    linked(world, ids[5], "supersedes", ids[3])
-    assert asked(world, "graph-unlink-origin", origin="import").removed == 3
-    assert [one.rel for one in asked(world, "graph-list").links] == ["part_of"]
-    assert asked(world, "graph-unlink-origin", origin="manual").removed == 1
-    assert get(world.context(), ids[3]).superseded_by == ids[5]
-    with pytest.raises(InvalidInputError, match="computed"):
-        asked(world, "graph-unlink-origin", origin="auto")
-
-
-# Following
+# Traversal
 
 
 def test_traversal_shows_links_once_and_memories_at_nearest_distance(
     world: World, ids: list[str]
 ) -> None:
     for source, target in ((0, 1), (1, 2), (2, 3), (3, 0), (3, 4)):
-        linked(world, ids[source], "builds_on", ids[target])
-    found: Traversal = asked(world, "graph-show", reference=ids[0], depth=10)
-    assert [one.id for one in found.nodes] == [ids[0], ids[1], ids[3], ids[2], ids[4]]
-    assert len(found.hops) == 5
-    assert [found.nodes[hop.child].id for hop in found.hops if hop.is_again] == [ids[2]]
-    out: Traversal = asked(world, "graph-show", reference=ids[0], depth=2, direction="outbound")
-    assert [one.id for one in out.nodes] == [ids[0], ids[1], ids[2]]
-    into: Traversal = asked(world, "graph-show", reference=ids[0], depth=1, direction="inbound")
-    assert [one.id for one in into.nodes] == [ids[0], ids[3]]
+        add_link(world, ids[source], "builds_on", ids[target])
+    traversal: Traversal = call_operation(world, "graph-show", reference=ids[0], depth=10)
+    assert [node.id for node in traversal.nodes] == [ids[0], ids[1], ids[3], ids[2], ids[4]]
+    assert len(traversal.hops) == 5
+    assert [traversal.nodes[hop.child].id for hop in traversal.hops if hop.is_again] == [ids[2]]
+    out: Traversal = call_operation(
+        world, "graph-show", reference=ids[0], depth=2, direction="outbound"
+    )
+    assert [node.id for node in out.nodes] == [ids[0], ids[1], ids[2]]
+    into: Traversal = call_operation(
+        world, "graph-show", reference=ids[0], depth=1, direction="inbound"
+    )
+    assert [node.id for node in into.nodes] == [ids[0], ids[3]]
 
 
 def test_traversal_respects_its_limit_and_reports_more(world: World, ids: list[str]) -> None:
-    for one in ids[1:]:
-        linked(world, one, "part_of", ids[0])
-    found: Traversal = asked(world, "graph-show", reference=ids[0], limit=2)
-    assert (len(found.nodes), found.more) == (3, True)
-    assert asked(world, "graph-show", reference=ids[0], relations=["builds_on"]).hops == ()
+    for item in ids[1:]:
+        add_link(world, item, "part_of", ids[0])
+    traversal: Traversal = call_operation(world, "graph-show", reference=ids[0], limit=2)
+    assert (len(traversal.nodes), traversal.more) == (3, True)
+    assert call_operation(world, "graph-show", reference=ids[0], relations=["builds_on"]).hops == ()
     with pytest.raises(InvalidInputError):
-        asked(world, "graph-show", reference=ids[0], depth=11)
+        call_operation(world, "graph-show", reference=ids[0], depth=11)
 
 
 def test_traversal_shows_the_state_of_each_memory(world: World, ids: list[str]) -> None:
-    linked(world, ids[0], "builds_on", ids[1])
-    linked(world, ids[0], "builds_on", ids[2])
-    linked(world, ids[3], "supersedes", ids[1])
+    add_link(world, ids[0], "builds_on", ids[1])
+    add_link(world, ids[0], "builds_on", ids[2])
+    add_link(world, ids[3], "supersedes", ids[1])
     with world.open() as memory:
         memory.retire(ids[2])
     states = {
-        one.id: one.state for one in asked(world, "graph-show", reference=ids[0], depth=1).nodes
+        node.id: node.state
+        for node in call_operation(world, "graph-show", reference=ids[0], depth=1).nodes
     }
     assert states == {ids[0]: "active", ids[1]: "superseded", ids[2]: "retired"}
 
 
-def test_traversal_shows_memories_used_together(world: World, ids: list[str]) -> None:
+def test_memory_shows_memories_used_together(world: World, ids: list[str]) -> None:
     with world.open() as memory:
-        for one in ids[:2]:
-            memory.get(one, session="afternoon")
-    asked(world, "feedback-judge", references=[ids[3]], good=True)
-    (companion,) = asked(world, "graph-show", reference=ids[0]).together
-    assert (companion.node.id, companion.sessions) == (ids[1], 1)
+        for item in ids[:2]:
+            memory.get(item, session="afternoon")
+    call_operation(world, "feedback-judge", references=[ids[3]], good=True)
+    (companion,) = call_operation(world, "look", reference=ids[0]).together
+    assert (companion.memory.id, companion.sessions) == (ids[1], 1)
 
 
-# Elsewhere
+# Other machines
 
 
 def test_links_sync_and_concurrent_changes_merge_by_field(tmp_path: Path, remote: Path) -> None:
-    one, other = machine(tmp_path, remote, "one"), machine(tmp_path, remote, "other")
+    one_machine, other_machine = (
+        machine(tmp_path, remote, "one"),
+        machine(tmp_path, remote, "other"),
+    )
     first, second = (
-        one.store(words, project="harbour")
+        one_machine.store(words, project="harbour")
         for words in ("The crane lifts ten tons.", "The quay is wet.")
     )
-    one.sync(remote=str(remote))
-    other.sync(remote=str(remote))
-    _link(one, first, second)
-    converge(one, other)
-    assert other.do(get, first).links == (Link("part_of", second),)
-    _link(one, first, second, strength=0.9)
-    _link(other, first, second, until=date(2027, 1, 1))
-    converge(one, other)
+    one_machine.sync(remote=str(remote))
+    other_machine.sync(remote=str(remote))
+    add_part_of(one_machine, first, second)
+    converge(one_machine, other_machine)
+    assert other_machine.do(get, first).links == (Link("part_of", second),)
+    add_part_of(one_machine, first, second, strength=0.9)
+    add_part_of(other_machine, first, second, until=date(2027, 1, 1))
+    converge(one_machine, other_machine)
     merged = (Link("part_of", second, None, None, 0.9, Validity(until=date(2027, 1, 1))),)
-    assert (one.do(get, first).links, other.do(get, first).links) == (merged, merged)
+    assert (one_machine.do(get, first).links, other_machine.do(get, first).links) == (
+        merged,
+        merged,
+    )
 
 
-def _link(where: Machine, source: str, target: str, **more: Any) -> None:
-    linked(where.world, source, "part_of", target, **more)
+def add_part_of(on_machine: Machine, source: str, target: str, **more: Any) -> None:
+    add_link(on_machine.world, source, "part_of", target, **more)
 
 
 def test_export_preserves_strength_and_validity_of_links(
     world: World, ids: list[str], tmp_path: Path
 ) -> None:
-    linked(world, ids[0], "builds_on", ids[1], strength=0.25, until="2027-03-01")
-    asked(world, "export", target=str(tmp_path / "all.jsonl"))
+    add_link(world, ids[0], "builds_on", ids[1], strength=0.25, until="2027-03-01")
+    call_operation(world, "export", target=str(tmp_path / "all.jsonl"))
     (tmp_path / "there").mkdir()
-    there = World(tmp_path / "there", environ={"PATH": os.environ["PATH"]})
-    asked(there, "import", path=str(tmp_path / "all.jsonl"), trust=True)
-    assert links_of(there, ids[0]) == (
+    copy = World(tmp_path / "there", environ={"PATH": os.environ["PATH"]})
+    call_operation(copy, "import", path=str(tmp_path / "all.jsonl"), trust=True)
+    assert links_of(copy, ids[0]) == (
         Link("builds_on", ids[1], None, None, 0.25, Validity(until=date(2027, 3, 1))),
     )
 
@@ -418,10 +429,12 @@ def test_unknown_relations_are_preserved_and_can_be_ended(world: World, ids: lis
     text = file.read_text(encoding="utf-8")
     links = f"links: [{{rel: inspired_by, to: {ids[1]}, strength: 0.4, valid: {{to: 2030-01-01}}}}]"
     file.write_text(text.replace("kind:", f"{links}\nkind:", 1), encoding="utf-8")
-    (line,) = asked(world, "graph-list", relations=["inspired_by"]).links
+    (line,) = call_operation(world, "graph-list", relations=["inspired_by"]).links
     assert (line.rel, line.strength, line.valid.until) == ("inspired_by", 0.4, date(2030, 1, 1))
-    asked(world, "graph-invalidate", source=ids[0], relation="inspired_by", target=ids[1])
-    assert asked(world, "graph-list").total == 0
+    call_operation(
+        world, "graph-unlink", source=ids[0], relation="inspired_by", target=ids[1], ends=True
+    )
+    assert call_operation(world, "graph-list").total == 0
 
 
 # Agents
@@ -435,18 +448,20 @@ def test_agent_links_its_memories_and_requests_links_of_the_owners(
         StoreRequest(content="The kiln door sticks.", project="pottery", speaker=Speaker.AGENT),
     )
     with by_agent(world) as memory:
-        done = memory.call(
+        change = memory.call(
             "graph-link",
             links=[
                 {"source": own.memory_id, "relation": "part_of", "target": ids[0]},
                 {"source": ids[1], "relation": "part_of", "target": ids[0]},
             ],
         )
-    assert (done.made, done.waiting) == (1, (ids[1],))
+    assert (change.made, change.waiting) == (1, (ids[1],))
     assert links_of(world, own.memory_id) == (Link("part_of", ids[0], origin="agent"),)
     assert links_of(world, ids[1]) == ()
     (review,) = [
-        one for one in asked(world, "review", only="doubt").items if one.memory.id == ids[1]
+        item
+        for item in call_operation(world, "review", only="doubt").items
+        if item.memory.id == ids[1]
     ]
     assert "claude-code asked for this memory to be linked: part_of The kiln" in (
         review.detail or ""
@@ -459,12 +474,10 @@ def test_agent_can_neither_end_nor_remove_the_owners_link(world: World, ids: lis
         StoreRequest(content="The kiln door sticks.", project="pottery", speaker=Speaker.AGENT),
     )
     ends = {"source": own.memory_id, "relation": "part_of", "target": ids[0]}
-    linked(world, **ends)
+    add_link(world, **ends)
     with by_agent(world) as memory:
         assert memory.call("graph-unlink", **ends).waiting == (own.memory_id,)
-        assert memory.call("graph-invalidate", **ends).waiting == (own.memory_id,)
-        with pytest.raises(OwnerOnlyError):
-            memory.call("graph-unlink-origin", origin="manual")
+        assert memory.call("graph-unlink", **ends, ends=True).waiting == (own.memory_id,)
     assert links_of(world, own.memory_id) == (Link("part_of", ids[0]),)
 
 
@@ -474,11 +487,11 @@ def test_agent_cannot_change_the_owners_link_or_its_origin(world: World, ids: li
         StoreRequest(content="The kiln door sticks.", project="pottery", speaker=Speaker.AGENT),
     )
     ends = {"source": own.memory_id, "relation": "part_of", "target": ids[0]}
-    linked(world, **ends, reason="it hangs there")
+    add_link(world, **ends, reason="it hangs there")
     with by_agent(world) as memory:
-        again = memory.call("graph-link", links=[{**ends, "until": "2020-01-01", "strength": 0.1}])
+        change = memory.call("graph-link", links=[{**ends, "until": "2020-01-01", "strength": 0.1}])
         memory.call("graph-link", links=[{**ends, "relation": "builds_on", "origin": "manual"}])
-    assert (again.changed, again.waiting) == (0, (own.memory_id,))
+    assert (change.changed, change.waiting) == (0, (own.memory_id,))
     assert set(links_of(world, own.memory_id)) == {
         Link("part_of", ids[0], "it hangs there"),
         Link("builds_on", ids[0], origin="agent"),
@@ -494,9 +507,9 @@ def test_agent_cannot_supersede_or_contradict_the_owners_memory(
         StoreRequest(content="The kiln door sticks.", project="pottery", speaker=Speaker.AGENT),
     )
     with by_agent(world) as memory:
-        done = memory.call(
+        change = memory.call(
             "graph-link", links=[{"source": own.memory_id, "relation": relation, "target": ids[0]}]
         )
-    assert (done.made, len(done.waiting)) == (0, 1)
+    assert (change.made, len(change.waiting)) == (0, 1)
     assert get(world.context(), ids[0]).superseded_by is None
-    assert asked(world, "review").conflicts == 0
+    assert call_operation(world, "review").conflicts == 0

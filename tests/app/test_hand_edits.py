@@ -1,4 +1,4 @@
-"""What people and their editors do to the files of a vault; the next command sees it and nothing is lost."""
+"""The next command reads manual edits of vault files without loss."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def _in_place(path: Path, text: str) -> None:
 
 
 def _atomically(path: Path, text: str) -> None:
-    other = path.with_name(f".{path.name}.k3f9")
-    other.write_text(text, encoding="utf-8")
-    other.replace(path)
+    draft = path.with_name(f".{path.name}.k3f9")
+    draft.write_text(text, encoding="utf-8")
+    draft.replace(path)
 
 
 def _like_vim(path: Path, text: str) -> None:
@@ -63,13 +63,13 @@ EDITS = [_in_place, _atomically, _like_vim, _like_emacs, _keeping_its_time, _wit
 @pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit.__name__.strip("_"))
 def test_recall_sees_an_edit_by_any_editor(world: World, edit: Edit) -> None:
     with world.open() as memory:
-        stored = memory.store("The staging server is called heron.", subject="Staging server")
-    file = world.memory_file(stored.memory_id)
+        outcome = memory.store("The staging server is called heron.", subject="Staging server")
+    file = world.memory_file(outcome.memory_id)
     edit(file, file.read_text(encoding="utf-8").replace("heron", "stork"))
     with world.open() as memory:
         hits = memory.recall("what is the staging server called?").hits
         assert [(hit.memory.id, hit.memory.content) for hit in hits] == [
-            (stored.memory_id, "The staging server is called stork.")
+            (outcome.memory_id, "The staging server is called stork.")
         ]
         assert len(memory.list()) == 1
     assert _problems(world) == []
@@ -77,11 +77,11 @@ def test_recall_sees_an_edit_by_any_editor(world: World, edit: Edit) -> None:
 
 def test_nacre_preserves_windows_line_ends_and_byte_order_mark(world: World) -> None:
     with world.open() as memory:
-        stored = memory.store("The staging server is called heron.", subject="Staging server")
-    file = world.memory_file(stored.memory_id)
+        outcome = memory.store("The staging server is called heron.", subject="Staging server")
+    file = world.memory_file(outcome.memory_id)
     _with_windows_lines(file, file.read_text(encoding="utf-8"))
     with world.open() as memory:
-        memory.edit(stored.memory_id, importance=9, tags=["staging"])
+        memory.edit(outcome.memory_id, importance=9, tags=["staging"])
     data = file.read_bytes()
     assert data.startswith(b"\xef\xbb\xbf---\r\n")
     assert b"importance: 9\r\n" in data
@@ -105,53 +105,53 @@ def test_note_moved_to_an_editors_trash_is_retired_and_restored(
     world: World,
 ) -> None:
     with world.open() as memory:
-        stored = memory.store("The spare key hangs in the shed.", subject="Spare key")
-    file = world.memory_file(stored.memory_id)
+        outcome = memory.store("The spare key hangs in the shed.", subject="Spare key")
+    file = world.memory_file(outcome.memory_id)
     trash = world.vault / ".trash"
     trash.mkdir()
     file.rename(trash / file.name)
     with world.open() as memory:
         assert memory.list() == []
-        retired = memory.get(stored.memory_id).retired
+        retired = memory.get(outcome.memory_id).retired
         assert retired is not None
         assert retired.reason == "its file was deleted"
     (trash / file.name).rename(file)
     with world.open() as memory:
-        assert [item.id for item in memory.list()] == [stored.memory_id]
-    assert _actions(world, stored.memory_id) == ["store", "retire", "restore"]
+        assert [item.id for item in memory.list()] == [outcome.memory_id]
+    assert _actions(world, outcome.memory_id) == ["store", "retire", "restore"]
 
 
 def test_deleted_file_is_logged_separately_from_edits(
     world: World,
 ) -> None:
     with world.open() as memory:
-        gone = memory.store("The rain barrel leaks.", subject="Rain barrel")
-        kept = memory.store("The ladder is aluminium.", subject="Ladder")
+        barrel = memory.store("The rain barrel leaks.", subject="Rain barrel")
+        aluminium = memory.store("The ladder is aluminium.", subject="Ladder")
         moved = memory.store("The hose is ten metres long.", subject="Hose")
-    world.memory_file(gone.memory_id).unlink()
-    ladder, hose = world.memory_file(kept.memory_id), world.memory_file(moved.memory_id)
+    world.memory_file(barrel.memory_id).unlink()
+    ladder, hose = world.memory_file(aluminium.memory_id), world.memory_file(moved.memory_id)
     ladder.write_text(ladder.read_text().replace("aluminium", "wood"))
     hose.rename(hose.with_name("garden-hose.md"))
     with world.open() as memory:
-        (removal,) = [one for one in memory.log() if one.operation.action == "remove"]
-        (edit,) = [one for one in memory.log() if one.operation.action == "edit"]
-        assert removal.memories == (gone.memory_id,)
+        (removal,) = [item for item in memory.log() if item.operation.action == "remove"]
+        (edit,) = [item for item in memory.log() if item.operation.action == "edit"]
+        assert removal.memories == (barrel.memory_id,)
         assert removal.operation.why == "its file was deleted"
-        assert set(edit.memories) == {kept.memory_id, moved.memory_id}
-        assert memory.get(gone.memory_id).retired
+        assert set(edit.memories) == {aluminium.memory_id, moved.memory_id}
+        assert memory.get(barrel.memory_id).retired
         memory.undo(removal.operation.id)
-        assert memory.get(gone.memory_id).retired is None
-        assert "wood" in memory.get(kept.memory_id).content
-    assert world.memory_file(gone.memory_id).is_file()
+        assert memory.get(barrel.memory_id).retired is None
+        assert "wood" in memory.get(aluminium.memory_id).content
+    assert world.memory_file(barrel.memory_id).is_file()
 
 
 def test_case_only_rename_keeps_the_memory(world: World) -> None:
     with world.open() as memory:
-        stored = memory.store("Tea is at four.", subject="Tea")
-    file = world.memory_file(stored.memory_id)
+        outcome = memory.store("Tea is at four.", subject="Tea")
+    file = world.memory_file(outcome.memory_id)
     file.rename(file.with_name("TEA.md"))
     with world.open() as memory:
-        assert [item.id for item in memory.list()] == [stored.memory_id]
+        assert [item.id for item in memory.list()] == [outcome.memory_id]
     assert not (world.vault / "retired").exists()
 
 
@@ -159,13 +159,13 @@ def test_swapped_file_names_keep_both_memories(world: World) -> None:
     with world.open() as memory:
         first = memory.store("The north gate is red.", subject="North gate")
         second = memory.store("The south gate is tin.", subject="South gate")
-    one, other = world.memory_file(first.memory_id), world.memory_file(second.memory_id)
-    same = one.stat().st_mtime_ns
-    one.rename(one.with_name("between"))
-    other.rename(one)
-    one.with_name("between").rename(other)
-    for file in (one, other):
-        os.utime(file, ns=(same, same))
+    north, south = world.memory_file(first.memory_id), world.memory_file(second.memory_id)
+    time = north.stat().st_mtime_ns
+    north.rename(north.with_name("between"))
+    south.rename(north)
+    north.with_name("between").rename(south)
+    for file in (north, south):
+        os.utime(file, ns=(time, time))
     for _ in range(2):
         with world.open() as memory:
             assert {item.id: item.content for item in memory.list()} == {
@@ -184,7 +184,7 @@ def test_rotated_file_contents_keep_three_memories(world: World) -> None:
             ).memory_id
             for number in (1, 2, 3)
         ]
-    files = [world.memory_file(one) for one in ids]
+    files = [world.memory_file(entry) for entry in ids]
     texts = [file.read_text() for file in files]
     for file, text in zip(files, [*texts[1:], texts[0]], strict=True):
         _atomically(file, text)
@@ -202,35 +202,35 @@ def test_renamed_project_folder_moves_its_memories(world: World) -> None:
     (world.vault / "projects/acme-billing").rename(world.vault / "projects/acme-ledger")
     with world.open() as memory:
         assert {(item.id, item.project) for item in memory.list()} == {
-            (one, "acme-ledger") for one in ids
+            (entry, "acme-ledger") for entry in ids
         }
-    assert all("project: acme-ledger\n" in world.memory_file(one).read_text() for one in ids)
+    assert all("project: acme-ledger\n" in world.memory_file(entry).read_text() for entry in ids)
     assert not (world.vault / "projects/acme-billing").exists()
 
 
 def test_folder_with_a_custom_name_stays_in_place(world: World) -> None:
     with world.open() as memory:
-        stored = memory.store("Invoices are numbered per year.", project="acme-billing")
+        outcome = memory.store("Invoices are numbered per year.", project="acme-billing")
     (world.vault / "projects/acme-billing").rename(world.vault / "projects/Acme Billing")
     for _ in range(3):
         with world.open() as memory:
             memory.edit(
-                stored.memory_id, importance=memory.get(stored.memory_id).importance % 9 + 1
+                outcome.memory_id, importance=memory.get(outcome.memory_id).importance % 9 + 1
             )
-    assert world.memory_file(stored.memory_id).parent == world.vault / "projects/Acme Billing/fact"
+    assert world.memory_file(outcome.memory_id).parent == world.vault / "projects/Acme Billing/fact"
 
 
 def test_file_moved_to_the_inbox_becomes_an_inbox_item(world: World) -> None:
     with world.open() as memory:
-        stored = memory.store(
+        outcome = memory.store(
             "Perhaps we need a second press.", subject="Second press", project="print"
         )
     target = world.vault / "inbox/second-press.md"
     target.parent.mkdir()
-    world.memory_file(stored.memory_id).rename(target)
+    world.memory_file(outcome.memory_id).rename(target)
     with world.open() as memory:
-        found = memory.list()
-        assert [(item.id, item.inbox) for item in found] == [(stored.memory_id, True)]
+        memories = memory.list()
+        assert [(item.id, item.inbox) for item in memories] == [(outcome.memory_id, True)]
     assert target.exists()
 
 
@@ -238,36 +238,36 @@ def test_moving_to_and_from_the_retired_folder_retires_and_restores(
     world: World,
 ) -> None:
     with world.open() as memory:
-        stored = memory.store("Releases are cut from the branch stable.", subject="Releases")
-    file = world.memory_file(stored.memory_id)
-    away = world.vault / "retired/global/fact/releases.md"
-    away.parent.mkdir(parents=True)
-    file.rename(away)
+        outcome = memory.store("Releases are cut from the branch stable.", subject="Releases")
+    file = world.memory_file(outcome.memory_id)
+    retired_file = world.vault / "retired/global/fact/releases.md"
+    retired_file.parent.mkdir(parents=True)
+    file.rename(retired_file)
     with world.open() as memory:
         assert memory.recall("which branch are releases cut from?").hits == ()
     assert (
         "retired: {at: 2026-11-20T12:00:00Z, reason: its file was moved to retired/}"
-        in away.read_text()
+        in retired_file.read_text()
     )
-    away.rename(file)
+    retired_file.rename(file)
     with world.open() as memory:
         assert [
             hit.memory.id for hit in memory.recall("which branch are releases cut from?").hits
-        ] == [stored.memory_id]
+        ] == [outcome.memory_id]
     assert "retired:" not in file.read_text()
-    assert _actions(world, stored.memory_id) == ["store", "retire", "restore"]
+    assert _actions(world, outcome.memory_id) == ["store", "retire", "restore"]
 
 
 def test_edited_retired_memory_stays_retired(world: World) -> None:
     with world.open() as memory:
-        stored = memory.store("Releases are cut from the branch stable.", subject="Releases")
-        memory.retire(stored.memory_id)
-    file = world.memory_file(stored.memory_id)
+        outcome = memory.store("Releases are cut from the branch stable.", subject="Releases")
+        memory.retire(outcome.memory_id)
+    file = world.memory_file(outcome.memory_id)
     _atomically(file, file.read_text().replace("stable", "release"))
     with world.open() as memory:
         assert memory.recall("which branch are releases cut from?").hits == ()
-        assert memory.get(stored.memory_id).content == "Releases are cut from the branch release."
-        assert memory.get(stored.memory_id).retired is not None
+        assert memory.get(outcome.memory_id).content == "Releases are cut from the branch release."
+        assert memory.get(outcome.memory_id).retired is not None
 
 
 def test_edited_superseded_memory_stays_superseded(world: World) -> None:
@@ -290,8 +290,8 @@ def test_edited_superseded_memory_stays_superseded(world: World) -> None:
 @pytest.mark.parametrize("text", ["", "\n", "\ufeff", " \r\n\t\n"])
 def test_emptied_file_is_reported_and_its_memory_kept(world: World, text: str) -> None:
     with world.open() as memory:
-        stored = memory.store("The nightly job starts at two.", subject="Nightly job")
-    file = world.memory_file(stored.memory_id)
+        outcome = memory.store("The nightly job starts at two.", subject="Nightly job")
+    file = world.memory_file(outcome.memory_id)
     file.write_text(text, newline="")
     with world.open() as memory:
         assert [
@@ -303,47 +303,49 @@ def test_emptied_file_is_reported_and_its_memory_kept(world: World, text: str) -
 
 def test_truncated_file_does_not_replace_the_memory(world: World) -> None:
     with world.open() as memory:
-        stored = memory.store("The nightly job starts at two.", subject="Nightly job")
-    file = world.memory_file(stored.memory_id)
+        outcome = memory.store("The nightly job starts at two.", subject="Nightly job")
+    file = world.memory_file(outcome.memory_id)
     whole = file.read_text()
     half = whole[: whole.index("importance")]
     file.write_text(half)
-    assert _problems(world) == ["global/fact/nightly-job.md: front matter has no end"]
+    assert _problems(world) == ["global/fact/nightly-job.md: the front matter has no end"]
     assert file.read_text() == half
     file.write_text(whole.replace("two", "three"))
     with world.open() as memory:
-        assert memory.get(stored.memory_id).content == "The nightly job starts at three."
+        assert memory.get(outcome.memory_id).content == "The nightly job starts at three."
 
 
 def test_repaired_front_matter_is_read_again(world: World) -> None:
     with world.open() as memory:
-        stored = memory.store("The nightly job starts at two.", subject="Nightly job")
-    file = world.memory_file(stored.memory_id)
+        outcome = memory.store("The nightly job starts at two.", subject="Nightly job")
+    file = world.memory_file(outcome.memory_id)
     whole = file.read_text()
     file.write_text(whole.replace("kind: fact", "kind: [fact"))
     assert len(_problems(world)) == 1
     file.write_text(whole.replace("kind: fact", "kind: lesson"))
     with world.open() as memory:
-        assert [(item.id, item.kind) for item in memory.list()] == [(stored.memory_id, Kind.LESSON)]
+        assert [(item.id, item.kind) for item in memory.list()] == [
+            (outcome.memory_id, Kind.LESSON)
+        ]
     assert _problems(world) == []
 
 
 def test_copied_file_is_reported_and_becomes_another_memory(world: World) -> None:
     with world.open() as memory:
-        stored = memory.store("Tea is at four.", subject="Tea")
-    file = world.memory_file(stored.memory_id)
+        outcome = memory.store("Tea is at four.", subject="Tea")
+    file = world.memory_file(outcome.memory_id)
     shutil.copy2(file, file.with_name("tea 2.md"))
     assert _problems(world) == [
         "global/fact/tea 2.md has the same id as global/fact/tea.md; it was read as a separate memory"
     ]
     assert _problems(world) == []
     with world.open() as memory:
-        found = memory.list()
-        assert [item.content for item in found] == ["Tea is at four."] * 2
-        assert stored.memory_id in {item.id for item in found}
-        copy = next(item.id for item in found if item.id != stored.memory_id)
+        memories = memory.list()
+        assert [item.content for item in memories] == ["Tea is at four."] * 2
+        assert outcome.memory_id in {item.id for item in memories}
+        copy = next(item.id for item in memories if item.id != outcome.memory_id)
     assert [(item["of"], item["path"]) for item in _ledger(world, copy)] == [
-        (stored.memory_id, "global/fact/tea 2.md")
+        (outcome.memory_id, "global/fact/tea 2.md")
     ]
 
 
@@ -362,9 +364,9 @@ def test_file_moved_over_another_retires_the_overwritten_memory(world: World) ->
 
 def test_edit_during_a_rewrite_keeps_both_versions(world: World) -> None:
     context = world.context()
-    memory = _stored(context)
+    memory = _store_tide(context)
     file = world.vault / "global/fact/tide.md"
-    leave_pending(context, [_with(memory, "High tide is at nine.")])
+    leave_pending(context, [_with_content(memory, "High tide is at nine.")])
     _atomically(file, file.read_text().replace("eight", "seven"))
     scan(context)
     assert context.problems == ["global/fact/tide.md was just edited; both versions are kept"]
@@ -387,18 +389,18 @@ def test_thousand_moved_files_keep_their_ids(world: World) -> None:
     (world.vault / "projects/cellar").mkdir(parents=True)
     (world.vault / "global/fact").rename(world.vault / "projects/cellar/lesson")
     with world.open() as memory:
-        found = memory.list(limit=2000)
-    assert {item.id for item in found} == before
-    assert {(item.project, item.kind) for item in found} == {("cellar", Kind.LESSON)}
+        memories = memory.list(limit=2000)
+    assert {item.id for item in memories} == before
+    assert {(item.project, item.kind) for item in memories} == {("cellar", Kind.LESSON)}
     assert _problems(world) == []
 
 
 def test_edited_memory_gets_a_new_vector(world: World) -> None:
     world.environ["NACRE_EMBEDDING_MODEL"] = "minilm"
     with world.open() as memory:
-        stored = memory.store("The staging server is called heron.", subject="Staging server")
+        outcome = memory.store("The staging server is called heron.", subject="Staging server")
         memory.ingest()
-    file = world.memory_file(stored.memory_id)
+    file = world.memory_file(outcome.memory_id)
     _atomically(file, file.read_text().replace("heron", "stork"))
     context = world.context()
     scan(context)
@@ -420,8 +422,8 @@ def test_invalid_utf8_file_name_is_reported_and_other_files_read(world: World) -
     (world.vault / "global/fact" / "a\x1b[31m\nb.md").write_text("Red.")
     with world.open() as memory:
         assert [item.content for item in memory.list()] == ["Tea is at four."]
-    told = _problems(world)
-    assert [problem.split(":")[0] for problem in told] == [
+    problems = _problems(world)
+    assert [problem.split(":")[0] for problem in problems] == [
         r"global/fact/a\x1b[31m\x0ab.md",
         r"global/fact/caf\xdce9.md",
     ]
@@ -438,7 +440,7 @@ def test_file_with_an_implausible_time_is_read(world: World, seconds: int) -> No
         assert [item.content for item in memory.list()] == ["Tea is at four."]
 
 
-def _stored(context: Home) -> Memory:
+def _store_tide(context: Home) -> Memory:
     memory = Memory(
         id=context.ids(),
         kind=Kind.FACT,
@@ -452,7 +454,7 @@ def _stored(context: Home) -> Memory:
     return memory
 
 
-def _with(memory: Memory, content: str) -> Memory:
+def _with_content(memory: Memory, content: str) -> Memory:
     return replace(memory, content=content)
 
 
@@ -475,44 +477,44 @@ def test_file_with_carriage_return_line_ends_is_handled_normally(
     world: World,
 ) -> None:
     with world.open() as memory:
-        stored = memory.store("The kiln reaches 1200 degrees.", subject="Kiln", tags=["clay"])
-    file = world.memory_file(stored.memory_id)
+        outcome = memory.store("The kiln reaches 1200 degrees.", subject="Kiln", tags=["clay"])
+    file = world.memory_file(outcome.memory_id)
     data = file.read_bytes().replace(b"tags: [clay]\n", b"tags: [clay]\nmood: warm\n")
     file.write_bytes(data.replace(b"1200", b"1300").replace(b"\n", b"\r"))
     new = file.with_name("glaze.md")
     new.write_bytes(b"---\rkind: fact\rtags: [clay]\r---\r# Glaze\r\rThe glaze is grey.\r")
     with world.open() as memory:
-        kiln = memory.get(stored.memory_id)
+        kiln = memory.get(outcome.memory_id)
         assert (kiln.content, kiln.tags) == ("The kiln reaches 1300 degrees.", ("clay",))
-        glaze = next(one for one in memory.list() if one.subject == "Glaze")
+        glaze = next(item for item in memory.list() if item.subject == "Glaze")
         assert (glaze.content, glaze.tags) == ("The glaze is grey.", ("clay",))
         memory.edit(kiln.id, tags=[], importance=9)
         assert memory.get(kiln.id).content == kiln.content
     assert b"mood: warm" in file.read_bytes()
     with world.open() as memory:
-        kiln = memory.get(stored.memory_id)
+        kiln = memory.get(outcome.memory_id)
         assert (kiln.tags, kiln.importance, kiln.extra) == ((), 9, {"mood": "warm"})
-        assert {one.id for one in memory.list()} == {kiln.id, glaze.id}
+        assert {item.id for item in memory.list()} == {kiln.id, glaze.id}
 
 
 def test_file_index_is_as_recent_as_the_last_write(world: World) -> None:
-    one, other = world.context(), world.context()
-    stored = _stored(one)
+    first, second = world.context(), world.context()
+    stored = _store_tide(first)
     path = "global/fact/tide.md"
-    known = one.files.seen_now()
-    assert one.files.seen_now() is known
-    other.files.distrust(path)
-    assert one.files.seen_now()[0][path] != known[0][path]
-    with suppress(InterruptedError), one.database.transaction():
-        one.files.forget(path)
-        assert path not in one.files.seen_now()[0]
+    states = first.files.file_states()
+    assert first.files.file_states() is states
+    second.files.distrust(path)
+    assert first.files.file_states()[0][path] != states[0][path]
+    with suppress(InterruptedError), first.database.transaction():
+        first.files.forget(path)
+        assert path not in first.files.file_states()[0]
         raise InterruptedError
-    assert path in one.files.seen_now()[0]
-    assert scan(one) == 1
-    assert one.files.seen_now()[0] == known[0]
-    one.files.forget(path)
-    assert path not in one.files.seen_now()[0]
-    assert stored.id not in {file.memory for file in other.files.seen().values()}
+    assert path in first.files.file_states()[0]
+    assert scan(first) == 1
+    assert first.files.file_states()[0] == states[0]
+    first.files.forget(path)
+    assert path not in first.files.file_states()[0]
+    assert stored.id not in {file.memory for file in second.files.indexed().values()}
 
 
 @pytest.mark.parametrize(
@@ -525,34 +527,34 @@ def test_file_index_is_as_recent_as_the_last_write(world: World) -> None:
 )
 def test_invalid_memory_file_is_reported_each_time_and_reread(world: World, text: bytes) -> None:
     file = world.vault / "global" / "fact" / "rumour.md"
-    _stored(world.context())
+    _store_tide(world.context())
     file.write_bytes(text)
-    told = _problems(world)
-    assert len(told) == 1
-    assert told[0].startswith("global/fact/rumour.md: ")
+    problems = _problems(world)
+    assert len(problems) == 1
+    assert problems[0].startswith("global/fact/rumour.md: ")
     home = world.context()
-    assert home.vault.times() == home.files.seen_now()[0]  # nothing differs, so nothing is read
-    assert _problems(world) == told
+    assert home.vault.times() == home.files.file_states()[0]  # no difference, so no file is read
+    assert _problems(world) == problems
     (world.vault / "global" / "fact" / "honey.md").write_text("Honey is sold in jars.\n")
-    assert _problems(world) == told
+    assert _problems(world) == problems
     file.write_text("The tide is late.\n")
     assert _problems(world) == []
     with world.open() as memory:
         assert {"The tide is late.", "Honey is sold in jars."} <= {
-            one.content for one in memory.list()
+            item.content for item in memory.list()
         }
     file.write_bytes(text)
-    assert _problems(world) == told
+    assert _problems(world) == problems
     file.unlink()
     assert _problems(world) == []
-    assert not home.files.seen_now()[2]
+    assert not home.files.file_states()[2]
 
 
 def test_database_keeps_no_content_of_an_invalid_file(
     world: World,
 ) -> None:
-    _stored(world.context())
+    _store_tide(world.context())
     secret = "ghp_" + "a1B2c3D4e5F6" * 3
     (world.vault / "global" / "fact" / "key.md").write_text(f"---\nkind: {secret}\n---\n\nA key.\n")
     assert len(_problems(world)) == 1
-    assert not world.context().files.seen_now()[2]
+    assert not world.context().files.file_states()[2]

@@ -1,4 +1,4 @@
-"""The vault's history in git: one committer, whole operations, no damage whatever somebody else does there."""
+"""Operations are committed to git completely and once, without damage to other commits."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ KEY = "AKIA" + "Q7R2T4W6Y8Z3B5D9"
 
 def git(world: World, *arguments: str, code: int = 0) -> str:
     environ = {**os.environ, "HOME": str(world.user_home), "GIT_CONFIG_NOSYSTEM": "1"}
-    who = ["-c", "user.name=Nadia", "-c", "user.email=nadia@example.org"]
-    done = subprocess.run(
-        ["git", *who, *arguments],
+    identity = ["-c", "user.name=Nadia", "-c", "user.email=nadia@example.org"]
+    process = subprocess.run(
+        ["git", *identity, *arguments],
         cwd=world.vault,
         env=environ,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == code, done.stderr
-    return done.stdout
+    assert process.returncode == code, process.stderr
+    return process.stdout
 
 
 def commit(world: World) -> Committed:
     context = world.context()
     scan(context)
-    done = commit_operations(context)
+    committed = commit_operations(context)
     context.database.close()
-    return done
+    return committed
 
 
 def store(world: World, *texts: str) -> list[str]:
@@ -54,8 +54,8 @@ def titles(world: World) -> list[str]:
     return git(world, "log", "--format=%s").splitlines()
 
 
-def in_history(world: World) -> list[str]:
-    """Every operation that history names, the oldest first."""
+def operations_in_history(world: World) -> list[str]:
+    """Return the operations named in the history, the oldest first."""
     lines = git(world, "log", "--reverse", "--format=%B").splitlines()
     return [line.split()[1] for line in lines if line.startswith("Nacre-Operation:")]
 
@@ -68,8 +68,8 @@ def test_operations_become_named_commits_and_leave_git_status_clean(world: World
     store(world, "Tea is served at four.", "The lamp is green.")
     with world.open() as memory:
         memory.retire("Tea", reason="nobody came")
-    done = commit(world)
-    assert done.operations == 3
+    committed = commit(world)
+    assert committed.operations == 3
     assert titles(world)[0] == "retire: Tea"
     assert "2 operations: 2 store" in titles(world)
     body = git(world, "log", "-1", "--format=%B")
@@ -123,12 +123,12 @@ def test_concurrent_commit_by_the_owner_is_kept_without_repetition(
     store(world, "The door is red.")
     git(world, "add", "-A")
     git(world, "commit", "-m", "By my own hand")
-    done = commit(world)
-    assert done.commits == ()
+    committed = commit(world)
+    assert committed.commits == ()
     assert titles(world)[0] == "By my own hand"
     assert is_clean(world)
     context = world.context()
-    assert sorted(one.operation.action for one in log(context)) == [FOREIGN, "store", "store"]
+    assert sorted(item.operation.action for item in log(context)) == [FOREIGN, "store", "store"]
     assert context.journal.pending() == []
 
 
@@ -138,10 +138,10 @@ def test_edit_with_a_secret_waits_until_fixed_or_allowed(world: World) -> None:
     file = world.memory_file(lamp)
     file.write_text(file.read_text().replace("green", f"lit by {KEY}"))
     world.write("keys.txt", f"{KEY}\n")
-    other = world.memory_file(door)
-    other.write_text(other.read_text().replace("red", "blue"))
-    done = commit(world)
-    assert {item.path for item in done.held} == {"global/fact/the-lamp.md", "keys.txt"}
+    door_file = world.memory_file(door)
+    door_file.write_text(door_file.read_text().replace("red", "blue"))
+    committed = commit(world)
+    assert {item.path for item in committed.held} == {"global/fact/the-lamp.md", "keys.txt"}
     assert KEY not in git(world, "log", "-p", "--all")
     assert "blue" in git(world, "show", "HEAD:global/fact/the-door.md")
     file.write_text(file.read_text().replace(KEY, "gas"))
@@ -166,7 +166,7 @@ def test_vault_inside_another_repository_never_commits_there(world: World) -> No
 
 
 @pytest.mark.parametrize(
-    ("damage", "said"),
+    ("damage", "message"),
     [
         (lambda world: git(world, "checkout", "-q", "--detach"), "detached HEAD"),
         (
@@ -180,16 +180,16 @@ def test_vault_inside_another_repository_never_commits_there(world: World) -> No
     ],
 )
 def test_repository_that_rejects_commits_is_reported_without_loss(
-    world: World, damage: object, said: str
+    world: World, damage: object, message: str
 ) -> None:
     store(world, "The lamp is green.")
     commit(world)
     before = git(world, "rev-parse", "HEAD")
     damage(world)  # type: ignore[operator]
     store(world, "The door is red.")
-    with pytest.raises(UnusableRepositoryError, match=said) as caught:
+    with pytest.raises(UnusableRepositoryError, match=message) as error:
         commit(world)
-    assert caught.value.hint
+    assert error.value.hint
     assert len(world.context().journal.pending()) == 1
     (world.vault / ".git" / "MERGE_HEAD").unlink(missing_ok=True)
     (world.vault / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
@@ -204,9 +204,9 @@ def test_stale_git_lock_does_not_prevent_a_commit(world: World) -> None:
     lock = world.vault / ".git" / "index.lock"
     lock.touch()
     store(world, "The door is red.")
-    done = commit(world)
-    assert done.operations == 1
-    assert "is out of date" in (done.note or "")
+    committed = commit(world)
+    assert committed.operations == 1
+    assert "is out of date" in (committed.note or "")
     lock.unlink()
     store(world, "The roof is flat.")
     commit(world)
@@ -235,16 +235,16 @@ def test_rebuilt_database_reads_operations_from_history(world: World) -> None:
     commit(world)
     for file in world.home.glob("nacre.db*"):
         file.unlink()
-    rebuild(world.settings(), world.context, vectors=False)
+    rebuild(world.settings(), vectors=False, open_home=world.context)
     context = world.context()
-    listed = log(context, reference=lamp)
-    assert [one.operation.action for one in listed] == ["update", "store"]
-    assert listed[0].memories == (lamp,)
+    entries = log(context, reference=lamp)
+    assert [item.operation.action for item in entries] == ["update", "store"]
+    assert entries[0].memories == (lamp,)
     assert context.journal.pending() == []
-    (change,) = changes_of(context, listed[0].operation)
+    (change,) = changes_of(context, entries[0].operation)
     assert change.before is not None
     assert "green" in change.before.text
-    undo(context, listed[0].operation.id)
+    undo(context, entries[0].operation.id)
     with world.open() as memory:
         assert memory.get(lamp).content == "The lamp is green."
     assert commit(world).operations == 1
@@ -285,21 +285,21 @@ def test_kill_during_a_commit_loses_and_repeats_nothing(world: World) -> None:
         with world.open() as memory:
             memory.edit(lamp, importance=9)
         expected += 2
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-c", KILLER, str(world.home), str(point)],
             env=environ,
             capture_output=True,
             text=True,
             check=False,
         )
-        if done.returncode == 0:
+        if process.returncode == 0:
             break
-        assert done.returncode == -signal.SIGKILL, done.stderr
+        assert process.returncode == -signal.SIGKILL, process.stderr
         number += 1
     assert number >= 8
     commit(world)
-    found = in_history(world)
-    assert len(found) == len(set(found)) == expected
+    operations = operations_in_history(world)
+    assert len(operations) == len(set(operations)) == expected
     assert is_clean(world)
     git(world, "fsck", "--strict")
     assert world.context().journal.pending() == []
@@ -311,20 +311,20 @@ def test_clones_merged_by_plain_git_log_the_same_operations(world: World, tmp_pa
     other = World(tmp_path / "other")
     other.home.mkdir(parents=True)
     subprocess.run(["git", "clone", "-q", str(world.vault), str(other.vault)], check=True)
-    for one, action in ((world, "retire"), (other, "edit")):
-        one.clock.pass_days(1)
-        with one.open() as memory:
+    for machine, action in ((world, "retire"), (other, "edit")):
+        machine.clock.pass_days(1)
+        with machine.open() as memory:
             if action == "retire":
                 memory.retire(door)
             else:
                 memory.edit(lamp, content="The lamp is blue.")
-        commit(one)
+        commit(machine)
     git(world, "pull", "-q", "--no-rebase", "--no-edit", str(other.vault), "main")
-    done = commit(world)
-    assert done.commits == ()
+    committed = commit(world)
+    assert committed.commits == ()
     assert is_clean(world)
     context = world.context()
-    assert sorted(one.operation.action for one in log(context)) == [
+    assert sorted(item.operation.action for item in log(context)) == [
         "retire",
         "store",
         "store",
@@ -332,11 +332,11 @@ def test_clones_merged_by_plain_git_log_the_same_operations(world: World, tmp_pa
     ]
     assert len((world.vault / "ledger.jsonl").read_text().splitlines()) == 4
     update = next(
-        one.operation for one in log(context, reference=lamp) if one.operation.action == "update"
+        item.operation for item in log(context, reference=lamp) if item.operation.action == "update"
     )
     undo(context, update.id)
     with world.open() as memory:
-        assert [one.content for one in memory.list()] == ["The lamp is green."]
+        assert [item.content for item in memory.list()] == ["The lamp is green."]
 
 
 def test_incomplete_repository_is_repaired(world: World) -> None:
@@ -360,11 +360,11 @@ def test_concurrent_committers_commit_each_operation_once(
         )
         for _ in range(3)
     ]
-    for one in running:
-        one.communicate(timeout=60)
-        assert one.returncode == 0
-    found = in_history(world)
-    assert len(found) == len(set(found)) == 30
+    for item in running:
+        item.communicate(timeout=60)
+        assert item.returncode == 0
+    operations = operations_in_history(world)
+    assert len(operations) == len(set(operations)) == 30
 
 
 def test_undone_ingest_is_not_learned_again(world: World) -> None:
@@ -380,7 +380,7 @@ def test_undone_ingest_is_not_learned_again(world: World) -> None:
     with world.open() as memory:
         assert len(memory.ingest().memories) > 1
     context = world.context()
-    operation = next(one.operation for one in log(context) if one.operation.action == "ingest")
+    operation = next(item.operation for item in log(context) if item.operation.action == "ingest")
     undo(context, operation.id)
     commit(world)
     for file in world.home.glob("nacre.db*"):
@@ -389,7 +389,7 @@ def test_undone_ingest_is_not_learned_again(world: World) -> None:
         assert memory.ingest().memories == ()
         assert memory.list() == []
     context = world.context()
-    last = next(one.operation for one in log(context) if one.operation.action == "undo")
+    last = next(item.operation for item in log(context) if item.operation.action == "undo")
     undo(context, last.id)
     with world.open() as memory:
         assert len(memory.list()) > 1
@@ -404,7 +404,7 @@ def test_stale_git_index_is_updated_with_a_new_database(
     commit_operations(context)
     context.database.close()
     (world.vault / ".git/index").unlink()
-    rebuild(world.settings(), world.context, vectors=False)
+    rebuild(world.settings(), vectors=False, open_home=world.context)
     commit_operations(world.context())
     status = subprocess.run(
         ["git", "-C", world.vault, "status", "--porcelain"], capture_output=True, check=True
@@ -426,10 +426,10 @@ def test_undo_removes_only_its_own_lines_from_edited_text(
             tags=["light"],
         )
         context = world.context()
-        first, second = (one.operation for one in log(context)[:2][::-1])
+        first, second = (item.operation for item in log(context)[:2][::-1])
         undo(context, first.id)
         context.database.close()
-        now = memory.get(lamp)
-    assert now.content == "The lamp is green.\n\nIt hangs over the gate.\n\nIt burns gas."
-    assert now.tags == ("light",)
+        lamp_after = memory.get(lamp)
+    assert lamp_after.content == "The lamp is green.\n\nIt hangs over the gate.\n\nIt burns gas."
+    assert lamp_after.tags == ("light",)
     assert second.id != first.id

@@ -1,4 +1,4 @@
-"""Transcripts become sessions and memories, once, whatever happens to the files."""
+"""Ingest turns transcripts into sessions and memories exactly once, even if files change."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ def test_resumed_session_stores_repeated_records_once(world: World) -> None:
     )
     with world.open() as memory:
         assert memory.ingest().turns == 3
-        found = [hit.turn.id for hit in memory.search_sessions("eviction caching").turns]
-    assert sorted(found) == [first, second, "u2"]
+        turn_ids = [hit.turn.id for hit in memory.search_sessions("eviction caching").turns]
+    assert sorted(turn_ids) == [first, second, "u2"]
 
 
 def test_incomplete_last_line_is_read_when_complete(world: World) -> None:
@@ -163,14 +163,15 @@ def test_secrets_of_a_transcript_never_reach_the_home(world: World) -> None:
 def test_evidence_of_a_long_message_is_the_relevant_excerpt(world: World) -> None:
     rule = "we never deploy the gateway of the harbour before the tide turns"
     before = " ".join(
-        f"The gateway of harbour {at} is one, and we deploy it as the others." for at in range(12)
+        f"The gateway of harbour {number} is one, and we deploy it as the others."
+        for number in range(12)
     )
     with world.open() as memory:
         world.transcript("s1", says("user", f"{before} Remember: {rule}.", uuid="u1"))
         memory.ingest()
-        (stored,) = [one for one in memory.list() if "tide" in one.content]
-        (shown,) = memory.call("look", reference=stored.id).evidence
-    assert rule in shown.excerpt
+        (tide,) = [item for item in memory.list() if "tide" in item.content]
+        (evidence,) = memory.call("look", reference=tide.id).evidence
+    assert rule in evidence.excerpt
 
 
 def test_owners_plain_statement_becomes_a_memory_with_evidence(world: World) -> None:
@@ -292,9 +293,9 @@ def test_long_turns_are_found_by_text_in_their_middle(world: World) -> None:
         memory.ingest()
         hit = memory.search_sessions("voltage of the flux capacitor", mode="vector").turns[0]
     assert hit.turn.id == "u1"
-    hit_by_words = "flux capacitor"
+    query = "flux capacitor"
     with world.open() as memory:
-        assert hit_by_words in memory.search_sessions(hit_by_words).turns[0].excerpt
+        assert query in memory.search_sessions(query).turns[0].excerpt
 
 
 @pytest.mark.parametrize(
@@ -346,7 +347,7 @@ def test_transcripts_are_found_in_each_tools_folder(world: World, place: str, to
 
 
 def command(text: str, *, uuid: str = "a1") -> dict[str, object]:
-    """The agent runs a command."""
+    """Return a tool call of the agent that runs a command."""
     record = says("assistant", "Let me run that.", uuid=uuid)
     record["message"]["content"].append(
         {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": text}}
@@ -354,13 +355,15 @@ def command(text: str, *, uuid: str = "a1") -> dict[str, object]:
     return record
 
 
-@pytest.mark.parametrize("shown", [4, 15, 30])
-def test_secret_in_a_truncated_command_leaves_no_fragment(world: World, shown: int) -> None:
+@pytest.mark.parametrize("visible_length", [4, 15, 30])
+def test_secret_in_a_truncated_command_leaves_no_fragment(
+    world: World, visible_length: int
+) -> None:
     token = "ghp_" + "Zx9" * 12
     world.transcript(
         "s1",
         says("user", "Run it.", uuid="u1"),
-        command("echo ".ljust(299 - shown, "x") + " " + token),
+        command("echo ".ljust(299 - visible_length, "x") + " " + token),
     )
     with world.open() as memory:
         memory.ingest()
@@ -371,13 +374,13 @@ def test_secret_in_a_truncated_command_leaves_no_fragment(world: World, shown: i
     assert len(calls[0].input) <= reading.INPUT_CHARACTERS
 
 
-@pytest.mark.parametrize("shown", [4, 15, 30])
-def test_secret_in_a_truncated_error_leaves_no_fragment(world: World, shown: int) -> None:
+@pytest.mark.parametrize("visible_length", [4, 15, 30])
+def test_secret_in_a_truncated_error_leaves_no_fragment(world: World, visible_length: int) -> None:
     token = "ghp_" + "Zx9" * 12
-    said = "x" * (192 - shown) + " " + token
+    text = "x" * (192 - visible_length) + " " + token
     result = says("user", "", uuid="u2")
     result["message"]["content"] = [
-        {"type": "tool_result", "tool_use_id": "t1", "is_error": True, "content": said}
+        {"type": "tool_result", "tool_use_id": "t1", "is_error": True, "content": text}
     ]
     world.transcript("s1", says("user", "Run it.", uuid="u1"), command("deploy"), result)
     with world.open() as memory:
@@ -433,7 +436,7 @@ def test_notes_and_talks_with_impossible_dates_are_read(world: World) -> None:
     talk = world.user_home / "9999-12-31 23_59 talk.md"
     talk.write_text(
         "".join(
-            f"[{h}:00:00] {who}: Word {h}.\n" for h, who in ((1, "Ann"), (2, "Bo"), (30, "Ann"))
+            f"[{h}:00:00] {name}: Word {h}.\n" for h, name in ((1, "Ann"), (2, "Bo"), (30, "Ann"))
         )
     )
     with world.open() as memory:
@@ -457,20 +460,20 @@ def test_adapter_error_is_reported_without_secrets(
 
 
 @pytest.mark.parametrize(
-    ("turn", "said"),
+    ("turn", "problem_text"),
     [
         (
             Turn("\ud800", Speaker.OWNER, "half \udc00 a character", author="\ud800"),
             ["half ? a character"],
         ),
         (Turn("a\0b", Speaker.OWNER, "a zero \0 within"), ["a zero  within"]),
-        (Turn("t", Speaker.OWNER, "no zone", time=datetime(2026, 11, 18, 9)), None),  # noqa: DTZ001 - what it is about
+        (Turn("t", Speaker.OWNER, "no zone", time=datetime(2026, 11, 18, 9)), None),  # noqa: DTZ001 - the test needs a time without a zone
         (Turn("t", Speaker.OWNER, None), None),  # type: ignore[arg-type]
         (None, None),
     ],
 )
 def test_invalid_adapter_output_affects_only_its_own_file(
-    world: World, monkeypatch: pytest.MonkeyPatch, turn: Turn | None, said: list[str] | None
+    world: World, monkeypatch: pytest.MonkeyPatch, turn: Turn | None, problem_text: list[str] | None
 ) -> None:
     def parse(_: object) -> Iterator[Any]:
         yield Session("heron", "reeds\ud800", title="\ud800")
@@ -480,19 +483,19 @@ def test_invalid_adapter_output_affects_only_its_own_file(
     path = world.user_home / "talk.heron"
     path.write_text("anything")
     world.transcript("s1", says("user", "The good file talks about turtles.", uuid="u1"))
-    known = reading.find_adapter
+    find_adapter = reading.find_adapter
     monkeypatch.setattr(
-        reading, "find_adapter", lambda head: heron if head.path == path else known(head)
+        reading, "find_adapter", lambda head: heron if head.path == path else find_adapter(head)
     )
     report = ingest(world.context(), IngestOptions(paths=(path, world.user_home)))
     sessions = world.context().sessions
-    found = [
+    cwds = [
         item.turn.text
-        for stored in sessions.newest(SessionFilter(tool="heron"))
-        for item in sessions.turns_of(stored.row)
+        for session in sessions.newest(SessionFilter(tool="heron"))
+        for item in sessions.turns_of(session.row)
     ]
-    assert found == (said or [])
-    assert [problem.path for problem in report.problems] == ([] if said else [str(path)])
+    assert cwds == (problem_text or [])
+    assert [problem.path for problem in report.problems] == ([] if problem_text else [str(path)])
     assert report.tools["claude-code"] == 1
 
 
@@ -543,7 +546,7 @@ def test_edited_note_contains_only_its_current_sections(world: World) -> None:
         "# Pump\n\nThe pump needs oil.\n\n# Gate\n\nThe gate squeaks.\n\n# Roof\n\nThe roof leaks.\n"
     )
 
-    def told() -> list[str]:
+    def note_turns() -> list[str]:
         context = world.context()
         session = context.sessions.newest()[0]
         turns = [item.turn.text for item in context.sessions.turns_of(session.row)]
@@ -554,12 +557,12 @@ def test_edited_note_contains_only_its_current_sections(world: World) -> None:
         memory.ingest(note)
         note.write_text("# Pump\n\nThe pump needs water.\n\n# Gate\n\nThe gate squeaks.\n")
         assert memory.ingest(note).turns == 1
-        assert sorted(told()) == ["The gate squeaks.", "The pump needs water."]
+        assert sorted(note_turns()) == ["The gate squeaks.", "The pump needs water."]
         assert [
             hit.turn.text for hit in memory.search_sessions("oil leaks", mode="lexical").turns
         ] == []
     assert ingest(world.context(), IngestOptions(paths=(note,), force=True)).turns == 0
-    assert sorted(told()) == ["The gate squeaks.", "The pump needs water."]
+    assert sorted(note_turns()) == ["The gate squeaks.", "The pump needs water."]
 
 
 def test_corrected_first_words_keep_a_talk_one_session(world: World) -> None:

@@ -1,4 +1,4 @@
-"""What an ingest learns: from whom, and with what model."""
+"""Ingest learns plain statements of the owner, with or without an embedding model."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import pytest
 
 from nacre.home.home import open_home
 from nacre.learn.ingest import IngestOptions, ingest
-from tests.app.conftest import World, says
+from tests.app.conftest import World, doubts, says
 
 
-def learned(world: World, path: Path) -> list[str]:
-    """The contents of the memories of an ingest, with the embedding model of the settings."""
+def ingest_contents(world: World, path: Path) -> list[str]:
+    """Ingest a transcript with the configured embedding model and return the new contents."""
     context = open_home(world.settings(), clock=world.clock)
     try:
         report = ingest(context, IngestOptions(paths=(path,), vectors=False))
-        found = [context.memories.find(memory) for memory in report.memories]
-        return [memory.content for memory in found if memory]
+        memories = [context.memories.find(memory) for memory in report.memories]
+        return [memory.content for memory in memories if memory]
     finally:
         context.database.close()
 
@@ -32,7 +32,7 @@ def test_plain_statement_is_learned_without_an_embedder(world: World) -> None:
     )
     world.environ["NACRE_EMBEDDING_MODEL"] = "none"
 
-    assert learned(world, path) == ["Never log card numbers, not even masked."]
+    assert ingest_contents(world, path) == ["Never log card numbers, not even masked."]
 
 
 def test_heartbeat_session_is_learned_after_the_owner_speaks(world: World, tmp_path: Path) -> None:
@@ -44,25 +44,27 @@ def test_heartbeat_session_is_learned_after_the_owner_speaks(world: World, tmp_p
             "timestamp": "2026-11-18T09:00:00.000Z",
             "cwd": "/code/shop",
         },
-        _said(
+        _message(
             "m1",
             "user",
             "Read HEARTBEAT.md if it exists. If nothing needs attention, reply HEARTBEAT_OK.",
         ),
-        _said("m2", "assistant", "HEARTBEAT_OK"),
-        _said("m3", "user", "Never send a parcel without the slip of the customs office."),
+        _message("m2", "assistant", "HEARTBEAT_OK"),
+        _message("m3", "user", "Never send a parcel without the slip of the customs office."),
     ]
     path = tmp_path / "h1.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines[:3]), encoding="utf-8")
     world.environ["NACRE_EMBEDDING_MODEL"] = "none"
-    assert learned(world, path) == []
+    assert ingest_contents(world, path) == []
 
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
 
-    assert learned(world, path) == ["Never send a parcel without the slip of the customs office."]
+    assert ingest_contents(world, path) == [
+        "Never send a parcel without the slip of the customs office."
+    ]
 
 
-def _said(entry: str, role: str, text: str) -> dict[str, object]:
+def _message(entry: str, role: str, text: str) -> dict[str, object]:
     message = {"role": role, "content": [{"type": "text", "text": text}]}
     return {
         "type": "message",
@@ -83,21 +85,21 @@ RULES = (
 def test_all_statements_of_one_message_are_learned(world: World) -> None:
     path = world.transcript("s1", says("user", " ".join(RULES), uuid="u1"))
 
-    assert sorted(learned(world, path)) == sorted(RULES)
+    assert sorted(ingest_contents(world, path)) == sorted(RULES)
 
 
 def test_repeated_statement_does_not_hide_new_statements_in_a_message(world: World) -> None:
-    learned(world, world.transcript("s1", says("user", RULES[0], uuid="u1", session="s1")))
+    ingest_contents(world, world.transcript("s1", says("user", RULES[0], uuid="u1", session="s1")))
 
     path = world.transcript("s2", says("user", " ".join(RULES), uuid="u2", session="s2"))
 
-    assert sorted(learned(world, path)) == sorted(RULES[1:])
+    assert sorted(ingest_contents(world, path)) == sorted(RULES[1:])
 
 
 @pytest.mark.parametrize("is_lost", [False, True], ids=["read again", "without its database"])
 def test_edited_or_retired_statements_are_not_learned_again(world: World, is_lost: bool) -> None:
     path = world.transcript("s1", says("user", " ".join(RULES), uuid="u1"))
-    learned(world, path)
+    ingest_contents(world, path)
     with world.open() as memory:
         ids = {item.content: item.id for item in memory.list()}
         memory.edit(ids[RULES[0]], content="Ruff runs by itself, nobody has to think of it.")
@@ -106,7 +108,7 @@ def test_edited_or_retired_statements_are_not_learned_again(world: World, is_los
         for file in world.home.glob("nacre.db*"):
             file.unlink()
 
-    assert learned(world, path) == []
+    assert ingest_contents(world, path) == []
     with world.open() as memory:
         assert {item.content for item in memory.list()} == {
             RULES[2],
@@ -116,7 +118,7 @@ def test_edited_or_retired_statements_are_not_learned_again(world: World, is_los
 
 def test_growing_session_teaches_each_statement_once(world: World) -> None:
     path = world.transcript("s1", says("user", " ".join(RULES[:2]), uuid="u1"))
-    first = learned(world, path)
+    first = ingest_contents(world, path)
     world.transcript(
         "s1",
         says("assistant", "Noted.", uuid="a1"),
@@ -124,39 +126,39 @@ def test_growing_session_teaches_each_statement_once(world: World) -> None:
         says("assistant", "Noted.", uuid="a2"),
     )
 
-    assert (sorted(first), learned(world, path)) == (sorted(RULES[:2]), [RULES[2]])
-    assert learned(world, path) == []
+    assert (sorted(first), ingest_contents(world, path)) == (sorted(RULES[:2]), [RULES[2]])
+    assert ingest_contents(world, path) == []
 
 
 def test_rebuild_does_not_relearn_the_statements_of_a_message(world: World) -> None:
     path = world.transcript("s1", says("user", " ".join(RULES), uuid="u1"))
-    learned(world, path)
+    ingest_contents(world, path)
     world.rebuild()
 
-    assert learned(world, path) == []
+    assert ingest_contents(world, path) == []
     with world.open() as memory:
         assert sorted(item.content for item in memory.list()) == sorted(RULES)
 
 
-def of_one_session(world: World, said: Sequence[str], *, in_steps: bool) -> list[str]:
-    """What holds after a session that is read once, or after each message."""
+def contents_after_session(world: World, statements: Sequence[str], *, in_steps: bool) -> list[str]:
+    """Return the contents after a session that is read at its end or after each message."""
     world.environ["NACRE_EMBEDDING_MODEL"] = "none"
     with world.open() as memory:
-        for at, one in enumerate(said):
-            clock = f"2026-11-18T09:{at:02}"
+        for index, statement in enumerate(statements):
+            clock = f"2026-11-18T09:{index:02}"
             turns = (
-                says("user", one, uuid=f"u{at}", at=f"{clock}:00.000Z"),
-                says("assistant", "Noted.", uuid=f"a{at}", at=f"{clock}:30.000Z"),
+                says("user", statement, uuid=f"u{index}", at=f"{clock}:00.000Z"),
+                says("assistant", "Noted.", uuid=f"a{index}", at=f"{clock}:30.000Z"),
             )
             world.transcript("s1", *turns)
-            if in_steps or at == len(said) - 1:
+            if in_steps or index == len(statements) - 1:
                 memory.ingest()
-        return sorted(one.content for one in memory.list())
+        return sorted(item.content for item in memory.list())
 
 
 @pytest.mark.parametrize("in_steps", [False, True], ids=["whole", "in steps"])
 @pytest.mark.parametrize(
-    ("said", "holds"),
+    ("statements", "holds"),
     [
         (("Always squash commits before merging.", "Never squash commits before merging."), [0, 1]),
         (("从现在起提交前一定要压缩提交", "从现在起提交前不要压缩提交"), [0, 1]),
@@ -190,22 +192,37 @@ def of_one_session(world: World, said: Sequence[str], *, in_steps: bool) -> list
             [0, 1],
         ),
     ],
-    ids=["opposite", "opposite, in Chinese", "decided anew", "special", "exception", "general"],
+    ids=["opposite", "opposite, in Chinese", "decided again", "special", "exception", "general"],
 )
 def test_named_old_value_is_replaced_while_opposites_wait_for_review(
-    world: World, said: Sequence[str], holds: Sequence[int], in_steps: bool
+    world: World, statements: Sequence[str], holds: Sequence[int], in_steps: bool
 ) -> None:
-    assert of_one_session(world, said, in_steps=in_steps) == sorted(
-        _plain(said[at]) for at in holds
+    assert contents_after_session(world, statements, in_steps=in_steps) == sorted(
+        _as_memory(statements[index]) for index in holds
     )
 
 
-def _plain(said: str) -> str:
-    rest = said.removeprefix("Remember: ").removeprefix("Remember that ")
+def _as_memory(statement: str) -> str:
+    rest = statement.removeprefix("Remember: ").removeprefix("Remember that ")
     return rest[0].upper() + rest[1:]
 
 
 @pytest.mark.parametrize("in_steps", [False, True], ids=["whole", "in steps"])
 def test_statement_retracted_in_the_next_message_is_not_kept(world: World, in_steps: bool) -> None:
-    said = ("Remember that photos of trees are kept one year.", "No wait, forget that.")
-    assert of_one_session(world, said, in_steps=in_steps) == []
+    statements = ("Remember that photos of trees are kept one year.", "No wait, forget that.")
+    assert contents_after_session(world, statements, in_steps=in_steps) == []
+
+
+@pytest.mark.parametrize(
+    ("undo", "doubted"),
+    [("The emojis in the captions: leave them out.", 0), ("Leave them out of the captions.", 1)],
+)
+def test_stored_statement_that_is_perhaps_retracted_waits_for_review(
+    world: World, undo: str, doubted: int
+) -> None:
+    statements = ("Remember that photos of trees are kept one year.", undo)
+    assert contents_after_session(world, statements, in_steps=True) == [
+        "Photos of trees are kept one year."
+    ]
+    with world.open() as memory:
+        assert len(doubts(memory._home)) == doubted

@@ -1,4 +1,4 @@
-"""Sessions that are read while they go on: what the owner may still object to waits, what they object to is retired."""
+"""An agent's report in a live session is learned late and retired if the owner objects."""
 
 from __future__ import annotations
 
@@ -19,38 +19,40 @@ RULE = "Never log card numbers, not even masked ones."
 START = datetime(2026, 11, 18, 9, tzinfo=UTC)
 
 
-def at(minutes: int) -> str:
+def time_at(minutes: int) -> str:
     return (START + timedelta(minutes=minutes)).isoformat().replace("+00:00", "Z")
 
 
-def call(minutes: int, name: str, given: dict[str, str], output: str) -> list[dict[str, Any]]:
+def call(minutes: int, name: str, arguments: dict[str, str], output: str) -> list[dict[str, Any]]:
     tool = f"tool{minutes}"
-    asked = says("assistant", "", uuid=f"a{minutes}", at=at(minutes))
-    asked["message"]["content"] = [{"type": "tool_use", "id": tool, "name": name, "input": given}]
-    answer = says("user", "", uuid=f"r{minutes}", at=at(minutes))
+    request = says("assistant", "", uuid=f"a{minutes}", at=time_at(minutes))
+    request["message"]["content"] = [
+        {"type": "tool_use", "id": tool, "name": name, "input": arguments}
+    ]
+    answer = says("user", "", uuid=f"r{minutes}", at=time_at(minutes))
     answer["message"]["content"] = [{"type": "tool_result", "tool_use_id": tool, "content": output}]
-    return [asked, answer]
+    return [request, answer]
 
 
-def work() -> list[dict[str, Any]]:
-    """An owner's trouble, what an agent did about it in ten minutes, its report."""
+def session_records() -> list[dict[str, Any]]:
+    """Return a problem of the owner, ten minutes of the agent's work, and its report."""
     return [
-        says("user", TROUBLE, uuid="u1", at=at(0)),
+        says("user", TROUBLE, uuid="u1", at=time_at(0)),
         *call(1, "Read", {"file_path": "importer.py"}, "def load(): ..."),
         *call(2, "Read", {"file_path": "queue.py"}, "def drain(): ..."),
         *call(3, "Edit", {"file_path": "queue.py", "old_string": "a", "new_string": "b"}, "edited"),
         *call(4, "Bash", {"command": "pytest tests/importer"}, "12 passed"),
-        says("assistant", REPORT, uuid="a10", at=at(10)),
+        says("assistant", REPORT, uuid="a10", at=time_at(10)),
     ]
 
 
-def learned(world: World) -> list[str]:
+def ingest_kinds(world: World) -> list[str]:
     with world.open() as memory:
         memory.ingest()
-        return [one.kind.value for one in memory.list()]
+        return [item.kind.value for item in memory.list()]
 
 
-def the_retired(world: World) -> list[Memory]:
+def retired_memories(world: World) -> list[Memory]:
     texts = [path.read_text(encoding="utf-8") for path in (world.vault / "retired").rglob("*.md")]
     with world.open() as memory:
         return [memory.get(text.partition("id: ")[2].split()[0]) for text in texts]
@@ -58,38 +60,42 @@ def the_retired(world: World) -> list[Memory]:
 
 @pytest.fixture
 def working(world: World) -> World:
-    world.transcript("s1", *work())
+    world.transcript("s1", *session_records())
     world.clock.now = START + timedelta(minutes=12)
     return world
 
 
 def test_agents_report_in_a_live_session_is_not_learned_yet(working: World) -> None:
-    assert learned(working) == []
+    assert ingest_kinds(working) == []
 
 
 def test_pending_report_is_dropped_if_the_owner_objects(working: World) -> None:
-    learned(working)
-    working.transcript("s1", says("user", "no, it still hangs", uuid="u2", at=at(13)))
+    ingest_kinds(working)
+    working.transcript("s1", says("user", "no, it still hangs", uuid="u2", at=time_at(13)))
     working.clock.pass_days(1)
 
-    assert learned(working) == []
+    assert ingest_kinds(working) == []
 
 
 def test_owners_statement_in_a_live_session_is_learned_immediately(world: World) -> None:
     world.transcript(
-        "s1", says("user", RULE, uuid="u1", at=at(0)), says("assistant", "Ok.", uuid="a1", at=at(1))
+        "s1",
+        says("user", RULE, uuid="u1", at=time_at(0)),
+        says("assistant", "Ok.", uuid="a1", at=time_at(1)),
     )
     world.clock.now = START + timedelta(minutes=2)
 
-    assert learned(world) == ["preference"]
+    assert ingest_kinds(world) == ["preference"]
 
 
 def test_retired_report_is_not_learned_again(working: World) -> None:
     working.clock.pass_days(1)
-    learned(working)
-    working.transcript("s1", says("user", "it still hangs, same as before", uuid="u2", at=at(3000)))
+    ingest_kinds(working)
+    working.transcript(
+        "s1", says("user", "it still hangs, same as before", uuid="u2", at=time_at(3000))
+    )
     working.clock.pass_days(3)
-    learned(working)
-    working.transcript("s1", says("user", "thanks", uuid="u3", at=at(3001)))
+    ingest_kinds(working)
+    working.transcript("s1", says("user", "thanks", uuid="u3", at=time_at(3001)))
 
-    assert learned(working) == []
+    assert ingest_kinds(working) == []

@@ -1,4 +1,4 @@
-"""Long jobs let others in between: what others do then is kept, and nothing of the job is lost or done twice."""
+"""Long jobs release the vault lock between parts without losing or repeating any work."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from nacre.base.locks import FileLock
 from nacre.care.health import doctor
 from nacre.data import imports, undo
 from nacre.data.export import ImportOptions, export
-from nacre.data.forget import ScrubOptions
-from nacre.data.scrub import scrub
+from nacre.data.scrub import ScrubOptions, scrub
 from nacre.data.undo import log
 from nacre.errors import StoreBusyError
 from nacre.home.home import Home, open_home
@@ -27,13 +26,13 @@ MANY = 25
 
 
 @pytest.fixture(autouse=True)
-def _breathing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if everything took long: a job lets others in after each part that may stand alone."""
+def _release_lock_between_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each job release the vault lock after every part, as if each part took long."""
     monkeypatch.setattr("nacre.store.sqlite._MIN_LOCK_SECONDS", 0.0)
 
 
-class Meanwhile:
-    """A home whose vault lock, whenever it is let go, is somebody else's for one ``visit``."""
+class VisitedHome:
+    """A home that calls ``visit``, as another process would, when it releases the vault lock."""
 
     def __init__(self, world: World, visit: Callable[[int], object] = lambda _: None) -> None:
         self.turns = 0
@@ -56,7 +55,7 @@ class Meanwhile:
                 self.is_visiting = False
 
 
-def is_well(context: Home) -> None:
+def check_consistent(context: Home) -> None:
     scan(context)
     states = {check.name: check for check in doctor(context)}
     assert states["vault"].state == states["database"].state == "ok", states
@@ -65,7 +64,7 @@ def is_well(context: Home) -> None:
     assert list((context.settings.home / "operations").glob("*")) == []
 
 
-def talk(world: World) -> None:
+def write_transcripts(world: World) -> None:
     for number in range(MANY):
         words = f"Remember that barrel number {number} is rolled on the last day of the week."
         world.transcript(
@@ -73,7 +72,7 @@ def talk(world: World) -> None:
         )
 
 
-def files(world: World, *, more: str = "") -> None:
+def write_files(world: World, *, more: str = "") -> None:
     for number in range(MANY):
         world.write(
             f"global/fact/rope-{number}.md", f"Rope {number} is {number} fathoms long.\n{more}"
@@ -81,7 +80,7 @@ def files(world: World, *, more: str = "") -> None:
 
 
 def test_edits_succeed_during_learning(world: World) -> None:
-    talk(world)
+    write_transcripts(world)
     with world.open() as other:
         gate = other.store("The gate code is in the safe.").memory_id
 
@@ -89,24 +88,24 @@ def test_edits_succeed_during_learning(world: World) -> None:
             if turn <= 5:
                 other.edit(gate, add_tags=[f"turn-{turn}"])
 
-        home = Meanwhile(world)
+        home = VisitedHome(world)
         ingest(home.context, IngestOptions(extract=False, vectors=False))
         home.turns, home.visit = 0, visit
         learn(home.context, lambda _: None)
         assert home.turns > MANY
         assert len(other.get(gate).tags) == 5
         assert len(other.list(limit=100)) == MANY + 1
-        told = [one.operation.action for one in log(home.context)]
-        assert told.count("ingest") == 2, (
-            "that of reading, which made the page of a project, and that of learning"
+        actions = [item.operation.action for item in log(home.context)]
+        assert actions.count("ingest") == 2, (
+            "one operation read the sessions and created the project page, the other learned"
         )
-        is_well(home.context)
+        check_consistent(home.context)
 
 
 def test_memory_forgotten_during_placement_is_not_stored(world: World) -> None:
-    talk(world)
+    write_transcripts(world)
     with world.open() as other:
-        home = Meanwhile(world)
+        home = VisitedHome(world)
         ingest(home.context, IngestOptions(extract=False, vectors=False))
 
         def visit(turn: int) -> None:
@@ -125,62 +124,62 @@ def test_memory_forgotten_during_placement_is_not_stored(world: World) -> None:
             for path in world.vault.rglob("*")
             if path.is_file() and ".git" not in path.parts
         )
-        is_well(home.context)
+        check_consistent(home.context)
 
 
 def test_unfinished_operation_is_never_committed(world: World) -> None:
-    talk(world)
+    write_transcripts(world)
     with world.open() as other:
         committed: list[list[str]] = []
 
         def visit(turn: int) -> None:
             if turn == MANY // 2:
                 other.store("The north gate is red.")
-                other.commit()
+                other.call("commit")
                 committed.append(
-                    [one.operation.action for one in other.log() if one.operation.committed]
+                    [item.operation.action for item in other.log() if item.operation.committed]
                 )
 
-        home = Meanwhile(world, visit)
+        home = VisitedHome(world, visit)
         ingest(home.context, IngestOptions(vectors=False))
         assert "store" in committed[0]
         assert "ingest" not in committed[0]
-        other.commit()
-        operations = {one.operation.action: one.operation for one in other.log()}
+        other.call("commit")
+        operations = {item.operation.action: item.operation for item in other.log()}
         assert operations["ingest"].committed
         assert len(list(world.vault.glob("projects/**/*.md"))) >= MANY
-        is_well(home.context)
+        check_consistent(home.context)
 
 
 def test_next_ingest_finishes_a_killed_ingest(
     world: World,
 ) -> None:
-    talk(world)
+    write_transcripts(world)
 
     def visit(turn: int) -> None:
         if turn == MANY // 2:
             raise KeyboardInterrupt
 
-    home = Meanwhile(world, visit)
+    home = VisitedHome(world, visit)
     with pytest.raises(KeyboardInterrupt):
         ingest(home.context, IngestOptions(vectors=False))
     home.context.database.close()
     with world.open() as memory:
         memory.ingest()
-        learned = [one.content for one in memory.list(limit=100)]
-        assert len(learned) == len(set(learned)) == MANY
-        is_well(memory._home)
+        contents = [item.content for item in memory.list(limit=100)]
+        assert len(contents) == len(set(contents)) == MANY
+        check_consistent(memory._home)
 
 
 def test_import_releases_the_lock_after_each_memory(world: World, tmp_path: Path) -> None:
-    files(world)
+    write_files(world)
     with world.open() as memory:
         memory.list()
         export(memory._home, tmp_path / "ropes.jsonl")
     new = World(tmp_path / "new")
     new.user_home.mkdir()
     with new.open() as other:
-        home = Meanwhile(
+        home = VisitedHome(
             new, lambda turn: other.store(f"Visit number {turn}.") if turn <= 3 else None
         )
         plan = imports.plan_import(
@@ -191,9 +190,9 @@ def test_import_releases_the_lock_after_each_memory(world: World, tmp_path: Path
         assert home.turns > MANY
         assert len(other.list(limit=100)) == MANY + 3
         assert (
-            sum(one.operation.action == "import" for one in other.log(limit=100)) <= 2
+            sum(item.operation.action == "import" for item in other.log(limit=100)) <= 2
         )  # memories, ledger
-        is_well(home.context)
+        check_consistent(home.context)
 
 
 def _with_builds(world: World, tmp_path: Path) -> World:
@@ -215,19 +214,19 @@ def test_import_never_leaves_a_memory_with_a_missing_successor(
     world: World, tmp_path: Path
 ) -> None:
     new = _with_builds(world, tmp_path)
-    lost: list[list[tuple[str, str]]] = []
+    broken_links: list[list[tuple[str, str]]] = []
 
     def visit(_: int) -> None:
         with new.open() as other:
-            lost.append(list(other._home.memories.lost()))
+            broken_links.append(list(other._home.memories.lost()))
 
-    home = Meanwhile(new, visit)
+    home = VisitedHome(new, visit)
     plan = imports.plan_import(
         home.context, ImportOptions(path=tmp_path / "builds.jsonl", trust=True)
     )
     imports.carry_out(home.context, plan)
-    assert len(lost) > 1
-    assert not any(lost)
+    assert len(broken_links) > 1
+    assert not any(broken_links)
     assert home.context.memories.counts()["superseded"] == 1
 
 
@@ -237,7 +236,7 @@ def test_import_links_a_memory_to_the_existing_successor(world: World, tmp_path:
     def stop(_: int) -> None:
         raise KeyboardInterrupt
 
-    home = Meanwhile(new)
+    home = VisitedHome(new)
     plan = imports.plan_import(
         home.context, ImportOptions(path=tmp_path / "builds.jsonl", trust=True)
     )
@@ -253,63 +252,63 @@ def test_import_links_a_memory_to_the_existing_successor(world: World, tmp_path:
 
 def test_deleted_files_are_retired_despite_concurrent_writes(world: World) -> None:
     with world.open() as other:
-        files(world)
+        write_files(world)
         stays = {other.store(f"Anchor {number} holds.").memory_id for number in range(MANY)}
         other.list()
         for path in world.vault.glob("global/fact/rope-*.md"):
             path.unlink()
-        home = Meanwhile(world, lambda turn: other.list() if turn == 5 else None)
+        home = VisitedHome(world, lambda turn: other.list() if turn == 5 else None)
         scan(home.context)
-        assert {one.id for one in other.list(limit=100)} == stays
+        assert {item.id for item in other.list(limit=100)} == stays
         assert len(list(world.vault.glob("retired/**/*.md"))) == MANY
-        is_well(home.context)
+        check_consistent(home.context)
 
 
 def test_edit_during_a_large_retirement_is_kept(world: World) -> None:
     with world.open() as other:
-        files(world)
-        ropes = sorted(other.list(limit=100), key=lambda one: one.subject)
+        write_files(world)
+        ropes = sorted(other.list(limit=100), key=lambda item: item.subject)
 
         def visit(turn: int) -> None:
             if turn == 3:
                 edit(other._home, ropes[-1].id, importance=9)
 
-        home = Meanwhile(world)
+        home = VisitedHome(world)
         scan(home.context)
         home.visit, home.turns = visit, 0
-        retire(home.context, [one.id for one in ropes])
+        retire(home.context, [rope.id for rope in ropes])
         assert home.turns >= MANY
         assert other.list() == []
         assert other.get(ropes[-1].id).importance == 9
-        assert sum(one.operation.action == "retire" for one in other.log(limit=200)) == 1
-        is_well(home.context)
+        assert sum(item.operation.action == "retire" for item in other.log(limit=200)) == 1
+        check_consistent(home.context)
 
 
 def test_change_during_a_large_undo_is_kept(world: World) -> None:
-    talk(world)
+    write_transcripts(world)
     with world.open() as other:
         other.ingest()
-        ingested = next(one.operation for one in other.log() if one.operation.action == "ingest")
+        ingested = next(item.operation for item in other.log() if item.operation.action == "ingest")
         last = undo.plan_undo(other._home, operation=ingested.id).steps[-1].change.memory
 
         def visit(turn: int) -> None:
             if turn == 3:
                 other.retire(last)
 
-        home = Meanwhile(world)
+        home = VisitedHome(world)
         scan(home.context)
         home.visit, home.turns = visit, 0
         undo.undo(home.context, ingested.id)
         assert home.turns >= MANY
         assert other.list() == []
         assert other.get(last).retired.reason is None
-        is_well(home.context)
+        check_consistent(home.context)
 
 
 def test_stores_edits_and_scans_succeed_during_a_scrub(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nacre.data.forget.FEW", 1)
+    monkeypatch.setattr("nacre.data.scrub.FEW", 1)
     for number in range(MANY):
         note = f"---\n# the cellar opens with heron-5183\ntags: [ropes]\n---\nRope {number} is {number} fathoms long.\n"
         world.write(f"global/fact/rope-{number}.md", note)
@@ -322,30 +321,34 @@ def test_stores_edits_and_scans_succeed_during_a_scrub(
         memory.store("The cellar opens with heron-5183, too.")
     world.environ["NACRE_REDACTION_PATTERNS"] = json.dumps(["heron-5183"])
     with world.open() as other:
-        ropes = {one.subject: one.id for one in other.list(limit=100) if "fathoms" in one.content}
+        ropes = {
+            item.subject: item.id for item in other.list(limit=100) if "fathoms" in item.content
+        }
 
         def visit(turn: int) -> None:
             other.store(f"Visit number {turn} was short.")
             if turn % 9 == 0:
                 edit(other._home, sorted(ropes.values())[turn % MANY], add_tags=[f"visit-{turn}"])
-            assert scan(other._home) == 0, "nobody takes for an edit by hand what a scrub wrote"
+            assert scan(other._home) == 0, "files written by a scrub do not count as manual edits"
 
-        home = Meanwhile(world)
+        home = VisitedHome(world)
         scan(home.context)
         home.turns, home.visit = 0, visit
         scrub(home.context, ScrubOptions(vectors=False))
         home.visit = lambda _: None
         assert home.turns > 2 * MANY
         assert scrub(home.context, ScrubOptions(vectors=False)).total == 0
-        visits = [one for one in other.list(limit=1000) if one.content.startswith("Visit number")]
-        assert len(visits) == len({one.content for one in visits}) >= 2 * MANY
-        assert any(tag.startswith("visit-") for one in other.list(limit=1000) for tag in one.tags)
-        assert len([one for one in other.list(limit=1000) if "door" in one.content]) == MANY
-        assert sum(one.operation.action == "scrub" for one in other.log(limit=1000)) == 1
-        assert not [
-            one for one in other.log(limit=1000) if one.operation.action in ("edit", "retire")
+        visits = [
+            item for item in other.list(limit=1000) if item.content.startswith("Visit number")
         ]
-        is_well(home.context)
+        assert len(visits) == len({item.content for item in visits}) >= 2 * MANY
+        assert any(tag.startswith("visit-") for item in other.list(limit=1000) for tag in item.tags)
+        assert len([item for item in other.list(limit=1000) if "door" in item.content]) == MANY
+        assert sum(item.operation.action == "scrub" for item in other.log(limit=1000)) == 1
+        assert not [
+            item for item in other.log(limit=1000) if item.operation.action in ("edit", "retire")
+        ]
+        check_consistent(home.context)
     for path in world.home.rglob("*"):
         assert "heron-5183" not in path.name.lower()
         if path.is_file() and path.name != "config.toml":
@@ -357,7 +360,7 @@ def test_concurrent_folding_counts_each_recall_once(world: World) -> None:
         rope = other.store("The rope is long.").memory_id
         for number in range(MANY):
             spool_use(other._home, [rope], session=f"s{number}")
-        home = Meanwhile(world, lambda turn: fold_usage(other._home) if turn == 4 else None)
+        home = VisitedHome(world, lambda turn: fold_usage(other._home) if turn == 4 else None)
         fold_usage(home.context)
         assert home.turns > 3
         assert other._home.usage.of([rope])[rope].recall_count == MANY
@@ -370,41 +373,41 @@ def test_store_counts_recalls_only_briefly(world: World, monkeypatch: pytest.Mon
         rope = memory.store("The rope is long.").memory_id
         for number in range(3):
             spool_use(memory._home, [rope], session=f"s{number}")
-        counted = []
+        counts = []
         for number in range(4):
             memory.store(f"The bell rings at {number}.")
-            counted.append(memory._home.usage.of([rope])[rope].recall_count)
-        assert counted[0] < 3
-        assert counted[-1] == 3
+            counts.append(memory._home.usage.of([rope])[rope].recall_count)
+        assert counts[0] < 3
+        assert counts[-1] == 3
 
 
 def test_released_lock_can_be_acquired_again(tmp_path: Path) -> None:
-    told: list[float] = []
-    mine = FileLock(tmp_path / "one.lock", observe=lambda _, seconds: told.append(seconds))
-    theirs = FileLock(tmp_path / "one.lock")
-    with mine:
-        assert not theirs.acquire()
-        mine.let_others()
-        assert not theirs.acquire()
-    assert len(told) == 2
-    assert theirs.acquire()
-    theirs.release()
+    waits: list[float] = []
+    first = FileLock(tmp_path / "one.lock", observe=lambda _, seconds: waits.append(seconds))
+    second = FileLock(tmp_path / "one.lock")
+    with first:
+        assert not second.acquire()
+        first.let_others()
+        assert not second.acquire()
+    assert len(waits) == 2
+    assert second.acquire()
+    second.release()
 
 
 def test_lock_held_by_an_outer_caller_is_kept(tmp_path: Path) -> None:
-    mine, theirs = FileLock(tmp_path / "one.lock"), FileLock(tmp_path / "one.lock")
-    with mine, mine:
-        mine.let_others()
-        assert not theirs.acquire()
+    first, second = FileLock(tmp_path / "one.lock"), FileLock(tmp_path / "one.lock")
+    with first, first:
+        first.let_others()
+        assert not second.acquire()
 
 
 def test_lock_that_cannot_be_reacquired_is_reported_as_lost(tmp_path: Path) -> None:
-    theirs = FileLock(tmp_path / "one.lock")
-    mine = FileLock(
-        tmp_path / "one.lock", patience_seconds=0.01, observe=lambda *_: theirs.acquire(1) or None
+    second = FileLock(tmp_path / "one.lock")
+    first = FileLock(
+        tmp_path / "one.lock", patience_seconds=0.01, observe=lambda *_: second.acquire(1) or None
     )
-    with pytest.raises(StoreBusyError), mine:
-        mine.let_others()
-    theirs.release()
-    assert theirs.acquire()
-    theirs.release()
+    with pytest.raises(StoreBusyError), first:
+        first.let_others()
+    second.release()
+    assert second.acquire()
+    second.release()

@@ -1,4 +1,4 @@
-"""What nacre told an agent is never learned again: not as it was marked, not quoted, summed up or pasted."""
+"""Text that nacre gave to an agent is not learned again, whether marked, quoted or pasted."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ def home(world: World) -> Iterator[Home]:
 
 
 def unchanged(context: Home, path: Path) -> list[str]:
-    """Ingest a transcript; the contents of memories that are new or were confirmed by it."""
+    """Ingest a transcript and return the contents of new and confirmed memories."""
     report = ingest(context, IngestOptions(paths=(path,), vectors=False))
-    found = [get(context, memory).content for memory in report.memories]
+    contents = [get(context, memory).content for memory in report.memories]
     for memory_id in context.memories.all_ids():
         memory = get(context, memory_id)
-        found += [f"confirmed: {memory.content}"] if memory.confirmed else []
-    return found
+        contents += [f"confirmed: {memory.content}"] if memory.confirmed else []
+    return contents
 
 
 def texts(context: Home) -> list[tuple[Speaker, Flag, str]]:
     rows = [
-        stored
+        turn
         for line in context.sessions.newest(limit=50)
-        for stored in context.sessions.turns_of(line.row)
+        for turn in context.sessions.turns_of(line.row)
     ]
     return [(item.turn.speaker, item.turn.flags, item.turn.text) for item in rows]
 
@@ -71,11 +71,11 @@ def test_injected_context_with_altered_markers_is_not_learned(
     shape: str, form: str, home: Home, tmp_path: Path
 ) -> None:
     text = FORMS[form]
-    said = (
+    summary = (
         f"{text}\n\nFix the footer." if form != "without an end" else f"Fix the footer.\n\n{text}"
     )
     steps = [
-        Owner(said),
+        Owner(summary),
         Agent(f"My context holds:\n{text}"),
         Owner("ok"),
         Summary(f"So far:\n{text}"),
@@ -97,8 +97,8 @@ QUOTES = (
 )
 
 
-def given(text: str) -> dict[str, Sequence[Step]]:
-    """The ways in which an agent gets to know what nacre holds."""
+def ways_to_receive(text: str) -> dict[str, Sequence[Step]]:
+    """Return the steps through which an agent receives a text from nacre, by channel."""
     return {
         "prompt": (Owner(f"{MARKED}\n\nWhen do we deploy?"),),
         "own tool": (
@@ -118,12 +118,12 @@ def given(text: str) -> dict[str, Sequence[Step]]:
 
 
 @pytest.mark.parametrize("shape", WITH_TOOL_OUTPUT)
-@pytest.mark.parametrize("way", given(""))
+@pytest.mark.parametrize("channel", ways_to_receive(""))
 @pytest.mark.parametrize("reply", ["yes", "ok, good", "1"])
 def test_agents_quotes_from_nacre_are_neither_learned_nor_confirmations(
-    shape: str, way: str, reply: str, home: Home, tmp_path: Path
+    shape: str, channel: str, reply: str, home: Home, tmp_path: Path
 ) -> None:
-    steps: list[Step] = [*given(f"{RULE}\n{OTHER}")[way]]
+    steps: list[Step] = [*ways_to_receive(f"{RULE}\n{OTHER}")[channel]]
     for quote in QUOTES:
         steps += [Agent(quote), Owner(reply)]
     assert unchanged(home, write(tmp_path / "in", shape, steps)) == []
@@ -161,8 +161,10 @@ def test_owners_independent_repetition_counts_as_a_statement(
     shape: str, home: Home, tmp_path: Path
 ) -> None:
     steps = [Owner(RULE), Agent("Right."), Owner("Fix the footer.")]
-    found = unchanged(home, write(tmp_path / "in", shape, steps))
-    assert found in ([RULE], [f"confirmed: {RULE}"]), "in a project it is one of the project's own"
+    contents = unchanged(home, write(tmp_path / "in", shape, steps))
+    assert contents in ([RULE], [f"confirmed: {RULE}"]), (
+        "a decision in a project is stored as the project's own memory"
+    )
 
 
 @pytest.mark.parametrize("shape", WITH_TOOL_OUTPUT)

@@ -1,4 +1,4 @@
-"""Several processes on one home: nothing acknowledged is lost, nothing is doubled, whoever dies when."""
+"""Concurrent processes on one home lose no acknowledged memory and store nothing twice."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nacre.memories.edit import scan
 from tests.app.conftest import World, says
 
 
-def storing(name: str, count: int) -> str:
+def writer_source(name: str, count: int) -> str:
     return (
         f"    for number in range({count}):\n"
         f"        outcome = memory.store(f'Writer {name} says thing number {{number}}.')\n"
@@ -17,7 +17,7 @@ def storing(name: str, count: int) -> str:
     )
 
 
-def is_well(world: World) -> None:
+def check_consistent(world: World) -> None:
     context = world.context()
     scan(context)
     findings = {check.name: check for check in doctor(context)}
@@ -30,7 +30,7 @@ def is_well(world: World) -> None:
 def test_concurrent_writers_store_everything_during_reads_and_scans(world: World) -> None:
     with world.open():
         pass
-    writers = [world.start(storing(name, 15)) for name in "abcd"]
+    writers = [world.start(writer_source(name, 15)) for name in "abcd"]
     readers = [
         world.start("    for _ in range(25):\n        memory.recall('thing number')\n")
         for _ in range(2)
@@ -43,10 +43,10 @@ def test_concurrent_writers_store_everything_during_reads_and_scans(world: World
         assert process.returncode == 0
     assert len(acknowledged) == 60
     with world.open() as memory:
-        stored = {memory.get(one).id for one in acknowledged}
-        assert {item.id for item in memory.list(limit=100)} == stored
+        ids = {memory.get(entry).id for entry in acknowledged}
+        assert {item.id for item in memory.list(limit=100)} == ids
     assert not (world.vault / "retired").exists()
-    is_well(world)
+    check_consistent(world)
 
 
 def test_concurrently_stored_identical_texts_become_one_memory(world: World) -> None:
@@ -60,7 +60,7 @@ def test_concurrently_stored_identical_texts_become_one_memory(world: World) -> 
         assert process.returncode == 0
     with world.open() as memory:
         assert len(memory.list(limit=100)) == 10
-    is_well(world)
+    check_consistent(world)
 
 
 def test_concurrent_readers_import_handwritten_files_once(world: World) -> None:
@@ -76,7 +76,7 @@ def test_concurrent_readers_import_handwritten_files_once(world: World) -> None:
     with world.open() as memory:
         assert len(memory.list(limit=100)) == 25
     assert len(list(world.vault.rglob("*.md"))) == 25
-    is_well(world)
+    check_consistent(world)
 
 
 def test_frequent_lock_release_imports_handwritten_files_once(world: World) -> None:
@@ -98,7 +98,7 @@ def test_frequent_lock_release_imports_handwritten_files_once(world: World) -> N
     with world.open() as memory:
         assert len(memory.list(limit=100)) == 25
     assert len(list(world.vault.rglob("*.md"))) == 25
-    is_well(world)
+    check_consistent(world)
 
 
 def test_concurrent_processes_can_create_one_home(world: World) -> None:
@@ -127,10 +127,10 @@ def test_concurrent_ingests_learn_everything_once(world: World) -> None:
         process.communicate(timeout=120)
         assert process.returncode == 0
     with world.open() as memory:
-        learned = memory.list(limit=100)
-        assert len(learned) == len({item.content for item in learned}) == 12
+        memories = memory.list(limit=100)
+        assert len(memories) == len({item.content for item in memories}) == 12
         assert len(memory.search_sessions("press oiled", limit=50).turns) == 12
-    is_well(world)
+    check_consistent(world)
 
 
 def test_killed_writer_loses_no_acknowledged_memory(world: World) -> None:
@@ -138,7 +138,7 @@ def test_killed_writer_loses_no_acknowledged_memory(world: World) -> None:
         pass
     acknowledged: list[str] = []
     for attempt in range(6):
-        writer = world.start(storing(f"w{attempt}", 200))
+        writer = world.start(writer_source(f"w{attempt}", 200))
         assert writer.stdout
         lines = [writer.stdout.readline() for _ in range(3 + 4 * attempt)]
         writer.send_signal(signal.SIGKILL)
@@ -149,10 +149,10 @@ def test_killed_writer_loses_no_acknowledged_memory(world: World) -> None:
             if line.endswith("\n")
         ]
         with world.open() as memory:
-            assert {memory.get(one).id for one in acknowledged} <= {
+            assert {memory.get(entry).id for entry in acknowledged} <= {
                 item.id for item in memory.list(limit=1000)
             }
-    is_well(world)
+    check_consistent(world)
     with world.open() as memory:
         contents = [item.content for item in memory.list(limit=1000)]
     assert len(contents) == len(set(contents))
@@ -185,13 +185,13 @@ def test_next_ingest_finishes_a_killed_ingest(world: World) -> None:
         victim.communicate(timeout=60)
     with world.open() as memory:
         memory.ingest()
-        learned = sorted(item.content for item in memory.list(limit=1000))
+        contents = sorted(item.content for item in memory.list(limit=1000))
         turns = len(memory.search_sessions("barrel", limit=500).turns)
-    is_well(world)
+    check_consistent(world)
     for path in world.home.rglob("*"):
         if path.is_file():
             path.unlink()
     with undisturbed.open() as memory:
         memory.ingest()
-        assert learned == sorted(item.content for item in memory.list(limit=1000))
+        assert contents == sorted(item.content for item in memory.list(limit=1000))
         assert turns == len(memory.search_sessions("barrel", limit=500).turns)

@@ -1,4 +1,4 @@
-"""A secret is planted in every field of every adapter's examples and in every option that stores words: none stays."""
+"""Secrets in any transcript field or in any option that stores text never remain in the home."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ __all__ = ["remote"]
 
 
 NAME = SECRET.replace(CORE, CORE[::-1])
-"""In the name of a file: the index holds it as long as the file is called so."""
+"""A secret for file names, which the index contains while the file has this name."""
 
 
 @pytest.fixture
@@ -79,66 +79,66 @@ UUID = re.compile(r"[0-9a-f]{4}(?=[0-9a-f]{4}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 
 
 def examples() -> dict[str, tuple[str, str]]:
-    """Transcripts of every tool, by what they are: the name of the file and its text."""
+    """Return the file name and text of example transcripts of every tool, by a label."""
     folder = Path(str(files("nacre.setup"))) / "example_sessions"
-    found = {}
+    transcripts = {}
     for path in sorted(folder.rglob("*.jsonl")):
         lines = path.read_text(encoding="utf-8").splitlines(keepends=True)[:12]
-        found[f"{path.parent.name} {path.stem[:8]}"] = (path.name, "".join(lines))
+        transcripts[f"{path.parent.name} {path.stem[:8]}"] = (path.name, "".join(lines))
     for shape, (name, _) in SHAPES.items():
         text = render(shape, TALK)
         if text is not None:  # databases are in test_databases.py
-            found[f"{shape} shape"] = (name, text)
+            transcripts[f"{shape} shape"] = (name, text)
     for name, adapter in adapters().items():
         for number, seed in enumerate(
             seeds(name) if name in TARGETS and not adapter.beside else ()
         ):
             if b"\0" not in seed and adapter.sniff(Head(Path("talk.txt"), seed)):
-                found[f"{name} seed {number}"] = (
+                transcripts[f"{name} seed {number}"] = (
                     "2026-11-18_talk.txt",
                     seed.decode("utf-8", "replace"),
                 )
-    return found
+    return transcripts
 
 
 EXAMPLES = examples()
-TOLD_APART_BY_WORDS = {"chatgpt seed 1", "plaud seed 0", "plaud seed 1"}
-"""These have neither ids nor times: a turn whose words are spoiled is another turn there."""
+IDENTIFIED_BY_WORDS = {"chatgpt seed 1", "plaud seed 0", "plaud seed 1"}
+"""Examples without ids and times, in which a changed text makes a different turn."""
 
 
-def numbered(text: str, number: int) -> str:
-    """A transcript with ids of its own: what is known by its id is not stored twice."""
+def with_own_ids(text: str, number: int) -> str:
+    """Return a copy of a transcript with new ids and dates, so that it is read as new."""
     for name in sorted(set(IDS.findall(text))):
-        own = f"{number:04d}{name[4:]}" if len(name) > 8 else f"{name}-{number}"
-        text = text.replace(f'"{name}"', f'"{own}"')
-    # A message without an id of its own is known by its time.
+        new_name = f"{number:04d}{name[4:]}" if len(name) > 8 else f"{name}-{number}"
+        text = text.replace(f'"{name}"', f'"{new_name}"')
+    # A message without an id is identified by its time.
     return DAY.sub(lambda day: f"{date.fromisoformat(day[0]) + timedelta(number)}", text)
 
 
-def placed(folder: Path, name: str, number: int) -> Path:
-    """Where such a transcript lies; a session is also known by the id in the name of its file."""
+def transcript_path(folder: Path, name: str, number: int) -> Path:
+    """Return a unique path for a numbered transcript; its file name can contain a session id."""
     path = Path(UUID.sub(f"{number:04d}", name))
     return folder / f"{number:04d}" / f"{path.stem}-{number:04d}{path.suffix}"
 
 
 def test_examples_cover_every_adapter() -> None:
-    tried = {adapter_of(name.split(" ", maxsplit=1)[0]) for name in EXAMPLES} | {
-        adapter_of(one) for one in DATABASES
+    covered = {adapter_of(name.split(" ", maxsplit=1)[0]) for name in EXAMPLES} | {
+        adapter_of(database) for database in DATABASES
     }
-    assert adapters().keys() - LIKE.keys() <= tried
+    assert adapters().keys() - LIKE.keys() <= covered
 
 
-@pytest.mark.parametrize("example", sorted(EXAMPLES.keys() - TOLD_APART_BY_WORDS))
+@pytest.mark.parametrize("example", sorted(EXAMPLES.keys() - IDENTIFIED_BY_WORDS))
 def test_numbered_copy_of_an_example_is_read_as_new_turns(
     home: Path, tmp_path: Path, example: str
 ) -> None:
-    """Else the variants below would be skipped as known, and prove nothing: IDS lacks a key of that format."""
+    """Without new ids, the variants below would be skipped as known (IDS must list each id key)."""
     name, text = EXAMPLES[example]
     turns = []
     for number in range(2):
-        path = placed(tmp_path, name, number)
+        path = transcript_path(tmp_path, name, number)
         path.parent.mkdir()
-        path.write_text(numbered(text, number), encoding="utf-8")
+        path.write_text(with_own_ids(text, number), encoding="utf-8")
         turns.append(json.loads(nacre("ingest", str(path), "--json", code=None))["turns"])
     assert turns[0] == turns[1] > 0
 
@@ -153,8 +153,8 @@ def test_secrets_in_any_transcript_field_are_removed(
     name, text = EXAMPLES[example]
     words = " ".join(FORMS[form] for form in forms)
     for number in range(sum(1 for _ in spoiled(text, words))):
-        variant = next(islice(spoiled(numbered(text, number), words), number, None))
-        target = placed(tmp_path / "in", name, number)
+        variant = next(islice(spoiled(with_own_ids(text, number), words), number, None))
+        target = transcript_path(tmp_path / "in", name, number)
         target.parent.mkdir(parents=True)
         target.write_text(variant, encoding="utf-8")
     nacre("ingest", str(tmp_path / "in"), code=None)
@@ -170,12 +170,12 @@ def test_secrets_in_transcript_or_folder_names_are_removed(home: Path, tmp_path:
         folder = tmp_path / "in" / (f"{number} {form}" if number % 2 else str(number))
         folder.mkdir(parents=True)
         called = f"{form} {number}{Path(name).suffix}"
-        (folder / called).write_text(numbered(text, number), encoding="utf-8")
+        (folder / called).write_text(with_own_ids(text, number), encoding="utf-8")
         assert example
     first = json.loads(nacre("ingest", str(tmp_path / "in"), "--json", code=None))
     assert first["turns"] > len(EXAMPLES)
-    again = json.loads(nacre("ingest", str(tmp_path / "in"), "--json", code=None))
-    assert (again["turns"], again["files"]) == (0, 0)
+    second_report = json.loads(nacre("ingest", str(tmp_path / "in"), "--json", code=None))
+    assert (second_report["turns"], second_report["files"]) == (0, 0)
     nacre("admin", "commit")
     nacre("admin", "db", "rebuild", "--yes", code=None)
     nacre("admin", "commit")
@@ -249,7 +249,7 @@ def test_secrets_in_export_sync_and_forget_options_are_removed(home: Path, tmp_p
     lamp = json.loads(nacre("list", "--json"))["memories"][0]["id"]
     out = tmp_path / f"out {SECRET}"
     out.mkdir()
-    for name in ("all.jsonl", "all.md", "all.zip"):
+    for name in ("all.jsonl", "all.zip"):
         nacre(
             "data",
             "export",
@@ -287,27 +287,27 @@ def test_api_key_is_stored_only_in_credentials_toml(home: Path, tmp_path: Path, 
     key = shape.format(f"{CORE}-plain-{CORE[::-1]}")
 
     def reply(request: Request) -> Reply | dict[str, str]:
-        quoted = f"key {request.key} of {json.dumps(dict(request.headers))}"
+        message = f"key {request.key} of {json.dumps(dict(request.headers))}"
         return (
-            {"metal": "mercury"} if len(provider.calls) == 1 else Reply(status=401, message=quoted)
+            {"metal": "mercury"} if len(provider.calls) == 1 else Reply(status=401, message=message)
         )
 
     with FakeProvider(reply) as provider:
         table = f'{{mine = {{base_url = "{provider.url}/v1", key = "MINE_KEY"}}}}'
-        told = nacre("config", "set", "models.providers", table)
-        told += nacre("writer", "keys", "mine", "--json", stdin=key)
-        told += nacre("config", "set", "models.background", "true")
-        told += nacre("config", "set", "models.default", "mine:m")
-        told += nacre("writer", "models", "--test")
-        told += nacre("writer", "models", "--test", "mine:other", code=1)
-        told += nacre("writer", "keys", "mine", "--json", stdin=f"{key} and more", code=2)
+        output = nacre("config", "set", "models.providers", table)
+        output += nacre("writer", "keys", "mine", "--json", stdin=key)
+        output += nacre("config", "set", "models.background", "true")
+        output += nacre("config", "set", "models.default", "mine:m")
+        output += nacre("writer", "models", "--test")
+        output += nacre("writer", "models", "--test", "mine:other", code=1)
+        output += nacre("writer", "keys", "mine", "--json", stdin=f"{key} and more", code=2)
         for name, (file, text) in list(EXAMPLES.items())[:3]:
             path = tmp_path / "in" / name / file
             path.parent.mkdir(parents=True)
             path.write_text(text, encoding="utf-8")
-        told += nacre("ingest", str(tmp_path / "in"), code=None)
-        told += nacre("store", "The gate is painted green.", "--subject", "Gate")
-        told += nacre("recall", "what is green?")
+        output += nacre("ingest", str(tmp_path / "in"), code=None)
+        output += nacre("store", "The gate is painted green.", "--subject", "Gate")
+        output += nacre("recall", "what is green?")
     for words in (
         "writer keys",
         "writer keys --json",
@@ -318,11 +318,11 @@ def test_api_key_is_stored_only_in_credentials_toml(home: Path, tmp_path: Path, 
         "admin commit",
         "log",
     ):
-        told += nacre(*words.split(), code=None)
+        output += nacre(*words.split(), code=None)
     nacre("data", "export", str(tmp_path / "all.jsonl"), "--sessions")
     nacre("data", "backup", "create", str(tmp_path / "backup.zip"))
     nacre("data", "backup", "restore", str(tmp_path / "backup.zip"), "--to", str(tmp_path / "back"))
-    assert key not in told
+    assert key not in output
     assert key in (home / "credentials.toml").read_text(encoding="utf-8")
     assert {place.partition(": ")[0] for place in is_kept(home)} == {str(home / "credentials.toml")}
     assert is_kept(tmp_path / "back") == []
@@ -339,12 +339,12 @@ def test_private_addresses_and_paths_are_removed_everywhere_if_enabled(
     nacre("config", "set", "redaction.home_paths", "true")
     words = f"{ADDRESS} keeps the plan in {FOLDER}/pier.md"
     for number, (name, text) in enumerate(EXAMPLES.values()):
-        for at, variant in enumerate(islice(spoiled(numbered(text, number), words), 4)):
+        for index, variant in enumerate(islice(spoiled(with_own_ids(text, number), words), 4)):
             target = (
                 tmp_path
                 / "in"
-                / f"{number:04d}-{at}"
-                / f"{Path(name).stem}-{number:04d}{at}{Path(name).suffix}"
+                / f"{number:04d}-{index}"
+                / f"{Path(name).stem}-{number:04d}{index}{Path(name).suffix}"
             )
             target.parent.mkdir(parents=True)
             target.write_text(variant, encoding="utf-8")
@@ -362,7 +362,7 @@ def test_private_addresses_and_paths_are_removed_everywhere_if_enabled(
     assert "[REDACTED:email] keeps the plan in ~/pier.md" in nacre(
         "recall", "who keeps the plan of the pier?"
     )
-    pushed = [
+    command = [
         "git",
         "-C",
         str(tmp_path / "remote.git"),
@@ -370,56 +370,56 @@ def test_private_addresses_and_paths_are_removed_everywhere_if_enabled(
         "--batch-all-objects",
         "--batch",
     ]
-    shown = (
-        subprocess.run(pushed, capture_output=True, check=True).stdout
+    contents = (
+        subprocess.run(command, capture_output=True, check=True).stdout
         + (tmp_path / "out.jsonl").read_bytes()
     )
-    assert b"[REDACTED:email] keeps the plan in ~/pier.md" in shown
+    assert b"[REDACTED:email] keeps the plan in ~/pier.md" in contents
     for needle in (ADDRESS, FOLDER):
-        assert needle.encode() not in shown
+        assert needle.encode() not in contents
         assert is_kept(home, needle) == []
 
 
 def test_secrets_synced_from_a_remote_remain_only_in_vault_files(
     tmp_path: Path, remote: Path
 ) -> None:
-    """A remote that somebody else writes to: its secrets are in the vault as they came, and nowhere else."""
-    here, there = machine(tmp_path, remote, "one"), machine(tmp_path, remote, "other")
-    here.store("The bridge opens at eight.", subject="Bridge", project="harbour")
-    here.sync(remote=str(remote))
-    there.sync(remote=str(remote))
-    folder = there.vault / "projects" / "harbour" / "fact"
+    """A vault file of a shared remote keeps its secret; no other file of the home contains it."""
+    first, second = machine(tmp_path, remote, "one"), machine(tmp_path, remote, "other")
+    first.store("The bridge opens at eight.", subject="Bridge", project="harbour")
+    first.sync(remote=str(remote))
+    second.sync(remote=str(remote))
+    folder = second.vault / "projects" / "harbour" / "fact"
     words = " ".join(FORMS.values())
     (folder / f"gate {NAME}.md").write_text("# Gate\n\nThe gate is green.\n", encoding="utf-8")
     (folder / "key.md").write_text(
         f"---\ntags: [{SECRET}]\n---\n# Key\n\nIt says {words}\n", encoding="utf-8"
     )
-    (there.vault / "projects" / f"p {NAME}").mkdir()
-    page = there.vault / "projects" / f"p {NAME}" / "project.md"
+    (second.vault / "projects" / f"p {NAME}").mkdir()
+    page = second.vault / "projects" / f"p {NAME}" / "project.md"
     page.write_text(
         f"---\nroots: [/code/{SECRET}]\naliases: [a {SECRET}]\n---\n# P {SECRET}\n",
         encoding="utf-8",
     )
-    there.git("add", "--all")
-    there.git("commit", "--quiet", "--message", f"Add {SECRET}\n\n{words}")
-    there.git("push", "--quiet", str(remote), "HEAD:main")
-    here.store("The quay is lit at night.", subject="Quay", project="harbour")
-    done = here.sync()
-    assert done.state is State.SYNCED
-    assert "The gate is green." in here.active()
-    context = here.world.context()
+    second.git("add", "--all")
+    second.git("commit", "--quiet", "--message", f"Add {SECRET}\n\n{words}")
+    second.git("push", "--quiet", str(remote), "HEAD:main")
+    first.store("The quay is lit at night.", subject="Quay", project="harbour")
+    sync_result = first.sync()
+    assert sync_result.state is State.SYNCED
+    assert "The gate is green." in first.active()
+    context = first.world.context()
     try:
         assert log(context, limit=10)
         recall(context, RecallQuery("which gate is green?"))
-        for name in ("all.jsonl", "all.zip", "all.md"):
-            options = ExportOptions(form=name.partition(".")[2].replace("md", "markdown"))
+        for name in ("all.jsonl", "all.zip"):
+            options = ExportOptions(form=name.partition(".")[2])
             export(context, tmp_path / name, options)
         forget(context, prepare(context, ForgetRequest(match="quay")))
     finally:
         context.database.close()
-    assert is_kept(here.world.home, outside=here.vault) == []
+    assert is_kept(first.world.home, outside=first.vault) == []
     exported = [path.read_bytes() for path in tmp_path.glob("all.*")]
-    assert len(exported) == 3
+    assert len(exported) == 2
     assert not any(NAME.encode() in data for data in exported)
 
 
@@ -437,14 +437,14 @@ def test_scrub_removes_a_previously_unrecognised_key_everywhere(home: Path, tmp_
     words = f"zz-{CORE}-4711"
     transcript = tmp_path / "in" / "a.jsonl"
     transcript.parent.mkdir()
-    said = [
+    messages = [
         {
             "role": "user",
             "content": f"Remember that the wombat key is {words} for the northern gate, always.",
         },
         {"role": "assistant", "content": f"Noted: {words} opens it.", "author": f"Agent {words}"},
     ]
-    transcript.write_text("".join(json.dumps(line) + "\n" for line in said), encoding="utf-8")
+    transcript.write_text("".join(json.dumps(line) + "\n" for line in messages), encoding="utf-8")
     nacre("ingest", str(transcript))
     nacre("store", f"The gate opens with {words} in the evening", "--tag", words)
     nacre("admin", "commit")
@@ -474,7 +474,7 @@ def test_scrub_removes_a_previously_unrecognised_key_everywhere(home: Path, tmp_
         assert report["turns"] == 2
         assert report["commits"] >= 2
         assert report["removed"] == [str(home / "nacre.db.old")]
-        assert any("replace a leaked key" in place for place in report["elsewhere"])
+        assert any("replace the key" in place for place in report["elsewhere"])
         nacre("admin", "commit")
         assert is_kept(home) == []
         assert json.loads(nacre("admin", "scrub", "--history", "--yes", "--json"))["total"] == 0

@@ -1,4 +1,4 @@
-"""Nacre never learns from the questions that it asks models itself."""
+"""Sessions that nacre itself started with a model are not read."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def test_partially_read_session_of_nacre_is_later_recognised(
     shape: str, world: World, tmp_path: Path
 ) -> None:
     path = write(tmp_path / "in", shape, [Owner(QUESTION), Agent(ANSWER)])
-    whole = path.read_bytes()
-    first = whole.index(b"\n") + 1 if shape == "codex" else 10
-    path.write_bytes(whole[:first])
+    content = path.read_bytes()
+    first = content.index(b"\n") + 1 if shape == "codex" else 10
+    path.write_bytes(content[:first])
     context = world.context()
     ingest(context, IngestOptions(paths=(path,), vectors=False))
-    path.write_bytes(whole)
+    path.write_bytes(content)
     report = ingest(context, IngestOptions(paths=(path,), vectors=False))
     assert (report.turns, report.memories) == (0, ())
     context.database.close()
@@ -49,8 +49,8 @@ def test_partially_read_session_of_nacre_is_later_recognised(
 def test_session_quoting_a_nacre_prompt_is_read(
     shape: str, quote: str, world: World, tmp_path: Path
 ) -> None:
-    said = "Remember that the staging cluster is rebuilt on Sundays."
-    steps = [Owner(said), Agent("Noted."), Owner(quote.format(QUESTION)), Agent("I see.")]
+    text = "Remember that the staging cluster is rebuilt on Sundays."
+    steps = [Owner(text), Agent("Noted."), Owner(quote.format(QUESTION)), Agent("I see.")]
     context = world.context()
     report = ingest(
         context, IngestOptions(paths=(write(tmp_path / "in", shape, steps),), vectors=False)

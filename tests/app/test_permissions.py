@@ -1,4 +1,4 @@
-"""The home is its owner's alone: what nacre makes, whatever the umask, and what it refuses."""
+"""Files of the home are private to the owner, and unsafe homes are refused."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="Windows has no such 
 
 
 @pytest.fixture(autouse=True)
-def _makes_all(world: World) -> None:
+def _create_all_files(world: World) -> None:
     world.has_database = False
 
 
@@ -43,18 +43,22 @@ def test_nacre_files_are_private_under_any_umask(world: World, umask: None) -> N
     os.umask(before)
     with world.open() as memory:
         memory.store("Invoices are numbered per year.", project="acme-billing", kind="decision")
-        kept = memory.store("The north gate is red.", subject="North gate")
+        outcome = memory.store("The north gate is red.", subject="North gate")
         memory.ingest()
-        memory.edit(kept.memory_id, importance=9)
+        memory.edit(outcome.memory_id, importance=9)
         memory.recall("which gate is red?")
-        memory.retire(kept.memory_id)
+        memory.retire(outcome.memory_id)
         write_setting(world.settings().config, "recall.limit", 7)
         context = world.context()
         backup.create(context, world.user_home / "copies" / "backup.zip")
         assert _modes(world.user_home / "copies") <= {0o700, 0o600}
         assert _modes(world.home) <= {0o700, 0o600, 0o400}  # git keeps its objects read-only
-    database.rebuild(world.settings(), lambda settings: open_home(settings, clock=world.clock))
-    database.reset(world.settings(), lambda settings: open_home(settings, clock=world.clock))
+    database.rebuild(
+        world.settings(), open_home=lambda settings: open_home(settings, clock=world.clock)
+    )
+    database.reset(
+        world.settings(), open_home=lambda settings: open_home(settings, clock=world.clock)
+    )
     assert _modes(world.home) <= {0o700, 0o600, 0o400}  # git keeps its objects read-only
 
 
@@ -93,10 +97,10 @@ def test_readable_home_works_and_doctor_repairs_its_permissions(world: World) ->
     for path in (world.home, world.vault, world.home / "nacre.db", next(world.vault.rglob("*.md"))):
         path.chmod(0o755 if path.is_dir() else 0o644)
     context = world.context()
-    told = {check.name: check for check in doctor(context)}["permissions"]
-    assert (told.state, told.hint) == ("warning", "nacre admin doctor --repair")
-    told = {check.name: check for check in doctor(context, repair=True)}["permissions"]
-    assert told.state == "ok"
+    permissions = {check.name: check for check in doctor(context)}["permissions"]
+    assert (permissions.state, permissions.hint) == ("warning", "nacre admin doctor --repair")
+    permissions = {check.name: check for check in doctor(context, repair=True)}["permissions"]
+    assert permissions.state == "ok"
     assert _modes(world.home) <= {0o700, 0o600, 0o400}  # git keeps its objects read-only
 
 
@@ -145,7 +149,7 @@ def test_pipe_in_place_of_a_home_file_does_not_block(world: World, name: str) ->
             memory.recall("which gate is red?")
             memory.store("The south gate is tin.")
     except (NacreError, OSError):
-        pass  # refused at once is as good as done
+        pass  # an immediate refusal is acceptable, too
 
 
 @pytest.mark.parametrize("name", [".north-gate.md.tmp", "north-gate.md", "../fact"])
@@ -166,9 +170,9 @@ def test_nacre_does_not_write_through_planted_links(
         (folder / name).symlink_to(target)
     context = world.context()
     with world.open() as memory:
-        stored = memory.store("The north gate is red.", subject="North gate")
+        outcome = memory.store("The north gate is red.", subject="North gate")
         scan(context)
-        assert memory.get(stored.memory_id).content == "The north gate is red."
+        assert memory.get(outcome.memory_id).content == "The north gate is red."
     assert list(target.iterdir()) == [] if target.is_dir() else target.read_text() == "mine"
     if name == "../fact":
         assert any("symbolic link" in problem for problem in context.problems)

@@ -1,4 +1,4 @@
-"""Which project a session belongs to, and what people may do with a project's page."""
+"""Sessions are assigned to projects by folder and remote, and project pages can be edited."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings, strategies
 
 from nacre.cli.options import project_slug
 from nacre.learn.ingest import IngestOptions, ingest
@@ -21,7 +22,7 @@ Visit = Callable[..., str | None]
 
 @pytest.fixture
 def visit(world: World) -> Visit:
-    """``visit(folder)``: a session there is read; gives its project."""
+    """Return a function that ingests a session in a folder and returns its project."""
     count = 0
 
     def read(folder: Path | str) -> str | None:
@@ -37,8 +38,8 @@ def visit(world: World) -> Visit:
         with world.open() as memory:
             report = memory.ingest()
         assert (report.turns, report.problems) == (1, ())
-        found = world.context().sessions.find(f"claude-code:{session}")
-        return found[0].project
+        matches = world.context().sessions.find(f"claude-code:{session}")
+        return matches[0].project
 
     return read
 
@@ -223,8 +224,10 @@ def test_label_is_assigned_to_the_configured_project(world: World) -> None:
         )
     with world.open() as memory:
         memory.ingest(world.user_home)
-    found = {item.session.title: item.project for item in world.context().sessions.newest()}
-    assert found == {"Note a": "acme-site", "Note b": None}
+    projects_by_title = {
+        item.session.title: item.project for item in world.context().sessions.newest()
+    }
+    assert projects_by_title == {"Note a": "acme-site", "Note b": None}
 
 
 def test_project_is_found_by_folder_name_or_alias(world: World) -> None:
@@ -248,12 +251,19 @@ def test_project_is_found_by_folder_name_or_alias(world: World) -> None:
 
 
 def git(folder: Path, *arguments: str) -> None:
-    who = ("-c", "user.name=o", "-c", "user.email=o@example.org", "-c", "init.defaultBranch=main")
-    subprocess.run(["git", *who, *arguments], cwd=folder, check=True, capture_output=True)
+    options = (
+        "-c",
+        "user.name=o",
+        "-c",
+        "user.email=o@example.org",
+        "-c",
+        "init.defaultBranch=main",
+    )
+    subprocess.run(["git", *options, *arguments], cwd=folder, check=True, capture_output=True)
 
 
 def clone(folder: Path, remote: str | None = None) -> Path:
-    """A real repository with a commit, and ``remote`` as its origin, as ``git clone`` leaves it."""
+    """Create a git repository with one commit and ``remote`` as its origin, like ``git clone``."""
     folder.mkdir(parents=True)
     git(folder, "init", "-q")
     git(folder, "commit", "-q", "--allow-empty", "-m", "first")
@@ -330,13 +340,13 @@ def test_later_remote_is_recorded_and_leads_clones_to_the_project(
 def test_deleted_clone_keeps_its_project(world: World, visit: Visit, tmp_path: Path) -> None:
     remote = "git@host.example:acme/billing.git"
     assert visit(clone(tmp_path / "src" / "billing", remote)) == "billing"
-    gone = clone(tmp_path / "tmp" / "try-7", remote)
-    assert visit(gone) == "billing"
-    shutil.rmtree(gone)
-    assert visit(gone) == "billing"
-    assert visit(gone / "api") == "billing"
+    deleted = clone(tmp_path / "tmp" / "try-7", remote)
+    assert visit(deleted) == "billing"
+    shutil.rmtree(deleted)
+    assert visit(deleted) == "billing"
+    assert visit(deleted / "api") == "billing"
     world.rebuild()
-    assert visit(gone) == "billing"
+    assert visit(deleted) == "billing"
     assert slugs(world) == ["billing"]
 
 
@@ -394,7 +404,7 @@ def test_local_clone_belongs_to_the_original_repositorys_project(
     first = clone(tmp_path / "Code" / "wren", remote)
     git(first, "clone", "-q", ".", "../copy")
     git(tmp_path, "clone", "-q", f"file://{tmp_path}/Code/copy", "again")
-    assert [visit(one) for one in (tmp_path / "again", first, tmp_path / "Code" / "copy")] == [
+    assert [visit(item) for item in (tmp_path / "again", first, tmp_path / "Code" / "copy")] == [
         "wren"
     ] * 3
     assert slugs(world) == ["wren"]
@@ -466,7 +476,7 @@ Place = tuple[str, str | None]
 
 
 def read(world: World, places: Sequence[Place], *, at_once: int = 1) -> tuple[str, ...]:
-    """Read a session with a memory in each (folder, branch), some at once; return hints."""
+    """Ingest a session with a memory per (folder, branch), in batches; return the last hints."""
     hints: tuple[str, ...] = ()
     for number, (folder, branch) in enumerate(places):
         session = f"5e55-{abs(hash((folder, branch))):020d}"
@@ -487,22 +497,22 @@ def read(world: World, places: Sequence[Place], *, at_once: int = 1) -> tuple[st
     return hints
 
 
-def found(world: World) -> dict[Place, str | None]:
+def projects_by_place(world: World) -> dict[Place, str | None]:
     sessions = world.context().sessions.newest(limit=-1)
     return {
-        (stored.session.cwd or "", stored.session.branch): stored.project for stored in sessions
+        (session.session.cwd or "", session.session.branch): session.project for session in sessions
     }
 
 
 PLACES: dict[Place, str | None] = {
-    # home folders are no projects
+    # home folders are not projects
     ("/home/ines", "main"): None,
     ("/root", None): None,
     ("D:\\Users\\olga", "main"): None,
     ("/mnt/c/Users/olga", "main"): None,
     ("/home/ines/lab/tern", "main"): "tern",
     ("D:\\Users\\olga\\lab\\ibis", "main"): "ibis",
-    # a parent needs a sign of a repository
+    # a parent folder is a project only if it looks like a repository
     ("/home/ines/heap", None): "heap",
     ("/home/ines/heap/crake", "main"): "crake",
     ("/home/ines/dev", "main"): None,
@@ -529,25 +539,25 @@ PLACES: dict[Place, str | None] = {
 @pytest.mark.parametrize("seed", range(4))
 def test_order_of_reading_does_not_change_the_projects(world: World, seed: int) -> None:
     places = list(PLACES)
-    random.Random(seed).shuffle(places)  # noqa: S311 - an order, no secret
+    random.Random(seed).shuffle(places)  # noqa: S311 - not for cryptography
     read(world, places, at_once=(5, 8, 13, 50)[seed])
-    assert found(world) == PLACES
+    assert projects_by_place(world) == PLACES
     projects = sorted({slug for slug in PLACES.values() if slug})
     assert slugs(world) == projects
     ingest(world.context(), IngestOptions(force=True))
     with world.open() as memory:
         projects_of_memories = {
-            int(one.content.rstrip(".")[:-3].split()[-1]): one.project
-            for one in memory.list(limit=100)
+            int(item.content.rstrip(".")[:-3].split()[-1]): item.project
+            for item in memory.list(limit=100)
         }
     assert len(projects_of_memories) > 20  # a later port of the same folder replaces the earlier
     assert (
         projects_of_memories.items()
         <= {number: PLACES[place] for number, place in enumerate(places)}.items()
     )
-    assert found(world) == PLACES
+    assert projects_by_place(world) == PLACES
     world.rebuild()
-    assert (found(world), slugs(world)) == (PLACES, projects)
+    assert (projects_by_place(world), slugs(world)) == (PLACES, projects)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -573,12 +583,93 @@ def test_deleted_worktrees_in_any_folder_belong_to_the_repository_with_their_bra
     if seed:
         git(main, "pack-refs", "--all")
     sessions = [(str(place), branch) for place, branch in [*places, (main, "main"), (other, None)]]
-    random.Random(seed).shuffle(sessions)  # noqa: S311 - an order, no secret
+    random.Random(seed).shuffle(sessions)  # noqa: S311 - not for cryptography
     read(world, sessions)
-    assert found(world) == {
+    assert projects_by_place(world) == {
         (folder, branch): "ibis" if folder == str(other) else "heron" for folder, branch in sessions
     }
     assert slugs(world) == ["heron", "ibis"]
+
+
+ACME, BOB = "git@host.example:acme/backend.git", "git@host.example:bob/backend.git"
+GULL, TERN = "git@host.example:acme/gull.git", "git@host.example:acme/tern.git"
+MIXTURES: dict[str, list[tuple[str, str | None, str]]] = {
+    # (folder, remote, expected group)
+    "container": [
+        ("/workspace", GULL, "gull"),
+        ("/workspace", TERN, "tern"),
+        ("/workspace", None, "none"),
+        ("/workspace/api", None, "api"),
+    ],
+    "folder": [
+        ("/srv/app", GULL, "gull"),
+        ("/srv/app", TERN, "tern"),
+        ("/srv/app", None, "none"),
+    ],
+    "container of a remote": [
+        ("/workspace", GULL, "gull"),
+        ("/workspace", None, "gull"),
+        ("/workspace/api", None, "gull"),
+    ],
+    "names": [
+        ("/a/backend", ACME, "acme"),
+        ("/b/backend", BOB, "bob"),
+        ("/c/backend", None, "other"),
+        ("/c/backend/api", None, "other"),
+    ],
+    "folders": [
+        ("/a/backend", ACME, "acme"),
+        ("/a/backend", None, "acme"),
+        ("/b/backend", BOB, "bob"),
+        ("/b/backend", None, "bob"),
+    ],
+    "worktree": [
+        ("/a/backend", ACME, "acme"),
+        ("/b/backend", BOB, "bob"),
+        ("/home/ines/.codex/worktrees/3f2a/backend", None, "tree"),
+    ],
+}
+
+
+@pytest.mark.parametrize("mixture", MIXTURES)
+@settings(max_examples=4, deadline=None, derandomize=True)
+@given(data=strategies.data())
+def test_sessions_in_any_order_form_the_same_projects(
+    tmp_path_factory: pytest.TempPathFactory, mixture: str, data: strategies.DataObject
+) -> None:
+    places = MIXTURES[mixture]
+    world = World(tmp_path_factory.mktemp("mixture"))
+    for number in data.draw(strategies.permutations(range(len(places)))):
+        folder, remote, _ = places[number]
+        session, stamp = (
+            f"0199a213-81c0-7800-8aa1-{number:012d}",
+            f"2026-11-19T1{number}:00:00.000Z",
+        )
+        git = {"branch": "main", **({"repository_url": remote} if remote else {})}
+        meta = {"id": session, "timestamp": stamp, "cwd": folder, "git": git}
+        prompt = {"type": "user_message", "message": f"Hello {number}.", "kind": "plain"}
+        records = [("session_meta", meta), ("event_msg", prompt)]
+        path = world.user_home / f".codex/sessions/2026/11/19/rollout-{session}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(
+            "".join(
+                json.dumps({"timestamp": stamp, "type": kind, "payload": payload}) + "\n"
+                for kind, payload in records
+            )
+        )
+        with world.open() as memory:
+            assert memory.ingest().problems == ()
+    projects = {
+        int(entry.session.native_id[-1]): entry.project
+        for entry in world.context().sessions.newest(limit=-1)
+    }
+    expected = {
+        group: {projects[n] for n, place in enumerate(places) if place[2] == group}
+        for _, _, group in places
+    }
+    assert all(len(slugs) == 1 for slugs in expected.values())
+    assert len(set(map(min, (map(str, slugs) for slugs in expected.values())))) == len(expected)
+    assert expected.get("none", {None}) == {None}
 
 
 def test_project_with_own_text_is_kept_when_its_sessions_move(world: World) -> None:
@@ -586,7 +677,7 @@ def test_project_with_own_text_is_kept_when_its_sessions_move(world: World) -> N
     page = world.vault / "projects/api/project.md"
     page.write_text(page.read_text() + "\nAsk Lena.\n")
     read(world, [("/lab/heron", "main")])
-    assert set(found(world).values()) == {"heron"}
+    assert set(projects_by_place(world).values()) == {"heron"}
     assert "Ask Lena." in page.read_text()
 
 
@@ -596,7 +687,7 @@ def test_renamed_folder_and_link_keep_the_project(world: World, tmp_path: Path) 
     old.rename(new)
     old.symlink_to(new)
     read(world, [(str(new), "main"), (str(old), "main"), (str(old / "api"), "main")])
-    assert set(found(world).values()) == {"rug"}
+    assert set(projects_by_place(world).values()) == {"rug"}
     old.unlink()
     later = tmp_path / "felt"
     new.rename(later)
@@ -604,7 +695,10 @@ def test_renamed_folder_and_link_keep_the_project(world: World, tmp_path: Path) 
     copy = tmp_path / "copy"
     shutil.copytree(later, copy)
     read(world, [(str(copy), "main")])
-    assert (found(world)[str(later), "main"], found(world)[str(copy), "main"]) == ("rug", "copy")
+    assert (
+        projects_by_place(world)[str(later), "main"],
+        projects_by_place(world)[str(copy), "main"],
+    ) == ("rug", "copy")
 
 
 def test_linked_folder_is_one_project(world: World, tmp_path: Path) -> None:

@@ -1,28 +1,29 @@
-"""A first look: this machine's transcripts, or else the examples; memories to show; questions that are answered."""
+"""Quickstart reads this machine's transcripts or else the examples, and suggests questions."""
 
 from __future__ import annotations
 
 import stat
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from nacre.care.database import rebuild
+from nacre.care.story import about
 from nacre.errors import NotFoundError
 from nacre.home.home import open_home
 from nacre.learn.reading import subject_of
 from nacre.recall.recall import recall
 from nacre.setup import examples
-from nacre.setup.setup import QuickstartResult, about, run_quickstart
+from nacre.setup.setup import QuickstartResult, run_quickstart
 from nacre.values.memory import Kind
-from nacre.values.recall import RecallQuery
+from nacre.values.recall import HitConfidence, RecallQuery
 from nacre.values.reports import Progress
+from nacre.values.session import Ending
 from tests.app.conftest import World, says
 
 
-def look(world: World, **more: float) -> QuickstartResult:
+def quickstart(world: World, **more: float) -> QuickstartResult:
     context = world.context()
     try:
         return run_quickstart(context, **more)
@@ -30,8 +31,8 @@ def look(world: World, **more: float) -> QuickstartResult:
         context.database.close()
 
 
-def rules(world: World) -> None:
-    """A transcript with things worth keeping."""
+def write_rules(world: World) -> None:
+    """Write a transcript with statements that are learned as memories."""
     world.transcript(
         "s1",
         says(
@@ -47,9 +48,9 @@ def rules(world: World) -> None:
 
 
 def test_quickstart_uses_the_examples_in_an_empty_home(world: World) -> None:
-    result = look(world)
+    result = quickstart(world)
     assert result.source == "examples"
-    assert result.tools == {"Claude Code": 2, "Codex CLI": 2, "OpenClaw and pi": 2}
+    assert result.status.sources == {"claude-code": 2, "codex": 2, "openclaw": 2}
     assert (result.report.files, result.report.sessions, result.report.problems) == (6, 6, ())
     assert (result.report.unknown, result.report.corrupt) == ({}, 0)
     assert len(result.report.memories) >= 12
@@ -58,7 +59,7 @@ def test_quickstart_uses_the_examples_in_an_empty_home(world: World) -> None:
 
 
 def test_examples_can_be_removed_and_added_again(world: World) -> None:
-    look(world)
+    quickstart(world)
     context = world.context()
     report = examples.forget(context, examples.plan_to_forget(context))
     assert (len(report.plan.sessions), context.sessions.newest(), context.memories.all_ids()) == (
@@ -72,12 +73,11 @@ def test_examples_can_be_removed_and_added_again(world: World) -> None:
     assert not [path for path in (world.vault / "projects").rglob("*") if path.is_file()]
     context.database.close()
     assert not (world.settings().home / "examples").exists()
-    assert look(world).report.sessions == 6
+    assert quickstart(world).report.sessions == 6
 
 
-def test_bundled_model_answers_the_example_questions_with_evidence(
-    world: World,
-) -> None:
+@pytest.mark.embedding
+def test_bundled_model_answers_the_questions_about_the_examples(world: World) -> None:
     context = open_home(world.settings(), clock=world.clock)
     result = run_quickstart(context)
     today = recall(context, RecallQuery("which database does hivelog use?"))
@@ -85,29 +85,25 @@ def test_bundled_model_answers_the_example_questions_with_evidence(
     assert [hit.memory.subject for hit in today.hits if "SQLite" in hit.memory.content] == [
         "We're moving from SQLite to PostgreSQL, because nine more…"
     ]
-    answers = {answer.question: answer.result.hits[0] for answer in result.answers}
-    assert len(answers) == 3
-    for question, words in {
-        "SQLite": "PostgreSQL",
-        "search": "Pagefind",
-        "字体": "思源宋体",
-    }.items():
-        hit = next(hit for asked, hit in answers.items() if question in asked)
-        assert words in hit.memory.content
-        assert hit.evidence[0].session_id == hit.memory.source.session
-    assert [answer.result.degraded for answer in result.answers] == [(), (), ()]
+    assert len(result.status.story.questions) == 3
+    for question, confidence in result.status.story.questions.items():
+        context = open_home(world.settings(), clock=world.clock)
+        answer = recall(context, RecallQuery(question)).ranked[0]
+        context.database.close()
+        assert answer.confidence is confidence
+        assert answer.confidence is not HitConfidence.WEAK
 
 
 def test_word_search_answers_the_examples_without_embedding_model(world: World) -> None:
     world.environ["NACRE_EMBEDDING_MODEL"] = "none"
-    result = look(world)
-    assert len(result.answers) == 3
+    result = quickstart(world)
+    assert len(result.status.story.questions) == 3
     assert "off" in (result.report.vectors_note or "")
 
 
 def test_copied_examples_are_readable_only_by_the_owner(world: World) -> None:
-    result = look(world)
-    for memory in result.best:
+    result = quickstart(world)
+    for memory in result.status.story.decisions:
         assert memory.source.file
         path = Path(memory.source.file)
         assert path.is_relative_to(world.home / "examples")
@@ -115,68 +111,65 @@ def test_copied_examples_are_readable_only_by_the_owner(world: World) -> None:
 
 
 def test_second_quickstart_adds_nothing(world: World) -> None:
-    first = look(world)
+    first = quickstart(world)
     files = sorted(world.vault.rglob("*"))
-    second = look(world)
+    second = quickstart(world)
     assert (second.report.files, second.report.turns, second.report.memories) == (0, 0, ())
-    assert replace(second, report=first.report, answers=first.answers) == first
-    assert [answer.question for answer in second.answers] == [
-        answer.question for answer in first.answers
-    ]
+    assert replace(second, report=first.report, status=first.status) == first
+    assert second.status.story == first.status.story
     assert sorted(world.vault.rglob("*")) == files
 
 
 def test_the_examples_survive_a_rebuild(world: World) -> None:
-    before = look(world)
-    rebuild(world.settings(), world.context)
-    after = look(world)
-    assert after.best == before.best
+    before = quickstart(world)
+    rebuild(world.settings(), open_home=world.context)
+    after = quickstart(world)
+    assert (after.status.story.decisions, after.status.story.questions) == (
+        before.status.story.decisions,
+        before.status.story.questions,
+    )
     assert after.report.turns == 0
-    assert all(hit.evidence for answer in after.answers for hit in answer.result.hits)
 
 
 def test_quickstart_prefers_transcripts_of_this_machine(world: World) -> None:
-    rules(world)
-    result = look(world)
+    write_rules(world)
+    result = quickstart(world)
     assert result.source == "discovered"
-    assert result.tools == {"Claude Code": 1}
-    assert {memory.project for memory in result.best} == {"acme-billing"}
+    assert result.status.sources == {"claude-code": 1}
+    assert {memory.project for memory in result.status.story.decisions} == {"acme-billing"}
     assert not (world.home / "examples").exists()
 
 
 def test_own_sessions_hide_the_examples(world: World) -> None:
-    look(world)
-    rules(world)
-    result = look(world)
+    quickstart(world)
+    write_rules(world)
+    result = quickstart(world)
     assert result.source == "discovered"
-    assert {memory.project for memory in result.best} == {"acme-billing"}
-    assert [answer.question for answer in result.answers] == [
-        "What did we decide about PostgreSQL?"
-    ]
+    assert {memory.project for memory in result.status.story.decisions} == {"acme-billing"}
+    assert list(result.status.story.questions) == ["What did we decide about PostgreSQL?"]
+    assert len(result.status.story.sessions) == 1
     assert result.has_examples
 
 
 def test_empty_transcript_does_not_replace_the_examples(world: World) -> None:
     world.transcript("s1", {"type": "file-history-snapshot", "messageId": "m", "snapshot": {}})
-    assert look(world).source == "examples"
-    rules(world)
-    assert look(world).source == "discovered"
+    assert quickstart(world).source == "examples"
+    write_rules(world)
+    assert quickstart(world).source == "discovered"
 
 
-def test_quickstart_questions_come_from_learned_memories(world: World) -> None:
-    rules(world)
-    result = look(world)
-    assert [answer.question for answer in result.answers] == [
-        "What did we decide about PostgreSQL?"
-    ]
-    known = {memory.id for memory in result.best}
-    for answer in result.answers:
-        assert answer.result.is_answered
-        assert answer.question.endswith("?")
-        assert any(hit.memory.id in known and hit.evidence for hit in answer.result.hits)
-    assert [answer.question for answer in look(world).answers] == [
-        answer.question for answer in result.answers
-    ]
+def test_story_has_sessions_with_outcome_decisions_and_answered_questions(world: World) -> None:
+    write_rules(world)
+    story = quickstart(world).status.story
+    (line,) = story.sessions
+    assert line.ending is Ending.STOPPED
+    assert (
+        line.opening == "Let's go with PostgreSQL instead of MongoDB: billing needs transactions."
+    )
+    assert [memory.kind for memory in story.decisions] == [Kind.DECISION]
+    ((question, confidence),) = story.questions.items()
+    assert question == "What did we decide about PostgreSQL?"
+    assert confidence is not HitConfidence.WEAK
 
 
 @pytest.mark.parametrize(
@@ -229,10 +222,8 @@ def test_suggested_question_matches_kind_and_subject(
     with world.open() as memory:
         memory.ingest()
         memory.store(content, kind=kind, subject=subject or subject_of(content))
-    context = world.context()
-    (stored,) = run_quickstart(context).best
-    context.database.close()
-    assert question in (about(stored) or "")
+        (decision,) = memory.list()
+    assert question in (about(decision) or "")
 
 
 @pytest.mark.parametrize(
@@ -248,7 +239,7 @@ def test_suggested_question_matches_kind_and_subject(
 )
 def test_text_without_a_name_makes_no_question(world: World, content: str) -> None:
     world.transcript("s1", says("user", f"Remember: {content}", uuid="u1"))
-    assert look(world).answers == ()
+    assert quickstart(world).status.story.questions == {}
 
 
 def test_topic_of_several_sessions_makes_an_answered_question(world: World) -> None:
@@ -258,29 +249,28 @@ def test_topic_of_several_sessions_makes_an_answered_question(world: World) -> N
             says("user", f"Why does the mooring ledger fail in {name}?", uuid=name, session=name),
         )
     world.transcript("s4", says("user", "Why does the crane log fail?", uuid="s4", session="s4"))
-    (answer,) = look(world).answers
-    assert answer.question == "What did we say about the mooring ledger?"
-    assert "mooring ledger" in answer.result.turns[0].turn.text
+    (question,) = quickstart(world).status.story.questions
+    assert question == "What did we say about the mooring ledger?"
 
 
 def test_quickstart_reports_exact_counts(world: World) -> None:
-    rules(world)
+    write_rules(world)
     world.transcript(
         "s2", says("user", "Maybe the crane log belongs into the ledger.", uuid="s2", session="s2")
     )
-    found = look(world).reach
+    status = quickstart(world).status
     with world.open() as memory:
-        assert found.memories == len(memory.list())
+        assert status.memories == len(memory.list())
     context = world.context()
-    assert found.candidates == context.candidates.count()
+    assert len(status.story.candidates) == context.reviews.counts()[0]
     context.database.close()
-    assert (found.sessions, found.turns, found.writer.writer) == (2, 6, "none")
+    assert (status.sessions, status.writer.writer) == (2, "none")
 
 
 LONG = "The crane at the east quay stood still today, and nobody could tell why it did so. " * 40
 
 
-def test_most_frequently_changed_file_is_reported(world: World) -> None:
+def test_story_names_the_files_with_most_edits_and_their_tools(world: World) -> None:
     for name in ("s1", "s2"):
         edit = {
             "type": "tool_use",
@@ -291,68 +281,61 @@ def test_most_frequently_changed_file_is_reported(world: World) -> None:
         record = says("assistant", "", uuid=f"a{name}", session=name)
         record["message"]["content"] = [edit]
         world.transcript(
-            name, says("user", f"Mend the crane in {name}.", uuid=name, session=name), record
+            name,
+            says("user", f"Change crane.py in {name}, please.", uuid=name, session=name),
+            record,
         )
-    assert look(world).changed == ("crane.py", 2)
+    story = quickstart(world).status.story
+    (change,) = story.changes
+    assert change.path.endswith("/src/crane.py")
+    assert (change.tool, change.edits, change.sessions) == ("claude-code", 2, 2)
+    assert list(story.questions) == ["Why did we change crane.py?"]
 
 
 def test_questions_change_neither_usage_nor_ranking(world: World) -> None:
-    rules(world)
-    look(world)
+    write_rules(world)
+    quickstart(world)
     assert not (world.home / "usage.jsonl").exists()
 
 
 def test_quickstart_without_memories_asks_no_questions(world: World) -> None:
     world.transcript("s1", says("user", "Why is the sky blue?", uuid="u1"))
-    result = look(world)
-    assert (result.source, result.best, result.answers) == ("discovered", (), ())
-
-
-def test_quickstart_shows_twelve_important_memories_of_several_kinds(world: World) -> None:
-    with world.open() as memory:
-        for number in range(20):
-            world.clock.now = datetime(2026, 11, 1, number, tzinfo=UTC)
-            memory.store(
-                f"Rule {number}: never do thing number {number}.",
-                kind=Kind.PREFERENCE,
-                importance=8,
-            )
-        for number in range(3):
-            memory.store(f"Bridge {number} is made of stone.", kind=Kind.FACT, importance=6)
-        memory.store("We settled on oak.", kind=Kind.DECISION, importance=7)
-    world.transcript("s1", says("user", "Why is the sky blue?", uuid="u1"))
-    best = look(world).best
-    assert len(best) == 12
-    assert best[0].content.startswith("Rule 19")
-    assert best[1].content.startswith("Rule 18")
-    kinds = {memory.kind for memory in best}
-    assert {Kind.PREFERENCE, Kind.DECISION, Kind.FACT} <= kinds
-    assert best[2].kind is Kind.DECISION
+    result = quickstart(world)
+    assert (result.source, result.status.story.decisions, result.status.story.questions) == (
+        "discovered",
+        (),
+        {},
+    )
 
 
 def test_embedding_stops_after_its_time_limit_with_the_rest_reported(world: World) -> None:
-    rules(world)
-    result = look(world, seconds_for_vectors=0.0)
+    write_rules(world)
+    result = quickstart(world, seconds_for_vectors=0.0)
     assert result.report.vectors_made == 0
     assert result.report.vectors_left > 0
     assert result.report.vectors_note is None
-    assert result.answers
+    assert result.status.story.questions
     with world.open() as memory:
         assert memory.ingest().vectors_left == 0
 
 
 def test_memories_are_embedded_before_turns(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    rules(world)
+    write_rules(world)
     times = iter([0.0, 0.0, 1.0, 2.0, 99.0, 99.0])
     monkeypatch.setattr("nacre.memories.vectors.time.monotonic", lambda: next(times, 99.0))
-    result = look(world)
+    result = quickstart(world)
     assert result.report.vectors_made >= len(result.report.memories)
     assert any("PostgreSQL" in text for text in world.embedder.embedded)
 
 
 def test_every_stage_reports_its_progress(world: World) -> None:
-    seen: list[Progress] = []
+    reports: list[Progress] = []
     context = world.context()
-    run_quickstart(context, seen.append)
+    run_quickstart(context, reports.append)
     context.database.close()
-    assert {progress.stage for progress in seen} == {"reading", "learning", "archiving", "vectors"}
+    assert {progress.stage for progress in reports} == {
+        "reading",
+        "learning",
+        "archiving",
+        "vectors",
+    }

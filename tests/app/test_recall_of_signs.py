@@ -1,10 +1,10 @@
-"""Names with signs, kana of either width and bare error numbers are found as the whole query."""
+"""Queries consisting of a name with signs, kana of any width or an error number find their text."""
 
 from __future__ import annotations
 
 from tests.app.conftest import World, says
 
-SAID = {
+TEXTS = {
     "C++": "The mill controller is written in C++17 with one Lua layer.",
     "C#": "The label printer is a C# console program.",
     "F#": "The tariff model is an F# script.",
@@ -24,13 +24,13 @@ SAID = {
 def test_query_with_signs_finds_its_turn_and_memory(world: World) -> None:
     world.environ["NACRE_EMBEDDING_MODEL"] = "none"
     world.transcript(
-        "s1", *(says("user", text, uuid=f"u{at}") for at, text in enumerate(SAID.values()))
+        "s1", *(says("user", text, uuid=f"u{index}") for index, text in enumerate(TEXTS.values()))
     )
     with world.open() as memory:
         memory.ingest(extract=False, vectors=False)
-        for text in SAID.values():
+        for text in TEXTS.values():
             memory.store(text, force=True)
-        for query, text in SAID.items():
-            found = memory.recall(query)
-            assert found.hits[0].memory.content == text, query
+        for query, text in TEXTS.items():
+            result = memory.recall(query)
+            assert result.hits[0].memory.content == text, query
             assert [hit.turn.text for hit in memory.search_sessions(query).turns] == [text], query

@@ -1,4 +1,4 @@
-"""Retiring by subject and pattern, also for what is stored later; and taking it back."""
+"""Retirement matches subjects and patterns, can apply to later memories and can be undone."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def agent_stores(memory: MemoryHome, content: str, subject: str) -> StoreOutcome
 
 
 def contents(memory: MemoryHome) -> set[str]:
-    return {one.content for one in memory.list()}
+    return {item.content for item in memory.list()}
 
 
 def test_retire_matches_subjects_regardless_of_case_and_spaces(world: World) -> None:
@@ -71,33 +71,33 @@ def test_standing_retirement_applies_to_later_sessions(world: World) -> None:
             says("assistant", "Understood.", uuid="b2", session="5e55-b"),
         )
         memory.ingest()
-        first = {one.id for one in list_retired(memory._home)}
+        first = {item.id for item in list_retired(memory._home)}
         world.environ["AI_AGENT"] = "1"
     with world.open() as memory:
-        again = memory.store("Run the linter at night, too", subject=rule.subject)
-        assert again.action == "retired"
+        override = memory.store("Run the linter at night, too", subject=rule.subject)
+        assert override.action == "retired"
         assert (
             memory.store("Run the linter at night, too", subject=rule.subject).memory_id
-            == again.memory_id
+            == override.memory_id
         )
-        kept = memory.get(again.memory_id, update=False)
-        assert kept.retired
-        assert (kept.retired.reason, kept.suppressed_contexts) == (
+        retired_memory = memory.get(override.memory_id, update=False)
+        assert retired_memory.retired
+        assert (retired_memory.retired.reason, retired_memory.suppressed_contexts) == (
             "the hook does it",
             ("session-start",),
         )
         assert first
-        assert not [one for one in memory.list() if one.subject == rule.subject]
+        assert not [item for item in memory.list() if item.subject == rule.subject]
 
 
 def test_owners_store_overrides_a_standing_retirement_with_a_note(world: World) -> None:
     with world.open() as memory:
         memory.retire("*linter*", persist=True)
-        stored = memory.store("Run the linter on Sundays, too", subject="When the linter runs")
-        assert stored.action == "stored"
-        assert "'*linter*'" in str(stored.reason)
+        outcome = memory.store("Run the linter on Sundays, too", subject="When the linter runs")
+        assert outcome.action == "stored"
+        assert "'*linter*'" in str(outcome.reason)
     with world.open() as memory:
-        assert [one.id for one in memory.list()] == [stored.memory_id]
+        assert [item.id for item in memory.list()] == [outcome.memory_id]
 
 
 def test_standing_retirement_survives_loss_of_database_and_transcripts(world: World) -> None:
@@ -108,7 +108,7 @@ def test_standing_retirement_survives_loss_of_database_and_transcripts(world: Wo
         memory.ingest()
         (rule,) = memory.list()
         memory.retire("*linter*", persist=True)
-    rebuild(world.settings(), world.context)
+    rebuild(world.settings(), open_home=world.context)
     with world.open() as memory:
         assert not memory.list()
         memory.ingest()
@@ -132,7 +132,7 @@ def test_standing_retirement_can_precede_matching_memories(world: World) -> None
         )
         (rule,) = list_standing(memory._home)
         back = memory.unretire(rule.id[-8:])
-        assert [one.id for one in back.rules] == [rule.id]
+        assert [item.id for item in back.rules] == [rule.id]
         assert list_standing(memory._home) == []
         assert (
             agent_stores(memory, "We spoke of beams", "Session handoff 2026-11-21").action
@@ -145,14 +145,14 @@ def test_memory_restored_from_a_standing_retirement_is_active(world: World) -> N
         memory.retire("draft *", persist=True)
         draft = agent_stores(memory, "The draft names three towns", "Draft of the tour").memory_id
         memory.unretire(draft)
-        found = memory.get(draft, update=False)
-        assert (found.retired, found.suppressed_contexts) == (None, ())
+        restored = memory.get(draft, update=False)
+        assert (restored.retired, restored.suppressed_contexts) == (None, ())
         assert [
             hit.memory.id for hit in memory.recall("which towns does the draft name?").hits
         ] == [draft]
-    rebuild(world.settings(), world.context)
+    rebuild(world.settings(), open_home=world.context)
     with world.open() as memory:
-        assert [one.id for one in memory.list()] == [draft]
+        assert [item.id for item in memory.list()] == [draft]
 
 
 def test_reasons_and_patterns_are_redacted(world: World) -> None:

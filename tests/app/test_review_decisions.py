@@ -1,4 +1,4 @@
-"""Decisions in review: into another memory, in other words, and back."""
+"""Candidates in review can be merged, reworded, dropped and restored."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ UPLOADS = "Uploads go to the bank at night."
 
 @pytest.fixture
 def candidate(world: World) -> str:
-    """The id of the one candidate that waits in a home with one memory, :data:`UPLOADS`."""
+    """Return the id of a candidate that waits in a home with one memory, :data:`UPLOADS`."""
     with world.open() as memory:
         memory.store(UPLOADS, project="acme")
     home = world.context()
-    one = Memory(
+    new_candidate = Memory(
         id=home.ids(),
         kind=Kind.PREFERENCE,
         subject=EXPORTS[:40],
@@ -44,38 +44,36 @@ def candidate(world: World) -> str:
         source=Source(),
     )
     with home.database.transaction():
-        home.candidates.add([HeldCandidate(one, Why.FOUND, None, 0.5, NOON)])
+        home.candidates.add([HeldCandidate(new_candidate, Why.FOUND, None, 0.5, NOON)])
     home.close()
-    world.clock.now += timedelta(
-        minutes=1
-    )  # of two operations at the same moment either is the last
-    return one.id
+    world.clock.now += timedelta(minutes=1)  # gives the next operation a later time
+    return new_candidate.id
 
 
 def contents(world: World) -> set[str]:
     with world.open() as memory:
-        return {one.content for one in memory.list()}
+        return {item.content for item in memory.list()}
 
 
-def waiting(world: World) -> list[str]:
+def pending_candidates(world: World) -> list[str]:
     with world.open() as memory:
-        return [one.memory.id for one in memory.call("review", only="candidate", limit=0).items]
+        return [item.memory.id for item in memory.call("review", only="candidate", limit=0).items]
 
 
 def test_candidate_merged_into_a_memory_adds_words_and_tags(world: World, candidate: str) -> None:
     with world.open() as memory:
         (target,) = memory.list()
         assert [
-            one.id for one in memory.call("review-keep", references=(candidate,), into=target.id)
+            item.id for item in memory.call("review-keep", references=(candidate,), into=target.id)
         ] == [target.id]
-        merged = memory.get(target.id)
-    assert merged.content == f"{UPLOADS} {EXPORTS}"
-    assert (merged.subject, merged.tags, merged.trust) == (
+        merged_memory = memory.get(target.id)
+    assert merged_memory.content == f"{UPLOADS} {EXPORTS}"
+    assert (merged_memory.subject, merged_memory.tags, merged_memory.trust) == (
         target.subject,
         ("exports",),
         Trust.TRUSTED,
     )
-    assert waiting(world) == []
+    assert pending_candidates(world) == []
 
 
 def test_merge_of_an_already_contained_candidate_adds_no_words(
@@ -96,7 +94,7 @@ def test_merge_into_a_retired_memory_or_empty_text_fails(world: World, candidate
         memory.retire(target.id)
         with pytest.raises(ConflictError):
             memory.call("review-keep", references=(candidate,), into=target.id)
-    assert waiting(world) == [candidate]
+    assert pending_candidates(world) == [candidate]
 
 
 @pytest.mark.parametrize("decision", ["keep", "reword", "merge", "drop", "repeat"])
@@ -112,7 +110,7 @@ def test_review_undo_restores_a_candidate(world: World, candidate: str, decision
         assert memory.call("review", only="candidate").total == 0
         assert memory.call("review-undo", reference=candidate).content == EXPORTS
     assert contents(world) == {UPLOADS}
-    assert waiting(world) == [candidate]
+    assert pending_candidates(world) == [candidate]
     with world.open() as memory, pytest.raises(NotFoundError):
         memory.call("review-undo", reference=candidate)
 
@@ -125,7 +123,7 @@ def test_review_undo_is_refused_after_a_later_edit(world: World, candidate: str)
         with pytest.raises(ConflictError):
             memory.call("review-undo", reference=candidate)
     assert contents(world) == {"Uploads go at noon."}
-    assert waiting(world) == []
+    assert pending_candidates(world) == []
 
 
 def test_dropped_candidate_text_is_erased_after_a_day(world: World, candidate: str) -> None:
@@ -150,8 +148,11 @@ def test_journal_and_history_contain_no_text_of_dropped_candidates(
 ) -> None:
     with world.open() as memory:
         memory.call("review-drop", references=(candidate,))
-        (dropped, *_) = memory.log()
-        assert (dropped.operation.action, dropped.operation.subject) == ("drop", "1 candidate")
+        (drop_entry, *_) = memory.log()
+        assert (drop_entry.operation.action, drop_entry.operation.subject) == (
+            "drop",
+            "1 candidate",
+        )
         memory.undo()
         memory.call("commit")
     titles = git(world, "log", "--format=%B")
@@ -161,24 +162,24 @@ def test_journal_and_history_contain_no_text_of_dropped_candidates(
 
 def test_kept_candidate_stays_kept_after_a_later_undo(world: World, candidate: str) -> None:
     with world.open() as memory:
-        (kept,) = [one.id for one in memory.call("review-keep", references=(candidate,))]
-        assert kept == candidate
+        (kept_id,) = [item.id for item in memory.call("review-keep", references=(candidate,))]
+        assert kept_id == candidate
         world.clock.now += timedelta(minutes=1)
         world.context().reviews.doubt(
-            kept, "nobody knows", to_ms(world.clock()) or 0, ("claude-code:one",)
+            kept_id, "nobody knows", to_ms(world.clock()) or 0, ("claude-code:one",)
         )
-        memory.keep(kept)
+        memory.keep(kept_id)
         assert memory.undo().waiting
-        assert [one.memory.id for one in memory.reviews()] == [kept]
-        memory.retire(kept)
-    assert waiting(world) == []
+        assert [review.memory.id for review in memory.reviews()] == [kept_id]
+        memory.retire(kept_id)
+    assert pending_candidates(world) == []
     world.clock.now += timedelta(days=2)
     world.transcript(
         "one", says("user", "Hello there.", uuid="t0"), says("assistant", "Hello.", uuid="t1")
     )
     with world.open() as memory:
         memory.ingest()
-    assert waiting(world) == []
+    assert pending_candidates(world) == []
 
 
 def test_forgotten_candidate_cannot_be_restored(world: World, candidate: str) -> None:
@@ -198,18 +199,18 @@ def test_review_undo_restores_a_proposed_memory(
         proposed = memory.store("The bank opens at nine.", project="acme").memory_id
     del world.environ["CLAUDECODE"]
     with world.open() as memory:
-        (target,) = (one for one in memory.list() if one.content == UPLOADS)
-        assert {one.memory.id for one in memory.reviews()} == {proposed, candidate}
+        (target,) = (item for item in memory.list() if item.content == UPLOADS)
+        assert {review.memory.id for review in memory.reviews()} == {proposed, candidate}
         if decision == "retire":
             memory.call("review-drop", references=(proposed,))
         else:
             words = "The bank opens at ten." if decision == "reword" else None
             into = target.id if decision == "merge" else None
             memory.call("review-keep", references=(proposed,), content=words, into=into)
-        assert [one.memory.id for one in memory.reviews()] == [candidate]
-        now = {one.content for one in memory.list()}
+        assert [review.memory.id for review in memory.reviews()] == [candidate]
+        after = {item.content for item in memory.list()}
         assert (
-            now
+            after
             == {
                 "keep": {UPLOADS, "The bank opens at nine."},
                 "reword": {UPLOADS, "The bank opens at ten."},
@@ -223,36 +224,36 @@ def test_review_undo_restores_a_proposed_memory(
             True,
             True,
         )
-        assert {one.memory.id for one in memory.reviews()} == {proposed, candidate}
-    assert candidate in waiting(world)
+        assert {review.memory.id for review in memory.reviews()} == {proposed, candidate}
+    assert candidate in pending_candidates(world)
     assert contents(world) == {UPLOADS, "The bank opens at nine."}
 
 
 def test_new_text_is_accepted_only_for_a_single_memory(world: World) -> None:
     with world.open() as memory:
-        found = [
+        ids = [
             memory.store(text).memory_id
             for text in ("Gulls are white.", "Ropes are bought in spring.")
         ]
-        memory.judge(*found, good=False)
+        memory.judge(*ids, good=False)
         with pytest.raises(InvalidInputError):
-            memory.call("review-keep", references=tuple(found), content="Both.")
+            memory.call("review-keep", references=tuple(ids), content="Both.")
 
 
 def test_review_keep_conflicts_with_a_newer_manual_edit(world: World) -> None:
     with world.open() as memory:
-        one = memory.call("store", content=UPLOADS, speaker="agent").memory_id
-        read = memory.call("look", reference=one)
-        file = world.memory_file(one)
+        memory_id = memory.call("store", content=UPLOADS, speaker="agent").memory_id
+        shown = memory.call("look", reference=memory_id)
+        file = world.memory_file(memory_id)
         file.write_text(file.read_text("utf-8").replace("at night", "at noon"), "utf-8")
         with pytest.raises(EditConflictError):
-            memory.call("review-keep", references=[one], content=EXPORTS, expected=read.etag)
-        again = memory.call("look", reference=one)
-        assert "at noon" in again.memory.content
-        assert again.memory.proposed
-        memory.call("review-keep", references=[one], content=EXPORTS, expected=again.etag)
-        kept = memory.get(one)
-    assert (kept.content, kept.proposed) == (EXPORTS, False)
+            memory.call("review-keep", references=[memory_id], content=EXPORTS, expected=shown.etag)
+        edited = memory.call("look", reference=memory_id)
+        assert "at noon" in edited.memory.content
+        assert edited.memory.proposed
+        memory.call("review-keep", references=[memory_id], content=EXPORTS, expected=edited.etag)
+        reworded = memory.get(memory_id)
+    assert (reworded.content, reworded.proposed) == (EXPORTS, False)
 
 
 def test_contradiction_is_settled_by_its_pair_of_ids(world: World) -> None:
@@ -267,24 +268,24 @@ def test_contradiction_is_settled_by_its_pair_of_ids(world: World) -> None:
             memory.call("review-resolve", reference=reference, choice="keep-new")
 
 
-def _held(world: World, content: str) -> Memory:
-    """A candidate of six days ago that waits in the project acme-billing."""
+def _add_candidate(world: World, content: str) -> Memory:
+    """Add a candidate from six days ago to the project acme-billing."""
     home = world.context()
-    at = NOON - timedelta(days=6)
-    one = Memory(
+    created = NOON - timedelta(days=6)
+    memory = Memory(
         id=home.ids(),
         kind=Kind.DECISION,
         subject=content[:40],
         content=content,
-        created=at,
-        updated=at,
+        created=created,
+        updated=created,
         project="acme-billing",
         speaker=Speaker.OWNER,
     )
     with home.database.transaction():
-        home.candidates.add([HeldCandidate(one, Why.FOUND, None, 0.5, NOON)])
+        home.candidates.add([HeldCandidate(memory, Why.FOUND, None, 0.5, NOON)])
     home.close()
-    return one
+    return memory
 
 
 @pytest.mark.parametrize(
@@ -302,24 +303,25 @@ def _held(world: World, content: str) -> Memory:
 def test_keeping_a_candidate_shows_a_later_contradicting_statement(
     world: World, content: str, agent: str, later: str
 ) -> None:
-    one = _held(world, content)
+    candidate = _add_candidate(world, content)
     world.transcript("s1", says("assistant", agent, uuid="a1"), says("user", later, uuid="u1"))
     with world.open() as memory:
         memory.ingest(extract=False)
         (item,) = memory.call("review").items
-        assert item.detail == f"later you said: “{later}”"
+        assert item.later == later
         with pytest.raises(DepartedError, match=later[:12]):
-            memory.call("review-keep", references=(one.id,))
+            memory.call("review-keep", references=(candidate.id,))
         assert [
-            kept.id for kept in memory.call("review-keep", references=(one.id,), anyway=True)
-        ] == [one.id]
+            result.id
+            for result in memory.call("review-keep", references=(candidate.id,), anyway=True)
+        ] == [candidate.id]
 
 
 @pytest.mark.parametrize(
     "later", ["Fix it, the test is red.", "Sapling needs a test for the nested list.", "Thanks."]
 )
 def test_kept_candidate_has_the_date_of_its_statement(world: World, later: str) -> None:
-    one = _held(world, "We take Sapling for the schema.")
+    candidate = _add_candidate(world, "We take Sapling for the schema.")
     world.transcript(
         "s1",
         says("assistant", "Sapling cannot store a nested list.", uuid="a1"),
@@ -327,47 +329,40 @@ def test_kept_candidate_has_the_date_of_its_statement(world: World, later: str) 
     )
     with world.open() as memory:
         memory.ingest(extract=False)
-        (kept,) = memory.call("review-keep", references=(one.id,))
-        assert (kept.created, kept.updated) == (one.created, one.created)
+        (kept_memory,) = memory.call("review-keep", references=(candidate.id,))
+        assert (kept_memory.created, kept_memory.updated) == (candidate.created, candidate.created)
 
 
 @pytest.mark.parametrize("content", ["Rip it out, we use Walnut.", "它是默认的。"])
 def test_candidate_with_a_pronoun_must_be_edited_before_keeping(world: World, content: str) -> None:
-    one = _held(world, content)
+    candidate = _add_candidate(world, content)
     with world.open() as memory:
         with pytest.raises(InvalidInputError):
-            memory.call("review-keep", references=(one.id,))
-        memory.call("review-keep", references=(one.id,), content="Walnut replaces Sapling.")
-        assert [found.content for found in memory.list()] == ["Walnut replaces Sapling."]
+            memory.call("review-keep", references=(candidate.id,))
+        memory.call("review-keep", references=(candidate.id,), content="Walnut replaces Sapling.")
+        assert [item.content for item in memory.list()] == ["Walnut replaces Sapling."]
 
 
-def _contents(world: World) -> set[str]:
-    with world.open() as memory:
-        return {one.content for one in memory.list()}
-
-
-def test_undone_memory_is_restored_only_by_the_owner(
-    world: World,
-) -> None:
-    often = "Always run the linter before you commit."
+def test_undone_memory_is_restored_only_by_the_owner(world: World) -> None:
+    rule = "Always run the linter before you commit."
 
     def say(name: str) -> None:
-        at = f"{world.clock() - timedelta(hours=1):%Y-%m-%dT%H:%M:%S.000Z}"
-        world.transcript(name, says("user", often, uuid=name, session=f"5e55-{name}", at=at))
+        time = f"{world.clock() - timedelta(hours=1):%Y-%m-%dT%H:%M:%S.000Z}"
+        world.transcript(name, says("user", rule, uuid=name, session=f"5e55-{name}", at=time))
         with world.open() as memory:
             memory.ingest()
 
     say("once")
-    assert _contents(world) == {often}
+    assert contents(world) == {rule}
     with world.open() as memory:
         memory.undo(
-            next(one.operation.id for one in memory.log() if one.operation.action == "ingest")
+            next(item.operation.id for item in memory.log() if item.operation.action == "ingest")
         )
     world.environ["CLAUDECODE"] = "1"
     with world.open() as memory:
-        memory.store(often, project="acme-billing", quote=often)
+        memory.store(rule, project="acme-billing", quote=rule)
     del world.environ["CLAUDECODE"]
-    assert _contents(world) == set()
+    assert contents(world) == set()
     world.clock.pass_days(1)
     say("again")
-    assert _contents(world) == {often}
+    assert contents(world) == {rule}

@@ -1,4 +1,4 @@
-"""A long run is one operation, whatever others do between its parts, and however it ends."""
+"""A run in several parts is one operation, despite concurrent changes and interruptions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nacre.memories.edit import scan
 from nacre.memories.store import store
 from nacre.values.reports import Progress
 from tests.app.conftest import World, says
-from tests.app.test_history import git, in_history, is_clean
+from tests.app.test_history import git, is_clean, operations_in_history
 
 RULES = (
     "From now on always run the linter before you commit anything.",
@@ -34,7 +34,7 @@ PIERS = tuple(
 def read_sessions(
     world: World, between: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> tuple[str, ...]:
-    """An ingest whose parts are a session each; ``between`` is called after the first."""
+    """Ingest each session as a separate part, and call ``between`` after the first."""
     monkeypatch.setattr("nacre.learn.learn.BATCH_MEMORIES", 1)
     for number, rule in enumerate(RULES):
         session = f"5e55-{number:04d}"
@@ -54,13 +54,13 @@ def read_sessions(
 def actions(world: World) -> list[str]:
     context = world.context()
     try:
-        return [one.operation.action for one in log(context)]
+        return [item.operation.action for item in log(context)]
     finally:
         context.database.close()
 
 
-def elsewhere(world: World, work: Callable[..., object], *arguments: object) -> object:
-    """Something another process does."""
+def in_another_process(world: World, work: Callable[..., object], *arguments: object) -> object:
+    """Call a function with a newly opened home, as another process would."""
     context = world.context()
     try:
         scan(context)
@@ -69,8 +69,8 @@ def elsewhere(world: World, work: Callable[..., object], *arguments: object) -> 
         context.database.close()
 
 
-def exported(path: Path) -> Path:
-    """Notes that an import takes in, several parts of them."""
+def write_notes(path: Path) -> Path:
+    """Write notes that an import reads in several parts."""
     path.mkdir(parents=True)
     (path / "MEMORY.md").write_text(
         "# Memory\n\n" + "".join(f"- {text}\n" for text in PIERS), encoding="utf-8"
@@ -81,26 +81,28 @@ def exported(path: Path) -> Path:
 def test_ingest_in_parts_is_one_undoable_operation(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[list[str]] = []
+    titles: list[list[str]] = []
 
     def between() -> None:
-        elsewhere(world, store, StoreRequest(content="The kettle is in the yard.", force=True))
-        elsewhere(world, commit_operations)
-        seen.append(git(world, "log", "--format=%s").splitlines())
+        in_another_process(
+            world, store, StoreRequest(content="The kettle is in the yard.", force=True)
+        )
+        in_another_process(world, commit_operations)
+        titles.append(git(world, "log", "--format=%s").splitlines())
 
-    learned = read_sessions(world, between, monkeypatch)
-    assert len(learned) == 3
+    memories = read_sessions(world, between, monkeypatch)
+    assert len(memories) == 3
     assert actions(world) in (["store", "ingest"], ["ingest", "store"])
-    assert not any("ingest" in title for title in seen[0])
-    elsewhere(world, commit_operations)
-    assert len(in_history(world)) == 2
+    assert not any("ingest" in title for title in titles[0])
+    in_another_process(world, commit_operations)
+    assert len(operations_in_history(world)) == 2
     assert is_clean(world)
     context = world.context()
-    run = next(one.operation for one in log(context) if one.operation.action == "ingest")
+    run = next(item.operation for item in log(context) if item.operation.action == "ingest")
     assert run.why == "learned from 3 sessions"
-    done = undo(context, run.id)
-    assert sorted(step.change.memory for step in done.steps) == sorted(learned)
-    assert [one.content for one in context.memories.everything() if not one.retired] == [
+    undone = undo(context, run.id)
+    assert sorted(step.change.memory for step in undone.steps) == sorted(memories)
+    assert [item.content for item in context.memories.everything() if not item.retired] == [
         "The kettle is in the yard."
     ]
     context.database.close()
@@ -108,7 +110,9 @@ def test_ingest_in_parts_is_one_undoable_operation(
 
 def test_import_in_parts_is_one_undoable_operation(world: World, tmp_path: Path) -> None:
     context = world.context()
-    plan = plan_import(context, ImportOptions(path=exported(tmp_path / "workspace"), vectors=False))
+    plan = plan_import(
+        context, ImportOptions(path=write_notes(tmp_path / "workspace"), vectors=False)
+    )
     report = carry_out(context, plan)
     assert len(report.added) == len(PIERS)
     (only,) = log(context)
@@ -120,7 +124,7 @@ def test_import_in_parts_is_one_undoable_operation(world: World, tmp_path: Path)
     ]
     assert [(line["action"], line["count"]) for line in lines] == [("import", len(PIERS))]
     undo(context, only.operation.id)
-    assert all(one.retired for one in context.memories.everything())
+    assert all(item.retired for item in context.memories.everything())
     context.database.close()
 
 
@@ -133,11 +137,11 @@ def test_manual_edit_during_a_run_is_committed_afterwards(
         (path,) = (path for path in world.vault.glob("projects/*/*/*.md"))
         path.write_text(path.read_text(encoding="utf-8") + "\nSaid the owner.\n", encoding="utf-8")
         edited.append(path.relative_to(world.vault))
-        elsewhere(world, commit_operations)
+        in_another_process(world, commit_operations)
         assert str(edited[0]) not in git(world, "ls-files")
 
     read_sessions(world, between, monkeypatch)
-    elsewhere(world, commit_operations)
+    in_another_process(world, commit_operations)
     assert "Said the owner." in git(world, "show", f"HEAD:{edited[0]}")
     assert is_clean(world)
     order = git(world, "log", "--reverse", "--format=%s", "--", str(edited[0])).splitlines()
@@ -149,20 +153,20 @@ def test_interrupted_run_is_closed_by_the_next_command(
 ) -> None:
     def between() -> None:
         with pytest.raises(ConflictError, match="still running"):
-            elsewhere(world, lambda context: undo(context, log(context)[0].operation.id))
+            in_another_process(world, lambda context: undo(context, log(context)[0].operation.id))
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         read_sessions(world, between, monkeypatch)
-    elsewhere(world, commit_operations)
+    in_another_process(world, commit_operations)
     assert [title.split(":")[0] for title in git(world, "log", "--format=%s").splitlines()] == [
         "ingest",
         "Begin the history of the vault",
     ]
     assert is_clean(world)
     assert not list(world.home.glob("run-*"))
-    learned = read_sessions(world, lambda: None, monkeypatch)
-    assert len(learned) == 2
+    memories = read_sessions(world, lambda: None, monkeypatch)
+    assert len(memories) == 2
     assert actions(world) == ["ingest", "ingest"]
 
 
@@ -180,15 +184,15 @@ def test_undo_of_an_ingest_keeps_project_pages(
 def test_ledger_lists_paths_once_and_each_learned_memory(world: World) -> None:
     path = world.transcript("5e55-0000", says("user", RULES[0], uuid="u0", session="5e55-0000"))
     context = world.context()
-    learned = list(ingest(context, IngestOptions(paths=(path,), vectors=False)).memories)
+    memories = list(ingest(context, IngestOptions(paths=(path,), vectors=False)).memories)
     world.transcript("5e55-0000", says("user", RULES[1], uuid="u1", session="5e55-0000"))
-    learned += ingest(context, IngestOptions(paths=(path,), vectors=False)).memories
+    memories += ingest(context, IngestOptions(paths=(path,), vectors=False)).memories
     ingest(context, IngestOptions(paths=(path,), vectors=False, force=True))
     context.database.close()
     lines = [
         json.loads(line)
         for line in (world.vault / "ledger.jsonl").read_text(encoding="utf-8").splitlines()
     ]
-    assert [line["memory"] for line in lines] == learned
+    assert [line["memory"] for line in lines] == memories
     assert [line.get("paths") for line in lines] == [[str(path)], None]
     assert actions(world) == ["ingest", "ingest"]

@@ -1,4 +1,4 @@
-"""Scrubbing what was stored before a rule was known; sessions that are left out."""
+"""A scrub redacts stored text by new rules, and excluded sessions are not stored."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ import apsw
 import numpy as np
 import pytest
 
-from nacre.data.forget import ScrubOptions
-from nacre.data.scrub import scrub
+from nacre.data.scrub import ScrubOptions, scrub
 from tests.app.conftest import World, says
 
 WORDS = "zebra-4711-falcon"
 RULE = {"NACRE_REDACTION_PATTERNS": json.dumps([WORDS])}
 
 
-def fill(world: World) -> None:
+def store_secret(world: World) -> None:
     world.environ["NACRE_GIT_BACKGROUND"] = "false"
     world.transcript(
         "one",
@@ -35,7 +34,7 @@ def fill(world: World) -> None:
 
 
 def test_scrub_replaces_vectors_of_redacted_turns(world: World) -> None:
-    fill(world)
+    store_secret(world)
     world.environ |= RULE
     context = world.context()
     before = dict(context.database.rows("SELECT row, vector FROM passages"))
@@ -48,22 +47,24 @@ def test_scrub_replaces_vectors_of_redacted_turns(world: World) -> None:
     assert len(blank) == 2
     assert len(after) == len(before) + 2
     with world.open() as memory:
-        found = memory.search_sessions("who opens the northern depot?", mode="vector")
-        assert found.turns[0].excerpt.count("[REDACTED:owner]") == 1
+        result = memory.search_sessions("who opens the northern depot?", mode="vector")
+        assert result.turns[0].excerpt.count("[REDACTED:owner]") == 1
 
 
 def test_scrub_redacts_a_pending_handoff(world: World) -> None:
-    fill(world)
+    store_secret(world)
     with world.open() as memory:
-        memory.hand_over(f"Try {WORDS} at the gate.", session="claude-code:5e55-0001")
+        memory.handoff(
+            store=True, words=f"Try {WORDS} at the gate.", session="claude-code:5e55-0001"
+        )
     world.environ |= RULE
     scrub(world.context(), ScrubOptions())
-    (made,) = world.context().handoffs.everything()
-    assert made.content == "Try [REDACTED:owner] at the gate."
+    (handoff,) = world.context().handoffs.everything()
+    assert handoff.content == "Try [REDACTED:owner] at the gate."
 
 
 def test_next_scrub_finishes_an_interrupted_scrub(world: World) -> None:
-    fill(world)
+    store_secret(world)
     world.environ |= RULE
     context = world.context()
 
@@ -82,7 +83,7 @@ def test_next_scrub_finishes_an_interrupted_scrub(world: World) -> None:
 
 
 def test_scrub_also_covers_unknown_tables(world: World) -> None:
-    fill(world)
+    store_secret(world)
     connection = apsw.Connection(str(world.home / "nacre.db"))
     connection.execute("CREATE TABLE chats (id INTEGER PRIMARY KEY, channel TEXT, state TEXT)")
     connection.execute(
@@ -99,7 +100,7 @@ def test_scrub_also_covers_unknown_tables(world: World) -> None:
 
 
 def test_scrub_keeps_a_handwritten_file_valid(world: World) -> None:
-    fill(world)
+    store_secret(world)
     path = world.write(
         "global/fact/depot.md",
         f"---\n# {WORDS}\nsubject: Depot\ntags: [{WORDS}, gate]\n---\nIt is {WORDS}.\n",
@@ -118,7 +119,7 @@ def test_scrub_keeps_a_handwritten_file_valid(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("setting", "value", "why"),
+    ("setting", "value", "reason"),
     [
         ("NACRE_INGEST_EXCLUDE_TOOLS", ["claude-code"], "tool"),
         ("NACRE_INGEST_EXCLUDE_PROJECTS", ["acme-*"], "project"),
@@ -127,13 +128,13 @@ def test_scrub_keeps_a_handwritten_file_valid(world: World) -> None:
     ],
 )
 def test_excluded_session_is_counted_and_not_stored(
-    world: World, setting: str, value: list[str], why: str
+    world: World, setting: str, value: list[str], reason: str
 ) -> None:
     world.environ[setting] = json.dumps(value)
     world.transcript("one", says("user", "Always water the ficus on Mondays.", uuid="a"))
     with world.open() as memory:
         report = memory.ingest()
-        assert report.excluded == {why: 1}
+        assert report.excluded == {reason: 1}
         assert report.turns == 0
         assert memory.list() == []
     assert not list(Path(world.vault).glob("projects/*"))
@@ -162,6 +163,6 @@ def test_private_text_is_not_learned(world: World) -> None:
     )
     with world.open() as memory:
         memory.ingest()
-        words = " ".join(f"{found.subject} {found.content}" for found in memory.list())
+        words = " ".join(f"{item.subject} {item.content}" for item in memory.list())
         assert "doctor" not in words
         assert "linter" in words

@@ -1,4 +1,4 @@
-"""Texts that go to a provider for their vectors: what they cost is noted, and never more than the budget."""
+"""Embedding by a provider records its cost and stays within the budget."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from tests.ledger import entries
 
 MODEL = "openai:text-embedding-3-small"
 TEXT = "The harbour crane at the northern quay is painted every second spring. "
-"""72 bytes: at most 25 tokens, of which a million cost two cents, so that one costs a millionth of a dollar."""
+"""72 bytes, at most 25 tokens. At $0.02 per million tokens, it costs a micro-dollar."""
 
 
 @pytest.fixture
 def provider(world: World) -> Iterator[FakeProvider]:
-    """OpenAI on loopback, to which the owner lets texts go."""
+    """A fake OpenAI provider to which the owner allows texts to be sent."""
     world.home.mkdir(mode=0o700)
     with FakeProvider() as provider:
         host = provider.url.removeprefix("http://")
@@ -42,33 +42,35 @@ def provider(world: World) -> Iterator[FakeProvider]:
         yield provider
 
 
-Opened = Callable[[], Home]
+OpenContext = Callable[[], Home]
 
 
 @pytest.fixture
-def opened(world: World) -> Iterator[Opened]:
-    """Opens the home; all are closed at the end."""
-    found: list[Home] = []
+def open_context(world: World) -> Iterator[OpenContext]:
+    """Return a function that opens the home; each opened home is closed after the test."""
+    contexts: list[Home] = []
 
-    def open_one() -> Home:
-        found.append(open_home(world.settings(), clock=world.clock))
-        return found[-1]
+    def open_new() -> Home:
+        contexts.append(open_home(world.settings(), clock=world.clock))
+        return contexts[-1]
 
-    yield open_one
-    for context in found:
+    yield open_new
+    for context in contexts:
         context.close()
 
 
-def spent(context: Home) -> list[tuple[bool, int, int, int]]:
-    """By who wanted it: whether in the background, calls, failed ones, millionths of a dollar."""
-    return [(one.is_background, one.calls, one.failed, one.cost) for one in entries(context)]
+def summarise_costs(context: Home) -> list[tuple[bool, int, int, int]]:
+    """Return background flag, calls, failed calls and micro-dollars of each cost entry."""
+    return [
+        (entry.is_background, entry.calls, entry.failed, entry.cost) for entry in entries(context)
+    ]
 
 
 def test_concurrent_calls_stay_within_the_budget(
-    world: World, provider: FakeProvider, opened: Opened
+    world: World, provider: FakeProvider, open_context: OpenContext
 ) -> None:
     world.environ["NACRE_MODELS_DAILY_BUDGET_USD"] = "0.000005"
-    homes = [opened() for _ in range(4)]
+    homes = [open_context() for _ in range(4)]
     embedders = [configured_embedder(home) for home in homes]
 
     def embed(number: int) -> str:
@@ -79,56 +81,62 @@ def test_concurrent_calls_stay_within_the_budget(
         return "done"
 
     with ThreadPoolExecutor(4) as pool:
-        done = Counter(pool.map(embed, range(16)))
-    assert done == {"done": 5, "budget": 11}
+        results = Counter(pool.map(embed, range(16)))
+    assert results == {"done": 5, "budget": 11}
     assert len(provider.requests) == 5
-    assert spent(homes[0]) == [(True, 5, 0, 5)]
+    assert summarise_costs(homes[0]) == [(True, 5, 0, 5)]
 
 
 def test_failed_call_counts_as_sent_unless_the_provider_denies(
-    provider: FakeProvider, opened: Opened
+    provider: FakeProvider, open_context: OpenContext
 ) -> None:
-    context = opened()
+    context = open_context()
     provider.embedding_faults += [Reply(status=401)]
     with pytest.raises(EmbedderUnavailableError):
         configured_embedder(context).embed([TEXT])
-    assert spent(context) == [(True, 1, 1, 0)]
+    assert summarise_costs(context) == [(True, 1, 1, 0)]
     provider.embedding_faults += [Reply(status=500, headers={"retry-after": "0"})]
     configured_embedder(context).embed([TEXT])
-    assert spent(context) == [(True, 3, 2, 2)], "each try is a call"
+    assert summarise_costs(context) == [(True, 3, 2, 2)], "each attempt counts as a call"
 
 
 def test_embedding_beyond_the_budget_continues_the_next_day(
-    world: World, provider: FakeProvider, opened: Opened
+    world: World, provider: FakeProvider, open_context: OpenContext
 ) -> None:
     world.environ["NACRE_MODELS_DAILY_BUDGET_USD"] = "0.00005"
     world.transcript("s1", *[says("user", f"{TEXT} Number {n}.", uuid=f"u{n}") for n in range(300)])
-    with MemoryHome(opened()) as memory:
+    with MemoryHome(open_context()) as memory:
         report = memory.ingest()
     assert 60 < report.vectors_made < 200
     assert report.vectors_left == 300 - report.vectors_made
     assert "a day in the background" in (report.vectors_note or "")
     sent = len(provider.requests)
-    again = embed_pending(opened(), lambda _: None)
-    assert (again.made, len(provider.requests)) == (0, sent)
+    second = embed_pending(open_context(), lambda _: None)
+    assert (second.made, len(provider.requests)) == (0, sent)
     world.clock.pass_days(1)
-    assert embed_pending(opened(), lambda _: None).made > 60, "midnight is over"
-    assert vectors.resume(opened(), lambda _: None).left == 0
-    assert [asked for asked, *_ in spent(opened())] == [True, False, True]
+    assert embed_pending(open_context(), lambda _: None).made > 60, (
+        "the daily budget starts again at midnight"
+    )
+    assert vectors.resume(open_context(), lambda _: None).left == 0
+    assert [is_background for is_background, *_ in summarise_costs(open_context())] == [
+        True,
+        False,
+        True,
+    ]
 
 
 def test_embedding_reserves_part_of_the_budget_for_questions(
-    world: World, provider: FakeProvider, opened: Opened
+    world: World, provider: FakeProvider, open_context: OpenContext
 ) -> None:
     world.environ["NACRE_MODELS_DAILY_BUDGET_USD"] = "0.0002"
-    context = opened()
+    context = open_context()
     for number in range(198):
         configured_embedder(context).embed([f"{TEXT}{number}"[-60:]])
     with pytest.raises(EmbedderHeldError):
         configured_embedder(context).embed([TEXT])
     with MemoryHome(context) as memory:
         memory.store("The ferry office closes at noon on Sundays.")
-    context = opened()
+    context = open_context()
     context.vectors.begin(configured_embedder(context).name, MODEL)
     sent = len(provider.requests)
     with MemoryHome(context) as memory:
@@ -137,13 +145,13 @@ def test_embedding_reserves_part_of_the_budget_for_questions(
 
 
 def test_question_cost_is_noted_without_a_database_write(
-    world: World, provider: FakeProvider, opened: Opened
+    world: World, provider: FakeProvider, open_context: OpenContext
 ) -> None:
-    with MemoryHome(opened()) as memory:
+    with MemoryHome(open_context()) as memory:
         memory.store("The ferry office closes at noon on Sundays.")
         memory.ingest()
-    context = opened()
-    show_costs(context)  # which counts what was noted before
+    context = open_context()
+    show_costs(context)  # folds the notes that were written before
     before = context.database.rows("SELECT count(*), sum(cost) FROM model_calls")
     with MemoryHome(context) as memory:
         assert memory.recall("when does the ferry office close?").lanes[1].state == "ran"
@@ -157,4 +165,4 @@ def test_question_cost_is_noted_without_a_database_write(
         1,
     )
     calls, cost = before[0]
-    assert spent(opened()) == [(True, calls + 1, 0, cost + 1)]
+    assert summarise_costs(open_context()) == [(True, calls + 1, 0, cost + 1)]

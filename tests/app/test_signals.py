@@ -1,4 +1,4 @@
-"""What one session stores and matters reaches the others that run; and agents that store nothing are reminded."""
+"""Important new memories reach other live sessions, and agents are reminded to store."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from nacre.values.session import Speaker, Trust
 from tests.app.conftest import World, says
 
 FOLDER = "/code/acme-billing"
-MINE, OTHER = "claude-code:5e55-0001", "claude-code:5e55-0002"
+OWN_SESSION, OTHER_SESSION = "claude-code:5e55-0001", "claude-code:5e55-0002"
 NEWS = "The release is frozen until the certificate of the gateway is renewed."
 
 
 @pytest.fixture
 def home(world: World) -> World:
-    """A home with a project, in which a session runs."""
+    """Return a home with a project and a running session."""
     world.transcript(
         "s0",
         says(
@@ -43,31 +43,35 @@ def home(world: World) -> World:
         ),
     )
     ingest(world.context())
-    start(world)
+    start_session(world)
     return world
 
 
-def start(world: World, session: str = MINE, occasion: Occasion = Occasion.STARTUP) -> ContextBlock:
-    return delivered(world, ContextRequest(Moment.START, occasion, folder=FOLDER, session=session))
+def start_session(
+    world: World, session: str = OWN_SESSION, occasion: Occasion = Occasion.STARTUP
+) -> ContextBlock:
+    return deliver(world, ContextRequest(Moment.START, occasion, folder=FOLDER, session=session))
 
 
-def prompt(world: World, text: str = "yes, go on", session: str = MINE) -> ContextBlock:
-    return delivered(
+def prompt(world: World, text: str = "yes, go on", session: str = OWN_SESSION) -> ContextBlock:
+    return deliver(
         world, ContextRequest(Moment.PROMPT, prompt=text, folder=FOLDER, session=session)
     )
 
 
-def delivered(world: World, request: ContextRequest) -> ContextBlock:
+def deliver(world: World, request: ContextRequest) -> ContextBlock:
     block = build(world.context(), request)
     write_state(world.home, request.session, block.state)
     return block
 
 
-def told(block: ContextBlock, part: Part = Part.SIGNALS) -> list[str]:
+def item_texts(block: ContextBlock, part: Part = Part.SIGNALS) -> list[str]:
     return [item.text for item in block.items if item.part is part]
 
 
-def stores(world: World, content: str = NEWS, session: str | None = OTHER, **more: object) -> str:
+def store_news(
+    world: World, content: str = NEWS, session: str | None = OTHER_SESSION, **more: object
+) -> str:
     new = StoreRequest(
         content=content,
         importance=more.pop("importance", 8),
@@ -78,41 +82,41 @@ def stores(world: World, content: str = NEWS, session: str | None = OTHER, **mor
     return store(world.context(), new).memory_id
 
 
-def later(world: World, seconds: float) -> None:
+def pass_seconds(world: World, seconds: float) -> None:
     world.clock.now += timedelta(seconds=seconds)
 
 
 def test_next_prompt_shows_another_sessions_memory_once(home: World) -> None:
-    stores(home)
+    store_news(home)
     block = prompt(home)
-    assert [NEWS in text for text in told(block)] == [True]
+    assert [NEWS in text for text in item_texts(block)] == [True]
     assert "## Just learned in another session" in block.text
-    later(home, 31)
-    assert told(prompt(home)) == []
+    pass_seconds(home, 31)
+    assert item_texts(prompt(home)) == []
 
 
 @pytest.mark.parametrize(
     "more",
     [
         {"importance": 7},
-        {"session": MINE},
+        {"session": OWN_SESSION},
         {"project": "harbour"},
         {"trust": Trust.UNTRUSTED},
     ],
-    ids=["of little weight", "its own", "of another project", "from outside"],
+    ids=["low importance", "own session", "another project", "untrusted"],
 )
 def test_unrelated_memories_send_no_signal(home: World, more: dict[str, object]) -> None:
-    stores(home, **more)  # type: ignore[arg-type]
-    assert told(prompt(home)) == []
+    store_news(home, **more)  # type: ignore[arg-type]
+    assert item_texts(prompt(home)) == []
 
 
 def test_global_memory_is_signalled_to_every_session(home: World) -> None:
-    stores(home, project=None)
-    assert len(told(prompt(home))) == 1
+    store_news(home, project=None)
+    assert len(item_texts(prompt(home))) == 1
 
 
-def end(world: World, session: str, folder: str = FOLDER) -> None:
-    """What the hook of a session's end leaves, with the daemon."""
+def end_session(world: World, session: str, folder: str = FOLDER) -> None:
+    """Write the state that the session-end hook leaves."""
     state = answer(
         world.context(), HookCall("claude-code", HookEvent.SESSION_END, session, folder)
     ).state
@@ -123,52 +127,56 @@ def test_reset_session_gets_no_signal_for_its_earlier_memories(
     home: World,
 ) -> None:
     third, fourth = "claude-code:5e55-0003", "claude-code:5e55-0004"
-    start(home, OTHER)
-    end(home, MINE)
-    start(home, third, Occasion.CLEAR)
-    end(home, third)
-    start(home, fourth, Occasion.CLEAR)
-    start(home, fourth, Occasion.COMPACT)
-    stores(home, session=MINE)
-    assert told(prompt(home, session=fourth)) == []
-    assert len(told(prompt(home, session=OTHER))) == 1, "the others hear it"
-    end(home, OTHER)
-    later(home, 61)
+    start_session(home, OTHER_SESSION)
+    end_session(home, OWN_SESSION)
+    start_session(home, third, Occasion.CLEAR)
+    end_session(home, third)
+    start_session(home, fourth, Occasion.CLEAR)
+    start_session(home, fourth, Occasion.COMPACT)
+    store_news(home, session=OWN_SESSION)
+    assert item_texts(prompt(home, session=fourth)) == []
+    assert len(item_texts(prompt(home, session=OTHER_SESSION))) == 1, (
+        "other sessions get the signal"
+    )
+    end_session(home, OTHER_SESSION)
+    pass_seconds(home, 61)
     fifth = "claude-code:5e55-0005"
-    start(home, fifth)
-    stores(home, "The gateway certificate is renewed since noon, releases may go on.")
-    assert len(told(prompt(home, session=fifth))) == 1, "that one ended long before"
+    start_session(home, fifth)
+    store_news(home, "The gateway certificate is renewed since noon, releases may go on.")
+    assert len(item_texts(prompt(home, session=fifth))) == 1, (
+        "the session that ended earlier does not count as this session"
+    )
 
 
 def test_agents_memory_is_a_proposal_and_sends_no_signal(
     home: World,
 ) -> None:
-    start(home, OTHER)
-    memory = stores(home, session=OTHER, speaker=Speaker.AGENT)
-    assert told(prompt(home)) == []
-    with home.open() as opened:
-        kept = opened.get(memory)
-        assert (kept.proposed, kept.importance) == (True, 7)
-        assert [one.why for one in opened.reviews()] == [Reason.PROPOSED]
-        opened.keep(memory)
-        assert opened.get(memory).proposed is False
+    start_session(home, OTHER_SESSION)
+    memory = store_news(home, session=OTHER_SESSION, speaker=Speaker.AGENT)
+    assert item_texts(prompt(home)) == []
+    with home.open() as memory_home:
+        proposal = memory_home.get(memory)
+        assert (proposal.proposed, proposal.importance) == (True, 7)
+        assert [review.why for review in memory_home.reviews()] == [Reason.PROPOSED]
+        memory_home.keep(memory)
+        assert memory_home.get(memory).proposed is False
 
 
 def test_new_session_gets_signals_from_its_start(home: World) -> None:
-    stores(home)
+    store_news(home)
     third = "claude-code:5e55-0003"
-    start(home, third)
-    assert told(prompt(home, session=third)) == []
-    stores(home, "The gateway certificate is renewed since noon, releases may go on.")
-    assert len(told(prompt(home, session=third))) == 1
+    start_session(home, third)
+    assert item_texts(prompt(home, session=third)) == []
+    store_news(home, "The gateway certificate is renewed since noon, releases may go on.")
+    assert len(item_texts(prompt(home, session=third))) == 1
 
 
 def test_session_without_a_start_hook_listens_from_first_prompt(home: World) -> None:
     fourth = "claude-code:5e55-0004"
-    stores(home)
-    assert told(prompt(home, session=fourth)) == []
-    stores(home, "The gateway certificate is renewed since noon, releases may go on.")
-    assert len(told(prompt(home, session=fourth))) == 1
+    store_news(home)
+    assert item_texts(prompt(home, session=fourth)) == []
+    store_news(home, "The gateway certificate is renewed since noon, releases may go on.")
+    assert len(item_texts(prompt(home, session=fourth))) == 1
 
 
 THINGS = [
@@ -189,101 +197,104 @@ THINGS = [
 
 def test_signals_are_limited_per_prompt_and_per_session(home: World) -> None:
     for thing in THINGS:
-        stores(
+        store_news(
             home,
             f"Never touch the machine called {thing}: {thing * 3} is being moved away from its old rack.",
         )
-    assert len(told(prompt(home))) == 3
-    later(home, 29)
-    assert told(prompt(home)) == [], "the pause is 30 seconds"
-    later(home, 1)
-    assert len(told(prompt(home))) == 3
-    later(home, 31)
-    assert len(told(prompt(home))) == 3
-    later(home, 31)
-    assert len(told(prompt(home))) == 1
-    later(home, 31)
-    assert told(prompt(home)) == [], "ten are enough for a session"
+    assert len(item_texts(prompt(home))) == 3
+    pass_seconds(home, 29)
+    assert item_texts(prompt(home)) == [], "signals pause for 30 seconds"
+    pass_seconds(home, 1)
+    assert len(item_texts(prompt(home))) == 3
+    pass_seconds(home, 31)
+    assert len(item_texts(prompt(home))) == 3
+    pass_seconds(home, 31)
+    assert len(item_texts(prompt(home))) == 1
+    pass_seconds(home, 31)
+    assert item_texts(prompt(home)) == [], "a session gets at most ten signals"
 
 
 def test_memory_older_than_five_minutes_is_not_signalled(home: World) -> None:
-    stores(home)
-    later(home, 301)
-    assert told(prompt(home)) == []
+    store_news(home)
+    pass_seconds(home, 301)
+    assert item_texts(prompt(home)) == []
 
 
 def test_old_statement_learned_now_is_not_signalled(home: World) -> None:
-    said = "Remember: never deploy the gateway on a Friday, this is very important."
-    old = says("user", said, uuid="o1", session="old", at="2026-03-01T09:00:00.000Z", cwd=FOLDER)
+    statement = "Remember: never deploy the gateway on a Friday, this is very important."
+    old = says(
+        "user", statement, uuid="o1", session="old", at="2026-03-01T09:00:00.000Z", cwd=FOLDER
+    )
     home.transcript("old", old)
     memories = ingest(home.context()).memories
     assert memories
     edit(home.context(), memories[0], importance=9)
-    assert told(prompt(home)) == []
+    assert item_texts(prompt(home)) == []
 
 
 def test_undelivered_signal_is_repeated(home: World) -> None:
-    stores(home)
-    lost = build(
-        home.context(), ContextRequest(Moment.PROMPT, prompt="go on", folder=FOLDER, session=MINE)
+    store_news(home)
+    undelivered = build(
+        home.context(),
+        ContextRequest(Moment.PROMPT, prompt="go on", folder=FOLDER, session=OWN_SESSION),
     )
-    assert told(lost)
-    assert told(prompt(home)) == told(lost)
+    assert item_texts(undelivered)
+    assert item_texts(prompt(home)) == item_texts(undelivered)
 
 
 def test_signal_beyond_the_budget_follows_with_the_next_prompt(home: World) -> None:
-    stores(home)
-    asked = ContextRequest(
-        Moment.PROMPT, prompt="go on", folder=FOLDER, session=MINE, budget_tokens=70
+    store_news(home)
+    request = ContextRequest(
+        Moment.PROMPT, prompt="go on", folder=FOLDER, session=OWN_SESSION, budget_tokens=70
     )
-    assert told(delivered(home, asked)) == []
-    assert told(prompt(home))
+    assert item_texts(deliver(home, request)) == []
+    assert item_texts(prompt(home))
 
 
 def test_retired_memory_is_not_signalled(home: World) -> None:
-    retire(home.context(), [stores(home)])
-    assert told(prompt(home)) == []
+    retire(home.context(), [store_news(home)])
+    assert item_texts(prompt(home)) == []
 
 
 def test_edited_memory_is_not_signalled_again(home: World) -> None:
-    memory = stores(home)
-    assert told(prompt(home))
-    later(home, 31)
+    memory = store_news(home)
+    assert item_texts(prompt(home))
+    pass_seconds(home, 31)
     edit(home.context(), memory, add_tags=("release",))
-    assert told(prompt(home)) == []
+    assert item_texts(prompt(home)) == []
 
 
 def test_signals_continue_after_a_rebuild(home: World) -> None:
     for thing in THINGS[:4]:
         edit(
             home.context(),
-            stores(home, f"The {thing} is grey.", importance=5),
+            store_news(home, f"The {thing} is grey.", importance=5),
             add_tags=("animal",),
         )
-    start(home)
-    rebuild(home.settings(), lambda settings: home.context(settings), vectors=False)
-    stores(home)
-    assert len(told(prompt(home))) == 1
+    start_session(home)
+    rebuild(home.settings(), vectors=False, open_home=lambda settings: home.context(settings))
+    store_news(home)
+    assert len(item_texts(prompt(home))) == 1
 
 
 def test_signals_can_be_switched_off(home: World) -> None:
-    stores(home)
+    store_news(home)
     home.environ = {"NACRE_CONTEXT_SIGNALS": "false"}
-    assert told(prompt(home)) == []
+    assert item_texts(prompt(home)) == []
 
 
 def test_signals_pause_after_three_memories(home: World) -> None:
     for thing in THINGS[:4]:
-        stores(
+        store_news(
             home,
             f"Never touch the machine called {thing}: {thing * 3} is being moved away from its old rack.",
         )
-    later(home, 200)
-    assert len(told(prompt(home))) == 3
-    later(home, 29)
-    assert told(prompt(home)) == []
-    later(home, 1)
-    assert len(told(prompt(home))) == 1
+    pass_seconds(home, 200)
+    assert len(item_texts(prompt(home))) == 3
+    pass_seconds(home, 29)
+    assert item_texts(prompt(home)) == []
+    pass_seconds(home, 1)
+    assert len(item_texts(prompt(home))) == 1
 
 
 @pytest.mark.parametrize(
@@ -300,74 +311,78 @@ def test_host_can_only_reduce_the_signal_limits(
     home: World, limits: SignalLimits, count: int
 ) -> None:
     for thing in THINGS[:4]:
-        stores(
+        store_news(
             home,
             f"Never touch the machine called {thing}: {thing * 3} is being moved away from its old rack.",
         )
-    stores(home, "The harbour master answers mails on Mondays only.", importance=7)
-    later(home, 11)
-    call = HookCall("openclaw", HookEvent.PROMPT, MINE, FOLDER, "yes, go on", signals=limits)
+    store_news(home, "The harbour master answers mails on Mondays only.", importance=7)
+    pass_seconds(home, 11)
+    call = HookCall("openclaw", HookEvent.PROMPT, OWN_SESSION, FOLDER, "yes, go on", signals=limits)
     assert answer(home.context(), call).context.count("moved away") == count
 
 
 def test_signals_need_no_lock_and_no_write(home: World) -> None:
-    stores(home)
+    store_news(home)
     context = home.context()
     edition = context.database.edition()
     with home.context().vault_lock:
         block = build(
             context,
-            ContextRequest(Moment.PROMPT, prompt="go on", folder=FOLDER, session=MINE, alone=True),
+            ContextRequest(
+                Moment.PROMPT, prompt="go on", folder=FOLDER, session=OWN_SESSION, alone=True
+            ),
         )
-    assert told(block)
+    assert item_texts(block)
     assert context.database.edition() == edition
 
 
-def talk_on(world: World, prompts: int, session: str = MINE) -> list[int]:
-    """Which of so many prompts came with a reminder, counted from 1."""
+def prompts_with_reminder(world: World, prompts: int, session: str = OWN_SESSION) -> list[int]:
+    """Send prompts and return the numbers of those with a reminder, counted from 1."""
     return [
         number
         for number in range(1, prompts + 1)
-        if told(prompt(world, session=session), Part.NUDGE)
+        if item_texts(prompt(world, session=session), Part.NUDGE)
     ]
 
 
 def test_idle_agent_is_reminded_three_times_every_eight_turns(
     home: World,
 ) -> None:
-    assert talk_on(home, 40) == [8, 16, 24]
+    assert prompts_with_reminder(home, 40) == [8, 16, 24]
 
 
 def test_agents_store_resets_the_reminder_count(home: World) -> None:
-    assert talk_on(home, 7) == []
-    stores(home, importance=5, session=None, speaker=Speaker.AGENT)
-    assert talk_on(home, 8) == []
-    stores(home, "The harbour master answers mails on Mondays only.", session=MINE, importance=5)
-    assert talk_on(home, 9) == [9]
+    assert prompts_with_reminder(home, 7) == []
+    store_news(home, importance=5, session=None, speaker=Speaker.AGENT)
+    assert prompts_with_reminder(home, 8) == []
+    store_news(
+        home, "The harbour master answers mails on Mondays only.", session=OWN_SESSION, importance=5
+    )
+    assert prompts_with_reminder(home, 9) == [9]
 
 
 def test_stores_of_other_sessions_do_not_reset_the_count(home: World) -> None:
-    talk_on(home, 7)
-    stores(home, importance=5)
-    assert talk_on(home, 1) == [1]
+    prompts_with_reminder(home, 7)
+    store_news(home, importance=5)
+    assert prompts_with_reminder(home, 1) == [1]
 
 
 def test_sessions_without_tools_get_no_reminder(home: World) -> None:
-    assert talk_on(home, 20, session="aider:1") == []
+    assert prompts_with_reminder(home, 20, session="aider:1") == []
 
 
 def test_signals_follow_the_injected_clock_across_midnight(home: World) -> None:
     home.clock.now = datetime(2026, 12, 31, 23, 59, 50, tzinfo=UTC)
-    start(home)
-    stores(home)
-    later(home, 20)
-    assert told(prompt(home))
+    start_session(home)
+    store_news(home)
+    pass_seconds(home, 20)
+    assert item_texts(prompt(home))
 
 
 def test_inbox_memory_is_not_signalled(home: World) -> None:
-    file = home.memory_file(stores(home, project=None))
+    file = home.memory_file(store_news(home, project=None))
     (home.vault / "inbox").mkdir()
     file.rename(home.vault / "inbox" / file.name)
     scan(home.context())
 
-    assert told(prompt(home)) == []
+    assert item_texts(prompt(home)) == []

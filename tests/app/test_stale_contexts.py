@@ -1,4 +1,4 @@
-"""A memory whose files sessions changed since is told where it is asked for, with a doubt, and waits for a look."""
+"""A memory whose files changed since is shown with a doubt and waits for review."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from nacre.values.context import ContextBlock, ContextRequest, Moment, Part
 from nacre.values.memory import Kind, Memory
 from nacre.values.review import Reason
 from tests.app.conftest import World, doubts, says
-from tests.app.test_dreams import kept
-from tests.app.test_handing_over import left
+from tests.app.test_dreams import store_memory
+from tests.app.test_handing_over import queue_chore
 
 FOLDER = "/code/acme-billing"
 OVEN = "The oven is heated in src/oven.py, to 220 degrees."
@@ -25,38 +25,40 @@ DOUBT = "may be out of date: src/oven.py changed 5 times since"
 
 
 @pytest.fixture
-def changed(world: World) -> World:
-    """Two decisions of long ago, and five sessions since that changed the file of one."""
-    return changed_after(world, days=90)
+def stale_world(world: World) -> World:
+    """Return a home with two old decisions and five sessions that changed the file of one."""
+    return change_oven_file(world, days=90)
 
 
-def changed_after(world: World, days: int) -> World:
+def change_oven_file(world: World, days: int) -> World:
     for text in (OVEN, DOOR):
-        kept(world, text, days=days, kind=Kind.DECISION, importance=8, project="acme-billing")
+        store_memory(
+            world, text, days=days, kind=Kind.DECISION, importance=8, project="acme-billing"
+        )
     for number in range(5):
-        world.transcript(f"5e55-000{number}", *edits(world, f"5e55-000{number}"))
+        world.transcript(f"5e55-000{number}", *edit_session(world, f"5e55-000{number}"))
     with world.open() as memory:
         memory.ingest()
     return world
 
 
-def edits(world: World, session: str) -> list[dict[str, object]]:
-    """A session in which the oven's file was changed."""
-    at = f"{world.clock() - timedelta(hours=3):%Y-%m-%dT%H:%M:%S.000Z}"
+def edit_session(world: World, session: str) -> list[dict[str, object]]:
+    """Return the records of a session that edits the oven's file."""
+    time = f"{world.clock() - timedelta(hours=3):%Y-%m-%dT%H:%M:%S.000Z}"
     ask = says(
-        "user", "Mend the oven please.", uuid=f"{session}-u", session=session, at=at, cwd=FOLDER
+        "user", "Mend the oven please.", uuid=f"{session}-u", session=session, at=time, cwd=FOLDER
     )
-    done = says("assistant", "", uuid=f"{session}-a", session=session, at=at, cwd=FOLDER)
-    given = {"file_path": f"{FOLDER}/src/oven.py", "old_string": "a", "new_string": "b"}
-    done["message"]["content"] = [
-        {"type": "tool_use", "id": f"{session}-t", "name": "Edit", "input": given}
+    edit_call = says("assistant", "", uuid=f"{session}-a", session=session, at=time, cwd=FOLDER)
+    arguments = {"file_path": f"{FOLDER}/src/oven.py", "old_string": "a", "new_string": "b"}
+    edit_call["message"]["content"] = [
+        {"type": "tool_use", "id": f"{session}-t", "name": "Edit", "input": arguments}
     ]
-    return [ask, done]
+    return [ask, edit_call]
 
 
-def after_a_session(world: World) -> None:
-    """What is done once a session is over."""
-    left(
+def finish_session(world: World) -> None:
+    """Run the chores of a finished session."""
+    queue_chore(
         world,
         "session-end",
         "claude-code:5e55-0004",
@@ -65,32 +67,32 @@ def after_a_session(world: World) -> None:
     do_waiting(world.context())
 
 
-def started(world: World) -> ContextBlock:
+def start_context(world: World) -> ContextBlock:
     return build(world.context(), ContextRequest(Moment.START, folder=FOLDER, parts=(Part.RULES,)))
 
 
 def oven(world: World) -> Memory:
-    (found,) = [one for one in world.context().memories.everything() if "oven" in one.content]
-    return found
+    (memory,) = [item for item in world.context().memories.everything() if "oven" in item.content]
+    return memory
 
 
-def asked(world: World) -> str:
+def prompt_text(world: World) -> str:
     prompt = "How hot is the oven heated in src/oven.py?"
     return build(world.context(), ContextRequest(Moment.PROMPT, prompt=prompt, folder=FOLDER)).text
 
 
-def told(block: ContextBlock) -> list[str]:
+def rule_texts(block: ContextBlock) -> list[str]:
     return [item.text for item in block.items if item.part is Part.RULES]
 
 
-def test_session_start_omits_a_stale_memory_with_a_reason(changed: World) -> None:
-    assert len(told(started(changed))) == 2
-    after_a_session(changed)
-    block = started(changed)
-    (line,) = told(block)
+def test_session_start_omits_a_stale_memory_with_a_reason(stale_world: World) -> None:
+    assert len(rule_texts(start_context(stale_world))) == 2
+    finish_session(stale_world)
+    block = start_context(stale_world)
+    (line,) = rule_texts(block)
     assert line.startswith(f"- {DOOR}")
     assert "out of date: " not in block.text
-    assert [one.why for one in block.left_out if one.ref == oven(changed).id] == [
+    assert [item.why for item in block.left_out if item.ref == oven(stale_world).id] == [
         "it may be out of date"
     ]
 
@@ -98,64 +100,66 @@ def test_session_start_omits_a_stale_memory_with_a_reason(changed: World) -> Non
 def test_start_shows_an_uncertain_doubt_directly(
     world: World,
 ) -> None:
-    after_a_session(changed_after(world, days=14))
+    finish_session(change_oven_file(world, days=14))
     assert doubts(world.context()) == ()
-    (line,) = [one for one in told(started(world)) if "oven" in one]
+    (line,) = [item for item in rule_texts(start_context(world)) if "oven" in item]
     assert DOUBT in line
 
 
-def test_prompt_context_shows_the_doubt(changed: World) -> None:
-    after_a_session(changed)
-    assert DOUBT in asked(changed)
+def test_prompt_context_shows_the_doubt(stale_world: World) -> None:
+    finish_session(stale_world)
+    assert DOUBT in prompt_text(stale_world)
 
 
 @pytest.mark.parametrize(
-    "change", [{"importance": 6}, {"add_tags": ("oven",)}], ids=["its weight", "its tags"]
+    "change", [{"importance": 6}, {"add_tags": ("oven",)}], ids=["importance", "tags"]
 )
-def test_doubt_remains_after_metadata_edits(changed: World, change: dict[str, Any]) -> None:
-    after_a_session(changed)
-    edit(changed.context(), oven(changed).id, **change)
-    assert DOUBT in asked(changed)
-    assert len(told(started(changed))) == 1
+def test_doubt_remains_after_metadata_edits(stale_world: World, change: dict[str, Any]) -> None:
+    finish_session(stale_world)
+    edit(stale_world.context(), oven(stale_world).id, **change)
+    assert DOUBT in prompt_text(stale_world)
+    assert len(rule_texts(start_context(stale_world))) == 1
 
 
 def test_certain_file_change_waits_for_review_until_kept(
-    changed: World,
+    stale_world: World,
 ) -> None:
-    (found,) = doubts(changed.context())
-    assert (found.memory.content, found.why) == (OVEN, Reason.STALE)
-    assert (found.detail or "") == "src/oven.py changed 5 times since"
-    with changed.open() as memory:
-        memory.keep(found.memory.id)
-    assert doubts(changed.context()) == ()
-    assert DOUBT not in asked(changed)
-    assert len(told(started(changed))) == 2
+    (doubt,) = doubts(stale_world.context())
+    assert (doubt.memory.content, doubt.why) == (OVEN, Reason.STALE)
+    assert (doubt.detail or "") == "src/oven.py changed 5 times since"
+    with stale_world.open() as memory:
+        memory.keep(doubt.memory.id)
+    assert doubts(stale_world.context()) == ()
+    assert DOUBT not in prompt_text(stale_world)
+    assert len(rule_texts(start_context(stale_world))) == 2
 
 
-def test_another_doubt_applies_after_the_file_doubt_is_settled(changed: World) -> None:
-    (found,) = doubts(changed.context())
-    with changed.open() as memory:
-        memory.keep(found.memory.id)
-    changed.context().reviews.doubt(
-        found.memory.id, "the oven was sold", to_ms(changed.clock()) or 0, ()
+def test_another_doubt_applies_after_the_file_doubt_is_settled(stale_world: World) -> None:
+    (doubt,) = doubts(stale_world.context())
+    with stale_world.open() as memory:
+        memory.keep(doubt.memory.id)
+    stale_world.context().reviews.doubt(
+        doubt.memory.id, "the oven was sold", to_ms(stale_world.clock()) or 0, ()
     )
-    assert "may be out of date: the oven was sold" in asked(changed)
-    assert len(told(started(changed))) == 1
+    assert "may be out of date: the oven was sold" in prompt_text(stale_world)
+    assert len(rule_texts(start_context(stale_world))) == 1
 
 
 def test_restated_memory_loses_its_doubt_until_undo(
-    changed: World,
+    stale_world: World,
 ) -> None:
-    after_a_session(changed)
-    changed.clock.pass_days(1 / 1440)  # of two operations at the same moment either is the last
+    finish_session(stale_world)
+    stale_world.clock.pass_days(1 / 1440)  # gives the edit a later time than the ingest
     edit(
-        changed.context(),
-        oven(changed).id,
+        stale_world.context(),
+        oven(stale_world).id,
         content="The oven is heated in src/oven.py, to 230 degrees.",
     )
-    assert DOUBT not in asked(changed)
-    assert not changed.context().reviews.pending()
-    with changed.open() as memory:
+    assert DOUBT not in prompt_text(stale_world)
+    assert not stale_world.context().reviews.pending()
+    with stale_world.open() as memory:
         memory.undo()
-    assert DOUBT in asked(changed)
-    assert [one.memory for one in changed.context().reviews.pending()] == [oven(changed).id]
+    assert DOUBT in prompt_text(stale_world)
+    assert [item.memory for item in stale_world.context().reviews.pending()] == [
+        oven(stale_world).id
+    ]

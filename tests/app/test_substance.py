@@ -1,4 +1,4 @@
-"""No model is asked about sessions in which the owner said nothing of substance; what it would cost is told first."""
+"""Trivial sessions cause no model calls, and the cost of an ingest is estimated beforehand."""
 
 from __future__ import annotations
 
@@ -60,32 +60,32 @@ def home(world: World, model: ScriptedModel, **settings: str) -> Home:
 
 
 def trivial_sessions(world: World) -> Path:
-    """Greetings, consent, slash commands, empty messages, of two tools; sub-agents are told more."""
+    """Write sessions of two tools with greetings, consent, commands or empty messages."""
     began = datetime(2026, 9, 1, tzinfo=UTC)
     folder = world.user_home / "exports"
     folder.mkdir()
     lines: list[str] = []
     for number, words in enumerate(islice(cycle(TRIVIAL), SESSIONS)):
-        session, at = (
+        session, time = (
             f"7e57-{number:05}",
             f"{began + timedelta(minutes=number):%Y-%m-%dT%H:%M:%S.000Z}",
         )
         answer = "Good. What shall I do next?"
         if number % 50:
             spoken = (("user", words), ("assistant", answer))
-            messages = [{"role": role, "content": said, "timestamp": at} for role, said in spoken]
+            messages = [{"role": role, "content": text, "timestamp": time} for role, text in spoken]
             lines.append(
                 json.dumps({"session_id": session, "messages": messages}, ensure_ascii=False) + "\n"
             )
             continue
-        asked = says("user", words, uuid=f"u{number}", session=session, at=at)
+        message = says("user", words, uuid=f"u{number}", session=session, at=time)
         if number % 100:
-            asked |= {"isSidechain": True}
-            asked["message"]["content"] = (
+            message |= {"isSidechain": True}
+            message["message"]["content"] = (
                 "Look through all the files of the billing service and list its tables."
             )
         world.transcript(
-            session, asked, says("assistant", answer, uuid=f"a{number}", session=session, at=at)
+            session, message, says("assistant", answer, uuid=f"a{number}", session=session, at=time)
         )
     for start in range(0, len(lines), 500):
         (folder / f"{start}.jsonl").write_text(
@@ -99,7 +99,7 @@ def test_thousand_trivial_sessions_cause_no_model_call(world: World) -> None:
     model = ScriptedModel([])
     context = home(world, model, NACRE_ARCHIVE_ENABLED="false")
     report = ingest(context, IngestOptions(paths=(folder,), discover=True, vectors=False))
-    assert report.sessions > SESSIONS * 0.85, "all but those in which nobody said a word"
+    assert report.sessions > SESSIONS * 0.85, "all sessions with at least one word"
     assert model.prompts == []
     assert entries(context) == []
 
@@ -108,11 +108,11 @@ def test_thousand_trivial_sessions_cause_no_model_call(world: World) -> None:
     "kind", [SessionKind.SUBAGENT, SessionKind.SCHEDULED, SessionKind.HEARTBEAT]
 )
 def test_automated_sessions_have_no_substance(world: World, kind: SessionKind) -> None:
-    said = Turn(
+    turn = Turn(
         "1", Speaker.OWNER, "Remember that the staging cluster is rebuilt every Sunday at four."
     )
-    assert is_worth_asking(Session("claude-code", "1"), [said])
-    assert not is_worth_asking(Session("claude-code", "1", kind=kind), [said])
+    assert is_worth_asking(Session("claude-code", "1"), [turn])
+    assert not is_worth_asking(Session("claude-code", "1", kind=kind), [turn])
 
 
 def test_sessions_with_labelled_memories_are_not_skipped(world: World) -> None:
@@ -124,25 +124,26 @@ def test_sessions_with_labelled_memories_are_not_skipped(world: World) -> None:
         context, IngestOptions(paths=(folder,), extract=False, vectors=False, remember_paths=False)
     )
     worth: dict[str, bool] = {}
-    for row in (one.row for one in context.sessions.to_extract()):
-        stored = context.sessions.get(row)
+    for row in (entry.row for entry in context.sessions.to_extract()):
+        session = context.sessions.get(row)
         turns = [item.turn for item in context.sessions.turns_of(row)]
-        name = Path(stored.file or "").name
-        worth[name] = worth.get(name, False) or is_worth_asking(stored.session, turns)
-    asked = {
+        name = Path(session.file or "").name
+        worth[name] = worth.get(name, False) or is_worth_asking(session.session, turns)
+    slugs = {
         item.slug
         for name, item in labelled.items()
         if any(worth[file] for file in worth if file.endswith(name))
     }
-    assert asked == {item.slug for item in labelled.values()}
-    assert len(asked) == 10, "two of the twelve expect nothing"
+    assert slugs == {item.slug for item in labelled.values()}
+    assert len(slugs) == 10, "two of the twelve have no labelled memories"
 
 
 def talk(world: World, number: int = 0, words: int = 300) -> None:
-    said = " ".join(
-        f"Then the ledger of service {at} moves to the new cluster." for at in range(words // 10)
+    text = " ".join(
+        f"Then the ledger of service {index} moves to the new cluster."
+        for index in range(words // 10)
     )
-    world.transcript(f"s{number}", says("user", said, uuid=f"u{number}", session=f"5e55-{number}"))
+    world.transcript(f"s{number}", says("user", text, uuid=f"u{number}", session=f"5e55-{number}"))
 
 
 PRICED = Capabilities(
@@ -159,20 +160,20 @@ def test_estimate_shows_the_cost_of_learning_and_stores_nothing(world: World) ->
         talk(world, number)
     world.transcript("trivial", says("user", "hi", uuid="t1", session="5e55-hi"))
     context = home(world, ScriptedModel([], capabilities=PRICED))
-    found = estimate(context, IngestOptions())
-    assert (found.waiting, found.trivial) == (3, 1)
-    assert 3 * 5_000 < found.tokens < 3 * 17_000
-    assert found.cost == pytest.approx(3 * found.tokens, rel=0.8)
+    first = estimate(context, IngestOptions())
+    assert (first.waiting, first.trivial) == (3, 1)
+    assert 3 * 5_000 < first.tokens < 3 * 17_000
+    assert first.cost == pytest.approx(3 * first.tokens, rel=0.8)
     assert context.sessions.counts() == []
     assert not list(world.vault.rglob("*.md"))
     ingest(world.context(), IngestOptions(extract=False))
-    again = estimate(context, IngestOptions())
-    assert (again.waiting, again.cost) == (3, found.cost), (
-        "what is stored and waits counts the same"
+    second = estimate(context, IngestOptions())
+    assert (second.waiting, second.cost) == (3, first.cost), (
+        "stored sessions that wait for extraction count the same"
     )
 
 
-def test_ingest_announces_the_part_learned_within_the_budget(world: World) -> None:
+def test_estimate_shows_the_part_learned_within_the_budget(world: World) -> None:
     for number in range(6):
         talk(world, number)
     context = home(
@@ -180,18 +181,19 @@ def test_ingest_announces_the_part_learned_within_the_budget(world: World) -> No
         ScriptedModel(lambda _: '{"memories": []}', capabilities=PRICED),
         NACRE_MODELS_DAILY_BUDGET_USD="0.04",
     )
-    report = ingest(context)
-    assert "now and from the rest on the next days" in (report.foreseen or "")
-    assert report.sessions == 6
-    assert context.sessions.to_extract(), "the rest waits for another day"
+    ingest(context, IngestOptions(extract=False))
+    forecast = estimate(context, IngestOptions())
+    assert (0 < forecast.now < forecast.waiting, forecast.waiting) == (True, 6)
+    ingest(context)
+    assert context.sessions.to_extract(), "the remaining sessions wait for another day"
 
 
 def test_estimate_without_a_model_shows_no_cost(world: World) -> None:
     talk(world)
     env = {"NACRE_HOME": str(world.home), "HOME": str(world.user_home)}
-    shown = CliRunner().invoke(cli, ["ingest", "--estimate"], env=env)
-    assert shown.exit_code == 0
-    assert "1 session with content" in shown.output
-    assert "read them for free" in shown.output
+    result = CliRunner().invoke(cli, ["ingest", "--estimate"], env=env)
+    assert result.exit_code == 0
+    assert "1 session with content" in result.output
+    assert "read them for free" in result.output
     answer = json.loads(CliRunner().invoke(cli, ["ingest", "--estimate", "--json"], env=env).stdout)
     assert (answer["waiting"], answer["model"], answer["cost"]) == (1, "none", 0)

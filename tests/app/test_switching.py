@@ -1,4 +1,4 @@
-"""Another embedding model: made beside the one in use, exchanged when it is whole, and back again."""
+"""Switching the embedding model replaces all vectors, can be resumed and can be reversed."""
 
 from __future__ import annotations
 
@@ -13,13 +13,10 @@ from numpy.typing import NDArray
 from nacre.api import MemoryHome
 from nacre.base.text import words
 from nacre.care import database
-from nacre.data import forget
-from nacre.data.forget import ForgetRequest
 from nacre.errors import EmbedderUnavailableError, InvalidSettingsError
 from nacre.home.home import Home, open_home
 from nacre.llm.local_model import load_minilm
 from nacre.memories import vectors as model_switch
-from nacre.memories.erasure import erase_written_bytes
 from nacre.memories.vectors import embed_pending
 from nacre.settings import Settings
 from nacre.values.recall import RecallResult
@@ -30,8 +27,8 @@ QUESTION = "which harbour crane was painted?"
 
 
 @dataclass
-class Words:
-    """An embedder without a model, whose vectors differ from name to name; ``fails`` once so many texts are done."""
+class HashingEmbedder:
+    """A hashing embedder whose vectors depend on its name; it fails after ``fails_after`` texts."""
 
     name: str
     dimensions: int = 128
@@ -51,39 +48,39 @@ class Words:
 
 
 @dataclass
-class Models:
-    """The models of a machine, by their names in the settings."""
+class InstalledModels:
+    """The embedders of a machine by the name of the model in the settings."""
 
-    found: dict[str, Words] = field(
+    embedders: dict[str, HashingEmbedder] = field(
         default_factory=lambda: {
-            "minilm": Words("minilm"),
-            OLD: Words("old@128"),
-            NEW: Words("new@192", 192),
-            THIRD: Words("third@100", 100),
+            "minilm": HashingEmbedder("minilm"),
+            OLD: HashingEmbedder("old@128"),
+            NEW: HashingEmbedder("new@192", 192),
+            THIRD: HashingEmbedder("third@100", 100),
         }
     )
 
-    def __call__(self, settings: Settings) -> Words:
-        return self.found[settings["embedding.model"]]
+    def __call__(self, settings: Settings) -> HashingEmbedder:
+        return self.embedders[settings["embedding.model"]]
 
 
 @pytest.fixture
-def models() -> Models:
-    return Models()
+def models() -> InstalledModels:
+    return InstalledModels()
 
 
-def opened(world: World, models: Models, settings: Settings | None = None) -> Home:
+def open_with(world: World, models: InstalledModels, settings: Settings | None = None) -> Home:
     return open_home(settings or world.settings(), clock=world.clock, load_embedder=models)
 
 
-def sets(world: World, model: str) -> None:
+def set_model(world: World, model: str) -> None:
     world.home.mkdir(mode=0o700, exist_ok=True)
     (world.home / "config.toml").write_text(f'[embedding]\nmodel = "{model}"\n', encoding="utf-8")
 
 
-def filled(world: World, models: Models, turns: int = 300) -> Home:
-    """A home whose vectors the old model made."""
-    sets(world, OLD)
+def home_with_old_vectors(world: World, models: InstalledModels, turns: int = 300) -> Home:
+    """Return a home with vectors of the old model."""
+    set_model(world, OLD)
     world.transcript(
         "s1",
         *[
@@ -91,212 +88,185 @@ def filled(world: World, models: Models, turns: int = 300) -> Home:
             for n in range(turns)
         ],
     )
-    context = opened(world, models)
+    context = open_with(world, models)
     with MemoryHome(context) as memory:
         memory.store("The harbour cranes are painted every second spring.")
         memory.store("The ferry office closes at noon on Sundays.")
         memory.ingest()
-    return opened(world, models)
+    return open_with(world, models)
 
 
-def asked(world: World, models: Models) -> RecallResult:
-    with MemoryHome(opened(world, models)) as memory:
+def recall_question(world: World, models: InstalledModels) -> RecallResult:
+    with MemoryHome(open_with(world, models)) as memory:
         return memory.recall(QUESTION, update=False)
 
 
-def shown(result: RecallResult) -> tuple[object, ...]:
+def ranking(result: RecallResult) -> tuple[object, ...]:
     hits = [(hit.memory.id, hit.score, dict(hit.components)) for hit in result.hits]
     turns = [(hit.turn.id, hit.score, dict(hit.components)) for hit in result.turns]
     return hits, turns, result.lanes
 
 
-def begun(context: Home, models: Models, *, after: int) -> Home:
-    """In the middle of going over to the new model, which stopped answering."""
-    models.found[NEW].fails_after = after
-    made = model_switch.switch(context, lambda _: None, name=NEW)
-    assert made.left
-    assert "cannot be reached" in (made.note or "")
+def begin_switch(context: Home, models: InstalledModels, *, after: int) -> Home:
+    """Begin a switch to the new model, which fails before it is finished."""
+    models.embedders[NEW].fails_after = after
+    report = model_switch.switch(context, lambda _: None, name=NEW)
+    assert report.left
+    assert "cannot be reached" in (report.note or "")
     return context
 
 
-def test_recall_results_are_unchanged_during_a_switch(world: World, models: Models) -> None:
-    context = filled(world, models)
-    before = shown(asked(world, models))
-    begun(context, models, after=150)
-    standing = model_switch.status(opened(world, models))
-    assert standing.switching
-    assert standing.other
-    assert standing.other.passages + standing.other.memories >= 100
-    assert shown(asked(world, models)) == before
+def test_recall_finds_memories_by_their_new_vectors_during_a_switch(
+    world: World, models: InstalledModels
+) -> None:
+    begin_switch(home_with_old_vectors(world, models), models, after=150)
+    status = model_switch.status(open_with(world, models))
+    assert status.in_use
+    assert (status.in_use.setting, status.in_use.memories) == (NEW, 2)
+    assert 0 < status.in_use.waiting < 300
+    models.embedders[NEW].fails_after = None
+    result = recall_question(world, models)
+    assert result.lanes[1].state == "partial"
+    assert result.hits[0].memory.subject.startswith("The harbour cranes")
 
 
-def test_recall_after_a_switch_uses_only_new_vectors(world: World, models: Models) -> None:
-    context = filled(world, models)
-    before = shown(asked(world, models))
-    assert model_switch.switch(context, lambda _: None, name=NEW).left == 0
-    asked_before = list(models.found[OLD].embedded)
-    after = asked(world, models)
-    assert after.lanes[1].state == "ran"
-    assert shown(after) != before
-    assert models.found[OLD].embedded == asked_before
-    assert opened(world, models).vectors.dimensions() == 192
-
-
-def test_memory_stored_during_a_switch_is_found_immediately(world: World, models: Models) -> None:
-    context = filled(world, models)
-    begun(context, models, after=150)
-    with MemoryHome(opened(world, models)) as memory:
-        stored = memory.store("A seagull stole the crane driver's sandwich.")
-        found = memory.recall("seagull sandwich", mode="vector").hits
-    assert found[0].memory.id == stored.memory_id
-    models.found[NEW].fails_after = None
-    assert model_switch.resume(opened(world, models), lambda _: None).left == 0
-    with MemoryHome(opened(world, models)) as memory:
-        assert (
-            memory.recall("seagull sandwich", mode="vector").hits[0].memory.id == stored.memory_id
-        )
-
-
-def test_interrupted_switch_resumes(world: World, models: Models) -> None:
-    context = filled(world, models)
-    begun(context, models, after=150)
-    done = len(models.found[NEW].embedded)
-    models.found[NEW].fails_after = None
-    with MemoryHome(opened(world, models)) as memory:
+def test_model_that_does_not_answer_replaces_no_vectors(
+    world: World, models: InstalledModels
+) -> None:
+    context = home_with_old_vectors(world, models, turns=3)
+    before = ranking(recall_question(world, models))
+    models.embedders[NEW].fails_after = 0
+    report = model_switch.switch(context, lambda _: None, name=NEW)
+    assert "cannot be reached" in (report.note or "")
+    assert ranking(recall_question(world, models)) == before
+    with MemoryHome(open_with(world, models)) as memory:
+        memory.store("A seagull stole the crane driver's sandwich.")
         memory.ingest()
-    assert model_switch.status(opened(world, models)).in_use.setting == NEW  # type: ignore[union-attr]
-    assert len(models.found[NEW].embedded) == 302
-    assert done >= 100
+    status = model_switch.status(open_with(world, models))
+    assert status.in_use
+    assert (status.wanted, status.in_use.setting) == (NEW, OLD)
+    assert (status.in_use.memories, status.in_use.waiting) == (3, 0)
 
 
-def test_switch_completes_without_the_old_model(world: World, models: Models) -> None:
-    context = filled(world, models)
-    begun(context, models, after=150)
-    models.found[OLD].fails_after = 0
-    models.found[NEW].fails_after = None
-    with MemoryHome(opened(world, models)) as memory:
-        memory.store("The lighthouse keeper retired.")
-        result = memory.recall("lighthouse keeper")
-        assert result.hits
-        assert "cannot be reached" in (result.lanes[1].note or "")
-    assert model_switch.resume(opened(world, models), lambda _: None).left == 0
-    assert asked(world, models).lanes[1].state == "ran"
+def test_recall_after_a_switch_uses_only_new_vectors(world: World, models: InstalledModels) -> None:
+    context = home_with_old_vectors(world, models)
+    before = ranking(recall_question(world, models))
+    assert model_switch.switch(context, lambda _: None, name=NEW).left == 0
+    embedded_before = list(models.embedders[OLD].embedded)
+    after = recall_question(world, models)
+    assert after.lanes[1].state == "ran"
+    assert ranking(after) != before
+    assert models.embedders[OLD].embedded == embedded_before
+    assert open_with(world, models).vectors.dimensions() == 192
 
 
-def test_abandoned_switch_leaves_recall_unchanged(world: World, models: Models) -> None:
-    context = filled(world, models)
-    before = shown(asked(world, models))
-    begun(context, models, after=150)
-    assert model_switch.switch(opened(world, models), lambda _: None, name=OLD).made == 0
-    standing = model_switch.status(opened(world, models))
-    assert (standing.switching, standing.other) == (False, None)
-    assert shown(asked(world, models)) == before
+def test_interrupted_switch_resumes(world: World, models: InstalledModels) -> None:
+    context = home_with_old_vectors(world, models)
+    begin_switch(context, models, after=150)
+    embedded_count = len(models.embedders[NEW].embedded)
+    models.embedders[NEW].fails_after = None
+    with MemoryHome(open_with(world, models)) as memory:
+        memory.ingest()
+    assert model_switch.status(open_with(world, models)).in_use.setting == NEW  # type: ignore[union-attr]
+    assert len(models.embedders[NEW].embedded) == 303, "includes the text of the trial call"
+    assert embedded_count >= 100
 
 
-def test_old_vectors_are_removed_after_a_switch(world: World, models: Models) -> None:
-    model_switch.switch(filled(world, models), lambda _: None, name=NEW)
-    assert model_switch.status(opened(world, models)).other is None
-    model_switch.switch(opened(world, models), lambda _: None, name=THIRD)
-    standing = model_switch.status(opened(world, models))
-    assert [lot and lot.setting for lot in (standing.in_use, standing.other)] == [THIRD, None]
-    assert asked(world, models).lanes[1].state == "ran"  # 100 numbers are no whole words of bits
+def test_switch_and_its_reversal_work_without_the_old_model(
+    world: World, models: InstalledModels
+) -> None:
+    context = home_with_old_vectors(world, models, turns=3)
+    before = ranking(recall_question(world, models))
+    models.embedders[OLD].fails_after = 0
+    assert model_switch.switch(context, lambda _: None, name=NEW).left == 0
+    assert recall_question(world, models).lanes[1].state == "ran"
+    model_switch.switch(open_with(world, models), lambda _: None, name=THIRD)
+    assert (
+        recall_question(world, models).lanes[1].state == "ran"
+    )  # 100 is not a multiple of the word size
+    models.embedders[OLD].fails_after = None
+    model_switch.switch(open_with(world, models), lambda _: None, name=OLD)
+    assert ranking(recall_question(world, models)) == before
 
 
-def test_switch_estimate_counts_each_missing_text_once(world: World, models: Models) -> None:
-    context = filled(world, models)
+def test_switch_estimate_counts_each_missing_text_once(
+    world: World, models: InstalledModels
+) -> None:
+    context = home_with_old_vectors(world, models)
     world.transcript(
         "s2",
         says("user", "Harbour crane number 7 was painted in colour 7.", uuid="again", session="s2"),
     )
-    with MemoryHome(opened(world, models)) as memory:
+    with MemoryHome(open_with(world, models)) as memory:
         memory.ingest()
     assert model_switch.plan(context, name=NEW).texts == 302
-    assert not models.found[NEW].embedded
-    begun(opened(world, models), models, after=150)
-    assert model_switch.plan(opened(world, models), name=NEW).texts == 302 - len(
-        models.found[NEW].embedded
-    )
+    assert not models.embedders[NEW].embedded
+    begin_switch(open_with(world, models), models, after=150)
+    embedded_count = len(models.embedders[NEW].embedded) - 1  # without the text of the trial call
+    assert model_switch.plan(open_with(world, models), name=NEW).texts == 302 - embedded_count
 
 
 def test_question_embedded_before_a_switch_matches_no_new_vectors(
-    world: World, models: Models
+    world: World, models: InstalledModels
 ) -> None:
-    context = filled(world, models)
+    context = home_with_old_vectors(world, models)
     vectors = context.vectors.of("old@128")
-    query = models.found[OLD].embed([QUESTION])[0]
+    query = models.embedders[OLD].embed([QUESTION])[0]
     assert vectors.nearest_turns(query, limit=5)
-    model_switch.switch(opened(world, models), lambda _: None, name=NEW)  # another process
+    model_switch.switch(open_with(world, models), lambda _: None, name=NEW)  # another process
     assert vectors.nearest_turns(query, limit=5) == []
     assert vectors.memory_cosines(query) == {}
     assert vectors.cosines_of_turns(query, [1, 2, 3]) == {}
 
 
-def test_open_home_searches_the_new_vectors_after_a_switch(world: World, models: Models) -> None:
-    with MemoryHome(filled(world, models)) as memory:
-        memory.recall(QUESTION, update=False)
-        model_switch.switch(opened(world, models), lambda _: None, name=NEW)  # another process
-        here = shown(memory.recall(QUESTION, update=False))
-        assert here == shown(asked(world, models))
-
-
-def test_forgetting_also_erases_vectors_of_an_unfinished_switch(
-    world: World, models: Models
+def test_open_home_searches_the_new_vectors_after_a_switch(
+    world: World, models: InstalledModels
 ) -> None:
-    context = begun(filled(world, models), models, after=150)
-    request = ForgetRequest(match="crane number 77")
-    forget.forget(context, forget.prepare(context, request))
-    erase_written_bytes(context)
-    gone = "SELECT count(*) FROM passages WHERE vector = zeroblob(length(vector))"
-    assert context.database.rows(gone) == [(1,)]
-    assert context.database.rows(gone.replace("passages", "other_passages")) == [(1,)]
+    with MemoryHome(home_with_old_vectors(world, models)) as memory:
+        memory.recall(QUESTION, update=False)
+        model_switch.switch(open_with(world, models), lambda _: None, name=NEW)  # another process
+        result = ranking(memory.recall(QUESTION, update=False))
+        assert result == ranking(recall_question(world, models))
 
 
 def test_model_returning_another_vector_size_does_not_corrupt_the_index(
-    world: World, models: Models
+    world: World, models: InstalledModels
 ) -> None:
-    context = filled(world, models)
-    models.found[OLD].dimensions = 96
-    with MemoryHome(opened(world, models)) as memory:
+    context = home_with_old_vectors(world, models)
+    models.embedders[OLD].dimensions = 96
+    with MemoryHome(open_with(world, models)) as memory:
         memory.store("The crane driver has a parrot.")
         result = memory.recall("painted crane")
         assert result.hits
         assert "96 dimensions" in (result.lanes[1].note or "")
-    assert "96 dimensions" in (embed_pending(opened(world, models), lambda _: None).note or "")
+    assert "96 dimensions" in (embed_pending(open_with(world, models), lambda _: None).note or "")
     assert context.vectors.dimensions() == 128
 
 
-def test_environment_variable_for_the_model_prevents_a_switch(world: World, models: Models) -> None:
-    context = filled(world, models)
+def test_environment_variable_for_the_model_prevents_a_switch(
+    world: World, models: InstalledModels
+) -> None:
+    context = home_with_old_vectors(world, models)
     world.environ["NACRE_EMBEDDING_MODEL"] = OLD
     with pytest.raises(InvalidSettingsError, match="NACRE_EMBEDDING_MODEL"):
-        model_switch.switch(opened(world, models), lambda _: None, name=NEW)
-    assert not model_switch.status(context).switching
+        model_switch.switch(open_with(world, models), lambda _: None, name=NEW)
+    assert model_switch.status(context).wanted == OLD
 
 
-def test_rebuild_does_not_embed_session_texts_again(world: World, models: Models) -> None:
-    context = filled(world, models)
-    before = shown(asked(world, models))
+def test_rebuild_does_not_embed_session_texts_again(world: World, models: InstalledModels) -> None:
+    context = home_with_old_vectors(world, models)
+    before = ranking(recall_question(world, models))
     context.close()
-    models.found[OLD].embedded.clear()
-    database.rebuild(world.settings(), lambda settings: opened(world, models, settings))
-    assert len(models.found[OLD].embedded) == 2  # its memories are few
-    assert shown(asked(world, models))[1:] == before[1:]
+    models.embedders[OLD].embedded.clear()
+    database.rebuild(
+        world.settings(), open_home=lambda settings: open_with(world, models, settings)
+    )
+    assert len(models.embedders[OLD].embedded) == 2  # only the two memories
+    assert ranking(recall_question(world, models))[1:] == before[1:]
 
 
-def test_rebuild_during_a_switch_keeps_the_current_vectors(world: World, models: Models) -> None:
-    context = begun(filled(world, models), models, after=150)
-    before = shown(asked(world, models))
-    context.close()
-    models.found[OLD].embedded.clear()
-    database.rebuild(world.settings(), lambda settings: opened(world, models, settings))
-    standing = model_switch.status(opened(world, models))
-    assert (standing.in_use and standing.in_use.setting, standing.switching) == (OLD, True)
-    assert len(models.found[OLD].embedded) == 2  # its memories are few
-    assert shown(asked(world, models))[1:] == before[1:]
-
-
-class AllNear(Words):
-    """The bundled model with what all texts have in common added: no cosine is below .6."""
+class SimilarEmbedder(HashingEmbedder):
+    """The bundled model with a shared component added, so that no cosine is below 0.6."""
 
     step = 128
     tokens = 0
@@ -305,21 +275,23 @@ class AllNear(Words):
         alike = np.full((len(texts), 1), 0.7**0.5, np.float32)
         return np.hstack([load_minilm(threads=1).embed(texts) * 0.3**0.5, alike])
 
-    def within(self, seconds: float, *, question: bool = False) -> AllNear:
+    def within(self, seconds: float, *, question: bool = False) -> SimilarEmbedder:
         return self
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing."""
 
 
-def test_model_with_high_cosines_cannot_make_recall_weak(world: World, models: Models) -> None:
-    sets(world, OLD)
-    models.found[OLD] = AllNear("near", 385)
-    with MemoryHome(opened(world, models)) as memory:
-        stored = memory.store("Purchases are settled on the last day of each month.")
+def test_model_with_high_cosines_cannot_make_recall_weak(
+    world: World, models: InstalledModels
+) -> None:
+    set_model(world, OLD)
+    models.embedders[OLD] = SimilarEmbedder("near", 385)
+    with MemoryHome(open_with(world, models)) as memory:
+        outcome = memory.store("Purchases are settled on the last day of each month.")
         memory.store("The ferry office closes at noon on Sundays.")
         memory.ingest()
         unrelated = memory.recall("who wrote the violin concerto?", mode="vector").hits
         assert {hit.confidence for hit in unrelated} <= {"weak"}
-        found = memory.recall("when do we pay for what we bought?", mode="vector").hits
-        assert found[0].memory.id == stored.memory_id
+        hits = memory.recall("when do we pay for what we bought?", mode="vector").hits
+        assert hits[0].memory.id == outcome.memory_id

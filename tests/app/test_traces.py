@@ -1,4 +1,4 @@
-"""Traces: what models were asked and answered, without secrets, and without what was forgotten."""
+"""Traces record model calls without secrets, and forgetting erases them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from click.testing import CliRunner
 
 from nacre.care.health import list_traces, show_trace
 from nacre.cli.root import cli
-from nacre.data.forget import ForgetRequest, ScrubOptions, forget, prepare
-from nacre.data.scrub import scrub
+from nacre.data.forget import ForgetRequest, forget, prepare
+from nacre.data.scrub import ScrubOptions, scrub
 from nacre.errors import ModelUnavailableError, NotFoundError
 from nacre.home.home import Home
 from nacre.home.spending import MOST_TRACES, fold_notes, model_for
 from nacre.learn.ingest import ingest
 from nacre.recall.recall import recall
-from nacre.values.models import Prompt, Trace
+from nacre.values.models import Call, Prompt
 from nacre.values.recall import RecallQuery
 from nacre.values.session import Task
 from tests.app.conftest import World, says
@@ -58,27 +58,27 @@ def home(world: World, *answers: Any, **settings: str) -> Home:
     )
 
 
-def asks(context: Home, *texts: str, task: Task = Task.EXTRACTION) -> None:
+def complete(context: Home, *texts: str, task: Task = Task.EXTRACTION) -> None:
     model = model_for(context, task, background=False)
     assert model
     for text in texts:
         model.complete(prompt(text, task))
 
 
-def traced(context: Home, task: Task | None = None, limit: int = 20) -> list[Trace]:
+def find_traces(context: Home, task: Task | None = None, limit: int = 20) -> list[Call]:
     return list_traces(context, task=task, limit=limit)
 
 
 def questions(context: Home) -> list[str]:
     fold_notes(context)
-    rows = context.database.rows("SELECT body FROM traces WHERE kind = 'question' ORDER BY id")
+    rows = context.database.rows("SELECT body FROM questions ORDER BY id")
     return [json.loads(body)["text"] for (body,) in rows]
 
 
 def test_trace_contains_the_whole_call(world: World) -> None:
     context = home(world, '{"rule": "run the linter"}')
-    asks(context, "The owner says: always run the linter.")
-    (trace,) = traced(context)
+    complete(context, "The owner says: always run the linter.")
+    (trace,) = find_traces(context)
     assert (trace.task, trace.prompt) == (
         Task.EXTRACTION,
         "The owner says: always run the linter.",
@@ -89,17 +89,17 @@ def test_trace_contains_the_whole_call(world: World) -> None:
         6,
         "",
     )
-    shown = told(world, "writer", "traces", trace.id[-8:])
+    output = run_cli(world, "writer", "traces", trace.id[-8:])
     for words in (
         "extraction",
         "scripted:1",
         "always run the linter.",
         '{"rule": "run the linter"}',
     ):
-        assert words in shown
+        assert words in output
 
 
-def told(world: World, *arguments: str) -> str:
+def run_cli(world: World, *arguments: str) -> str:
     result = CliRunner().invoke(
         cli, list(arguments), env={"NACRE_HOME": str(world.home), **world.environ}
     )
@@ -110,14 +110,14 @@ def told(world: World, *arguments: str) -> str:
 def test_failed_call_is_traced_with_its_error(world: World) -> None:
     context = home(world, ModelUnavailableError("the line is down"))
     with pytest.raises(ModelUnavailableError):
-        asks(context, "one?")
-    (trace,) = traced(context)
+        complete(context, "one?")
+    (trace,) = find_traces(context)
     assert (trace.prompt, trace.answer, trace.error) == ("one?", "", "the line is down")
 
 
 def test_traces_contain_no_secrets(world: World) -> None:
     context = home(world, json.dumps({"key": SECRET}))
-    asks(context, f"The key is {SECRET}")
+    complete(context, f"The key is {SECRET}")
     recall(context, RecallQuery(f"what is {SECRET} for?"))
     assert not is_kept(world.home)
     fold_notes(context)
@@ -130,13 +130,13 @@ def test_question_trace_is_recorded_without_a_database_write(talk: World) -> Non
     ingest(context)
     recall(
         context, RecallQuery("what is the code of the gruyere cellar?", update=False)
-    )  # files are looked at once
-    written = (talk.home / "nacre.db-wal").stat().st_size
+    )  # the first recall checks the files
+    wal_size = (talk.home / "nacre.db-wal").stat().st_size
     result = recall(
         context, RecallQuery("what is the code of the gruyere cellar?", session="host-1")
     )
     assert result.hits
-    assert (talk.home / "nacre.db-wal").stat().st_size == written
+    assert (talk.home / "nacre.db-wal").stat().st_size == wal_size
     assert (talk.home / "notes.jsonl").exists()
     assert questions(context) == ["what is the code of the gruyere cellar?"]
 
@@ -153,32 +153,32 @@ def test_disabled_traces_record_nothing(talk: World) -> None:
 
 def test_old_traces_expire_and_their_number_is_limited(world: World) -> None:
     context = home(world, lambda _: "{}")
-    asks(context, "old?")
-    assert len(traced(context)) == 1
+    complete(context, "old?")
+    assert len(find_traces(context)) == 1
     world.clock.pass_days(31)
-    asks(context, "new?")
-    assert [trace.prompt for trace in traced(context)] == ["new?"]
-    asks(context, *(f"{number}?" for number in range(MOST_TRACES + 5)))
+    complete(context, "new?")
+    assert [trace.prompt for trace in find_traces(context)] == ["new?"]
+    complete(context, *(f"{number}?" for number in range(MOST_TRACES + 5)))
     recall(context, RecallQuery("who opens the gate at six?"))
-    assert len(traced(context, limit=3000)) == MOST_TRACES
+    assert len(find_traces(context, limit=3000)) == MOST_TRACES
     assert len(questions(context)) == 1
 
 
 def test_interrupted_folding_duplicates_no_trace(world: World) -> None:
     context = home(world, "{}")
-    asks(context, "one?")
+    complete(context, "one?")
     noted = (world.home / "notes.jsonl").read_bytes()
     fold_notes(context)
-    (world.home / "notes.0.taken").write_bytes(noted + b'\n{"trace": {"torn')
-    assert len(traced(context)) == 1
+    (world.home / "notes.0.taken").write_bytes(noted + b'\n{"call": {"torn')
+    assert len(find_traces(context)) == 1
     assert [path.name for path in world.home.glob("notes.*.taken")] == []
 
 
 def test_invalid_unicode_is_replaced_in_traces(world: World) -> None:
     context = home(world, '{"rule": "\ud800"}')
-    asks(context, "half \udc00 a character")
+    complete(context, "half \udc00 a character")
     recall(context, RecallQuery("half \ud800"))
-    assert [trace.prompt for trace in traced(context)] == ["half ? a character"]
+    assert [trace.prompt for trace in find_traces(context)] == ["half ? a character"]
     assert questions(context) == ["half ?"]
 
 
@@ -205,8 +205,8 @@ def test_forgotten_words_are_removed_from_traces_and_cached_answers(
     rule = json.dumps({"rule": f"the code is {CANARY}"})
     context = home(talk, lambda asked: rule if asked.task is Task.EXTRACTION else "{}")
     ingest(context)
-    asks(context, f"The gruyere cellar code is {CANARY}.")
-    asks(context, "Is the crane green?", task=Task.DEDUP)
+    complete(context, f"The gruyere cellar code is {CANARY}.")
+    complete(context, "Is the crane green?", task=Task.DEDUP)
     model = model_for(context, Task.DEDUP, background=False)
     assert model
     model.complete(
@@ -221,9 +221,9 @@ def test_forgotten_words_are_removed_from_traces_and_cached_answers(
     report = forget(context, prepare(context, request))
     assert report.is_erased
     context.database.close()
-    left = [path for path in is_kept(talk.home, CANARY) if "vault/.git" not in path]
-    assert left == []
-    assert traced(talk.context()) == [], "any call may quote what was forgotten"
+    remaining = [path for path in is_kept(talk.home, CANARY) if "vault/.git" not in path]
+    assert remaining == []
+    assert find_traces(talk.context()) == [], "any call could quote the forgotten text"
 
 
 RULE = (
@@ -233,7 +233,7 @@ RULE = (
 
 
 @pytest.mark.parametrize(
-    ("quote", "is_told"),
+    ("quote", "is_erased"),
     [
         (
             "asked whether the pumps run for two hours,\n whatever the Gauge at the lower quay shows",
@@ -247,28 +247,28 @@ RULE = (
     ids=["the middle", "one sentence", "cut on both sides", "single words", "the same topic"],
 )
 def test_question_quoting_a_forgotten_memory_is_forgotten(
-    world: World, quote: str, is_told: bool
+    world: World, quote: str, is_erased: bool
 ) -> None:
     context = world.context()
-    stays = "which colour has the crane?"
-    for text in (quote, stays):
+    other_question = "which colour has the crane?"
+    for text in (quote, other_question):
         recall(context, RecallQuery(text))
     with world.open() as memory:
-        stored = memory.store(RULE, subject="Flood gate and pumps")
-        memory.forget(memory.plan_forgetting(memories=[stored.memory_id]))
-    assert len(questions(context)) == (1 if is_told else 2)
-    assert stays in questions(context)
+        outcome = memory.store(RULE, subject="Flood gate and pumps")
+        memory.forget(memory.plan_forgetting(memories=[outcome.memory_id]))
+    assert len(questions(context)) == (1 if is_erased else 2)
+    assert other_question in questions(context)
 
 
 def test_scrub_redacts_traces_and_cached_answers(world: World) -> None:
     context = home(world, json.dumps({"name": "Project Nightingale"}))
-    asks(context, "Who is Project Nightingale?")
+    complete(context, "Who is Project Nightingale?")
     fold_notes(context)
     world.environ["NACRE_REDACTION_PATTERNS"] = '["Nightingale"]'
     later = world.context()
     scrub(later, ScrubOptions())
     assert not is_kept(world.home, "Nightingale")
-    assert "[REDACTED" in traced(later)[0].prompt
+    assert "[REDACTED" in find_traces(later)[0].prompt
 
 
 assert CORE
@@ -280,6 +280,6 @@ def test_question_repeating_a_line_of_a_forgotten_memory_is_forgotten(world: Wor
     recall(context, RecallQuery(line))
     recall(context, RecallQuery("who opens the gate at six?"))
     with world.open() as memory:
-        stored = memory.store(f"The gate opens at six\n{line}\nThe lamp is on the left")
-        memory.forget(memory.plan_forgetting(memories=[stored.memory_id]))
+        outcome = memory.store(f"The gate opens at six\n{line}\nThe lamp is on the left")
+        memory.forget(memory.plan_forgetting(memories=[outcome.memory_id]))
     assert questions(context) == ["who opens the gate at six?"]

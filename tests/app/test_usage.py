@@ -1,4 +1,4 @@
-"""Use leaves its mark: what is recalled grows stronger, what is used together comes together, what is wrong fades."""
+"""Recalls strengthen memories, common use pairs them, and feedback changes their quality."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from nacre.values.memory import Kind
 from nacre.values.recall import Filter, RecallQuery
 from nacre.values.review import Reason, Usage
 from tests.app.conftest import NOON, World, says
-from tests.app.test_many_processes import is_well
+from tests.app.test_many_processes import check_consistent
 
 FALCON = "The falcon lands on the north tower."
 KETTLE = "The kettle in the kitchen is called heron."
-FALCON_ASKED = "where does the falcon land?"
-KETTLE_ASKED = "what is the kettle called?"
+FALCON_QUESTION = "where does the falcon land?"
+KETTLE_QUESTION = "what is the kettle called?"
 
 
 @pytest.fixture
 def plain(world: World) -> World:
-    """A world without vectors: what is found is found by its words."""
+    """Return a world without vectors, in which memories are found by words."""
     world.environ["NACRE_EMBEDDING_MODEL"] = "none"
     return world
 
@@ -51,8 +51,8 @@ def recall(world: World, question: str, times: int = 1, **more: object) -> None:
             assert memory.recall(question, **more).hits  # type: ignore[arg-type]
 
 
-def recall_apart(world: World, question: str, times: int = 1) -> None:
-    """Recall that often, each time in a session of its own."""
+def recall_in_new_sessions(world: World, question: str, times: int = 1) -> None:
+    """Recall a number of times, each time in a new session."""
     for _ in range(times):
         recall(world, question, session=f"alone-{next(_NUMBERS)}")
 
@@ -70,26 +70,26 @@ def view(world: World, memory_id: str) -> MemoryView:
     return look_at(world.context(), GetRequest(reference=memory_id, update=False))
 
 
-def together(world: World, memory_id: str) -> dict[str, float]:
+def paired_memories(world: World, memory_id: str) -> dict[str, float]:
     return {item.memory.id: round(item.weight, 4) for item in view(world, memory_id).together}
 
 
 def rebuild(world: World) -> None:
     maintenance.rebuild(
         world.settings(),
-        lambda settings: open_home(
+        open_home=lambda settings: open_home(
             settings, clock=world.clock, load_embedder=lambda _: world.embedder
         ),
         vectors=False,
     )
 
 
-# What counts as use
+# Uses that are counted
 
 
 def test_recall_increments_the_recall_count_and_get_the_access_count(plain: World) -> None:
     (falcon,) = store(plain, FALCON)
-    recall(plain, FALCON_ASKED)
+    recall(plain, FALCON_QUESTION)
     with plain.open() as memory:
         memory.get(falcon)
         memory.get(falcon, update=False)
@@ -102,7 +102,7 @@ def test_browse_list_and_recall_without_update_record_no_use(plain: World) -> No
     with plain.open() as memory:
         memory.recall("", mode="browse")
         memory.list()
-        memory.recall(FALCON_ASKED, update=False)
+        memory.recall(FALCON_QUESTION, update=False)
     assert not (plain.home / "usage.jsonl").exists()
     assert view(plain, falcon).usage == Usage()
 
@@ -110,18 +110,18 @@ def test_browse_list_and_recall_without_update_record_no_use(plain: World) -> No
 def test_times_of_the_last_hundred_recalls_are_kept(plain: World) -> None:
     (falcon,) = store(plain, FALCON)
     for _ in range(4):
-        recall_apart(plain, FALCON_ASKED, 30)
+        recall_in_new_sessions(plain, FALCON_QUESTION, 30)
         plain.clock.pass_days(1)
     used = view(plain, falcon).usage
     assert used.recall_count == 120
     assert len(used.intervals) == 100
     assert min(used.intervals) == int(NOON.timestamp() * 1000)
-    assert sum(at == min(used.intervals) for at in used.intervals) == 10
+    assert sum(time == min(used.intervals) for time in used.intervals) == 10
 
 
 def test_recalls_of_a_session_or_sitting_count_once_daily(plain: World) -> None:
     falcon, kettle = store(plain, FALCON, KETTLE, importance=5)
-    counted = []
+    counts = []
     for session, wait in (
         (None, 0),
         (None, 1 / 1440),
@@ -131,9 +131,9 @@ def test_recalls_of_a_session_or_sitting_count_once_daily(plain: World) -> None:
         (None, 0),
     ):
         plain.clock.pass_days(wait)
-        recall(plain, FALCON_ASKED, 10, session=session)
-        counted.append(view(plain, falcon).usage.recall_count)
-    assert counted == [1, 1, 2, 2, 3, 4]
+        recall(plain, FALCON_QUESTION, 10, session=session)
+        counts.append(view(plain, falcon).usage.recall_count)
+    assert counts == [1, 1, 2, 2, 3, 4]
     used = view(plain, falcon).usage
     assert (used.access_count, len(used.intervals), used.last_recalled) == (60, 4, plain.clock.now)
     assert view(plain, kettle).usage.recall_count == 0
@@ -146,22 +146,24 @@ def test_opened_memory_can_still_be_recalled(
     (falcon,) = store(plain, FALCON)
     with plain.open() as memory:
         memory.get(falcon, session="s1")
-    recall(plain, FALCON_ASKED, session="s1")
+    recall(plain, FALCON_QUESTION, session="s1")
     assert view(plain, falcon).usage.recall_count == 1
 
 
 def test_crash_during_folding_loses_and_repeats_nothing(plain: World) -> None:
     (falcon,) = store(plain, FALCON)
-    recall_apart(plain, FALCON_ASKED, 2)
+    recall_in_new_sessions(plain, FALCON_QUESTION, 2)
     (plain.home / "usage.jsonl").rename(
         plain.home / "usage.0000.taken"
-    )  # died before it was counted
-    recall_apart(plain, FALCON_ASKED)
-    said = (plain.home / "usage.jsonl").read_text(encoding="utf-8")
+    )  # killed before the spool was counted
+    recall_in_new_sessions(plain, FALCON_QUESTION)
+    spool_text = (plain.home / "usage.jsonl").read_text(encoding="utf-8")
     assert view(plain, falcon).usage.recall_count == 3
-    counted = plain.context().usage.value("folded")
-    assert counted
-    (plain.home / counted).write_text(said, encoding="utf-8")  # died after it was counted
+    folded_name = plain.context().usage.value("folded")
+    assert folded_name
+    (plain.home / folded_name).write_text(
+        spool_text, encoding="utf-8"
+    )  # killed after the spool was counted
     assert view(plain, falcon).usage.recall_count == 3
     assert not list(plain.home.glob("usage.*.taken"))
 
@@ -171,26 +173,26 @@ def test_small_spools_are_folded_in_order_and_once(
 ) -> None:
     (falcon,) = store(plain, FALCON)
     for number in range(3):
-        recall_apart(plain, FALCON_ASKED, 3)
+        recall_in_new_sessions(plain, FALCON_QUESTION, 3)
         (plain.home / "usage.jsonl").rename(plain.home / f"usage.000{number}.taken")
-    recall_apart(plain, FALCON_ASKED, 2)
-    counted = []
+    recall_in_new_sessions(plain, FALCON_QUESTION, 2)
+    counts = []
     with plain.open() as memory:
         for _ in range(12):
             fold_usage(memory._home, 0)
-            counted.append(
+            counts.append(
                 look_at(memory._home, GetRequest(reference=falcon, update=False)).usage.recall_count
             )
-    assert counted == [*range(1, 12), 11]
+    assert counts == [*range(1, 12), 11]
     assert not list(plain.home.glob("usage.*.taken"))
 
 
 def test_torn_spool_line_does_not_affect_other_lines(plain: World) -> None:
     (falcon,) = store(plain, FALCON)
-    recall_apart(plain, FALCON_ASKED)
+    recall_in_new_sessions(plain, FALCON_QUESTION)
     with (plain.home / "usage.jsonl").open("a", encoding="utf-8") as spool:
         spool.write('\n{"at": 17, "ids": ["019')
-    recall_apart(plain, FALCON_ASKED)
+    recall_in_new_sessions(plain, FALCON_QUESTION)
     assert view(plain, falcon).usage.recall_count == 2
 
 
@@ -210,10 +212,10 @@ def test_torn_spool_line_does_not_affect_other_lines(plain: World) -> None:
 )
 def test_invalid_spool_line_does_not_stop_writing_commands(plain: World, line: str) -> None:
     (falcon,) = store(plain, FALCON)
-    recall_apart(plain, FALCON_ASKED)
+    recall_in_new_sessions(plain, FALCON_QUESTION)
     with (plain.home / "usage.jsonl").open("a", encoding="utf-8") as spool:
         spool.write("\n" + line.replace("ID", falcon))
-    recall_apart(plain, FALCON_ASKED)
+    recall_in_new_sessions(plain, FALCON_QUESTION)
     assert view(plain, falcon).usage.recall_count == 2
     assert not list(plain.home.glob("usage.*.taken"))
 
@@ -222,7 +224,7 @@ def test_session_name_from_a_host_is_not_stored(plain: World) -> None:
     (falcon,) = store(plain, FALCON)
     name = "ghp_" + "a1B2" * 9
     for folded in (False, True):
-        recall(plain, FALCON_ASKED, session=name)
+        recall(plain, FALCON_QUESTION, session=name)
         if folded:
             assert view(plain, falcon).usage.recall_count == 1
         for file in plain.home.rglob("*"):
@@ -235,39 +237,39 @@ def test_session_name_from_a_host_is_not_stored(plain: World) -> None:
 
 def test_session_name_can_contain_invalid_unicode(plain: World) -> None:
     (falcon,) = store(plain, FALCON)
-    recall(plain, FALCON_ASKED, session="torn \udcff name")
+    recall(plain, FALCON_QUESTION, session="torn \udcff name")
     assert view(plain, falcon).usage.recall_count == 1
 
 
 def test_unreadable_spool_does_not_stop_commands(plain: World) -> None:
     store(plain, FALCON)
     (plain.home / "usage.jsonl").mkdir()
-    recall(plain, FALCON_ASKED)
+    recall(plain, FALCON_QUESTION)
     (kettle,) = store(plain, KETTLE)
     assert view(plain, kettle).memory.content == KETTLE
 
 
 def test_concurrent_folding_loses_no_recall(plain: World) -> None:
     store(plain, FALCON)
-    asking = [
+    readers = [
         plain.start(
             "    for _ in range(25):\n        assert memory.recall('where does the falcon land?').hits\n"
         )
         for _ in range(3)
     ]
-    writing = [
+    writers = [
         plain.start(
             f"    for n in range(20):\n        memory.store(f'Note {{n}} of writer {name} on bread.')\n"
         )
         for name in "ab"
     ]
-    for process in [*asking, *writing]:
+    for process in [*readers, *writers]:
         process.communicate(timeout=120)
         assert process.returncode == 0
     with plain.open() as memory:
-        falcon = memory.recall(FALCON_ASKED, update=False).hits[0].memory.id
+        falcon = memory.recall(FALCON_QUESTION, update=False).hits[0].memory.id
     assert view(plain, falcon).usage.access_count == 75
-    is_well(plain)
+    check_consistent(plain)
 
 
 # Spaced repetition
@@ -280,26 +282,26 @@ def strength(world: World, question: str) -> float:
 
 def test_spaced_recalls_strengthen_more_than_consecutive_recalls(plain: World) -> None:
     store(plain, FALCON, KETTLE, importance=1)
-    recall_apart(plain, KETTLE_ASKED, 7)
+    recall_in_new_sessions(plain, KETTLE_QUESTION, 7)
     for _ in range(2):
-        recall_apart(plain, FALCON_ASKED)
+        recall_in_new_sessions(plain, FALCON_QUESTION)
         plain.clock.pass_days(6)
     plain.clock.pass_days(-6)
     fold(plain)
     expected = 2**0.7 / 5 * math.log1p(6 + 1)
-    assert strength(plain, FALCON_ASKED) == pytest.approx(expected, abs=1e-3)
+    assert strength(plain, FALCON_QUESTION) == pytest.approx(expected, abs=1e-3)
     faded = 7**0.7 / 5 * (1 + 19 / 81 * 6 / 365) ** -0.5
-    assert strength(plain, KETTLE_ASKED) == pytest.approx(faded, abs=1e-3)
+    assert strength(plain, KETTLE_QUESTION) == pytest.approx(faded, abs=1e-3)
 
 
 def test_rarely_recalled_memory_is_weighted_by_importance(plain: World) -> None:
     (falcon,) = store(plain, FALCON, importance=4)
-    recall(plain, FALCON_ASKED)
+    recall(plain, FALCON_QUESTION)
     fold(plain)
-    assert strength(plain, FALCON_ASKED) == pytest.approx(0.55 + 3 / 9 * 0.45, abs=1e-3)
+    assert strength(plain, FALCON_QUESTION) == pytest.approx(0.55 + 3 / 9 * 0.45, abs=1e-3)
     with plain.open() as memory:
         memory.edit(falcon, expiry="core")
-        assert "x_strength" not in memory.recall(FALCON_ASKED, update=False).hits[0].components
+        assert "x_strength" not in memory.recall(FALCON_QUESTION, update=False).hits[0].components
 
 
 def test_recalls_without_known_times_count_as_evenly_spaced() -> None:
@@ -313,14 +315,14 @@ def test_recalls_without_known_times_count_as_evenly_spaced() -> None:
     assert spacing_factor(Usage(), NOON) == 1.0
 
 
-# Importance by use
+# Importance steps
 
 
 def importance(world: World, memory_id: str) -> tuple[int, str]:
-    """The importance that recall sees, and the line that the file has."""
-    seen = view(world, memory_id).memory.importance
+    """Return the importance in the database and its line in the file."""
+    value = view(world, memory_id).memory.importance
     text = world.memory_file(memory_id).read_text(encoding="utf-8")
-    return seen, next(line for line in text.splitlines() if line.startswith("importance"))
+    return value, next(line for line in text.splitlines() if line.startswith("importance"))
 
 
 def test_importance_grows_at_three_ten_and_twenty_five_recalls(plain: World) -> None:
@@ -328,7 +330,7 @@ def test_importance_grows_at_three_ten_and_twenty_five_recalls(plain: World) -> 
     before = plain.memory_file(falcon).read_text(encoding="utf-8")
     grown = []
     for times in (2, 1, 6, 1, 14, 1, 30):
-        recall_apart(plain, FALCON_ASKED, times)
+        recall_in_new_sessions(plain, FALCON_QUESTION, times)
         plain.clock.pass_days(1)
         grown.append(view(plain, falcon).memory.importance)
     assert grown == [5, 6, 6, 7, 7, 8, 8]
@@ -345,13 +347,13 @@ def test_importance_grows_at_three_ten_and_twenty_five_recalls(plain: World) -> 
         if line["action"] == "importance"
     ]
     assert steps == [(falcon, 5, 6), (falcon, 6, 7), (falcon, 7, 8)]
-    is_well(plain)
+    check_consistent(plain)
 
 
-@pytest.mark.parametrize(("given", "grown"), [(7, 9), (8, 9), (9, 9), (10, 10)])
-def test_importance_grows_up_to_nine_and_never_falls(plain: World, given: int, grown: int) -> None:
-    (falcon,) = store(plain, FALCON, importance=given)
-    recall_apart(plain, FALCON_ASKED, 25)
+@pytest.mark.parametrize(("start", "grown"), [(7, 9), (8, 9), (9, 9), (10, 10)])
+def test_importance_grows_up_to_nine_and_never_falls(plain: World, start: int, grown: int) -> None:
+    (falcon,) = store(plain, FALCON, importance=start)
+    recall_in_new_sessions(plain, FALCON_QUESTION, 25)
     assert importance(plain, falcon) == (grown, f"importance: {grown}")
 
 
@@ -359,7 +361,7 @@ def test_vectors_survive_an_importance_step(world: World) -> None:
     (falcon,) = store(world, FALCON)
     with world.open() as memory:
         memory.ingest()
-    recall_apart(world, FALCON_ASKED, 3)
+    recall_in_new_sessions(world, FALCON_QUESTION, 3)
     assert importance(world, falcon)[0] == 8
     assert world.context().vectors.missing() == (0, 0)
 
@@ -368,7 +370,7 @@ def test_importance_step_preserves_handwritten_front_matter(plain: World) -> Non
     path = plain.write(
         "global/fact/falcon.md", f"---\nimportance: 4   # my guess\nmood: calm\n---\n{FALCON}\n"
     )
-    recall_apart(plain, FALCON_ASKED, 3)
+    recall_in_new_sessions(plain, FALCON_QUESTION, 3)
     fold(plain)
     text = path.read_text(encoding="utf-8")
     assert text.split("\n", 3)[3] == f"importance: 5   # my guess\nmood: calm\n---\n{FALCON}\n"
@@ -376,15 +378,15 @@ def test_importance_step_preserves_handwritten_front_matter(plain: World) -> Non
 
 def test_manually_set_importance_is_kept_until_the_next_step(plain: World) -> None:
     (falcon,) = store(plain, FALCON, importance=5)
-    recall_apart(plain, FALCON_ASKED, 5)
+    recall_in_new_sessions(plain, FALCON_QUESTION, 5)
     assert importance(plain, falcon)[0] == 6
     file = plain.memory_file(falcon)
     file.write_text(
         file.read_text(encoding="utf-8").replace("importance: 6", "importance: 3"), encoding="utf-8"
     )
-    recall_apart(plain, FALCON_ASKED, 4)
+    recall_in_new_sessions(plain, FALCON_QUESTION, 4)
     assert importance(plain, falcon)[0] == 3
-    recall_apart(plain, FALCON_ASKED)
+    recall_in_new_sessions(plain, FALCON_QUESTION)
     assert importance(plain, falcon)[0] == 4
 
 
@@ -392,83 +394,85 @@ def test_file_being_edited_delays_the_importance_step(
     plain: World,
 ) -> None:
     (falcon,) = store(plain, FALCON, importance=5)
-    recall_apart(plain, FALCON_ASKED, 3)
+    recall_in_new_sessions(plain, FALCON_QUESTION, 3)
     file = plain.memory_file(falcon)
-    theirs = file.read_text(encoding="utf-8").replace("north tower", "south tower")
-    file.write_text(theirs, encoding="utf-8")
+    edited_text = file.read_text(encoding="utf-8").replace("north tower", "south tower")
+    file.write_text(edited_text, encoding="utf-8")
     fold_usage(plain.context())
-    assert file.read_text(encoding="utf-8") == theirs
-    recall_apart(plain, FALCON_ASKED)
-    assert file.read_text(encoding="utf-8") == theirs, "recall writes nothing"
+    assert file.read_text(encoding="utf-8") == edited_text
+    recall_in_new_sessions(plain, FALCON_QUESTION)
+    assert file.read_text(encoding="utf-8") == edited_text, "recall writes nothing"
     fold(plain)
-    assert file.read_text(encoding="utf-8") == theirs.replace("importance: 5", "importance: 6")
+    assert file.read_text(encoding="utf-8") == edited_text.replace("importance: 5", "importance: 6")
     assert len(list(plain.vault.rglob("*.md"))) == 1
 
 
 def test_importance_steps_survive_a_rebuild_without_repetition(plain: World) -> None:
     (falcon,) = store(plain, FALCON, importance=5)
-    recall_apart(plain, FALCON_ASKED, 10)
+    recall_in_new_sessions(plain, FALCON_QUESTION, 10)
     assert importance(plain, falcon)[0] == 7
     used = view(plain, falcon).usage
     rebuild(plain)
     assert view(plain, falcon).usage == used
-    recall_apart(plain, FALCON_ASKED, 10)
+    recall_in_new_sessions(plain, FALCON_QUESTION, 10)
     assert importance(plain, falcon)[0] == 7
-    recall_apart(plain, FALCON_ASKED, 15)
+    recall_in_new_sessions(plain, FALCON_QUESTION, 15)
     assert importance(plain, falcon)[0] == 8
 
 
-# Used together
+# Pairs of memories
 
 
 def test_memories_used_in_one_session_are_paired_once(plain: World) -> None:
     falcon, kettle = store(plain, FALCON, KETTLE)
     for session in ("s1", "s1", "s2"):
-        recall(plain, FALCON_ASKED, session=session)
-        recall(plain, KETTLE_ASKED, session=session)
-    assert together(plain, falcon) == {kettle: 0.2}
-    recall(plain, FALCON_ASKED, session="s1")
-    assert together(plain, kettle) == {falcon: 0.2}, "a session that goes on does not count again"
+        recall(plain, FALCON_QUESTION, session=session)
+        recall(plain, KETTLE_QUESTION, session=session)
+    assert paired_memories(plain, falcon) == {kettle: 0.2}
+    recall(plain, FALCON_QUESTION, session="s1")
+    assert paired_memories(plain, kettle) == {falcon: 0.2}, (
+        "another use in the same session does not count again"
+    )
     assert view(plain, falcon).together[0].sessions == 2
 
 
 def test_uses_close_in_time_without_a_session_are_paired(plain: World) -> None:
     falcon, kettle = store(plain, FALCON, KETTLE)
-    recall(plain, FALCON_ASKED)
+    recall(plain, FALCON_QUESTION)
     plain.clock.pass_days(25 / 1440)
     fold(plain)
     with plain.open() as memory:
         memory.get(kettle)
-    assert together(plain, falcon) == {kettle: 0.1}
+    assert paired_memories(plain, falcon) == {kettle: 0.1}
     plain.clock.pass_days(31 / 1440)
-    recall(plain, FALCON_ASKED)
+    recall(plain, FALCON_QUESTION)
     plain.clock.pass_days(31 / 1440)
-    recall(plain, KETTLE_ASKED)
-    assert together(plain, falcon) == {kettle: 0.1}
+    recall(plain, KETTLE_QUESTION)
+    assert paired_memories(plain, falcon) == {kettle: 0.1}
 
 
 def test_pair_strength_is_capped_fades_daily_and_expires(plain: World) -> None:
     falcon, kettle = store(plain, FALCON, KETTLE)
     for session in range(12):
-        recall(plain, FALCON_ASKED, session=str(session))
-        recall(plain, KETTLE_ASKED, session=str(session))
-    assert together(plain, falcon) == {kettle: 1.0}
+        recall(plain, FALCON_QUESTION, session=str(session))
+        recall(plain, KETTLE_QUESTION, session=str(session))
+    assert paired_memories(plain, falcon) == {kettle: 1.0}
     plain.clock.pass_days(1)
-    assert together(plain, falcon) == {kettle: 0.95}
+    assert paired_memories(plain, falcon) == {kettle: 0.95}
     plain.clock.pass_days(57)
-    assert together(plain, falcon) == {kettle: round(0.95**58, 4)}
+    assert paired_memories(plain, falcon) == {kettle: round(0.95**58, 4)}
     plain.clock.pass_days(1)
-    recall(plain, FALCON_ASKED)
-    assert together(plain, falcon) == {}
+    recall(plain, FALCON_QUESTION)
+    assert paired_memories(plain, falcon) == {}
     assert plain.context().database.rows("SELECT count(*) FROM co_recall") == [(0,)]
 
 
 def test_pair_strength_fades_from_the_day_of_use(plain: World) -> None:
     falcon, kettle = store(plain, FALCON, KETTLE)
-    recall(plain, FALCON_ASKED, session="s1")
-    recall(plain, KETTLE_ASKED, session="s1")
+    recall(plain, FALCON_QUESTION, session="s1")
+    recall(plain, KETTLE_QUESTION, session="s1")
     plain.clock.pass_days(10)
-    assert together(plain, falcon) == {kettle: round(0.1 * 0.95**10, 4)}
+    assert paired_memories(plain, falcon) == {kettle: round(0.1 * 0.95**10, 4)}
 
 
 def test_session_pairs_at_most_twenty_memories(plain: World) -> None:
@@ -481,7 +485,7 @@ def test_session_pairs_at_most_twenty_memories(plain: World) -> None:
     fold(plain)
     assert len(plain.context().co_recall.of(ids, 0)) == 20 * 19
     assert len(look_at(plain.context(), GetRequest(reference=ids[0], update=False)).together) == 10
-    assert together(plain, ids[-1]) == {}
+    assert paired_memories(plain, ids[-1]) == {}
 
 
 NAMES = (
@@ -495,12 +499,12 @@ def test_retired_and_superseded_memories_lose_their_pairs(plain: World) -> None:
     with plain.open() as memory:
         for memory_id in (falcon, kettle, bread):
             memory.get(memory_id, session="s1")
-    assert set(together(plain, falcon)) == {kettle, bread}
+    assert set(paired_memories(plain, falcon)) == {kettle, bread}
     with plain.open() as memory:
         memory.retire(kettle)
-    assert set(together(plain, falcon)) == {bread}
+    assert set(paired_memories(plain, falcon)) == {bread}
     remembering.edit(plain.context(), bread, superseded_by=falcon)
-    assert together(plain, falcon) == {}
+    assert paired_memories(plain, falcon) == {}
     assert plain.context().database.rows("SELECT count(*) FROM co_recall") == [(0,)]
 
 
@@ -513,22 +517,22 @@ def test_memories_learned_from_one_session_are_paired(plain: World) -> None:
     )
     with plain.open() as memory:
         memory.ingest()
-        one, other = memory.list()
-    assert together(plain, one.id) == {other.id: 0.1}
+        first, second = memory.list()
+    assert paired_memories(plain, first.id) == {second.id: 0.1}
     plain.transcript(
         "s1", says("user", "Remember that the backups of billing are kept for a month.", uuid="u3")
     )
     with plain.open() as memory:
         (later,) = memory.ingest().memories
-    assert together(plain, later) == {one.id: 0.1, other.id: 0.1}
-    assert together(plain, one.id) == {other.id: 0.1, later: 0.1}
+    assert paired_memories(plain, later) == {first.id: 0.1, second.id: 0.1}
+    assert paired_memories(plain, first.id) == {second.id: 0.1, later: 0.1}
     rebuild(plain)
-    assert together(plain, one.id) == {other.id: 0.1, later: 0.1}, (
-        "a rebuild learns nothing, and forgets nothing"
+    assert paired_memories(plain, first.id) == {second.id: 0.1, later: 0.1}, (
+        "a rebuild changes no pairs"
     )
 
 
-def used_together(world: World, *ids: str, sessions: int) -> None:
+def use_together(world: World, *ids: str, sessions: int) -> None:
     with world.open() as memory:
         for session in range(sessions):
             for memory_id in ids:
@@ -538,36 +542,38 @@ def used_together(world: World, *ids: str, sessions: int) -> None:
 
 def hits(world: World, question: str, **more: object) -> list[tuple[str, float, float]]:
     with world.open() as memory:
-        found = memory.recall(question, update=False, **more).hits  # type: ignore[arg-type]
-    return [(hit.memory.id, hit.score, hit.components.get("co_recall", 0.0)) for hit in found]
+        scored = memory.recall(question, update=False, **more).hits  # type: ignore[arg-type]
+    return [(hit.memory.id, hit.score, hit.components.get("co_recall", 0.0)) for hit in scored]
 
 
 def test_paired_hits_raise_the_score_of_each_other(plain: World) -> None:
     north, south = store(
         plain, FALCON, "The falcon lands on the south tower of the old harbour at dusk."
     )
-    before = hits(plain, FALCON_ASKED)
+    before = hits(plain, FALCON_QUESTION)
     assert [item[0] for item in before] == [north, south]
-    used_together(plain, north, south, sessions=4)
-    after = hits(plain, FALCON_ASKED)
+    use_together(plain, north, south, sessions=4)
+    after = hits(plain, FALCON_QUESTION)
     assert [item[2] for item in after] == [0.06, 0.06]
     assert [item[1] for item in after] == [
         pytest.approx(min(1, item[1] + 0.06), abs=0.02) for item in before
     ]
-    assert [item[2] for item in hits(plain, FALCON_ASKED, boost=False)] == [0, 0]
+    assert [item[2] for item in hits(plain, FALCON_QUESTION, boost=False)] == [0, 0]
 
 
 def test_paired_memory_without_other_evidence_ranks_last_and_unused(plain: World) -> None:
     falcon, kettle = store(plain, FALCON, KETTLE)
-    used_together(plain, falcon, kettle, sessions=1)
-    assert [item[0] for item in hits(plain, FALCON_ASKED)] == [falcon], "once is a coincidence"
-    used_together(plain, kettle, falcon, sessions=6)
-    found = hits(plain, FALCON_ASKED)
-    assert [(item[0], item[2]) for item in found] == [(falcon, 0), (kettle, pytest.approx(0.105))]
-    assert found[1][1] <= found[0][1]
-    assert [item[0] for item in hits(plain, FALCON_ASKED, limit=1)] == [falcon]
+    use_together(plain, falcon, kettle, sessions=1)
+    assert [item[0] for item in hits(plain, FALCON_QUESTION)] == [falcon], (
+        "a single common use does not pair memories"
+    )
+    use_together(plain, kettle, falcon, sessions=6)
+    result = hits(plain, FALCON_QUESTION)
+    assert [(item[0], item[2]) for item in result] == [(falcon, 0), (kettle, pytest.approx(0.105))]
+    assert result[1][1] <= result[0][1]
+    assert [item[0] for item in hits(plain, FALCON_QUESTION, limit=1)] == [falcon]
     before = view(plain, kettle).usage
-    recall(plain, FALCON_ASKED, 3)
+    recall(plain, FALCON_QUESTION, 3)
     assert view(plain, kettle).usage == before
 
 
@@ -577,32 +583,36 @@ def test_paired_memory_never_ranks_above_matching_hits(world: World) -> None:
     with world.open() as memory:
         memory.ingest()
     for tower in towers[:3]:
-        used_together(world, tower, kettle, sessions=10)
-    found = [item[0] for item in hits(world, "on which tower does the falcon land?")]
-    assert set(towers) <= set(found[:-1])
-    assert found[-1] == kettle
+        use_together(world, tower, kettle, sessions=10)
+    memory_ids = [item[0] for item in hits(world, "on which tower does the falcon land?")]
+    assert set(towers) <= set(memory_ids[:-1])
+    assert memory_ids[-1] == kettle
 
 
 def test_filter_also_excludes_paired_memories(plain: World) -> None:
     (falcon,) = store(plain, FALCON, project="aviary")
     (kettle,) = store(plain, KETTLE, project="kitchen")
-    used_together(plain, falcon, kettle, sessions=5)
+    use_together(plain, falcon, kettle, sessions=5)
     with plain.open() as memory:
-        found = memory.recall(FALCON_ASKED, filter=Filter(projects=("aviary",)), update=False).hits
-    assert [hit.memory.id for hit in found] == [falcon]
+        hits = memory.recall(
+            FALCON_QUESTION, filter=Filter(projects=("aviary",)), update=False
+        ).hits
+    assert [hit.memory.id for hit in hits] == [falcon]
 
 
 def test_recall_without_co_recall_adds_no_paired_memories(plain: World) -> None:
     falcon, kettle = store(plain, FALCON, KETTLE)
-    used_together(plain, falcon, kettle, sessions=5)
+    use_together(plain, falcon, kettle, sessions=5)
     with plain.open() as memory:
-        found = answer(memory._home, RecallQuery(FALCON_ASKED, update=False, co_recall=False)).hits
-    assert [hit.memory.id for hit in found] == [falcon]
+        hits = answer(
+            memory._home, RecallQuery(FALCON_QUESTION, update=False, co_recall=False)
+        ).hits
+    assert [hit.memory.id for hit in hits] == [falcon]
 
 
 def test_unrelated_question_returns_no_paired_memories(plain: World) -> None:
     falcon, kettle = store(plain, FALCON, KETTLE)
-    used_together(plain, falcon, kettle, sessions=5)
+    use_together(plain, falcon, kettle, sessions=5)
     assert hits(plain, "what is the capital of Bolivia?") == []
 
 
@@ -633,23 +643,23 @@ def test_feedback_uses_vectors_if_available(world: World) -> None:
 
 def test_memory_corrected_by_a_new_store_loses_quality(plain: World) -> None:
     falcon, kettle = store(plain, FALCON, KETTLE)
-    (anew,) = store(plain, "The falcon lands on the south tower, not the north tower.")
+    (corrected,) = store(plain, "The falcon lands on the south tower, not the north tower.")
     with plain.open() as memory:
-        report = memory.feedback(REPLY, falcon, kettle, stored=[anew])
+        report = memory.feedback(REPLY, falcon, kettle, stored=[corrected])
     assert [item.verdict.value for item in report.judged] == ["corrected", "unused"]
     assert report.judged[0].after == pytest.approx(0.4)
 
 
 def test_feedback_judges_the_recalls_of_a_session_once(plain: World) -> None:
     falcon, kettle = store(plain, FALCON, KETTLE)
-    recall(plain, FALCON_ASKED, session="s1")
-    recall(plain, KETTLE_ASKED, session="s2")
+    recall(plain, FALCON_QUESTION, session="s1")
+    recall(plain, KETTLE_QUESTION, session="s2")
     with plain.open() as memory:
         assert [item.memory_id for item in memory.feedback(REPLY, session="s1").judged] == [falcon]
-        again = memory.feedback(REPLY, session="s1")
-        assert (again.judged, bool(again.note)) == ((), True)
+        second = memory.feedback(REPLY, session="s1")
+        assert (second.judged, bool(second.note)) == ((), True)
         assert memory.feedback(REPLY, session="never seen").note
-        memory.recall(FALCON_ASKED, session="s1")
+        memory.recall(FALCON_QUESTION, session="s1")
         assert len(memory.feedback(REPLY, session="s1").judged) == 1
     assert view(plain, kettle).usage.quality == 0.5
 
@@ -660,7 +670,7 @@ def test_feedback_ignores_short_replies_and_truncates_long_replies(plain: World)
         assert "50 characters" in str(memory.feedback("ok", falcon).note)
         late = "word " * 1600 + REPLY
         assert memory.feedback(late, falcon).judged[0].verdict.value == "unused"
-        with pytest.raises(InvalidQueryError, match="no memories to judge"):
+        with pytest.raises(InvalidQueryError, match="no memories were given to judge"):
             memory.feedback(REPLY)
         with pytest.raises(NotFoundError):
             memory.feedback(REPLY, "nope-nope")
@@ -697,10 +707,10 @@ def test_good_memories_rank_above_poor_memories_within_the_clamp(plain: World) -
         for _ in range(6):
             memory.judge(south, good=True)
             memory.judge(north, good=False)
-        found = memory.recall(FALCON_ASKED, update=False).hits
-    assert [hit.memory.id for hit in found] == [south, north]
-    assert found[0].components["x_quality"] == pytest.approx(1.3, abs=0.01)
-    assert FACTOR_RANGE[0] <= found[1].score
+        hits = memory.recall(FALCON_QUESTION, update=False).hits
+    assert [hit.memory.id for hit in hits] == [south, north]
+    assert hits[0].components["x_quality"] == pytest.approx(1.3, abs=0.01)
+    assert FACTOR_RANGE[0] <= hits[1].score
 
 
 def test_feedback_stores_no_text_of_the_reply(plain: World) -> None:
@@ -716,18 +726,20 @@ def test_feedback_stores_no_text_of_the_reply(plain: World) -> None:
 
 def test_use_makes_a_memory_established_and_then_proven(plain: World) -> None:
     (falcon,) = store(plain, FALCON)
-    found = []
+    stages = []
     for times in (0, 4, 1, 14, 1):
         if times:
-            recall(plain, FALCON_ASKED, times)
+            recall(plain, FALCON_QUESTION, times)
         factor = None
-        seen = view(plain, falcon)
+        memory_view = view(plain, falcon)
         with plain.open() as memory:
             factor = (
-                memory.recall(FALCON_ASKED, update=False).hits[0].components.get("x_maturity", 1.0)
+                memory.recall(FALCON_QUESTION, update=False)
+                .hits[0]
+                .components.get("x_maturity", 1.0)
             )
-        found.append((seen.maturity.value, factor))
-    assert found == [
+        stages.append((memory_view.maturity.value, factor))
+    assert stages == [
         ("candidate", 1.0),
         ("candidate", 1.0),
         ("established", 1.1),
@@ -739,16 +751,18 @@ def test_use_makes_a_memory_established_and_then_proven(plain: World) -> None:
 # Review
 
 
-def poor(world: World, content: str, question: str) -> str:
-    """A memory that is recalled often and never of use."""
-    (found,) = store(world, content, kind="lesson")
-    recall_apart(world, question, 10)
+def store_low_quality(world: World, content: str, question: str) -> str:
+    """Store a memory that is often recalled and contradicted each time; return its id."""
+    (memory_id,) = store(world, content, kind="lesson")
+    recall_in_new_sessions(world, question, 10)
     with world.open() as memory:
         for _ in range(8):
             memory.feedback(
-                REPLY, found, stored=[memory.store(f"{content} Not so.", kind="event").memory_id]
+                REPLY,
+                memory_id,
+                stored=[memory.store(f"{content} Not so.", kind="event").memory_id],
             )
-    return found
+    return memory_id
 
 
 def reviews(world: World) -> Sequence[tuple[str, Reason]]:
@@ -757,13 +771,13 @@ def reviews(world: World) -> Sequence[tuple[str, Reason]]:
 
 
 def test_low_quality_memory_waits_for_review_once(plain: World) -> None:
-    kettle = poor(plain, KETTLE, KETTLE_ASKED)
+    kettle = store_low_quality(plain, KETTLE, KETTLE_QUESTION)
     assert reviews(plain) == [(kettle, Reason.LOW_QUALITY)]
-    recall(plain, KETTLE_ASKED)
+    recall(plain, KETTLE_QUESTION)
     assert reviews(plain) == [(kettle, Reason.LOW_QUALITY)]
     with plain.open() as memory:
-        assert [kept.id for kept in memory.keep(kettle)] == [kettle]
-        with pytest.raises(NotFoundError, match="is not waiting for review"):
+        assert [item.id for item in memory.keep(kettle)] == [kettle]
+        with pytest.raises(NotFoundError, match="has no pending review"):
             memory.keep(kettle)
     assert view(plain, kettle).usage.quality == pytest.approx(0.3)
     assert reviews(plain) == []
@@ -780,31 +794,31 @@ def test_retired_or_deleted_memory_leaves_the_review_queue(plain: World) -> None
 
 def test_health_shows_usage_of_memories(plain: World) -> None:
     falcon, kettle = store(plain, FALCON, KETTLE)
-    recall_apart(plain, FALCON_ASKED, 6)
-    used_together(plain, falcon, kettle, sessions=3)
+    recall_in_new_sessions(plain, FALCON_QUESTION, 6)
+    use_together(plain, falcon, kettle, sessions=3)
     with plain.open() as memory:
         memory.judge(falcon, good=True)
         memory.judge(kettle, good=False)
     checks = contents(plain.context())
-    found = {check.name: check.detail for check in checks}
-    assert found["usage"] == "1 never recalled, 0 recalled up to 5 times, 1 more often"
-    assert found["review"] == "1 waiting"
+    details = {check.name: check.detail for check in checks}
+    assert details["usage"] == "1 never recalled, 0 recalled up to 5 times, 1 more often"
+    assert details["review"] == "1 to review"
     assert [check.hint for check in checks if check.name == "review"] == [
-        "nacre review shows each one and the reason"
+        "nacre review shows each one"
     ]
 
 
 def test_rebuild_preserves_usage(plain: World) -> None:
     falcon, kettle = store(plain, FALCON, KETTLE)
-    used_together(plain, falcon, kettle, sessions=3)
-    recall(plain, FALCON_ASKED, 2)
+    use_together(plain, falcon, kettle, sessions=3)
+    recall(plain, FALCON_QUESTION, 2)
     with plain.open() as memory:
         memory.judge(falcon, good=False)
-    before = [view(plain, one) for one in (falcon, kettle)]
+    before = [view(plain, item) for item in (falcon, kettle)]
     waiting = reviews(plain)
     assert before[0].usage.quality < 0.5
-    assert together(plain, falcon)
+    assert paired_memories(plain, falcon)
     rebuild(plain)
-    assert [view(plain, one) for one in (falcon, kettle)] == before
+    assert [view(plain, item) for item in (falcon, kettle)] == before
     assert reviews(plain) == waiting
-    is_well(plain)
+    check_consistent(plain)

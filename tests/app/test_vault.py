@@ -1,4 +1,4 @@
-"""The vault is the truth: plain files that a person may write, edit, move and delete."""
+"""Vault files are authoritative: a person can write, edit, move and delete them."""
 
 from __future__ import annotations
 
@@ -115,12 +115,12 @@ def test_handwritten_file_without_front_matter_keeps_its_text(
     )
     path = world.write("global/fact/branches.md", words)
     with world.open() as memory:
-        found = memory.list()
+        memories = memory.list()
         hits = memory.recall("how are branches named?").hits
-    assert [(item.kind, item.subject) for item in found] == [(Kind.FACT, "Naming of branches")]
-    assert [hit.memory.id for hit in hits] == [found[0].id]
+    assert [(item.kind, item.subject) for item in memories] == [(Kind.FACT, "Naming of branches")]
+    assert [hit.memory.id for hit in hits] == [memories[0].id]
     assert path.read_text(encoding="utf-8") == (
-        f"---\nid: {found[0].id}\ncreated: {stamp(found[0].created)}\n---\n{words}"
+        f"---\nid: {memories[0].id}\ncreated: {stamp(memories[0].created)}\n---\n{words}"
     )
 
 
@@ -245,10 +245,10 @@ def test_copied_file_becomes_a_separate_memory(world: World) -> None:
     source = world.memory_file(outcome.memory_id)
     source.with_name("tea-copy.md").write_text(source.read_text().replace("four", "five"))
     with world.open() as memory:
-        found = {item.content: item.id for item in memory.list()}
-    assert set(found) == {"Tea is at four.", "Tea is at five."}
-    assert found["Tea is at four."] == outcome.memory_id
-    assert found["Tea is at five."] in source.with_name("tea-copy.md").read_text()
+        ids = {item.content: item.id for item in memory.list()}
+    assert set(ids) == {"Tea is at four.", "Tea is at five."}
+    assert ids["Tea is at four."] == outcome.memory_id
+    assert ids["Tea is at five."] in source.with_name("tea-copy.md").read_text()
 
 
 def test_symbolic_links_out_of_the_vault_are_not_followed(world: World, tmp_path: Path) -> None:
@@ -275,6 +275,9 @@ def test_derived_pages_and_dreams_are_not_memories(world: World) -> None:
         "dreams/2026-11-19.md",
         ".git/x.md",
         "global/fact/oar.sync-conflict-20261120-090000-ABCDEFG.md",
+        "global/fact/oar (Case Conflict).md",
+        "global/fact/oar (SFConflict ines@example.org 2026-11-20-09-00-00).md",
+        "global/fact/oar.conflict.md",
         "global/fact/oar (Otto's conflicted copy 2026-11-20).md",
     ):
         world.write(path, "Not a memory.")
@@ -415,10 +418,10 @@ def test_retired_statement_can_be_stored_again(world: World) -> None:
     with world.open() as memory:
         first = memory.store("The gate stays open at night.")
         memory.retire(first.memory_id)
-        again = memory.store("The gate stays open at night.")
-        assert again.action == "stored"
+        outcome = memory.store("The gate stays open at night.")
+        assert outcome.action == "stored"
         assert [hit.memory.id for hit in memory.recall("is the gate open at night?").hits] == [
-            again.memory_id
+            outcome.memory_id
         ]
 
 

@@ -1,4 +1,4 @@
-"""What many store at once: each waits for its turn, and what is acknowledged is on disk and found again."""
+"""Concurrent stores wait for the vault lock, and acknowledged memories are never lost."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ import pytest
 
 from nacre.errors import StoreBusyError
 from tests.app.conftest import World, says
-from tests.app.test_many_processes import is_well
+from tests.app.test_many_processes import check_consistent
 
 
 @contextmanager
-def held_until(world: World, is_enough: Callable[[], object]) -> Iterator[None]:
-    """Somebody else has the vault lock from before the block on, until something is the case."""
-    held = threading.Event()
+def vault_locked_until(world: World, is_enough: Callable[[], object]) -> Iterator[None]:
+    """Hold the vault lock in another thread until a condition is true."""
+    is_locked = threading.Event()
 
     def hold() -> None:
         other = world.context()
         with other.vault_lock:
-            held.set()
+            is_locked.set()
             while not is_enough():
                 time.sleep(0.01)
         other.database.close()
 
     holder = threading.Thread(target=hold)
     holder.start()
-    held.wait()
+    is_locked.wait()
     yield
     holder.join()
 
@@ -38,7 +38,7 @@ def test_waiting_store_logs_a_notice_after_a_second(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     with world.open() as memory:
-        with held_until(world, lambda: caplog.records):
+        with vault_locked_until(world, lambda: caplog.records):
             started = time.time()
             outcome = memory.store("The lamp is trimmed on Sundays.", tags=["lamp"])
         (record,) = caplog.records
@@ -48,25 +48,25 @@ def test_waiting_store_logs_a_notice_after_a_second(
         assert record.created - started > 1
         assert outcome.action == "stored"
         assert not world.embedder.embedded
-        assert [one.memory.id for one in memory.recall("when is the lamp trimmed?").hits] == [
+        assert [hit.memory.id for hit in memory.recall("when is the lamp trimmed?").hits] == [
             outcome.memory_id
         ]
-    is_well(world)
+    check_consistent(world)
 
 
 def test_store_that_times_out_writes_nothing(world: World) -> None:
     with world.open() as memory:
         memory._home.vault_lock._patience = 0.1
-        failed = []
-        with held_until(world, lambda: failed):
+        errors = []
+        with vault_locked_until(world, lambda: errors):
             try:
                 memory.store("The lamp is trimmed on Sundays.")
             except StoreBusyError as error:
-                failed.append(error)
-        assert failed[0].message.startswith("another process has held")
-        assert failed[0].hint == "nothing was written: wait for it, or end it, then try again"
+                errors.append(error)
+        assert errors[0].message.startswith("another process has held")
+        assert errors[0].hint == "nothing was written: wait for it, or end it, then try again"
         assert memory.list() == []
-    is_well(world)
+    check_consistent(world)
 
 
 def test_recall_does_not_wait_for_a_writer(world: World) -> None:
@@ -97,23 +97,23 @@ def test_thirty_two_writers_succeed_within_half_a_minute(world: World) -> None:
         assert writer.stdin
         writer.stdin.write("\n")
         writer.stdin.flush()
-    told = {writer.communicate(timeout=60)[0].strip() for writer in writers}
+    ids = {writer.communicate(timeout=60)[0].strip() for writer in writers}
     assert time.monotonic() - started < 30
     assert [writer.returncode for writer in writers] == [0] * 32
     with world.open() as memory:
-        assert {item.id for item in memory.list(limit=100)} == told
-    is_well(world)
+        assert {item.id for item in memory.list(limit=100)} == ids
+    check_consistent(world)
 
 
 def test_store_during_an_ingest_succeeds_within_five_seconds(world: World) -> None:
     for number in range(12):
-        said = (f"Always count the crates of hold {number}-{at} twice." for at in range(15))
+        texts = (f"Always count the crates of hold {number}-{index} twice." for index in range(15))
         session = f"session-{number}"
         world.transcript(
             session,
             *(
-                says("user", text, uuid=f"{number}-{at}", session=session)
-                for at, text in enumerate(said)
+                says("user", text, uuid=f"{number}-{index}", session=session)
+                for index, text in enumerate(texts)
             ),
         )
     with world.open():
@@ -121,17 +121,17 @@ def test_store_during_an_ingest_succeeds_within_five_seconds(world: World) -> No
     ingesting = world.start("    print('open', flush=True)\n    memory.ingest()\n")
     assert ingesting.stdout
     ingesting.stdout.readline()
-    waited = []
+    durations = []
     with world.open() as memory:
         while ingesting.poll() is None:
             started = time.monotonic()
-            memory.store(f"Buoy {len(waited)} is painted in month {len(waited)}.")
-            waited.append(time.monotonic() - started)
+            memory.store(f"Buoy {len(durations)} is painted in month {len(durations)}.")
+            durations.append(time.monotonic() - started)
             time.sleep(0.1)
     assert ingesting.returncode == 0
-    assert len(waited) > 3
-    assert max(waited) < 5
-    is_well(world)
+    assert len(durations) > 3
+    assert max(durations) < 5
+    check_consistent(world)
 
 
 def test_eight_processes_with_threads_neither_lose_nor_duplicate_memories(world: World) -> None:
@@ -165,11 +165,11 @@ def test_eight_processes_with_threads_neither_lose_nor_duplicate_memories(world:
         assert set(acknowledged) <= {item.id for item in active}
         assert len({item.content for item in active}) == len(active)
         assert len(memory.get(hot).tags) == 8 * 3 * 2
-    is_well(world)
+    check_consistent(world)
 
 
 def test_threads_can_share_an_open_home(world: World) -> None:
-    failed: list[BaseException] = []
+    errors: list[BaseException] = []
     with world.open() as memory:
 
         def work(name: int) -> None:
@@ -177,18 +177,18 @@ def test_threads_can_share_an_open_home(world: World) -> None:
                 for number in range(5):
                     memory.store(f"Buoy {name}-{number} is painted colour {name}-{number}.")
                     memory.recall(f"buoy {name}-{number}")
-            except BaseException as error:  # noqa: BLE001 - told by the test
-                failed.append(error)
+            except BaseException as error:  # noqa: BLE001 - reported by the test
+                errors.append(error)
 
         threads = [threading.Thread(target=work, args=(name,)) for name in range(6)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        assert failed == []
+        assert errors == []
         assert (
             len(memory.list(limit=100))
             == len({item.content for item in memory.list(limit=100)})
             > 0
         )
-    is_well(world)
+    check_consistent(world)

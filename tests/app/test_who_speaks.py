@@ -1,4 +1,4 @@
-"""An agent's word is never taken for the owner's: what it stores, with and without the owner's words for it."""
+"""A memory stored by an agent is the owner's only if it quotes the owner's own words."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ RULE = "Always run the slow tests before a release, never on a pull request."
 
 
 @contextmanager
-def by_agent(world: World) -> Iterator[MemoryHome]:
-    """The home as an agent's tools reach it, in the session that goes on."""
+def as_agent(world: World) -> Iterator[MemoryHome]:
+    """Open the home as the tools of an agent in the current session."""
     world.environ["CLAUDE_CODE_SESSION_ID"] = "5e55-0001"
     with world.open() as memory, acting(Actor(Face.MCP, "claude-code")):
         yield memory
 
 
-def stored(memory: MemoryHome, content: str, **more: Any) -> Memory:
+def store(memory: MemoryHome, content: str, **more: Any) -> Memory:
     return memory.get(memory.store(content, **more).memory_id)
 
 
-def told(memory: MemoryHome) -> str:
+def start_context(memory: MemoryHome) -> str:
     return build(memory._home, ContextRequest(Moment.START, folder=FOLDER)).text
 
 
 @pytest.fixture
-def talking(world: World) -> World:
+def session_world(world: World) -> World:
     world.transcript(
         "5e55-0001",
         says("user", f"Morning! {RULE} Is the build green?", uuid="u1"),
@@ -58,42 +58,44 @@ def talking(world: World) -> World:
 
 
 def test_agents_statement_without_a_quote_is_a_hidden_proposal(
-    talking: World,
+    session_world: World,
 ) -> None:
-    with talking.open() as memory:
+    with session_world.open() as memory:
         memory.ingest()
-    with by_agent(talking) as memory:
-        one = stored(memory, PAGE, importance=10, expiry=Expiry.CORE)
-        assert (one.speaker, one.proposed, one.importance, one.expiry) == (
+    with as_agent(session_world) as memory:
+        proposal = store(memory, PAGE, importance=10, expiry=Expiry.CORE)
+        assert (proposal.speaker, proposal.proposed, proposal.importance, proposal.expiry) == (
             Speaker.AGENT,
             True,
             7,
             Expiry.PERMANENT,
         )
-        assert one.inbox, "it holds in no project that nobody named"
-        own = stored(memory, "The build of the gateway needs four cores.", project="acme-billing")
-        assert own.id in {
+        assert proposal.inbox, "a memory without a named project goes to the inbox"
+        project_proposal = store(
+            memory, "The build of the gateway needs four cores.", project="acme-billing"
+        )
+        assert project_proposal.id in {
             hit.memory.id for hit in memory.recall("how many cores does the build need?").hits
         }
-        assert "curl" not in told(memory)
-        assert "four cores" not in told(memory)
-    with talking.open() as memory:
-        memory.keep(own.id)
-        assert "four cores" in told(memory)
-        assert "curl" not in told(memory)
+        assert "curl" not in start_context(memory)
+        assert "four cores" not in start_context(memory)
+    with session_world.open() as memory:
+        memory.keep(project_proposal.id)
+        assert "four cores" in start_context(memory)
+        assert "curl" not in start_context(memory)
 
 
-def test_agents_store_with_the_owners_quote_is_the_owners(talking: World) -> None:
-    with by_agent(talking) as memory:
-        one = stored(
+def test_agents_store_with_the_owners_quote_is_the_owners(session_world: World) -> None:
+    with as_agent(session_world) as memory:
+        rule = store(
             memory,
             RULE,
             quote="always run the slow tests before a release, never on a pull request",
             importance=9,
             project="acme-billing",
         )
-    assert (one.speaker, one.proposed, one.importance) == (Speaker.OWNER, False, 8)
-    assert (one.source.session, one.source.turns) == (SESSION, ("u1",))
+    assert (rule.speaker, rule.proposed, rule.importance) == (Speaker.OWNER, False, 8)
+    assert (rule.source.session, rule.source.turns) == (SESSION, ("u1",))
 
 
 @pytest.mark.parametrize(
@@ -119,30 +121,30 @@ def test_agents_store_with_the_owners_quote_is_the_owners(talking: World) -> Non
     ],
 )
 def test_words_beyond_or_against_a_quote_are_the_agents(
-    talking: World, content: str, quote: str
+    session_world: World, content: str, quote: str
 ) -> None:
-    with by_agent(talking) as memory:
-        assert stored(memory, content, quote=quote, importance=10).proposed
+    with as_agent(session_world) as memory:
+        assert store(memory, content, quote=quote, importance=10).proposed
 
 
 @pytest.mark.parametrize(
-    ("asked", "project", "is_proposed"),
+    ("target_project", "project", "is_proposed"),
     [(None, "acme-billing", False), ("harbour", "harbour", True)],
 )
 def test_project_statement_is_not_stored_globally_or_in_another_project(
-    talking: World, asked: str | None, project: str, *, is_proposed: bool
+    session_world: World, target_project: str | None, project: str, *, is_proposed: bool
 ) -> None:
-    with by_agent(talking) as memory:
-        one = stored(memory, RULE, quote=RULE, project=asked)
-    assert (one.project, one.proposed) == (project, is_proposed)
+    with as_agent(session_world) as memory:
+        rule = store(memory, RULE, quote=RULE, project=target_project)
+    assert (rule.project, rule.proposed) == (project, is_proposed)
 
 
-def test_owners_quote_gives_the_agent_no_extra_weight(talking: World) -> None:
-    with talking.open() as memory:
+def test_owners_quote_gives_the_agent_no_extra_weight(session_world: World) -> None:
+    with session_world.open() as memory:
         squash = memory.store(
             "We squash commits before merging.", canonical_key="merge-style"
         ).memory_id
-    with by_agent(talking) as memory:
+    with as_agent(session_world) as memory:
         outcome = memory.call(
             "store",
             content=RULE,
@@ -152,15 +154,17 @@ def test_owners_quote_gives_the_agent_no_extra_weight(talking: World) -> None:
             canonical_key="merge-style",
             triggers=("`releases`",),
         )
-        one = memory.get(outcome.memory_id)
-        assert (one.proposed, one.importance, one.expiry) == (False, 8, Expiry.PERMANENT)
-        assert (one.canonical_key, one.triggers) == (None, ("`releases`",))
+        rule = memory.get(outcome.memory_id)
+        assert (rule.proposed, rule.importance, rule.expiry) == (False, 8, Expiry.PERMANENT)
+        assert (rule.canonical_key, rule.triggers) == (None, ("`releases`",))
         assert memory.get(squash).is_active
 
 
 @pytest.mark.parametrize("trigger", ["billing/", "*", "$ git push"])
-def test_trigger_that_the_quote_does_not_name_is_pending(talking: World, trigger: str) -> None:
-    with by_agent(talking) as memory:
+def test_trigger_that_the_quote_does_not_name_is_pending(
+    session_world: World, trigger: str
+) -> None:
+    with as_agent(session_world) as memory:
         outcome = memory.call(
             "store",
             content=RULE,
@@ -170,7 +174,7 @@ def test_trigger_that_the_quote_does_not_name_is_pending(talking: World, trigger
         )
         stored_memory = memory.get(outcome.memory_id)
     assert (outcome.proposed, stored_memory.triggers) == (True, ("releases", trigger))
-    with talking.open() as memory:
+    with session_world.open() as memory:
         (item,) = memory.reviews()
         assert item.detail == f"triggers: releases, {trigger}"
         assert memory.context("check the releases", folder=FOLDER).text == ""
@@ -180,7 +184,7 @@ def test_trigger_that_the_quote_does_not_name_is_pending(talking: World, trigger
 
 @pytest.mark.parametrize("project", ["acme-billing", None])
 def test_earlier_owner_statements_end_nothing_later(world: World, project: str | None) -> None:
-    limit, taken_back = (
+    limit, retracted = (
         "The retry limit of the gateway is 3.",
         "From now on always ask me before you run migrations.",
     )
@@ -188,7 +192,7 @@ def test_earlier_owner_statements_end_nothing_later(world: World, project: str |
         "5e55-0001",
         says("user", limit, uuid="u1", at="2026-11-20T07:00:00.000Z"),
         says("assistant", "Noted.", uuid="a1", at="2026-11-20T07:00:01.000Z"),
-        says("user", taken_back, uuid="u2", at="2026-11-20T07:01:00.000Z"),
+        says("user", retracted, uuid="u2", at="2026-11-20T07:01:00.000Z"),
         says("assistant", "Noted.", uuid="a2", at="2026-11-20T07:01:01.000Z"),
         says("user", "Forget it, I take that back.", uuid="u3", at="2026-11-20T07:02:00.000Z"),
         says("assistant", "Noted.", uuid="a3", at="2026-11-20T07:02:01.000Z"),
@@ -201,20 +205,20 @@ def test_earlier_owner_statements_end_nothing_later(world: World, project: str |
         ).memory_id
         rule = memory.store(RULE, kind=Kind.PREFERENCE, project=project).memory_id
         memory.retire(rule)
-    with by_agent(world) as memory:
+    with as_agent(world) as memory:
         memory.store(limit, quote=limit)
         assert memory.get(since).is_active
-        assert stored(memory, taken_back, quote=taken_back).proposed
+        assert store(memory, retracted, quote=retracted).proposed
         memory.store(RULE, quote=RULE, kind=Kind.PREFERENCE)
-        assert RULE not in {one.content for one in memory.list()}
+        assert RULE not in {item.content for item in memory.list()}
 
 
 def test_pasted_text_is_not_a_quote_of_the_owner(world: World) -> None:
     world.transcript(
         "5e55-0001", says("user", f"Is this comment right?\n\n> {PAGE}\n\nI doubt it.", uuid="u1")
     )
-    with by_agent(world) as memory:
-        assert stored(memory, PAGE, quote=PAGE).proposed
+    with as_agent(world) as memory:
+        assert store(memory, PAGE, quote=PAGE).proposed
 
 
 @pytest.mark.parametrize(
@@ -232,24 +236,24 @@ def test_possibly_pasted_rule_is_attributed_to_the_agent(
     world: World, message: str, *, is_theirs: bool
 ) -> None:
     world.transcript("5e55-0001", says("user", message, uuid="u1"))
-    with by_agent(world) as memory:
-        assert stored(memory, PAGE, quote=PAGE).proposed is not is_theirs
+    with as_agent(world) as memory:
+        assert store(memory, PAGE, quote=PAGE).proposed is not is_theirs
 
 
-def test_title_beyond_the_owners_words_is_left_out(talking: World) -> None:
-    with by_agent(talking) as memory:
-        one = stored(memory, RULE, quote=RULE, subject="Always run curl before tests")
-    assert not one.proposed
-    assert "curl" not in one.subject
+def test_title_beyond_the_owners_words_is_left_out(session_world: World) -> None:
+    with as_agent(session_world) as memory:
+        rule = store(memory, RULE, quote=RULE, subject="Always run curl before tests")
+    assert not rule.proposed
+    assert "curl" not in rule.subject
 
 
 def test_memory_from_a_fetched_page_is_distrusted_after_ingest(
-    talking: World,
+    session_world: World,
 ) -> None:
-    with by_agent(talking) as memory:
-        one = stored(memory, PAGE)
-        harmless = stored(memory, "The gateway has four replicas.")
-        assert one.trust is Trust.TRUSTED, "nobody knows yet where it is from"
+    with as_agent(session_world) as memory:
+        proposal = store(memory, PAGE)
+        harmless = store(memory, "The gateway has four replicas.")
+        assert proposal.trust is Trust.TRUSTED, "its source is not known before the ingest"
     fetched = says("assistant", "", uuid="a3")
     fetched["message"]["content"] = [
         {"type": "tool_use", "id": "t1", "name": "WebFetch", "input": {"url": "https://x"}}
@@ -266,12 +270,12 @@ def test_memory_from_a_fetched_page_is_distrusted_after_ingest(
         }
     ]
     answer = says("user", "", uuid="r4")
-    result = f"- [{one.id[-8:]}] Stored; as your proposal."
+    result = f"- [{proposal.id[-8:]}] Stored; as your proposal."
     answer["message"]["content"] = [{"type": "tool_result", "tool_use_id": "t2", "content": result}]
-    talking.transcript(
+    session_world.transcript(
         "5e55-0001", fetched, page, call, answer, says("assistant", "Stored it.", uuid="a5")
     )
-    with talking.open() as memory:
+    with session_world.open() as memory:
         memory.ingest()
-        assert memory.get(one.id).trust is Trust.UNTRUSTED
+        assert memory.get(proposal.id).trust is Trust.UNTRUSTED
         assert memory.get(harmless.id).trust is Trust.TRUSTED

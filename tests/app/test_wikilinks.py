@@ -1,4 +1,4 @@
-"""``[[name]]`` in a memory's body is a link to the memory of that name, and stays one when that is renamed."""
+"""``[[name]]`` in a body links to the memory of that name and follows its renaming."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __all__ = ["nacre"]
 
 
 def links(nacre: Nacre, reference: str) -> list[tuple[str, str, str | None]]:
-    """Relation, direction and subject of the links at a memory."""
-    found: list[dict[str, Any]] = nacre("show", reference, "--no-update", "--json").json["links"]
-    return sorted((link["rel"], link["direction"], link["subject"]) for link in found)
+    """Return relation, direction and subject of each link of a memory."""
+    links: list[dict[str, Any]] = nacre("show", reference, "--no-update", "--json").json["links"]
+    return sorted((link["rel"], link["direction"], link["subject"]) for link in links)
 
 
 @pytest.fixture

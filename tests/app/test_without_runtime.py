@@ -1,4 +1,4 @@
-"""A machine with nothing but what nacre cannot do without: all but the vector lane works, and says so."""
+"""Without the optional packages, everything but the vector lane works, and recall names it."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def nacre(
     world: World, *arguments: str, program: tuple[str, ...] = ("-c", BLOCKED)
 ) -> dict[str, object]:
     environ = {"HOME": str(world.user_home), "PYTHONPATH": SOURCE, "PATH": os.environ["PATH"]}
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, *program, *arguments, "--json"],
         env=environ,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    answer: dict[str, object] = json.loads(done.stdout)
+    assert process.returncode == 0, process.stderr
+    answer: dict[str, object] = json.loads(process.stdout)
     return answer
 
 

@@ -1,4 +1,4 @@
-"""Of more memories than a long session is worth those that weigh most are kept, and the rest waits."""
+"""Only the most important memories of a long session are kept; the others wait for review."""
 
 from __future__ import annotations
 
@@ -9,34 +9,36 @@ from nacre.values.memory import Why
 from tests.app.conftest import World
 from tests.app.test_extraction_by_model import (
     SMALL,
-    found,
     home,
     librarian,
     long_session,
     no_waiting,
+    proposed_memory,
     talk,
-    told,
+)
+from tests.app.test_extraction_by_model import (
+    answer_with as found,
 )
 from tests.fakes.model import ScriptedModel
 
 __all__ = ["no_waiting"]
 
 NAMES = "ant bee cod dab eel fox gnu hen ibex jay kite lynx mole newt owl pike quail rook seal toad".split()
-ALL = [
-    f"The boat named {name} has its berth number {at} at the pier."
-    for at, name in enumerate(NAMES, 1)
+STATEMENTS = [
+    f"The boat named {name} has its berth number {number} at the pier."
+    for number, name in enumerate(NAMES, 1)
 ]
 
 
-SAID = " ".join(ALL)
+MESSAGE = " ".join(STATEMENTS)
 
 
-def written(count: int) -> dict[str, Any]:
-    """Return so many memories of the first message."""
+def answer_with(count: int) -> dict[str, Any]:
+    """Return a writer's answer with the first ``count`` statements."""
     return found(
         *(
-            told(text, quote=text, subject=name, kind="fact")
-            for text, name in zip(ALL[:count], NAMES, strict=False)
+            proposed_memory(text, quote=text, subject=name, kind="fact")
+            for text, name in zip(STATEMENTS[:count], NAMES, strict=False)
         )
     )
 
@@ -46,36 +48,38 @@ def test_surplus_memories_of_a_long_session_wait_for_review(world: World) -> Non
     model = ScriptedModel(librarian, capabilities=SMALL)
     with home(world, model) as memory:
         memory.ingest()
-        remembered = sorted(one.content for one in memory.list(limit=100))
+        remembered = sorted(item.content for item in memory.list(limit=100))
         waiting = [
-            one
-            for one in memory.call("review", only="candidate", limit=0).items
-            if one.why == Why.MINOR
+            item
+            for item in memory.call("review", only="candidate", limit=0).items
+            if item.why == Why.MINOR
         ]
-    most = math.ceil(1.3 * math.sqrt(len(rules))) + 1
-    assert remembered == sorted(rules[-most:])
-    assert sorted([*remembered, *(one.memory.content for one in waiting)]) == sorted(rules)
+    limit = math.ceil(1.3 * math.sqrt(len(rules))) + 1
+    assert remembered == sorted(rules[-limit:])
+    assert sorted([*remembered, *(item.memory.content for item in waiting)]) == sorted(rules)
     assert not any(
-        one.memory.content in prompt.text for prompt in model.compared for one in waiting
+        item.memory.content in prompt.text for prompt in model.compared for item in waiting
     )
 
 
 def test_session_read_in_one_part_keeps_all_memories(world: World) -> None:
-    talk(world, ("user", SAID), ("assistant", "I wrote it into the plan."))
-    with home(world, ScriptedModel([written(5)])) as memory:
+    talk(world, ("user", MESSAGE), ("assistant", "I wrote it into the plan."))
+    with home(world, ScriptedModel([answer_with(5)])) as memory:
         memory.ingest()
         assert len(memory.list()) == 5
 
 
 def test_surplus_memories_of_one_part_wait_for_review(world: World) -> None:
-    talk(world, ("user", SAID), ("assistant", "I wrote it into the plan."))
-    with home(world, ScriptedModel([written(11)])) as memory:
+    talk(world, ("user", MESSAGE), ("assistant", "I wrote it into the plan."))
+    with home(world, ScriptedModel([answer_with(11)])) as memory:
         memory.ingest()
-        remembered = [one.content for one in memory.list(limit=100)]
+        remembered = [item.content for item in memory.list(limit=100)]
         waiting = [
-            one
-            for one in memory.call("review", only="candidate", limit=0).items
-            if one.why == Why.MINOR
+            item
+            for item in memory.call("review", only="candidate", limit=0).items
+            if item.why == Why.MINOR
         ]
     assert len(remembered) == 8
-    assert sorted([*remembered, *(one.memory.content for one in waiting)]) == sorted(ALL[:11])
+    assert sorted([*remembered, *(item.memory.content for item in waiting)]) == sorted(
+        STATEMENTS[:11]
+    )

@@ -1,4 +1,4 @@
-"""The writer: which sessions it is shown, when, and how much it may take."""
+"""Sessions are sent to the writer once, after their end and within its limits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from nacre.base.environment import is_on_battery
 from nacre.errors import BudgetSpentError, ModelUnavailableError
 from nacre.home.home import Home
 from nacre.home.spending import model_for
@@ -22,9 +21,8 @@ from nacre.learn.learn import is_due
 from nacre.memories.decision import StoreRequest
 from nacre.memories.store import store as remember
 from nacre.settings import write_setting
-from nacre.setup.chores import Chore, do_waiting, put, waiting
+from nacre.setup.chores import Chore, do_waiting, pending_chores, put
 from nacre.setup.models import (
-    WriterRequest,
     WriterStatus,
     end,
     pause,
@@ -32,44 +30,51 @@ from nacre.setup.models import (
     set_writer,
     status_writer,
 )
-from nacre.setup.setup import scope_of
 from nacre.values.memory import Source
 from nacre.values.models import Prompt
 from nacre.values.reports import ModelExtraction
 from nacre.values.session import Task, Trust
 from tests.app.conftest import World, says
 from tests.app.shapes import Agent, Owner, codex
-from tests.app.test_extraction_by_model import OWNER, RULE, chatter, found, home, talk, told
+from tests.app.test_extraction_by_model import (
+    OWNER,
+    RULE,
+    answer_with,
+    home,
+    long_turns,
+    proposed_memory,
+    talk,
+)
 from tests.fakes.model import ScriptedModel
 
 PLAIN = "The invoices of the harbour are numbered by the year, and each year begins at one again."
 
 
-def writes() -> ScriptedModel:
-    """A writer that finds the same in every session."""
-    return ScriptedModel([found(told())], repeats=True)
+def scripted_writer() -> ScriptedModel:
+    """Return a writer that gives the same answer for every session."""
+    return ScriptedModel([answer_with(proposed_memory())], repeats=True)
 
 
-def read(world: World, model: ScriptedModel, **environ: str) -> ModelExtraction:
-    """What the writer was asked as the transcripts are read."""
+def ingest_with(world: World, model: ScriptedModel, **environ: str) -> ModelExtraction:
+    """Ingest the transcripts with a writer and return its report."""
     with home(world, model, **environ) as memory:
         return memory.ingest().extraction or ModelExtraction()
 
 
 def contents(world: World) -> list[str]:
     with world.open() as memory:
-        return [one.content for one in memory.list()]
+        return [item.content for item in memory.list()]
 
 
 def test_session_is_sent_to_the_writer_once_after_its_end(world: World) -> None:
     talk(world, ("user", OWNER), day=20)
     world.clock.now = world.clock.now.replace(hour=9, minute=10)
-    model = writes()
-    assert read(world, model).calls == 0
+    model = scripted_writer()
+    assert ingest_with(world, model).calls == 0
     world.clock.now = world.clock.now.replace(hour=9, minute=40)
-    assert read(world, model).calls == 2
+    assert ingest_with(world, model).calls == 2
     assert contents(world) == [RULE]
-    assert read(world, model).calls == 0
+    assert ingest_with(world, model).calls == 0
 
 
 def test_plain_statements_are_learned_during_a_session(world: World) -> None:
@@ -81,16 +86,16 @@ def test_plain_statements_are_learned_during_a_session(world: World) -> None:
         day=20,
     )
     world.clock.now = world.clock.now.replace(hour=9, minute=10)
-    read(world, writes())
-    assert ["ten years" in one for one in contents(world)] == [True]
+    ingest_with(world, scripted_writer())
+    assert ["ten years" in content for content in contents(world)] == [True]
 
 
 def test_sessions_before_writer_setup_are_not_sent(world: World) -> None:
     talk(world, ("user", OWNER))
-    model = writes()
-    assert read(world, model, NACRE_WRITER_SINCE="2026-11-19T00:00:00Z").calls == 0
+    model = scripted_writer()
+    assert ingest_with(world, model, NACRE_WRITER_SINCE="2026-11-19T00:00:00Z").calls == 0
     talk(world, ("user", PLAIN), name="two", day=19)
-    assert read(world, model).sessions == 1
+    assert ingest_with(world, model).sessions == 1
     assert PLAIN in model.prompts[0].text
     assert len(model.prompts) == 1
 
@@ -107,19 +112,21 @@ def test_older_sessions_are_sent_on_request_within_the_limit(
         talk(
             world,
             ("user", f"{OWNER} It is day {day}."),
-            *chatter(f"d{day}"),
+            *long_turns(f"d{day}"),
             name=f"d{day}",
             day=day,
             month=10,
         )
-    read(world, ScriptedModel([]), NACRE_WRITER_SINCE="2026-11-19T00:00:00Z")
-    model = writes()
-    assert read(world, model).calls == 0
-    model = ScriptedModel([found(told()), BudgetSpentError("it took what it may")], repeats=True)
+    ingest_with(world, ScriptedModel([]), NACRE_WRITER_SINCE="2026-11-19T00:00:00Z")
+    model = scripted_writer()
+    assert ingest_with(world, model).calls == 0
+    model = ScriptedModel(
+        [answer_with(proposed_memory()), BudgetSpentError("it took what it may")], repeats=True
+    )
     read_older(world, model)
     assert contents(world) == [RULE]
     assert not due(world)
-    model = writes()
+    model = scripted_writer()
     read_older(world, model)
     assert len(model.prompts) == 2
     assert read_older(world, model).calls == 0
@@ -132,39 +139,43 @@ def test_rest_of_an_older_session_follows_on_the_next_request(world: World) -> N
         for part in range(15)
         for line in (
             ("user", f"{OWNER} It is part {part}."),
-            ("assistant", "".join(f"Bollard {part}.{at} is deep.\n" for at in range(180))),
+            ("assistant", "".join(f"Bollard {part}.{number} is deep.\n" for number in range(180))),
         )
     ]
     talk(world, *parts, month=10)
-    read(world, ScriptedModel([]), NACRE_WRITER_SINCE="2026-11-19T00:00:00Z")
-    answers = [found(told()), found(told()), BudgetSpentError("it took what it may")]
+    ingest_with(world, ScriptedModel([]), NACRE_WRITER_SINCE="2026-11-19T00:00:00Z")
+    answers = [
+        answer_with(proposed_memory()),
+        answer_with(proposed_memory()),
+        BudgetSpentError("it took what it may"),
+    ]
     read_older(world, ScriptedModel(answers, repeats=True))
     assert not due(world)
-    model = writes()
-    assert read(world, model).calls == 0
+    model = scripted_writer()
+    assert ingest_with(world, model).calls == 0
     with home(world, model) as memory:
         assert memory.call("writer").waiting == 0
     read_older(world, ScriptedModel([BudgetSpentError("it took what it may")], repeats=True))
     read_older(world, model)
     assert model.prompts
-    assert not any("It is part 0." in one.text for one in model.prompts)
+    assert not any("It is part 0." in prompt.text for prompt in model.prompts)
     assert read_older(world, model).calls == 0
 
 
 def test_older_sessions_ingested_in_the_same_run_are_sent(world: World) -> None:
     talk(world, ("user", OWNER), month=10)
     world.environ["NACRE_WRITER_SINCE"] = "2026-11-19T00:00:00Z"
-    model = writes()
+    model = scripted_writer()
     with home(world, model) as memory:
-        foreseen = memory.call("ingest-estimate", older=True)
-    assert foreseen.waiting == read_older(world, model).sessions == 1
+        estimate = memory.call("ingest-estimate", older=True)
+    assert estimate.waiting == read_older(world, model).sessions == 1
     assert contents(world) == [RULE]
     assert read_older(world, model).calls == 0
 
 
 def test_excluded_older_sessions_are_not_sent_on_request(world: World) -> None:
     talk(world, ("user", OWNER), month=10)
-    read(world, ScriptedModel([]), NACRE_WRITER_SINCE="2026-11-19T00:00:00Z")
+    ingest_with(world, ScriptedModel([]), NACRE_WRITER_SINCE="2026-11-19T00:00:00Z")
     world.environ["NACRE_WRITER_EXCLUDE_PROJECTS"] = '["acme-*"]'
     read_older(world, ScriptedModel([]))
     assert contents(world) == []
@@ -178,7 +189,7 @@ def test_excluded_projects_and_tools_are_not_sent(
 ) -> None:
     talk(world, ("user", OWNER))
     model = ScriptedModel([])
-    assert read(world, model, **{f"NACRE_WRITER_EXCLUDE_{setting}": left_out}).calls == 0
+    assert ingest_with(world, model, **{f"NACRE_WRITER_EXCLUDE_{setting}": left_out}).calls == 0
     assert not model.prompts
 
 
@@ -195,7 +206,7 @@ def test_excluded_sessions_are_not_sent_if_already_read(
     world: World, setting: str, left_out: str
 ) -> None:
     talk(world, ("user", OWNER))
-    read(world, ScriptedModel([]), NACRE_WRITER_PAUSED="true")
+    ingest_with(world, ScriptedModel([]), NACRE_WRITER_PAUSED="true")
     world.environ["NACRE_WRITER_PAUSED"] = "false"
     world.environ[f"NACRE_INGEST_EXCLUDE{setting}"] = left_out
     model = ScriptedModel([])
@@ -203,18 +214,17 @@ def test_excluded_sessions_are_not_sent_if_already_read(
         assert memory.call("writer").waiting == 0
         if setting:
             assert memory.call("ingest-estimate", older=True).waiting == 0
-            assert not scope_of(memory._home, "claude-cli:haiku").projects
     read_older(world, model)
     assert not model.prompts
 
 
 def test_sessions_ended_during_a_pause_are_sent_afterwards(world: World) -> None:
     talk(world, ("user", OWNER))
-    model = writes()
-    assert read(world, model, NACRE_WRITER_PAUSED="true").calls == 0
+    model = scripted_writer()
+    assert ingest_with(world, model, NACRE_WRITER_PAUSED="true").calls == 0
     talk(world, ("user", PLAIN), name="two", day=19)
-    assert read(world, model, NACRE_WRITER_PAUSED="true").calls == 0
-    assert read(world, model, NACRE_WRITER_PAUSED="false").sessions == 2
+    assert ingest_with(world, model, NACRE_WRITER_PAUSED="true").calls == 0
+    assert ingest_with(world, model, NACRE_WRITER_PAUSED="false").sessions == 2
 
 
 @pytest.mark.parametrize(
@@ -223,20 +233,20 @@ def test_sessions_ended_during_a_pause_are_sent_afterwards(world: World) -> None
         BudgetSpentError("it took what it may"),
         ModelUnavailableError("nobody answers", hint="is it running?"),
     ],
-    ids=["its budget is spent", "it is out of reach"],
+    ids=["budget spent", "unreachable"],
 )
 def test_session_waits_for_an_unavailable_writer(world: World, trouble: Exception) -> None:
     talk(world, ("user", OWNER), ("user", "Remember that invoices are archived for ten years."))
-    read(world, ScriptedModel([trouble], repeats=True))
-    assert ["ten years" in one for one in contents(world)] == [True]
+    ingest_with(world, ScriptedModel([trouble], repeats=True))
+    assert ["ten years" in content for content in contents(world)] == [True]
     world.clock.pass_days(1)
-    assert read(world, writes()).sessions == 1
+    assert ingest_with(world, scripted_writer()).sessions == 1
     assert RULE in contents(world)
 
 
 def test_writer_is_retried_after_an_hour(world: World) -> None:
     talk(world, ("user", OWNER))
-    read(world, ScriptedModel([BudgetSpentError("it took what it may")], repeats=True))
+    ingest_with(world, ScriptedModel([BudgetSpentError("it took what it may")], repeats=True))
     assert not due(world)
     world.clock.pass_days(1 / 24)
     assert due(world)
@@ -246,7 +256,7 @@ def test_writer_is_retried_after_an_hour(world: World) -> None:
 
 def test_rebuild_keeps_the_writers_retry_time(world: World) -> None:
     talk(world, ("user", OWNER))
-    read(world, ScriptedModel([BudgetSpentError("it took what it may")], repeats=True))
+    ingest_with(world, ScriptedModel([BudgetSpentError("it took what it may")], repeats=True))
     world.rebuild()
     assert not due(world)
     world.clock.pass_days(1 / 24)
@@ -255,12 +265,12 @@ def test_rebuild_keeps_the_writers_retry_time(world: World) -> None:
 
 def test_session_waits_at_most_thirty_days_for_the_writer(world: World) -> None:
     talk(world, ("user", OWNER))
-    read(world, writes(), NACRE_WRITER_PAUSED="true")
+    ingest_with(world, scripted_writer(), NACRE_WRITER_PAUSED="true")
     world.clock.pass_days(31)
-    read(world, writes(), NACRE_WRITER_PAUSED="true")
+    ingest_with(world, scripted_writer(), NACRE_WRITER_PAUSED="true")
     world.environ["NACRE_WRITER_PAUSED"] = "false"
-    model = writes()
-    read(world, model)
+    model = scripted_writer()
+    ingest_with(world, model)
     assert not model.prompts
 
 
@@ -272,13 +282,13 @@ def test_unusable_writer_is_retried_after_a_day(world: World) -> None:
             name=f"one{number}",
             month=10 + number % 2,
         )
-    read(world, ScriptedModel(["I would rather not."], repeats=True))
+    ingest_with(world, ScriptedModel(["I would rather not."], repeats=True))
     world.clock.pass_days(2 / 24)
     assert not due(world)
     talk(world, ("user", f"{OWNER} Berth 9 has one crane."), name="another")
-    useless = ScriptedModel(["I would rather not."], repeats=True)
-    read(world, useless)
-    assert not useless.prompts
+    unusable = ScriptedModel(["I would rather not."], repeats=True)
+    ingest_with(world, unusable)
+    assert not unusable.prompts
     world.clock.pass_days(23 / 24)
     assert due(world)
 
@@ -290,12 +300,12 @@ def due(world: World) -> bool:
 
 def test_resumed_session_is_sent_again_from_the_resumption(world: World) -> None:
     talk(world, ("user", OWNER), ("assistant", "Done."))
-    model = writes()
-    read(world, model)
+    model = scripted_writer()
+    ingest_with(world, model)
     world.transcript(
         "one", says("user", PLAIN, uuid="one-9", session="5e55-one", at="2026-11-19T09:00:00.000Z")
     )
-    assert read(world, model).sessions == 1
+    assert ingest_with(world, model).sessions == 1
     assert len(model.prompts) == 2
 
 
@@ -334,8 +344,8 @@ def test_prompts_of_local_models_are_not_sent_to_other_models(
     answer = says("assistant", "Done.", uuid="l-2", session="5e55-local")
     answer["message"]["model"] = local
     world.transcript("local", says("user", OWNER, uuid="l-1", session="5e55-local"), answer)
-    model = writes()
-    read(world, model, NACRE_MODELS_EXTRACTION=writer)
+    model = scripted_writer()
+    ingest_with(world, model, NACRE_MODELS_EXTRACTION=writer)
     assert bool(model.prompts) is is_shown
 
 
@@ -379,9 +389,9 @@ def test_unknown_provider_is_local_unless_known_to_be_remote(
         / "rollout-2026-11-18T09-00-00-x.jsonl"
     )
     path.parent.mkdir(parents=True)
-    path.write_text("".join(json.dumps(one) + "\n" for one in records), encoding="utf-8")
-    model = writes()
-    read(world, model, NACRE_MODELS_EXTRACTION="claude-cli:haiku")
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    model = scripted_writer()
+    ingest_with(world, model, NACRE_MODELS_EXTRACTION="claude-cli:haiku")
     assert bool(model.prompts) is is_shown
 
 
@@ -391,19 +401,21 @@ def test_partly_local_session_is_not_sent_to_other_models(
     world: World, is_read_between: bool, is_elsewhere: bool
 ) -> None:
     def answer(number: int, model: str) -> dict[str, Any]:
-        said = says("assistant", f"Done {number}.", uuid=f"m-{number}", session="5e55-mixed")
-        said["message"]["model"] = model
-        return said
+        reply = says("assistant", f"Done {number}.", uuid=f"m-{number}", session="5e55-mixed")
+        reply["message"]["model"] = model
+        return reply
 
-    model = writes()
+    model = scripted_writer()
     world.transcript(
         "mixed", says("user", OWNER, uuid="m-0", session="5e55-mixed"), answer(1, "qwen3:8b")
     )
     if is_read_between:
-        read(world, model)
-    asked = says("user", f"{OWNER} So does the quay.", uuid="m-2", session="5e55-mixed")
-    world.transcript("further" if is_elsewhere else "mixed", asked, answer(3, "claude-sonnet-4-5"))
-    read(world, model)
+        ingest_with(world, model)
+    message = says("user", f"{OWNER} So does the quay.", uuid="m-2", session="5e55-mixed")
+    world.transcript(
+        "further" if is_elsewhere else "mixed", message, answer(3, "claude-sonnet-4-5")
+    )
+    ingest_with(world, model)
     assert not model.prompts
 
 
@@ -415,28 +427,28 @@ def test_sessions_are_sent_chronologically_with_the_latest_block_first(
         talk(
             world, ("user", f"{PLAIN} Berth {day} does so, too."), name=f"d{day}", day=day, month=10
         )
-    model = writes()
-    read(world, model)
-    shown = [
+    model = scripted_writer()
+    ingest_with(world, model)
+    berths = [
         int(day)
-        for one in model.prompts
-        for day in re.findall(r"\[owner\] .*Berth (\d+)", one.text)
+        for prompt in model.prompts
+        for day in re.findall(r"\[owner\] .*Berth (\d+)", prompt.text)
     ]
-    assert list(dict.fromkeys(shown)) == days[2:] + days[:2]
+    assert list(dict.fromkeys(berths)) == days[2:] + days[:2]
 
 
 def store(world: World, content: str, **environ: str) -> str:
-    """What an agent stores by its tool or its shell; gives the memory's id."""
+    """Store a memory as an agent would, and return its id."""
     world.environ |= {"CLAUDECODE": "1", **environ}
     with world.open() as memory:
-        stored = memory.store(content, project="acme-billing").memory_id
+        memory_id = memory.store(content, project="acme-billing").memory_id
     for name in ("CLAUDECODE", *environ):
         del world.environ[name]
-    return stored
+    return memory_id
 
 
-def known_to(model: ScriptedModel) -> str:
-    """What a writer was shown as known already."""
+def known_section(model: ScriptedModel) -> str:
+    """Return the section of known memories in the writer's first prompt."""
     return model.prompts[0].shared.partition("<memories>")[2]
 
 
@@ -444,17 +456,17 @@ def test_agents_stores_of_the_session_are_shown_as_known(world: World) -> None:
     talk(world, ("user", OWNER), ("assistant", "Done."))
     store(world, "The crane is repaired by Heron.", CLAUDE_CODE_SESSION_ID="5e55-one")
     store(world, "The quay is swept on Mondays.", CLAUDE_CODE_SESSION_ID="5e55-two")
-    model = writes()
-    read(world, model)
-    assert "The crane is repaired by Heron." in known_to(model)
-    assert "The quay" not in known_to(model)
+    model = scripted_writer()
+    ingest_with(world, model)
+    assert "The crane is repaired by Heron." in known_section(model)
+    assert "The quay" not in known_section(model)
 
 
 def test_agents_store_is_recognised_by_its_answer_without_session_name(
     world: World,
 ) -> None:
     talk(world, ("user", OWNER), ("assistant", "I store that."))
-    stored, _ = (
+    memory_id, _ = (
         store(world, "The crane is repaired by Heron."),
         store(world, "The quay is swept on Mondays."),
     )
@@ -463,13 +475,13 @@ def test_agents_store_is_recognised_by_its_answer_without_session_name(
         {"type": "tool_use", "id": "t1", "name": "mcp__nacre__memory_store", "input": {}}
     ]
     answer = says("user", "", uuid="one-9", session="5e55-one")
-    said = f"- [{stored[-8:]}] Stored; as your proposal: found when searched for."
-    answer["message"]["content"] = [{"type": "tool_result", "tool_use_id": "t1", "content": said}]
+    result = f"- [{memory_id[-8:]}] Stored; as your proposal: found when searched for."
+    answer["message"]["content"] = [{"type": "tool_result", "tool_use_id": "t1", "content": result}]
     world.transcript("one", call, answer)
-    model = writes()
-    read(world, model)
-    assert "The crane is repaired by Heron." in known_to(model)
-    assert "The quay" not in known_to(model)
+    model = scripted_writer()
+    ingest_with(world, model)
+    assert "The crane is repaired by Heron." in known_section(model)
+    assert "The quay" not in known_section(model)
 
 
 def test_memories_kept_during_a_session_are_shown_as_known(
@@ -478,12 +490,12 @@ def test_memories_kept_during_a_session_are_shown_as_known(
     plain = "Remember that invoices are archived for ten years."
     talk(world, ("user", plain), ("user", OWNER), ("assistant", "Ok."), day=20)
     world.clock.now = world.clock.now.replace(hour=9, minute=10)
-    model = ScriptedModel([found(told())], repeats=True)
-    read(world, model)
+    model = ScriptedModel([answer_with(proposed_memory())], repeats=True)
+    ingest_with(world, model)
     assert not model.prompts
     world.clock.now = world.clock.now.replace(hour=9, minute=40)
-    read(world, model)
-    assert "archived for ten years" in known_to(model)
+    ingest_with(world, model)
+    assert "archived for ten years" in known_section(model)
     assert sorted(contents(world)) == sorted([RULE, "Invoices are archived for ten years."])
 
 
@@ -491,18 +503,18 @@ def test_retracted_or_outside_based_memories_are_not_known(
     world: World,
 ) -> None:
     talk(world, ("user", OWNER), ("assistant", "Done."))
-    gone = store(world, "The crane is repaired by Heron.", CLAUDE_CODE_SESSION_ID="5e55-one")
+    retracted = store(world, "The crane is repaired by Heron.", CLAUDE_CODE_SESSION_ID="5e55-one")
     with closing(world.context()) as context:
-        said = Source(session="claude-code:5e55-one")
+        source = Source(session="claude-code:5e55-one")
         foreign = StoreRequest(
-            content="The quay is closed, says a page.", trust=Trust.UNTRUSTED, source=said
+            content="The quay is closed, says a page.", trust=Trust.UNTRUSTED, source=source
         )
         remember(context, foreign)
     with world.open() as memory:
-        memory.retire(gone)
-    model = writes()
-    read(world, model)
-    assert known_to(model) == ""
+        memory.retire(retracted)
+    model = scripted_writer()
+    ingest_with(world, model)
+    assert known_section(model) == ""
 
 
 def test_memories_stored_in_the_session_precede_similar_memories(world: World) -> None:
@@ -514,11 +526,11 @@ def test_memories_stored_in_the_session_precede_similar_memories(world: World) -
         memory.store("Two servers gave out the same number of invoices.", project="acme-billing")
     talk(world, ("user", OWNER), ("assistant", "Done."))
     store(world, "The crane is repaired by Heron.", CLAUDE_CODE_SESSION_ID="5e55-one")
-    model = writes()
-    read(world, model)
-    shown = [line for line in known_to(model).splitlines() if line.startswith("[k")]
-    assert ["Heron" in shown[0], "Two servers" in shown[1]] == [True, True]
-    assert sum("Heron" in line for line in shown) == 1
+    model = scripted_writer()
+    ingest_with(world, model)
+    lines = [line for line in known_section(model).splitlines() if line.startswith("[k")]
+    assert ["Heron" in lines[0], "Two servers" in lines[1]] == [True, True]
+    assert sum("Heron" in line for line in lines) == 1
 
 
 def test_subscription_writer_reports_its_status_and_token_limit(
@@ -534,64 +546,18 @@ def test_subscription_writer_reports_its_status_and_token_limit(
         with closing(world.context()) as context:
             return change(context)
 
-    shown = do(
-        lambda context: set_writer(
-            context, WriterRequest(writer="claude-cli:haiku", tokens_per_day=20_000)
-        )
-    )
-    assert (shown.writer, shown.state, shown.limit, shown.tokens_today) == (
+    status = do(lambda context: set_writer(context, "claude-cli:haiku", tokens_per_day=20_000))
+    assert (status.writer, status.state, status.limit, status.tokens_today) == (
         "claude-cli:haiku",
         "ready",
         20_000,
         0,
     )
-    assert shown.since == "2026-11-20T11:30:00Z"
+    assert status.since == "2026-11-20T11:30:00Z"
     assert do(pause).state == "paused"
     assert do(status_writer).state == "paused"
     assert do(resume).state == "ready"
     assert do(end).state == "off"
-
-
-@pytest.fixture
-def supplies(tmp_path: Path) -> Any:
-    """Make a folder in which a machine tells what feeds it."""
-
-    def make(**each: dict[str, str]) -> Path:
-        for name, values in each.items():
-            (tmp_path / "supplies" / name).mkdir(parents=True)
-            for key, value in values.items():
-                (tmp_path / "supplies" / name / key).write_text(f"{value}\n")
-        return tmp_path / "supplies"
-
-    return make
-
-
-MAINS = {"type": "Mains", "online": "1"}
-UNPLUGGED = {"type": "Mains", "online": "0"}
-DRAINING = {"type": "Battery", "status": "Discharging"}
-CHARGING = {"type": "Battery", "status": "Charging"}
-
-
-@pytest.mark.parametrize(
-    ("each", "on_battery"),
-    [
-        ({}, False),
-        ({"AC": MAINS}, False),
-        ({"AC": MAINS, "BAT0": DRAINING}, False),
-        ({"AC": UNPLUGGED, "BAT0": DRAINING}, True),
-        ({"AC": UNPLUGGED, "BAT0": CHARGING}, False),
-        ({"BAT0": DRAINING}, True),
-        (
-            {"BAT0": DRAINING, "mouse": {"type": "Battery", "status": "Full", "scope": "Device"}},
-            True,
-        ),
-        ({"mouse": {**DRAINING, "scope": "Device"}}, False),
-    ],
-)
-def test_battery_power_is_distinguished_from_mains_power(
-    supplies: Any, each: dict[str, dict[str, str]], on_battery: bool
-) -> None:
-    assert is_on_battery(supplies(**each)) is on_battery
 
 
 def test_plainly_stated_facts_omitted_by_the_writer_are_kept(world: World) -> None:
@@ -601,14 +567,16 @@ def test_plainly_stated_facts_omitted_by_the_writer_are_kept(world: World) -> No
         ("user", "Remember that invoices are archived for ten years."),
         ("assistant", "Ok."),
     )
-    read(world, writes())
+    ingest_with(world, scripted_writer())
     assert sorted(contents(world)) == sorted([RULE, "Invoices are archived for ten years."])
 
 
 def test_plain_statement_rephrased_by_the_writer_is_kept_once(world: World) -> None:
     plain = "Remember that invoices get their numbers from the database, as two servers gave out the same one."
     talk(world, ("user", plain), ("assistant", "Ok."))
-    read(world, ScriptedModel([found(told(quote=plain[14:60]))], repeats=True))
+    ingest_with(
+        world, ScriptedModel([answer_with(proposed_memory(quote=plain[14:60]))], repeats=True)
+    )
     assert contents(world) == [RULE]
 
 
@@ -618,12 +586,12 @@ def test_session_ended_during_another_run_is_sent_soon_after(
     talk(world, ("user", OWNER), ("assistant", "Done."), day=20)
     transcript = world.transcript("one")
     world.clock.now = world.clock.now.replace(hour=9, minute=10)
-    read(world, writes())
-    world.model = writes()
-    at = world.clock.now.timestamp()
+    ingest_with(world, scripted_writer())
+    world.model = scripted_writer()
+    time = world.clock.now.timestamp()
     put(
         world.home,
-        Chore("session-end", "claude-code:5e55-one", str(transcript), "/code/acme", "", at),
+        Chore("session-end", "claude-code:5e55-one", str(transcript), "/code/acme", "", time),
     )
     with closing(world.context()) as other, other.writer_lock:
         do_waiting(world.context())
@@ -631,7 +599,7 @@ def test_session_ended_during_another_run_is_sent_soon_after(
     world.clock.now += timedelta(seconds=10)
     do_waiting(world.context())
     assert contents(world) == [RULE]
-    assert [one.kind for one in waiting(world.home)] == []
+    assert [item.kind for item in pending_chores(world.home)] == []
 
 
 def test_session_ended_during_a_pause_is_sent_after_the_pause(
@@ -640,28 +608,28 @@ def test_session_ended_during_a_pause_is_sent_after_the_pause(
     talk(world, ("user", OWNER), ("assistant", "Done."), day=20)
     transcript = world.transcript("one")
     world.clock.now = world.clock.now.replace(hour=9, minute=10)
-    read(world, writes(), NACRE_WRITER_PAUSED="true")
-    at = world.clock.now.timestamp()
+    ingest_with(world, scripted_writer(), NACRE_WRITER_PAUSED="true")
+    time = world.clock.now.timestamp()
     put(
         world.home,
-        Chore("session-end", "claude-code:5e55-one", str(transcript), "/code/acme", "", at),
+        Chore("session-end", "claude-code:5e55-one", str(transcript), "/code/acme", "", time),
     )
     do_waiting(world.context())
     assert not due(world)
     world.environ["NACRE_WRITER_PAUSED"] = "false"
     assert due(world)
-    model = writes()
-    assert read(world, model).sessions == 1
-    asked = len(model.prompts)
+    model = scripted_writer()
+    assert ingest_with(world, model).sessions == 1
+    call_count = len(model.prompts)
     later = says("user", PLAIN, uuid="one-9", session="5e55-one", at="2026-11-20T09:09:00.000Z")
     world.transcript("one", later)
-    read(world, model)
-    assert len(model.prompts) == asked
+    ingest_with(world, model)
+    assert len(model.prompts) == call_count
 
 
 def test_recovered_writer_receives_the_waiting_sessions(world: World) -> None:
     talk(world, ("user", OWNER))
-    read(
+    ingest_with(
         world,
         ScriptedModel(
             [ModelUnavailableError("nobody answers", hint="is it running?")], repeats=True
@@ -674,7 +642,7 @@ def test_recovered_writer_receives_the_waiting_sessions(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "setting",
     [
         "writer.paused",
         "models.background",
@@ -683,10 +651,10 @@ def test_recovered_writer_receives_the_waiting_sessions(world: World) -> None:
         "nonsense",
     ],
 )
-def test_running_writer_stops_after_a_settings_change(world: World, said: str) -> None:
+def test_running_writer_stops_after_a_settings_change(world: World, setting: str) -> None:
     for number in range(3):
         name = f"one{number}"
-        talk(world, ("user", OWNER), *chatter(name), name=name)
+        talk(world, ("user", OWNER), *long_turns(name), name=name)
     config = world.settings().config
     values = {
         "writer.paused": True,
@@ -700,30 +668,32 @@ def test_running_writer_stops_after_a_settings_change(world: World, said: str) -
     world.environ |= {"NACRE_MODELS_EXTRACTION": "", "NACRE_MODELS_BACKGROUND": ""}
 
     def answered(_: Prompt) -> dict[str, Any]:
-        if said in values:
-            write_setting(config, said, values[said])
+        if setting in values:
+            write_setting(config, setting, values[setting])
         else:
-            config.write_text(said)
-        return found(told())
+            config.write_text(setting)
+        return answer_with(proposed_memory())
 
-    model = ScriptedModel([answered, found(told())], repeats=True)
+    model = ScriptedModel([answered, answer_with(proposed_memory())], repeats=True)
     world.model, world.environ["NACRE_EMBEDDING_MODEL"] = model, "none"
     with world.open() as memory:
         memory.ingest()
     assert len(model.prompts) == 1
-    assert len(model.compared) == (said == "writer.exclude_projects")  # what it has begun it ends
-    if said == "writer.paused":
+    assert len(model.compared) == (
+        setting == "writer.exclude_projects"
+    )  # an already started session is finished
+    if setting == "writer.paused":
         write_setting(config, "writer.paused", value=False)
         with world.open() as memory:
             memory.ingest()
         assert contents(world) == [RULE]
-        assert len(model.prompts) == 3  # what the first session was asked is kept
+        assert len(model.prompts) == 3  # the first session's answer is reused
 
 
 def test_paused_writer_stops_a_running_dream(world: World) -> None:
     write_setting(world.settings().config, "models.default", "scripted:1")
     world.environ["NACRE_MODELS_BACKGROUND"] = "true"
-    world.model = writes()
+    world.model = scripted_writer()
     with closing(world.context()) as context:
         model = model_for(context, Task.DREAM, background=True)
         assert model is not None

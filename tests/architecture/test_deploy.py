@@ -26,14 +26,14 @@ _PLACEHOLDERS = {
 
 def _manifests() -> list[tuple[str, dict[str, Any]]]:
     files = sorted((_DEPLOY / "kubernetes").glob("*.yaml"))
-    return [(file.name, one) for file in files for one in yaml.safe_load_all(file.read_text())]
+    return [(file.name, item) for file in files for item in yaml.safe_load_all(file.read_text())]
 
 
 def _pods() -> list[dict[str, Any]]:
     return [
-        one["spec"]["template"]["spec"]
-        for _, one in _manifests()
-        if "template" in one.get("spec", {})
+        item["spec"]["template"]["spec"]
+        for _, item in _manifests()
+        if "template" in item.get("spec", {})
     ]
 
 
@@ -53,14 +53,18 @@ def _units() -> Iterator[ConfigParser]:
 def _commands() -> list[list[str]]:
     """The words behind ``nacre`` of everything that runs it."""
     found = [container["args"] for pod in _pods() for container in pod["containers"]]
-    found += [one["command"] for one in _compose()["services"].values() if one["image"] == "nacre"]
+    found += [
+        service["command"]
+        for service in _compose()["services"].values()
+        if service["image"] == "nacre"
+    ]
     found += [shlex.split(unit["Service"]["ExecStart"])[1:] for unit in _units()]
     return [[_PLACEHOLDERS.get(word, word) for word in words] for words in found]
 
 
 @pytest.mark.parametrize(
     ("file", "manifest"),
-    [pytest.param(*one, id=f"{one[0]}-{one[1]['kind']}") for one in _manifests()],
+    [pytest.param(*item, id=f"{item[0]}-{item[1]['kind']}") for item in _manifests()],
 )
 def test_manifest_validates_against_its_schema(file: str, manifest: dict[str, Any]) -> None:
     assert kubernetes_validate.validate(manifest, _KUBERNETES, strict=True) == _KUBERNETES, file
@@ -101,7 +105,7 @@ def test_probes_use_the_right_host_and_allow_shutdown_time() -> None:
 
 
 def test_deployment_references_only_resources_it_defines() -> None:
-    made = {(one["kind"], one["metadata"]["name"]) for _, one in _manifests()}
+    made = {(item["kind"], item["metadata"]["name"]) for _, item in _manifests()}
     for pod in _pods():
         for source in pod["containers"][0]["envFrom"]:
             ((reference, named),) = source.items()
@@ -109,4 +113,4 @@ def test_deployment_references_only_resources_it_defines() -> None:
                 {"configMapRef": "ConfigMap", "secretRef": "Secret"}[reference],
                 named["name"],
             ) in made
-    assert {one["metadata"].get("namespace", "nacre") for _, one in _manifests()} == {"nacre"}
+    assert {item["metadata"].get("namespace", "nacre") for _, item in _manifests()} == {"nacre"}

@@ -40,14 +40,16 @@ def test_built_distribution_is_complete_and_installable(tmp_path: Path) -> None:
 def test_distribution_name_is_consistent_everywhere() -> None:
     assert PROJECT["name"] == NAME
     own = [
-        one
+        item
         for wanted in PROJECT["optional-dependencies"].values()
-        for one in wanted
-        if one.startswith("nacre")
+        for item in wanted
+        if item.startswith("nacre")
     ]
     plugins = {folder.name for folder in (ROOT / "plugins").iterdir()}
     assert own
-    assert all(one.startswith(f"{NAME}[") for one in own if one.partition("==")[0] not in plugins)
+    assert all(
+        item.startswith(f"{NAME}[") for item in own if item.partition("==")[0] not in plugins
+    )
 
 
 @pytest.mark.parametrize("folder", ["src", "docs", "scripts", "tests", "benchmarks"])

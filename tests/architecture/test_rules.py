@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from nacre.base.sql import statements
 from nacre.known_settings import SETTINGS
-from nacre.store.sqlite import _load
 
 PROJECT = Path(__file__).parents[2]
 SOURCE = PROJECT / "src" / "nacre"
@@ -22,14 +22,11 @@ BROAD_EXCEPT = {
     "serve/hook_process.py",  # a hook ends as it should, whatever happens in its thread
     "cli/output.py",  # the boundary of the command line, and the record of a crash
     "testing/conformance.py",  # carried over to the reading thread, and raised there
-    "nacre_server/worker.py",  # a space whose work fails must not stop that of the others
+    "nacre_server/cluster.py",  # a space whose work fails must not stop that of the others
     "home/parsing.py",  # carried over to the reading thread, and raised there
-    "home/reread.py",  # a damaged pack or third-party reader costs its own transcript only
     "home/archive.py",  # a damaged pack or a third-party reader costs its own transcript only
     "setup/chores.py",  # a failed chore is tried again later, and reported
     "llm/failures.py",  # carried over to the waiting thread, and raised there
-    "llm/api.py",  # a third-party sampling callback may raise anything
-    "llm/credentials.py",  # keyring backends raise anything
     "llm/local_model.py",  # the runtimes raise bare exceptions
 }
 NAMED_BY_TABLE = {"turns_size", "memories_size"}
@@ -98,7 +95,7 @@ def test_every_query_has_a_comment_and_is_used() -> None:
         for path in [*SOURCE.rglob("*.py"), *PROJECT.glob("plugins/*/src/**/*.py")]
         for name in re.findall(r'"(\w+)"', path.read_text(encoding="utf-8"))
     }
-    for name, sql in _load().items():
+    for name, sql in statements("nacre.store", "sql/queries").items():
         assert sql.startswith("--"), f"{name} has no comment"
         assert name in used or name in NAMED_BY_TABLE, f"{name} is not used"
 

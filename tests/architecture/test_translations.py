@@ -54,9 +54,9 @@ def test_each_setting_is_explained_in_each_language(table: Path) -> None:
     forms: dict[str, str] = json.loads(table.read_text(encoding="utf-8"))
     patterns = [re.compile(re.escape(form).replace(r"\{\}", ".+")) for form in forms]
     assert [
-        one.key
-        for one in SETTINGS
-        if not any(pattern.fullmatch(one.summary) for pattern in patterns)
+        setting.key
+        for setting in SETTINGS
+        if not any(pattern.fullmatch(setting.summary) for pattern in patterns)
     ] == []
 
 

@@ -1,4 +1,4 @@
-"""``python -m benchmarks code`` tells how fast code is read."""
+"""``python -m benchmarks code`` measures how fast code is read."""
 
 from __future__ import annotations
 
@@ -20,4 +20,4 @@ def test_generated_code_is_read_and_queried(tmp_path: Path) -> None:
     assert result.files == 16
     assert result.symbols == 16 * 16
     assert result.edges > result.symbols
-    assert all(one.count > 10 for one in result.questions.values())
+    assert all(question.count > 10 for question in result.questions.values())

@@ -1,4 +1,4 @@
-"""The benchmark of dreams: a writer that knows merges and ends rightly, one that lies does nothing."""
+"""The dream benchmark rewards a correct writer and ignores a writer with false claims."""
 
 from __future__ import annotations
 
@@ -14,29 +14,33 @@ DATA = load_cases(None, "dreams", DreamData)
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, DreamResult]:
     smaller = min(DATA.years, key=lambda year: len(year.memories))
-    found = measure(DreamData((smaller,)), tmp_path_factory.mktemp("dreams"))
-    return {one.writer: one for one in found}
+    figures = measure(DreamData((smaller,)), tmp_path_factory.mktemp("dreams"))
+    return {item.writer: item for item in figures}
 
 
 @pytest.mark.parametrize("year", DATA.years, ids=lambda year: year.name)
 def test_labels_name_existing_memories_and_groups_are_disjoint(year: Year) -> None:
-    known = {one.id for one in year.memories}
+    memory_ids = {memory.id for memory in year.memories}
     labels = year.labels
-    named = [one for group in labels.same for one in group]
-    assert len(set(named)) == len(named)
+    names = [item for group in labels.same for item in group]
+    assert len(set(names)) == len(names)
     pairs = (*labels.distinct, *labels.outdated, *labels.general_special)
-    asked = {
-        one for question in labels.questions for one in (*question.answer_ids, *question.stale_ids)
+    ids = {
+        item
+        for question in labels.questions
+        for item in (*question.answer_ids, *question.stale_ids)
     }
-    assert known >= {*named, *asked, *(one for pair in pairs for one in pair[:2])}
-    assert not any(ORDER in one.content for one in year.memories)
+    assert memory_ids >= {*names, *ids, *(item for pair in pairs for item in pair[:2])}
+    assert not any(ORDER in memory.content for memory in year.memories)
 
 
 def test_any_writer_loses_nothing_and_is_undone_completely(
     results: dict[str, DreamResult],
 ) -> None:
     assert set(results) == set(WAYS)
-    assert {(one.lost, one.planted, one.is_undone) for one in results.values()} == {(0, 0, True)}
+    assert {(result.lost, result.planted, result.is_undone) for result in results.values()} == {
+        (0, 0, True)
+    }
 
 
 def test_correct_writer_makes_no_mistakes_and_reduces_outdated_hits(

@@ -1,4 +1,4 @@
-"""``python -m benchmarks extraction`` from labels and transcripts to its figures."""
+"""``python -m benchmarks extraction`` computes its figures from labels and transcripts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ KILN = (
 GLAZE = ((OWNER, "What is the time in Lisbon?"), (AGENT, "It is noon there."))
 
 
-def transcript(folder: Path, name: str, said: Any, session: str) -> None:
+def transcript(folder: Path, name: str, messages: Any, session: str) -> None:
     lines = [
         {
             "session_id": session,
@@ -43,7 +43,7 @@ def transcript(folder: Path, name: str, said: Any, session: str) -> None:
             "content": text,
             "timestamp": f"2026-11-18T09:{at:02d}:00Z",
         }
-        for at, (role, text) in enumerate(said)
+        for at, (role, text) in enumerate(messages)
     ]
     folder.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
@@ -67,7 +67,7 @@ def labels(
     folder: Path,
     slug: str,
     file: str,
-    *wanted: dict[str, Any],
+    *expected: dict[str, Any],
     skip: Any = (),
     least: int = 0,
     most: int = 9,
@@ -78,7 +78,7 @@ def labels(
     content = {
         "session": {"tool": tool, "file": file, "session_id": session_id},
         "description": f"About {slug}",
-        "must_extract": list(wanted),
+        "must_extract": list(expected),
         "must_skip": [{"pattern": pattern, "reason": reason} for pattern, reason in skip],
         "acceptable_range": {"min": least, "max": most},
     }
@@ -87,7 +87,7 @@ def labels(
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Path:
-    """Two sessions beside their labels: one with something to learn, one without, and one that is no transcript."""
+    """A suite with labels for a session with memories, a session without, and an unreadable file."""
     folder = tmp_path / "suite"
     transcript(folder, "kiln.jsonl", KILN, "kiln-1")
     transcript(folder, "glaze.jsonl", GLAZE, "glaze-1")
@@ -127,8 +127,8 @@ def run(*arguments: str, code: int = 0) -> str:
 
 
 def figures(*arguments: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(run(*arguments, "--json"))
-    return found
+    result: dict[str, Any] = json.loads(run(*arguments, "--json"))
+    return result
 
 
 def by_slug(result: dict[str, Any]) -> dict[str, Any]:
@@ -138,10 +138,10 @@ def by_slug(result: dict[str, Any]) -> dict[str, Any]:
 def test_ingested_memories_are_scored_against_the_labels(suite: Path, user_home: Path) -> None:
     result = figures("--labels", str(suite))
     kiln = by_slug(result)["kiln"]
-    assert [found["statement"] for found in kiln["found"]] == [
+    assert [item["statement"] for item in kiln["found"]] == [
         "The kiln controller has a fixed address."
     ]
-    assert [found["memory"]["kind"] for found in kiln["wrong_kind"]] == ["preference"]
+    assert [item["memory"]["kind"] for item in kiln["wrong_kind"]] == ["preference"]
     assert [missed["statement"] for missed in kiln["missed"]] == ["The glaze is stored dry."]
     assert [hit["reason"] for hit in kiln["skip_hits"]] == ["a pet name"]
     assert kiln["junk"] == [kiln["skip_hits"][0]["memory"]]
@@ -176,9 +176,9 @@ def test_missed_labels_are_shown_with_evidence_words(suite: Path) -> None:
     places = by_slug(figures("--labels", str(suite)))["kiln"]["missed"][0]["evidence"]
     words = [place["words"] for place in places]
     assert words == [KILN[0][1], KILN[1][1], KILN[1][1], None]
-    shown = run("--labels", str(suite), "--misses")
+    output = run("--labels", str(suite), "--misses")
     for topic in ("Missed", "Found as another kind", "Should not exist", "Needless"):
-        assert topic in shown
+        assert topic in output
 
 
 def test_memory_near_a_missed_label_is_shown(suite: Path) -> None:
@@ -253,15 +253,15 @@ def test_devmembench_sessions_are_extracted_from_their_file(data: Path, tmp_path
     assert evidence == [{"at": "owner:1", "words": "Let us use FastAPI with Redis for caching."}]
 
 
-def test_sessions_share_a_home_unless_apart_is_given(suite: Path) -> None:
+def test_sessions_share_a_home_without_the_apart_option(suite: Path) -> None:
     transcript(suite, "again.jsonl", KILN, "kiln-2")
     labels(suite, "again", "again.jsonl", label("decision", "A fixed address.", ["fixed"]))
-    found = [len(session["memories"]) for session in figures("--labels", str(suite))["sessions"]]
+    counts = [len(session["memories"]) for session in figures("--labels", str(suite))["sessions"]]
     apart = [
         len(session["memories"])
         for session in figures("--labels", str(suite), "--apart")["sessions"]
     ]
-    assert sorted(found) == [0, 0, 0, 3]
+    assert sorted(counts) == [0, 0, 0, 3]
     assert sorted(apart) == [0, 0, 3, 3]
 
 
@@ -309,7 +309,7 @@ def test_agenr_fixtures_are_scored_by_the_agenr_measure(tmp_path: Path) -> None:
     )
     result = {item["session"]: item for item in figures("--labels", str(folder))["fixtures"]}
     kiln = result["01-kiln"]
-    # Kind, subject and importance are right, and one of two terms.
+    # Kind, subject, importance and one of two terms are right.
     assert kiln["expected"][0]["likeness"] == pytest.approx(0.2 + 0.3 + 0.15 + 0.2)
     assert (kiln["recall"], kiln["passed"]) == (1.0, True)
     assert (result["02-glaze"]["composite"], result["02-glaze"]["passed"]) == (1.0, True)
@@ -322,10 +322,10 @@ def test_agenr_fixtures_are_scored_by_the_agenr_measure(tmp_path: Path) -> None:
     assert "2 of 3" in run("--labels", str(folder), "--misses")
 
 
-# The reference scorer, where the labels it was written for lie beside the checkout.
+# The reference scorer, available if its labels are next to the checkout.
 
 needs_reference = pytest.mark.skipif(
-    not (REAL / "score.py").exists(), reason="no labels beside this checkout"
+    not (REAL / "score.py").exists(), reason="no labels next to this checkout"
 )
 
 
@@ -339,8 +339,8 @@ def reference() -> ModuleType:
     return module
 
 
-def agrees(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
-    """Every figure that both have is the same to the last digit."""
+def assert_agreement(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
+    """Check that all figures that both scorers compute are equal."""
     for name, mine in (
         ("recall", "recall"),
         ("recall_any_kind", "recall_any_kind"),
@@ -365,7 +365,7 @@ def agrees(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
 
 def agree(result: dict[str, Any], theirs: dict[str, Any]) -> None:
     for slug, ours in by_slug(result).items():
-        agrees(ours, theirs["sessions"][slug])
+        assert_agreement(ours, theirs["sessions"][slug])
     renamed = {"long": "big"}
     for name, value in result["overall"].items():
         if name != "must_recall":
@@ -403,16 +403,20 @@ def test_real_sessions_score_equals_the_reference_scorer(reference: ModuleType) 
     agree(result, reference.evaluate(memories, reference.load_labels(REAL)))
 
 
-def scribbler(draw: random.Random, found: dict[str, Any]) -> Callable[[], Iterator[dict[str, Any]]]:
-    """Makes up memories out of the labels' own terms: whole, broken, repeated, long, of any kind, from anywhere."""
+def random_writer(
+    draw: random.Random, labels: dict[str, Any]
+) -> Callable[[], Iterator[dict[str, Any]]]:
+    """Generate whole, broken, repeated and long memories of random kinds from the labels' terms."""
 
     def write() -> Iterator[dict[str, Any]]:
-        for slug, item in found.items():
+        for slug, item in labels.items():
             for _ in range(draw.randrange(14)):
-                wanted = draw.sample(
+                entries = draw.sample(
                     item["must_extract"], min(len(item["must_extract"]), draw.randrange(4))
                 )
-                words = [draw.choice(group) for one in wanted for group in one["content_terms"]]
+                words = [
+                    draw.choice(group) for entry in entries for group in entry["content_terms"]
+                ]
                 words = [
                     word.title() if draw.random() < 0.3 else word
                     for word in words
@@ -427,7 +431,12 @@ def scribbler(draw: random.Random, found: dict[str, Any]) -> Callable[[], Iterat
                     "kind": draw.choice(
                         [
                             *kinds,
-                            *(kind for one in wanted for kind in [one["kind"]] if kind in kinds),
+                            *(
+                                kind
+                                for entry in entries
+                                for kind in [entry["kind"]]
+                                if kind in kinds
+                            ),
                         ]
                     ),
                     "subject": " ".join(words[:2]),
@@ -453,10 +462,11 @@ def scribbler(draw: random.Random, found: dict[str, Any]) -> Callable[[], Iterat
 def test_random_memories_score_equals_the_reference_scorer(
     reference: ModuleType, tmp_path: Path, seed: int
 ) -> None:
-    found = reference.load_labels(REAL)
-    memories = list(scribbler(random.Random(seed), found)())  # noqa: S311 - a repeatable draw
+    labels = reference.load_labels(REAL)
+    memories = list(random_writer(random.Random(seed), labels)())  # noqa: S311 - a repeatable draw
     file = tmp_path / "memories.json"
     file.write_text(json.dumps({"memories": memories}), encoding="utf-8")
     agree(
-        figures("--labels", str(REAL), "--memories", str(file)), reference.evaluate(memories, found)
+        figures("--labels", str(REAL), "--memories", str(file)),
+        reference.evaluate(memories, labels),
     )

@@ -1,4 +1,4 @@
-"""A crowd in the gateway: a small one of what ``python -m benchmarks gateway`` plays."""
+"""``python -m benchmarks gateway`` with a small crowd."""
 
 from __future__ import annotations
 

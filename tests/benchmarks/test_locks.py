@@ -1,4 +1,4 @@
-"""``python -m benchmarks locks``: every long job is done, and tells of both its locks."""
+"""``python -m benchmarks locks`` finishes every long job and reports both of its locks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_command_reports_locks_of_every_job(tmp_path: Path) -> None:
         benchmarks, ["locks", "--size", "12", "--json", "--home", str(tmp_path / "new")]
     )
     assert outcome.exit_code == 0, outcome.output
-    jobs = {one["job"]: one for one in json.loads(outcome.stdout)["jobs"]}
+    jobs = {job["job"]: job for job in json.loads(outcome.stdout)["jobs"]}
     assert {
         "learn from them",
         "scan, changed files",

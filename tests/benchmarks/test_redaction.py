@@ -1,4 +1,4 @@
-"""The labelled set of redaction: what it holds, and that the targets are met on sets nobody looked at."""
+"""The labelled redaction sets are complete, and the targets are met on unseen sets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nacre.errors import InvalidInputError
 
 @pytest.fixture(autouse=True)
 def _brief_speeds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Measure the speed with little text: no test reads it."""
+    """Measure the speed with little text, since no test uses the result."""
     monkeypatch.setattr("benchmarks.redaction.measuring._CLEAN_BYTES", 50_000)
     monkeypatch.setattr("benchmarks.redaction.measuring._REPETITIONS", 1)
 

@@ -1,4 +1,4 @@
-"""Scores checked by hand."""
+"""Scores match values computed by hand."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def test_a_ranked_list_is_scored_by_every_measure() -> None:
     }
 
 
-def test_full_evidence_scores_one_and_empty_results_score_zero() -> None:
-    found = score_list(["a", "b"], frozenset({"a", "b"}))
-    assert found
-    assert (found["all@10"], found["hit@1"], found["mrr"]) == (1.0, 1.0, 1.0)
+def test_full_evidence_scores_1_and_empty_results_0() -> None:
+    score = score_list(["a", "b"], frozenset({"a", "b"}))
+    assert score
+    assert (score["all@10"], score["hit@1"], score["mrr"]) == (1.0, 1.0, 1.0)
     empty = score_list([], frozenset({"a"}))
     assert empty
     assert set(empty.values()) == {0.0}
@@ -56,16 +56,16 @@ def test_percentiles_are_observed_values() -> None:
 
 
 def test_gain_is_paired_and_repeatable() -> None:
-    def scored(hits: str) -> list[Scored]:
+    def score_of(hits: str) -> list[Scored]:
         return [Scored("c", {"hit@1": float(hit)}, None, 0.0) for hit in hits]
 
     gain = paired_gain(
-        scored("1101111111"), scored("0100111101"), lambda score: score.turns, "hit@1"
+        score_of("1101111111"), score_of("0100111101"), lambda score: score.turns, "hit@1"
     )
     assert gain == paired_gain(
-        scored("1101111111"), scored("0100111101"), lambda score: score.turns, "hit@1"
+        score_of("1101111111"), score_of("0100111101"), lambda score: score.turns, "hit@1"
     )
     assert gain
     assert gain.points == pytest.approx(30.0)
     assert 0.0 <= gain.low < gain.points < gain.high <= 60.0
-    assert paired_gain(scored("1"), scored("0"), lambda score: score.sessions, "hit@1") is None
+    assert paired_gain(score_of("1"), score_of("0"), lambda score: score.sessions, "hit@1") is None

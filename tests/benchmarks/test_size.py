@@ -1,4 +1,4 @@
-"""``python -m benchmarks size``: a home that grows from real sessions, searched at every size."""
+"""``python -m benchmarks size`` grows a home from real sessions and searches it at every size."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def material(folder: Path) -> Path:
     return folder
 
 
-def opened(home: Path) -> Home:
+def open_offline_home(home: Path) -> Home:
     return open_home(load_settings(home, {"HOME": str(home), "NACRE_EMBEDDING_MODEL": "none"}))
 
 
 def test_generated_home_is_reproducible_and_reaches_its_turns(tmp_path: Path) -> None:
-    said = []
+    texts = []
     for name in ("one", "two"):
-        context = opened(tmp_path / name)
+        context = open_offline_home(tmp_path / name)
         folder = tmp_path / "material"
         ingest(
             context,
@@ -49,22 +49,22 @@ def test_generated_home_is_reproducible_and_reaches_its_turns(tmp_path: Path) ->
         )
         have = gather(context)
         assert grow(context, have, have.turns, 50, lambda _: None) == 50
-        said.append(
+        texts.append(
             [text for (text,) in context.database.rows("SELECT text FROM turns ORDER BY row")]
         )
         context.database.close()
-    assert said[0] == said[1]
-    assert len(set(said[0])) > 20, "what grew is no copy"
+    assert texts[0] == texts[1]
+    assert len(set(texts[0])) > 20, "generated turns differ"
 
 
 def test_sentences_are_recombined_whole() -> None:
     draw = random.Random(1)  # noqa: S311 - a repeatable draw
     text = "One is here. Two is there. Three is gone.\n"
-    made = {recombined(text, ("Four came. ",), draw) for _ in range(20)}
-    assert text in made
+    texts = {recombined(text, ("Four came. ",), draw) for _ in range(20)}
+    assert text in texts
     whole = {"One is here", "Two is there", "Three is gone.", "Four came", "Four came."}
-    assert all(set(one.strip().split(". ")) <= whole for one in made)
-    assert any("Four came." in one for one in made)
+    assert all(set(item.strip().split(". ")) <= whole for item in texts)
+    assert any("Four came." in item for item in texts)
 
 
 def test_existing_folder_is_not_filled(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The benchmark of changes counts what replaced what, and what it should not have."""
+"""The benchmark of changes counts correct and incorrect replacements."""
 
 from __future__ import annotations
 
@@ -116,8 +116,8 @@ def test_missed_duplicate_is_described(tmp_path: Path) -> None:
     ]
     file.write_text(json.dumps({**DATA, "pairs": twins}), encoding="utf-8")
     result = measure(load_cases(file, "stale", StaleData), tmp_path / "run", None)
-    missed = [one for one in result.failures if one.what == "duplicate missed"]
-    assert [one.note for one in missed] == ["same meaning"]
+    missed = [failure for failure in result.failures if failure.what == "duplicate missed"]
+    assert [item.note for item in missed] == ["same meaning"]
 
 
 def test_bundled_data_is_readable() -> None:

@@ -1,4 +1,4 @@
-"""Suites are read as they are published, faults included."""
+"""Published benchmark suites are read, including their faults."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ def test_locomo_evidence_without_a_turn_is_skipped(data: Path) -> None:
 
 
 def test_longmemeval_is_read_with_single_or_multiple_questions(data: Path) -> None:
-    one, several = load_suite("longmemeval", data).haystacks
-    (question,) = one.questions
+    single, several = load_suite("longmemeval", data).haystacks
+    (question,) = single.questions
     assert question.text == "Which bike did I buy?"
     assert question.sessions == {"longmemeval/s1"}
     assert question.turns == {"longmemeval/s1:0"}
     assert question.asked == datetime(2023, 12, 18, 4, 17, tzinfo=UTC)
-    assert [found.sessions for found in several.questions] == [
+    assert [item.sessions for item in several.questions] == [
         {"longmemeval/s3"},
         {"longmemeval/s4"},
     ]
-    assert [found.turns for found in several.questions] == [set(), set()]
+    assert [item.turns for item in several.questions] == [set(), set()]
 
 
 def test_devmembench_sessions_know_their_project(data: Path) -> None:

@@ -1,4 +1,4 @@
-"""``python -m benchmarks writers``: real processes and threads, and a look at what they left."""
+"""``python -m benchmarks writers`` runs real processes and threads and checks their result."""
 
 from __future__ import annotations
 
@@ -30,6 +30,6 @@ def test_command_reports_measurements(tmp_path: Path) -> None:
     arguments = ["writers", "--clients", "2", "--as", "threads", "--seconds", "1", "--json"]
     outcome = CliRunner().invoke(benchmarks, [*arguments, "--home", str(tmp_path / "home")])
     assert outcome.exit_code == 0, outcome.output
-    told = json.loads(outcome.stdout)
-    assert told["wrong"] == []
-    assert {"stores_per_second", "recalls", "write_lock", "machine"} <= told.keys()
+    report = json.loads(outcome.stdout)
+    assert report["wrong"] == []
+    assert {"stores_per_second", "recalls", "write_lock", "machine"} <= report.keys()

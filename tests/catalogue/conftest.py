@@ -1,4 +1,4 @@
-"""A home in which every operation finds something to work on."""
+"""Fixtures of a home with data for every operation."""
 
 from __future__ import annotations
 
@@ -14,53 +14,53 @@ import pytest
 
 from nacre.api import MemoryHome, open_memory
 from nacre.errors import UnavailableError
-from nacre.values.models import Trace
-from nacre.values.session import Task
+from nacre.values.models import Call
 from tests.catalogue.samples import SAMPLES
 from tests.cli.conftest import Nacre, nacre, said, write_transcript  # noqa: F401 - fixtures
 from tests.daemon.conftest import serving  # noqa: F401 - the fixture
 from tests.mcp.conftest import FOLDER, SESSION, TALK
 
-MAYBE = (
+CANDIDATES = (
     ("user", "Session cookies should be httpOnly, not readable from JavaScript."),
     ("user", "We should keep SQLite for the prototype."),
 )
-"""What is no memory at once, and may be worth keeping."""
+"""Statements that become candidates."""
 
-Filled = Callable[[str], dict[str, Any]]
+SampleRequest = Callable[[str], dict[str, Any]]
 
 
-_kept: dict[str, Any] = {}
-"""What was made once: folders of users, and the names of what lies in the one that is filled."""
+_saved: dict[str, Any] = {}
+"""The saved homes, and the ids in the home with sample data."""
 
 
 @pytest.fixture
 def home(
     user_home: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> Path:
-    """A home with a session that was read, memories in every state, and a trace.
+    """A home with a session, memories in every state, and a trace.
 
-    It is always in the same place: what was made once is put back there for each test.
+    Its path is the same for each test, which gets a fresh copy of the saved home.
     """
     place = tmp_path_factory.getbasetemp() / "catalogue"
     shutil.rmtree(place, ignore_errors=True)
     for name, value in os.environ.items():
         if value.startswith(str(user_home)):
             monkeypatch.setenv(name, value.replace(str(user_home), str(place), 1))
-    if "home" in _kept:
-        shutil.copytree(_kept["home"], place)
+    if "home" in _saved:
+        shutil.copytree(_saved["home"], place)
     else:
         place.mkdir()
         make_home(place)
-        _kept["home"] = shutil.copytree(place, tmp_path_factory.mktemp("kept") / "home")
+        _saved["home"] = shutil.copytree(place, tmp_path_factory.mktemp("kept") / "home")
     return place / ".nacre"
 
 
 def make_home(user_home: Path) -> None:
-    """Make that home, whichever the variables name."""
+    """Create the home that the environment variables select."""
     folder = user_home / ".claude" / "projects" / "-code-acme-billing"
     records = [
-        said(role, text, number, cwd=FOLDER) for number, (role, text) in enumerate((*TALK, *MAYBE))
+        said(role, text, number, cwd=FOLDER)
+        for number, (role, text) in enumerate((*TALK, *CANDIDATES))
     ]
     write_transcript(folder / f"{SESSION}.jsonl", records)
     with open_memory() as memory:
@@ -69,27 +69,28 @@ def make_home(user_home: Path) -> None:
 
 
 @pytest.fixture
-def known(
+def resolve(
     home: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[Any], Any]:
-    """``known(request)`` is a request with what is there in the place of its braces, and a new ``{folder}``."""
-    if "filled" in _kept:
+    """``resolve(request)`` replaces the names in braces with existing ids, and ``{folder}`` with a
+    new folder."""
+    if "filled" in _saved:
         shutil.rmtree(home.parent)
-        shutil.copytree(_kept["filled"], home.parent)
+        shutil.copytree(_saved["filled"], home.parent)
     else:
-        _kept["names"] = _make_known(tmp_path_factory.mktemp("known"))
-        _kept["filled"] = shutil.copytree(home.parent, tmp_path_factory.mktemp("kept") / "home")
-    return _filling(_kept["names"], tmp_path)
+        _saved["names"] = _make_known(tmp_path_factory.mktemp("known"))
+        _saved["filled"] = shutil.copytree(home.parent, tmp_path_factory.mktemp("kept") / "home")
+    return _filler(_saved["names"], tmp_path)
 
 
 def known_in(tmp_path: Path) -> Callable[[Any], Any]:
-    """The same of the home that the variables name."""
-    return _filling(_make_known(tmp_path), tmp_path)
+    """Do the same in the home that the environment variables select."""
+    return _filler(_make_known(tmp_path), tmp_path)
 
 
 def _make_known(folder: Path) -> dict[str, str]:
     with open_memory() as memory:
-        known = {"session": f"claude-code:{SESSION}", **_stored(memory)}
+        names = {"session": f"claude-code:{SESSION}", **_store_samples(memory)}
         code = folder / "code" / "billing.py"
         code.parent.mkdir()
         code.write_text(
@@ -98,17 +99,17 @@ def _make_known(folder: Path) -> dict[str, str]:
         memory.call("graph-ingest-code", folder=str(code.parent), project="acme-billing")
         exported, backup = folder / "export.jsonl", folder / "backup.zip"
         memory.call("export", target=exported)
-        with suppress(UnavailableError):  # there is none of what is on a server
+        with suppress(UnavailableError):  # a server has no backups
             memory.call("backup-create", target=backup)
-    return {**known, "exported": str(exported), "backup": str(backup)}
+    return {**names, "exported": str(exported), "backup": str(backup)}
 
 
-def _filling(known: dict[str, str], tmp_path: Path) -> Callable[[Any], Any]:
+def _filler(names: dict[str, str], tmp_path: Path) -> Callable[[Any], Any]:
     def fill(request: Any) -> Any:
         words = json.dumps(request)
         folder = tmp_path / f"folder-{len(list(tmp_path.iterdir()))}"
         folder.mkdir()
-        for place, value in {**known, "folder": str(folder)}.items():
+        for place, value in {**names, "folder": str(folder)}.items():
             words = words.replace(f"{{{place}}}", value)
         return json.loads(words)
 
@@ -116,13 +117,13 @@ def _filling(known: dict[str, str], tmp_path: Path) -> Callable[[Any], Any]:
 
 
 @pytest.fixture
-def filled(known: Callable[[Any], Any]) -> Filled:
+def sample_request(resolve: Callable[[Any], Any]) -> SampleRequest:
     """``filled("store")`` is the sample request for an operation."""
-    return lambda name: known(SAMPLES[name].request)
+    return lambda name: resolve(SAMPLES[name].request)
 
 
-def _stored(memory: MemoryHome) -> dict[str, str]:
-    known = {
+def _store_samples(memory: MemoryHome) -> dict[str, str]:
+    ids = {
         name: memory.store(text, kind=kind).memory_id
         for name, text, kind in (
             ("memory", "Billing uses PostgreSQL, as accounts are charged at once", "decision"),
@@ -138,23 +139,33 @@ def _stored(memory: MemoryHome) -> dict[str, str]:
     }
     memory.store("The ferry is paid in coins", project="ferry")
     memory.store("The toll is due at noon", project="toll")
-    ends = {"source": known["memory"], "target": known["other"]}
+    ends = {"source": ids["memory"], "target": ids["other"]}
     memory.call(
-        "graph-link", links=[{**ends, "relation": one} for one in ("builds_on", "related_to")]
+        "graph-link", links=[{**ends, "relation": item} for item in ("builds_on", "related_to")]
     )
-    memory.retire(known["retired"])
-    memory.judge(known["bad"], known["worse"], known["worst"], good=False)
+    memory.retire(ids["retired"])
+    memory.judge(ids["bad"], ids["worse"], ids["worst"], good=False)
     waiting = memory.call("review", only="candidate", limit=0).items
-    known |= {"candidate": waiting[0].memory.id, "unwanted": waiting[1].memory.id}
-    known["operation"] = memory.log(known["undone"])[0].operation.id
+    ids |= {"candidate": waiting[0].memory.id, "unwanted": waiting[1].memory.id}
+    ids["operation"] = memory.log(ids["undone"])[0].operation.id
     home = memory._home
-    home.traces.add(Trace(home.ids(), Task.DEDUP, home.clock(), "fake:m", "Which is newer?"))
-    known["trace"] = memory.call("traces")[0].id
-    return known
+    home.spending.add(
+        Call(
+            home.ids(),
+            home.clock(),
+            home.today(),
+            "dedup",
+            "fake:m",
+            False,
+            prompt="Which is newer?",
+        )
+    )
+    ids["trace"] = memory.call("traces")[0].id
+    return ids
 
 
 @pytest.fixture
-def copied(home: Path, tmp_path: Path) -> Callable[[str], Path]:
+def copy_home(home: Path, tmp_path: Path) -> Callable[[str], Path]:
     """``copied("store")`` is a copy of the home, for an operation that writes."""
 
     def copy(name: str) -> Path:

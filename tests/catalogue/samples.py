@@ -1,4 +1,4 @@
-"""A request for every operation, in the home that :func:`tests.catalogue.conftest` makes."""
+"""A request for every operation, for the home that :func:`tests.catalogue.conftest` creates."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ QUESTION = "which database does billing use?"
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A request in JSON; words in braces stand for what is there. ``error`` is the code of the refusal to be expected.
-
-    ``daemon`` is what the daemon refuses it with, where that is something else.
-    """
+    """A JSON request. Names in braces stand for existing ids. ``error`` is the code of the
+    expected refusal."""
 
     request: dict[str, Any] = field(default_factory=dict)
     error: str | None = None
@@ -26,23 +24,18 @@ SAMPLES: dict[str, Sample] = {
     "get": Sample({"reference": "{memory}", "update": False}),
     "look": Sample({"reference": "{memory}"}),
     "history": Sample({"reference": "{memory}"}),
-    "edges": Sample({"limit": 5}),
     "graph-link": Sample(
         {"links": [{"source": "{memory}", "relation": "depends_on", "target": "{other}"}]}
     ),
     "graph-list": Sample({"limit": 5}),
     "graph-show": Sample({"reference": "{memory}", "depth": 3}),
-    "graph-invalidate": Sample(
-        {"source": "{memory}", "relation": "related_to", "target": "{other}"}
-    ),
     "graph-unlink": Sample({"source": "{memory}", "relation": "builds_on", "target": "{other}"}),
-    "graph-unlink-origin": Sample({"origin": "reflect"}),
     "graph-central": Sample({"limit": 5}),
     "graph-gaps": Sample({"limit": 5}),
-    "graph-components": Sample({"limit": 5}),
     "today": Sample({"since": "2026-01-01", "limit": 3}),
     "activity": Sample({"project": "acme-billing"}),
-    "graph-map": Sample({"limit": 100, "alike": True}),
+    "beliefs": Sample({"project": "acme-billing", "replaced": True}),
+    "graph-map": Sample({"limit": 100}),
     "graph-brief": Sample(),
     "store": Sample({"content": "The mill stands on the left bank of the river", "importance": 8}),
     "store-rehearse": Sample({"content": "The mill has two wheels"}),
@@ -94,7 +87,6 @@ SAMPLES: dict[str, Sample] = {
     "project-merge-plan": Sample({"project": "ferry", "into": "acme-billing"}),
     "project-merge": Sample({"project": "ferry", "into": "acme-billing", "reason": "it is one"}),
     "project-depend": Sample({"project": "acme-billing", "on": ["toll"]}),
-    "page": Sample(),
     "graph-ingest-code": Sample({"folder": "{folder}", "project": "shop"}),
     "graph-forget-code": Sample({"project": "nothing-of-that"}),
     "graph-callers": Sample({"name": "total", "depth": 2}),
@@ -112,8 +104,7 @@ SAMPLES: dict[str, Sample] = {
     "session-restore": Sample({"reference": "{session}", "folder": "{folder}"}),
     "did": Sample({"path": "ledger.py"}),
     "fix": Sample({"error": "the ledger corrupts"}),
-    "extract": Sample({"text": "We decided to use Postgres for billing because of transactions."}),
-    "extract-propose": Sample({"session": "{session}", "model": "none"}),
+    "extract": Sample({"session": "{session}", "model": "none"}),
     "ingest": Sample({"vectors": False}),
     "ingest-plan": Sample(),
     "ingest-estimate": Sample(),
@@ -147,11 +138,7 @@ SAMPLES: dict[str, Sample] = {
     "review-resolve": Sample({"reference": "ffffffff", "choice": "keep-both"}, error="not_found"),
     "dream-plan": Sample(),
     "dream": Sample(),
-    "reflect": Sample({"limit": 3}),
-    "reflect-answer": Sample({"reference": "{memory}+{memory}", "skip": True}, error="conflict"),
     "unanswered": Sample({"days": 7}),
-    "unanswered-todo": Sample({"reference": "ffffffff"}, error="not_found"),
-    "unanswered-dismiss": Sample({"reference": "ffffffff"}, error="not_found"),
     "log": Sample({"limit": 10}),
     "diff": Sample(),
     "undo-plan": Sample({"operation": "{operation}"}),

@@ -1,4 +1,4 @@
-"""Every operation that the command line offers is done by a command."""
+"""Every operation of the command line is run by a command."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ COMMANDS = {
     "list": "list --limit 10",
     "look": "show {memory} --no-update",
     "history": "show {memory} --history",
-    "edges": "graph edges --limit 5",
     "store": "store 'The mill stands on the left bank of the river' --importance 8",
     "store-rehearse": "store 'The mill has two wheels' --dry-run",
     "edit": "edit {memory} --importance 9 --add-tag ledger",
@@ -81,7 +80,7 @@ COMMANDS = {
     "session-restore": "sessions restore {session} --to {folder}",
     "did": "did ledger.py",
     "fix": "fix 'the ledger corrupts'",
-    "extract-propose": "sessions extract --session {session} --model none",
+    "extract": "sessions extract --session {session} --model none",
     "ingest": "ingest --no-vectors",
     "ingest-plan": "ingest --dry-run",
     "ingest-estimate": "ingest --estimate",
@@ -108,16 +107,10 @@ COMMANDS = {
     "graph-link": "graph link {memory} depends_on {other}",
     "graph-list": "graph list --of {memory}",
     "graph-show": "graph show {memory}",
-    "graph-invalidate": "graph unlink {memory} related_to {other} --at today",
     "graph-unlink": "graph unlink {memory} builds_on {other}",
-    "graph-unlink-origin": "graph unlink --origin reflect --yes",
     "graph-gaps": "graph gaps",
     "graph-brief": "graph brief",
-    "reflect": "review reflect",
-    "reflect-answer": "review reflect {memory}+{memory} --skip",
     "unanswered": "review gaps",
-    "unanswered-todo": "review gaps --todo ffffffff",
-    "unanswered-dismiss": "review gaps --dismiss ffffffff",
     "log": "log --limit 10",
     "diff": "log --diff",
     "undo-plan": "undo {operation} --dry-run",
@@ -168,30 +161,30 @@ COMMANDS = {
     "check": "admin check",
     "pin": f"recall '{QUESTION}' --pin",
 }
-"""A command for each operation; words in braces as in the samples."""
+"""A command for each operation; names in braces as in the samples."""
 
 IN_PARTS = {
-    "retire": "what was shown is what is retired",
-    "extract-propose": "its answer names the request",
-    "forget": "what was shown is what is forgotten",
+    "retire": "the command retires the memories that it showed",
+    "extract": "its answer names the request",
+    "forget": "the command forgets the memories that it showed",
     "export": "it may go to standard output",
-    "import-plan": "what was shown is what is imported",
-    "import": "what was shown is what is imported",
-    "models-test": "it shows for what it waits",
-    "doctor-deep": "it repairs between two proofs",
-    "hosts-plan": "what was shown is what is written",
-    "hosts-wire": "what was shown is what is written",
-    "config": "it tells where the files are as well",
-    "config-set": "it warns of a variable that goes before the file",
-    "config-unset": "it also mends a file that no command can read",
+    "import-plan": "the command imports the items that it showed",
+    "import": "the command imports the items that it showed",
+    "models-test": "it shows its progress",
+    "doctor-deep": "it repairs between two checks",
+    "hosts-plan": "the command writes the changes that it showed",
+    "hosts-wire": "the command writes the changes that it showed",
+    "config": "it also prints the paths of the files",
+    "config-set": "it warns of a variable that overrides the file",
+    "config-unset": "it also repairs a file that no command can read",
 }
-"""Operations that their commands do in parts, by functions that are narrower than the operation."""
+"""Operations that their commands perform in steps, with narrower functions."""
 
 OTHER_OUTCOMES: dict[str, tuple[str | None, ...]] = {
     "embed-try": (None,),
     "embed-switch": (None,),
 }
-"""How the command ends where that is not as the sample says: another model is named."""
+"""The outcomes of commands that differ from the samples, because they name another model."""
 
 
 @pytest.fixture(autouse=True)
@@ -200,9 +193,9 @@ def _no_daemon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 WITHOUT_COMMAND = {
-    *("get", "page", "extract", "overview"),  # other commands show more
+    *("get", "overview"),  # other commands show more
     *("hook", "context-given", "flush"),  # for hooks
-    *("graph-central", "graph-components"),  # for agents and the dashboard
+    *("graph-central", "beliefs"),  # for agents and the dashboard
     *("graph-map", "today", "activity", "hosts", "hosts-preview"),  # for the dashboard
     *("remote-changes", "remote-versions", "remote-push", "remote-turns"),  # for other homes
 }
@@ -217,18 +210,18 @@ def test_command_runs_the_operation(
     name: str,
     nacre: Nacre,
     home: Path,
-    known: Callable[[Any], Any],
+    resolve: Callable[[Any], Any],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if name in ("embed-try", "embed-switch"):
         monkeypatch.delenv(
             "NACRE_EMBEDDING_MODEL"
-        )  # a variable would go before what the command sets
+        )  # an environment variable would override the command's setting
     reply = tmp_path / "reply.md"
     reply.write_text("Billing uses PostgreSQL, so that accounts are charged", encoding="utf-8")
-    words = shlex.split(known(COMMANDS[name].replace("{reply}", str(reply))))
-    with heard() as names:
+    words = shlex.split(resolve(COMMANDS[name].replace("{reply}", str(reply))))
+    with called_operations() as names:
         outcome = nacre(*words, "--json", code=None, stdin="sk-invented-for-a-test-000000")
     assert name in names | IN_PARTS.keys()
     error = outcome.json.get("error") if isinstance(outcome.json, dict) else None
@@ -239,8 +232,8 @@ def test_command_runs_the_operation(
 
 
 @contextmanager
-def heard() -> Iterator[set[str]]:
-    """The names of the operations that the command line asks for meanwhile."""
+def called_operations() -> Iterator[set[str]]:
+    """Yield the names of the operations that the command line calls meanwhile."""
     names: set[str] = set()
 
     def hear(frame: FrameType, event: str, _: object) -> None:

@@ -1,4 +1,4 @@
-"""Every operation over HTTP: the owner's browser may all of it, a program all but what is the owner's."""
+"""Over HTTP, the owner's browser may call every operation, and a program all but the owner's."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ from collections.abc import Callable
 from nacre.base import json
 from nacre.serve.catalogue import CATALOGUE, offered_by
 from nacre.values.memory import Face
-from tests.catalogue.conftest import Filled
+from tests.catalogue.conftest import SampleRequest
 from tests.catalogue.samples import SAMPLES
 from tests.catalogue.test_catalogue import fits
 from tests.cli.conftest import process  # noqa: F401 - the fixture
 from tests.web_server.conftest import Site, site  # noqa: F401 - the fixture
 
 OFFERED = offered_by(Face.HTTP)
-OWNERS = [name for name, one in OFFERED.items() if one.owners is True]
+OWNERS = [name for name, item in OFFERED.items() if item.owners is True]
 
 
-def test_every_operation_is_answered_over_http(site: Callable[..., Site], filled: Filled) -> None:  # noqa: F811
-    requests = {name: filled(name) for name in OFFERED}
+def test_every_operation_is_answered_over_http(
+    site: Callable[..., Site],  # noqa: F811
+    sample_request: SampleRequest,
+) -> None:
+    requests = {name: sample_request(name) for name in OFFERED}
     here = site()
     wrong = {}
     browser = here.browser()
@@ -34,15 +37,15 @@ def test_every_operation_is_answered_over_http(site: Callable[..., Site], filled
 
 def test_owner_resources_are_refused_to_programs_with_the_token(
     site: Callable[..., Site],  # noqa: F811
-    filled: Filled,
+    sample_request: SampleRequest,
 ) -> None:
-    requests = {name: filled(name) for name in OWNERS}
+    requests = {name: sample_request(name) for name in OWNERS}
     here = site()
     assert {"review-keep", "page-write", "forget", "config-set", "unretire"} <= set(OWNERS)
-    told = {
+    codes = {
         name: here.ask(name, requests[name], **here.token).json().get("code") for name in OWNERS
     }
-    assert set(told.values()) == {"owner_only"}, told
+    assert set(codes.values()) == {"owner_only"}, codes
 
 
 def test_hooks_secrets_and_data_destinations_are_not_offered_over_http() -> None:

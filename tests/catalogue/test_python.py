@@ -1,4 +1,4 @@
-"""The Python API has real signatures for people's editors, and they are those of the catalogue."""
+"""The methods of the Python API have signatures that match the catalogue."""
 
 from __future__ import annotations
 
@@ -9,19 +9,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from nacre.api import MemoryHome
-from nacre.python_values import Changes
+from nacre.api import Changes, MemoryHome
 from nacre.serve.catalogue import CATALOGUE
 
 OPERATIONS = {
     "ingest": "ingest",
-    "extract": "extract-propose",
     "store": "store",
     "recall": "recall",
     "deep_recall": "deep-recall",
     "context": "context",
     "handoff": "handoff",
-    "hand_over": "handoff",
     "flush": "flush",
     "search_sessions": "search-sessions",
     "get": "get",
@@ -34,15 +31,11 @@ OPERATIONS = {
     "retire": "retire",
     "unretire": "unretire",
     "plan_forgetting": "forget-plan",
-    "forgotten": "forgotten",
-    "allow_again": "forget-allow-again",
     "log": "log",
     "undo": "undo",
-    "commit": "commit",
-    "sync": "sync",
     "list": "list",
 }
-"""Methods, and the operations that they are."""
+"""Methods and their operations."""
 
 NO_OPERATION = {
     "call": "any operation by its name",
@@ -50,39 +43,35 @@ NO_OPERATION = {
     "context_told": "takes a whole context: context-given takes its state",
     "forget": "takes a plan that was looked at: the operation plans and forgets at once",
     "path": "of the open home itself",
-    "signals": "context with one part",
 }
 OWN = {
     ("ingest", "on_progress"),
     ("context", "moment"),
     ("handoff", "folder"),
-    ("hand_over", "folder"),
     ("deep_recall", "folder"),
     ("context", "lexical"),
     ("edit", "changes"),
 }
-"""Parameters that mean something else in Python: a callback, this process' folder, a default made of others."""
+"""Parameters with a different meaning in Python: callbacks, this process's folder, derived defaults."""
 
 BY_CALL = {
     "ingest": "discover force from_archive older puts_off reads remember_paths vector_seconds",
+    "extract": "text",
     "store": "author folder source speaker trigger_times triggers trust",
     "recall": "confident co_recall diversify fuzzy is_prompt mmr_lambda prefer_kinds threshold topic word_share",
     "deep_recall": "here",
     "context": "alone signals",
-    "handoff": "session store words",
-    "hand_over": "store",
     "search_sessions": (
-        "aspect boost budget_tokens co_recall confident diversify expand fuzzy ignore_time is_prompt mmr_lambda offset "
-        "prefer_kinds radius_days rerank role session threshold topic turns update word_share"
+        "aspect boost budget_tokens co_recall confident diversify fuzzy ignore_time is_prompt mmr_lambda offset "
+        "prefer_kinds radius_days role session threshold topic turns update word_share"
     ),
     "list": "words",
     "reviews": "limit offset only project",
     "keep": "anyway expected",
     "log": "action offset",
-    "retire": "like subjects",
-    "sync": "accept_rewritten patience_seconds",
+    "retire": "like",
 }
-"""Fields of a request that a method does not offer: ``memory.call`` takes them."""
+"""Fields of a request that a method does not offer and ``memory.call`` accepts."""
 
 
 def test_every_method_is_an_operation_or_listed_exception() -> None:
@@ -93,23 +82,23 @@ def test_every_method_is_an_operation_or_listed_exception() -> None:
 @pytest.mark.parametrize(("method", "operation"), OPERATIONS.items())
 def test_method_parameters_match_their_request(method: str, operation: str) -> None:
     fields = defaults(CATALOGUE[operation].request)
-    given = [
-        one
-        for one in signature(getattr(MemoryHome, method)).parameters.values()
-        if one.name != "self"
+    parameters = [
+        parameter
+        for parameter in signature(getattr(MemoryHome, method)).parameters.values()
+        if parameter.name != "self"
     ]
-    for one in given:
-        if (method, one.name) in OWN:
+    for item in parameters:
+        if (method, item.name) in OWN:
             continue
-        assert one.name in fields, one.name
-        if one.kind is not Parameter.VAR_POSITIONAL and one.default is not None:
-            assert one.default == fields[one.name], one.name
+        assert item.name in fields, item.name
+        if item.kind is not Parameter.VAR_POSITIONAL and item.default is not None:
+            assert item.default == fields[item.name], item.name
 
 
 @pytest.mark.parametrize(("method", "operation"), OPERATIONS.items())
 def test_methods_offer_all_fields_of_their_request(method: str, operation: str) -> None:
     offered = signature(getattr(MemoryHome, method)).parameters.keys()
-    if method != "edit":  # its fields are held by the test below
+    if method != "edit":  # the test below checks its fields
         assert set(defaults(CATALOGUE[operation].request)) - offered == set(
             BY_CALL.get(method, "").split()
         )
@@ -122,16 +111,16 @@ def test_edit_parameters_match_the_edit_request() -> None:
 
 
 def defaults(request: Any) -> dict[str, Any]:
-    """The fields of a request with their defaults; those without one have what a parameter without one has."""
+    """Return the fields of a request with their defaults, ``Parameter.empty`` for required fields."""
     if not dataclasses.is_dataclass(request):
         return {
-            one.name: Parameter.empty if one.required else one.default
-            for one in msgspec.structs.fields(request)
+            field.name: Parameter.empty if field.required else field.default
+            for field in msgspec.structs.fields(request)
         }
     absent = dataclasses.MISSING
     return {
-        one.name: Parameter.empty
-        if one.default is absent and one.default_factory is absent
-        else one.default
-        for one in dataclasses.fields(request)
+        field.name: Parameter.empty
+        if field.default is absent and field.default_factory is absent
+        else field.default
+        for field in dataclasses.fields(request)
     }

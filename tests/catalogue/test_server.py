@@ -1,4 +1,4 @@
-"""Every operation on a server: it answers as in a file, or is refused with the reason."""
+"""Every operation on a server answers as in a local home, or is refused with a reason."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ FOR_FILES = {
     "scrub": "on a server",
     "sync": "git is off",
 }
-"""What is refused on a server, and a part of the reason."""
+"""Operations that are refused on a server, with a part of the reason."""
 
 FOR_SERVERS = {
     name
     for name, point in find_plugins(OPERATIONS).items()
     if point.module in ("nacre_server.spaces", "nacre_server.remote")
 }
-"""What is refused in files, or elsewise; plugins/nacre-server tests it on a server."""
+"""Operations that are refused or differ in local homes; plugins/nacre-server tests them on a server."""
 
 
 @pytest.fixture
@@ -48,17 +48,17 @@ def server_home(
 
 
 def answers(folder: Path) -> dict[str, str]:
-    """What comes of the sample of each operation, one after the other in one home: nothing, or the error."""
+    """Run the sample of each operation in one home and return its error, or an empty string."""
     fill = known_in(folder)
-    found = {}
+    results = {}
     with open_memory() as memory:
         for name in sorted(name for name, operation in CATALOGUE.items() if operation.needs_home):
             try:
                 memory.call(name, **fill(SAMPLES[name].request))
-                found[name] = ""
+                results[name] = ""
             except NacreError as error:
-                found[name] = f"{type(error).__name__}: {error}"
-    return found
+                results[name] = f"{type(error).__name__}: {error}"
+    return results
 
 
 def test_operations_answer_on_a_server_or_are_refused(
@@ -72,23 +72,23 @@ def test_operations_answer_on_a_server_or_are_refused(
     make_home(server_home)
     (tmp_path / "files").mkdir()
     in_files = answers(tmp_path / "files")
-    refused = {name for name in on_server if on_server[name] and not in_files[name]}
-    assert refused == FOR_FILES.keys(), {
-        name: on_server[name] for name in refused ^ FOR_FILES.keys()
+    refusals = {name for name in on_server if on_server[name] and not in_files[name]}
+    assert refusals == FOR_FILES.keys(), {
+        name: on_server[name] for name in refusals ^ FOR_FILES.keys()
     }
     assert all(reason in on_server[name] for name, reason in FOR_FILES.items())
-    told = (
+    reasons = (
         "UnavailableError: this memory is in a file",
         *(f"{kind}: " for kind in ("NotFoundError", "RemoteUnreachableError")),
     )
-    assert all(in_files[name].startswith(told) for name in FOR_SERVERS)
+    assert all(in_files[name].startswith(reasons) for name in FOR_SERVERS)
     kinds = {
         name: (on_server[name].partition(":")[0], in_files[name].partition(":")[0])
         for name in in_files
         if name not in FOR_SERVERS
     }
     assert {
-        name: kind for name, kind in kinds.items() if kind[0] != kind[1] and name not in refused
+        name: kind for name, kind in kinds.items() if kind[0] != kind[1] and name not in refusals
     } == {}
 
 

@@ -1,4 +1,4 @@
-"""Run nacre as people do: in this process where only words count, as a process where streams and codes count."""
+"""Run nacre in this process to test its output, or as a process to test streams and exit codes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SESSION = "7f3a1c2d-0000-4000-8000-000000000001"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run of nacre left: exit code, standard output, standard error."""
+    """The exit code, standard output and standard error of a run."""
 
     code: int
     out: str
@@ -32,14 +32,14 @@ class Outcome:
 
     @property
     def json(self) -> Any:
-        """The one object on standard output."""
+        """Parse the JSON object on standard output."""
         assert self.out.endswith("\n")
         assert self.out.count("\n") == 1
         return json.loads(self.out)
 
     @property
     def error(self) -> Any:
-        """What went wrong, told as JSON."""
+        """Parse the JSON error on standard error."""
         return self.json["error"]
 
 
@@ -48,7 +48,7 @@ Nacre = Callable[..., Outcome]
 
 @pytest.fixture
 def nacre() -> Nacre:
-    """``nacre("list", "--json")`` in this process; fails on an exit code that was not expected (``None``: any)."""
+    """``nacre("list", "--json")`` in this process; fails on an unexpected exit code (``None``: any is allowed)."""
 
     def run(*arguments: str, code: int | None = 0, stdin: str | None = None) -> Outcome:
         result = CliRunner().invoke(cli, list(arguments), input=stdin)
@@ -60,7 +60,7 @@ def nacre() -> Nacre:
 
 @pytest.fixture
 def process() -> Nacre:
-    """``process("list")`` as a process of its own."""
+    """``process("list")`` as a separate process."""
 
     def run(
         *arguments: str, code: int | None = 0, environ: dict[str, str] | None = None, **options: Any
@@ -111,7 +111,7 @@ class _Typist:
         self._seen = 0
 
     def run(self, descriptor: int) -> None:
-        """Type and read until nobody has the other end open."""
+        """Type and read until the other end is closed."""
         while True:
             if self.waiting and self.waiting[0][0].encode() in self.shown[self._seen :]:
                 self._seen = len(self.shown)
@@ -153,7 +153,7 @@ def _on_terminal(
 
 @pytest.fixture
 def terminal_process(processes: Processes) -> Nacre:
-    """``terminal`` with a process of its own."""
+    """``terminal`` with a separate process."""
     pty = pytest.importorskip("pty")
 
     def run(*arguments: str, typed: str = "", environ: dict[str, str] | None = None) -> Outcome:
@@ -169,7 +169,7 @@ def terminal_process(processes: Processes) -> Nacre:
         os.close(theirs)
         if typed:
             os.write(mine, typed.encode())
-        shown = bytearray()
+        output = bytearray()
         while True:
             try:
                 read = os.read(mine, 4096)
@@ -177,16 +177,16 @@ def terminal_process(processes: Processes) -> Nacre:
                 break
             if not read:
                 break
-            shown += read
+            output += read
         os.close(mine)
-        return Outcome(started.wait(timeout=60), shown.decode().replace("\r\n", "\n"), "")
+        return Outcome(started.wait(timeout=60), output.decode().replace("\r\n", "\n"), "")
 
     return run
 
 
 @pytest.fixture
 def dialog_process(processes: Processes) -> Callable[..., Outcome]:
-    """``dialog`` with a process of its own, which may ask for what is not shown."""
+    """``dialog`` with a separate process, whose questions may be unknown in advance."""
     pty = pytest.importorskip("pty")
 
     def run(
@@ -206,7 +206,7 @@ def dialog_process(processes: Processes) -> Callable[..., Outcome]:
             env=environment({"TERM": "xterm-256color", **(environ or {})}),
         )
         os.close(theirs)
-        shown, seen, waiting = bytearray(), 0, list(answers)
+        output, position, waiting = bytearray(), 0, list(answers)
         while True:
             try:
                 read = os.read(mine, 4096)
@@ -214,18 +214,18 @@ def dialog_process(processes: Processes) -> Callable[..., Outcome]:
                 break
             if not read:
                 break
-            shown += read
-            if waiting and waiting[0][0].encode() in shown[seen:]:
-                seen = len(shown)
+            output += read
+            if waiting and waiting[0][0].encode() in output[position:]:
+                position = len(output)
                 os.write(mine, waiting.pop(0)[1].encode() + b"\n")
         os.close(mine)
-        assert not waiting, shown.decode()
+        assert not waiting, output.decode()
         out = (
             started.stdout.read().decode()
             if started.stdout
-            else shown.decode().replace("\r\n", "\n")
+            else output.decode().replace("\r\n", "\n")
         )
-        return Outcome(started.wait(timeout=60), out, shown.decode() if started.stdout else "")
+        return Outcome(started.wait(timeout=60), out, output.decode() if started.stdout else "")
 
     return run
 
@@ -237,6 +237,16 @@ def command(*arguments: str) -> list[str]:
 def environment(more: dict[str, str] | None = None) -> dict[str, str]:
     path = os.pathsep.join(filter(None, [str(SOURCE), os.environ.get("PYTHONPATH")]))
     return {**os.environ, "PYTHONPATH": path, **(more or {})}
+
+
+def findings(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the problems that a home check found, without those of the installation."""
+    beside = "python sqlite home permissions disk model credentials".split()
+    return [
+        check
+        for check in answer["checks"]
+        if check["state"] != "ok" and check["name"] not in beside
+    ]
 
 
 def said(
@@ -294,7 +304,7 @@ TALK = (
 
 @pytest.fixture
 def transcript(user_home: Path) -> Path:
-    """A session with Claude Code where discovery finds it; it decides on a database."""
+    """A session with Claude Code in the discovered folder, with a decision about a database."""
     folder = user_home / ".claude" / "projects" / "-work-acme-billing"
     return write_transcript(
         folder / f"{SESSION}.jsonl",
@@ -304,7 +314,7 @@ def transcript(user_home: Path) -> Path:
 
 @pytest.fixture
 def learned(nacre: Nacre, transcript: Path) -> dict[str, Any]:
-    """A home that has read the session; what ``ingest --json`` said of it."""
+    """A home that has read the session; returns the answer of ``ingest --json``."""
     report: dict[str, Any] = nacre("ingest", "--json").json
     assert report["memories"]
     return report
@@ -319,17 +329,17 @@ CANDIDATES = (
 
 @pytest.fixture
 def waiting(nacre: Nacre, user_home: Path) -> list[str]:
-    """What waits in a home that read a session, the likeliest first."""
+    """The pending candidates of a home that has read a session, most likely first."""
     records = [said("user", text, 2 * at) for at, text in enumerate(CANDIDATES)]
     answers = [
         said("assistant", "Understood, I will see to it now.", 2 * at + 1)
         for at in range(len(CANDIDATES))
     ]
-    both = [one for pair in zip(records, answers, strict=True) for one in pair]
+    both = [item for pair in zip(records, answers, strict=True) for item in pair]
     write_transcript(user_home / ".claude" / "projects" / "-code-acme" / "s.jsonl", both)
     report = nacre("ingest")
     assert "(nacre review)" in report.out
     return [
-        one["memory"]["content"]
-        for one in nacre("review", "--only", "candidate", "--json").json["items"]
+        item["memory"]["content"]
+        for item in nacre("review", "--only", "candidate", "--json").json["items"]
     ]

@@ -1,4 +1,4 @@
-"""A pseudo-terminal with nacre on it: keys are pressed when nacre waits for one."""
+"""A pseudo-terminal that presses keys when nacre waits for one."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ termios = pytest.importorskip("termios")
 
 _SECONDS = 20
 _STEERING = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
+_ASKED = re.compile(rb"q\s+quit(?!;)")
+"""The end of each line of keys."""
 
 
 class Terminal:
-    """What runs on it has it as its controlling terminal, so that Ctrl-C interrupts."""
+    """The controlling terminal of its program, so that Ctrl-C interrupts it."""
 
     def __init__(
         self, processes: Processes, *arguments: str, environ: dict[str, str] | None = None
@@ -32,7 +34,7 @@ class Terminal:
         self.resize(80, 24)
         self.before = termios.tcgetattr(self._theirs)
         self.shown = b""
-        self._seen = 0
+        self._seen = self._pressed = 0
         self._process = processes.start(
             command(*arguments),
             stdin=self._theirs,
@@ -48,19 +50,17 @@ class Terminal:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
     def resize(self, columns: int, rows: int) -> None:
-        """The window has another size."""
+        """Resize the window."""
         fcntl.ioctl(self._mine, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def press(self, *keys: str) -> Terminal:
         """Press each key when nacre waits for one."""
         for key in keys:
+            self._pressed += 1
             end = time.monotonic() + _SECONDS
-            while self.after[3] & termios.ICANON:
-                assert self._read(0.01) or time.monotonic() < end, "it waits for no key"
-            shown = len(self.shown)
+            while self._process.poll() is None and not self._is_waiting:
+                assert self._read(0.01) or time.monotonic() < end, "nacre waits for no key"
             os.write(self._mine, key.encode())
-            while len(self.shown) == shown and self._process.poll() is None:
-                assert self._read(0.01) or time.monotonic() < end, "it ignores the key"
         return self
 
     def type(self, line: str) -> Terminal:
@@ -69,43 +69,49 @@ class Terminal:
         return self
 
     def until(self, text: str) -> str:
-        """What is shown from now on, until a text is, as words without styles."""
+        """Return the output until a text appears, without styles."""
         end = time.monotonic() + _SECONDS
-        while text.encode() not in (found := _STEERING.sub(b"", self.shown[self._seen :])):
+        while text.encode() not in (output := _STEERING.sub(b"", self.shown[self._seen :])):
             assert self._read(end - time.monotonic()), (
-                f"{text!r} is not in {found.decode(errors='ignore')!r}"
+                f"{text!r} is not in {output.decode(errors='ignore')!r}"
             )
         self._seen = len(self.shown)
-        return found.decode(errors="ignore")  # a character may be read in parts
+        return output.decode(errors="ignore")  # a read may end inside a character
 
     def end(self) -> int:
-        """Wait for the program to end; its exit code. All that it wrote is read."""
+        """Wait for the program to end; return its exit code. All output is read."""
         end = time.monotonic() + _SECONDS
         while self._read(0.1) or self._process.poll() is None:
-            assert time.monotonic() < end, f"it goes on: {self.shown.decode()!r}"
+            assert time.monotonic() < end, f"the program does not end: {self.shown.decode()!r}"
         return self._process.wait(timeout=_SECONDS)
 
     @property
     def process(self) -> int:
-        """Its process id."""
+        """Return its process id."""
         return self._process.pid
 
     def wait(self) -> int:
-        """Wait for the program to end, whatever it writes; its exit code."""
+        """Wait for the program to end, ignoring its output; return its exit code."""
         return self._process.wait(timeout=_SECONDS)
 
     @property
     def after(self) -> list[Any]:
-        """How the terminal is set now."""
-        found: list[Any] = termios.tcgetattr(self._theirs)
-        return found
+        """Return the terminal's current settings."""
+        settings: list[Any] = termios.tcgetattr(self._theirs)
+        return settings
 
     def close(self) -> None:
-        """The window is closed."""
-        for one in (self._mine, self._theirs):
-            if one >= 0:
-                os.close(one)
+        """Close the window."""
+        for item in (self._mine, self._theirs):
+            if item >= 0:
+                os.close(item)
         self._mine = self._theirs = -1
+
+    @property
+    def _is_waiting(self) -> bool:
+        """Return True if the line of keys was shown for the next key, and nacre reads keys."""
+        shown = len(_ASKED.findall(_STEERING.sub(b"", self.shown)))
+        return shown >= self._pressed and not self.after[3] & termios.ICANON
 
     def _read(self, seconds: float) -> bool:
         if seconds <= 0 or not select.select([self._mine], [], [], seconds)[0]:

@@ -1,4 +1,4 @@
-"""``nacre data archive``: what was cut short is finished by the same command."""
+"""Interrupted archiving is completed by the same command."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Nacre
+from tests.cli.conftest import Nacre, findings
 
 
 @pytest.fixture
 def pack(user_home: Path, learned: dict[str, Any]) -> Path:
     """The pack of the one session."""
-    (found,) = (user_home / ".nacre/archive").rglob("*.pack")
-    return found
+    (file,) = (user_home / ".nacre/archive").rglob("*.pack")
+    return file
 
 
 def forget_pack(user_home: Path, statement: str) -> None:
@@ -26,16 +26,16 @@ def forget_pack(user_home: Path, statement: str) -> None:
         database.execute(statement)
 
 
-def findings(told: dict[str, Any]) -> list[dict[str, Any]]:
-    return [finding for finding in told["findings"] if finding["area"] == "archive"]
+def of_archive(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    return [finding for finding in findings(answer) if finding["name"] == "archive"]
 
 
 def test_damaged_pack_is_rebuilt_by_a_repair(nacre: Nacre, pack: Path) -> None:
     sound = pack.read_bytes()
     pack.write_bytes(sound[:-12] + bytes(8) + sound[-4:])
-    assert len(findings(nacre("admin", "doctor", "--deep", "--json", code=1).json)) == 1
-    repaired = nacre("admin", "doctor", "--deep", "--repair", "--json", code=None).json["repaired"]
-    assert repaired == 1
+    assert len(of_archive(nacre("admin", "doctor", "--deep", "--json", code=1).json)) == 1
+    checks = nacre("admin", "doctor", "--deep", "--repair", "--json", code=None).json["checks"]
+    assert "1 finding repaired" in [check["detail"] for check in checks]
     assert pack.read_bytes() == sound
 
 
@@ -57,9 +57,9 @@ def test_pack_that_will_be_rewritten_is_not_reported_damaged(
     nacre: Nacre, pack: Path, user_home: Path
 ) -> None:
     forget_pack(user_home, "DELETE FROM archived")
-    assert findings(nacre("admin", "doctor", "--deep", "--json", code=None).json) == []
+    assert of_archive(nacre("admin", "doctor", "--deep", "--json", code=None).json) == []
     nacre("ingest")
-    assert findings(nacre("admin", "doctor", "--deep", "--json", code=None).json) == []
+    assert of_archive(nacre("admin", "doctor", "--deep", "--json", code=None).json) == []
     assert pack.exists()
 
 
@@ -77,10 +77,10 @@ def test_repair_archives_a_transcript_copied_to_another_disk(
 
 
 def test_incomplete_pack_is_removed_by_the_next_ingest(nacre: Nacre, pack: Path) -> None:
-    left = pack.with_name(f".{pack.name}.999999999.tmp")
-    going_on = pack.with_name(f".{pack.name}.{os.getppid()}.tmp")
-    for path in (left, going_on):
+    temporary = pack.with_name(f".{pack.name}.999999999.tmp")
+    running = pack.with_name(f".{pack.name}.{os.getppid()}.tmp")
+    for path in (temporary, running):
         path.write_bytes(b"half")
     nacre("ingest")
-    assert not left.exists()
-    assert going_on.exists()
+    assert not temporary.exists()
+    assert running.exists()

@@ -1,4 +1,4 @@
-"""``recall``, ``list``, ``show`` and ``sessions``: what people read and what programs get."""
+"""Output of ``recall``, ``list``, ``show`` and ``sessions`` for people and programs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_recall_shows_the_memory_and_its_source(nacre: Nacre, learned: dict[str,
     assert "PostgreSQL" in answer.out
     assert "decision" in answer.out
     assert "acme-billing" in answer.out
-    assert "said by you in claude-code 7f3a1c2d" in answer.out
+    assert f"said by you in claude-code {SESSION[:8]}#2" in answer.out
     assert answer.err == ""
 
 
@@ -45,7 +45,7 @@ def test_recall_as_json_has_the_promised_fields(nacre: Nacre, learned: dict[str,
     assert hit["memory"]["project"] == "acme-billing"
     assert UTC_TIME.fullmatch(hit["memory"]["created"])
     evidence = hit["evidence"][0]
-    assert set(evidence) == {"session_id", "turn_id", "speaker", "time", "excerpt"}
+    assert set(evidence) == {"session_id", "turn_id", "seq", "speaker", "time", "excerpt"}
     assert evidence["session_id"] == f"claude-code:{SESSION}"
     assert evidence["turn_id"] == "7f3a1c2d-turn-2"
     assert evidence["speaker"] == "owner"
@@ -62,10 +62,44 @@ def test_json_is_accepted_before_the_command_too(nacre: Nacre, learned: dict[str
 
 
 def test_recall_shows_or_omits_turns(nacre: Nacre, learned: dict[str, Any]) -> None:
-    words = "agent: PostgreSQL has transactions across accounts"
+    words = "agent: Done: the billing service now runs on PostgreSQL"
     assert words in nacre("recall", QUESTION).out
     assert words not in nacre("recall", QUESTION, "--turns", "0").out
     assert len(nacre("recall", QUESTION, "--turns", "1", "--json").json["turns"]) == 1
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+def test_limit_is_the_number_of_results(nacre: Nacre, learned: dict[str, Any], limit: int) -> None:
+    everything = nacre("recall", QUESTION).out
+    output = nacre("recall", QUESTION, "-n", str(limit)).out
+    assert re.findall(r"^ *(\d+)  ", output, re.MULTILINE) == [str(at + 1) for at in range(limit)]
+    assert everything.startswith(output.rstrip())
+    answer = nacre("recall", QUESTION, "-n", str(limit), "--json").json
+    assert len(answer["hits"]) + len(answer["turns"]) == limit
+
+
+@pytest.mark.parametrize(
+    "command", [("recall",), ("search",), ("search", "--regex", "Rotterdam")], ids=" ".join
+)
+def test_turns_can_be_opened_by_their_line_of_origin(
+    nacre: Nacre, user_home: Path, command: tuple[str, ...]
+) -> None:
+    filler = "The harbour has many quays and we looked at each of them in turn. " * 9
+    answer = f"""For the nightly ferry export we compared three hosts, first the depot server, then the
+        mirror in Hamburg, then the old workstation under the desk, which all have too little room for the
+        archives of two years, so in the end the only host that fits is Rotterdam, port 7420. {filler}"""
+    records = [said("user", "hello", 1), said("assistant", filler + answer, 2)]
+    write_transcript(user_home / ".claude" / "projects" / "-x" / f"{SESSION}.jsonl", records)
+    nacre("ingest")
+    question = () if len(command) > 1 else ("which host gets the nightly ferry export?",)
+    output = " ".join(nacre(*command, *question).out.split())
+    assert f"claude-code {SESSION[:8]}#1" in output
+    assert "Rotterdam, port 7420." in output
+    if question:
+        assert "…For the nightly ferry export" in output
+    assert (
+        "hello" not in nacre("sessions", "show", f"{SESSION[:8]}#1").out.partition("assistant")[2]
+    )
 
 
 def test_explain_shows_the_score_components_and_lanes(
@@ -189,7 +223,14 @@ def test_dot_selects_the_project_of_the_current_folder(
     listed = nacre("list", "--project", ".", "--strict", "--json").json["memories"]
     assert {memory["project"] for memory in listed} == {"lighthouse"}
     monkeypatch.chdir(tmp_path)
-    assert "belongs to no known project" in nacre("list", "--project", ".", code=3).err
+    everywhere = nacre("list", "--project", ".", "--json").json
+    assert len(everywhere["memories"]) == len(nacre("list", "--json").json["memories"])
+    for words in (("recall", "lamp"), ("did", "lamp.py"), ("sessions", "list")):
+        assert (
+            "belongs to no known project, so all projects are shown" in nacre(*words, "-p", ".").err
+        )
+    nacre("context", "-p", ".")
+    assert "belongs to no known project" in nacre("dream", "-p", ".", "--yes", code=3).err
 
 
 def test_budget_truncates_the_answer_with_a_notice(nacre: Nacre) -> None:
@@ -214,7 +255,7 @@ def test_list_as_json_has_the_promised_fields(nacre: Nacre, learned: dict[str, A
     nacre("store", "Told by hand")
     answer = nacre("list", "--json").json
     assert set(answer) == {"memories", "total"}
-    by_hand, *heard = answer["memories"]
+    by_hand, *imported = answer["memories"]
     assert set(by_hand) >= {
         "id",
         "kind",
@@ -228,7 +269,7 @@ def test_list_as_json_has_the_promised_fields(nacre: Nacre, learned: dict[str, A
     }
     assert by_hand["content"] == "Told by hand"
     assert by_hand["source"]["session"] is None
-    assert {memory["source"]["session"] for memory in heard} == {f"claude-code:{SESSION}"}
+    assert {memory["source"]["session"] for memory in imported} == {f"claude-code:{SESSION}"}
     assert answer["total"] == len(answer["memories"]) == len(learned["memories"]) + 1
 
 
@@ -243,19 +284,19 @@ def test_displayed_ids_are_accepted_as_references(nacre: Nacre, learned: dict[st
     memory = nacre("list", "--kind", "decision", "--json").json["memories"][0]
     names, line = nacre("list", "--kind", "decision").out.splitlines()
     assert names.split() == ["id", "date", "kind", "imp.", "project", "memory"]
-    shown = line.split()[0]
-    assert memory["id"].endswith(shown)
-    for reference in (shown, memory["id"], memory["id"][:18], memory["subject"]):
+    displayed_id = line.split()[0]
+    assert memory["id"].endswith(displayed_id)
+    for reference in (displayed_id, memory["id"], memory["id"][:18], memory["subject"]):
         assert nacre("show", reference, "--json").json["memory"]["id"] == memory["id"]
 
 
 def test_show_displays_content_evidence_and_path(nacre: Nacre, learned: dict[str, Any]) -> None:
     memory = nacre("list", "--kind", "decision", "--json").json["memories"][0]
-    shown = nacre("show", memory["id"])
-    assert memory["content"].split()[0] in shown.out
-    assert "Evidence" in shown.out
+    outcome = nacre("show", memory["id"])
+    assert memory["content"].split()[0] in outcome.out
+    assert "Evidence" in outcome.out
     path = nacre("show", memory["id"], "--json").json["path"]
-    assert path in shown.out
+    assert path in outcome.out
     assert memory["id"] in Path(path).read_text(encoding="utf-8")
 
 
@@ -306,11 +347,11 @@ def test_sessions_are_searched_by_speaker_and_tool(nacre: Nacre, learned: dict[s
 
 @pytest.mark.embedding
 def test_uncertain_match_is_a_weak_hit(nacre: Nacre) -> None:
-    stored = nacre("store", "Prefers pytest over unittest", "--kind", "preference", "--json").json
-    asked = ("recall", "test runner I prefer")
-    assert re.search(r"Prefers pytest over unittest\n +weak", nacre(*asked).out)
-    (hit,) = nacre(*asked, "--json").json["hits"]
-    assert (hit["memory"]["id"], hit["confidence"]) == (stored["memory_id"], "weak")
+    answer = nacre("store", "Prefers pytest over unittest", "--kind", "preference", "--json").json
+    command = ("recall", "test runner I prefer")
+    assert re.search(r"Prefers pytest over unittest\n +weak", nacre(*command).out)
+    (hit,) = nacre(*command, "--json").json["hits"]
+    assert (hit["memory"]["id"], hit["confidence"]) == (answer["memory_id"], "weak")
     assert nacre("recall", "do we use kafka?", "--json").json["hits"] == []
 
 
@@ -327,9 +368,9 @@ def test_sessions_are_listed_and_shown_turn_by_turn(nacre: Nacre, learned: dict[
     assert listed["lines"][0]["session"]["turns"] == 6
     assert "The billing ledger corrupts" in nacre("sessions", "list").out
     short = nacre("sessions", "list").out.splitlines()[1].split()[0]
-    shown = nacre("sessions", "show", short)
-    assert "Always run the linter before you commit." in shown.out
-    assert "Learned from it" in shown.out
+    outcome = nacre("sessions", "show", short)
+    assert "Always run the linter before you commit." in outcome.out
+    assert "Learned from it" in outcome.out
     whole = nacre("sessions", "show", short, "--json").json
     assert [item["turn"]["speaker"] for item in whole["turns"]] == ["owner", "agent"] * 3
     assert len(whole["memories"]) == len(learned["memories"])
@@ -343,10 +384,10 @@ def test_unknown_session_is_not_found(nacre: Nacre) -> None:
 
 def test_deep_recall_shows_project_deciders_and_context(nacre: Nacre) -> None:
     nacre("store", "The web shop is rolled back with make rollback.", "--project", "web-shop")
-    shown = nacre("recall", "--deep", "how is web-shop rolled back?").out
-    assert "from project web-shop" in shown
-    assert "make rollback" in shown
-    assert "no language model is set, so rules decided everything" in shown
+    output = nacre("recall", "--deep", "how is web-shop rolled back?").out
+    assert "from project web-shop" in output
+    assert "make rollback" in output
+    assert "no language model is set, so rules decided everything" in output
     answer = nacre("recall", "--deep", "how is web-shop rolled back?", "--json").json
     assert (answer["route"], answer["project"], answer["model"]) == ("project", "web-shop", None)
     assert [step["by"] for step in answer["steps"]] == ["rules"] * 4
@@ -356,9 +397,9 @@ def test_deep_recall_shows_project_deciders_and_context(nacre: Nacre) -> None:
 def test_deep_recall_asks_for_an_ambiguous_project(nacre: Nacre) -> None:
     for project in ("billing", "billing-api"):
         nacre("store", f"The limit of {project} is {len(project)} a second.", "--project", project)
-    shown = nacre("recall", "--deep", "what is the limit of the billing api?").out
-    assert "Which project do you mean?" in shown
-    assert "--project billing-api" in shown
+    output = nacre("recall", "--deep", "what is the limit of the billing api?").out
+    assert "Which project do you mean?" in output
+    assert "--project billing-api" in output
 
 
 def test_deep_recall_refuses_unsupported_options(nacre: Nacre) -> None:
@@ -373,9 +414,9 @@ def test_misspelt_question_is_corrected_if_enabled_and_reported(
 ) -> None:
     nacre("store", "The lighthouse lamp burns red")
     assert not nacre("recall", "colour of the lighthuose lapm", "--json").json["hits"]
-    shown = nacre("recall", "lighthuose burns", "--fuzzy").out
-    assert "The lighthouse lamp burns red" in shown
-    assert "spelling: lighthuose read as lighthouse" in shown
+    output = nacre("recall", "lighthuose burns", "--fuzzy").out
+    assert "The lighthouse lamp burns red" in output
+    assert "spelling: lighthuose read as lighthouse" in output
 
 
 def test_misspelt_session_search_is_corrected_if_enabled(
@@ -387,20 +428,19 @@ def test_misspelt_session_search_is_corrected_if_enabled(
 
 def test_options_set_hit_ranking(nacre: Nacre) -> None:
     for content in (
-        "The harbour ferry takes lorries at noon",
-        "The harbour ferry takes lorries at dusk",
+        "The harbour ferry takes lorries and cars at noon",
+        "The harbour ferry takes lorries and cars at dusk",
+        "Ferry tickets of the harbour are blue",
     ):
         nacre("store", content, "--force")
 
-    def parts(*options: str) -> list[dict[str, float]]:
-        hits = nacre("recall", "harbour ferry lorries", *options, "--no-update", "--json").json[
-            "hits"
-        ]
-        return [hit["components"] for hit in hits]
+    def last_words(*options: str) -> list[str]:
+        answer = nacre("recall", "harbour ferry lorries", *options, "--no-update", "--json").json
+        return [hit["memory"]["content"].split()[-1] for hit in answer["hits"]]
 
-    assert ["mmr" in one for one in parts()] == [False, True]
-    assert not any("mmr" in one for one in parts("--no-mmr"))
-    assert parts("--threshold", "1") == []
+    assert last_words()[1] == "blue"
+    assert last_words("--no-mmr")[2] == "blue"
+    assert last_words("--threshold", "1") == []
     assert "range" in nacre("recall", "ferry", "--threshold", "7", code=2).err
     assert (
         "--fuzzy cannot be combined with --deep"

@@ -1,4 +1,4 @@
-"""The daemon as a service of the system: its file, the commands, and a daemon in the background."""
+"""The daemon as a system service: its file, its commands, and a daemon in the background."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ sys.exit({code})
 
 @pytest.fixture
 def systemctl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A program of that name that writes down how it was called; returns the file it writes to."""
+    """A program named systemctl that records its calls; returns the file with the calls."""
     calls = tmp_path / "calls"
     program(tmp_path / "bin" / "systemctl", calls)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
@@ -49,35 +49,35 @@ def called(calls: Path) -> list[list[str]]:
 
 
 def test_systemd_unit_has_absolute_program_and_home_paths(user_home: Path) -> None:
-    found = installation(replace(load_settings(), platform="linux"))
-    assert found.path == user_home / ".config/systemd/user/nacre.service"
-    assert f'ExecStart="{sys.executable}" "-P" "-m" "nacre" "serve"\n' in found.text
-    assert f'Environment="NACRE_HOME={user_home}/.nacre"' in found.text
+    service = installation(replace(load_settings(), platform="linux"))
+    assert service.path == user_home / ".config/systemd/user/nacre.service"
+    assert f'ExecStart="{sys.executable}" "-P" "-m" "nacre" "serve"\n' in service.text
+    assert f'Environment="NACRE_HOME={user_home}/.nacre"' in service.text
 
 
 def test_special_characters_are_quoted_for_systemd(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NACRE_HOME", '/home/ann/50% "mine"')
-    found = installation(replace(load_settings(), platform="linux"))
-    assert 'Environment="NACRE_HOME=/home/ann/50%% \\"mine\\""' in found.text
+    service = installation(replace(load_settings(), platform="linux"))
+    assert 'Environment="NACRE_HOME=/home/ann/50%% \\"mine\\""' in service.text
 
 
 def test_launchd_agent_is_a_property_list(user_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NACRE_HOME", "/Users/ann/R&D <mine>")
-    found = installation(replace(load_settings(), platform="darwin"))
-    told = plistlib.loads(found.text.encode())
-    assert found.path == user_home / "Library/LaunchAgents/nacre.serve.plist"
-    assert told["ProgramArguments"] == [sys.executable, "-P", "-m", "nacre", "serve"]
-    assert told["EnvironmentVariables"]["NACRE_HOME"] == "/Users/ann/R&D <mine>"
-    assert told["RunAtLoad"] is True
-    assert told["KeepAlive"] == {"SuccessfulExit": False}
+    service = installation(replace(load_settings(), platform="darwin"))
+    plist = plistlib.loads(service.text.encode())
+    assert service.path == user_home / "Library/LaunchAgents/nacre.serve.plist"
+    assert plist["ProgramArguments"] == [sys.executable, "-P", "-m", "nacre", "serve"]
+    assert plist["EnvironmentVariables"]["NACRE_HOME"] == "/Users/ann/R&D <mine>"
+    assert plist["RunAtLoad"] is True
+    assert plist["KeepAlive"] == {"SuccessfulExit": False}
 
 
 def test_windows_task_is_xml() -> None:
-    found = installation(replace(load_settings(), platform="win32"))
-    root = ElementTree.fromstring(found.text.encode("utf-16"))  # noqa: S314 - it is ours
+    service = installation(replace(load_settings(), platform="win32"))
+    root = ElementTree.fromstring(service.text.encode("utf-16"))  # noqa: S314 - it is ours
     arguments = [element.text for element in root.iter() if element.tag.endswith("Arguments")]
     assert arguments == ["-P -m nacre serve"]
-    assert found.install[0][:3] == ("schtasks", "/Create", "/F")
+    assert service.install[0][:3] == ("schtasks", "/Create", "/F")
 
 
 def test_secrets_of_the_environment_are_not_written_to_units(
@@ -166,7 +166,7 @@ def test_missing_systemd_is_reported_by_install(
     program(tmp_path / "bin" / "systemctl", tmp_path / "calls", code=1)
     assert (
         nacre("serve", "install", "--json", code=5).error["message"]
-        == "systemd does not run for this user"
+        == "no systemd user session is available"
     )
     assert (
         nacre("serve", "uninstall", "--json", code=3).error["message"]
@@ -184,7 +184,7 @@ def test_server_address_is_not_written_to_a_unit(
 
 @pytest.fixture
 def background(nacre: Nacre) -> Iterator[None]:
-    """Whatever runs in the background when the test ends is ended."""
+    """Stop any daemon in the background after the test."""
     yield
     nacre("serve", "stop", code=None)
 

@@ -1,4 +1,4 @@
-"""What goes wrong is one line with the way out, an exit code, and never a traceback."""
+"""Errors are one line with a remedy and an exit code, never a traceback."""
 
 from __future__ import annotations
 
@@ -244,12 +244,12 @@ def test_disk_error_during_a_write_is_a_single_line(
     nacre: Nacre, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:
-        raise OSError(5, "Input/output error")  # a write knows no name
+        raise OSError(5, "Input/output error")  # a write error has no file name
 
     monkeypatch.setattr(memories.show, "callback", fail)
     assert nacre("show", "x", code=1).err.splitlines() == [
         "error: Input/output error",
-        "hint: check the disk that holds the file, and repeat; nothing was lost",
+        "hint: check the path, its permissions and the disk; nothing was lost",
     ]
 
 
@@ -266,20 +266,20 @@ def test_a_closed_pipe_is_silent(process: Nacre, processes: Processes) -> None:
     for number in range(3):
         process("store", f"Memory number {number} " + "x" * 400)
     shell = f"{' '.join(command('list', '--json'))} | head -c 1; exit ${{PIPESTATUS[0]}}"
-    done = subprocess.run(
+    result = subprocess.run(
         ["bash", "-c", shell], env=environment(), capture_output=True, text=True, check=False
     )
-    assert done.stdout == "{"
-    assert done.stderr == ""
-    assert done.returncode == 0
-    gone = processes.start(
+    assert result.stdout == "{"
+    assert result.stderr == ""
+    assert result.returncode == 0
+    process_without_reader = processes.start(
         command("list"), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
-    assert gone.stdout
-    assert gone.stderr
-    gone.stdout.close()
-    assert gone.wait(60) == 0
-    assert gone.stderr.read() == b""
+    assert process_without_reader.stdout
+    assert process_without_reader.stderr
+    process_without_reader.stdout.close()
+    assert process_without_reader.wait(60) == 0
+    assert process_without_reader.stderr.read() == b""
 
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
@@ -329,37 +329,37 @@ def test_unencodable_text_is_replaced(process: Nacre) -> None:
 
 def test_invalid_utf8_arguments_are_accepted(process: Nacre) -> None:
     process("store", "Deploy on Fridays")
-    done = subprocess.run(
+    result = subprocess.run(
         [*command("recall"), b"deploy \xff\xfe", "--json"],
         env=environment(),
         capture_output=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert result.returncode == 0, result.stderr
 
 
 def test_text_from_transcripts_cannot_steer_the_terminal(nacre: Nacre) -> None:
     nacre("store", "Deploy \x1b[31mred\x1b]0;title\x07 on \u202eFridays")
-    for shown in (
+    for text in (
         nacre("list").out,
         nacre("recall", "deploy").out,
         nacre("show", nacre("list", "--json").json["memories"][0]["id"]).out,
     ):
-        assert "\x1b" not in shown
-        assert "\x07" not in shown
-        assert "\u202e" not in shown
+        assert "\x1b" not in text
+        assert "\x07" not in text
+        assert "\u202e" not in text
 
 
 def test_importing_the_command_line_does_not_load_settings(tmp_path: Path) -> None:
     probe = "import sys; from nacre.cli.root import cli; assert type(sys.modules['nacre.settings']) is not type(sys)"
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", probe],
         env=environment(),
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert result.returncode == 0, result.stderr
 
 
 def _sql(database: Path, statement: str) -> Any:

@@ -1,4 +1,4 @@
-"""``doctor``, ``db``, ``config`` and ``completion``."""
+"""The commands ``doctor``, ``db``, ``config`` and ``completion``."""
 
 from __future__ import annotations
 
@@ -107,9 +107,9 @@ def test_store_failing_after_commit_reports_possible_success(
 def test_home_readable_by_others_is_a_warning(nacre: Nacre, user_home: Path) -> None:
     nacre("store", "Deploy on Fridays")
     (user_home / ".nacre").chmod(0o755)
-    found = {check["name"]: check for check in nacre("admin", "doctor", "--json").json["checks"]}
-    assert found["permissions"]["state"] == "warning"
-    assert found["permissions"]["hint"] == "nacre admin doctor --repair"
+    checks = {check["name"]: check for check in nacre("admin", "doctor", "--json").json["checks"]}
+    assert checks["permissions"]["state"] == "warning"
+    assert checks["permissions"]["hint"] == "nacre admin doctor --repair"
     nacre("admin", "doctor", "--repair")
     assert (user_home / ".nacre").stat().st_mode & 0o777 == 0o700
     assert {check["state"] for check in nacre("admin", "doctor", "--json").json["checks"]} <= {
@@ -125,18 +125,17 @@ def test_db_stats_counts_everything(nacre: Nacre, learned: dict[str, Any]) -> No
     assert stats["database_bytes"] > 0
     assert stats["schema"] >= 1
     assert stats["sqlite"].startswith("3.")
-    shown = nacre("admin", "db", "stats").out
-    assert f"{len(learned['memories'])} memor" in shown
-    assert f"schema {stats['schema']}" in shown
-    assert stats["database"] in shown.replace("\n", "")
+    output = nacre("admin", "db", "stats").out
+    assert f"{len(learned['memories'])} memor" in output
+    assert f"schema {stats['schema']}" in output
+    assert stats["database"] in output.replace("\n", "")
 
 
 def test_rebuild_restores_the_same_memories(nacre: Nacre, learned: dict[str, Any]) -> None:
     nacre("store", "Deploy on Fridays", "--tag", "ops")
     before = nacre("list", "--json").json
     answer = nacre("recall", "which database for billing", "--no-update", "--json").json["hits"]
-    rebuilt = nacre("admin", "db", "rebuild", "--yes", "--json").json
-    assert rebuilt["total"] == before["total"]
+    nacre("admin", "db", "rebuild", "--yes", "--json")
     assert nacre("list", "--json").json == before
     again = nacre("recall", "which database for billing", "--no-update", "--json").json["hits"]
     assert [(hit["memory"]["id"], hit["evidence"]) for hit in again] == [
@@ -148,37 +147,37 @@ def test_rebuild_leaves_unlearned_sessions_to_the_next_ingest(
     nacre: Nacre, user_home: Path
 ) -> None:
     folder = user_home / ".claude" / "projects" / "-code-harbour"
-    said_of = {
+    texts = {
         "crane": "Remember that the crane of berth two is checked each May.",
         "dock": "Remember that the dock is closed on the first Monday of a month.",
         "old": "Remember that the old pier may carry two tons at most.",
         "new": "Remember that the new pier may carry nine tons at most.",
     }
 
-    def tell(name: str, *keys: str, day: str) -> None:
-        told = [
-            said("user", said_of.get(key, key), at, session=name, day=day)
+    def write_session(name: str, *keys: str, day: str) -> None:
+        records = [
+            said("user", texts.get(key, key), at, session=name, day=day)
             for at, key in enumerate(keys)
         ]
-        write_transcript(folder / f"{name}.jsonl", told)
+        write_transcript(folder / f"{name}.jsonl", records)
 
-    tell("5e550001-read", "Hello there, how are you today?", day="2026-10-01")
-    tell("5e550002-unread", "crane", day="2026-10-02")
+    write_session("5e550001-read", "Hello there, how are you today?", day="2026-10-01")
+    write_session("5e550002-unread", "crane", day="2026-10-02")
     nacre("ingest", str(folder / "5e550001-read.jsonl"))
     nacre("ingest", "--no-extract", str(folder / "5e550002-unread.jsonl"))
-    tell("5e550001-read", "Hello there, how are you today?", "dock", day="2026-10-01")
-    tell("5e550003-old", "old", day="2026-09-01")
-    tell("5e550004-new", "new", day="2026-10-03")
+    write_session("5e550001-read", "Hello there, how are you today?", "dock", day="2026-10-01")
+    write_session("5e550003-old", "old", day="2026-09-01")
+    write_session("5e550004-new", "new", day="2026-10-03")
     nacre("admin", "db", "rebuild", "--yes")
     assert nacre("list", "--json").json["memories"] == []
     nacre("ingest")
-    learned = " ".join(one["content"] for one in nacre("list", "--json").json["memories"])
+    learned = " ".join(memory["content"] for memory in nacre("list", "--json").json["memories"])
     assert [("crane of" in learned), ("dock is" in learned), ("new pier" in learned)] == [
         True,
         True,
         True,
     ]
-    assert "old pier" not in learned, "it was there, and had been left out"
+    assert "old pier" not in learned, "it existed but was omitted"
 
 
 def test_rebuild_works_from_only_the_vault(nacre: Nacre, user_home: Path) -> None:
@@ -227,16 +226,20 @@ def test_config_shows_each_value_with_its_origin(
     nacre("config", "set", "recall.limit", "7")
     monkeypatch.setenv("NACRE_RECALL_TURNS", "1")
     config = str(user_home / ".nacre" / "config.toml")
-    found = {
+    values = {
         item["key"]: (item["value"], item["origin"])
         for item in nacre("config", "show", "--json").json["settings"]
     }
-    assert found["recall.limit"] == (7, config)
-    assert found["recall.turns"] == (1, "$NACRE_RECALL_TURNS")
-    assert found["mcp.tools"] == ("core", "default")
-    shown = nacre("config", "show").out
-    assert "$NACRE_RECALL_TURNS" in shown
-    assert config in shown
+    assert values["recall.limit"] == (7, config)
+    assert values["recall.turns"] == (1, "$NACRE_RECALL_TURNS")
+    assert values["mcp.tools"] == ("core", "default")
+    differing = [item["key"] for item in nacre("config", "--json").json["settings"]]
+    assert {"recall.limit", "recall.turns"} <= set(differing)
+    assert "mcp.tools" not in differing
+    assert "mcp.tools" not in nacre("config").out
+    output = nacre("config", "show").out
+    assert "$NACRE_RECALL_TURNS" in output
+    assert config in output
 
 
 def test_config_show_prints_only_the_value(nacre: Nacre) -> None:
@@ -294,8 +297,8 @@ def test_invalid_setting_is_reported_with_its_place_and_fixed(
     config = user_home / ".nacre" / "config.toml"
     config.parent.mkdir(mode=0o700)
     config.write_text('[recall]\nlimit = "many"\n', encoding="utf-8")
-    assert "recall.limit cannot be 'many'" in (told := nacre("list", code=2).err)
-    assert str(config) in told
+    assert "recall.limit cannot be 'many'" in (errors := nacre("list", code=2).err)
+    assert str(config) in errors
     nacre("config", "set", "recall.limit", "5")
     assert nacre("config", "show", "recall.limit").out.startswith("5")
 
@@ -330,8 +333,8 @@ def test_completion_is_silent_for_an_unreadable_home(
     (user_home / ".nacre").mkdir()
     (user_home / ".nacre" / "config.toml").write_text("no toml", encoding="utf-8")
     line = {"_NACRE_COMPLETE": "fish_complete", "COMP_WORDS": "nacre show", "COMP_CWORD": ""}
-    told = process(environ=line, code=None)
-    assert (told.out.strip(), told.err) == ("", "")
+    outcome = process(environ=line, code=None)
+    assert (outcome.out.strip(), outcome.err) == ("", "")
 
 
 def _break(user_home: Path) -> None:
@@ -339,22 +342,6 @@ def _break(user_home: Path) -> None:
     file.write_text(
         file.read_text(encoding="utf-8").replace("kind: fact", "kind: [fact"), encoding="utf-8"
     )
-
-
-def test_doctor_names_a_missing_reranker(nacre: Nacre) -> None:
-    nacre("config", "set", "recall.reranker", "/nowhere")
-    found = {check["name"]: check for check in nacre("admin", "doctor", "--json").json["checks"]}
-    assert found["reranker"]["state"] == "warning"
-    assert "none" in found["reranker"]["hint"]
-    for off in ("", "none"):
-        nacre("config", "set", "recall.reranker", off)
-        assert "reranker" not in {
-            check["name"] for check in nacre("admin", "doctor", "--json").json["checks"]
-        }
-        assert [lane["name"] for lane in nacre("recall", "anything", "--json").json["lanes"]] == [
-            "lexical",
-            "vector",
-        ]
 
 
 def test_setting_a_table_merges_and_empty_table_clears(nacre: Nacre) -> None:
@@ -374,7 +361,7 @@ def test_database_check_finds_and_repairs_orphaned_text(
     assert nacre("admin", "doctor", "--deep", "--json").json["ok"]
     database = apsw.Connection(
         str(user_home / ".nacre" / "nacre.db")
-    )  # the system's own SQLite may be too old
+    )  # the system's SQLite may be too old
     database.execute("INSERT INTO memories_parts (rowid, identifiers) VALUES (99999, 'lost_name')")
     database.close()
     broken = nacre("admin", "doctor", "--deep", "--json", code=1).json
@@ -391,7 +378,7 @@ def test_vacuum_releases_space_of_deleted_rows(nacre: Nacre, user_home: Path) ->
         database.execute("INSERT INTO filler SELECT hex(randomblob(500000))")
         database.execute("DROP TABLE filler")
     database.close()
-    done = nacre("admin", "db", "vacuum", "--json").json
-    assert done["is_clean"]
-    assert done["before"] - done["after"] > 500_000
-    assert done["after"] == (user_home / ".nacre" / "nacre.db").stat().st_size
+    answer = nacre("admin", "db", "vacuum", "--json").json
+    assert answer["is_clean"]
+    assert answer["before"] - answer["after"] > 500_000
+    assert answer["after"] == (user_home / ".nacre" / "nacre.db").stat().st_size

@@ -1,4 +1,4 @@
-"""A change as a person sees it: what storing says, what recall shows, the history, the way back."""
+"""Changes of a memory in the output of store and recall, in the history, and their undo."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.cli.conftest import Nacre
 
 @pytest.fixture
 def changed(nacre: Nacre) -> tuple[str, str]:
-    """The ids of a memory and of the one that took its place."""
+    """Return the ids of a memory and its replacement."""
     old = nacre("store", "The gate listens on port 8080", "--json").json["memory_id"]
     new = nacre("store", "The gate now listens on port 8443", "--json").json["memory_id"]
     return old, new
@@ -20,9 +20,9 @@ def changed(nacre: Nacre) -> tuple[str, str]:
 
 def test_store_names_the_superseded_memory(nacre: Nacre) -> None:
     nacre("store", "The gate listens on port 8080")
-    told = nacre("store", "The gate now listens on port 8443").out
-    assert "supersedes: The gate listens on port 8080" in told
-    assert "8080 → 8443" in told
+    output = nacre("store", "The gate now listens on port 8443").out
+    assert "supersedes: The gate listens on port 8080" in output
+    assert "8080 → 8443" in output
 
 
 def test_store_reports_similar_memories_and_force_skips_the_check(nacre: Nacre) -> None:
@@ -35,24 +35,26 @@ def test_store_reports_similar_memories_and_force_skips_the_check(nacre: Nacre) 
     similar = nacre(
         "store", "Backups of the ledger lie in Zurich, says Nadia", "--kind", "event", "--json"
     ).json
-    assert first in {one["id"] for one in similar["similar"]}
+    assert first in {item["id"] for item in similar["similar"]}
 
 
 def test_store_output_names_similar_memories(nacre: Nacre) -> None:
     nacre("store", "Backups of the ledger lie in Zurich")
-    told = nacre("store", "Backups of the ledger lie in Zurich, says Nadia", "--kind", "event").out
-    assert "similar: Backups of the ledger lie in Zurich" in told
+    output = nacre(
+        "store", "Backups of the ledger lie in Zurich, says Nadia", "--kind", "event"
+    ).out
+    assert "similar: Backups of the ledger lie in Zurich" in output
 
 
 def test_store_names_a_possibly_outdated_memory(nacre: Nacre) -> None:
     nacre("store", "Uploads may be 10 MB")
     for rehearsed in (("--dry-run",), ()):
-        told = nacre("store", "Uploads have changed to 25 MB", *rehearsed).out
+        output = nacre("store", "Uploads have changed to 25 MB", *rehearsed).out
         assert (
             "may supersede: Uploads may be 10 MB  shown as possibly out of date: nacre review"
-            in told
+            in output
         )
-        assert "similar" not in told
+        assert "similar" not in output
 
 
 def test_show_names_the_superseding_memory(nacre: Nacre, changed: tuple[str, str]) -> None:
@@ -60,25 +62,25 @@ def test_show_names_the_superseding_memory(nacre: Nacre, changed: tuple[str, str
 
 
 def test_history_is_equal_from_either_end(nacre: Nacre, changed: tuple[str, str]) -> None:
-    for one in changed:
-        steps = nacre("show", one, "--history", "--json").json["history"]
+    for item in changed:
+        steps = nacre("show", item, "--history", "--json").json["history"]
         assert [step["memory"]["id"] for step in steps] == list(changed)
         assert [step["reason"] for step in steps] == ["8080 → 8443", None]
         assert [step["is_asked"] for step in steps] == [
-            step["memory"]["id"] == one for step in steps
+            step["memory"]["id"] == item for step in steps
         ]
-    told = nacre("show", changed[0], "--history").out
-    assert "superseded by" in told
-    assert "8080 → 8443" in told
+    output = nacre("show", changed[0], "--history").out
+    assert "superseded by" in output
+    assert "8080 → 8443" in output
 
 
 def test_history_of_an_unchanged_memory_is_empty(nacre: Nacre) -> None:
-    stored = nacre("store", "The lamp is green", "--json").json["memory_id"]
-    assert "no predecessor or successor" in nacre("show", stored, "--history").out
+    memory_id = nacre("store", "The lamp is green", "--json").json["memory_id"]
+    assert "no predecessor or successor" in nacre("show", memory_id, "--history").out
 
 
 def test_list_and_recall_support_a_past_date(nacre: Nacre, changed: tuple[str, str]) -> None:
-    assert [one["id"] for one in nacre("list", "--json").json["memories"]] == [changed[1]]
+    assert [memory["id"] for memory in nacre("list", "--json").json["memories"]] == [changed[1]]
     assert nacre("list", "--as-of", "2020-01-01", "--json").json["memories"] == []
     assert nacre("recall", "gate port", "--as-of", "2020-01-01", "--json").json["hits"] == []
 
@@ -90,7 +92,7 @@ def test_unretire_restores_by_id_or_subject(nacre: Nacre, changed: tuple[str, st
         ]
         is None
     )
-    assert {one["id"] for one in nacre("list", "--json").json["memories"]} == set(changed)
+    assert {memory["id"] for memory in nacre("list", "--json").json["memories"]} == set(changed)
     nacre("retire", changed[1])
     assert "Restored" in nacre("retire", "--restore", changed[1]).out
     assert nacre("retire", "--restore", changed[1], "--json", code=4).error["code"] == "conflict"
@@ -140,8 +142,8 @@ def test_memory_kept_by_review_has_its_vector(
     ] == [old]
     nacre("review", settled, old, *(["keep-new"] if settled == "resolve" else []))
     assert _vectors(nacre) == "ok"
-    left = {one["id"] for one in nacre("list", "--json").json["memories"]}
-    assert (old in left, new in left) == (settled == "keep", True)
+    remaining = {memory["id"] for memory in nacre("list", "--json").json["memories"]}
+    assert (old in remaining, new in remaining) == (settled == "keep", True)
 
 
 def _vectors(nacre: Nacre) -> str:

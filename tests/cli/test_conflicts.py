@@ -1,4 +1,4 @@
-"""``nacre review`` of conflicts: what waits, side by side; a person settles it, and may take it back."""
+"""Review of conflicts with ``nacre review``: both memories are shown, and decisions can be undone."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ NEW = "Uploads have changed to 25 MB"
 
 @pytest.fixture
 def doubted(nacre: Nacre) -> dict[str, Any]:
-    """A home in which the words alone make one memory doubtful; the pair as ``list`` tells it."""
+    """A home with a memory that a later one made doubtful; the pair as listed."""
     nacre("store", OLD, "--project", "acme")
     nacre("store", NEW, "--project", "acme")
     (pair,) = nacre("review", "--only", "conflict", "--json").json["items"]
-    found: dict[str, Any] = pair
-    return found
+    conflict: dict[str, Any] = pair
+    return conflict
 
 
 def active(nacre: Nacre) -> set[str]:
@@ -31,37 +31,36 @@ def test_conflict_shows_both_texts_with_speaker_date_and_reason(
     nacre: Nacre, doubted: dict[str, Any]
 ) -> None:
     assert (doubted["memory"]["content"], doubted["newer"]["content"]) == (OLD, NEW)
-    shown = nacre("review").out
-    assert f"older: {OLD}" in shown
-    assert f"newer: {NEW}" in shown
-    assert shown.count("said by you") == 2
-    assert "10 mb → 25 mb" in shown.lower()
-    assert f"{doubted['memory']['id'][-8:]}+{doubted['newer']['id'][-8:]}" in shown
+    output = nacre("review").out
+    assert output.index(OLD) < output.index("newer") < output.index(NEW)
+    assert output.count("said by you") == 2
+    assert "10 mb → 25 mb" in output.lower()
+    assert f"{doubted['memory']['id'][-8:]}+{doubted['newer']['id'][-8:]}" in output
 
 
 @pytest.mark.parametrize(
-    ("choice", "left"), [("keep-new", {NEW}), ("keep-old", {OLD}), ("keep-both", {OLD, NEW})]
+    ("choice", "remaining"), [("keep-new", {NEW}), ("keep-old", {OLD}), ("keep-both", {OLD, NEW})]
 )
 def test_conflict_decision_is_logged_and_can_be_undone(
-    nacre: Nacre, doubted: dict[str, Any], choice: str, left: set[str]
+    nacre: Nacre, doubted: dict[str, Any], choice: str, remaining: set[str]
 ) -> None:
     nacre("review", "resolve", doubted["id"], choice, "--reason", "measured it")
-    assert active(nacre) == left
+    assert active(nacre) == remaining
     assert nacre("review", "--only", "conflict", "--json").json["items"] == []
     assert nacre("review", "--json").json["total"] == 0
-    (told, *_) = nacre("log", "--json").json["operations"]
-    assert (told["operation"]["action"], told["operation"]["why"]) == (
+    (operation, *_) = nacre("log", "--json").json["operations"]
+    assert (operation["operation"]["action"], operation["operation"]["why"]) == (
         "resolve",
         f"{choice}: measured it",
     )
-    nacre("undo", told["operation"]["id"], "--yes")
+    nacre("undo", operation["operation"]["id"], "--yes")
     (again,) = nacre("review", "--only", "conflict", "--json").json["items"]
     assert again["id"] == doubted["id"]
     assert nacre("review", "--json").json["total"] == 1
     nacre("review", "resolve", doubted["memory"]["id"], "keep-new")
     assert active(nacre) == {NEW}
     nacre("undo", doubted["id"])
-    assert [one["id"] for one in nacre("review", "--json").json["items"]] == [doubted["id"]]
+    assert [item["id"] for item in nacre("review", "--json").json["items"]] == [doubted["id"]]
 
 
 def test_kept_memory_leaves_conflicts_until_undo(nacre: Nacre, doubted: dict[str, Any]) -> None:
@@ -69,7 +68,7 @@ def test_kept_memory_leaves_conflicts_until_undo(nacre: Nacre, doubted: dict[str
     assert nacre("review", "--only", "conflict", "--json").json["items"] == []
     (waiting,) = nacre("undo", "--yes", "--json").json["waiting"]
     assert waiting["id"] == doubted["memory"]["id"]
-    assert [one["id"] for one in nacre("review", "--json").json["items"]] == [doubted["id"]]
+    assert [item["id"] for item in nacre("review", "--json").json["items"]] == [doubted["id"]]
 
 
 def test_undo_removes_a_stored_memory_after_later_comparison(
@@ -120,3 +119,24 @@ def test_mutually_doubted_memories_form_a_single_entry(
     nacre("review", "resolve", pair["id"], "keep-both")
     assert nacre("review", "--only", "conflict", "--json").json["items"] == []
     assert active(nacre) == {OLD, NEW}
+
+
+def test_undone_store_leaves_the_earlier_conflicts_and_no_doubt(nacre: Nacre) -> None:
+    for day in ("Mondays", "Fridays"):
+        nacre("store", f"Uploads are cleaned on {day}")
+    before = nacre("review", "--json").json
+    assert before["conflicts"] == 1
+    nacre("store", "Uploads are cleaned on Sundays")
+    assert nacre("review", "--json").json["conflicts"] == 3
+    for _ in range(2):
+        nacre("undo", "--yes")
+        assert nacre("review", "--json").json == before
+        assert nacre("review", "--only", "doubt", "--json").json["items"] == []
+        nacre("undo", last_undo(nacre))
+        assert nacre("review", "--json").json["conflicts"] == 3
+    nacre("retire", "Uploads are cleaned on Sundays", "--yes")
+    assert nacre("review", "--json").json == before
+
+
+def last_undo(nacre: Nacre) -> str:
+    return str(nacre("log", "--action", "undo", "--json").json["operations"][0]["operation"]["id"])

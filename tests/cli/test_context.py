@@ -1,4 +1,4 @@
-"""``nacre context`` as a person and as a hook see it."""
+"""The output of ``nacre context`` for people and hooks."""
 
 from __future__ import annotations
 
@@ -9,11 +9,26 @@ from tests.cli.conftest import Nacre
 
 def test_context_prints_the_block_or_nothing(nacre: Nacre, tmp_path: Path) -> None:
     nacre("store", "We run billing on PostgreSQL, for its transactions.", "--kind", "decision")
-    told = nacre("context", "which database is billing on?", "--folder", str(tmp_path))
-    assert told.out.startswith("<nacre-context>\n")
-    assert "PostgreSQL" in told.out
+    outcome = nacre("context", "which database is billing on?", "--folder", str(tmp_path))
+    assert outcome.out.startswith("<nacre-context>\n")
+    assert "PostgreSQL" in outcome.out
     silent = nacre("context", "thanks!", "--folder", str(tmp_path))
     assert (silent.out, silent.err) == ("", "")
+
+
+def test_project_option_selects_the_project_of_the_context(nacre: Nacre, tmp_path: Path) -> None:
+    for project in ("cli", "shop"):
+        nacre(
+            "store", f"The {project} is written in Rust.", "--project", project, "--importance", "9"
+        )
+    folder_option = ("--folder", str(tmp_path))
+    assert "cli" not in nacre("context", *folder_option).out
+    for words in (("-p", "cli"), ("-p", "CLI", "in which language is it written?")):
+        output = nacre("context", *words, *folder_option).out
+        assert "The cli is written in Rust" in output, words
+        assert "shop" not in output, words
+    assert "there is no project 'clu'" in nacre("context", "-p", "clu", *folder_option).err
+    assert "need --folder" in nacre("context", "--handoff", "-p", "cli", code=2).err
 
 
 def test_explain_lists_included_and_excluded_memories(nacre: Nacre, tmp_path: Path) -> None:
@@ -43,8 +58,8 @@ def test_explain_reports_an_empty_context(nacre: Nacre, tmp_path: Path) -> None:
         str(tmp_path),
     )
     for option in ((), ("--lexical",)):
-        told = " ".join(nacre(*arguments, *option).out.split())
-        assert "No context." in told
+        output = " ".join(nacre(*arguments, *option).out.split())
+        assert "No context." in output
 
 
 def test_output_file_is_written_only_if_changed(nacre: Nacre, tmp_path: Path) -> None:
@@ -58,12 +73,12 @@ def test_output_file_is_written_only_if_changed(nacre: Nacre, tmp_path: Path) ->
 
 def test_prompt_is_read_from_a_pipe_or_first_argument(nacre: Nacre, tmp_path: Path) -> None:
     nacre("store", "We run billing on PostgreSQL, for its transactions.", "--kind", "decision")
-    asked = "which database is billing on?"
-    piped = nacre("context", "-", "--folder", str(tmp_path), "--json", stdin=asked).json
+    text = "which database is billing on?"
+    piped = nacre("context", "-", "--folder", str(tmp_path), "--json", stdin=text).json
     assert [item["part"] for item in piped["context"]["items"]] == ["relevant"]
     first = nacre(
         "context",
-        asked,
+        text,
         "--start",
         "--part",
         "rules",
@@ -95,7 +110,7 @@ def test_session_receives_each_memory_once(nacre: Nacre, tmp_path: Path) -> None
         "--json",
     )
     assert again.json["context"]["text"] == ""
-    assert [one["why"] for one in again.json["context"]["left_out"]] == ["given already"]
+    assert [item["why"] for item in again.json["context"]["left_out"]] == ["given already"]
 
 
 def test_omitted_memories_are_named(nacre: Nacre, tmp_path: Path) -> None:
@@ -112,10 +127,10 @@ def test_omitted_memories_are_named(nacre: Nacre, tmp_path: Path) -> None:
             f"The {place}",
         )
     arguments = ("context", "--part", "rules", "--folder", str(tmp_path))
-    left = nacre(*arguments, "--json").json["context"]["left_out"]
-    assert {one["subject"] for one in left} < {f"The {place}" for place in places}
-    named = "; ".join(one["subject"] for one in left[:3])
-    assert f"{named} and 1 more" in nacre(*arguments, "--explain").out
+    omitted = nacre(*arguments, "--json").json["context"]["left_out"]
+    assert {item["subject"] for item in omitted} < {f"The {place}" for place in places}
+    output = "; ".join(item["subject"] for item in omitted[:3])
+    assert f"{output} and 1 more" in nacre(*arguments, "--explain").out
 
 
 def test_owner_pages_can_be_written_shown_restored_and_removed(
@@ -134,12 +149,12 @@ def test_owner_pages_can_be_written_shown_restored_and_removed(
         stdin="Always answer briefly.\nThe key is " + "ghp_" + "a1B2" * 9 + "\n",
     )
     assert nacre("project", "page", "identity").out == "You work for Ada, who keeps bees.\n"
-    told = nacre("context").out
-    assert "> You work for Ada, who keeps bees." in told
-    assert "> Always answer briefly." in told
+    output = nacre("context").out
+    assert "> You work for Ada, who keeps bees." in output
+    assert "> Always answer briefly." in output
     assert "a1B2" not in (user_home / ".nacre" / "vault" / "profile.md").read_text(encoding="utf-8")
-    long = nacre("project", "page", "identity", "You work for Ada. " * 60, "--json").json
-    assert long["tokens"] > long["told_tokens"]
+    long = nacre("project", "page", "identity", "You work for Ada. " * 60)
+    assert "sessions receive only about the first" in long.err
     operation = nacre("log", "--json").json["operations"][0]["operation"]
     assert (operation["action"], operation["subject"]) == ("page", "identity")
     nacre("undo", operation["id"], "--yes")

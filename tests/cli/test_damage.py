@@ -1,4 +1,4 @@
-"""What is damaged is said to be damaged, with the way out, and the way out leads back."""
+"""Damage is reported with a repair that works."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Nacre
+from tests.cli.conftest import Nacre, findings
 
 DEEP = b'{"op":' + b"[" * 100_000
 
@@ -54,8 +54,8 @@ BAD = "CAST(x'fffe41' AS TEXT)"
 def test_unreadable_rows_are_reported_and_rebuilt(nacre: Nacre, home: Path, statement: str) -> None:
     before = nacre("list", "--all", "--json").json["memories"]
     spoil(home, statement)
-    told = nacre("admin", "doctor", "--deep", "--json", code=1).json
-    repairs = [one["repair"] for one in told["findings"] if one["severity"] == "failure"]
+    result = nacre("admin", "doctor", "--deep", "--json", code=1).json
+    repairs = [finding["hint"] for finding in findings(result) if finding["state"] == "failure"]
     assert any("nacre admin db rebuild" in repair for repair in repairs)
     assert nacre("admin", "doctor", "--json", code=None).json["checks"]
     for command in (("list",), ("recall", "pond"), ("ingest",), ("log",)):
@@ -64,18 +64,26 @@ def test_unreadable_rows_are_reported_and_rebuilt(nacre: Nacre, home: Path, stat
     nacre("admin", "db", "rebuild", "--yes")
     assert nacre("admin", "doctor", "--deep", "--json").json["ok"] is True
     after = nacre("list", "--all", "--json").json["memories"]
-    assert {(one["id"], one["content"]) for one in after} == {
-        (one["id"], one["content"]) for one in before
+    assert {(item["id"], item["content"]) for item in after} == {
+        (item["id"], item["content"]) for item in before
     }
 
 
 def test_rebuild_drops_unreadable_model_records(nacre: Nacre, home: Path) -> None:
-    trace = "INSERT INTO traces (id, kind, at, outcome, body)"
+    question = "INSERT INTO questions (id, at, outcome, body)"
     spoil(home, "INSERT INTO model_health (model, until, told) VALUES ('m:1', 0, BAD)")
-    spoil(home, f"{trace} VALUES ('t', 'chat', unixepoch() * 1000, '', '[3]')")
-    told = nacre("admin", "db", "rebuild", "--yes", "--json").json
-    assert [one for one in told["problems"] if "model failures could not be read" in one["message"]]
-    assert [one for one in told["problems"] if "traces could not be read" in one["message"]]
+    spoil(home, f"{question} VALUES ('q', unixepoch() * 1000, 'nothing found', '[3]')")
+    answer = nacre("admin", "db", "rebuild", "--yes", "--json").json
+    assert [
+        problem
+        for problem in answer["problems"]
+        if "model failures could not be read" in problem["message"]
+    ]
+    assert [
+        problem
+        for problem in answer["problems"]
+        if "questions could not be read" in problem["message"]
+    ]
     assert nacre("writer", "traces", "--json").json
     assert nacre("admin", "doctor", "--deep", "--json").json["ok"] is True
 
@@ -89,12 +97,12 @@ def test_deeply_nested_ledger_line_blocks_nothing(nacre: Nacre, home: Path, tmp_
     nacre("store", "The gate squeaks", "--subject", "Gate")
     nacre("data", "export", str(tmp_path / "all.jsonl"))
     nacre("data", "backup", "create", str(tmp_path / "b.zip"))
-    (found,) = nacre("admin", "doctor", "--deep", "--json").json["findings"]
-    assert "of ledger.jsonl is not an entry" in found["sentence"]
+    (problems,) = findings(nacre("admin", "doctor", "--deep", "--json").json)
+    assert "of ledger.jsonl is not an entry" in problems["detail"]
     ledger.write_bytes(
         b"".join(line for line in ledger.read_bytes().splitlines(True) if not line.startswith(DEEP))
     )
-    assert nacre("admin", "doctor", "--deep", "--json").json["findings"] == []
+    assert findings(nacre("admin", "doctor", "--deep", "--json").json) == []
 
 
 def test_deeply_nested_lines_in_spools_and_exports_are_skipped(
@@ -125,9 +133,11 @@ def _remote(folder: Path) -> Path:
 
 def test_key_of_a_missing_project_affects_nothing(nacre: Nacre, home: Path) -> None:
     spoil(home, "UPDATE project_keys SET project = 'nothing'")
-    told = nacre("admin", "doctor", "--deep", "--json", code=1).json
-    assert [one["repair"] for one in told["findings"]] == ["nacre admin doctor --deep --repair"]
-    assert nacre("admin", "doctor", "--deep", "--repair", "--json").json["findings"] == []
+    answer = nacre("admin", "doctor", "--deep", "--json", code=1).json
+    assert [finding["hint"] for finding in findings(answer)] == [
+        "nacre admin doctor --deep --repair"
+    ]
+    assert findings(nacre("admin", "doctor", "--deep", "--repair", "--json").json) == []
 
 
 def test_unreadable_index_notes_block_nothing(nacre: Nacre, home: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Days of questions, filters and lists are those of the owner's clock."""
+"""Days in questions, filters and lists follow the owner's clock."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_yesterday_is_the_local_day_before_today(
         (("sessions", "list", "--since", "yesterday"), "lines"),
         (("recall", "gate", "--since", "yesterday", "--until", "today"), "hits"),
         (("recall", "what did we decide yesterday?"), "hits"),
-        (("recall", "what did we decide yesterday?"), "time_words"),
+        (("recall", "what did we decide yesterday?"), "turns"),
         (("recall", "gate", "--as-of", day), "hits"),
     ):
         assert nacre(*words, "--json").json[key], words
@@ -56,6 +56,42 @@ def test_yesterday_is_the_local_day_before_today(
         (("recall", "gate", "--since", "today"), "hits"),
     ):
         assert not nacre(*words, "--json").json[key], words
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "what did we do yesterday?",
+        "What happened yesterday?",
+        "show me yesterday's work",
+        "what did the agents work on yesterday?",
+        "summarize yesterday",
+        "昨天我们做了什么",
+    ],
+)
+def test_question_of_only_a_time_lists_only_that_time(
+    nacre: Nacre, user_home: Path, question: str
+) -> None:
+    now = datetime.now(UTC)
+    folder = user_home / ".claude" / "projects" / "-code-acme"
+    for days, words in enumerate(("Look at the mast.", "Look at the gate.", "Look at the keel.")):
+        session = f"{days}f3a1c2d-0000-4000-8000-00000000000{days}"
+        at = (now - timedelta(days=days)).isoformat()
+        record = said("user", words, 1, session=session) | {"timestamp": at}
+        decided = "We decided to paint the gate blue, because green fades in the sun."
+        more = said("user", decided, 2, session=session) | {"timestamp": at}
+        write_transcript(folder / f"{session}.jsonl", [record, more] if days == 1 else [record])
+    nacre("ingest")
+    nacre("store", "The ferry leaves at nine in the morning")
+    answer = nacre("recall", question, "--json").json
+    assert [hit["turn"]["text"] for hit in answer["turns"]] == ["Look at the gate."]
+    assert [hit["memory"]["content"] for hit in answer["hits"]] == [decided]
+    output = nacre("recall", question).out
+    assert output.index("1f3a1c2d#0") < output.index("decision")
+    assert "Only results from" in output
+    nothing = nacre("recall", question, "--tool", "codex").out
+    assert "Nothing matches." in nothing
+    assert "Only results from" in nothing
 
 
 @pytest.mark.parametrize("milliseconds", [253_402_300_799_000, 2**60, -62_135_596_800_000])

@@ -1,4 +1,4 @@
-"""A language model judges what is stored, as a person sees it: what would happen, what happened, who decided."""
+"""With a language model, storing shows the planned and actual outcome and who decided."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Ask = Callable[..., FakeProvider]
 
 
 @pytest.fixture
-def asked(user_home: Path) -> Iterator[Ask]:
-    """``asked(answer, more)``: a provider that gives this answer is the model for everything."""
+def set_model(user_home: Path) -> Iterator[Ask]:
+    """``set_model(answer, more)`` configures a provider with this answer as the model for everything."""
     running: list[FakeProvider] = []
 
     def start(answer: Any, more: str = "", rest: str = "") -> FakeProvider:
@@ -44,16 +44,16 @@ def update(merged: str = BOTH) -> dict[str, Any]:
 
 @pytest.fixture
 def old(nacre: Nacre) -> str:
-    """The id of a memory that is there."""
+    """Return the id of a stored memory."""
     return str(nacre("store", OLD, "--json").json["memory_id"])
 
 
-def test_dry_run_shows_the_outcome_and_reason(nacre: Nacre, old: str, asked: Ask) -> None:
-    asked(update())
-    told = nacre("store", NEW, "--online-dedup", "--dedup-threshold", "0.3", "--dry-run")
-    assert "Would be merged into" in told.out
-    assert BOTH in told.out
-    assert "fake:m: adds the paper" in told.out
+def test_dry_run_shows_the_outcome_and_reason(nacre: Nacre, old: str, set_model: Ask) -> None:
+    set_model(update())
+    result = nacre("store", NEW, "--online-dedup", "--dedup-threshold", "0.3", "--dry-run")
+    assert "Would be merged into" in result.out
+    assert BOTH in result.out
+    assert "fake:m: adds the paper" in result.out
     assert nacre("list", "--json").json["total"] == 1
     assert nacre("show", old, "--json").json["memory"]["content"] == OLD
     record = nacre("store", "The kettle is blue", "--dry-run", "--json").json
@@ -62,11 +62,11 @@ def test_dry_run_shows_the_outcome_and_reason(nacre: Nacre, old: str, asked: Ask
 
 
 def test_store_and_show_name_the_deciding_model_and_reason(
-    nacre: Nacre, old: str, asked: Ask
+    nacre: Nacre, old: str, set_model: Ask
 ) -> None:
-    provider = asked(update(), rest='\n[models.capabilities."fake:m"]\nanswers = "tool"\n')
-    told = nacre("store", NEW, "--online-dedup", "--dedup-threshold", "0.3", "--json").json
-    assert (told["action"], told["memory_id"], told["decided_by"], told["reason"]) == (
+    provider = set_model(update(), rest='\n[models.capabilities."fake:m"]\nanswers = "json"\n')
+    answer = nacre("store", NEW, "--online-dedup", "--dedup-threshold", "0.3", "--json").json
+    assert (answer["action"], answer["memory_id"], answer["decided_by"], answer["reason"]) == (
         "updated",
         old,
         "fake:m",
@@ -78,71 +78,72 @@ def test_store_and_show_name_the_deciding_model_and_reason(
         in nacre("log", "--json").json["operations"][0]["operation"]["why"]
     )
     (request,) = provider.calls
-    assert [tool["function"]["name"] for tool in request.body["tools"]] == ["decide"]
+    assert request.body["response_format"] == {"type": "json_object"}
 
 
-def test_store_and_show_report_the_shortened_memory(nacre: Nacre, old: str, asked: Ask) -> None:
-    left = OLD.rpartition(" ")[0]
-    asked({"reason": "it moved", "action": "AMEND", "target": 1, "merged": left})
-    told = nacre("store", NEW, "--online-dedup", "--dedup-threshold", "0.3")
-    assert f"shortened: {left}" in told.out
-    shown = nacre("show", old)
-    assert "by fake:m: it moved" in shown.out
-    assert nacre("show", old, "--json").json["memory"]["content"] == left
+def test_store_and_show_report_the_shortened_memory(nacre: Nacre, old: str, set_model: Ask) -> None:
+    shortened = OLD.rpartition(" ")[0]
+    set_model({"reason": "it moved", "action": "AMEND", "target": 1, "merged": shortened})
+    outcome = nacre("store", NEW, "--online-dedup", "--dedup-threshold", "0.3")
+    assert f"shortened: {shortened}" in outcome.out
+    result = nacre("show", old)
+    assert "by fake:m: it moved" in result.out
+    assert nacre("show", old, "--json").json["memory"]["content"] == shortened
     assert "ends a part of" in nacre("log", "--json").json["operations"][0]["operation"]["why"]
 
 
-def test_trace_counts_a_call_once(nacre: Nacre, old: str, asked: Ask) -> None:
-    provider = asked(update())
+def test_trace_counts_a_call_once(nacre: Nacre, old: str, set_model: Ask) -> None:
+    provider = set_model(update())
     nacre("store", NEW, "--online-dedup", "--dedup-threshold", "0.3")
     assert len(provider.calls) == 1
     (trace,) = nacre("writer", "traces", "--json").json["traces"]
     assert (trace["task"], trace["model"], trace["error"]) == ("dedup", "fake:m", "")
-    shown = nacre("writer", "traces", trace["id"]).out
-    assert shown.count("fake:m") == 1
-    assert "adds the paper" in shown
+    output = nacre("writer", "traces", trace["id"]).out
+    assert output.count("fake:m") == 1
+    assert "adds the paper" in output
 
 
 def test_missing_model_is_reported_on_online_dedup(nacre: Nacre, old: str) -> None:
-    told = nacre("store", NEW, "--online-dedup")
+    outcome = nacre("store", NEW, "--online-dedup")
     assert (
-        "no language model is set (nacre config set models.default); the rules decided" in told.err
+        "no language model is set (nacre config set models.default); the rules decided"
+        in outcome.err
     )
 
 
-def test_refused_key_is_reported_and_rules_decide(nacre: Nacre, old: str, asked: Ask) -> None:
-    asked(Reply(status=401, message="that key is not known"))
-    told = nacre("store", NEW, "--online-dedup", "--dedup-threshold", "0.3")
-    assert "; the rules decided" in told.err
-    assert "Stored" in told.out
+def test_refused_key_is_reported_and_rules_decide(nacre: Nacre, old: str, set_model: Ask) -> None:
+    set_model(Reply(status=401, message="that key is not known"))
+    outcome = nacre("store", NEW, "--online-dedup", "--dedup-threshold", "0.3")
+    assert "; the rules decided" in outcome.err
+    assert "Stored" in outcome.out
 
 
 def test_hanging_model_is_awaited_up_to_the_configured_time(
-    nacre: Nacre, old: str, asked: Ask
+    nacre: Nacre, old: str, set_model: Ask
 ) -> None:
-    asked(Reply(fault="hang"), rest="\n[dedup]\nmodel_seconds = 0.2\n")
-    told = nacre("store", NEW, "--online-dedup", "--dedup-threshold", "0.3")
-    assert "; the rules decided" in told.err
-    assert "Stored" in told.out
+    set_model(Reply(fault="hang"), rest="\n[dedup]\nmodel_seconds = 0.2\n")
+    outcome = nacre("store", NEW, "--online-dedup", "--dedup-threshold", "0.3")
+    assert "; the rules decided" in outcome.err
+    assert "Stored" in outcome.out
 
 
 def test_git_keeps_old_words_and_undo_restores_the_file_exactly(
-    nacre: Nacre, user_home: Path, old: str, asked: Ask
+    nacre: Nacre, user_home: Path, old: str, set_model: Ask
 ) -> None:
     (file,) = (user_home / ".nacre" / "vault").rglob("the-ferry*.md")
     before = file.read_bytes()
     nacre("admin", "commit")
-    asked(update())
+    set_model(update())
     nacre("store", NEW, "--online-dedup", "--dedup-threshold", "0.3")
     nacre("admin", "commit")
     name = file.relative_to(user_home / ".nacre" / "vault").as_posix()
-    shown = subprocess.run(
+    result = subprocess.run(
         ["git", "show", f"HEAD~1:{name}"],
         cwd=user_home / ".nacre" / "vault",
         capture_output=True,
         check=True,
     )
-    assert shown.stdout == before
+    assert result.stdout == before
     assert BOTH.encode() in file.read_bytes()
     nacre("undo", nacre("log", "--json").json["operations"][0]["operation"]["id"], "--yes")
     assert file.read_bytes() == before

@@ -1,4 +1,4 @@
-"""``doctor --deep`` finds what was broken, names the repair, and mends what is safe to mend."""
+"""``doctor --deep`` finds damage, names the repair, and repairs safe cases."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import apsw
 import pytest
 
 from nacre.vault.files import Vault
-from tests.cli.conftest import Nacre, said, write_transcript
+from tests.cli.conftest import Nacre, findings, said, write_transcript
 
 Break = Callable[[Path], object]
 
@@ -31,7 +31,7 @@ def execute(sql: str) -> Break:
 
 
 def edit_without_a_trace(home: Path) -> None:
-    """As a file system that forgets does it: the index has seen the very times and size that the file now has."""
+    """Edit a file without changing its indexed times and size, like a faulty file system."""
     path = next((home / "vault").rglob("deploys.md"))
     path.write_text(path.read_text().replace("Fridays", "Mondays"), encoding="utf-8")
     name = path.relative_to(home / "vault").as_posix()
@@ -185,8 +185,8 @@ BREAKS: dict[str, tuple[str, Break, str, bool]] = {
 
 
 @pytest.fixture
-def kept(nacre: Nacre, learned: dict[str, Any], user_home: Path) -> Path:
-    """A home with memories of all states, and nothing wrong with it."""
+def filled_home(nacre: Nacre, learned: dict[str, Any], user_home: Path) -> Path:
+    """A home with memories in all states and without problems."""
     nacre("store", "Deploy on Fridays", "--subject", "Deploys", "--tag", "ops")
     nacre("store", "The status page is hosted in Frankfurt", "--subject", "Status page")
     nacre("retire", "Status page", "--yes", "--reason", "closed")
@@ -197,62 +197,61 @@ def kept(nacre: Nacre, learned: dict[str, Any], user_home: Path) -> Path:
         "--key",
         "standup-meeting-time",
     )
-    found = nacre("admin", "doctor", "--deep", "--all", "--json").json
-    assert found["findings"] == []
+    answer = nacre("admin", "doctor", "--deep", "--all", "--json").json
+    assert findings(answer) == []
     return user_home / ".nacre"
 
 
 @pytest.mark.parametrize("name", BREAKS)
-def test_damage_is_found_with_its_repair(nacre: Nacre, kept: Path, name: str) -> None:
+def test_damage_is_found_with_its_repair(nacre: Nacre, filled_home: Path, name: str) -> None:
     area, break_it, words, mendable = BREAKS[name]
-    break_it(kept)
+    break_it(filled_home)
     answer = nacre("admin", "doctor", "--deep", "--all", "--json", code=None).json
-    found = [one for one in answer["findings"] if one["area"] == area]
-    assert any(words in one["sentence"] for one in found), answer["findings"]
-    assert all(one["repair"] for one in found)
-    assert answer["ok"] is not any(one["severity"] == "failure" for one in answer["findings"])
-    assert any(one["repairable"] for one in answer["findings"]) is mendable
+    problems = [finding for finding in findings(answer) if finding["name"] == area]
+    assert any(words in item["detail"] for item in problems), findings(answer)
+    assert all(item["hint"] for item in problems)
+    assert answer["ok"] is not any(finding["state"] == "failure" for finding in findings(answer))
     if mendable:
         again = nacre("admin", "doctor", "--deep", "--all", "--repair", "--json", code=None).json
-        assert again["repaired"] >= 1
-        assert again["findings"] == []
+        assert "repair" in [check["name"] for check in again["checks"]]
+        assert findings(again) == []
         assert nacre("recall", "when do we deploy", "--no-update", "--json").json["hits"]
 
 
-def test_a_damaged_database_file_is_found(nacre: Nacre, kept: Path) -> None:
-    connection = apsw.Connection(str(kept / "nacre.db"))
+def test_a_damaged_database_file_is_found(nacre: Nacre, filled_home: Path) -> None:
+    connection = apsw.Connection(str(filled_home / "nacre.db"))
     page = connection.execute(
         "SELECT rootpage FROM sqlite_schema WHERE name = 'memories_project'"
     ).get
     size = connection.execute("PRAGMA page_size").get
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     connection.close()
-    with (kept / "nacre.db").open("r+b") as file:
+    with (filled_home / "nacre.db").open("r+b") as file:
         file.seek((page - 1) * size + size // 2)
         file.write(b"\xff" * (size // 2))
     answer = nacre("admin", "doctor", "--deep", "--json", code=1)
     assert "nacre admin db rebuild" in answer.out
 
 
-def test_missing_git_object_is_found(nacre: Nacre, kept: Path) -> None:
+def test_missing_git_object_is_found(nacre: Nacre, filled_home: Path) -> None:
     if not shutil.which("git"):
         pytest.skip("git is not installed")
-    vault = kept / "vault"
+    vault = filled_home / "vault"
 
     def git(*arguments: str) -> str:
         identity = ("-c", "user.name=T", "-c", "user.email=t@example.org")
-        done = subprocess.run(
+        result = subprocess.run(
             ["git", *identity, *arguments], cwd=vault, check=True, capture_output=True, text=True
         )
-        return done.stdout.strip()
+        return result.stdout.strip()
 
     git("init", "-q")
     git("add", "-A")
     git("commit", "-qm", "a state")
     blob = git("rev-parse", "HEAD:ledger.jsonl")
     (vault / ".git/objects" / blob[:2] / blob[2:]).unlink()
-    found = nacre("admin", "doctor", "--deep", "--json", code=1).json["findings"]
-    assert any(one["area"] == "git" and "missing blob" in one["sentence"] for one in found)
+    problems = findings(nacre("admin", "doctor", "--deep", "--json", code=1).json)
+    assert any(item["name"] == "git" and "missing blob" in item["detail"] for item in problems)
 
 
 def test_sample_of_transcripts_is_checked_and_all_on_request(nacre: Nacre, user_home: Path) -> None:
@@ -265,10 +264,10 @@ def test_sample_of_transcripts_is_checked_and_all_on_request(nacre: Nacre, user_
         )
     nacre("ingest")
     execute("DELETE FROM turns")(user_home / ".nacre")
-    few = nacre("admin", "doctor", "--deep", "--json", code=1).json["findings"]
-    every = nacre("admin", "doctor", "--deep", "--all", "--json", code=1).json["findings"]
+    few = findings(nacre("admin", "doctor", "--deep", "--json", code=1).json)
+    every = findings(nacre("admin", "doctor", "--deep", "--all", "--json", code=1).json)
     lost = [
-        sum("are missing from the index" in one["sentence"] for one in found)
+        sum("are missing from the index" in item["detail"] for item in found)
         for found in (few, every)
     ]
     assert 10 <= lost[0] <= 20
@@ -280,42 +279,42 @@ def test_missing_or_foreign_model_vectors_are_found(nacre: Nacre, user_home: Pat
     home = user_home / ".nacre"
     nacre("store", "Deploy on Fridays", "--subject", "Deploys")
     nacre("ingest")
-    assert nacre("admin", "doctor", "--deep", "--json").json["findings"] == []
+    assert findings(nacre("admin", "doctor", "--deep", "--json").json) == []
     execute("UPDATE memory_vectors SET vector = x'0102'")(home)
     assert (
-        "size"
-        in nacre("admin", "doctor", "--deep", "--json", code=1).json["findings"][0]["sentence"]
+        "size" in findings(nacre("admin", "doctor", "--deep", "--json", code=1).json)[0]["detail"]
     )
     nacre("admin", "doctor", "--deep", "--repair", code=None)
     assert (
-        "no vector yet"
-        in nacre("admin", "doctor", "--deep", "--json").json["findings"][0]["sentence"]
+        "no vector yet" in findings(nacre("admin", "doctor", "--deep", "--json").json)[0]["detail"]
     )
     nacre("ingest")
-    assert nacre("admin", "doctor", "--deep", "--json").json["findings"] == []
+    assert findings(nacre("admin", "doctor", "--deep", "--json").json) == []
     execute("UPDATE embedding SET value = 'another' WHERE key = 'model'")(home)
     assert (
         "made by another"
-        in nacre("admin", "doctor", "--deep", "--json", code=1).json["findings"][0]["sentence"]
+        in findings(nacre("admin", "doctor", "--deep", "--json", code=1).json)[0]["detail"]
     )
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o666])
-def test_deep_check_reports_and_fixes_permissions(nacre: Nacre, kept: Path, mode: int) -> None:
-    ledger = kept / "vault/ledger.jsonl"
+def test_deep_check_reports_and_fixes_permissions(
+    nacre: Nacre, filled_home: Path, mode: int
+) -> None:
+    ledger = filled_home / "vault/ledger.jsonl"
     ledger.chmod(mode)
-    found = {
+    checks = {
         check["name"]: check
         for check in nacre("admin", "doctor", "--deep", "--json").json["checks"]
     }
-    assert found["permissions"]["state"] == "warning"
-    assert "ledger.jsonl" in found["permissions"]["detail"]
+    assert checks["permissions"]["state"] == "warning"
+    assert "ledger.jsonl" in checks["permissions"]["detail"]
     nacre("admin", "doctor", "--deep", "--repair")
     assert ledger.stat().st_mode & 0o777 == 0o600
 
 
-def test_files_without_a_creation_date_are_not_reported(nacre: Nacre, kept: Path) -> None:
-    note = kept / "vault/global/fact/tides.md"
+def test_files_without_a_creation_date_are_not_reported(nacre: Nacre, filled_home: Path) -> None:
+    note = filled_home / "vault/global/fact/tides.md"
     note.write_text("Low water is at noon\n", encoding="utf-8")
     os.utime(note, (1_700_000_000, 1_700_000_000))
     assert (
@@ -323,12 +322,12 @@ def test_files_without_a_creation_date_are_not_reported(nacre: Nacre, kept: Path
         .json["memory"]["created"]
         .startswith("2023-11-14")
     )
-    assert nacre("admin", "doctor", "--deep", "--json").json["findings"] == []
+    assert findings(nacre("admin", "doctor", "--deep", "--json").json) == []
 
 
-def test_deep_check_is_readable_and_all_requires_deep(nacre: Nacre, kept: Path) -> None:
-    execute("DELETE FROM memories_fts")(kept)
-    shown = nacre("admin", "doctor", "--deep", code=1).out
-    assert "missing from the full text index" in shown
-    assert "nacre admin doctor --deep --repair" in shown
+def test_deep_check_is_readable_and_all_requires_deep(nacre: Nacre, filled_home: Path) -> None:
+    execute("DELETE FROM memories_fts")(filled_home)
+    output = nacre("admin", "doctor", "--deep", code=1).out
+    assert "missing from the full text index" in output
+    assert "nacre admin doctor --deep --repair" in output
     assert nacre("admin", "doctor", "--all", "--json", code=2).error["code"] == "usage"

@@ -1,4 +1,4 @@
-"""``nacre recall --deep`` with a provider at the other end of the wire."""
+"""``nacre recall --deep`` with a fake provider."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GATE, PROJECT, SELECT = {"route": "project"}, {"number": 1}, {"numbers": [1]}
 
 @pytest.fixture
 def shop(nacre: Nacre, user_home: Path) -> Path:
-    """A home that knows of one project; returns where its config lies."""
+    """A home with one project; returns the path of its config."""
     nacre("store", "The web shop is rolled back with make rollback.", "--project", "web-shop")
     return user_home / ".nacre" / "config.toml"
 
@@ -52,11 +52,11 @@ def test_failing_provider_adds_no_delay_and_loses_no_memories(
     with FakeProvider([reply], repeats=True) as provider:
         shop.write_text(provider.config(), encoding="utf-8")
         began = time.monotonic()
-        shown = nacre("recall", "--deep", "how is the shop rolled back?").out
+        output = nacre("recall", "--deep", "how is the shop rolled back?").out
         took = time.monotonic() - began
     assert took < 10
-    assert "make rollback" in shown
-    assert shown.count("the model failed") == 1
+    assert "make rollback" in output
+    assert output.count("the model failed") == 1
 
 
 def test_question_without_memory_need_is_reported(shop: Path, nacre: Nacre) -> None:

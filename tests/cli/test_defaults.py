@@ -1,4 +1,4 @@
-"""What a command takes where nothing was said, and what it says where it cannot know."""
+"""Default arguments of commands, and messages without a default."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BILLING = "acme-billing"
 
 @pytest.fixture
 def checkout(user_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder that is called as a project is, and in which nobody worked yet."""
+    """A folder with a project's name, but without sessions."""
     folder = user_home / "checkouts" / BILLING
     folder.mkdir(parents=True)
     monkeypatch.chdir(folder)
@@ -26,26 +26,26 @@ def test_last_session_of_any_folder_is_the_fallback(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for command in (("show",), ("summary",), ("export",)):
-        shown = nacre("sessions", *command)
-        assert "PostgreSQL" in shown.out
-        assert "showing the last session of any folder" in shown.err
+        outcome = nacre("sessions", *command)
+        assert "PostgreSQL" in outcome.out
+        assert "showing the last session of any folder" in outcome.err
 
 
 def test_notice_about_another_folders_session_precedes_its_text(
     terminal: Nacre, learned: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    shown = terminal("sessions", "show", "--tail").out
-    assert shown.index("showing the last session of any folder") < shown.index("PostgreSQL")
+    output = terminal("sessions", "show", "--tail").out
+    assert output.index("showing the last session of any folder") < output.index("PostgreSQL")
 
 
 def test_last_session_of_this_folder_is_shown_without_notice(
     nacre: Nacre, learned: dict[str, Any], checkout: Path
 ) -> None:
     nacre("project", "tie", BILLING)
-    shown = nacre("sessions", "show", "--tail")
-    assert "PostgreSQL" in shown.out
-    assert not shown.err
+    outcome = nacre("sessions", "show", "--tail")
+    assert "PostgreSQL" in outcome.out
+    assert not outcome.err
 
 
 def test_missing_sessions_error_suggests_ingest(nacre: Nacre) -> None:
@@ -56,10 +56,10 @@ def test_empty_context_gives_the_reason(
     nacre: Nacre, learned: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    told = nacre("context")
-    assert not told.out
-    assert f"No context: {tmp_path} belongs to no known project" in " ".join(told.err.split())
-    assert "hint: nacre project list shows" in told.err
+    outcome = nacre("context")
+    assert not outcome.out
+    assert f"No context: {tmp_path} belongs to no known project" in " ".join(outcome.err.split())
+    assert "hint: nacre project list shows" in outcome.err
     assert not nacre("context", "thanks").err
     assert nacre("context", "--json").err == ""
 
@@ -72,7 +72,7 @@ def test_folder_named_like_a_project_gets_a_hint(
     nacre: Nacre, learned: dict[str, Any], checkout: Path
 ) -> None:
     assert f"nacre project tie {BILLING}" in nacre("context").err
-    assert f"nacre project tie {BILLING}" in nacre("list", "--project", ".", code=3).err
+    assert f"nacre project tie {BILLING}" in nacre("list", "--project", ".").err
     here = nacre("project", "--json").json
     assert (here["project"], here["namesake"], here["known"]) == (None, BILLING, [BILLING])
     assert f"{checkout} now belongs to {BILLING}" in " ".join(
@@ -83,6 +83,30 @@ def test_folder_named_like_a_project_gets_a_hint(
     assert "PostgreSQL" in nacre("context").out
     nacre("undo", "--yes")
     assert nacre("project", "--json").json["project"] is None
+
+
+def test_ingest_can_be_undone_after_its_project_was_tied_to_a_folder(
+    nacre: Nacre, learned: dict[str, Any], checkout: Path
+) -> None:
+    nacre("project", "tie", BILLING)
+    operations = nacre("log", "--json").json["operations"]
+    ingest = next(
+        item["operation"]["id"] for item in operations if item["operation"]["action"] == "ingest"
+    )
+    nacre("undo", ingest, "--yes")
+    assert f"This folder belongs to {BILLING}" in nacre("project").out
+    assert nacre("list", "--json").json["total"] == 0
+
+
+def test_refused_undo_of_a_rename_names_the_later_tie(
+    nacre: Nacre, learned: dict[str, Any], checkout: Path
+) -> None:
+    nacre("project", "rename", BILLING, "Invoices")
+    rename = nacre("log", "--json").json["operations"][0]["operation"]["id"]
+    nacre("project", "tie", "invoices")
+    tie = nacre("log", "--json").json["operations"][0]["operation"]["id"]
+    error = " ".join(nacre("undo", rename, "--yes", code=4).err.split())
+    assert f"nacre undo {tie[-8:]}" in error
 
 
 def test_folder_with_many_projects_cannot_be_tied(
@@ -131,21 +155,9 @@ def test_folder_is_tied_to_one_known_project(
     )
 
 
-@pytest.mark.parametrize(
-    ("words", "option"),
-    [
-        (("tea", "at", "four"), "--match 'tea at four'"),
-        (("5f0c2a4d",), "--memory 5f0c2a4d"),
-        (("tea",), "--match tea"),
-    ],
-)
-def test_forget_with_bare_words_suggests_the_option(
-    nacre: Nacre, words: tuple[str, ...], option: str
-) -> None:
-    assert (
-        f"hint: nacre forget {option} --dry-run shows what would be deleted"
-        in nacre("forget", *words, code=2).err
-    )
+def test_forget_with_bare_words_suggests_options(nacre: Nacre) -> None:
+    hint = "hint: --memory ID, --session ID or --match TEXT; with --dry-run, nothing is deleted"
+    assert hint in nacre("forget", "tea", "at", "four", code=2).err
 
 
 def test_check_explains_how_to_pin(nacre: Nacre, learned: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Documents that are read, and change: what they say now is learned, and what they said before waits for a look."""
+"""Changed documents are learned again, and memories of the old version await review."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def written(path: Path, *statements: str) -> Path:
 
 
 def contents(nacre: Nacre) -> list[str]:
-    return sorted(one["content"] for one in nacre("list", "--json").json["memories"])
+    return sorted(memory["content"] for memory in nacre("list", "--json").json["memories"])
 
 
 def test_changed_document_is_learned_repeatedly(nacre: Nacre, runbook: Path) -> None:
@@ -56,23 +56,23 @@ def test_memory_waiting_as_outdated_is_found_with_a_mark(nacre: Nacre, runbook: 
     nacre("ingest", str(written(runbook, f"{deploys} {host}")))
     nacre("ingest", str(written(runbook, deploys)))
     nacre("review")
-    asked = ("recall", "what is the staging host called?")
-    (hit,) = nacre(*asked, "--json").json["hits"]
+    command = ("recall", "what is the staging host called?")
+    (hit,) = nacre(*command, "--json").json["hits"]
     assert hit["doubt"] == why
-    assert f"may be out of date: {why}" in nacre(*asked).out
+    assert f"may be out of date: {why}" in nacre(*command).out
     assert nacre("show", hit["memory"]["id"], "--json").json["doubt"] == why
     assert f"May be out of date: {why}" in nacre("show", hit["memory"]["id"]).out
     assert nacre("recall", "when do we deploy?", "--json").json["hits"][0]["doubt"] is None
     nacre("retire", hit["memory"]["id"], "--yes")
     nacre("retire", "--restore", hit["memory"]["id"])
-    assert nacre(*asked, "--json").json["hits"][0]["doubt"] == why
+    assert nacre(*command, "--json").json["hits"][0]["doubt"] == why
     nacre("review", "keep", hit["memory"]["id"])
-    assert nacre(*asked, "--json").json["hits"][0]["doubt"] is None
+    assert nacre(*command, "--json").json["hits"][0]["doubt"] is None
 
 
 def test_candidate_of_removed_document_text_is_dropped(nacre: Nacre, runbook: Path) -> None:
-    said = "We should probably move the queue to Redis, I think, since the old one loses jobs at night."
-    nacre("ingest", str(written(runbook, said, "We should keep SQLite for the prototype.")))
+    text = "We should probably move the queue to Redis, I think, since the old one loses jobs at night."
+    nacre("ingest", str(written(runbook, text, "We should keep SQLite for the prototype.")))
     before = nacre("review", "--only", "candidate", "--json").json["items"]
     nacre("ingest", str(written(runbook, "Nothing is settled.")))
     after = nacre("review", "--only", "candidate", "--json").json["items"]

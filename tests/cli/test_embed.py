@@ -1,4 +1,4 @@
-"""``nacre writer embedding``: which model makes the vectors, and going over to another."""
+"""Choosing an embedding model, and switching to another, with ``nacre writer embedding``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KEY = "sk-harbour-0123456789abcdef"
 
 @pytest.fixture
 def provider(user_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeProvider]:
-    """OpenAI on loopback, with a key for it."""
+    """OpenAI on loopback, with a key."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     folder = user_home / ".nacre"
     folder.mkdir(mode=0o700)
@@ -42,14 +42,13 @@ def test_status_shows_the_local_model_and_no_requests(nacre: Nacre, filled: Fake
     assert record["wanted"] == "minilm"
     assert record["place"]["host"] == ""
     assert record["in_use"]["memories"] == 2
-    assert record["other"] is None
     assert not filled.requests
 
 
 def test_provider_receives_nothing_before_consent(nacre: Nacre, filled: FakeProvider) -> None:
-    told = nacre("config", "set", "embedding.model", MODEL).err
-    assert "sends no text to 127.0.0.1" in told
-    assert "nacre writer embedding --resume" in told
+    errors = nacre("config", "set", "embedding.model", MODEL).err
+    assert "sends no text to 127.0.0.1" in errors
+    assert "nacre writer embedding --resume" in errors
     nacre("store", "The lighthouse keeper has a new lamp.")
     assert "without your consent" in nacre("ingest", "--json").json["vectors_note"]
     lanes = nacre("recall", "when is the ferry office open?", "--json").json["lanes"]
@@ -72,11 +71,7 @@ def test_new_home_uses_the_bundled_model_until_consent(
     nacre("store", "The harbour cranes are painted every second spring.")
     nacre("ingest")
     standing = nacre("writer", "embedding", "--json").json
-    assert (standing["wanted"], standing["in_use"]["setting"], standing["switching"]) == (
-        MODEL,
-        "minilm",
-        True,
-    )
+    assert (standing["wanted"], standing["in_use"]["setting"]) == (MODEL, "minilm")
     assert not provider.requests
     refused = nacre("writer", "embedding", "--resume", "--json", code=2).error["message"]
     assert "--yes" in refused
@@ -84,25 +79,27 @@ def test_new_home_uses_the_bundled_model_until_consent(
     assert not provider.requests
     nacre("writer", "embedding", "--resume", "--yes")
     assert nacre("writer", "embedding", "--json").json["in_use"]["setting"] == MODEL
-    sent = len(provider.requests)
+    request_count = len(provider.requests)
     nacre("store", "The lighthouse keeper has a new lamp.")
-    assert len(provider.requests) == sent + 1, "what comes later goes there by itself"
+    assert len(provider.requests) == request_count + 1, "later texts are sent without a question"
 
 
 def test_consent_is_per_host_and_can_be_withdrawn(nacre: Nacre, filled: FakeProvider) -> None:
     nacre("writer", "embedding", MODEL, "--yes")
     nacre("config", "set", "embedding.sends_to", "[]")
-    sent = len(filled.requests)
+    request_count = len(filled.requests)
     nacre("store", "The lighthouse keeper has a new lamp.")
     nacre("ingest")
     lane = nacre("recall", "ferry office noon", "--json").json["lanes"][1]
     assert (lane["state"], "without your consent" in lane["note"]) == ("unavailable", True)
-    assert len(filled.requests) == sent
+    assert len(filled.requests) == request_count
     nacre("writer", "embedding", "--resume", code=2)
     nacre("writer", "embedding", "minilm")
     assert nacre("recall", "ferry office noon", "--json").json["lanes"][1]["state"] == "ran"
     nacre("writer", "embedding", MODEL, code=2)
-    assert [one.body["input"] for one in filled.requests[sent:]] == [["Does this model answer?"]]
+    assert [request.body["input"] for request in filled.requests[request_count:]] == [
+        ["Does this model answer?"]
+    ]
 
 
 def test_another_model_of_a_consented_host_is_announced(nacre: Nacre, filled: FakeProvider) -> None:
@@ -125,7 +122,7 @@ def test_estimate_needs_no_key(
 
 
 def test_automatic_vectors_respect_the_budget(nacre: Nacre, filled: FakeProvider) -> None:
-    """Each memory is about 30 tokens, of which a million cost two cents."""
+    """Each memory has about 30 tokens; a million tokens cost two cents."""
     nacre("writer", "embedding", MODEL, "--yes")
     nacre("config", "set", "models.daily_budget_usd", "0.000003")
     for number in range(12):
@@ -133,36 +130,36 @@ def test_automatic_vectors_respect_the_budget(nacre: Nacre, filled: FakeProvider
             "store",
             f"Crane number {number} is painted in the colour of the harbour master's old umbrella.",
         )
-    sent = len(filled.requests)
+    request_count = len(filled.requests)
     note = nacre("ingest", "--json").json["vectors_note"]
     assert "vectors can spend <$0.0001 a day" in note
     assert "models.daily_budget_usd" in note
-    assert len(filled.requests) == sent
+    assert len(filled.requests) == request_count
     standing = nacre("writer", "embedding", "--json").json
     assert standing["held_by"] == "budget"
     assert 0 < standing["in_use"]["waiting"] < 12
     record = nacre("writer", "cost", "--json").json
-    assert 0 < record["budgets"][0]["spent"] <= 3
-    assert [one["task"] for one in record["tasks"]] == ["embedding"]
+    assert 0 < record["budget"]["spent"] <= 3
+    assert [task["task"] for task in record["tasks"]] == ["embedding"]
     assert nacre("recall", "umbrella", "--mode", "lexical", "--json").json["hits"]
     nacre("writer", "embedding", "--resume")
     assert nacre("writer", "embedding", "--json").json["in_use"]["waiting"] == 0
-    assert len(filled.requests) > sent, "who asks for it gets it"
+    assert len(filled.requests) > request_count, "an explicit request is fulfilled"
 
 
 def test_questions_are_counted_and_respect_the_budget(nacre: Nacre, filled: FakeProvider) -> None:
     nacre("writer", "embedding", MODEL, "--yes")
     nacre("writer", "cost")
     nacre("config", "set", "models.daily_budget_usd", "0.000002")
-    asked = len(filled.requests)
+    request_count = len(filled.requests)
     for _ in range(2):
         lanes = nacre("recall", "when is the ferry office open?", "--json").json["lanes"]
         assert lanes[1]["state"] == "ran"
-        nacre("writer", "cost")  # which counts what was noted
+        nacre("writer", "cost")  # which includes the recorded calls
     lane = nacre("recall", "when is the ferry office open?", "--json").json["lanes"][1]
     assert lane["state"] == "unavailable"
     assert "a day in the background" in lane["note"]
-    assert len(filled.requests) == asked + 2
+    assert len(filled.requests) == request_count + 2
 
 
 def test_model_of_unknown_price_embeds_only_on_request(
@@ -173,10 +170,10 @@ def test_model_of_unknown_price_embeds_only_on_request(
     text += f'[models.providers.boats]\nbase_url = "{filled.url}/v1"\nkey = "OPENAI_API_KEY"\n'
     config.write_text(text, encoding="utf-8")
     nacre("writer", "embedding", "boats:oar", "--yes")
-    sent = len(filled.requests)
+    request_count = len(filled.requests)
     nacre("store", "The lighthouse keeper has a new lamp.")
     assert "the price of boats:oar is unknown" in nacre("ingest", "--json").json["vectors_note"]
-    assert len(filled.requests) == sent
+    assert len(filled.requests) == request_count
     nacre("config", "set", "models.capabilities", '{"boats:oar" = {price = {input = 0.01}}}')
     nacre("ingest")
     assert nacre("writer", "embedding", "--json").json["in_use"]["waiting"] == 0
@@ -221,14 +218,13 @@ def test_model_can_be_switched_and_switched_back(nacre: Nacre, filled: FakeProvi
         1024,
         0,
     )
-    assert record["other"] is None
-    sent = len(filled.requests)
+    request_count = len(filled.requests)
     lanes = nacre("recall", "when is the ferry office open?", "--json").json["lanes"]
     assert {"name": "vector", "state": "ran", "note": None} in lanes
-    assert len(filled.requests) == sent + 1
+    assert len(filled.requests) == request_count + 1
     assert "minilm is in use" in nacre("writer", "embedding", "minilm").out
     nacre("recall", "when is the ferry office open?")
-    assert len(filled.requests) == sent + 1
+    assert len(filled.requests) == request_count + 1
 
 
 def test_ledger_lists_vectors_sent_to_a_provider_only(nacre: Nacre, filled: FakeProvider) -> None:
@@ -243,7 +239,7 @@ def test_ledger_lists_vectors_sent_to_a_provider_only(nacre: Nacre, filled: Fake
 def test_texts_are_sent_only_after_consent(
     nacre: Nacre, filled: FakeProvider, user_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The system takes ``127.1`` for this machine; to nacre it is some host of a network."""
+    """The system resolves ``127.1`` to this machine, but nacre treats it as a remote host."""
     config = user_home / ".nacre" / "config.toml"
     away = filled.url.replace("127.0.0.1", "127.1")
     text = config.read_text(encoding="utf-8").replace(filled.url, away) + 'plain_http = "yes"\n'
@@ -301,9 +297,9 @@ def test_secret_in_a_question_is_not_sent(nacre: Nacre, filled: FakeProvider) ->
     nacre("writer", "embedding", MODEL, "--yes")
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
     nacre("recall", f"which service uses {secret[:40]}?")
-    sent = filled.requests[-1].body["input"][0]
-    assert "service" in sent
-    assert secret[:40].lower() not in sent.lower()
+    text = filled.requests[-1].body["input"][0]
+    assert "service" in text
+    assert secret[:40].lower() not in text.lower()
 
 
 def test_invalid_embedding_request_is_refused_with_a_hint(

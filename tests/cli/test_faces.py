@@ -1,4 +1,4 @@
-"""What every command has in common: help with examples, JSON, no colour in a pipe, a quick start."""
+"""Common behaviour of all commands: help with examples, JSON, no colour in pipes, quick start."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from nacre.cli.command import (
     first_sentence,
     printable,
 )
-from nacre.cli.root import SECTIONS, cli
+from nacre.cli.root import EVERYDAY, SECTIONS, cli
 from tests.cli.conftest import Nacre, environment
 
 ESCAPE = "\x1b["
@@ -32,12 +32,12 @@ ESCAPE = "\x1b["
 def own_commands() -> Iterator[tuple[str, click.Command]]:
     context = click.Context(cli, info_name="nacre")
     for name in cli.list_commands(context):
-        found = cli.get_command(context, name)
-        assert found is not None
-        yield name, found
-        if isinstance(found, click.Group):
-            for below in found.list_commands(context):
-                command = found.get_command(context, below)
+        item = cli.get_command(context, name)
+        assert item is not None
+        yield name, item
+        if isinstance(item, click.Group):
+            for below in item.list_commands(context):
+                command = item.get_command(context, below)
                 assert command is not None
                 yield f"{name} {below}", command
 
@@ -52,15 +52,15 @@ def test_every_command_has_one_sentence_help_with_examples(nacre: Nacre, name: s
     assert 1 <= len(command.examples) <= 3
     sentence = first_sentence(command.help)
     assert re.fullmatch(r"[A-Z][^.]*\.", sentence), sentence
-    shown = nacre(*name.split(), "--help").out
-    assert "Examples:" in shown
-    assert all(example in shown for example in command.examples)
-    assert nacre(*name.split(), "-h").out == shown
+    output = nacre(*name.split(), "--help").out
+    assert "Examples:" in output
+    assert all(example in output for example in command.examples)
+    assert nacre(*name.split(), "-h").out == output
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_example_parses(name: str) -> None:
-    """The words of each example are options and arguments that exist."""
+    """The words of each example are existing options and arguments."""
     import shlex
 
     for example in COMMANDS[name].examples:  # type: ignore[attr-defined]
@@ -99,31 +99,28 @@ def test_every_option_has_help() -> None:
 
 
 def test_root_summaries_match_the_commands() -> None:
-    summaries = {
-        name: entry.summary for section in SECTIONS.values() for name, entry in section.items()
-    }
-    for name, summary in summaries.items():
-        if name in COMMANDS:
-            assert first_sentence(COMMANDS[name].help) == summary
+    assert EVERYDAY.keys() == SECTIONS["Everyday"].keys()
+    for name, summary in EVERYDAY.items():
+        assert first_sentence(COMMANDS[name].help) == summary
 
 
 def test_the_root_help_lists_every_command(nacre: Nacre) -> None:
-    shown = nacre("--help").out
+    output = nacre("--help").out
     for name in SECTIONS["Everyday"]:
-        assert re.search(rf"^  {name} ", shown, re.MULTILINE)
+        assert re.search(rf"^  {name} ", output, re.MULTILINE)
     for name in (*SECTIONS["More"], *SECTIONS["Groups"]):
-        assert re.search(rf"[ :]{name}\b", shown)
-    assert len(shown.splitlines()) <= 45
-    assert nacre().out == shown
+        assert re.search(rf"[ :]{name}\b", output)
+    assert len(output.splitlines()) <= 45
+    assert nacre().out == output
 
 
 def test_help_all_lists_every_command_and_subcommand(nacre: Nacre) -> None:
-    shown = nacre("help", "--all").out
+    output = nacre("help", "--all").out
     for name in (*COMMANDS, "admin db rebuild", "data backup create", "writer keys"):
-        assert re.search(rf"^nacre {name} ", shown, re.MULTILINE), name
+        assert re.search(rf"^nacre {name} ", output, re.MULTILINE), name
     listed = nacre("help", "--all", "--json").json["commands"]
-    assert len(listed) == len(shown.splitlines()) - sum(
-        line.startswith(" ") for line in shown.splitlines()
+    assert len(listed) == len(output.splitlines()) - sum(
+        line.startswith(" ") for line in output.splitlines()
     )
 
 
@@ -154,7 +151,7 @@ def test_subcommand_name_suggests_its_path(nacre: Nacre) -> None:
     assert "did you mean data import?" in nacre("import", "notes.json", code=2).err
 
 
-@pytest.mark.parametrize("group", ["data", "config", "sessions"])
+@pytest.mark.parametrize("group", ["data", "graph", "sessions"])
 def test_group_without_subcommand_shows_its_help(nacre: Nacre, group: str) -> None:
     assert nacre(group).out == nacre(group, "--help").out
     assert nacre(group, "--json", code=2).error["code"] == "usage"
@@ -223,20 +220,20 @@ def test_terminal_gets_colour_unless_disabled(
 
 
 def test_a_terminal_gets_progress_bars(terminal: Nacre, transcript: object) -> None:
-    shown = terminal("ingest", environ={"COLUMNS": "100"})
-    assert "Reading transcripts" in shown.out
-    assert "Read 1 file" in shown.out
+    outcome = terminal("ingest", environ={"COLUMNS": "100"})
+    assert "Reading transcripts" in outcome.out
+    assert "Read 1 file" in outcome.out
 
 
 def test_progress_stays_on_a_single_line_and_is_cleared(
     terminal: Nacre, transcript: object
 ) -> None:
-    shown = terminal("ingest", environ={"COLUMNS": "40", "NO_COLOR": "1"}).out
-    looks = [part for part in re.split(r"[\r\n]", shown) if "━" in part or "╌" in part]
+    output = terminal("ingest", environ={"COLUMNS": "40", "NO_COLOR": "1"}).out
+    looks = [part for part in re.split(r"[\r\n]", output) if "━" in part or "╌" in part]
     assert looks
     assert all(cells(part) < 40 for part in looks)
     assert re.fullmatch(
-        r"\r +\r", shown[shown.rindex(looks[-1]) + len(looks[-1]) :].partition("Read")[0]
+        r"\r +\r", output[output.rindex(looks[-1]) + len(looks[-1]) :].partition("Read")[0]
     )
 
 
@@ -247,14 +244,14 @@ def test_progress_stays_on_a_single_line_and_is_cleared(
 def test_a_narrow_terminal_wraps_between_words(
     terminal: Nacre, nacre: Nacre, learned: dict[str, Any], columns: int, arguments: tuple[str, ...]
 ) -> None:
-    shown = terminal(*arguments, environ={"COLUMNS": str(columns), "NO_COLOR": "1"}).out
+    output = terminal(*arguments, environ={"COLUMNS": str(columns), "NO_COLOR": "1"}).out
     whole = set(re.findall(r"\w{4,}", nacre(*arguments, "--json").out))
-    for line in shown.splitlines():
+    for line in output.splitlines():
         if " " in line.strip():
             assert cells(line) <= max(columns, 40), line
     if arguments[0] == "recall":
         assert (
-            set(re.findall(r"\b[a-z]{6,}\b", shown))
+            set(re.findall(r"\b[a-z]{6,}\b", output))
             - {"decision", "importance", "sessions", "system"}
             <= whole
         )
@@ -367,13 +364,13 @@ def test_command_loads_only_needed_modules(arguments: tuple[str, ...], unwanted:
         f"try:\n    cli.main({list(arguments)!r})\nexcept SystemExit as end:\n    assert not end.code, end.code\n"
         "print('LOADED', *(name for name, one in sys.modules.items() if type(one) is type(sys)), file=sys.stderr)"
     )
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", probe],
         env=environment(),
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    loaded = set(done.stderr.rpartition("LOADED")[2].split())
+    assert result.returncode == 0, result.stderr
+    loaded = set(result.stderr.rpartition("LOADED")[2].split())
     assert not unwanted & loaded

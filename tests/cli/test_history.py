@@ -1,4 +1,4 @@
-"""``nacre log``, ``diff``, ``undo`` and ``commit``, as people use them."""
+"""The commands ``nacre log``, ``diff``, ``undo`` and ``commit``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Nacre
+from tests.cli.conftest import Nacre, findings
 from tests.processes import wait
 
 GREEN, BLUE = "The lamp in the hall is green", "The lamp in the hall is blue"
@@ -33,22 +33,26 @@ def operations(nacre: Nacre, *arguments: str) -> list[dict[str, Any]]:
 
 
 def last(nacre: Nacre, action: str) -> str:
-    return next(str(one["id"]) for one in operations(nacre) if one["action"] == action)
+    return next(
+        str(operation["id"]) for operation in operations(nacre) if operation["action"] == action
+    )
 
 
 def test_log_shows_operations_and_uncommitted_changes(nacre: Nacre, lamp: str) -> None:
     nacre("store", "Tea is served at four", "--project", "kitchen")
-    assert [one["action"] for one in operations(nacre)] == ["store", "update", "store"]
-    assert [one["action"] for one in operations(nacre, "Lamp")] == ["update", "store"]
-    assert [one["subject"] for one in operations(nacre, "--project", "kitchen")] == [
+    assert [operation["action"] for operation in operations(nacre)] == ["store", "update", "store"]
+    assert [operation["action"] for operation in operations(nacre, "Lamp")] == ["update", "store"]
+    assert [operation["subject"] for operation in operations(nacre, "--project", "kitchen")] == [
         "Tea is served at four"
     ]
-    assert [one["subject"] for one in operations(nacre, "--action", "update")] == ["Lamp"]
+    assert [operation["subject"] for operation in operations(nacre, "--action", "update")] == [
+        "Lamp"
+    ]
     assert operations(nacre, "--action", "dream") == []
     assert operations(nacre)[1]["why"] == "content, tags"
     assert "not committed yet" in nacre("log").out
     nacre("admin", "commit")
-    assert all(one["committed"] for one in operations(nacre))
+    assert all(operation["committed"] for operation in operations(nacre))
     assert "waits" not in nacre("log").out
 
 
@@ -58,15 +62,15 @@ def test_diff_shows_fields_and_lines_from_journal_and_history(
 ) -> None:
     if is_committed:
         nacre("admin", "commit")
-    told = nacre("log", "--diff", last(nacre, "update")[-8:], "--json").json
-    (change,) = told["changes"]
+    answer = nacre("log", "--diff", last(nacre, "update")[-8:], "--json").json
+    (change,) = answer["changes"]
     assert change["change"]["memory"] == lamp
     assert {"name": "tags", "before": None, "after": ["light"]} in change["fields"]
     assert change["lines"] == [f"-{GREEN}", f"+{BLUE}"]
-    shown = nacre("log", "--diff", "Lamp").out
-    assert f"-{GREEN}" in shown
-    assert "tags: light" in shown
-    assert nacre("log", "--diff").out == shown
+    output = nacre("log", "--diff", "Lamp").out
+    assert f"-{GREEN}" in output
+    assert "tags: light" in output
+    assert nacre("log", "--diff").out == output
 
 
 @pytest.mark.parametrize("is_committed", [False, True])
@@ -95,25 +99,29 @@ def test_undo_preserves_later_changes_of_other_fields(nacre: Nacre, lamp: str) -
     assert [step["action"] for step in nacre("undo", update, "--json").json["steps"]] == [
         "change back"
     ]
-    shown = nacre("show", lamp, "--json").json
-    assert (shown["memory"]["content"], shown["memory"]["tags"], shown["memory"]["importance"]) == (
+    answer = nacre("show", lamp, "--json").json
+    assert (
+        answer["memory"]["content"],
+        answer["memory"]["tags"],
+        answer["memory"]["importance"],
+    ) == (
         GREEN,
         [],
         9,
     )
 
 
-def test_undo_of_a_later_changed_field_is_refused_or_copied(nacre: Nacre, lamp: str) -> None:
+def test_undo_of_a_later_changed_field_names_the_later_operation(nacre: Nacre, lamp: str) -> None:
     update = last(nacre, "update")
     nacre("edit", lamp, "--content", "The lamp in the hall is broken")
     refused = nacre("undo", update, "--json", code=4).error
     assert "Lamp (content)" in refused["message"]
-    assert "--force" in refused["hint"]
+    later = last(nacre, "update")
+    assert f"nacre undo {later[-8:]}" in refused["hint"]
     assert nacre("show", lamp, "--json").json["memory"]["content"].endswith("broken")
-    nacre("undo", update, "--force")
-    contents = {one["content"] for one in nacre("list", "--json").json["memories"]}
-    assert contents == {"The lamp in the hall is broken", GREEN}
-    assert "alternative_to" in nacre("show", lamp, "--json").out
+    nacre("undo", later, "--yes")
+    nacre("undo", update, "--yes")
+    assert nacre("show", lamp, "--json").json["memory"]["content"] == GREEN
 
 
 @pytest.mark.parametrize("is_committed", [False, True])
@@ -128,13 +136,13 @@ def test_undo_of_retirement_and_supersession_restores_all_memories(
     if is_committed:
         nacre("admin", "commit")
     nacre("undo", operations(nacre)[0]["id"], "--yes")
-    assert [one["id"] for one in nacre("list", "--json").json["memories"]] == [old]
+    assert [memory["id"] for memory in nacre("list", "--json").json["memories"]] == [old]
     assert nacre("show", new, "--json").json["memory"]["retired"]
     nacre("retire", old, "--yes")
     if is_committed:
         nacre("admin", "commit")
     nacre("undo", last(nacre, "retire"))
-    assert [one["id"] for one in nacre("list", "--json").json["memories"]] == [old]
+    assert [memory["id"] for memory in nacre("list", "--json").json["memories"]] == [old]
     assert nacre("undo", last(nacre, "retire"), code=4).err.startswith(
         "error: this operation is already fully undone"
     )
@@ -157,8 +165,8 @@ def test_unknown_operation_is_an_error(nacre: Nacre, lamp: str) -> None:
 
 def test_an_undo_asks_first_on_a_terminal(terminal: Nacre, nacre: Nacre, lamp: str) -> None:
     update = last(nacre, "update")
-    asked = terminal("undo", update, typed="n\n")
-    assert "reverts Lamp" in asked.out or "restores Lamp" in asked.out
+    outcome = terminal("undo", update, typed="n\n")
+    assert "reverts Lamp" in outcome.out or "restores Lamp" in outcome.out
     assert nacre("show", lamp, "--json").json["memory"]["content"] == BLUE
     terminal("undo", update, typed="y\n")
     assert nacre("show", lamp, "--json").json["memory"]["content"] == GREEN
@@ -193,8 +201,8 @@ def test_first_write_creates_the_repository_and_commits_later(process: Nacre, va
 
     def commits() -> int:
         log = ["git", "log", "--format=%B"]
-        done = subprocess.run(log, cwd=vault, capture_output=True, text=True, check=False)
-        return done.stdout.count("Nacre-Operation:")
+        result = subprocess.run(log, cwd=vault, capture_output=True, text=True, check=False)
+        return result.stdout.count("Nacre-Operation:")
 
     wait(lambda: commits() == 2)
 
@@ -206,9 +214,9 @@ def test_ledger_matches_retirements_after_undo(nacre: Nacre, lamp: str, undone: 
     if undone == "unretire":
         nacre("retire", "--restore", lamp)
     nacre("undo", last(nacre, undone))
-    assert nacre("admin", "doctor", "--deep", "--json").json["findings"] == []
+    assert findings(nacre("admin", "doctor", "--deep", "--json").json) == []
     nacre("undo", last(nacre, "undo"))
-    assert nacre("admin", "doctor", "--deep", "--json").json["findings"] == []
+    assert findings(nacre("admin", "doctor", "--deep", "--json").json) == []
 
 
 def test_undo_without_ledger_records_is_not_reported(nacre: Nacre, lamp: str, vault: Path) -> None:
@@ -218,7 +226,7 @@ def test_undo_without_ledger_records_is_not_reported(nacre: Nacre, lamp: str, va
     lines = ledger.read_text().splitlines(keepends=True)
     ledger.write_text("".join(line for line in lines if '"restore"' not in line))
     assert len(ledger.read_text().splitlines()) == len(lines) - 1
-    assert nacre("admin", "doctor", "--deep", "--json").json["findings"] == []
+    assert findings(nacre("admin", "doctor", "--deep", "--json").json) == []
 
 
 def test_repeated_undo_reverts_earlier_operations(nacre: Nacre, lamp: str) -> None:
@@ -227,24 +235,24 @@ def test_repeated_undo_reverts_earlier_operations(nacre: Nacre, lamp: str) -> No
     assert nacre("undo", "--dry-run", "--json").json["operation"]["action"] == "store"
     first = nacre("undo", "--yes", "--json").json
     assert first["operation"]["action"] == "store"
-    told = nacre("undo", "--yes", code=3)
-    assert "there is nothing to undo" in told.err
-    assert "to revert an undo, give its own id" in told.err
+    outcome = nacre("undo", "--yes", code=3)
+    assert "there is nothing to undo" in outcome.err
+    assert "to revert an undo, give its own id" in outcome.err
     nacre("undo", first["op"])
     assert nacre("undo", "--yes", "--json").json["operation"]["action"] == "store"
 
 
 def test_undo_without_id_needs_consent_in_scripts(nacre: Nacre, lamp: str) -> None:
-    told = nacre("undo", code=2)
-    assert f"the last operation, update {last(nacre, 'update')[-8:]} (Lamp)" in told.err
+    outcome = nacre("undo", code=2)
+    assert f"the last operation, update {last(nacre, 'update')[-8:]} (Lamp)" in outcome.err
     assert BLUE in nacre("show", lamp).out
 
 
 def test_undo_lists_its_steps_once_before_asking(terminal: Nacre, nacre: Nacre, lamp: str) -> None:
-    shown = terminal("undo", typed="y\n", environ={"NO_COLOR": "1"}).out
-    assert shown.count("reverts Lamp") + shown.count("restores Lamp") == 1
-    assert "restored Lamp" not in shown
-    assert "Undone: " in shown
+    output = terminal("undo", typed="y\n", environ={"NO_COLOR": "1"}).out
+    assert output.count("reverts Lamp") + output.count("restores Lamp") == 1
+    assert "restored Lamp" not in output
+    assert "Undone: " in output
     assert GREEN in nacre("show", lamp).out
 
 
@@ -256,7 +264,7 @@ def test_forget_commit_has_its_own_message_without_file_names(
     vault = user_home / ".nacre/vault"
     (vault / "note.txt").write_text("mine")
     nacre("admin", "commit")
-    shown = subprocess.run(
+    message = subprocess.run(
         ["git", "log", "-2", "--format=%s%n%b", "--name-status"],
         cwd=vault,
         capture_output=True,
@@ -264,7 +272,7 @@ def test_forget_commit_has_its_own_message_without_file_names(
         check=True,
     ).stdout
     assert [
-        line for line in shown.splitlines() if line.startswith(("- ", "  path", "D\t", "A\t"))
+        line for line in message.splitlines() if line.startswith(("- ", "  path", "D\t", "A\t"))
     ] == [
         "- adopt: note.txt",
         "  path: note.txt",
@@ -273,7 +281,8 @@ def test_forget_commit_has_its_own_message_without_file_names(
         "D\tglobal/fact/lamp.md",
     ]
     assert {
-        (one["action"], one["subject"], bool(one["committed"])) for one in operations(nacre)
+        (operation["action"], operation["subject"], bool(operation["committed"]))
+        for operation in operations(nacre)
     } == {
         ("adopt", "note.txt", True),
         ("forget", None, True),
@@ -282,16 +291,34 @@ def test_forget_commit_has_its_own_message_without_file_names(
     }
 
 
-def test_undo_after_forget_suggests_the_earlier_operation(nacre: Nacre, lamp: str) -> None:
+@pytest.mark.parametrize("is_committed", [False, True])
+def test_plain_undo_skips_a_forget_and_a_named_one_is_refused(
+    nacre: Nacre, lamp: str, is_committed: bool
+) -> None:
     nacre("store", "Tea is served at four")
-    nacre("admin", "commit")
+    soup = nacre("store", "Soup is served at six", "--json").json["memory_id"]
+    nacre("retire", soup, "--yes")
+    nacre("retire", "--restore", soup)
     nacre("forget", "--memory", lamp, "--yes")
-    nacre("admin", "commit")
-    told = nacre("undo", "--yes", code=4)
-    assert "this operation is already fully undone: forget " in told.err
-    earlier = last(nacre, "store")
-    assert (
-        f"nacre undo {earlier[-8:]} reverts the previous operation, store (Tea is served at four)"
-        in told.err
-    )
-    nacre("undo", earlier, "--yes")
+    if is_committed:
+        nacre("admin", "commit")
+    forget = last(nacre, "forget")
+    for arguments in (("--yes",), ("--dry-run",)):
+        refused = nacre("undo", forget, *arguments, code=4).err
+        assert "a forget cannot be undone" in refused
+        assert "nacre undo reverts the last operation that can be undone" in refused
+    undone = [nacre("undo", "--yes", "--json").json["operation"]["action"] for _ in range(4)]
+    assert undone == ["unretire", "retire", "store", "store"]
+    assert "there is nothing to undo" in nacre("undo", "--yes", code=3).err
+    assert nacre("list", "--json").json["memories"] == []
+    if not is_committed:
+        emptied = operations(nacre)[-1]["id"]
+        assert "is left to undo" in nacre("undo", emptied, code=4).err
+
+
+def test_undo_never_reverts_the_effects_of_a_forget(nacre: Nacre) -> None:
+    nacre("store", "The ledger stores its rows in MongoDB")
+    new = nacre("store", "We moved the ledger from MongoDB to PostgreSQL", "--json").json
+    nacre("forget", "--memory", new["memory_id"], "--yes")
+    assert "a forgetting cannot be undone" in nacre("undo", last(nacre, "forgetting"), code=4).err
+    assert "there is nothing to undo" in nacre("undo", "--yes", code=3).err

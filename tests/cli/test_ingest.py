@@ -1,4 +1,4 @@
-"""``ingest`` and ``quickstart``: what is read, what is said about what is not."""
+"""``ingest`` and ``quickstart`` report the read and the skipped files."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ def test_second_ingest_finds_nothing_new(nacre: Nacre, transcript: Path) -> None
 
 def test_dry_run_lists_unread_files_and_reads_nothing(nacre: Nacre, transcript: Path) -> None:
     size = transcript.stat().st_size
-    told = nacre("ingest", "--dry-run", "--json").json
-    assert (told["files"], told["bytes"], told["tools"]) == (1, size, {"claude-code": 1})
+    answer = nacre("ingest", "--dry-run", "--json").json
+    assert (answer["files"], answer["bytes"], answer["tools"]) == (1, size, {"claude-code": 1})
     assert "Would read 1 file" in nacre("ingest", "--dry-run").out
     assert nacre("sessions", "list", "--json").json["lines"] == []
     nacre("ingest")
     assert nacre("ingest", "--dry-run").out.startswith("Nothing new to read.")
     with transcript.open("a", encoding="utf-8") as file:
         file.write('{"type": "summary"}\n')
-    told = nacre("ingest", "--dry-run", "--json").json
-    assert told["files"] == 1
-    assert 0 < told["bytes"] < size
+    answer = nacre("ingest", "--dry-run", "--json").json
+    assert answer["files"] == 1
+    assert 0 < answer["bytes"] < size
 
 
 def test_missing_transcripts_suggest_a_path(nacre: Nacre) -> None:
@@ -59,10 +59,10 @@ def test_files_in_unknown_formats_are_named_with_their_tool(
             [{"edition": 9, "body": {"words": "The lamp is wet."}}],
         )
     names = ", ".join(f"rollout-{number}.jsonl" for number in range(4))
-    known = f"not understood: 4 files of Codex CLI ({names})"
+    text = f"not understood: 4 files of Codex CLI ({names})"
     answer = " ".join(nacre("ingest").out.split())
     assert "Nothing could be read." in answer
-    assert known in answer
+    assert text in answer
     assert "update nacre" in answer
     assert "wet" not in answer
     foreign = write_transcript(tmp_path / "heron" / "talk.jsonl", [{"heron": 1}])
@@ -70,7 +70,7 @@ def test_files_in_unknown_formats_are_named_with_their_tool(
     assert "not understood: 1 file of an unknown tool (talk.jsonl)" in answer
     answer = " ".join(nacre("quickstart").out.split())
     assert "No agent transcripts could be read on this machine" in answer
-    assert known in answer
+    assert text in answer
 
 
 def test_compressed_rollout_is_read_wherever_it_is(
@@ -93,17 +93,17 @@ def test_compressed_rollout_is_read_wherever_it_is(
         return packed
 
     session = "5a0b0000-0000-4000-8000-00000000000{}"
-    found = pack(user_home / ".codex" / "sessions" / "2026", session.format(1), "Turn the mill.")
-    named = pack(tmp_path / "elsewhere", session.format(2), "Oil the mill.")
+    rollout = pack(user_home / ".codex" / "sessions" / "2026", session.format(1), "Turn the mill.")
+    other_rollout = pack(tmp_path / "elsewhere", session.format(2), "Oil the mill.")
     assert nacre("ingest", "--json").json["turns"] == 1
-    assert nacre("ingest", str(named), "--json").json["turns"] == 1
+    assert nacre("ingest", str(other_rollout), "--json").json["turns"] == 1
     nacre("config", "set", "archive.enabled", "false")
     nacre("admin", "db", "rebuild")
     assert len(nacre("sessions", "list", "--json").json["lines"]) == 2
-    plain = found.with_suffix("")
-    plain.write_bytes(zstd().decompress(found.read_bytes()))
+    plain = rollout.with_suffix("")
+    plain.write_bytes(zstd().decompress(rollout.read_bytes()))
     assert nacre("ingest", "--json").json["turns"] == 0
-    found.unlink()
+    rollout.unlink()
     assert nacre("ingest", "--json").json["turns"] == 0
     assert len(nacre("sessions", "list", "--json").json["lines"]) == 2
 
@@ -112,11 +112,11 @@ def test_only_the_named_files_and_folders_are_read(
     nacre: Nacre, transcript: Path, tmp_path: Path
 ) -> None:
     other = "8a3b0000-0000-4000-8000-000000000002"
-    named = write_transcript(
+    elsewhere = write_transcript(
         tmp_path / "other" / f"{other}.jsonl",
         [said("user", "Hello from another folder of mine", 1, session=other)],
     )
-    assert nacre("ingest", str(named.parent), "--json").json["files"] == 1
+    assert nacre("ingest", str(elsewhere.parent), "--json").json["files"] == 1
     sessions = nacre("sessions", "list", "--json").json["lines"]
     assert [line["session"]["session"]["native_id"] for line in sessions] == [other]
 
@@ -146,9 +146,8 @@ def test_quickstart_answers_before_making_the_remaining_vectors(
     nacre: Nacre, transcript: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(setup.run_quickstart, "__kwdefaults__", {"seconds_for_vectors": 0.0})
-    assert "can be found only by words until their vectors are created" in " ".join(
-        nacre("quickstart").out.split()
-    )
+    assert "have no vectors until the daemon is done" in " ".join(nacre("quickstart").out.split())
+    nacre("ingest")
     answer = nacre("recall", "which database is billing on?")
     assert "degraded" not in answer.out
 
@@ -200,7 +199,7 @@ def test_unreadable_paths_are_reported_and_others_are_read(nacre: Nacre, transcr
 def test_unreadable_file_is_reported_and_others_are_read(
     nacre: Nacre, transcript: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As root nothing is forbidden, so the refusal is simulated where files are opened."""
+    """Root may read everything, so the test simulates the refusal where files are opened."""
     closed = write_transcript(transcript.parent / "closed.jsonl", [said("user", "Secret plans", 1)])
     original = Path.open
 
@@ -246,7 +245,7 @@ ADAPTER = Adapter("heron", "Heron", sniff, parse, roots=lambda places: ())
 
 
 def install(site: Path, plugin: str) -> dict[str, str]:
-    """Put a package with an adapter where Python finds it; gives the environment that does."""
+    """Install a package with an adapter; return the environment that finds it."""
     facts = site / "nacre_heron-1.0.dist-info"
     facts.mkdir(parents=True)
     (site / "nacre_heron.py").write_text(plugin, encoding="utf-8")
@@ -304,45 +303,42 @@ def test_nonexistent_path_is_not_found(nacre: Nacre, tmp_path: Path) -> None:
     )
 
 
-def test_quickstart_shows_learned_memories_and_answers_questions(
-    nacre: Nacre, transcript: Path
+def test_quickstart_tells_the_story_of_the_sessions_in_forty_lines(
+    terminal: Nacre, transcript: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answer = nacre("quickstart")
-    assert "Your agents' transcripts were found on this machine." in answer.out
-    assert "Claude Code (1)" in answer.out
-    assert "New memories" in answer.out
-    assert "$ nacre recall" in answer.out
-    assert "said by you in claude-code 7f3a1c2d" in answer.out
-    assert "nacre init " in answer.out.partition("Next steps")[2]
-    reached = " ".join(answer.out.partition("Available")[2].split())
-    assert f"full text of {len(TALK)} turns of 1 session" in reached
-    assert "Without a model, nacre keeps only your explicit statements" in reached
+    monkeypatch.setenv("NACRE_DAEMON_ENABLED", "false")
+    answer = terminal("quickstart", environ={"COLUMNS": "80", "NO_COLOR": "1"}).out
+    assert "Your agents' transcripts were found on this machine." in answer
+    assert "1 session: claude-code (1)" in answer
+    sections = ("Latest sessions", "Decisions", "Questions that nacre can answer", "Next steps")
+    places = [answer.index(f"\n{name}") for name in sections]
+    assert places == sorted(places)
+    assert "nacre init " in answer.partition("Next steps")[2]
+    assert "Without a model, nacre keeps only your explicit statements" in answer
+    lines = answer.splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 80
 
 
-def test_quickstart_shows_the_number_of_pending_candidates(nacre: Nacre) -> None:
-    told = " ".join(nacre("quickstart").out.partition("Available")[2].split())
-    reached = nacre("quickstart", "--json").json["reach"]
-    assert reached["candidates"] > 1
-    assert f"{reached['memories']} memories, and 1 superseded; full text of" in told
-    assert reached["replaced"] == 1
-    assert len(nacre("list", "--json", "--all").json["memories"]) == reached["memories"]
-    assert (
-        f"{reached['candidates']} candidates (possible memories) for you to accept or reject"
-        in told
-    )
-    assert len(reached["likeliest"]) == 2
-    assert all(f"“{one}”" in told for one in reached["likeliest"])
+def test_quickstart_shows_the_numbers_of_the_home(nacre: Nacre) -> None:
+    output = " ".join(nacre("quickstart").out.split())
+    status = nacre("quickstart", "--json").json["status"]
+    assert f"{status['memories']} memories, {status['sessions']} sessions: " in output
+    assert len(nacre("list", "--json", "--all").json["memories"]) == status["memories"]
+    assert "Candidates (nacre review keeps or drops them)" in output
+    assert 0 < len(status["story"]["candidates"]) <= 5
 
 
 def test_quickstart_on_a_fresh_machine_uses_the_examples(nacre: Nacre) -> None:
     result = nacre("quickstart", "--json").json
     assert result["source"] == "examples"
-    assert len(result["tools"]) == 3
-    assert len(result["report"]["memories"]) >= len(result["best"]) >= 5
-    assert 2 <= len(result["answers"]) <= 3
-    for answer in result["answers"]:
-        assert answer["question"]
-        assert answer["result"]["hits"][0]["evidence"]
+    status, story = result["status"], result["status"]["story"]
+    assert len(status["sources"]) == 3
+    assert len(result["report"]["memories"]) >= len(story["decisions"]) == 2
+    assert len(story["questions"]) == 3
+    for question, confidence in story["questions"].items():
+        assert confidence in ("sure", "likely")
+        assert nacre("recall", question, "--json").json["hits"][0]["evidence"]
     assert "so these are example sessions" in nacre("quickstart").out
 
 
@@ -361,7 +357,7 @@ TOO_LONG = 70_000_000
 
 
 def with_pictures(path: Path, size: int, *, alone: bool = False) -> Path:
-    """A transcript whose first record holds so many bytes of pictures."""
+    """A transcript whose first record has a given number of bytes of pictures."""
     talk = b"" if alone else path.read_bytes()
     first = write_transcript(path, [said("user", "Look at these pictures.", 60)]).read_bytes()
     path.write_bytes(b'{"pictures": "' + b"A" * size + b'", ' + first[1:] + talk)
@@ -382,7 +378,9 @@ def test_overlong_line_is_reported_and_the_rest_is_read(nacre: Nacre, transcript
     with_pictures(transcript, TOO_LONG)
     answer = nacre("ingest")
     assert "Read 1 file" in answer.out
-    assert "1 line could not be parsed and was skipped (1 too long)" in " ".join(answer.out.split())
+    assert "Skipped 1 line that cannot be parsed (1 too long). All other" in " ".join(
+        answer.out.split()
+    )
     assert nacre("ingest", "--force", "--json").json["oversized"] == 1
     assert "unreadable or too long lines (" in " ".join(nacre("admin", "doctor").out.split())
 
@@ -438,10 +436,10 @@ def test_only_configured_chat_senders_are_learned_from(
     nacre("config", "set", "owner.identities", identities)
     assert len(nacre("ingest", "--json").json["memories"]) == learned
     assert "oven 1" not in nacre("list").out
-    checks = {one["name"]: one for one in nacre("admin", "doctor", "--json").json["checks"]}
+    checks = {check["name"]: check for check in nacre("admin", "doctor", "--json").json["checks"]}
     assert ("chats" in checks) is not bool(learned)
     if not learned:
         assert "Ines (2)" in checks["chats"]["detail"], (
-            "the interval before the time is no part of the name"
+            "the interval before the time is not part of the name"
         )
         assert "owner.identities" in checks["chats"]["hint"]

@@ -1,17 +1,15 @@
-"""nacre init: what it writes into files of agents' tools, and that they are as they were once it is out again."""
+"""``nacre init`` writes settings of agents, and uninstalling restores the original files."""
 
 from __future__ import annotations
 
 import json
 import os
 import shlex
-import shutil
 import stat
 import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +53,7 @@ Tree = dict[str, tuple[bytes, int]]
 
 @pytest.fixture(autouse=True)
 def no_programs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No agent's tool of this machine is found; nacre itself is."""
+    """Hide the agents of this machine, but not nacre."""
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     monkeypatch.setenv("NACRE_DAEMON_ENABLED", "false")
 
@@ -69,7 +67,7 @@ def project(user_home: Path) -> Path:
 
 @pytest.fixture
 def prior(user_home: Path, project: Path) -> Tree:
-    """Files that the owner has already, private ones among them."""
+    """Files that the owner already has, some of them private."""
     for name, text in PRIOR.items():
         path = user_home / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -79,16 +77,16 @@ def prior(user_home: Path, project: Path) -> Tree:
 
 
 def tree(folder: Path) -> Tree:
-    """All files below a folder but those of nacre's home, with their modes; and the folders."""
-    found = {}
+    """Return all files below a folder with their modes, and the folders, but not nacre's home."""
+    entries = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         if not name.startswith(".nacre"):
-            found[name] = (
+            entries[name] = (
                 b"" if path.is_dir() else path.read_bytes(),
                 stat.S_IMODE(path.stat().st_mode),
             )
-    return found
+    return entries
 
 
 def options(host: str, scope: str) -> list[str]:
@@ -103,9 +101,9 @@ def options(host: str, scope: str) -> list[str]:
 def test_host_setup_is_idempotent_and_removed_byte_for_byte(
     nacre: Nacre, user_home: Path, prior: Tree, host: str, scope: str
 ) -> None:
-    done = nacre("init", *options(host, scope), "--yes", "--json").json
+    answer = nacre("init", *options(host, scope), "--yes", "--json").json
     wired = tree(user_home)
-    assert done["done"]
+    assert answer["done"]
     assert wired != prior
     assert nacre("init", *options(host, scope), "--yes", "--json").json["backups"] == []
     assert tree(user_home) == wired
@@ -146,15 +144,15 @@ def test_hosts_in_the_current_repository_are_found(
 def test_status_mentions_hooks_only_if_hooks_start_the_daemon(
     nacre: Nacre, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def told() -> str:
+    def daemon_status() -> str:
         return nacre("serve", "status", code=1).out
 
     nacre("init", "--host", "claude-code", "--yes")
-    assert "hooks" not in told()
+    assert "hooks" not in daemon_status()
     monkeypatch.setenv("NACRE_DAEMON_ENABLED", "true")
-    assert "as do hooks" in told()
+    assert "as do hooks" in daemon_status()
     nacre("init", "--uninstall", "--yes")
-    assert "hooks" not in told()
+    assert "hooks" not in daemon_status()
 
 
 def test_foreign_entries_and_file_modes_are_preserved(
@@ -178,8 +176,8 @@ def test_foreign_entries_and_file_modes_are_preserved(
 
 
 def test_changed_files_have_private_backups(nacre: Nacre, user_home: Path, prior: Tree) -> None:
-    done = nacre("init", "--host", "codex", "--yes", "--json").json
-    copies = [Path(path) for path in done["backups"]]
+    answer = nacre("init", "--host", "codex", "--yes", "--json").json
+    copies = [Path(path) for path in answer["backups"]]
     assert {path.name.split(".nacre-")[0] for path in copies} == {"config.toml", "AGENTS.md"}
     for path in copies:
         name = path.relative_to(user_home).as_posix().split(".nacre-")[0]
@@ -207,11 +205,11 @@ def test_moved_programs_and_duplicate_entries_are_repaired(
     monkeypatch.setenv("NACRE_DAEMON_ENABLED", "false")
     nacre("init", "--host", "cursor", "--yes")
     hooks, good = user_home / ".cursor/hooks.json", tree(user_home)
-    held: dict[str, Any] = json.loads(hooks.read_text())
-    line = held["hooks"]["stop"][-1]["command"]
-    held["hooks"]["stop"] += [{"command": "/old/bin/nacre-hook cursor stop"}, {"command": line}]
-    del held["hooks"]["sessionStart"]
-    hooks.write_text(json.dumps(held))
+    answer: dict[str, Any] = json.loads(hooks.read_text())
+    line = answer["hooks"]["stop"][-1]["command"]
+    answer["hooks"]["stop"] += [{"command": "/old/bin/nacre-hook cursor stop"}, {"command": line}]
+    del answer["hooks"]["sessionStart"]
+    hooks.write_text(json.dumps(answer))
     assert (
         nacre("admin", "doctor", "hosts", "--json", code=1).json["checks"][0]["state"] == "failure"
     )
@@ -261,25 +259,16 @@ def test_mcp_server_written_by_the_owner_is_preserved(
         (user_home / name).parent.mkdir(parents=True, exist_ok=True)
         (user_home / name).write_text(text)
     before, hosts = tree(user_home), "codex,cursor,gemini-cli,continue,claude-code"
-    done = nacre("init", "--host", hosts, "--yes", "--json").json
-    assert {one["path"] for one in done["kept"]} == {str(user_home / name) for name in OWN_SERVERS}
+    answer = nacre("init", "--host", hosts, "--yes", "--json").json
+    assert {item["path"] for item in answer["kept"]} == {
+        str(user_home / name) for name in OWN_SERVERS
+    }
     for name in OWN_SERVERS.keys() - {".gemini/settings.json"}:
         assert (user_home / name).read_text() == OWN_SERVERS[name]
     assert "gemini-cli BeforeAgent" in (user_home / ".gemini/settings.json").read_text()
     assert "/mine/nacre" in nacre("init", "--host", "codex", "--yes").out
     nacre("init", "--uninstall", "--yes")
     assert tree(user_home) == before
-
-
-def test_owner_server_duplicating_the_plugin_is_reported(
-    nacre: Nacre, user_home: Path, prior: Tree, claude: Path
-) -> None:
-    (user_home / ".claude.json").write_text(OWN_SERVERS[".claude.json"])
-    (kept,) = nacre("init", "--host", "claude-code", "--yes", "--json").json["kept"]
-    assert "tools twice" in kept["reason"]
-    assert "claude mcp remove" in kept["hint"]
-    nacre("init", "--host", "claude-code", "--uninstall", "--yes")
-    assert (user_home / ".claude.json").read_text() == OWN_SERVERS[".claude.json"]
 
 
 def test_changing_setup_options_replaces_only_differing_entries(
@@ -315,8 +304,8 @@ def test_unparsable_file_is_left_alone_and_others_are_changed(
 ) -> None:
     damaged = user_home / ".cursor/mcp.json"
     damaged.write_text('{"mcpServers": {"a": }')
-    done = nacre("init", "--host", "cursor", "--yes", "--json", code=1).json
-    assert [(one["path"], one["reason"]) for one in done["left_alone"]] == [
+    answer = nacre("init", "--host", "cursor", "--yes", "--json", code=1).json
+    assert [(item["path"], item["reason"]) for item in answer["left_alone"]] == [
         (str(damaged), "line 1, column 22: a value is missing")
     ]
     assert damaged.read_text() == '{"mcpServers": {"a": }'
@@ -335,13 +324,13 @@ def test_second_init_waits_for_the_lock(
         processes.start(wire, env=environment(), stdout=subprocess.PIPE, text=True)
         for _ in range(2)
     ]
-    told = [json.loads(one.communicate(timeout=120)[0]) for one in both]
-    assert [one.returncode for one in both] == [0, 0]
-    assert sorted(any(file["action"] != "none" for file in one["files"]) for one in told) == [
+    answers = [json.loads(item.communicate(timeout=120)[0]) for item in both]
+    assert [item.returncode for item in both] == [0, 0]
+    assert sorted(any(file["action"] != "none" for file in item["files"]) for item in answers) == [
         False,
         True,
     ]
-    assert [one["left_alone"] for one in told] == [[], []]
+    assert [item["left_alone"] for item in answers] == [[], []]
     wired = tree(user_home)
     monkeypatch.setattr(connect, "PATIENCE_SECONDS", 0.05)
     with FileLock(user_home / ".nacre" / "init.lock"):
@@ -361,16 +350,16 @@ def test_links_leaving_the_home_are_not_written_through(
     (project / ".codex").symlink_to(user_home)
     (project / ".mcp.json").symlink_to(tmp_path / "nowhere")
     hosts = ("--host", "codex", "--host", "generic")
-    done = nacre("init", *hosts, "--project", str(project), "--yes", "--json", code=1).json
-    left = {Path(one["path"]).name for one in done["left_alone"]}
-    assert left == {"AGENTS.md", ".mcp.json", "config.toml", "hooks.json"}
+    answer = nacre("init", *hosts, "--project", str(project), "--yes", "--json", code=1).json
+    names = {Path(item["path"]).name for item in answer["left_alone"]}
+    assert names == {"AGENTS.md", ".mcp.json", "config.toml", "hooks.json"}
     assert outside.read_text() == "theirs\n"
     assert not (user_home / "config.toml").exists()
 
 
 @pytest.mark.parametrize("is_linked", [True, False])
-def test_claude_command_is_not_run_for_protected_settings(
-    nacre: Nacre, user_home: Path, tmp_path: Path, claude: Path, is_linked: bool
+def test_protected_or_broken_settings_are_left_alone(
+    nacre: Nacre, user_home: Path, tmp_path: Path, is_linked: bool
 ) -> None:
     outside = tmp_path / "settings.json"
     outside.write_text('{"a":1}' if is_linked else '{"a":')
@@ -378,43 +367,41 @@ def test_claude_command_is_not_run_for_protected_settings(
     settings.parent.mkdir()
     settings.symlink_to(outside) if is_linked else outside.rename(settings)
     before = settings.read_text()
-    done = nacre("init", "--host", "claude-code", "--yes", "--json", code=1).json
-    assert [one["path"] for one in done["left_alone"]] == [str(settings)]
-    assert done["commands"] == []
-    assert "--host claude-code" in done["left_alone"][0]["hint"]
+    answer = nacre("init", "--host", "claude-code", "--yes", "--json", code=1).json
+    assert [item["path"] for item in answer["left_alone"]] == [str(settings)]
+    assert "--host claude-code" in answer["left_alone"][0]["hint"]
     again = nacre("init", "--uninstall", "--yes", "--json", code=None).json
     assert len(again["left_alone"]) == (0 if is_linked else 1)
     assert settings.read_text() == before
-    assert not claude.exists()
 
 
 def test_a_link_within_the_home_is_followed_and_stays(
     nacre: Nacre, user_home: Path, prior: Tree
 ) -> None:
-    kept = user_home / "dotfiles.json"
-    (user_home / ".gemini/settings.json").rename(kept)
-    (user_home / ".gemini/settings.json").symlink_to(kept)
+    target = user_home / "dotfiles.json"
+    (user_home / ".gemini/settings.json").rename(target)
+    (user_home / ".gemini/settings.json").symlink_to(target)
     nacre("init", "--host", "gemini-cli", "--yes")
     assert (user_home / ".gemini/settings.json").is_symlink()
-    assert b"mcpServers" in kept.read_bytes()
+    assert b"mcpServers" in target.read_bytes()
     nacre("init", "--uninstall", "--yes")
-    assert kept.read_bytes() == prior[".gemini/settings.json"][0]
+    assert target.read_bytes() == prior[".gemini/settings.json"][0]
 
 
 def test_backups_of_project_files_are_stored_outside_the_repository(
     nacre: Nacre, user_home: Path, prior: Tree
 ) -> None:
     project = user_home / "code"
-    done = nacre(
+    answer = nacre(
         "init", "--host", "codex,generic", "--project", str(project), "--yes", "--json"
     ).json
-    copies = [Path(path) for path in done["backups"]]
+    copies = [Path(path) for path in answer["backups"]]
     assert {path.name.split(".nacre-")[0] for path in copies} == {"AGENTS.md", ".mcp.json"}
     assert not list(project.rglob("*.bak"))
     assert {stat.S_IMODE(path.parent.stat().st_mode) for path in copies} == {0o700}
     (project / "AGENTS.md").write_text((project / "AGENTS.md").read_text() + "- and this\n")
-    gone = nacre("init", "--uninstall", "--yes", "--json").json
-    assert [Path(path).name for path in gone["old_copies"]] == [
+    result = nacre("init", "--uninstall", "--yes", "--json").json
+    assert [Path(path).name for path in result["old_copies"]] == [
         path.name for path in copies if path.name.startswith("AGENTS")
     ]
     assert (project / "AGENTS.md").read_text() == "# House rules\n- and this\n"
@@ -423,9 +410,9 @@ def test_backups_of_project_files_are_stored_outside_the_repository(
 def test_dry_run_shows_changes_and_writes_nothing(
     nacre: Nacre, user_home: Path, prior: Tree
 ) -> None:
-    shown = nacre("init", "--host", "codex", "--dry-run").out
-    assert "would change ~/.codex/config.toml" in shown
-    assert "  +[mcp_servers.nacre]" in shown
+    output = nacre("init", "--host", "codex", "--dry-run").out
+    assert "would change ~/.codex/config.toml" in output
+    assert "  +[mcp_servers.nacre]" in output
     assert tree(user_home) == prior
     assert not (user_home / ".nacre").exists()
 
@@ -433,10 +420,10 @@ def test_dry_run_shows_changes_and_writes_nothing(
 def test_secrets_of_host_settings_are_not_shown(nacre: Nacre, user_home: Path) -> None:
     key = "sk-ant-api03-" + "k" * 80 + "AA"
     (user_home / ".claude.json").write_text(json.dumps({"numStartups": 3, "primaryApiKey": key}))
-    shown = nacre("init", "--host", "claude-code", "--plain", "--dry-run")
-    told = nacre("init", "--host", "claude-code", "--plain", "--yes", "--json")
-    assert key not in shown.out + told.out
-    assert "numStartups" in shown.out
+    outcome = nacre("init", "--host", "claude-code", "--dry-run")
+    result = nacre("init", "--host", "claude-code", "--yes", "--json")
+    assert key not in outcome.out + result.out
+    assert "numStartups" in outcome.out
     assert key in (user_home / ".claude.json").read_text()
 
 
@@ -452,28 +439,6 @@ def test_entry_shared_by_hosts_remains_until_last_uninstall(nacre: Nacre, projec
     assert not agents.exists()
 
 
-def test_switching_to_plain_settings_removes_the_plugin(
-    nacre: Nacre, user_home: Path, prior: Tree, claude: Path
-) -> None:
-    before = tree(user_home)
-    nacre("init", "--host", "claude-code", "--yes")
-    nacre("init", "--host", "claude-code", "--plain", "--yes")
-    settings = json.loads((user_home / ".claude/settings.json").read_text())
-    assert "enabledPlugins" not in settings
-    assert settings["permissions"]["allow"] == [
-        "Bash(ls)",
-        "mcp__nacre__memory_search",
-        "mcp__nacre__memory_get",
-        "mcp__nacre__memory_store",
-    ]
-    assert not (user_home / ".nacre/hosts/claude-code/plugin/.mcp.json").exists()
-    server = json.loads((user_home / ".claude.json").read_text())["mcpServers"]["nacre"]
-    assert "alwaysLoad" not in server  # memory_search is always loaded by its own mark
-    nacre("init", "--uninstall", "--yes")
-    claude.unlink()
-    assert tree(user_home) == before
-
-
 def test_non_default_home_is_pinned(
     nacre: Nacre, user_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -485,68 +450,25 @@ def test_non_default_home_is_pinned(
     assert f"--home '{user_home}/my memory' codex Stop" in hooks["Stop"][0]["hooks"][0]["command"]
 
 
-CLAUDE = """\
-#!/bin/sh
-# Installs plugins as Claude Code does: it writes its settings anew, in a layout of its own.
-echo "$@" >> "$HOME/claude.log"
-settings="$HOME/.claude/settings.json" plugins="$HOME/.claude/plugins"
-manifest="$HOME/.nacre/hosts/claude-code/plugin/.claude-plugin/plugin.json"
-case "$2 $3" in
-"install nacre@nacre") printf '{"enabledPlugins":{"nacre@nacre":true},"model":"opus"}' > "$settings"
-    mkdir -p "$plugins"
-    version=$(sed -n 's/.*"version": "\\(.*\\)".*/\\1/p' "$manifest")
-    printf '{"plugins": {"nacre@nacre": [{"version": "%s"}]}}' "$version" > "$plugins/installed_plugins.json";;
-"uninstall nacre@nacre") printf '{"enabledPlugins":{},"model":"opus"}' > "$settings"
-    rm -r "$plugins";;
-esac
-"""
-
-
-@pytest.fixture
-def claude(user_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A program named claude that installs plugins; its log."""
-    program = user_home / "bin" / "claude"
-    program.parent.mkdir()
-    program.write_text(CLAUDE)
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
-    return user_home / "claude.log"
-
-
-def test_claude_code_plugin_is_installed_and_settings_keep_layout(
-    nacre: Nacre, user_home: Path, prior: Tree, claude: Path
-) -> None:
+def test_claude_code_settings_keep_their_layout(nacre: Nacre, user_home: Path, prior: Tree) -> None:
     before = tree(user_home)
-    done = nacre("init", "--host", "claude-code", "--yes", "--json").json
-    assert [command["words"][1:3] for command in done["commands"]] == [
-        ["plugin", "marketplace"],
-        ["plugin", "install"],
-    ]
-    settings = (user_home / ".claude/settings.json").read_text()
-    assert settings.startswith(
-        '{\n\t"model": "opus",\n\t"permissions": {"allow": ["Bash(ls)", "mcp__plugin_nacre_nacre__'
-    )
-    assert json.loads(settings)["enabledPlugins"] == {"nacre@nacre": True}
-    plugin = user_home / ".nacre/hosts/claude-code/plugin"
-    assert "SessionEnd" in json.loads((plugin / "hooks/hooks.json").read_text())["hooks"]
-    assert "nacre" in json.loads((plugin / ".mcp.json").read_text())["mcpServers"]
-    assert (
-        (plugin / "skills/nacre-memory/SKILL.md")
-        .read_text()
-        .startswith("---\nname: nacre-memory\n")
-    )
-    assert nacre("init", "--host", "claude-code", "--yes", "--json").json["commands"] == []
     nacre("init", "--host", "claude-code", "--tool-hook", "--yes")
-    ((group,),) = [json.loads((plugin / "hooks/hooks.json").read_text())["hooks"]["PreToolUse"]]
+    text = (user_home / ".claude/settings.json").read_text()
+    assert text.startswith('{\n\t"model": "opus",\n\t"permissions": {"allow": ["Bash(ls)", "mcp__')
+    settings = json.loads(text)
+    assert settings["permissions"]["allow"] == [
+        "Bash(ls)",
+        "mcp__nacre__memory_search",
+        "mcp__nacre__memory_get",
+        "mcp__nacre__memory_store",
+    ]
+    (group,) = settings["hooks"]["PreToolUse"]
     assert group["matcher"].split("|") == ["Bash", "Edit", "MultiEdit", "NotebookEdit", "Write"]
-    assert claude.read_text().splitlines()[-1] == "plugin update nacre@nacre"
-    copy = (
-        user_home / ".claude/plugins/cache/nacre/nacre/0.1.0-5f0c2a4d"
-    )  # as Claude Code makes it, and leaves it
-    shutil.copytree(plugin, copy)
-    (copy / ".orphaned_at").write_text("1795310298155")
+    server = json.loads((user_home / ".claude.json").read_text())["mcpServers"]["nacre"]
+    assert "alwaysLoad" not in server  # memory_search is always loaded because of its own marker
+    skill = (user_home / ".claude/skills/nacre-memory/SKILL.md").read_text()
+    assert skill.startswith("---\nname: nacre-memory\n")
     nacre("init", "--uninstall", "--yes")
-    claude.unlink()
     assert tree(user_home) == before
 
 
@@ -610,9 +532,9 @@ def test_codex_hooks_are_trusted_and_removed_completely(
     assert config.read_text().count("trusted_hash") == 5
     nacre("init", "--uninstall", "--yes")
     assert tomllib.loads(config.read_text()).keys() == {"model", "mcp_servers", "projects"}
-    assert {name: one for name, one in tree(user_home).items() if ".codex/config" not in name} == {
-        name: one for name, one in before.items() if ".codex/config" not in name
-    }
+    assert {
+        name: item for name, item in tree(user_home).items() if ".codex/config" not in name
+    } == {name: item for name, item in before.items() if ".codex/config" not in name}
 
 
 def test_settings_are_written_if_claude_is_missing(
@@ -625,8 +547,8 @@ def test_settings_are_written_if_claude_is_missing(
 def test_non_interactive_init_requires_confirmation(
     nacre: Nacre, user_home: Path, prior: Tree
 ) -> None:
-    for named in ([], ["--host", "codex"], ["--uninstall"]):
-        error = nacre("init", *named, "--json", code=2).error
+    for hosts_option in ([], ["--host", "codex"], ["--uninstall"]):
+        error = nacre("init", *hosts_option, "--json", code=2).error
         assert "not interactive" in error["message"]
     assert tree(user_home) == prior
 
@@ -670,16 +592,16 @@ def test_doctor_checks_written_settings_and_reports_differences(
     process("init", "--host", "codex", "--project", str(project), "--yes")
     monkeypatch.delenv("NACRE_DAEMON_ENABLED")
     checks = {
-        one["name"]: one
-        for one in process("admin", "doctor", "hosts", "--json", code=None).json["checks"]
+        check["name"]: check
+        for check in process("admin", "doctor", "hosts", "--json", code=None).json["checks"]
     }
     assert checks["cursor hooks"]["state"] != "failure", checks
     assert checks["cursor tools"]["state"] != "failure", checks
     assert checks["continue tools"]["state"] != "failure", checks
     assert checks["opencode plugin"]["state"] != "failure", checks
     lines = (user_home / ".nacre/logs/hooks.jsonl").read_text().splitlines()
-    assert "daemon" in {json.loads(line)["how"] for line in lines}, "it had one for that time"
-    assert not is_held(user_home / ".nacre" / LOCK), "and ended it again"
+    assert "daemon" in {json.loads(line)["how"] for line in lines}, "a daemon runs during the check"
+    assert not is_held(user_home / ".nacre" / LOCK), "the daemon is stopped afterwards"
     monkeypatch.setenv("NACRE_DAEMON_ENABLED", "false")
     hooks = project / ".codex/hooks.json"
     hooks.write_text(
@@ -688,12 +610,12 @@ def test_doctor_checks_written_settings_and_reports_differences(
         .replace("nacre-hook", "nacre-gone")
     )
     broken = {
-        one["name"]: one
-        for one in process("admin", "doctor", "hosts", "--json", code=1).json["checks"]
+        check["name"]: check
+        for check in process("admin", "doctor", "hosts", "--json", code=1).json["checks"]
     }
-    found = broken["codex in code files"]
-    assert f"{hooks} differs from nacre's settings" in found["detail"]
-    assert found["hint"] == f"nacre init --host codex --project {project}"
+    code_check = broken["codex in code files"]
+    assert f"{hooks} differs from nacre's settings" in code_check["detail"]
+    assert code_check["hint"] == f"nacre init --host codex --project {project}"
 
 
 def test_doctor_does_not_run_commands_of_a_project(
@@ -708,7 +630,7 @@ def test_doctor_does_not_run_commands_of_a_project(
         json.dumps({"mcpServers": {"nacre": {"command": str(trap), "args": ["mcp"]}}})
     )
     checks = process("admin", "doctor", "hosts", "--json", code=1).json["checks"]
-    assert any("runs something else" in one["detail"] for one in checks)
+    assert any("runs something else" in check["detail"] for check in checks)
     assert not (tmp_path / "ran").exists()
 
 
@@ -718,56 +640,22 @@ def test_setup_by_another_nacre_version_is_reported_as_outdated(
     monkeypatch.setenv("NACRE_DAEMON_ENABLED", "false")
     nacre("init", "--host", "roo", "--yes")
     record, rule = user_home / ".nacre/hosts/wiring.json", user_home / ".roo/rules/nacre.md"
-    held = json.loads(record.read_text())
-    record.write_text(json.dumps({**held, "nacre": "0.0.9"}))
+    wiring = json.loads(record.read_text())
+    record.write_text(json.dumps({**wiring, "nacre": "0.0.9"}))
     rule.write_text("nacre, as it was put once\n")
-    found = {
-        one["name"]: one
-        for one in nacre("admin", "doctor", "hosts", "--json", code=None).json["checks"]
+    roo_check = {
+        check["name"]: check
+        for check in nacre("admin", "doctor", "hosts", "--json", code=None).json["checks"]
     }["roo files"]
-    assert found["state"] == "warning"
-    assert found["detail"].startswith("nacre 0.0.9 wrote it, but this is ")
-    assert found["hint"] == "nacre init --host roo"
-    line = {one["name"]: one for one in nacre("admin", "doctor", "--json").json["checks"]}["hosts"]
+    assert roo_check["state"] == "warning"
+    assert roo_check["detail"].startswith("nacre 0.0.9 wrote it, but this is ")
+    assert roo_check["hint"] == "nacre init --host roo"
+    line = {check["name"]: check for check in nacre("admin", "doctor", "--json").json["checks"]}[
+        "hosts"
+    ]
     assert line["hint"] == "nacre init updates them"
     nacre("init", "--host", "roo", "--yes")
-    assert json.loads(record.read_text())["nacre"] == held["nacre"]
-
-
-def test_doctor_compares_tested_versions_with_installed_versions(
-    nacre: Nacre, user_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    programs, package = tmp_path / "bin", tmp_path / "lib/node_modules/@google/gemini-cli"
-    (package / "bundle").mkdir(parents=True)
-    programs.mkdir()
-    (package / "package.json").write_text('{"name": "@google/gemini-cli", "version": "9.8.7"}')
-    scripts = {
-        programs / "codex": "echo codex-cli 6.5.4-alpha.3",
-        package / "bundle/gemini": f"touch {tmp_path}/ran",
-    }
-    for path, line in scripts.items():
-        path.write_text(f"#!/bin/sh\n{line}\n")
-        path.chmod(0o755)
-    (programs / "gemini").symlink_to(package / "bundle/gemini")
-    nacre("init", "--host", "codex,gemini-cli,openclaw,cursor", "--yes")
-    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
-    checks = {
-        one["name"]: one
-        for one in nacre("admin", "doctor", "hosts", "--json", code=None).json["checks"]
-    }
-    driven = tomllib.loads((files("nacre.hosts") / "proven.toml").read_text(encoding="utf-8"))
-    for name, version in {"codex": "6.5.4-alpha.3", "gemini-cli": "9.8.7"}.items():
-        told = checks[f"{name} version"]
-        assert told["state"] == "ok"
-        assert told["detail"].startswith(
-            f"{version} is installed; tested: {driven[name]['pinned']}"
-        )
-        assert driven[name]["newest"] in told["detail"]
-        assert str(driven[name]["on"]) in told["detail"]
-    assert not {"openclaw version", "cursor version"} & checks.keys(), (
-        "no program of theirs is here"
-    )
-    assert not (tmp_path / "ran").exists(), "what the package says need not be asked"
+    assert json.loads(record.read_text())["nacre"] == wiring["nacre"]
 
 
 def test_doctor_tests_the_server_written_by_the_owner(
@@ -780,8 +668,8 @@ def test_doctor_tests_the_server_written_by_the_owner(
         '{"mcpServers": {"nacre": {"command": "/mine/nacre", "args": ["--token", "hush"]}}}'
     )
     nacre("init", "--host", "windsurf", "--yes")
-    shown = nacre("admin", "doctor", "hosts", "--json", code=1).json["checks"]
-    checks = {one["name"]: one for one in shown}
+    listed_checks = nacre("admin", "doctor", "hosts", "--json", code=1).json["checks"]
+    checks = {item["name"]: item for item in listed_checks}
     assert checks["windsurf server"]["state"] == "warning"
     assert "hush" not in checks["windsurf server"]["detail"]
     assert "remove it" in checks["windsurf tools"]["hint"]
@@ -790,11 +678,11 @@ def test_doctor_tests_the_server_written_by_the_owner(
 
 def test_doctor_summarises_a_changed_setup_in_a_single_line(nacre: Nacre, user_home: Path) -> None:
     nacre("init", "--host", "gemini-cli", "--yes")
-    found = {one["name"]: one for one in nacre("admin", "doctor", "--json").json["checks"]}
-    assert found["hosts"]["state"] == "ok"
+    checks = {check["name"]: check for check in nacre("admin", "doctor", "--json").json["checks"]}
+    assert checks["hosts"]["state"] == "ok"
     (user_home / ".gemini/settings.json").write_text("{}")
-    found = {one["name"]: one for one in nacre("admin", "doctor", "--json").json["checks"]}
-    assert (found["hosts"]["state"], found["hosts"]["hint"]) == (
+    checks = {check["name"]: check for check in nacre("admin", "doctor", "--json").json["checks"]}
+    assert (checks["hosts"]["state"], checks["hosts"]["hint"]) == (
         "warning",
         "nacre admin doctor hosts",
     )
@@ -803,36 +691,35 @@ def test_doctor_summarises_a_changed_setup_in_a_single_line(nacre: Nacre, user_h
 def test_new_user_sees_all_changes_and_consents_once(
     dialog: Callable[..., Outcome], user_home: Path, prior: Tree
 ) -> None:
-    shown = dialog(
+    outcome = dialog(
         "init",
-        answers=[("Do this?", said) for said in ("99", "2", "d", "y")],
+        answers=[("Do this?", said) for said in ("99", "d", "y")],
         environ={"PATH": "/usr/bin:/bin", "NO_COLOR": "1"},
     )
-    assert shown.code == 0, shown.out
-    every, explained, outline, whole = shown.out.split("Do this?")[:4]
-    assert "~/.cursor/mcp.json" in every
-    assert "select tools by number, or all" in explained
+    assert outcome.code == 0, outcome.out
+    outline, refused, whole = outcome.out.split("Do this?")[:3]
     listed = outline.partition("To do")[2].splitlines()
-    assert [line.split()[:2] for line in listed if ": " in line] == [
+    changes = [line.split()[:2] for line in listed if ": " in line]
+    assert ["change", "~/.cursor/mcp.json"] in changes
+    assert [change for change in changes if ".codex" in change[1]] == [
         ["change", "~/.codex/config.toml"],
         ["write", "~/.codex/hooks.json"],
         ["change", "~/.codex/AGENTS.md"],
     ]
     assert "mcp_servers" not in outline
-    assert "'99' is not a choice" in explained
+    assert "'99' is not a choice" in refused
     assert "+[mcp_servers.nacre]" in whole
     assert "lines more" not in whole
     assert whole.count("codex SessionStart") + whole.count("codex UserPromptSubmit") == 2
     assert "nacre" in (user_home / ".codex/config.toml").read_text()
-    assert "nacre" not in (user_home / ".cursor/mcp.json").read_text()
 
 
 def test_declined_init_changes_nothing_and_creates_no_home(
     dialog: Callable[..., Outcome], user_home: Path, prior: Tree
 ) -> None:
-    shown = dialog("init", answers=[("Do this?", "n")], environ={"PATH": "/usr/bin:/bin"})
-    assert shown.code == 1
-    assert "Nothing was changed." in shown.out
+    outcome = dialog("init", answers=[("Do this?", "n")], environ={"PATH": "/usr/bin:/bin"})
+    assert outcome.code == 1
+    assert "Nothing was changed." in outcome.out
     assert tree(user_home) == prior
     assert not (user_home / ".nacre").exists()
 
@@ -842,7 +729,7 @@ HIVE = "7f3a1c2d-0000-4000-8000-000000000009"
 
 @pytest.fixture
 def hive(user_home: Path) -> Path:
-    """A transcript that nothing has read yet."""
+    """A new transcript."""
     folder = user_home / ".claude" / "projects" / "-code-hive"
     folder.mkdir(parents=True)
     row = {
@@ -863,36 +750,20 @@ def hive(user_home: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("said", ["", "l"])
+@pytest.mark.parametrize("reply", ["", "l"])
 def test_consent_covers_existing_and_later_sessions(
-    dialog: Callable[..., Outcome], nacre: Nacre, hive: Path, said: str
+    dialog: Callable[..., Outcome], nacre: Nacre, hive: Path, reply: str
 ) -> None:
-    shown = dialog(
-        "init", answers=[("Do this?", said)], environ={"PATH": "/usr/bin:/bin", "NO_COLOR": "1"}
+    outcome = dialog(
+        "init", answers=[("Do this?", reply)], environ={"PATH": "/usr/bin:/bin", "NO_COLOR": "1"}
     )
-    assert shown.code == 0, shown.out
-    assert "read   1 transcript of " in shown.out
-    assert "this is free" in shown.out
+    assert outcome.code == 0, outcome.out
+    assert "read   1 transcript of " in outcome.out
+    assert "this is free" in outcome.out
     nacre("ingest", "--background")
-    assert len(nacre("sessions", "list", "--json").json["lines"]) == (0 if said else 1)
+    assert len(nacre("sessions", "list", "--json").json["lines"]) == (0 if reply else 1)
     nacre("ingest")
     assert len(nacre("sessions", "list", "--json").json["lines"]) == 1
-
-
-def test_reading_can_be_limited_to_the_last_week(
-    dialog: Callable[..., Outcome], nacre: Nacre, hive: Path
-) -> None:
-    old = hive.with_name("7f3a1c2d-0000-4000-8000-000000000001.jsonl")
-    old.write_text(hive.read_text().replace(HIVE, old.stem).replace("a1", "b1"))
-    os.utime(old, (1_000_000_000, 1_000_000_000))
-    shown = dialog(
-        "init",
-        answers=[("Do this?", "?"), ("Do this?", "week")],
-        environ={"PATH": "/usr/bin:/bin", "NO_COLOR": "1"},
-    )
-    assert "read only the last seven days (1 transcript)" in shown.out
-    (read,) = nacre("sessions", "list", "--json").json["lines"]
-    assert HIVE in str(read)
 
 
 def test_unattended_init_repairs_only_selected_hosts(nacre: Nacre, user_home: Path) -> None:
@@ -900,8 +771,8 @@ def test_unattended_init_repairs_only_selected_hosts(nacre: Nacre, user_home: Pa
     (user_home / ".gemini").mkdir()
     nacre("init", "--host", "cursor", "--yes")
     (user_home / ".cursor" / "mcp.json").unlink()
-    done = nacre("init", "--yes", "--json").json
-    assert {host["host"] for host in done["hosts"]} == {"cursor"}
+    answer = nacre("init", "--yes", "--json").json
+    assert {host["host"] for host in answer["hosts"]} == {"cursor"}
     assert (user_home / ".cursor" / "mcp.json").exists()
     assert not list((user_home / ".gemini").iterdir())
 
@@ -916,6 +787,6 @@ def test_foreign_server_with_odd_arguments_is_preserved(
         '{"mcpServers": {"nacre": {"command": "npx", "args": %s, "env": {"A": 1}}}}' % args  # noqa: UP031
     )
     before = path.read_bytes()
-    done = nacre("init", "--host", "cursor", "--yes", "--json", code=None).json
-    assert [one["path"] for one in done["kept"]] == [str(path)]
+    answer = nacre("init", "--host", "cursor", "--yes", "--json", code=None).json
+    assert [item["path"] for item in answer["kept"]] == [str(path)]
     assert path.read_bytes() == before

@@ -1,4 +1,4 @@
-"""What an agent's shell may not do, whatever options it passes; and what the log tells of what it did."""
+"""An agent's shell cannot run the owner's commands, whatever its options; the log records its commands."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ REFUSED = (
     "serve install --yes",
     "serve uninstall",
 )
-THEIRS = [one for one in CATALOGUE.values() if one.owners is True]
+THEIRS = [item for item in CATALOGUE.values() if item.owners is True]
 
 
 def in_shell(program: Path, home: Path, command: str) -> subprocess.CompletedProcess[str]:
-    """Run nacre as a child of a program, which is a shell."""
+    """Run nacre as a child of a shell."""
     program_line = f"{sys.executable} -P -m nacre {command}"
     environ = {
         "HOME": str(home),
@@ -66,18 +66,18 @@ def in_shell(program: Path, home: Path, command: str) -> subprocess.CompletedPro
 
 
 def assert_is_typed(line: str) -> None:
-    """A line names a command of nacre, and options of it."""
+    """Check that a line is a valid nacre command with existing options."""
     name, *words = line.split()
     command: click.Command = cli
     context = click.Context(command)
-    for word in (one for one in words if not one.startswith("--")):
+    for word in (item for item in words if not item.startswith("--")):
         assert isinstance(command, click.Group), line
-        found = command.get_command(context, word)
-        assert found, line
-        command, context = found, click.Context(found)
-    known = {option for one in command.params for option in one.opts}
+        subcommand = command.get_command(context, word)
+        assert subcommand, line
+        command, context = subcommand, click.Context(subcommand)
+    options = {option for param in command.params for option in param.opts}
     assert name == "nacre"
-    assert known.issuperset(one for one in words if one.startswith("--")), line
+    assert options.issuperset(item for item in words if item.startswith("--")), line
 
 
 @pytest.mark.parametrize("command", REFUSED)
@@ -130,7 +130,7 @@ def test_agent_process_among_the_parents_is_refused(tmp_path: Path) -> None:
     assert '"proposed": true' in in_shell(own, tmp_path, "list --json").stdout
 
 
-@pytest.mark.parametrize("operation", THEIRS, ids=lambda one: one.name)
+@pytest.mark.parametrize("operation", THEIRS, ids=lambda item: item.name)
 def test_owner_operations_are_refused_in_every_interface(
     operation: Operation, user_home: Path
 ) -> None:
@@ -179,12 +179,12 @@ def test_python_api_checks_the_caller(user_home: Path) -> None:
                 lambda: memory.unretire(lamp),
                 lambda: memory.keep(lamp),
                 lambda: memory.undo("5f0c2a4d"),
-                lambda: memory.allow_again("5f0c2a4d"),
-                lambda: memory.sync("ssh://elsewhere.example/vault"),
+                lambda: memory.call("forget-allow-again", reference="5f0c2a4d"),
+                lambda: memory.call("sync", remote="ssh://elsewhere.example/vault"),
                 lambda: memory.ingest("notes.md"),
                 lambda: memory.call("ingest", paths=["notes.md"]),
                 lambda: memory.call("ingest", older=True),
             ):
                 with pytest.raises(OwnerOnlyError):
                     refused()
-        assert [one.why for one in memory.reviews()] == [Reason.WISH]
+        assert [review.why for review in memory.reviews()] == [Reason.WISH]

@@ -1,4 +1,4 @@
-"""``store``, ``edit``, ``retire`` and ``todo``."""
+"""The commands ``store``, ``edit``, ``retire`` and ``todo``."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import SESSION, Nacre, said, write_transcript
+from tests.cli.conftest import SESSION, Nacre, findings, said, write_transcript
 
 
 def test_a_stored_memory_is_a_file_and_is_found(nacre: Nacre, user_home: Path) -> None:
-    told = nacre(
+    outcome = nacre(
         "store",
         "We run billing on PostgreSQL 18",
         "--subject",
@@ -30,7 +30,7 @@ def test_a_stored_memory_is_a_file_and_is_found(nacre: Nacre, user_home: Path) -
         "--expiry",
         "core",
     )
-    assert told.out.startswith("Stored: decision Database")
+    assert outcome.out.startswith("Stored: decision Database")
     file = user_home / ".nacre" / "vault" / "projects" / "acme-billing" / "decision" / "database.md"
     assert "We run billing on PostgreSQL 18" in file.read_text(encoding="utf-8")
     memory = nacre("list", "--json").json["memories"][0]
@@ -48,11 +48,11 @@ def test_unknown_repository_becomes_a_project_with_its_first_memory(
         '[remote "origin"]\n\turl = git@host.example:ada/hivelog.git\n'
     )
     monkeypatch.chdir(folder)
-    told = ("store", "The hive is read at dawn", "--project", ".", "--json")
-    assert nacre(*told, "--dry-run").json["memory"]["project"] == "hivelog"
+    command = ("store", "The hive is read at dawn", "--project", ".", "--json")
+    assert nacre(*command, "--dry-run").json["memory"]["project"] == "hivelog"
     page = user_home / ".nacre" / "vault" / "projects" / "hivelog" / "project.md"
     assert not page.exists()
-    assert nacre(*told).json["action"] == "stored"
+    assert nacre(*command).json["action"] == "stored"
     assert "host.example/ada/hivelog" in page.read_text()
     assert nacre("list", "--project", ".", "--json").json["total"] == 1
     other = nacre("store", "The scale is read at noon", "--json").json["memory_id"]
@@ -65,14 +65,14 @@ def test_unknown_repository_becomes_a_project_with_its_first_memory(
 
 
 def test_store_json_reports_the_outcome(nacre: Nacre) -> None:
-    stored = nacre("store", "Tabs, not spaces", "--json").json
-    assert stored["action"] == "stored"
+    answer = nacre("store", "Tabs, not spaces", "--json").json
+    assert answer["action"] == "stored"
     assert (
-        nacre("show", stored["memory_id"], "--json").json["memory"]["content"] == "Tabs, not spaces"
+        nacre("show", answer["memory_id"], "--json").json["memory"]["content"] == "Tabs, not spaces"
     )
     again = nacre("store", "Tabs, not spaces", "--json").json
     assert again["action"] == "known"
-    assert again["memory_id"] == stored["memory_id"]
+    assert again["memory_id"] == answer["memory_id"]
     assert nacre("store", "Tabs, not spaces").out.startswith("Already stored: ")
     assert nacre("store", "Tabs, not spaces", "--force", "--json").json["action"] == "stored"
 
@@ -148,14 +148,14 @@ def test_edit_changes_only_named_fields(nacre: Nacre) -> None:
 def test_generated_title_follows_the_content_and_given_titles_stay(
     nacre: Nacre,
 ) -> None:
-    made = nacre("store", "Staging is rebuilt every Sunday night", "--json").json["memory_id"]
-    given = nacre(
+    memory_id = nacre("store", "Staging is rebuilt every Sunday night", "--json").json["memory_id"]
+    listed_memory_id = nacre(
         "store", "Releases leave on Mondays", "--subject", "Days of releases", "--json"
     ).json["memory_id"]
-    nacre("edit", made, "--content", "Staging is rebuilt every Monday night")
-    nacre("edit", given, "--content", "Releases leave on Tuesdays")
-    assert "Sunday" not in nacre("show", made).out
-    assert nacre("show", given, "--json").json["memory"]["subject"] == "Days of releases"
+    nacre("edit", memory_id, "--content", "Staging is rebuilt every Monday night")
+    nacre("edit", listed_memory_id, "--content", "Releases leave on Tuesdays")
+    assert "Sunday" not in nacre("show", memory_id).out
+    assert nacre("show", listed_memory_id, "--json").json["memory"]["subject"] == "Days of releases"
 
 
 def test_edit_sets_the_event_date_and_permanent_expiry(
@@ -169,10 +169,10 @@ def test_edit_sets_the_event_date_and_permanent_expiry(
         True,
     )
     assert "old mill" not in nacre("context").out
-    shown = nacre("show", memory).out
-    assert "evergreen" in shown
-    assert "excluded from" in shown
-    assert "session-start" in shown
+    output = nacre("show", memory).out
+    assert "evergreen" in output
+    assert "excluded from" in output
+    assert "session-start" in output
     nacre("edit", memory, "--valid", "..2099-06-30", "--no-evergreen", "--suppress", "")
     assert "evergreen" not in nacre("show", memory).out
     now = nacre("show", memory, "--json").json
@@ -194,11 +194,11 @@ def test_invalid_period_is_refused(nacre: Nacre, period: str) -> None:
 def test_memories_with_the_same_key_supersede_each_other(nacre: Nacre) -> None:
     key = ("--kind", "preference", "--key", "deploy-day-rule")
     nacre("store", "Deploy on Fridays only after 15:00", *key)
-    told = nacre("store", "Deploy on Mondays", *key, "--json").json
-    assert [item["memory"]["content"] for item in told["supersedes"]] == [
+    answer = nacre("store", "Deploy on Mondays", *key, "--json").json
+    assert [item["memory"]["content"] for item in answer["supersedes"]] == [
         "Deploy on Fridays only after 15:00"
     ]
-    assert [one["content"] for one in nacre("list", "--json").json["memories"]] == [
+    assert [memory["content"] for memory in nacre("list", "--json").json["memories"]] == [
         "Deploy on Mondays"
     ]
 
@@ -210,18 +210,18 @@ def test_edit_without_options_needs_a_terminal(nacre: Nacre) -> None:
 
 def test_edit_opens_the_editor_and_rereads_the_file(nacre: Nacre, terminal: Nacre) -> None:
     nacre("store", "Deploy on Fridays", "--subject", "Deploys")
-    shown = terminal("edit", "Deploys", environ={"EDITOR": "sed -i s/Fridays/Mondays/"})
-    assert shown.code == 0, shown.out
+    outcome = terminal("edit", "Deploys", environ={"EDITOR": "sed -i s/Fridays/Mondays/"})
+    assert outcome.code == 0, outcome.out
     assert nacre("show", "Deploys", "--json").json["memory"]["content"] == "Deploy on Mondays"
 
 
 def test_broken_edit_is_reported_and_the_old_version_stays(nacre: Nacre, terminal: Nacre) -> None:
     nacre("store", "Deploy on Fridays", "--subject", "Deploys")
-    shown = terminal(
+    outcome = terminal(
         "edit", "Deploys", environ={"EDITOR": "sed -i 's/^kind: .*/kind: [fact/'", "NO_COLOR": "1"}
     )
-    assert shown.code == 2
-    assert "error: global/fact/deploys.md: broken YAML" in shown.out
+    assert outcome.code == 2
+    assert "error: global/fact/deploys.md: broken YAML" in outcome.out
     assert "Deploy on Fridays" in nacre("recall", "deploy").out
 
 
@@ -240,11 +240,11 @@ def test_retire_asks_on_a_terminal(
     nacre: Nacre, terminal: Nacre, answer: str, code: int, is_retired: bool
 ) -> None:
     nacre("store", "Deploy on Fridays")
-    shown = terminal("retire", "Deploy on Fridays", typed=answer)
-    assert shown.code == code
-    assert "Retire? [y/N]" in shown.out
+    outcome = terminal("retire", "Deploy on Fridays", typed=answer)
+    assert outcome.code == code
+    assert "Retire? [y/N]" in outcome.out
     assert (nacre("list", "--json").json["total"] == 0) is is_retired
-    assert ("Nothing was changed." in shown.out) is not is_retired
+    assert ("Nothing was changed." in outcome.out) is not is_retired
 
 
 def test_todos_are_added_listed_and_done(nacre: Nacre) -> None:
@@ -287,16 +287,19 @@ def test_pending_move_is_not_mistaken_for_a_copy(nacre: Nacre, user_home: Path) 
     assert "not written yet" in nacre("retire", "--restore", "Gate").err
     nacre("retire", "--restore", "Lunch")
     folder.unlink()
-    assert {one["subject"] for one in nacre("list", "--json").json["memories"]} == {"Gate", "Lunch"}
+    assert {memory["subject"] for memory in nacre("list", "--json").json["memories"]} == {
+        "Gate",
+        "Lunch",
+    }
     assert '"copy"' not in (vault / "ledger.jsonl").read_text()
     assert sorted(path.name for path in vault.rglob("*.md")) == ["gate.md", "lunch.md"]
-    assert nacre("admin", "doctor", "--deep", "--json").json["findings"] == []
+    assert findings(nacre("admin", "doctor", "--deep", "--json").json) == []
 
 
 def test_list_and_show_mark_memories_without_a_project(nacre: Nacre, user_home: Path) -> None:
     text = "We decided to store all amounts in cents, because sums must not drift."
-    told = said("user", text, 1, cwd=str(user_home))
-    write_transcript(user_home / ".claude" / "projects" / "-home" / f"{SESSION}.jsonl", [told])
+    record = said("user", text, 1, cwd=str(user_home))
+    write_transcript(user_home / ".claude" / "projects" / "-home" / f"{SESSION}.jsonl", [record])
     nacre("ingest")
 
     (memory,) = nacre("list", "--json").json["memories"]
@@ -314,17 +317,19 @@ def test_stored_memory_is_compared_by_meaning_without_a_daemon(nacre: Nacre) -> 
     first = "The billing service runs on PostgreSQL because the ledger needs transactions."
     nacre("store", first, "--kind", "decision")
     again = "We chose PostgreSQL for the invoice service, since its ledger needs transactions."
-    told = nacre("store", again, "--kind", "decision", "--json").json
-    links = nacre("show", told["memory_id"], "--json").json["links"]
-    assert [(one["origin"], one["subject"]) for one in links] == [("auto", first.removesuffix("."))]
+    answer = nacre("store", again, "--kind", "decision", "--json").json
+    links = nacre("show", answer["memory_id"], "--json").json["links"]
+    assert [(link["origin"], link["subject"]) for link in links] == [
+        ("auto", first.removesuffix("."))
+    ]
 
 
 @pytest.mark.embedding
 def test_memory_doubted_by_words_is_not_doubted_by_meaning(nacre: Nacre, user_home: Path) -> None:
     nacre("store", "Uploads may be 10 MB", "--project", "acme")
-    told = nacre("store", "Uploads have changed to 25 MB", "--project", "acme", "--json").json
-    assert told["supersedes"] == []
-    assert [one["content"] for one in told["similar"]] == ["Uploads may be 10 MB"]
+    answer = nacre("store", "Uploads have changed to 25 MB", "--project", "acme", "--json").json
+    assert answer["supersedes"] == []
+    assert [item["content"] for item in answer["similar"]] == ["Uploads may be 10 MB"]
     (file,) = (user_home / ".nacre" / "vault").rglob("uploads-have-changed*.md")
     assert file.read_text(encoding="utf-8").count("contradicts") == 1
 
@@ -346,17 +351,17 @@ def test_store_works_lexically_without_the_embedding_model(
 def test_agent_memory_is_attributed_to_the_agent(
     nacre: Nacre, tmp_path: Path, user_home: Path
 ) -> None:
-    asked = said("user", "Remember: the gate code is changed every June.", 1)
-    nacre("ingest", str(write_transcript(tmp_path / "talk.jsonl", [asked])), "--no-vectors")
+    record = said("user", "Remember: the gate code is changed every June.", 1)
+    nacre("ingest", str(write_transcript(tmp_path / "talk.jsonl", [record])), "--no-vectors")
     assert "said by you" in nacre("recall", "gate code").out
     (file,) = (user_home / ".nacre" / "vault").rglob("*gate*.md")
     file.write_text(
         file.read_text(encoding="utf-8").replace("speaker: owner", "speaker: agent"),
         encoding="utf-8",
     )
-    shown = nacre("recall", "gate code").out
-    assert "said by agent" in shown
-    assert "said by you" not in shown
+    output = nacre("recall", "gate code").out
+    assert "said by agent" in output
+    assert "said by you" not in output
 
 
 def test_agent_proposal_is_marked(nacre: Nacre, user_home: Path) -> None:
@@ -373,34 +378,34 @@ def test_agent_proposal_is_marked(nacre: Nacre, user_home: Path) -> None:
 def test_owner_words_are_not_quoted_as_agent_words(
     nacre: Nacre, tmp_path: Path, user_home: Path
 ) -> None:
-    asked = said("user", "Remember: the gate code is changed every June.", 1)
-    nacre("ingest", str(write_transcript(tmp_path / "talk.jsonl", [asked])), "--no-vectors")
+    record = said("user", "Remember: the gate code is changed every June.", 1)
+    nacre("ingest", str(write_transcript(tmp_path / "talk.jsonl", [record])), "--no-vectors")
     (file,) = (user_home / ".nacre" / "vault").rglob("*gate*.md")
     front = file.read_text(encoding="utf-8").rpartition("---\n")[0]
     own = "The gate code rotates yearly; ask the harbour office for it."
     file.write_text(f"{front}---\n{own}\n", encoding="utf-8")
     assert (
-        "said by you in claude-code 7f3a1c2d: “Remember: the gate code"
+        "said by you in claude-code 7f3a1c2d#0: “Remember: the gate code"
         in nacre("recall", "gate code").out
     )
     file.write_text(
         f"{front.replace('speaker: owner', 'speaker: agent')}---\n{own}\n", encoding="utf-8"
     )
-    shown = nacre("recall", "gate code").out
-    assert "said by agent in claude-code 7f3a1c2d" in shown
-    assert "“Remember" not in shown
+    output = nacre("recall", "gate code").out
+    assert "said by agent in claude-code 7f3a1c2d#0" in output
+    assert "“Remember" not in output
 
 
 def test_memory_expires_on_its_day_and_edit_restores_it(nacre: Nacre) -> None:
-    stored = nacre(
+    answer = nacre(
         "store", "Staging runs on the spare cluster", "--expires-on", "2100-01-02", "--json"
     ).json
-    assert "expires on  2100-01-02" in nacre("show", stored["memory_id"]).out
+    assert "expires on  2100-01-02" in nacre("show", answer["memory_id"]).out
     assert nacre("recall", "spare cluster", "--json").json["hits"]
-    nacre("edit", stored["memory_id"], "--expires-on", "2020-01-02")
+    nacre("edit", answer["memory_id"], "--expires-on", "2020-01-02")
     assert not nacre("recall", "spare cluster", "--json").json["hits"]
     assert "expired 2020-01-02: Staging runs" in nacre("list").out
-    nacre("edit", stored["memory_id"], "--expires-on", "")
+    nacre("edit", answer["memory_id"], "--expires-on", "")
     assert nacre("recall", "spare cluster", "--json").json["hits"]
     assert nacre("list", "--json").json["memories"][0]["expires_on"] is None
 
@@ -422,4 +427,7 @@ def test_equal_words_with_another_meaning_are_stored_separately(
 ) -> None:
     nacre("store", first)
     nacre("store", then)
-    assert {one["content"] for one in nacre("list", "--json").json["memories"]} == {first, then}
+    assert {memory["content"] for memory in nacre("list", "--json").json["memories"]} == {
+        first,
+        then,
+    }

@@ -1,4 +1,4 @@
-"""nacre writer keys: in a pipe, on a terminal, with and without a keyring, a home."""
+"""``nacre writer keys`` in a pipe, on a terminal, and with and without a home."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import keyring
 import pytest
 
 from tests.cli.conftest import Nacre, Outcome
 from tests.fakes.provider import FakeProvider
-from tests.keyrings import ForgetfulKeyring, MemoryKeyring, TalkativeKeyring
 
 KEY = "sk-ant-api03-" + "k" * 20 + "tail"
 TOKEN = "sk-ant-oat01-" + "t" * 20 + "tail"
@@ -29,7 +27,7 @@ def home() -> Path:
 
 @pytest.fixture
 def anthropic(home: Path) -> Iterator[FakeProvider]:
-    """Anthropic is the fake provider, which is ready whenever it is asked."""
+    """Anthropic is the fake provider, which is always ready."""
     with FakeProvider([READY], repeats=True) as provider:
         home.mkdir(mode=0o700)
         config = f'[models.providers.anthropic]\nbase_url = "{provider.url}"\n'
@@ -37,16 +35,7 @@ def anthropic(home: Path) -> Iterator[FakeProvider]:
         yield provider
 
 
-@pytest.fixture
-def ring() -> Iterator[MemoryKeyring]:
-    before = keyring.get_keyring()
-    memory = MemoryKeyring()
-    keyring.set_keyring(memory)
-    yield memory
-    keyring.set_keyring(before)
-
-
-def kept(home: Path) -> str:
+def stored_key(home: Path) -> str:
     path = home / "credentials.toml"
     return path.read_text(encoding="utf-8") if path.exists() else ""
 
@@ -54,14 +43,14 @@ def kept(home: Path) -> str:
 def test_key_is_stored_separately_and_used(
     nacre: Nacre, anthropic: FakeProvider, home: Path
 ) -> None:
-    done = nacre("writer", "keys", "anthropic", "--json", stdin=f"{KEY}\n")
-    assert done.json["masked"] == "sk-…tail"
+    outcome = nacre("writer", "keys", "anthropic", "--json", stdin=f"{KEY}\n")
+    assert outcome.json["masked"] == "sk-…tail"
     nacre("writer", "models", "--test", MODEL)
     assert [call.key for call in anthropic.calls] == [KEY]
     assert stat.S_IMODE((home / "credentials.toml").stat().st_mode) == 0o600
-    assert KEY in kept(home)
+    assert KEY in stored_key(home)
     assert KEY not in (home / "config.toml").read_text(encoding="utf-8")
-    assert KEY not in done.out
+    assert KEY not in outcome.out
 
 
 def test_own_server_is_configured_by_address_and_key(nacre: Nacre) -> None:
@@ -88,36 +77,20 @@ def test_key_of_another_auth_method_is_refused(
     assert not (home / "credentials.toml").exists()
 
 
-def test_keyring_stores_the_key_exclusively(
-    nacre: Nacre, anthropic: FakeProvider, home: Path, ring: MemoryKeyring
+def test_stored_key_is_shown_with_its_origin_and_removed(
+    nacre: Nacre, anthropic: FakeProvider, home: Path
 ) -> None:
     nacre("writer", "keys", "anthropic", stdin=f"{KEY}\n")
     nacre("config", "set", "models.default", MODEL)
-    assert ring.kept == {("nacre", "anthropic"): KEY}
-    assert not (home / "credentials.toml").exists()
+    file = str(home / "credentials.toml")
     way = next(
         way
         for way in nacre("writer", "keys", "--json").json["ways"]
         if way["method"] == "anthropic-api-key"
     )
-    assert (way["origin"], way["masked"], way["is_used"]) == ("keyring", "sk-…tail", True)
-    assert nacre("writer", "keys", "anthropic", "--remove", "--json").json["removed"] == ["keyring"]
-    assert ring.kept == {}
-
-
-@pytest.mark.parametrize("broken", [ForgetfulKeyring, TalkativeKeyring])
-def test_key_is_stored_in_the_file_if_the_keyring_fails(
-    nacre: Nacre,
-    anthropic: FakeProvider,
-    home: Path,
-    ring: MemoryKeyring,
-    broken: type[MemoryKeyring],
-) -> None:
-    keyring.set_keyring(broken())
-    done = nacre("writer", "keys", "anthropic", stdin=KEY)
-    nacre("config", "set", "models.default", MODEL)
-    assert KEY in kept(home)
-    assert KEY not in done.out + done.err
+    assert (way["origin"], way["masked"], way["is_used"]) == (file, "sk-…tail", True)
+    assert nacre("writer", "keys", "anthropic", "--remove", "--json").json["removed"] == [file]
+    assert KEY not in stored_key(home)
 
 
 Dialog = Callable[..., Outcome]
@@ -146,7 +119,7 @@ def test_status_shows_every_auth_method_and_credential_location(
     }
     assert ways["anthropic-oauth"]["expires"] == "2001-09-09T01:46:40Z"
     assert "can be read by others (644)" in ways["anthropic-oauth"]["warning"]
-    told = nacre("writer", "keys").out
+    output = nacre("writer", "keys").out
     for words in (
         "has expired",
         "run claude once",
@@ -154,8 +127,8 @@ def test_status_shows_every_auth_method_and_credential_location(
         "sk-…last",
         "644",
     ):
-        assert words in " ".join(told.split()), told
-    assert TOKEN not in told
+        assert words in " ".join(output.split()), output
+    assert TOKEN not in output
     assert not Path(os.environ["NACRE_HOME"]).exists()
 
 
@@ -164,8 +137,8 @@ def test_removing_a_key_clears_config_and_keeps_foreign_entries(
 ) -> None:
     nacre("config", "set", "models.providers", '{openai = {api_key = "sk-proj-0123456789abcdef"}}')
     monkeypatch.setenv("OPENAI_API_KEY", "sk-proj-" + "p" * 24 + "tail")
-    done = nacre("writer", "keys", "openai", "--remove", "--json").json
-    assert done == {
+    answer = nacre("writer", "keys", "openai", "--remove", "--json").json
+    assert answer == {
         "provider": "openai",
         "removed": [str(home / "config.toml")],
         "left": ["$OPENAI_API_KEY"],
@@ -199,18 +172,18 @@ SHOWN: list[tuple[str, Any]] = [
     ("key", "value"), SHOWN[:3], ids=["key", "key under the wrong name", "address"]
 )
 def test_settings_are_shown_without_keys(nacre: Nacre, key: str, value: str) -> None:
-    said = nacre("config", "set", key, value)
-    shown = [
-        said,
+    outcome = nacre("config", "set", key, value)
+    outcomes = [
+        outcome,
         nacre("config", "show", key),
         nacre("config", "show"),
         nacre("config", "show", "--json"),
     ]
-    shown.append(nacre("config", "show", key, "--json"))
-    for one in shown:
-        assert "no-shape-of-a-key" not in one.out + one.err
-        assert "0123456789abcdef" not in one.out + one.err
-    assert "use nacre writer keys" in said.err
+    outcomes.append(nacre("config", "show", key, "--json"))
+    for item in outcomes:
+        assert "no-shape-of-a-key" not in item.out + item.err
+        assert "0123456789abcdef" not in item.out + item.err
+    assert "use nacre writer keys" in outcome.err
 
 
 def test_malformed_provider_setting_error_hides_its_key(nacre: Nacre) -> None:
@@ -227,8 +200,8 @@ def test_backup_excludes_keys_with_a_notice(
 ) -> None:
     nacre("writer", "keys", "anthropic", stdin=KEY)
     nacre("config", "set", "models.default", MODEL)
-    done = nacre("data", "backup", "create", str(tmp_path / "all.zip"))
-    assert "credentials.toml was left out" in done.out
+    outcome = nacre("data", "backup", "create", str(tmp_path / "all.zip"))
+    assert "credentials.toml was left out" in outcome.out
     nacre("data", "backup", "restore", str(tmp_path / "all.zip"), "--to", str(tmp_path / "back"))
     assert not any(
         KEY.encode() in path.read_bytes()
@@ -258,8 +231,8 @@ def test_new_key_replaces_a_wrong_key_and_keeps_models(
     nacre("config", "set", "models.default", MODEL)
     nacre("writer", "models", "--test")
     other = "sk-ant-api03-" + "n" * 20 + "tail"
-    done = nacre("writer", "keys", "anthropic", "--json", stdin=f"{other}\n").json
-    assert done == {
+    answer = nacre("writer", "keys", "anthropic", "--json", stdin=f"{other}\n").json
+    assert answer == {
         "provider": "anthropic",
         "kept": str(home / "credentials.toml"),
         "masked": "sk-…tail",
@@ -286,13 +259,13 @@ def test_new_key_replaces_the_config_and_reports_overriding_variables(
 
 
 def test_replacement_key_is_typed_without_echo(dialog_process: Dialog, home: Path) -> None:
-    shown = dialog_process(
+    outcome = dialog_process(
         "writer",
         "keys",
         "openai",
         answers=[("Key for openai", "sk-proj-" + "p" * 20 + "tail")],
     )
-    assert shown.code == 0, shown.out
-    assert "pppp" not in shown.out
-    assert "sk-…tail" in shown.out
-    assert "pppp" in kept(home)
+    assert outcome.code == 0, outcome.out
+    assert "pppp" not in outcome.out
+    assert "sk-…tail" in outcome.out
+    assert "pppp" in stored_key(home)

@@ -1,4 +1,4 @@
-"""Long lists: whole with --all."""
+"""Long lists are complete with --all."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 from tests.cli.conftest import Nacre
 
 MANY = 510
-"""More than one page of those that a list is read in."""
+"""More than one page of a list."""
 
 
 @pytest.fixture
 def many(user_home: Path, monkeypatch: pytest.MonkeyPatch, nacre: Nacre) -> list[str]:
-    """Ids of all memories of a home, the newest first."""
+    """Return the ids of all memories of a home, newest first."""
     monkeypatch.setenv("NACRE_EMBEDDING_MODEL", "none")
     home = user_home / ".nacre"
     facts = home / "vault" / "global" / "fact"

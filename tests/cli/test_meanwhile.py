@@ -1,4 +1,4 @@
-"""Processes that change a memory while another one waits for a model's word about it, and one that is killed."""
+"""Processes that change a memory while another waits for a model, and a killed process."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LEFT = {"edit": {EDITED, NEW}, "retire": {NEW}, "forget": {NEW}}
 
 @dataclass
 class Provider:
-    """A provider that thinks about some questions until it is let."""
+    """A provider that delays some answers until released."""
 
     answer: Callable[[str], Any]
     thinks_about: str
@@ -47,11 +47,11 @@ class Provider:
     may_answer: Event = field(default_factory=Event)
 
     def __call__(self, request: Request) -> Any:
-        asked = json.dumps(request.body)
-        if self.thinks_about in asked:
+        prompt = json.dumps(request.body)
+        if self.thinks_about in prompt:
             self.is_asked.set()
             self.may_answer.wait(PATIENCE)
-        return self.answer(asked)
+        return self.answer(prompt)
 
 
 Start = Callable[..., subprocess.Popen[str]]
@@ -59,7 +59,7 @@ Start = Callable[..., subprocess.Popen[str]]
 
 @pytest.fixture
 def start(processes: Processes) -> Start:
-    """``start("store", …)``: a process that goes on by itself."""
+    """``start("store", …)`` runs a process in the background."""
 
     def run(*arguments: str) -> subprocess.Popen[str]:
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
@@ -98,8 +98,8 @@ def test_concurrent_change_is_checked_before_applying_a_decision(
         nacre(*CHANGES[change](old))
         assert waits.poll() is None
         thinking.may_answer.set()
-        out, told = waits.communicate(timeout=PATIENCE)
-    assert waits.returncode == 0, told
+        out, errors = waits.communicate(timeout=PATIENCE)
+    assert waits.returncode == 0, errors
     assert json.loads(out)["action"] == "stored"
     assert active(nacre) == LEFT[change]
     assert nacre("admin", "doctor", "--deep", "--json").code == 0

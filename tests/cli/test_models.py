@@ -1,4 +1,4 @@
-"""``nacre writer models``: what is set, what it can do, and whether it answers."""
+"""``nacre writer models`` shows the models, their capabilities and their answers."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def test_models_are_listed_with_tasks_price_and_key_source(
         user_home,
         '[models]\ndefault = "anthropic:claude-haiku-4-5"\nrecall = "openai:gpt-5-mini"\n',
     )
-    shown = nacre("writer", "models")
-    assert "$1.00 in, $5.00 out" in shown.out
-    assert "$ANTHROPIC_API_KEY" in shown.out
-    assert "needs a key for OpenAI" in shown.out
-    assert KEY not in shown.out
+    outcome = nacre("writer", "models")
+    assert "$1.00 in, $5.00 out" in outcome.out
+    assert "$ANTHROPIC_API_KEY" in outcome.out
+    assert "needs a key for OpenAI" in outcome.out
+    assert KEY not in outcome.out
     record = nacre("writer", "models", "--json").json
     assert record["tasks"]["recall"] == "openai:gpt-5-mini"
     assert record["tasks"]["extraction"] == "anthropic:claude-haiku-4-5"
@@ -74,7 +74,7 @@ def test_alias_is_shown_with_its_model_and_counted_there(
 def test_model_without_price_does_not_run_in_the_background(nacre: Nacre, user_home: Path) -> None:
     with FakeProvider([METAL], repeats=True) as provider:
         configure(user_home, provider.config(more="background = true\n") + 'free = "no"\n')
-        assert "but not fake:m" in nacre("writer", "models").out
+        assert "price  unknown" in nacre("writer", "models").out
         nacre("writer", "models", "--test")
         assert "price unknown" in nacre("writer", "traces").out
         assert "1 of unknown price" in nacre("writer", "cost").out
@@ -94,20 +94,20 @@ def test_answering_model_is_shown_with_time_tokens_and_cost(nacre: Nacre, user_h
 
 
 @pytest.mark.parametrize(
-    ("reply", "code", "told"),
+    ("reply", "code", "message"),
     [
         (Reply(status=401), 1, "does not accept"),
         (Reply(fault="html"), 5, "web page"),
-        (Reply("It is mercury."), 1, "not of the shape"),
+        (Reply("It is mercury."), 1, "not have the requested form"),
     ],
 )
 def test_failing_model_is_a_single_line_and_an_exit_code(
-    nacre: Nacre, user_home: Path, reply: Reply, code: int, told: str
+    nacre: Nacre, user_home: Path, reply: Reply, code: int, message: str
 ) -> None:
     with FakeProvider([reply], repeats=True) as provider:
         configure(user_home, provider.config())
         error = nacre("writer", "models", "--test", "--json", code=code).error
-    assert told in error["message"]
+    assert message in error["message"]
     assert "fake:m" in error["message"]
     assert error["hint"]
 

@@ -1,4 +1,4 @@
-"""Whatever a provider does wrong, extract and ingest say it in one line, and the rules do the work."""
+"""After any provider failure, extract and ingest report one line and the rules learn."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FAILURES = [
     ),
     (Reply(status=404, message="no such model"), "has no model m", "check its name"),
     (Reply(fault="html"), "sent a web page", "base_url"),
-    (Reply("I would rather not."), "it is no JSON", "choose another model"),
+    (Reply("I would rather not."), "it is not JSON", "choose another model"),
     (Reply(fault="truncated", headers={"retry-after-ms": "1"}), "was cut off", "later"),
     (Reply(fault="hang"), "did not answer within 1 seconds", "proxy"),
 ]
@@ -43,8 +43,8 @@ FAILURES = [
 
 @pytest.fixture
 def transcript(user_home: Path) -> Path:
-    said = [says("user", text, uuid=f"u{number}") for number, text in enumerate(SAID)]
-    return World(user_home).transcript("harbour", *said, folder="-code-harbour")
+    lines = [says("user", text, uuid=f"u{number}") for number, text in enumerate(SAID)]
+    return World(user_home).transcript("harbour", *lines, folder="-code-harbour")
 
 
 def configure(
@@ -57,11 +57,11 @@ def configure(
 
 
 def stored(nacre: Nacre) -> list[str]:
-    return sorted(one["content"] for one in nacre("list", "--json").json["memories"])
+    return sorted(memory["content"] for memory in nacre("list", "--json").json["memories"])
 
 
 @pytest.mark.parametrize(
-    ("reply", "told", "remedy"),
+    ("reply", "message", "remedy"),
     FAILURES,
     ids=["wrong key", "revoked", "no credit", "unknown", "html", "no schema", "half", "hangs"],
 )
@@ -71,27 +71,27 @@ def test_failing_model_prints_a_single_line_and_rules_continue(
     transcript: Path,
     monkeypatch: pytest.MonkeyPatch,
     reply: Reply,
-    told: str,
+    message: str,
     remedy: str,
 ) -> None:
     monkeypatch.setenv("BOAT_KEY", KEY)
     with FakeProvider([reply], repeats=True) as provider:
         configure(provider, user_home)
-        shown = nacre("sessions", "extract", str(transcript))
-        (warning,) = [line for line in shown.err.splitlines() if line.startswith("warning: ")]
-        for words in ("fake", "m", told, remedy, "1 part extracted by rules"):
+        outcome = nacre("sessions", "extract", str(transcript))
+        (warning,) = [line for line in outcome.err.splitlines() if line.startswith("warning: ")]
+        for words in ("fake", "m", message, remedy, "1 part extracted by rules"):
             assert words in warning
-        assert all(text in " ".join(shown.out.split()) for text in SAID)
+        assert all(text in " ".join(outcome.out.split()) for text in SAID)
         assert stored(nacre) == []
-        found = nacre("ingest")
-        said = " ".join(found.out.split())
-        assert told in said
-        assert remedy in said
-        assert "used rules for 1 of 1 part" in said
-        assert KEY not in shown.err + shown.out + found.out + found.err
+        result = nacre("ingest")
+        output = " ".join(result.out.split())
+        assert message in output
+        assert remedy in output
+        assert "used rules for 1 of 1 part" in output
+        assert KEY not in outcome.err + outcome.out + result.out + result.err
     assert stored(nacre) == sorted(SAID)
     nacre("ingest")
-    assert stored(nacre) == sorted(SAID), "nothing is doubled"
+    assert stored(nacre) == sorted(SAID), "no memory is duplicated"
 
 
 def test_session_longer_than_any_window_is_read_in_parts(

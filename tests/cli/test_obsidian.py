@@ -1,4 +1,4 @@
-"""The vault with the files that Obsidian puts there, written in the way it writes them."""
+"""A vault with Obsidian's files, in Obsidian's format."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.cli.conftest import Nacre
 
 @pytest.fixture
 def vault(nacre: Nacre, user_home: Path) -> Path:
-    """A vault that Obsidian has opened, with one memory of nacre's own."""
+    """A vault that Obsidian has opened, with one memory of nacre."""
     nacre(
         "store",
         "We run billing on PostgreSQL, see [[invoice-numbers]].",
@@ -71,16 +71,16 @@ def linked(nacre: Nacre, reference: str) -> set[tuple[str, str]]:
 
 
 def test_only_notes_in_memory_folders_become_memories(nacre: Nacre, vault: Path) -> None:
-    others = [
+    candidates = [
         path
         for path in vault.rglob("*")
         if path.is_file() and path.parts[len(vault.parts)] in OTHERS
     ]
-    before = {path: path.read_bytes() for path in others}
+    before = {path: path.read_bytes() for path in candidates}
     assert len(before) == 8
     assert subjects(nacre) == {"Database of billing", "Invoice numbers", "Untitled"}
     assert nacre("recall", "an idea that was thrown away", "--json").json["hits"] == []
-    assert {path: path.read_bytes() for path in others} == before
+    assert {path: path.read_bytes() for path in candidates} == before
     assert nacre("admin", "doctor", "--deep", "--json").json["ok"] is True
 
 
@@ -91,12 +91,12 @@ def test_history_excludes_workspace_files_and_includes_attachments(
     nacre: Nacre, vault: Path
 ) -> None:
     nacre("admin", "commit")
-    done = subprocess.run(
+    result = subprocess.run(
         ["git", "-C", str(vault), "ls-files", "-z"], capture_output=True, check=True, text=True
     )
-    kept = {name for name in done.stdout.split("\0") if name}
-    assert not kept & {".obsidian/workspace.json", ".trash/Old idea.md"}
-    assert kept >= {
+    files = {name for name in result.stdout.split("\0") if name}
+    assert not files & {".obsidian/workspace.json", ".trash/Old idea.md"}
+    assert files >= {
         ".obsidian/app.json",
         "attachments/Pasted image 20260301.png",
         "daily/2026-03-01.md",
@@ -132,12 +132,12 @@ def test_property_editor_rewrites_preserve_the_meaning(nacre: Nacre, vault: Path
     to = note["memory"]["id"]
     block = f"tags:\n  - postgres\nlinks:\n  - rel: depends_on\n    to: {to}\nvalid:\n  from: 2026-02-01\n"
     file.write_text(text.replace("confidence: extracted\n", f"confidence: extracted\n{block}"))
-    shown = nacre("show", "Database of billing: which", "--no-update", "--json").json
-    assert (shown["memory"]["tags"], shown["memory"]["valid"]["since"]) == (
+    answer = nacre("show", "Database of billing: which", "--no-update", "--json").json
+    assert (answer["memory"]["tags"], answer["memory"]["valid"]["since"]) == (
         ["postgres"],
         "2026-02-01",
     )
-    out = [(link["rel"], link["origin"]) for link in shown["links"] if link["is_outgoing"]]
+    out = [(link["rel"], link["origin"]) for link in answer["links"] if link["is_outgoing"]]
     assert out == [("depends_on", "manual")]
 
 

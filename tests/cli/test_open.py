@@ -1,4 +1,4 @@
-"""``nacre open`` and the first reading of the agents' sessions."""
+"""``nacre open``, and the first reading of the agents' sessions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_open_reads_sessions_of_a_new_home_after_consent(
         nacre("ingest", "--json")
     monkeypatch.setattr(opening, "ask", ask)
     monkeypatch.setattr(
-        opening, "start_daemon", lambda _home, _environ, *given: started.append(given)
+        opening, "start_daemon", lambda _home, _environ, *arguments: started.append(arguments)
     )
     monkeypatch.setattr(Run, "is_interactive", is_terminal)
     monkeypatch.setattr("click.confirm", lambda *_, **__: True)

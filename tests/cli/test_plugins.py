@@ -39,8 +39,8 @@ def run_without_plugins(*arguments: str, stdin: str = "") -> subprocess.Complete
 def test_core_works_without_plugins(nacre: Nacre) -> None:
     assert "gateway" not in run_without_plugins("--help").stdout
     nacre("store", "The ferry leaves from pier seven.")
-    found = run_without_plugins("recall", "where does the ferry leave?", "--json")
-    assert "pier seven" in str(json.loads(found.stdout)["hits"])
+    process = run_without_plugins("recall", "where does the ferry leave?", "--json")
+    assert "pier seven" in str(json.loads(process.stdout)["hits"])
 
 
 def test_command_of_a_missing_plugin_names_its_extra() -> None:
@@ -84,22 +84,22 @@ def test_ingest_names_the_extra_for_unread_transcripts(user_home: Path) -> None:
     for path in (thread, packed):
         path.parent.mkdir(parents=True)
         path.write_bytes(b"\x93\x01")
-    found = run_without_plugins("ingest")
-    assert found.returncode == 0
-    assert "1 aider transcripts are not read: pip install 'nacre-memory[extras]'" in found.stdout
-    assert "1 amp transcripts are not read: pip install 'nacre-memory[extras]'" in found.stdout
-    assert "1 Windsurf transcripts are not read: only Windsurf can read them" in found.stdout
-    named = run_without_plugins("ingest", str(history), "--json")
-    assert json.loads(named.stdout)["files"] == 0
+    process = run_without_plugins("ingest")
+    assert process.returncode == 0
+    assert "1 aider transcripts are not read: pip install 'nacre-memory[extras]'" in process.stdout
+    assert "1 amp transcripts are not read: pip install 'nacre-memory[extras]'" in process.stdout
+    assert "1 Windsurf transcripts are not read: only Windsurf can read them" in process.stdout
+    result = run_without_plugins("ingest", str(history), "--json")
+    assert json.loads(result.stdout)["files"] == 0
     chats = user_home / ".qwen/projects/mill/chats"
     chats.mkdir(parents=True)
     part = {"text": "Hi"}
     record = {"sessionId": "s", "uuid": "u", "type": "user", "message": {"parts": [part]}}
     (chats / "s.jsonl").write_text(json.dumps(record), encoding="utf-8")
     assert "1 qwen-code transcripts are not read" in run_without_plugins("ingest").stdout
-    named = run_without_plugins("ingest", str(chats), "--json")
-    assert "s.jsonl" in named.stdout
-    assert "belongs to qwen-code" in named.stdout
+    result = run_without_plugins("ingest", str(chats), "--json")
+    assert "s.jsonl" in result.stdout
+    assert "is a transcript of qwen-code" in result.stdout
 
 
 def test_importer_of_a_missing_plugin_names_its_extra(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_importer_of_a_missing_plugin_names_its_extra(tmp_path: Path) -> None:
     assert "mem0 needs a plugin" in refused.stderr
     assert "pip install 'nacre-memory[extras]'" in refused.stderr
     unknown = run_without_plugins("data", "import", str(tmp_path))
-    assert "no known format" in unknown.stderr
+    assert "no known memory format" in unknown.stderr
 
 
 def test_doctor_reports_channels_without_the_plugin(user_home: Path) -> None:
@@ -117,8 +117,8 @@ def test_doctor_reports_channels_without_the_plugin(user_home: Path) -> None:
     (user_home / ".nacre" / "config.toml").write_text(
         '[gateway.channels.telegram]\ntoken = "env:TOKEN"\n', encoding="utf-8"
     )
-    found = json.loads(run_without_plugins("admin", "doctor", "--json").stdout)
-    (check,) = (check for check in found["checks"] if check["name"] == "gateway")
+    answer = json.loads(run_without_plugins("admin", "doctor", "--json").stdout)
+    (check,) = (check for check in answer["checks"] if check["name"] == "gateway")
     assert check["hint"] == "pip install 'nacre-memory[gateway]'"
 
 
@@ -170,17 +170,17 @@ def test_broken_plugin_stops_only_its_own_command() -> None:
     refused = run("tides")
     assert "the plugin 'tides' (nowhere:tides) cannot be loaded" in refused.stderr
     assert "did you mean admin doctor?" in run("doctor").stderr
-    found = json.loads(run("admin", "doctor", "--json").stdout)
-    (check,) = (check for check in found["checks"] if check["name"] == "plugins")
+    answer = json.loads(run("admin", "doctor", "--json").stdout)
+    (check,) = (check for check in answer["checks"] if check["name"] == "plugins")
     assert "tides" in check["detail"]
 
 
 def test_python_api_loads_no_plugin() -> None:
     program = "import sys, nacre.api; print('nacre_gateway' in sys.modules)"
-    found = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    assert found.stdout == "False\n"
+    assert result.stdout == "False\n"
 
 
 @pytest.mark.parametrize("name", ["code", "extras", "gateway", "server"])

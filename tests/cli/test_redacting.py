@@ -1,4 +1,4 @@
-"""``nacre admin redact`` and ``nacre admin scrub`` as people use them."""
+"""The commands ``nacre admin redact`` and ``nacre admin scrub``."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ TOKEN = "gh" + "p_" + "a8Kd93jfQ2" * 4
 def test_redact_shows_a_text_as_stored(nacre: Nacre, tmp_path: Path) -> None:
     file = tmp_path / "notes.md"
     file.write_text(f"use {TOKEN}\nand <private>nothing else</private>\n", encoding="utf-8")
-    shown = nacre("admin", "redact", str(file))
-    assert shown.out == "use [REDACTED:github-token]\nand [private]\n"
-    assert "github-token" in shown.err
+    outcome = nacre("admin", "redact", str(file))
+    assert outcome.out == "use [REDACTED:github-token]\nand [private]\n"
+    assert "github-token" in outcome.err
     assert nacre("admin", "redact", str(file), "--json").json["found"] == {
         "github-token": 1,
         "private": 1,
@@ -26,16 +26,16 @@ def test_redact_shows_a_text_as_stored(nacre: Nacre, tmp_path: Path) -> None:
 
 
 def test_redact_reads_stdin_and_reports_no_secrets(nacre: Nacre) -> None:
-    shown = nacre("admin", "redact", "-", stdin="all is well\n")
-    assert shown.out == "all is well\n"
-    assert "No secrets" in shown.err
+    outcome = nacre("admin", "redact", "-", stdin="all is well\n")
+    assert outcome.out == "all is well\n"
+    assert "No secrets" in outcome.err
 
 
 def test_redact_accepts_text_as_an_argument(nacre: Nacre) -> None:
     token = f"ghp_{'a1B2c3D4e5F6' * 3}"
-    shown = nacre("admin", "redact", f"push with {token} please")
-    assert token not in shown.out
-    assert "1 secret" in shown.err
+    outcome = nacre("admin", "redact", f"push with {token} please")
+    assert token not in outcome.out
+    assert "1 secret" in outcome.err
     assert nacre("admin", "redact", "push", "with", token).out.startswith("push with ")
     typed = nacre("admin", "redact", "notes-that-are-not-there.md")
     assert typed.out == "notes-that-are-not-there.md\n"
@@ -71,7 +71,7 @@ def test_custom_patterns_and_exceptions_apply(nacre: Nacre) -> None:
 
 
 @pytest.mark.parametrize(
-    ("setting", "text", "kept"),
+    ("setting", "text", "remaining"),
     [
         ("emails", "ask ana.li@mail.example.org, not @ana", "ask [REDACTED:email], not @ana"),
         ("emails", "clone git@example.org:a/b", "clone git@example.org:a/b"),
@@ -81,12 +81,12 @@ def test_custom_patterns_and_exceptions_apply(nacre: Nacre) -> None:
     ],
 )
 def test_addresses_and_home_folders_are_redacted_only_if_enabled(
-    nacre: Nacre, setting: str, text: str, kept: str
+    nacre: Nacre, setting: str, text: str, remaining: str
 ) -> None:
     assert nacre("admin", "redact", "-", stdin=text).out.strip() == text
     nacre("config", "set", f"redaction.{setting}", "true")
-    assert nacre("admin", "redact", "-", stdin=text).out.strip() == kept
-    assert nacre("admin", "redact", "-", stdin=kept).out.strip() == kept
+    assert nacre("admin", "redact", "-", stdin=text).out.strip() == remaining
+    assert nacre("admin", "redact", "-", stdin=remaining).out.strip() == remaining
 
 
 def test_scrub_removes_previously_stored_addresses_and_home_folders(
@@ -141,7 +141,7 @@ def test_interrupted_history_rewrite_is_cleaned_by_the_next_scrub(
     shutil.copytree(user_home / "before/objects", vault / ".git/objects", dirs_exist_ok=True)
     shutil.copy(
         user_home / "before/index", vault / ".git/index"
-    )  # references had moved, the index had not
+    )  # the references had moved, but not the index
     (user_home / ".nacre/.rewrite-1234").mkdir()
     nacre("admin", "scrub", "--history", "--yes")
     nacre("admin", "commit")

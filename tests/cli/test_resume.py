@@ -1,4 +1,4 @@
-"""``nacre resume``: the session that is meant, opened by its own tool, in the folder where it worked."""
+"""``nacre resume`` opens the right session in its own tool and folder."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ exit 7
 
 
 def talk(home: Path, folder: Path, session: str, day: str, *texts: str) -> Path:
-    """A session with Claude Code in a folder, where Claude Code keeps it."""
+    """A session with Claude Code in a folder, stored like Claude Code stores it."""
     records = [
         said(role, text, number, session=session, day=day, cwd=str(folder))
         for number, text in enumerate(texts)
@@ -51,7 +51,7 @@ def harbour(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def sessions(nacre: Nacre, user_home: Path, ledger: Path, harbour: Path) -> None:
-    """Two sessions with Claude Code: an older one about the ledger, a later one about the harbour."""
+    """Two sessions with Claude Code: an older one about the ledger, and a later one about the harbour."""
     talk(
         user_home,
         ledger,
@@ -73,7 +73,7 @@ def sessions(nacre: Nacre, user_home: Path, ledger: Path, harbour: Path) -> None
 
 @pytest.fixture
 def claude(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A program that notes how it was started, and is the only ``claude`` on the PATH."""
+    """A program that records how it was started, as the only ``claude`` on the PATH."""
     program = tmp_path / "bin" / "claude"
     program.parent.mkdir()
     program.write_text(FAKE, encoding="utf-8")
@@ -90,12 +90,12 @@ def noted(program: Path, what: str) -> str:
 def test_session_is_opened_by_its_own_tool_in_its_folder(
     terminal_process: Nacre, claude: Path, ledger: Path
 ) -> None:
-    shown = terminal_process("resume", SESSION[:8])
-    assert shown.code == 7  # nacre became the program
+    outcome = terminal_process("resume", SESSION[:8])
+    assert outcome.code == 7  # nacre was replaced by the program
     assert noted(claude, "words") == f"--resume\n{SESSION}"
     assert noted(claude, "pwd") == str(ledger)
-    assert "Round the amounts of the ledger" in shown.out
-    assert f"claude --resume {SESSION}" in shown.out
+    assert "Round the amounts of the ledger" in outcome.out
+    assert f"claude --resume {SESSION}" in outcome.out
 
 
 @pytest.mark.usefixtures("sessions")
@@ -141,7 +141,7 @@ def test_last_session_of_this_folder_is_the_default(
     refused = nacre("resume", "--json", code=3).error
     assert (refused["code"], refused["hint"]) == (
         "not_found",
-        "give an id: nacre sessions list",
+        "give an id from nacre sessions list",
     )
 
 
@@ -163,7 +163,7 @@ def test_ambiguous_words_select_the_last_session_of_this_folder(
 @pytest.mark.usefixtures("sessions")
 def test_command_is_only_printed_without_a_terminal(process: Nacre, claude: Path) -> None:
     refused = process("resume", SESSION, code=2)
-    assert "no terminal: pass --print" in refused.err
+    assert "--print only prints its command" in refused.err
     assert process("resume", SESSION, "--print").out.endswith(f"claude --resume {SESSION}\n")
     assert not list(claude.parent.glob("claude.*"))
 
@@ -174,10 +174,10 @@ def test_missing_tool_is_named_with_the_command(
 ) -> None:
     (tmp_path / "empty").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
-    shown = terminal_process("resume", SESSION)
-    assert shown.code == 5
-    assert "claude is not on the PATH" in shown.out
-    assert f"claude --resume {SESSION}" in " ".join(shown.out.split())
+    outcome = terminal_process("resume", SESSION)
+    assert outcome.code == 5
+    assert "claude is not on the PATH" in outcome.out
+    assert f"claude --resume {SESSION}" in " ".join(outcome.out.split())
 
 
 @pytest.mark.usefixtures("sessions")
@@ -198,7 +198,7 @@ def test_missing_transcript_or_folder_is_reported_with_a_remedy(
 @pytest.mark.usefixtures("sessions")
 def test_unmatched_words_find_no_session(nacre: Nacre) -> None:
     refused = nacre("resume", "zebra", "crossing", "--json", code=3).error
-    assert refused["message"] == "no session has the name 'zebra crossing' or contains it"
+    assert refused["message"] == "no session has 'zebra crossing' in its title or its text"
 
 
 def test_sub_agent_session_points_to_its_parent(
@@ -232,7 +232,7 @@ def test_each_tool_has_its_own_resume_command(tool: str, nacre: Nacre, user_home
     (listed,) = nacre("sessions", "list", "--json").json["lines"]
     session = listed["session"]["session"]
     reference = f"{session['tool']}:{session['native_id']}"
-    if session["cwd"]:  # of a machine that is not this one
+    if session["cwd"]:  # of another machine
         assert nacre("resume", reference, "--json", code=3).error["code"] == "not_found"
         return
     expected = [word.replace("{id}", session["native_id"]) for word in adapters()[tool].resume]
@@ -267,7 +267,7 @@ def test_transcript_from_another_place_cannot_be_resumed(
     )
     nacre("ingest", str(copy), "--no-vectors")
     refused = nacre("resume", SESSION, "--json", code=5).error
-    assert refused["message"].endswith(f"its command does not use {copy.parent}")
+    assert refused["message"].endswith(f"has no command that opens transcripts in {copy.parent}")
 
 
 @pytest.mark.parametrize("name", ["--dangerously-skip-permissions", "-p", "$(touch x)", "../../x"])
@@ -306,7 +306,7 @@ def test_nacre_model_sessions_are_not_resumed(nacre: Nacre, user_home: Path) -> 
 
 
 def put(home: Path, adapter: str) -> Path:
-    """A sample transcript where its tool keeps it."""
+    """A sample transcript in its tool's folder."""
     name, data = samples()[adapter]
     place = {
         "claude-code": ".claude/projects/-code-acme",

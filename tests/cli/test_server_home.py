@@ -1,4 +1,4 @@
-"""A person whose memory is on a server: what they are shown names the server, and one that is away is told soon."""
+"""With a memory on a server, output names the server, and an unreachable server is reported soon."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PROMPT = json.dumps({"session_id": "a", "prompt": "where does the mill stand?", 
 def on_server(
     monkeypatch: pytest.MonkeyPatch, user_home: Path, server_url: str, tenant: str
 ) -> str:
-    """A home in files whose memory moved to a server since: the tenant."""
+    """A home whose memory moved from files to a server; returns the tenant."""
     monkeypatch.setenv("NACRE_STORAGE_TENANT", tenant)
     subprocess.run(
         [sys.executable, "-m", "nacre", "store", "The mill of old stands."],
@@ -38,7 +38,7 @@ def on_server(
 
 @pytest.fixture(params=["closed", "silent"])
 def away(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The server is away: nobody listens there, or who listens says nothing."""
+    """The server is unreachable: the port is closed, or the listener is silent."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         if request.param == "closed":
@@ -63,11 +63,11 @@ def away(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
 def test_output_names_the_server_without_a_password(
     nacre: Nacre, on_server: str, command: tuple[str, ...]
 ) -> None:
-    shown = nacre(*command).out
-    assert f"(tenant {on_server})" in shown
-    for told in (shown, nacre(*command, "--json").out):
-        assert PASSWORD not in told
-        assert "nacre.db" not in told
+    output = nacre(*command).out
+    assert f"(tenant {on_server})" in output
+    for printed in (output, nacre(*command, "--json").out):
+        assert PASSWORD not in printed
+        assert "nacre.db" not in printed
 
 
 def test_server_memories_take_precedence_over_old_files(nacre: Nacre, on_server: str) -> None:
@@ -95,10 +95,10 @@ def test_file_backup_does_not_replace_a_server(
     with monkeypatch.context() as files:
         files.delenv("NACRE_DB")
         nacre("data", "backup", "create", str(tmp_path / "old.zip"))
-    told = nacre(
+    error = nacre(
         "data", "backup", "restore", str(tmp_path / "old.zip"), "--force", "--json", code=5
     ).error
-    assert "on a server" in told["message"]
+    assert "on a server" in error["message"]
     nacre("data", "backup", "restore", str(tmp_path / "old.zip"), "--to", str(tmp_path / "files"))
     assert (tmp_path / "files" / "nacre.db").exists()
 
@@ -119,10 +119,10 @@ def test_file_backup_does_not_replace_a_server(
 def test_unreachable_server_is_an_error_without_hanging(
     process: Nacre, command: tuple[str, ...]
 ) -> None:
-    told = process(*command, "--json", code=1, timeout=30).error
-    assert told["code"] == "store_away"
-    assert told["hint"]
-    assert PASSWORD not in json.dumps(told)
+    error = process(*command, "--json", code=1, timeout=30).error
+    assert error["code"] == "store_away"
+    assert error["hint"]
+    assert PASSWORD not in json.dumps(error)
 
 
 @pytest.mark.usefixtures("away")

@@ -1,4 +1,4 @@
-"""``sessions list``, ``show``, ``summary``, ``tail`` and ``export``: what people read and what programs get."""
+"""Output of ``sessions list``, ``show``, ``summary``, ``tail`` and ``export`` for people and programs."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ TALK = [
 
 @pytest.fixture
 def mended(nacre: Nacre, tmp_path: Path) -> Path:
-    """One session that worked in two stretches, and the sub-agent that it sent out."""
+    """A session that worked in two stretches, and its sub-agent."""
     task = [
         said("assistant", "Look for places that round amounts.", 6),
         said("assistant", "Only the ledger does.", 7),
@@ -77,28 +77,26 @@ def test_session_list_shows_project_branch_model_times_and_counts(
     nacre: Nacre, mended: Path
 ) -> None:
     (listed,) = nacre("sessions", "list", "--json").json["lines"]
-    stored = listed["session"]
-    session = stored["session"]
-    assert (stored["project"], session["branch"], session["model"]) == (
+    stored_session = listed["session"]
+    session = stored_session["session"]
+    assert (stored_session["project"], session["branch"], session["model"]) == (
         "acme-billing",
         "main",
         "model-1",
     )
     assert session["tokens"] == {"input": 2000, "cached": 180_000, "output": 1000}
-    assert (
-        listed["active"] == "PT240S"
-    )  # from minute 1 to 4 and from 40 to 41: the rest was a pause
+    assert listed["active"] == "PT240S"  # from minute 1 to 4 and from 40 to 41, without the pause
     names, line = nacre("sessions", "list").out.splitlines()
-    told = "session last tool project branch model active turns tokens title"
-    assert names.split() == told.split()
+    heading = "session last tool project branch model active turns tokens title"
+    assert names.split() == heading.split()
     assert all(
-        told in line
-        for told in ("acme-billing", "main", "model-1", "4 min", "183 k", "The ledger loses cents")
+        text in line
+        for text in ("acme-billing", "main", "model-1", "4 min", "183 k", "The ledger loses cents")
     )
 
 
 @pytest.mark.parametrize(
-    ("options", "found"),
+    ("options", "count"),
     [
         (["--branch", "main"], 1),
         (["--branch", "elm"], 0),
@@ -113,9 +111,9 @@ def test_session_list_shows_project_branch_model_times_and_counts(
     ],
 )
 def test_session_list_is_filtered(
-    nacre: Nacre, mended: Path, options: list[str], found: int
+    nacre: Nacre, mended: Path, options: list[str], count: int
 ) -> None:
-    assert len(nacre("sessions", "list", *options, "--json").json["lines"]) == found
+    assert len(nacre("sessions", "list", *options, "--json").json["lines"]) == count
 
 
 def test_session_and_its_sub_agent_link_to_each_other(nacre: Nacre, mended: Path) -> None:
@@ -128,8 +126,8 @@ def test_session_and_its_sub_agent_link_to_each_other(nacre: Nacre, mended: Path
 
 
 def test_summary_shows_requests_outcome_and_open_points(nacre: Nacre, mended: Path) -> None:
-    shown = nacre("sessions", "summary", SESSION[:8]).out
-    for told in (
+    output = nacre("sessions", "summary", SESSION[:8]).out
+    for text in (
         "Asked for",
         "· The ledger loses cents when amounts are rounded, please mend it.",
         "done  you are satisfied",
@@ -141,8 +139,8 @@ def test_summary_shows_requests_outcome_and_open_points(nacre: Nacre, mended: Pa
         "182 k read (180 k of it cached), 1.0 k written",
         "Sub-agents",
     ):
-        assert told in shown
-    (report,) = nacre("sessions", "summary", SESSION[:8], "--json").json["summaries"]
+        assert text in output
+    report = nacre("sessions", "summary", SESSION[:8], "--json").json
     summary = report["summary"]
     assert (summary["outcome"]["ending"], summary["outcome"]["reason"]) == (
         "done",
@@ -154,17 +152,10 @@ def test_summary_shows_requests_outcome_and_open_points(nacre: Nacre, mended: Pa
     assert summary["files"] == [{"path": "src/ledger.py", "edits": 1, "reads": 0}]
 
 
-def test_several_sessions_are_summarised_in_order(nacre: Nacre, mended: Path) -> None:
-    answer = nacre("sessions", "summary", SESSION[:8], CHILD, "--json").json
-    assert [
-        report["view"]["session"]["session"]["native_id"] for report in answer["summaries"]
-    ] == [SESSION, CHILD]
-
-
 def test_session_is_found_by_id_prefix_with_optional_tool(nacre: Nacre, mended: Path) -> None:
     for reference in (SESSION, SESSION[:8], f"claude-code:{SESSION}", f"claude-code:{SESSION[:8]}"):
-        found = nacre("sessions", "show", reference, "--json").json["session"]["session"]
-        assert found["native_id"] == SESSION
+        session = nacre("sessions", "show", reference, "--json").json["session"]["session"]
+        assert session["native_id"] == SESSION
     nacre("sessions", "show", f"codex:{SESSION[:8]}", code=3)
 
 
@@ -195,9 +186,9 @@ def test_turns_around_a_turn_are_selected_by_its_id(nacre: Nacre, mended: Path) 
     with open_memory() as memory:
         turns = memory.call("session", reference=SESSION, limit=None).turns
         around = memory.call("session", reference=SESSION, around=turns[3].turn.id, limit=3).turns
-        assert [one.seq for one in around] == [one.seq for one in turns[2:5]]
+        assert [item.seq for item in around] == [turn.seq for turn in turns[2:5]]
         first = memory.call("session", reference=SESSION, around=turns[0].turn.id, limit=3).turns
-        assert [one.seq for one in first] == [one.seq for one in turns[:3]]
+        assert [item.seq for item in first] == [turn.seq for turn in turns[:3]]
         with pytest.raises(NotFoundError):
             memory.call("session", reference=SESSION, around="nowhere")
 

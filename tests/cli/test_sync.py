@@ -1,4 +1,4 @@
-"""``nacre sync``, as people use it."""
+"""The command ``nacre sync``."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def remote(tmp_path: Path) -> Path:
 
 
 def log_of(remote: Path) -> str:
-    done = subprocess.run(
+    result = subprocess.run(
         ["git", "-C", str(remote), "log", "--format=%B", "main"], capture_output=True, text=True
     )
-    return done.stdout
+    return result.stdout
 
 
 def second_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,9 +37,9 @@ def second_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_missing_remote_suggests_the_command(nacre: Nacre) -> None:
     nacre("store", MILL)
-    told = nacre("sync")
-    assert "No remote is set up" in told.out
-    assert "nacre sync --remote URL" in told.out
+    outcome = nacre("sync")
+    assert "No remote is set up" in outcome.out
+    assert "nacre sync --remote URL" in outcome.out
     assert nacre("sync", "--json").json["state"] == "no_remote"
 
 
@@ -62,9 +62,9 @@ def test_two_homes_sync_through_a_remote(
     monkeypatch.setenv("NACRE_HOME", first)
     planned = nacre("sync", "--dry-run", "--json").json
     assert (planned["state"], planned["received"] > 0) == ("planned", True)
-    told = nacre("sync", "--json").json
-    (note,) = told["notes"]
-    assert (told["state"], told["sent"], note["outcome"], note["fields"]) == (
+    answer = nacre("sync", "--json").json
+    (note,) = answer["notes"]
+    assert (answer["state"], answer["sent"], note["outcome"], note["fields"]) == (
         "synced",
         1,
         "kept_twice",
@@ -88,18 +88,18 @@ def test_memory_kept_twice_is_reported(
     nacre("sync")
     monkeypatch.setenv("NACRE_HOME", first)
     nacre("edit", "Mill", "--content", "The mill grinds on Tuesdays")
-    told = nacre("sync").out
-    assert "1 kept twice" in told
-    assert "global/fact/mill-2.md" in told
+    output = nacre("sync").out
+    assert "kept twice: Mill" in output
+    assert "global/fact/mill-2.md" in output
 
 
 def test_refusals_have_messages_codes_and_remedies(
     nacre: Nacre, remote: Path, tmp_path: Path
 ) -> None:
     nacre("store", MILL)
-    told = nacre("sync", "--remote", "https://me:secret@example.org/x.git", "--json", code=2).error
-    assert "password" in told["message"]
-    assert "secret" not in told["message"]
+    error = nacre("sync", "--remote", "https://me:secret@example.org/x.git", "--json", code=2).error
+    assert "password" in error["message"]
+    assert "secret" not in error["message"]
     away = nacre(
         "sync", "--remote", "http://127.0.0.1:1/x.git", "--timeout", "5", "--json", code=5
     ).error
@@ -114,8 +114,8 @@ def test_quiet_sync_reports_failures_only_in_doctor(nacre: Nacre, remote: Path) 
     nacre("sync", "--remote", str(remote))
     remote.rename(remote.with_name("away.git"))
     nacre("store", "The bridge opens at eight")
-    told = nacre("sync", "--quiet")
-    assert (told.out, told.err) == ("", "")
+    outcome = nacre("sync", "--quiet")
+    assert (outcome.out, outcome.err) == ("", "")
     assert "no repository at the remote" in " ".join(nacre("admin", "doctor").out.split())
 
 

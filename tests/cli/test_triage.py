@@ -1,4 +1,4 @@
-"""``nacre review`` on a terminal: one after another, one key each."""
+"""``nacre review`` on a terminal: one item after another, one key each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WORDS = "Exports are compressed."
 
 @pytest.fixture
 def triage(processes: Processes) -> Iterator[Callable[..., Terminal]]:
-    """``triage()`` is ``nacre review`` on a terminal, with what waits first."""
+    """``triage()`` runs ``nacre review`` on a terminal and waits for the first item."""
     opened: list[Terminal] = []
 
     def start(*arguments: str, **environ: str) -> Terminal:
@@ -29,26 +29,26 @@ def triage(processes: Processes) -> Iterator[Callable[..., Terminal]]:
         return opened[-1]
 
     yield start
-    for one in opened:
-        one.close()
+    for item in opened:
+        item.close()
 
 
 @pytest.fixture
 def editor(tmp_path: Path) -> str:
-    """An editor that writes :data:`WORDS` after what is there."""
+    """An editor that appends :data:`WORDS`."""
     script = tmp_path / "editor.py"
     script.write_text(f"import sys\nopen(sys.argv[1], 'a').write({WORDS!r})\n", encoding="utf-8")
     return f"{sys.executable} {script}"
 
 
 def memories(nacre: Nacre) -> set[str]:
-    return {one["content"] for one in nacre("list", "--json").json["memories"]}
+    return {memory["content"] for memory in nacre("list", "--json").json["memories"]}
 
 
-def left(nacre: Nacre) -> list[str]:
+def pending(nacre: Nacre) -> list[str]:
     return [
-        one["memory"]["content"]
-        for one in nacre("review", "--only", "candidate", "--json").json["items"]
+        item["memory"]["content"]
+        for item in nacre("review", "--only", "candidate", "--json").json["items"]
     ]
 
 
@@ -63,9 +63,9 @@ def test_single_keys_keep_drop_or_skip(
     assert terminal.end() == 0
     assert "Kept 1, dropped 1" in terminal.shown.decode()
     assert memories(nacre) == {waiting[0]}
-    assert left(nacre) == waiting[2:]
+    assert pending(nacre) == waiting[2:]
     nacre("ingest", "--force")
-    assert waiting[1] not in left(nacre)
+    assert waiting[1] not in pending(nacre)
 
 
 def test_question_mark_explains_the_keys(
@@ -74,7 +74,7 @@ def test_question_mark_explains_the_keys(
     terminal = triage()
     terminal.press("?").until("keep it in other words")
     assert terminal.press("q").end() == 0
-    assert left(nacre) == waiting
+    assert pending(nacre) == waiting
 
 
 def test_candidate_is_shown_with_its_turns(
@@ -82,10 +82,10 @@ def test_candidate_is_shown_with_its_turns(
 ) -> None:
     terminal = triage()
     assert "where said" in terminal.shown.decode()
-    shown = terminal.press("w").until("help")
-    assert waiting[0][:40] in shown
-    assert "Where it was said" in shown
-    assert "you, claude-code" in shown
+    output = terminal.press("w").until("help")
+    assert waiting[0][:40] in output
+    assert "Where it was said" in output
+    assert "you, claude-code" in output
     assert "Where it was said" not in terminal.press("k").until(waiting[1][:40])
     assert terminal.press("q").end() == 0
     assert memories(nacre) == {waiting[0]}
@@ -111,7 +111,7 @@ def test_pasted_text_and_special_keys_decide_nothing(
     terminal.press("\x1b[A", "\x1b[200~dd\x1b[201~", "k").until(f"{len(waiting) - 1} left")
     assert terminal.press("q").end() == 0
     assert memories(nacre) == {waiting[0]}
-    assert left(nacre) == waiting[1:]
+    assert pending(nacre) == waiting[1:]
 
 
 def test_last_decisions_are_undone_in_reverse_order(
@@ -120,11 +120,11 @@ def test_last_decisions_are_undone_in_reverse_order(
     terminal = triage()
     terminal.press(*"ksd").until(f"{len(waiting) - 3} left")
     for number, what in enumerate(("dropped", "skipped", "kept"), 1):
-        shown = terminal.press("u").until(f"{len(waiting) - 3 + number} left")
-        assert f"Undone: {what}" in shown
+        output = terminal.press("u").until(f"{len(waiting) - 3 + number} left")
+        assert f"Undone: {what}" in output
     terminal.press("u").until("Nothing was decided yet")
     assert terminal.press("q").end() == 0
-    assert left(nacre) == waiting
+    assert pending(nacre) == waiting
     assert memories(nacre) == set()
 
 
@@ -144,7 +144,7 @@ def test_edited_text_is_shown_after_keeping(
     script = tmp_path / "other.py"
     script.write_text(f"import sys\nopen(sys.argv[1], 'w').write({WORDS!r})\n", encoding="utf-8")
     terminal = triage(VISUAL=f"{sys.executable} {script}")
-    terminal.press("e").until(f"Kept in other words: {WORDS}")
+    terminal.press("e").until(f"Kept as edited: {WORDS}")
     assert terminal.press("q").end() == 0
 
 
@@ -157,25 +157,25 @@ def test_failed_or_empty_editing_changes_nothing(
     terminal = triage(VISUAL="/nowhere/editor")
     terminal.press("e").until("Editing failed")
     assert terminal.press("q").end() == 0
-    assert left(nacre) == waiting
+    assert pending(nacre) == waiting
     assert memories(nacre) == set()
 
 
 def test_candidate_is_merged_into_a_chosen_memory_and_undone(
     triage: Callable[..., Terminal], nacre: Nacre, waiting: list[str], editor: str
 ) -> None:
-    there = "Uploads go to the bank at night."
-    nacre("store", there, "--project", "acme-billing")
+    content = "Uploads go to the bank at night."
+    nacre("store", content, "--project", "acme-billing")
     terminal = triage(VISUAL=editor)
     terminal.press("m").until("search for")
     terminal.type("night").until("search for")
     terminal.type("1").until("Merged")
-    assert memories(nacre) == {f"{there} {waiting[0]}\n{WORDS}"}
-    assert left(nacre) == waiting[1:]
+    assert memories(nacre) == {f"{content} {waiting[0]}\n{WORDS}"}
+    assert pending(nacre) == waiting[1:]
     terminal.press("u").until("Undone: merged")
     assert terminal.press("q").end() == 0
-    assert memories(nacre) == {there}
-    assert left(nacre) == waiting
+    assert memories(nacre) == {content}
+    assert pending(nacre) == waiting
 
 
 def test_cancelled_merge_selection_changes_nothing(
@@ -185,7 +185,7 @@ def test_cancelled_merge_selection_changes_nothing(
     terminal.press("m").until("search for")
     terminal.type("").until("Not merged")
     assert terminal.press("q").end() == 0
-    assert left(nacre) == waiting
+    assert pending(nacre) == waiting
 
 
 def test_contradicted_memory_is_shown_with_its_successor_and_replaced(
@@ -206,7 +206,10 @@ def test_contradicted_memory_is_shown_with_its_successor_and_replaced(
     assert memories(nacre) == {"Uploads may be 10 MB", "Uploads have changed to 25 MB"}
     assert nacre("review", "--json").json["total"] == 0
     terminal.press("u").until("1 left")
-    terminal.press("d").until("in conflict")
+    terminal.press("d").until("Dropped")
+    assert memories(nacre) == {"Uploads have changed to 25 MB"}
+    terminal.press("u").until("1 left")
+    terminal.press("e").until("in conflict")
     assert terminal.press("q").end() == 0
     assert len(memories(nacre)) == 2
     assert len(nacre("review", "--only", "conflict", "--json").json["items"]) == 1
@@ -216,8 +219,8 @@ def test_decision_by_another_process_is_reported_and_skipped(
     triage: Callable[..., Terminal], nacre: Nacre, waiting: list[str]
 ) -> None:
     terminal = triage()
-    gone = nacre("review", "--only", "candidate", "--json").json["items"][0]["memory"]["id"]
-    nacre("review", "drop", gone)
+    memory_id = nacre("review", "--only", "candidate", "--json").json["items"][0]["memory"]["id"]
+    nacre("review", "drop", memory_id)
     terminal.press("k").until("there is no memory")
     terminal.press("s").until(waiting[1][:40])
     assert terminal.press("q").end() == 0
@@ -245,28 +248,28 @@ def test_review_ends_when_its_window_closes(
     terminal = triage()
     terminal.close()
     terminal.wait()
-    assert left(nacre) == waiting
+    assert pending(nacre) == waiting
 
 
 def test_text_cannot_control_the_terminal(
     triage: Callable[..., Terminal], nacre: Nacre, user_home: Path
 ) -> None:
     nacre("store", "Red is the warning lamp")
-    found: Any = nacre("list", "--json").json["memories"][0]
+    memory: Any = nacre("list", "--json").json["memories"][0]
     (file,) = (user_home / ".nacre" / "vault").rglob("red-is*.md")
     steering = "\x1b]0;owned\x07\x1b[2J\u202egnissim\u202c\x9b5n"
     file.write_text(
         file.read_text(encoding="utf-8").replace("Red is", f"Red {steering} is"), encoding="utf-8"
     )
-    nacre("review", "feedback", found["id"], "--bad")
+    nacre("review", "feedback", memory["id"], "--bad")
     terminal = triage()
     terminal.press("m").until("search for")
     terminal.type("").until("Not merged")
     assert terminal.press("q").end() == 0
-    shown = terminal.shown.decode()
-    assert "Red" in shown
+    output = terminal.shown.decode()
+    assert "Red" in output
     for mark in ("\x1b]0;", "\x1b[2J", "\u202e", "\x9b", "\x07"):
-        assert mark not in shown
+        assert mark not in output
 
 
 def test_review_is_a_plain_list_without_a_terminal(

@@ -1,4 +1,4 @@
-"""``feedback`` and ``review``, and what other commands say of use."""
+"""Records of use by ``feedback`` and ``review``, and their display by other commands."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ REPLY = "I looked it up: the falcon lands on the north tower, so the camera has 
 
 @pytest.fixture
 def falcon(nacre: Nacre) -> str:
-    found: str = nacre(
+    memory_id: str = nacre(
         "store", "The falcon lands on the north tower.", "--kind", "lesson", "--json"
     ).json["memory_id"]
-    return found
+    return memory_id
 
 
 @pytest.fixture
 def kettle(nacre: Nacre) -> str:
-    found: str = nacre("store", "The kettle in the kitchen is called heron.", "--json").json[
+    memory_id: str = nacre("store", "The kettle in the kitchen is called heron.", "--json").json[
         "memory_id"
     ]
-    return found
+    return memory_id
 
 
 def test_a_reply_in_a_file_or_a_pipe_is_judged(
@@ -39,9 +39,9 @@ def test_a_reply_in_a_file_or_a_pipe_is_judged(
         (item["memory_id"], item["verdict"], item["before"], round(item["after"], 4))
         for item in answer["judged"]
     ] == [(falcon, "used", 0.5, 0.6)]
-    shown = nacre("review", "feedback", kettle[-8:], "--reply", "-", stdin=REPLY).out
-    assert shown.split()[:2] == ["unused", kettle[-8:]]
-    assert "quality 0.50 → 0.48" in shown
+    output = nacre("review", "feedback", kettle[-8:], "--reply", "-", stdin=REPLY).out
+    assert output.split()[:2] == ["unused", kettle[-8:]]
+    assert "quality 0.50 → 0.48" in output
 
 
 def test_session_is_judged_by_its_id(nacre: Nacre, falcon: str, kettle: str) -> None:
@@ -62,7 +62,7 @@ def test_session_is_judged_by_its_id(nacre: Nacre, falcon: str, kettle: str) -> 
 @pytest.mark.parametrize(
     ("arguments", "code", "complaint"),
     [
-        ((), 2, "there are no memories to judge"),
+        ((), 2, "no memories were given to judge"),
         (("nope-nope",), 3, "there is no memory"),
         (("--good",), 2, "require memories"),
         (("x", "--good", "--session", "s"), 2, "no other options"),
@@ -83,9 +83,9 @@ def test_feedback_names_missing_arguments(
 def test_terminal_feedback_does_not_wait_for_a_reply(
     nacre: Nacre, terminal: Nacre, falcon: str
 ) -> None:
-    shown = terminal("review", "feedback", falcon)
-    assert shown.code == 2
-    assert "--good or --bad" in shown.out
+    outcome = terminal("review", "feedback", falcon)
+    assert outcome.code == 2
+    assert "--good or --bad" in outcome.out
 
 
 def test_bad_memory_waits_for_review_and_is_kept_or_retired(
@@ -111,7 +111,7 @@ def test_bad_memory_waits_for_review_and_is_kept_or_retired(
     )
     assert nacre("review", "--only", "doubt", "--json").json["items"] == []
     assert (
-        "is not waiting for review"
+        "has no pending review"
         in nacre("review", "keep", falcon, "--json", code=3).error["message"]
     )
 
@@ -147,9 +147,9 @@ def test_show_includes_maturity_quality_and_associated_memories(
         (item["memory"]["id"], round(item["weight"], 4), item["sessions"])
         for item in answer["together"]
     ] == [(kettle, 0.3, 3)]
-    shown = nacre("show", falcon).out
-    assert "candidate (3 uses)" in shown
-    assert "Used or learned together with" in shown
+    output = nacre("show", falcon).out
+    assert "candidate (3 uses)" in output
+    assert "Used or learned together with" in output
 
 
 def test_explain_shows_the_co_recall_bonus(nacre: Nacre, falcon: str, kettle: str) -> None:
@@ -157,9 +157,9 @@ def test_explain_shows_the_co_recall_bonus(nacre: Nacre, falcon: str, kettle: st
         nacre("show", falcon, "--session", str(number))
         nacre("show", kettle, "--session", str(number))
     nacre("review", "feedback", falcon, "--good")
-    shown = nacre("recall", "where does the falcon land?", "--explain").out
-    assert shown.index("falcon") < shown.index("kettle")
-    assert "co_recall" in shown[shown.index("kettle") :]
+    output = nacre("recall", "where does the falcon land?", "--explain").out
+    assert output.index("falcon") < output.index("kettle")
+    assert "co_recall" in output[output.index("kettle") :]
 
 
 @pytest.mark.embedding
@@ -180,16 +180,10 @@ def test_bundled_model_distinguishes_use_mention_and_correction(
     assert [item["verdict"] for item in again["judged"]] == ["unused", "unused"]
 
 
-def test_memories_used_in_one_session_are_listed_as_pairs(
+def test_memories_used_in_one_session_are_listed_together(
     nacre: Nacre, falcon: str, kettle: str
 ) -> None:
-    assert "No memories have been used together yet." in nacre("graph", "edges").out
     for memory in (falcon, kettle):
         nacre("show", memory, "--session", "s-1")
-    nacre("store", "The clock is slow")  # which folds in what was used
-    (edge,) = nacre("graph", "edges", "--json").json["edges"]
-    assert {edge["memory"]["id"], edge["other"]["id"]} == {falcon, kettle}
-    assert (round(edge["weight"], 4), edge["sessions"]) == (0.1, 1)
-    assert nacre("graph", "edges", kettle[-8:], "--json").json["edges"][0]["memory"]["id"] == kettle
-    assert falcon[-8:] in nacre("graph", "edges").out
-    assert nacre("graph", "edges", "ffffffff", code=3).code == 3
+    nacre("store", "The clock is slow")  # which includes the recorded uses
+    assert falcon[-8:] in nacre("show", kettle[-8:]).out

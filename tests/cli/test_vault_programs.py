@@ -1,5 +1,4 @@
-"""What a vault's own repository names as programs does not run when nacre calls git in it; what its owner configured
-does."""
+"""nacre's git calls run programs from the owner's configuration, but none from the vault's repository."""
 
 from __future__ import annotations
 
@@ -51,7 +50,7 @@ PLANTS = (
     ("alias.status", "!{}"),
     ("include.path", "{include}"),
 )
-"""Settings and what they hold: ``{}`` is a program that leaves a mark."""
+"""Settings and their values; ``{}`` is a program that leaves a mark."""
 
 HOOKS = (
     "pre-commit",
@@ -92,7 +91,7 @@ COMMANDS = (
 
 
 class Planted:
-    """A vault with a remote, whose repository names a program wherever git lets it."""
+    """A vault with a remote, whose repository configures a program wherever git allows it."""
 
     def __init__(self, folder: Path, vault: Path) -> None:
         self.folder = folder
@@ -119,24 +118,24 @@ class Planted:
         (self.folder / "attributes").write_text(attributes)
         (self.folder / "include").write_text(f'[filter "planted"]\n\tclean = {self.program}\n')
         for name, value in PLANTS:
-            told = value.replace("{}", str(self.program))
+            command = value.replace("{}", str(self.program))
             for word in ("hooks", "attributes", "include"):
-                told = told.replace(f"{{{word}}}", str(self.folder / word))
-            self.git("config", "--local", name, told)
+                command = command.replace(f"{{{word}}}", str(self.folder / word))
+            self.git("config", "--local", name, command)
 
     def marked(self) -> str:
         return self.marks.read_text() if self.marks.exists() else ""
 
     def touch(self) -> None:
-        """Files differ from what git's index says of them, so that it looks into them."""
+        """Make files differ from git's index so that git reads them."""
         for file in self.vault.rglob("*.md"):
             os.utime(file, (1, 1))
 
     def write_program(self, name: str) -> Path:
-        """A program that leaves a mark, and fails."""
-        made = self.folder / name
-        self._write(made, f'#!/bin/sh\necho "$0 $*" >> {self.marks}\nexit 1\n')
-        return made
+        """Write a program that leaves a mark and fails."""
+        path = self.folder / name
+        self._write(path, f'#!/bin/sh\necho "$0 $*" >> {self.marks}\nexit 1\n')
+        return path
 
     def _write(self, file: Path, text: str) -> None:
         file.write_text(text)
@@ -145,7 +144,7 @@ class Planted:
 
 @contextmanager
 def asking_for_credentials() -> Iterator[str]:
-    """The address of a server on loopback that lets nobody in."""
+    """The address of a server on loopback that refuses all logins."""
 
     class Refusing(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -155,7 +154,7 @@ def asking_for_credentials() -> Iterator[str]:
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
         thread = threading.Thread(target=server.serve_forever)
@@ -169,9 +168,9 @@ def asking_for_credentials() -> Iterator[str]:
 def planted(nacre: Nacre, tmp_path: Path) -> Iterator[Planted]:
     nacre("store", "Billing keeps its data in PostgreSQL.", "--yes", code=None)
     nacre("admin", "commit")
-    made = Planted(tmp_path, Path(os.environ["NACRE_HOME"]) / "vault")
-    nacre("sync", "--remote", str(made.remote))
-    return made
+    setup = Planted(tmp_path, Path(os.environ["NACRE_HOME"]) / "vault")
+    nacre("sync", "--remote", str(setup.remote))
+    return setup
 
 
 def test_programs_in_the_vault_repository_never_run(planted: Planted, nacre: Nacre) -> None:
@@ -193,12 +192,12 @@ def test_programs_configured_in_the_vault_repository_are_refused(
 ) -> None:
     planted.plant()
     planted.git("config", "--local", f"remote.origin.{name}", str(planted.program))
-    stored = nacre("store", "The mill runs on river water, not on steam.")
+    outcome = nacre("store", "The mill runs on river water, not on steam.")
     refused = nacre("sync", "--json", code=None).error
     assert f"remote.origin.{name}" in refused["message"]
     assert "config --unset-all" in refused["hint"]
     assert nacre("admin", "doctor", code=None).out.count(f"remote.origin.{name}")
-    assert (planted.marked(), stored.code) == ("", 0)
+    assert (planted.marked(), outcome.code) == ("", 0)
     planted.git("config", "--local", "--unset-all", f"remote.origin.{name}")
     assert "Sent" in nacre("sync").out
 

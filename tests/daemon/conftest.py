@@ -1,4 +1,4 @@
-"""Daemons as people run them: processes, asked over their sockets."""
+"""Daemons like people run them: processes that answer over their sockets."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from nacre.base.link import ask, socket_path
 from tests.cli.conftest import (  # noqa: F401 - fixtures
     Nacre,
     command,
+    dialog_process,
     environment,
     learned,
     nacre,
@@ -32,13 +33,15 @@ def home() -> Path:
     return Path(os.environ["NACRE_HOME"])
 
 
-def asked(operation: str, request: dict[str, Any] | None = None, seconds: float = 20.0) -> Any:
-    """What the daemon of the home answers."""
+def call_daemon(
+    operation: str, request: dict[str, Any] | None = None, seconds: float = 20.0
+) -> Any:
+    """Return an answer of the home's daemon."""
     return ask(str(home()), operation, request or {}, seconds=seconds)
 
 
 def request_of(operation: str, body: bytes) -> bytes:
-    """A request, as it is sent."""
+    """Return the bytes of a request."""
     return b"POST /call/%b HTTP/1.1\r\nContent-Length: %d\r\n\r\n%b" % (
         operation.encode(),
         len(body),
@@ -47,15 +50,15 @@ def request_of(operation: str, body: bytes) -> bytes:
 
 
 def body_of(link: socket.socket) -> dict[str, Any]:
-    """What a response holds; nothing where none comes."""
-    told: dict[str, Any] = json.loads(link.makefile("rb").read().partition(b"\r\n\r\n")[2] or b"{}")
-    return told
+    """Return the body of a response, or an empty object."""
+    body: dict[str, Any] = json.loads(link.makefile("rb").read().partition(b"\r\n\r\n")[2] or b"{}")
+    return body
 
 
-def sent(
+def call_raw(
     operation: str, body: bytes, *, half: bool = False, seconds: float = PATIENCE_SECONDS
 ) -> dict[str, Any]:
-    """What comes back for a request, as a stranger would send it."""
+    """Send a raw request, and return the response."""
     with socket.socket(socket.AF_UNIX) as link:
         link.settimeout(seconds)
         link.connect(socket_path(str(home())))
@@ -66,7 +69,7 @@ def sent(
 
 
 class Serving:
-    """``nacre serve`` as a process; what it says is read line by line."""
+    """``nacre serve`` as a process, whose output is read line by line."""
 
     def __init__(
         self, processes: Processes, *options: str, environ: dict[str, str] | None = None
@@ -78,34 +81,34 @@ class Serving:
             stderr=subprocess.STDOUT,
             text=True,
         )
-        self.said: list[str] = []
-        self.passed_over: list[str] = []
+        self.lines: list[str] = []
+        self.unread: list[str] = []
 
     def until(self, words: str) -> str:
-        """A line with these words that no earlier call returned; the daemon's threads print in any order."""
+        """Return the next unread line with these words; the daemon's threads print in any order."""
         assert self.process.stdout
-        for line in self.passed_over:
+        for line in self.unread:
             if words in line:
-                self.passed_over.remove(line)
+                self.unread.remove(line)
                 return line
         for line in self.process.stdout:
-            self.said.append(line)
+            self.lines.append(line)
             if words in line:
                 return line
-            self.passed_over.append(line)
-        raise AssertionError(f"it ended before {words!r}: {self.said}")
+            self.unread.append(line)
+        raise AssertionError(f"the daemon ended before {words!r}: {self.lines}")
 
     def end(self, with_signal: int = signal.SIGTERM) -> int:
-        """Ask it to end; returns its exit code."""
+        """End the process, and return its exit code."""
         if self.process.poll() is None:
             self.process.send_signal(with_signal)
-        self.said.append(self.process.communicate(timeout=PATIENCE_SECONDS)[0])
+        self.lines.append(self.process.communicate(timeout=PATIENCE_SECONDS)[0])
         return self.process.returncode
 
 
 @pytest.fixture
 def serving(processes: Processes) -> Iterator[Callable[..., Serving]]:
-    """``serving()`` is a daemon that listens."""
+    """``serving()`` starts a daemon and waits until it listens."""
     begun: list[Serving] = []
 
     def start(*options: str, environ: dict[str, str] | None = None) -> Serving:
@@ -114,12 +117,12 @@ def serving(processes: Processes) -> Iterator[Callable[..., Serving]]:
         return begun[-1]
 
     yield start
-    for one in begun:
-        one.end()
+    for item in begun:
+        item.end()
 
 
 @pytest.fixture
 def stopped(nacre: Nacre) -> Iterator[None]:  # noqa: F811 - the fixture
-    """Whatever daemon runs in the background when the test ends is ended."""
+    """Stop any daemon in the background after the test."""
     yield
     nacre("serve", "stop", code=None)

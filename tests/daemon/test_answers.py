@@ -1,4 +1,4 @@
-"""What a daemon answers is what this process would answer, whoever asks and however badly."""
+"""The daemon gives the same answers as the calling process, even after invalid requests."""
 
 from __future__ import annotations
 
@@ -31,10 +31,17 @@ from nacre.serve.catalogue import CATALOGUE
 from nacre.serve.homes import Answering, Homes
 from nacre.serve.server import Server
 from nacre.settings import load_settings
-from nacre.values.models import Trace
-from nacre.values.session import Task
+from nacre.values.models import Call
 from tests.cli.conftest import Nacre
-from tests.daemon.conftest import PATIENCE_SECONDS, Serving, asked, body_of, home, request_of, sent
+from tests.daemon.conftest import (
+    PATIENCE_SECONDS,
+    Serving,
+    body_of,
+    call_daemon,
+    call_raw,
+    home,
+    request_of,
+)
 
 Serve = Callable[..., Serving]
 
@@ -66,16 +73,16 @@ REQUESTS: dict[str, dict[str, Any]] = {
     "diff": {},
     "traces": {},
     "cost": {},
-    "page": {},
     "extract": {},
     "review": {},
     "overview": {},
+    "beliefs": {"replaced": True},
     "ingest": {},
     "handoff": {},
     "flush": {},
     "chores": {},
 }
-"""A request for operations whose answers do not depend on the process that gives them."""
+"""A request for each operation whose answer does not depend on the process."""
 
 _DIFFERS = (
     "took_ms",
@@ -89,8 +96,8 @@ _DIFFERS = (
 )
 
 
-def same(answer: Any) -> Any:
-    """An answer without what differs each time: how long it took, ids that are made, when and how long ago."""
+def stable(answer: Any) -> Any:
+    """Remove the values that always differ: durations, new ids, and times."""
     if isinstance(answer, float):
         return round(answer, 3)
     if isinstance(answer, dict):
@@ -99,28 +106,28 @@ def same(answer: Any) -> Any:
         if answer.keys() == {
             "at",
             "reason",
-        }:  # a retirement: the second may have gone by between the two answers
+        }:  # a retirement: the two answers may differ by a second
             return answer["reason"]
-        return {name: same(value) for name, value in answer.items() if name not in _DIFFERS}
-    return [same(value) for value in answer] if isinstance(answer, list) else answer
+        return {name: stable(value) for name, value in answer.items() if name not in _DIFFERS}
+    return [stable(value) for value in answer] if isinstance(answer, list) else answer
 
 
 @pytest.fixture
 def places(learned: dict[str, Any], nacre: Nacre) -> dict[str, str]:
-    """A memory and a session that are there."""
+    """A memory and a session that exist."""
     session = nacre("sessions", "list", "--json").json["lines"][0]["session"]["session"]
-    found = {
+    references = {
         "{memory}": nacre("list", "--json").json["memories"][0]["id"],
         "{session}": f"{session['tool']}:{session['native_id']}",
     }
-    assert all(found.values())
-    return found
+    assert all(references.values())
+    return references
 
 
 def test_daemon_answers_equal_local_answers(
     serving: Serve, places: dict[str, str], tmp_path: Path
 ) -> None:
-    """Those that write are done here in a copy of the home as it was before."""
+    """Operations that write run locally in a copy of the original home."""
     serving("--no-watch")
     differs, failed = [], []
     for number, entry in enumerate(
@@ -134,22 +141,22 @@ def test_daemon_answers_equal_local_answers(
             folder = tmp_path / str(number)
             shutil.copytree(home(), folder, ignore=lambda *_: ["daemon.sock"])
         there, here = by_daemon(entry.name, written), in_this_process(folder, entry, written)
-        differs += [(entry.name, there, here)] if same(there) != same(here) else []
+        differs += [(entry.name, there, here)] if stable(there) != stable(here) else []
         failed += [(entry.name, here)] if REQUESTS[entry.name] and isinstance(here, str) else []
     assert not differs
     assert not failed
 
 
 def by_daemon(operation: str, request: str) -> Any:
-    """The answer, or the code of an error."""
+    """Return the daemon's answer, or the code of an error."""
     try:
-        return asked(operation, json.loads(request), 60)
+        return call_daemon(operation, json.loads(request), 60)
     except DaemonRefusedError as refused:
         return refused.error["code"]
 
 
 def in_this_process(folder: Path, entry: Operation, request: str) -> Any:
-    """The same without a daemon."""
+    """Return the local answer, or the code of an error."""
     context = open_home(load_settings(folder))
     try:
         return json.loads(entry.answer(context, request.encode()))
@@ -159,7 +166,7 @@ def in_this_process(folder: Path, entry: Operation, request: str) -> Any:
         context.close()
 
 
-ASKED = (
+QUESTIONS = (
     ("recall", QUESTION),
     ("recall", QUESTION, "--explain", "--turns", "5"),
     ("recall", "what shall we have for dinner?"),
@@ -174,21 +181,21 @@ ASKED = (
 def test_command_output_is_identical_with_a_daemon(
     serving: Serve, places: dict[str, str], nacre: Nacre
 ) -> None:
-    alone = [(nacre(*words, code=None), nacre(*words, "--json", code=None)) for words in ASKED]
+    alone = [(nacre(*words, code=None), nacre(*words, "--json", code=None)) for words in QUESTIONS]
     serving("--no-watch")
-    for words, (shown, told) in zip(ASKED, alone, strict=True):
-        before = asked("hello")["answered"]
+    for words, (text, record) in zip(QUESTIONS, alone, strict=True):
+        before = call_daemon("hello")["answered"]
         again, through = nacre(*words, code=None), nacre(*words, "--json", code=None)
-        through_all = asked("hello")["answered"]
-        assert through_all >= before + 3, words  # with this greeting
+        through_all = call_daemon("hello")["answered"]
+        assert through_all >= before + 3, words  # including this hello
         assert (again.code, _timeless(again.out), again.err) == (
-            shown.code,
-            _timeless(shown.out),
-            shown.err,
+            text.code,
+            _timeless(text.out),
+            text.err,
         )
-        assert same(through.json) == same(told.json)
+        assert stable(through.json) == stable(record.json)
         nacre(*words, "--no-daemon", code=None)
-        assert asked("hello")["answered"] == through_all + 1, words
+        assert call_daemon("hello")["answered"] == through_all + 1, words
 
 
 READING = (
@@ -231,17 +238,29 @@ def test_read_only_commands_are_answered_by_the_daemon(
     nacre("recall", QUESTION)
     with open_memory() as memory:
         home = memory._home
-        home.traces.add(Trace(home.ids(), Task.DEDUP, home.clock(), "fake:m", "Which is newer?"))
+        home.spending.add(
+            Call(
+                home.ids(),
+                home.clock(),
+                home.today(),
+                "dedup",
+                "fake:m",
+                False,
+                prompt="Which is newer?",
+            )
+        )
     places["{trace}"] = nacre("writer", "traces", "--json").json["traces"][0]["id"]
     commands = [[places.get(word, word) for word in words] for words in READING]
     alone = [(nacre(*words), nacre(*words, "--json")) for words in commands]
     serving("--no-watch")
-    for words, (shown, told) in zip(commands, alone, strict=True):
-        before = asked("hello")["answered"]
+    for words, (text, record) in zip(commands, alone, strict=True):
+        before = call_daemon("hello")["answered"]
         again, through = nacre(*words), nacre(*words, "--json")
-        assert asked("hello")["answered"] >= before + 3, words  # both, and this greeting
-        assert (_timeless(again.out), again.err) == (_timeless(shown.out), shown.err), words
-        assert same(through.json) == same(told.json), words
+        assert call_daemon("hello")["answered"] >= before + 3, (
+            words
+        )  # both commands, and this hello
+        assert (_timeless(again.out), again.err) == (_timeless(text.out), text.err), words
+        assert stable(through.json) == stable(record.json), words
 
 
 def test_daemon_uses_the_callers_folder_for_default_session(
@@ -254,8 +273,8 @@ def test_daemon_uses_the_callers_folder_for_default_session(
     serving("--no-watch")
     monkeypatch.chdir(tmp_path)
     for command in ("show", "summary", "export"):
-        shown = nacre("sessions", command)
-        assert "No session in this folder is known" in shown.err, command
+        outcome = nacre("sessions", command)
+        assert "No known session in this folder" in outcome.err, command
 
 
 def _timeless(text: str) -> str:
@@ -269,7 +288,7 @@ def test_daemon_answers_include_warnings(
     file = next((home() / "vault").rglob("*/decision/*.md"))
     file.write_text("---\nkind: [\n---\nbroken", encoding="utf-8")
     through = process("recall", QUESTION)
-    assert asked("hello")["answered"] >= 1
+    assert call_daemon("hello")["answered"] >= 1
     assert "warning" in through.err
     assert through.err == process("recall", QUESTION, "--no-daemon").err
 
@@ -306,11 +325,11 @@ def test_daemon_answers_from_a_rebuilt_database(
     serving: Serve, places: dict[str, str], process: Nacre
 ) -> None:
     serving("--no-watch")
-    before = same(asked("list"))
+    before = stable(call_daemon("list"))
     process("admin", "db", "rebuild", "--yes", code=None)
-    assert same(asked("list")) == before
-    stored = process("store", "The weir is opened at six", "--json").json["memory_id"]
-    assert asked("get", {"reference": stored})["id"] == stored
+    assert stable(call_daemon("list")) == before
+    memory_id = process("store", "The weir is opened at six", "--json").json["memory_id"]
+    assert call_daemon("get", {"reference": memory_id})["id"] == memory_id
 
 
 NO_QUESTIONS = (
@@ -329,16 +348,16 @@ def test_invalid_request_is_refused_and_later_requests_are_answered(
 ) -> None:
     serving("--no-watch")
     for operation, body, code in NO_QUESTIONS:
-        told = sent(operation, body)["error"]
-        assert told["code"] == code, body
-        assert "Traceback" not in told["message"]
-    assert asked("list")["total"] >= 1
-    assert asked("recall", {"text": "half of a smile \ud83d"})["query"] == "half of a smile ?"
+        error = call_raw(operation, body)["error"]
+        assert error["code"] == code, body
+        assert "Traceback" not in error["message"]
+    assert call_daemon("list")["total"] >= 1
+    assert call_daemon("recall", {"text": "half of a smile \ud83d"})["query"] == "half of a smile ?"
 
 
 def test_half_closed_caller_is_answered(serving: Serve, learned: Any) -> None:
     serving("--no-watch")
-    assert sent("list", b'{"protocol": 1}', half=True)["result"]["total"] >= 1
+    assert call_raw("list", b'{"protocol": 1}', half=True)["result"]["total"] >= 1
 
 
 @pytest.mark.parametrize(
@@ -358,25 +377,25 @@ def test_silent_callers_do_not_block_others(serving: Serve, learned: Any) -> Non
     silent = [socket.socket(socket.AF_UNIX) for _ in range(40)]
     for link in silent:
         link.connect(socket_path(str(home())))
-    assert asked("list")["total"] >= 1
+    assert call_daemon("list")["total"] >= 1
     for link in silent:
         link.close()
 
 
 def test_concurrent_recalls_and_stores_lose_nothing(serving: Serve, learned: Any) -> None:
     serving("--no-watch")
-    before = asked("list")["total"]
+    before = call_daemon("list")["total"]
     problems: list[BaseException] = []
 
     def work(number: int) -> None:
         try:
             for part in range(3):
-                asked(
+                call_daemon(
                     "store",
                     {"content": f"Machine {number} has part {part} in drawer {number * 10 + part}"},
                     60,
                 )
-                asked("recall", {"text": f"where is part {part} of machine {number}?"}, 60)
+                call_daemon("recall", {"text": f"where is part {part} of machine {number}?"}, 60)
         except (DaemonAwayError, DaemonRefusedError) as error:
             problems.append(error)
 
@@ -386,39 +405,39 @@ def test_concurrent_recalls_and_stores_lose_nothing(serving: Serve, learned: Any
     for thread in threads:
         thread.join()
     assert not problems
-    asked("recall", {"text": "drawer"})
-    assert asked("list", {"limit": 100})["total"] == before + 24
+    call_daemon("recall", {"text": "drawer"})
+    assert call_daemon("list", {"limit": 100})["total"] == before + 24
 
 
 class Slow:
-    """An operation that takes until it is let go; counts how often it ran."""
+    """An operation that blocks until released, and counts its runs."""
 
     def __init__(self) -> None:
         self.ran = 0
         self.begun = threading.Semaphore(0)
         self.go = threading.Event()
 
-    def run(self, _: Home, asked: ListRequest) -> int:
+    def run(self, _: Home, request: ListRequest) -> int:
         self.ran += 1
         self.begun.release()
         assert self.go.wait(PATIENCE_SECONDS)
-        return asked.limit
+        return request.limit
 
 
-def quick(_: Home, asked: ListRequest) -> int:
+def quick(_: Home, request: ListRequest) -> int:
     return 7
 
 
 @contextmanager
 def served(*entries: Operation, most: int = 1) -> Iterator[Homes]:
-    """A server in this process, with operations of its own, over so many homes."""
+    """Run a server in this process with custom operations, over a number of homes."""
     settings = load_settings()
     homes = Homes(lambda: open_home(settings), settings.home, settings.config, most)
     with homes.lent():
         pass
-    said: list[str] = []
-    answering = Answering(homes, said.append, {}, {entry.name: entry for entry in entries}.get)
-    server = Server(settings.home, answering.answer, said.append)
+    lines: list[str] = []
+    answering = Answering(homes, lines.append, {}, {entry.name: entry for entry in entries}.get)
+    server = Server(settings.home, answering.answer, lines.append)
     server.start()
     stop = threading.Event()
     minding = threading.Thread(target=answering.mind, args=(stop,))
@@ -430,7 +449,7 @@ def served(*entries: Operation, most: int = 1) -> Iterator[Homes]:
         minding.join()
         server.stop()
         homes.close()
-    assert not said
+    assert not lines
 
 
 def begin(operation: str, **more: Any) -> socket.socket:
@@ -515,14 +534,16 @@ def test_single_writer_runs_alongside_readers() -> None:
 def test_failing_operation_does_not_affect_later_requests(tmp_path: Path) -> None:
     settings = load_settings()
     homes = Homes(lambda: open_home(settings), settings.home, settings.config)
-    said: list[str] = []
+    lines: list[str] = []
 
     def broken(*_: Any) -> int:
         raise ZeroDivisionError
 
     entry = Operation("broken", broken)
     server = Server(
-        settings.home, Answering(homes, said.append, {}, {"broken": entry}.get).answer, said.append
+        settings.home,
+        Answering(homes, lines.append, {}, {"broken": entry}.get).answer,
+        lines.append,
     )
     with homes.lent():
         pass
@@ -533,35 +554,35 @@ def test_failing_operation_does_not_affect_later_requests(tmp_path: Path) -> Non
         assert refused.value.error["code"] == "internal"
     server.stop()
     homes.close()
-    assert "ZeroDivisionError" in said[0]
+    assert "ZeroDivisionError" in lines[0]
 
 
 @pytest.mark.parametrize("begun", [b"", b"POST /call/list HTTP/1.1\r\nContent-Length: 9\r\n\r\n{"])
 def test_hanging_callers_do_not_delay_others(begun: bytes, serving: Serve) -> None:
     daemon = serving("--no-watch")
-    with ExitStack() as held:
+    with ExitStack() as stack:
         for _ in range(150):
-            link = held.enter_context(socket.socket(socket.AF_UNIX))
+            link = stack.enter_context(socket.socket(socket.AF_UNIX))
             link.connect(socket_path(str(home())))
             link.sendall(begun)
-        assert asked("hello", seconds=3.0)["at_work"] > 0
+        assert call_daemon("hello", seconds=3.0)["at_work"] > 0
     assert daemon.end() == 0
 
 
 def test_callers_that_read_no_answer_do_not_delay_others() -> None:
-    said: list[str] = []
+    lines: list[str] = []
     server = Server(
         load_settings().home,
         lambda operation, body, _: (
             HTTPStatus.OK,
             body if operation == "hello" else bytes(1_000_000),
         ),
-        said.append,
+        lines.append,
     )
     server.start()
-    with ExitStack() as held:
+    with ExitStack() as stack:
         for _ in range(100):
-            held.enter_context(begin("much"))
-        assert sent("hello", b'{"a":1}', seconds=3.0) == {"a": 1}
+            stack.enter_context(begin("much"))
+        assert call_raw("hello", b'{"a":1}', seconds=3.0) == {"a": 1}
     server.stop()
-    assert not said
+    assert not lines

@@ -1,4 +1,4 @@
-"""The gateway in the daemon: it answers where gateway.enabled is set, and tells why it cannot."""
+"""With gateway.enabled the daemon answers in channels, and reports failures to start."""
 
 from __future__ import annotations
 

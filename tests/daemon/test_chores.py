@@ -1,4 +1,4 @@
-"""What hooks leave to be done, the daemon has done."""
+"""The daemon runs the chores that hooks leave."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 
 from nacre.base.link import CHORES_LOCK, chores_folder
 from nacre.base.locks import FileLock
-from nacre.setup.chores import waiting
+from nacre.setup.chores import pending_chores
 from tests.cli.conftest import SESSION, Nacre, environment
-from tests.daemon.conftest import Serving, asked, home
+from tests.daemon.conftest import Serving, call_daemon, home
 from tests.processes import wait
 
 Serve = Callable[..., Serving]
@@ -20,15 +20,15 @@ OTHER_SESSION = "0b9d2f64-0000-4000-8000-00000000abac"
 
 
 def hook(event: str, transcript: Path) -> None:
-    """What Claude Code runs as a turn or a session ends."""
-    given = {
+    """Run Claude Code's hook for the end of a turn or a session."""
+    fields = {
         "session_id": transcript.stem,
         "transcript_path": str(transcript),
         "cwd": "/code/acme-billing",
     }
     subprocess.run(
         [sys.executable, "-m", "nacre.serve.hook_process", "claude-code", event],
-        input=json.dumps(given),
+        input=json.dumps(fields),
         text=True,
         env=environment(),
         check=True,
@@ -38,9 +38,9 @@ def hook(event: str, transcript: Path) -> None:
 
 def test_ended_session_is_read_and_handed_over(serving: Serve, transcript: Path) -> None:
     daemon = serving("--no-watch")
-    assert asked("search-sessions", {"text": "ledger"})["turns"] == []
+    assert call_daemon("search-sessions", {"text": "ledger"})["turns"] == []
     hook("SessionEnd", transcript)
-    wait(lambda: bool(asked("search-sessions", {"text": "ledger"})["turns"]))
+    wait(lambda: bool(call_daemon("search-sessions", {"text": "ledger"})["turns"]))
     wait(lambda: not list(Path(chores_folder(str(home()))).glob("*.json")))
     assert daemon.end() == 0
 
@@ -50,17 +50,21 @@ def test_turn_end_starts_no_process_for_followed_sessions(
 ) -> None:
     daemon = serving()
     daemon.until("following the sessions")
-    apart = tmp_path / f"{OTHER_SESSION}.jsonl"
-    apart.write_text(
+    other_transcript = tmp_path / f"{OTHER_SESSION}.jsonl"
+    other_transcript.write_text(
         transcript.read_text().replace(SESSION, OTHER_SESSION).replace("ledger", "abacus")
     )
-    with FileLock(home() / CHORES_LOCK):  # no such process gets anything done
-        hook("Stop", apart)
+    with FileLock(home() / CHORES_LOCK):  # so that such a process cannot do anything
+        hook("Stop", other_transcript)
         hook("Stop", transcript)
-        wait(lambda: [chore.transcript for chore in waiting(home())] == [str(apart)])
-    wait(lambda: bool(asked("search-sessions", {"text": "ledger"})["turns"]))
-    wait(lambda: waiting(home()) == [])
-    assert asked("search-sessions", {"text": "abacus"})["turns"] == []
+        wait(
+            lambda: (
+                [chore.transcript for chore in pending_chores(home())] == [str(other_transcript)]
+            )
+        )
+    wait(lambda: bool(call_daemon("search-sessions", {"text": "ledger"})["turns"]))
+    wait(lambda: pending_chores(home()) == [])
+    assert call_daemon("search-sessions", {"text": "abacus"})["turns"] == []
 
 
 def test_chores_left_without_a_daemon_are_run_by_the_next(

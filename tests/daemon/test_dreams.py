@@ -1,4 +1,4 @@
-"""A daemon that nobody asks for anything dreams, where the owner wants it."""
+"""An idle daemon dreams if the owner allows it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.processes import wait
 
 def test_idle_daemon_dreams_if_allowed(nacre: Nacre) -> None:
     nacre("config", "set", "dream.at_night", "true")
-    nacre("dream", "--yes")  # the first one only plans
+    nacre("dream", "--yes")  # the first dream only plans
     settings = load_settings(home())
     opened = open_home(settings)
     day = opened.now() - timedelta(days=200)
@@ -29,18 +29,18 @@ def test_idle_daemon_dreams_if_allowed(nacre: Nacre) -> None:
     with opened.database.transaction():
         opened.usage.set_value("dreamt", day.isoformat())
     opened.close()
-    told: list[str] = []
+    lines: list[str] = []
     stop, rested = threading.Event(), [0.0]
     homes = Homes(lambda: open_home(settings), settings.home, settings.config)
-    tending = Tending(settings, homes, told.append, lambda _: False, lambda: rested[0])
+    tending = Tending(settings, homes, lines.append, lambda _: False, lambda: rested[0])
     thread = threading.Thread(target=tending.run, args=[stop])
     thread.start()
     try:
         rested[0] = REST_SECONDS
-        wait(lambda: bool(told))
+        wait(lambda: bool(lines))
     finally:
         stop.set()
         thread.join()
         homes.close()
-    assert told == ["dreamt: retired memories: 1, dropped links: 0"]
+    assert lines == ["dreamt: retired memories: 1"]
     assert nacre("show", over.id, "--json").json["memory"]["retired"]

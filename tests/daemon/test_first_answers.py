@@ -1,4 +1,4 @@
-"""Threads that read values of one type for the first time at once: what msgspec keeps of a dataclass is made once."""
+"""Concurrent first reads of a type are safe: msgspec builds the type only once."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def read():
         {work}
 
 threads = [threading.Thread(target=read) for _ in range(8)]
-for one in threads:
-    one.start()
-for one in threads:
-    one.join()
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
 """
 _ANSWERS = (
     "from nacre.base import json as json_values; from nacre.values.recall import RecallQuery, RecallResult",
-    """json_values.decode(b'{"query": "who?"}', RecallResult); json_values.from_plain({"text": "who?"}, RecallQuery)""",
+    """json_values.decode(b'{"query": "who?"}', RecallResult); json_values.convert({"text": "who?"}, RecallQuery)""",
 )
 _LANGUAGES = "from nacre.learn.sentences import languages", "languages()"
 
@@ -41,29 +41,29 @@ _LANGUAGES = "from nacre.learn.sentences import languages", "languages()"
 def test_concurrent_first_reads_do_not_crash_the_process(imports: str, work: str) -> None:
     crowd = _CROWD.format(imports=imports, work=work)
     for _ in range(5):
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-c", crowd], env=environment(), capture_output=True, text=True
         )
-        assert (done.returncode, done.stderr) == (0, "")
+        assert (result.returncode, result.stderr) == (0, "")
 
 
 def test_only_the_json_module_builds_msgspec_types() -> None:
     source = Path(nacre.__file__).parent
     own = source / "base" / "json.py"
-    found = [
+    calls = [
         f"{file.relative_to(source)}:{call.lineno}"
         for file in source.rglob("*.py")
         if file != own
         for function in ast.walk(ast.parse(file.read_bytes()))
         if isinstance(function, ast.FunctionDef)
         for call in ast.walk(function)
-        if isinstance(call, ast.Call) and learns(call)
+        if isinstance(call, ast.Call) and builds_type(call)
     ]
-    assert found == []
+    assert calls == []
 
 
-def learns(call: ast.Call) -> bool:
-    """Whether a call of msgspec names a type."""
+def builds_type(call: ast.Call) -> bool:
+    """Return True if a call of msgspec builds a type."""
     name = ast.unparse(call.func)
     is_decoding = name == "msgspec.json.decode" and any(
         keyword.arg == "type" for keyword in call.keywords

@@ -1,4 +1,4 @@
-"""The daemon follows sessions: new text is searchable, nothing is lost or doubled, and learning runs beside it."""
+"""The daemon follows sessions: new text is searchable without loss or duplicates, and learning runs in parallel."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from nacre.home.home import open_home
 from nacre.readers.adapter import Root, read_head
 from nacre.readers.registry import find_adapter
 from nacre.settings import load_settings
-from tests.app.day import Day, differences, held, roots
+from tests.app.day import Day, differences, roots, stored_turns
 from tests.cli.conftest import Nacre, said
-from tests.daemon.conftest import Serving, asked, home
+from tests.daemon.conftest import Serving, call_daemon, home
 from tests.processes import wait
 
 Serve = Callable[..., Serving]
@@ -30,7 +30,7 @@ PATIENCE_SECONDS = 60
 
 @pytest.fixture
 def follow(serving: Serve) -> Callable[..., Serving]:
-    """``follow()`` is a daemon that follows sessions."""
+    """``follow()`` starts a daemon that follows sessions."""
 
     def start(*options: str) -> Serving:
         daemon = serving(*options)
@@ -50,7 +50,7 @@ def say(
     return path
 
 
-def found(nacre: Nacre, words: str) -> int:
+def search_hits(nacre: Nacre, words: str) -> int:
     return len(nacre("search", words, "--json").json["turns"])
 
 
@@ -86,17 +86,17 @@ def test_stopped_follower_reads_promptly_and_finishes_its_round(
     )
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
-    told: Queue[str] = Queue()
+    lines: Queue[str] = Queue()
     stop = threading.Event()
 
     def until(words: str) -> str:
-        while not (line := told.get(timeout=PATIENCE_SECONDS)).startswith(words):
+        while not (line := lines.get(timeout=PATIENCE_SECONDS)).startswith(words):
             assert not line.startswith("problem"), line
         return line
 
     say(user_home, "The millstone is dressed in March", 1)
     settings = load_settings()
-    follower = Follower(settings, lambda: open_home(settings), told.put, utc_now)
+    follower = Follower(settings, lambda: open_home(settings), lines.put, utc_now)
     following = threading.Thread(target=follower.run, args=(stop,))
     following.start()
     try:
@@ -109,13 +109,13 @@ def test_stopped_follower_reads_promptly_and_finishes_its_round(
         say(user_home, "The sluice is closed in April", 2)
         assert until("read") == "read 1 turn of claude-code"
         wait(lambda: calls.read_text(encoding="utf-8").count("\n") == 2)
-        assert found(nacre, "sluice") == 1
+        assert search_hits(nacre, "sluice") == 1
     finally:
         stop.set()
         following.join()
     assert until("following") == "following stopped after 2 turns and 2 memories"
     assert json.loads(calls.read_text(encoding="utf-8").splitlines()[-1]) == ["ended"]
-    assert told.empty()
+    assert lines.empty()
     assert (follower.state.turns, follower.state.memories) == (2, 2)
 
 
@@ -129,18 +129,18 @@ def test_polling_replaces_failing_notifications(
     if polls:
         monkeypatch.setattr("nacre.care.follow.watchfiles.watch", fail)
     say(user_home, "The weir is opened at six", 1)
-    told: Queue[str] = Queue()
+    lines: Queue[str] = Queue()
     stop = threading.Event()
     settings = load_settings()
     settings = settings.having("extraction.enabled", False)
-    follower = Follower(settings, lambda: open_home(settings), told.put, utc_now)
+    follower = Follower(settings, lambda: open_home(settings), lines.put, utc_now)
     following = threading.Thread(target=follower.run, args=(stop,))
     following.start()
     try:
         wait(lambda: follower.state.turns == 1)
         wait(lambda: bool(follower.state.why_polling) == polls)
         say(user_home, "The bell rings when the hopper is empty", 2)
-        wait(lambda: found(nacre, "hopper") == 1)
+        wait(lambda: search_hits(nacre, "hopper") == 1)
     finally:
         stop.set()
         following.join()
@@ -152,24 +152,24 @@ def test_followed_turns_are_searchable_and_memories_are_reported(
     say(user_home, "The weir is opened at six", 1)
     daemon = serving()
     daemon.until("following the sessions")
-    wait(lambda: found(nacre, "weir") == 1)
+    wait(lambda: search_hits(nacre, "weir") == 1)
     say(user_home, "We decided to use cast iron for the wheel instead of oak because oak rots.", 2)
     daemon.until("learned 1 memory")
-    hits = asked("recall", {"text": "what is the wheel made of?"})["hits"]
+    hits = call_daemon("recall", {"text": "what is the wheel made of?"})["hits"]
     assert "cast iron" in hits[0]["memory"]["content"]
-    state = asked("hello")["following"]
+    state = call_daemon("hello")["following"]
     assert (state["turns"], state["memories"], state["last_error"]) == (2, 1, None)
     assert "2 turns of 1 transcript read" in nacre("serve", "status").out
     checks = nacre("admin", "doctor", "--json", code=None).json["checks"]
     assert [check["state"] for check in checks if check["name"] == "following"] == ["ok"]
     assert daemon.end() == 0
-    assert "following stopped after 2 turns" in daemon.said[-1]
+    assert "following stopped after 2 turns" in daemon.lines[-1]
 
 
 def test_disabled_following_reads_nothing(serving: Serve, nacre: Nacre) -> None:
     serving(environ={"NACRE_DAEMON_WATCH": "false"})
-    wait(lambda: asked("hello")["is_warm"])
-    assert asked("hello")["following"] is None
+    wait(lambda: call_daemon("hello")["is_warm"])
+    assert call_daemon("hello")["following"] is None
     assert "not followed" in nacre("serve", "status").out
 
 
@@ -195,7 +195,7 @@ def test_files_in_newly_created_folders_are_found(
         folder="-code-bell/deep/deeper",
         session="0b",
     )
-    wait(lambda: found(nacre, "hopper") == 1)
+    wait(lambda: search_hits(nacre, "hopper") == 1)
     assert following.end() == 0
 
 
@@ -204,16 +204,16 @@ def test_tool_used_for_the_first_time_is_followed(
 ) -> None:
     follow()
     say(user_home, "The weir is opened at six", 1)
-    wait(lambda: found(nacre, "weir") == 1)
+    wait(lambda: search_hits(nacre, "weir") == 1)
 
 
 def test_rebuilt_database_is_noticed(user_home: Path, follow: Any, nacre: Nacre) -> None:
     say(user_home, "The weir is opened at six", 1)
     follow()
-    wait(lambda: found(nacre, "weir") == 1)
+    wait(lambda: search_hits(nacre, "weir") == 1)
     nacre("admin", "db", "rebuild", "--yes")
     say(user_home, "The granary is locked at night", 2)
-    wait(lambda: found(nacre, "granary") >= 1)
+    wait(lambda: search_hits(nacre, "granary") >= 1)
     assert nacre("admin", "db", "stats", "--json").json["tools"][0]["turns"] == 2
 
 
@@ -225,7 +225,7 @@ def test_ingest_during_following_reads_nothing_twice(
         say(user_home, f"Sack {number} stands in the granary", number)
         nacre("ingest")
     wait(lambda: nacre("admin", "db", "stats", "--json").json["tools"][0]["turns"] == 5)
-    assert found(nacre, "granary") == 5
+    assert search_hits(nacre, "granary") == 5
 
 
 def test_unreadable_file_is_reported_once_and_stops_nothing(
@@ -235,7 +235,7 @@ def test_unreadable_file_is_reported_once_and_stops_nothing(
     path.with_name("odd.jsonl").symlink_to(user_home / "nowhere.jsonl")
     daemon = follow()
     assert "odd.jsonl" in daemon.until("problem: ")
-    wait(lambda: found(nacre, "weir") == 1)
+    wait(lambda: search_hits(nacre, "weir") == 1)
     checks = nacre("admin", "doctor", "--json", code=None).json["checks"]
     assert any(check["name"] == "following" and "odd.jsonl" in check["detail"] for check in checks)
     assert "odd.jsonl" in nacre("serve", "status").out
@@ -274,7 +274,12 @@ def test_many_agents_a_day_are_followed_without_loss_or_duplicates(
     day.bring_back()
     fresh = tmp_path / "fresh"
     process("ingest", "--no-extract", environ={"NACRE_HOME": str(fresh)})
-    assert differences(held(user_home / ".nacre" / "nacre.db"), held(fresh / "nacre.db")) == []
+    assert (
+        differences(
+            stored_turns(user_home / ".nacre" / "nacre.db"), stored_turns(fresh / "nacre.db")
+        )
+        == []
+    )
 
 
 def test_database_log_file_maps_to_its_database() -> None:
@@ -300,16 +305,6 @@ def test_renamed_partial_transcript_is_not_recognised_as_plain_text(tmp_path: Pa
     path = tmp_path / "7d9c.jsonl.reset.2026-11-20T10-00-00.000Z"
     path.write_text('{"type": "session", "vers')
     assert find_adapter(read_head(path)) is None
-
-
-def test_clock_jump_triggers_a_full_scan() -> None:
-    for jump in (3_600.0, -3_600.0):
-        pace = Pace(0.0, interval=120.0)
-        pace.looked(0.0, 0.1, polling=False)
-        pace.notice_jump(1_000.0, 1.0)
-        assert not pace.is_time("look", 2.0)
-        pace.notice_jump(1_000.0 + jump, 2.0)
-        assert pace.is_time("look", 2.0)
 
 
 def test_slow_scans_are_rare_and_unaffected_by_hints() -> None:

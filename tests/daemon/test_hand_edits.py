@@ -1,4 +1,4 @@
-"""Edits by hand while a daemon answers: what was saved before a question is in its answer."""
+"""Edits by hand appear in the daemon's next answer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.app.test_hand_edits import EDITS
 from tests.cli.conftest import Nacre
-from tests.daemon.conftest import Serving, asked, home
+from tests.daemon.conftest import Serving, call_daemon, home
 
 
 def test_hand_edit_is_in_the_next_answer_for_every_editor(
@@ -35,7 +35,7 @@ def test_created_and_moved_files_are_in_the_next_answer(
         (vault / f"projects/{name}/fact/tea.md").write_text(f"Tea of {name} is at four.")
         assert f"Tea of {name} is at four." in _contents()
     (vault / "projects/acme").rename(vault / "projects/mill")
-    assert {(one["project"], one["content"]) for one in _listed()} == {
+    assert {(item["project"], item["content"]) for item in _listed()} == {
         ("mill", "Tea of acme is at four."),
         ("ledger", "Tea of ledger is at four."),
     }
@@ -44,9 +44,9 @@ def test_created_and_moved_files_are_in_the_next_answer(
 
 
 def _contents() -> list[str]:
-    return [one["content"] for one in _listed()]
+    return [item["content"] for item in _listed()]
 
 
 def _listed() -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = asked("list", {"limit": 10})["memories"]
-    return found
+    memories: list[dict[str, Any]] = call_daemon("list", {"limit": 10})["memories"]
+    return memories

@@ -1,4 +1,4 @@
-"""A daemon that hangs holds up no command."""
+"""A hanging daemon does not delay commands."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from tests.hooks.conftest import listening
 
 def test_recall_asks_a_hanging_daemon_once_for_a_second(nacre: Nacre) -> None:
     nacre("store", "The harbour crane lifts 40 tonnes.")
-    taken: list[socket.socket] = []
-    with listening(home(), taken.append):
+    connections: list[socket.socket] = []
+    with listening(home(), connections.append):
         assert "40 tonnes" in nacre("recall", "What does the harbour crane lift?").out
         assert nacre("recall", "zebra").code == 0
-    assert len(taken) == 2
-    assert operations._SECONDS <= 1
+    assert len(connections) == 2
+    assert operations._DAEMON_SECONDS <= 1
 
 
 def test_agent_waits_a_second_for_a_hanging_daemon(nacre: Nacre) -> None:
     nacre("store", "The harbour crane lifts 40 tonnes.")
-    taken: list[socket.socket] = []
+    connections: list[socket.socket] = []
     calls = HomeCalls(home())
     began = time.monotonic()
-    with listening(home(), taken.append):
-        found = calls("recall", text="What does the harbour crane lift?")
+    with listening(home(), connections.append):
+        answer = calls("recall", text="What does the harbour crane lift?")
     calls.close()
-    assert [hit.memory.content for hit in found.hits] == ["The harbour crane lifts 40 tonnes."]
-    assert len(taken) == 1
+    assert [hit.memory.content for hit in answer.hits] == ["The harbour crane lifts 40 tonnes."]
+    assert len(connections) == 1
     assert time.monotonic() - began < 15

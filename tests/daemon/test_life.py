@@ -1,4 +1,4 @@
-"""A daemon begins, is alone, and ends: whatever ends it, the next one serves."""
+"""Start, exclusivity and end of the daemon; after any end, the next one serves."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ import pytest
 import nacre as package
 from nacre.base.link import LOCK, run_folder, socket_path
 from nacre.base.locks import FileLock, is_held
-from tests.cli.conftest import Nacre, command, environment
-from tests.daemon.conftest import PATIENCE_SECONDS, Serving, asked, home, request_of, sent
+from tests.cli.conftest import Nacre, Outcome, command, environment
+from tests.daemon.conftest import PATIENCE_SECONDS, Serving, call_daemon, call_raw, home, request_of
 from tests.processes import Processes, wait
 
 Serve = Callable[..., Serving]
@@ -31,20 +31,20 @@ Serve = Callable[..., Serving]
 
 def is_served() -> bool:
     try:
-        return bool(asked("hello"))
+        return bool(call_daemon("hello"))
     except Exception:  # noqa: BLE001 - it does not, for whatever reason
         return False
 
 
 def test_daemon_reports_its_identity_and_stops_on_request(serving: Serve, process: Nacre) -> None:
     daemon = serving()
-    told = asked("hello")
-    assert (told["pid"], told["protocol"], told["on_demand"]) == (daemon.process.pid, 1, False)
+    hello = call_daemon("hello")
+    assert (hello["pid"], hello["protocol"], hello["on_demand"]) == (daemon.process.pid, 1, False)
     status = process("serve", "status", "--json").json
     assert (status["state"], status["pid"], status["version"]) == (
         "running",
-        told["pid"],
-        told["version"],
+        hello["pid"],
+        hello["version"],
     )
     assert process("serve", "stop", "--json").json == {"ended": True}
     assert daemon.end() == 0
@@ -68,7 +68,7 @@ def test_home_with_a_too_long_socket_path_is_served(
     path = Path(socket_path(str(home())))
     assert path.parent == Path(run_folder())
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-    assert asked("hello")
+    assert call_daemon("hello")
 
 
 def test_a_second_daemon_is_refused(serving: Serve, process: Nacre) -> None:
@@ -83,7 +83,7 @@ def test_daemon_waits_briefly_for_the_lock(serving: Serve) -> None:
     home().mkdir(exist_ok=True)
     lock = FileLock(home() / LOCK)
     assert lock.acquire()
-    Timer(2.5, lock.release).start()  # after its first try
+    Timer(2.5, lock.release).start()  # after its first attempt
     serving()
     assert is_served()
 
@@ -92,7 +92,7 @@ def test_daemon_waits_briefly_for_the_lock(serving: Serve) -> None:
 def test_signal_stops_the_daemon_cleanly(serving: Serve, with_signal: int) -> None:
     daemon = serving()
     assert daemon.end(with_signal) == 0
-    assert "ends: on request" in daemon.said[-1]
+    assert "ends: on request" in daemon.lines[-1]
     assert not is_held(home() / LOCK)
 
 
@@ -102,10 +102,12 @@ def test_daemon_stops_within_two_seconds_despite_hanging_callers(serving: Serve)
     for link in hanging:
         link.connect(socket_path(str(home())))
         link.sendall(b"POST /call/")
-    wait(lambda: asked("hello")["at_work"] == 3)
+    wait(lambda: call_daemon("hello")["at_work"] == 3)
     began = time.monotonic()
     assert daemon.end() == 0
-    assert time.monotonic() - began < 3  # two seconds, and the process' own end on a busy machine
+    assert (
+        time.monotonic() - began < 3
+    )  # two seconds, plus the end of the process on a busy machine
     for link in hanging:
         link.close()
 
@@ -114,26 +116,30 @@ def test_daemon_stops_within_two_seconds_despite_running_operations(
     serving: Serve, learned: Any
 ) -> None:
     daemon = serving("--no-watch")
-    memory = asked("list")["memories"][0]["id"]
+    memory = call_daemon("list")["memories"][0]["id"]
     with FileLock(home() / "vault.lock"), socket.socket(socket.AF_UNIX) as link:
         link.connect(socket_path(str(home())))
         question = {"protocol": 1, "request": {"references": [memory]}}
         link.sendall(request_of("retire", json.dumps(question).encode()))
-        wait(lambda: asked("hello")["at_work"] == 1)
+        wait(lambda: call_daemon("hello")["at_work"] == 1)
         began = time.monotonic()
         assert daemon.end() == 0
-        assert time.monotonic() - began < 3  # as above
+        assert (
+            time.monotonic() - began < 3
+        )  # two seconds, plus the end of the process on a busy machine
     serving("--no-watch")
-    assert asked("get", {"reference": memory})["retired"] is None
+    assert call_daemon("get", {"reference": memory})["retired"] is None
 
 
 def test_daemon_restarted_after_a_kill_loses_nothing(serving: Serve, learned: Any) -> None:
     daemon = serving()
-    stored = asked("store", {"content": "The mill stands on the left bank of the river"})
+    answer = call_daemon("store", {"content": "The mill stands on the left bank of the river"})
     daemon.end(signal.SIGKILL)
     assert Path(socket_path(str(home()))).exists()
     serving()
-    assert asked("get", {"reference": stored["memory_id"]})["content"].startswith("The mill stands")
+    assert call_daemon("get", {"reference": answer["memory_id"]})["content"].startswith(
+        "The mill stands"
+    )
 
 
 def test_on_demand_daemon_starts_once_in_the_background(
@@ -145,14 +151,14 @@ def test_on_demand_daemon_starts_once_in_the_background(
         )
         for _ in range(4)
     ]
-    assert [one.wait(PATIENCE_SECONDS) for one in begun] == [0] * 4
+    assert [item.wait(PATIENCE_SECONDS) for item in begun] == [0] * 4
     wait(is_served)
-    told = asked("hello")
+    hello = call_daemon("hello")
     process("serve", "--on-demand")
-    assert asked("hello")["pid"] == told["pid"]
-    assert told["on_demand"] is True
+    assert call_daemon("hello")["pid"] == hello["pid"]
+    assert hello["on_demand"] is True
     served = partial(_served_lines, process)
-    wait(served)  # the line follows the first answer
+    wait(served)  # the line is printed after the first answer
     assert len(served()) == 1
 
 
@@ -171,14 +177,28 @@ def test_on_demand_daemon_stops_when_idle(
     assert any("ends: idle" in line for line in process("serve", "logs", "--json").json["lines"])
 
 
+def test_quickstart_on_a_terminal_starts_a_daemon_that_ends_when_idle(
+    dialog_process: Callable[..., Outcome],
+    process: Nacre,
+    stopped: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("NACRE_DAEMON_IDLE_MINUTES", "0.02")
+    output = " ".join(dialog_process("quickstart", answers=[]).out.split())
+    assert "The daemon now runs (fast answers)" in output
+    assert "it ends after 0.02 minutes without use" in output
+    wait(lambda: not is_held(home() / LOCK))
+    assert any("ends: idle" in line for line in process("serve", "logs", "--json").json["lines"])
+
+
 def test_on_demand_daemon_yields_to_a_permanent_daemon(
     serving: Serve, process: Nacre, stopped: None
 ) -> None:
     process("serve", "--on-demand")
     wait(is_served)
-    before = asked("hello")["pid"]
+    before = call_daemon("hello")["pid"]
     daemon = serving()
-    assert asked("hello")["pid"] == daemon.process.pid != before
+    assert call_daemon("hello")["pid"] == daemon.process.pid != before
 
 
 def test_daemon_restarts_after_an_update(
@@ -198,7 +218,7 @@ def test_daemon_restarts_after_an_update(
         os.utime(installed / "__init__.py", ns=(1, 1))
         daemon.until("nacre was updated")
         daemon.until("serves")
-        assert asked("hello")["pid"] == daemon.process.pid
+        assert call_daemon("hello")["pid"] == daemon.process.pid
     finally:
         daemon.end()
     process("serve", "--on-demand", environ=there)
@@ -209,7 +229,7 @@ def test_daemon_restarts_after_an_update(
 
 def test_daemon_stops_when_its_home_is_deleted(serving: Serve) -> None:
     daemon = serving("--no-watch")
-    wait(lambda: asked("hello")["is_warm"])
+    wait(lambda: call_daemon("hello")["is_warm"])
     shutil.rmtree(home())
     daemon.until("the home was moved or deleted")
     assert daemon.end() == 1
@@ -222,12 +242,16 @@ def test_daemon_stops_if_another_version_changed_the_database(
     import apsw
 
     daemon = serving("--no-watch")
-    asked("list")
+    call_daemon("list")
     connection = apsw.Connection(str(home() / "nacre.db"))
     connection.pragma("user_version", 9_999)
     connection.close()
-    refusals = ("ending", "store_unusable", "schema_too_new")  # whichever the request meets first
-    assert sent("list", b'{"protocol": 1}')["error"]["code"] in refusals
+    refusals = (
+        "ending",
+        "store_unusable",
+        "schema_too_new",
+    )  # depending on which version the request meets first
+    assert call_raw("list", b'{"protocol": 1}')["error"]["code"] in refusals
     daemon.until("another version of nacre changed the database")
     assert daemon.end() == 1
 
@@ -235,13 +259,13 @@ def test_daemon_stops_if_another_version_changed_the_database(
 def test_doctor_reports_the_daemon(serving: Serve, process: Nacre) -> None:
     daemon = serving()
 
-    def told() -> dict[str, Any]:
+    def daemon_check() -> dict[str, Any]:
         checks = process("admin", "doctor", "--json", code=None).json["checks"]
         return next(check for check in checks if check["name"] == "daemon")
 
-    assert f"process {daemon.process.pid}" in told()["detail"]
+    assert f"process {daemon.process.pid}" in daemon_check()["detail"]
     daemon.end()
-    assert told()["state"] == "ok"
+    assert daemon_check()["state"] == "ok"
 
 
 def test_last_host_uninstall_stops_the_daemon_started_for_hosts(
@@ -251,9 +275,9 @@ def test_last_host_uninstall_stops_the_daemon_started_for_hosts(
     nacre("init", "--host", "roo,windsurf", "--yes")
     assert nacre("init", "--host", "roo", "--uninstall", "--yes", "--json").json["daemon"] is None
     assert is_served()
-    told = nacre("init", "--uninstall", "--yes").out
-    assert "The daemon was stopped" in told
-    assert "memories stay" in told
+    output = nacre("init", "--uninstall", "--yes").out
+    assert "The daemon was stopped" in output
+    assert "memories stay" in output
     assert served.end() == 0
     serving("--no-watch")
     assert nacre("init", "--uninstall", "--yes", "--json").json["daemon"]["state"] == "runs"
@@ -283,16 +307,16 @@ def test_daemon_of_another_nacre_version_is_reported_and_stopped(
                 while True:
                     link, _ = door.accept()
                     with link:
-                        heard.append(link.recv(9_000).split()[1].decode())
+                        requests.append(link.recv(9_000).split()[1].decode())
                         body = json.dumps({"result": hello})
                         link.sendall(
                             f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
                         )
 
-        heard: list[str] = []
+        requests: list[str] = []
         Thread(target=answer, daemon=True).start()
         checks = nacre("admin", "doctor", "hosts", "--json").json["checks"]
-        done = nacre("init", "--host", "roo", "--yes", "--json").json
+        init_answer = nacre("init", "--host", "roo", "--yes", "--json").json
     assert checks[0]["detail"].startswith("nacre 0.0.9 serves this home")
-    assert (done["daemon"]["version"], done["daemon"]["state"]) == ("0.0.9", "ended")
-    assert heard == ["/call/hello", "/call/hello", "/call/stop"]
+    assert (init_answer["daemon"]["version"], init_answer["daemon"]["state"]) == ("0.0.9", "ended")
+    assert requests == ["/call/hello", "/call/hello", "/call/stop"]

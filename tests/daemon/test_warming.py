@@ -1,4 +1,4 @@
-"""A daemon that just started: its model is loaded after it answers, and nobody's hook waits for that."""
+"""A newly started daemon answers hooks before its model is loaded."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CALL = {
 
 @contextmanager
 def beginning(world: World, may_load: threading.Event) -> Iterator[str]:
-    """A daemon in this process, whose model is loaded when it may be; the home that it serves."""
+    """Run a daemon in this process whose model loads when allowed; yield its home."""
 
     def load(_: Settings) -> Embedder:
         may_load.wait()
@@ -53,10 +53,10 @@ def beginning(world: World, may_load: threading.Event) -> Iterator[str]:
 
 def greeting(home: str) -> dict[str, object]:
     try:
-        said: dict[str, object] = ask(home, "hello", {}, seconds=5)
+        answer: dict[str, object] = ask(home, "hello", {}, seconds=5)
     except DaemonAwayError:
         return {}
-    return said
+    return answer
 
 
 @pytest.mark.embedding
@@ -91,18 +91,19 @@ def test_model_is_loaded_for_an_empty_home(tmp_path: Path) -> None:
 def test_daemon_embeds_edited_memories(tmp_path: Path) -> None:
     world = World(tmp_path)
     with world.open() as memory:
-        stored = memory.store("The tide gauge of the harbour is read at noon.").memory_id
+        memory_id = memory.store("The tide gauge of the harbour is read at noon.").memory_id
     context, may_load = world.context(), threading.Event()
     may_load.set()
     with beginning(world, may_load) as home:
         wait(lambda: bool(greeting(home)))
-        file = world.memory_file(stored)
+        file = world.memory_file(memory_id)
         file.write_text(file.read_text().replace("read at noon", "read at dusk"))
         wait(
             lambda: (
-                "dusk" in get(context, stored).content and not context.vectors.memories_to_embed(1)
+                "dusk" in get(context, memory_id).content
+                and not context.vectors.memories_to_embed(1)
             )
         )
-        ask(home, "edit", {"reference": stored, "importance": 9}, seconds=20)
+        ask(home, "edit", {"reference": memory_id, "importance": 9}, seconds=20)
         assert not context.vectors.memories_to_embed(1)
     context.close()

@@ -1,4 +1,4 @@
-"""The daemon serves agents over HTTP, where somebody wants that: this machine alone, and who has the token."""
+"""If enabled, the daemon serves agents over HTTP: on this machine only, and with the token."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pytest
 from nacre.base.serving import names_of, split_place
 from nacre.errors import InvalidInputError
 from tests.cli.conftest import Nacre, environment
-from tests.daemon.conftest import Serving, asked, home
+from tests.daemon.conftest import Serving, call_daemon, home
 
 Serve = Callable[..., Serving]
 GREETING = {
@@ -50,23 +50,23 @@ def test_local_client_with_the_token_is_served(
     serving: Serve, process: Nacre, learned: Any
 ) -> None:
     daemon = serving("--no-watch", "--http", "0")
-    line = daemon.said[-1]
-    found = re.search(r"http://127\.0\.0\.1:\d+/mcp", line)
-    assert found, line
-    assert asked("hello")["http"] == found[0]
-    assert found[0] in process("serve", "status").out
+    line = daemon.lines[-1]
+    match = re.search(r"http://127\.0\.0\.1:\d+/mcp", line)
+    assert match, line
+    assert call_daemon("hello")["http"] == match[0]
+    assert match[0] in process("serve", "status").out
     file = home() / "http.token"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     token = file.read_text().strip()
     assert len(token) > 30
-    assert post(found[0], None)[0] == 401
-    assert post(found[0], "another")[0] == 401
-    status, told = post(found[0], token)
+    assert post(match[0], None)[0] == 401
+    assert post(match[0], "another")[0] == 401
+    status, text = post(match[0], token)
     assert status == 200
-    assert "nacre" in told
+    assert "nacre" in text
     call = {"name": "memory_search", "arguments": {"query": "which database does billing use?"}}
     asking = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}
-    assert "PostgreSQL" in post(found[0], token, asking)[1]
+    assert "PostgreSQL" in post(match[0], token, asking)[1]
     assert daemon.end() == 0
     again = serving("--no-watch", "--http", "0")
     assert file.read_text().strip() == token
@@ -75,15 +75,15 @@ def test_local_client_with_the_token_is_served(
 
 def test_http_is_off_by_default(serving: Serve) -> None:
     serving("--no-watch")
-    assert asked("hello")["http"] is None
+    assert call_daemon("hello")["http"] is None
     assert not (home() / "http.token").exists()
 
 
 def test_tokenless_http_is_allowed_only_on_loopback(serving: Serve, process: Nacre) -> None:
     daemon = serving("--no-watch", "--http", "0", "--no-token")
-    found = re.search(r"http://127\.0\.0\.1:\d+/mcp", daemon.said[-1])
-    assert found
-    assert post(found[0], None)[0] == 200
+    match = re.search(r"http://127\.0\.0\.1:\d+/mcp", daemon.lines[-1])
+    assert match
+    assert post(match[0], None)[0] == 200
     assert not (home() / "http.token").exists()
     assert daemon.end() == 0
     error = process("serve", "--no-watch", "--http", "0.0.0.0:0", "--no-token", "--json", code=2)
@@ -92,13 +92,13 @@ def test_tokenless_http_is_allowed_only_on_loopback(serving: Serve, process: Nac
 
 def test_occupied_port_is_reported(serving: Serve, process: Nacre) -> None:
     daemon = serving("--no-watch", "--http", "0")
-    found = re.search(r":(\d+)/mcp", daemon.said[-1])
-    assert found
+    match = re.search(r":(\d+)/mcp", daemon.lines[-1])
+    assert match
     error = process(
         "serve",
         "--no-watch",
         "--http",
-        found[1],
+        match[1],
         "--json",
         environ={"NACRE_HOME": f"{home()}2"},
         code=5,
@@ -108,7 +108,7 @@ def test_occupied_port_is_reported(serving: Serve, process: Nacre) -> None:
 
 def test_missing_web_dependency_names_the_package_to_install() -> None:
     program = "import sys; sys.modules['starlette'] = None; from nacre.cli.root import cli; cli.main(sys.argv[1:])"
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", program, "serve", "--no-watch", "--http", "0", "--json"],
         env=environment(),
         capture_output=True,
@@ -116,13 +116,13 @@ def test_missing_web_dependency_names_the_package_to_install() -> None:
         timeout=60,
         check=False,
     )
-    error = json.loads(done.stdout)["error"]
-    assert done.returncode == 5
+    error = json.loads(result.stdout)["error"]
+    assert result.returncode == 5
     assert error["hint"] == "pip install 'nacre-memory[web]'"
 
 
 @pytest.mark.parametrize(
-    ("place", "there"),
+    ("place", "expected"),
     [
         ("8765", ("127.0.0.1", 8765)),
         ("mill.example:1", ("mill.example", 1)),
@@ -130,8 +130,8 @@ def test_missing_web_dependency_names_the_package_to_install() -> None:
         (":9", ("127.0.0.1", 9)),
     ],
 )
-def test_address_is_a_port_or_a_host_and_port(place: str, there: tuple[str, int]) -> None:
-    assert split_place(place) == there
+def test_address_is_a_port_or_a_host_and_port(place: str, expected: tuple[str, int]) -> None:
+    assert split_place(place) == expected
 
 
 @pytest.mark.parametrize("place", ["", "here", "localhost", "localhost:", "1:99999", "::1", "٣"])

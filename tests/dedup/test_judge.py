@@ -67,6 +67,10 @@ def relation(earlier: str, later: str, *, kind: str = "fact", then: str | None =
             "The shop keeps its carts in Redis",
             "We moved the carts of the shop from Redis to Valkey; Redis is gone",
         ),
+        ("We use Postgres 15 for billing", "We use Postgres 17 for billing"),
+        ("We use Postgres 15 for billing", "We upgraded billing from Postgres 15 to Postgres 17"),
+        ("The API runs on Node 18", "The API runs on Node 20"),
+        ("账单使用 Postgres 15", "账单使用 Postgres 17"),
     ],
 )
 def test_change_supersedes_the_earlier_statement(earlier: str, later: str) -> None:
@@ -102,6 +106,15 @@ def test_sharing_only_the_removed_word_supersedes_nothing() -> None:
         ("Scans are kept in /data/scans", "Scans were moved to /mnt/archive/scans"),
         ("Wir testen mit Jest", "Statt Jest nehmen wir jetzt Vitest"),
         ("The ferry is called Moewe", "Moewe got renamed to Kranich"),
+        ("Wir nutzen Postgres 15 für Rechnungen", "Wir nutzen Postgres 17 für Rechnungen"),
+        ("We use Postgres 15 for billing", "We upgraded Postgres from 15 to 17 for billing"),
+        ("We use Room 4 for planning", "We use Room 5 for planning"),
+        (
+            "Deploy staging with make stage",
+            "We deploy staging with terraform now, no longer with make",
+        ),
+        ("Use US English in all messages and docs", "We use British English in all docs"),
+        ("Use tabs in Go and C files", "We use two spaces in C files"),
     ],
 )
 def test_probable_change_raises_a_doubt(earlier: str, later: str) -> None:
@@ -123,6 +136,12 @@ def test_probable_change_raises_a_doubt(earlier: str, later: str) -> None:
         ("The Redis outage in May came from a full disk", "We no longer use Redis in the tests"),
         ("Lena reviews the client", "Nadia reviews the client"),
         ("We use Vite for the shop", "We also use Webpack for the shop"),
+        ("We use Postgres 17 for billing", "We upgraded billing from Postgres 15 to Postgres 17"),
+        ("We use Postgres 15 for billing", "We use Postgres 17 for search"),
+        ("Read RFC 7231 for the gateway", "Read RFC 7232 for the gateway"),
+        ("The parser reads the CLI flags", "We upgraded the parser from the CLI to fix a crash"),
+        ("Use US English in all docs", "Use British English in the emails"),
+        ("Use the API key for staging", "Use the SSH key for staging"),
     ],
 )
 def test_different_case_or_missing_claim_raises_no_doubt(earlier: str, later: str) -> None:

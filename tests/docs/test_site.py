@@ -14,7 +14,7 @@ import pytest
 from nacre.api import MemoryHome
 from nacre.cli.root import SECTIONS
 from nacre.known_settings import SETTINGS
-from nacre.serve.mcp import offered
+from nacre.serve.mcp import offered_tools
 
 PROJECT = Path(__file__).parents[2]
 MISSING = [name for name in ("sphinx", "myst_parser", "furo") if find_spec(name) is None]
@@ -54,9 +54,13 @@ def test_reference_has_every_command_setting_tool_and_method(site: Path) -> None
     for title, entries in SECTIONS.items():
         for name in entries:
             assert f'id="nacre-{name}"' in pages[f"{title.lower()}.html"], name
-    assert [one.key for one in SETTINGS if escape(one.key) not in pages["settings.html"]] == []
     assert [
-        one.name for one in offered(everything=True) if f">{one.name}<" not in pages["tools.html"]
+        setting.key for setting in SETTINGS if escape(setting.key) not in pages["settings.html"]
+    ] == []
+    assert [
+        tool.name
+        for tool in offered_tools(everything=True)
+        if f">{tool.name}<" not in pages["tools.html"]
     ] == []
     methods = [name for name in vars(MemoryHome) if not name.startswith("_") and name != "path"]
     assert [
@@ -70,11 +74,14 @@ def test_pages_load_no_external_resources(site: Path) -> None:
     loaded = re.compile(r"<(?:script|img|iframe)[^>]+src=\"([^\"]+)|<link[^>]+href=\"([^\"]+)")
     for page in site.rglob("*.html"):
         found = [
-            one for pair in loaded.findall(page.read_text(encoding="utf-8")) for one in pair if one
+            item
+            for pair in loaded.findall(page.read_text(encoding="utf-8"))
+            for item in pair
+            if item
         ]
         assert found
         assert [
-            one for one in found if re.match(r"\w+:|//", one) and not one.startswith("data:")
+            item for item in found if re.match(r"\w+:|//", item) and not item.startswith("data:")
         ] == [], page.name
     for style in site.rglob("*.css"):
         assert not re.search(

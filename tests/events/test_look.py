@@ -16,9 +16,8 @@ from nacre.serve.events import MAX_WATCHED_SESSIONS, MOST_IDS, Bus, Look
 from nacre.settings import load_settings
 from nacre.store.gateway import GatewayStore
 from nacre.values.gateway import Answer, Chat, Incoming, Outgoing, Pairing, Received, Sender
-from nacre.values.models import DOLLAR, Call, Tokens, Trace
+from nacre.values.models import DOLLAR, Call, Tokens
 from nacre.values.review import Reason
-from nacre.values.session import Task
 from tests.cli.conftest import Nacre, nacre, said, transcript, write_transcript  # noqa: F401 - fixtures
 from tests.web.story import talk
 
@@ -42,8 +41,8 @@ def heard(home: Home) -> Iterator[Heard]:
 
     def since(*kinds: str) -> list[dict[str, Any]]:
         look.look()
-        found = [json.loads(event.data) for event in listener.take()]
-        return [one for one in found if not kinds or one["kind"] in kinds]
+        found = [json.loads(event) for event in listener.take()]
+        return [item for item in found if not kinds or item["kind"] in kinds]
 
     yield since
     look.close()
@@ -51,7 +50,7 @@ def heard(home: Home) -> Iterator[Heard]:
 
 
 def changes(events: list[dict[str, Any]]) -> list[tuple[str, list[str]]]:
-    return sorted((one["change"], one["ids"]) for one in events)
+    return sorted((event["change"], event["ids"]) for event in events)
 
 
 def store(nacre: Nacre, content: str) -> str:  # noqa: F811 - the fixture
@@ -69,7 +68,7 @@ def test_unchanged_home_emits_no_events(nacre: Nacre, heard: Heard) -> None:  # 
 def test_memory_life_cycle_emits_events_per_operation(nacre: Nacre, heard: Heard) -> None:  # noqa: F811
     memory = store(nacre, "The mill stands on the left bank of the river")
     stored = heard("memory", "operation")
-    assert [one["name"] for one in stored if one["kind"] == "operation"] == ["store"]
+    assert [item["name"] for item in stored if item["kind"] == "operation"] == ["store"]
     assert changes(stored[1:]) == [("stored", [memory])]
     assert stored[1]["operation"] == stored[0]["id"]
     nacre("edit", memory, "--importance", "9")
@@ -110,17 +109,17 @@ def test_hand_edit_is_reported_after_nacre_reads_the_file(
 def test_growing_sessions_are_reported(nacre: Nacre, heard: Heard, transcript: Path) -> None:  # noqa: F811
     nacre("ingest")
     first = heard("session", "candidate", "memory")
-    session = next(one for one in first if one["kind"] == "session")
+    session = next(item for item in first if item["kind"] == "session")
     assert (session["id"], session["tool"], session["turns"]) == (
         f"claude-code:{transcript.stem}",
         "claude-code",
         6,
     )
-    assert any(one["kind"] == "memory" for one in first)
+    assert any(item["kind"] == "memory" for item in first)
     with transcript.open("a", encoding="utf-8") as file:
         file.write(json.dumps(said("user", "And the ferry?", 30)) + "\n")
     nacre("ingest")
-    assert [one["turns"] for one in heard("session")] == [7]
+    assert [item["turns"] for item in heard("session")] == [7]
 
 
 def test_many_simultaneous_changes_form_few_events(
@@ -146,7 +145,7 @@ def test_many_simultaneous_changes_form_few_events(
         )
     nacre("recall", "basin")
     stored = heard("memory")
-    assert [one["total"] for one in stored] == [MOST_IDS + 50]
+    assert [item["total"] for item in stored] == [MOST_IDS + 50]
     assert len(stored[0]["ids"]) == MOST_IDS
 
 
@@ -158,9 +157,9 @@ def test_new_and_dismissed_reviews_are_reported(
     memory = store(nacre, "The kiln takes 40 kilos")
     heard()
     home.reviews.add(memory, Reason.MANUAL, "is that so?", 0, once=False)
-    assert [one["ids"] for one in heard("doubt")] == [[memory]]
+    assert [item["ids"] for item in heard("doubt")] == [[memory]]
     home.reviews.dismiss(memory, 1)
-    assert [one["ids"] for one in heard("doubt")] == [[memory]]
+    assert [item["ids"] for item in heard("doubt")] == [[memory]]
     assert heard("doubt") == []
 
 
@@ -169,23 +168,14 @@ def test_model_costs_are_reported_by_task(heard: Heard, home: Home) -> None:
     day = at.astimezone().date()
     call = Call("c1", at, day, "extraction", "acme:small", True, Tokens(10, 5), DOLLAR // 100)
     home.spending.add(call)
-    assert [(one["task"], one["usd"], one["today_usd"]) for one in heard("cost")] == [
+    assert [(item["task"], item["usd"], item["today_usd"]) for item in heard("cost")] == [
         ("extraction", 0.01, 0.01)
     ]
     home.spending.add(Call("c2", at, day, "dream", "acme:small", True, Tokens(10, 5), DOLLAR // 50))
-    assert [(one["task"], one["usd"], one["today_usd"]) for one in heard("cost")] == [
+    assert [(item["task"], item["usd"], item["today_usd"]) for item in heard("cost")] == [
         ("dream", 0.02, 0.03)
     ]
     assert heard("cost") == []
-
-
-def test_call_trace_is_reported_once(nacre: Nacre, heard: Heard, home: Home) -> None:  # noqa: F811
-    store(nacre, "The mill stands on the left bank of the river")
-    heard()
-    home.traces.add(Trace("c1", Task.DEDUP, home.clock(), "acme:small", "Which is newer?"))
-    nacre("recall", "where does the mill stand?")
-    assert [told["id"] for told in heard("trace")] == ["c1"]
-    assert heard("trace") == []
 
 
 KEY = "telegram:4711"
@@ -246,4 +236,4 @@ def test_damaged_gateway_database_does_not_block_other_events(
     file.unlink()
     file.write_bytes(b"no database at all" * 400)
     store(nacre, "The mill stands on the left bank of the river")
-    assert [one["change"] for one in heard("memory")] == ["stored"]
+    assert [item["change"] for item in heard("memory")] == ["stored"]

@@ -1,4 +1,4 @@
-"""Small sessions, and what is extracted from them."""
+"""Helpers that build small sessions and extract memories from them."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ def agent(text: str, *, calls: tuple[ToolCall, ...] = (), trust: Trust = Trust.T
     return Turn(id="", speaker=Speaker.AGENT, text=text, tool_calls=calls, trust=trust)
 
 
-def found(*turns: Turn, begin: int = 0, session: Session = SESSION) -> list[Candidate]:
-    """Memories, and candidates that wait."""
-    said = [replace(turn, id=f"t{at}") for at, turn in enumerate(turns)]
-    return extract(session, said, begin=begin)
+def all_candidates(*turns: Turn, begin: int = 0, session: Session = SESSION) -> list[Candidate]:
+    """Return the memories and the pending candidates."""
+    numbered = [replace(turn, id=f"t{at}") for at, turn in enumerate(turns)]
+    return extract(session, numbered, begin=begin)
 
 
 def memories(*turns: Turn, begin: int = 0, session: Session = SESSION) -> list[Candidate]:
-    """What is a memory at once."""
-    return [one for one in found(*turns, begin=begin, session=session) if not one.held]
+    """Return the memories that are stored without review."""
+    return [item for item in all_candidates(*turns, begin=begin, session=session) if not item.held]
 
 
 def only(*turns: Turn) -> Candidate:
-    kept = memories(*turns)
-    assert len(kept) == 1, kept
-    return kept[0]
+    result = memories(*turns)
+    assert len(result) == 1, result
+    return result[0]

@@ -1,9 +1,9 @@
-"""What a model does in a conversation of a host, by rules: call a tool where it is offered, then say something.
+"""A rule-based model for a conversation of a host: it calls an offered tool, then answers.
 
-For :class:`tests.fakes.provider.FakeProvider`, whose requests then come from a real host. ::
+For :class:`tests.fakes.provider.FakeProvider` with requests of a real host. ::
 
     with FakeProvider(conversation([Line("database", say="PostgreSQL.", tool="memory_search")])) as provider:
-        ...   # run the host; what it asked is in provider.requests
+        ...   # run the host; its requests are in provider.requests
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _NEVER = re.compile(r"(?!)")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What the model does where the owner's newest words hold ``heard``.
+    """The model's reaction if the owner's latest message contains ``heard``.
 
-    ``tool`` is a pattern of a tool's name, with its namespace before it where it has one: the tool is called once, with
-    ``arguments``, where it is offered; then, or where it is not, the model says ``say``. ``tokens`` is what it reports
-    to have read; 0 counts.
+    ``tool`` is a pattern of a tool's name, with its namespace if any. If such a tool is offered, it is called once with
+    ``arguments``; after that, or without the tool, the model answers ``say``. ``tokens`` is the reported size of the
+    request; 0 counts the characters.
     """
 
     heard: str
@@ -39,9 +39,9 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What a request asks, whatever its format: the owner's newest words, without what nacre put there, and the tools
-    that are offered. ``is_answer`` says that a tool's answer is the newest of all."""
+class Prompt:
+    """The content of a request in any format: the owner's latest message without nacre's context, and the offered
+    tools. ``is_answer`` is True if the latest message is a tool's answer."""
 
     words: str
     is_answer: bool
@@ -51,14 +51,14 @@ class Asked:
 def conversation(
     lines: Sequence[Line], otherwise: str = "All right."
 ) -> Callable[[Request], Reply]:
-    """Answers by the first line that was heard; ``otherwise`` where none was, as for titles and summaries."""
+    """Answer by the first line that matches; ``otherwise`` if none does, as for titles and summaries."""
 
     def answer(request: Request) -> Reply:
-        asked = asked_of(request)
-        line = next((line for line in lines if line.heard in asked.words), Line("", otherwise))
-        wanted = re.compile(line.tool) if line.tool else _NEVER
-        offered = [tool for tool in asked.tools if wanted.search(f"{tool.namespace} {tool.name}")]
-        if offered and not asked.is_answer:
+        prompt = asked_of(request)
+        line = next((line for line in lines if line.heard in prompt.words), Line("", otherwise))
+        pattern = re.compile(line.tool) if line.tool else _NEVER
+        offered = [tool for tool in prompt.tools if pattern.search(f"{tool.namespace} {tool.name}")]
+        if offered and not prompt.is_answer:
             call = Call(offered[0].name, json.dumps(dict(line.arguments)), offered[0].namespace)
             return Reply(call, tokens=line.tokens)
         return Reply(line.say, tokens=line.tokens)
@@ -66,21 +66,21 @@ def conversation(
     return answer
 
 
-def asked_of(request: Request) -> Asked:
-    """What a request asks. An unknown format asks nothing."""
+def asked_of(request: Request) -> Prompt:
+    """Parse a request; the result is empty for an unknown format."""
     read = next((read for end, read in _READERS.items() if request.path.endswith(end)), None)
     if read is None:
-        return Asked("", False, ())
+        return Prompt("", False, ())
     messages, tools = read(request.body)
     turns = list(_turns(messages))[::-1]
     words = next((turn.texts for turn in turns if turn.texts and not turn.answers), ())
     is_answer = bool(turns) and turns[0].answers
-    return Asked(clean("\n".join(words)).text, is_answer, tuple(tools))
+    return Prompt(clean("\n".join(words)).text, is_answer, tuple(tools))
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What a message holds: texts, and whether tools' answers; the agent's own end a turn."""
+    """A message's texts, whether it answers a tool call, and whether it comes from the agent."""
 
     texts: tuple[str, ...] = ()
     answers: bool = False
@@ -91,7 +91,7 @@ Read = tuple[Iterator[Message], Iterator[Call]]
 
 
 def _turns(messages: Iterator[Message]) -> Iterator[Message]:
-    """What stands between the agent's messages, as one each: hosts add some of their own to the owner's."""
+    """Join the messages between those of the agent: hosts add their own to the owner's."""
     turn = Message()
     for message in messages:
         if message.is_agents:
@@ -103,14 +103,14 @@ def _turns(messages: Iterator[Message]) -> Iterator[Message]:
 
 
 def _messages(body: Body) -> Read:
-    """Anthropic's."""
+    """Parse Anthropic messages."""
     return _by_role(body.get("messages", [])), (
         Call(str(tool.get("name")), "") for tool in body.get("tools", [])
     )
 
 
 def _completions(body: Body) -> Read:
-    """OpenAI's chat."""
+    """Parse OpenAI chat completions."""
     return _by_role(body.get("messages", [])), (
         Call(str(tool["function"]["name"]), "") for tool in body.get("tools", [])
     )
@@ -128,13 +128,13 @@ def _by_role(messages: Sequence[Body]) -> Iterator[Message]:
 
 
 def _responses(body: Body) -> Read:
-    """OpenAI's responses, whose tools may stand in a namespace."""
+    """Parse OpenAI responses, whose tools may have a namespace."""
     return _items(body), _namespaced(body.get("tools", []))
 
 
 def _items(body: Body) -> Iterator[Message]:
-    given = body.get("input", [])
-    for item in [{"role": "user", "content": given}] if isinstance(given, str) else given:
+    items = body.get("input", [])
+    for item in [{"role": "user", "content": items}] if isinstance(items, str) else items:
         if item.get("type") == "function_call_output":
             yield Message(answers=True)
         elif item.get("type") == "function_call" or item.get("role") == "assistant":
@@ -152,7 +152,7 @@ def _namespaced(tools: Sequence[Body], space: str = "") -> Iterator[Call]:
 
 
 def _contents(body: Body) -> Read:
-    """Gemini's."""
+    """Parse Gemini contents."""
     return (_parts(content) for content in body.get("contents", [])), (
         Call(str(declared["name"]), "")
         for tool in body.get("tools", [])

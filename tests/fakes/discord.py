@@ -1,9 +1,9 @@
-"""Discord on loopback: its gateway and its HTTP interface, as their public documentation describes them. ::
+"""Discord on loopback: its gateway and its HTTP interface, according to their public documentation. ::
 
 with FakeDiscord() as server:
     channel = Discord(setup(server))            # its base_url is server.url
     server.say("300", "5054", "hello")          # channel, user, text
-    server.wait_for(lambda: server.sent)        # what the bot wrote
+    server.wait_for(lambda: server.sent)        # the bot's messages
     server.drop()                               # cut the connection; its session can be resumed
 """
 
@@ -29,7 +29,7 @@ INTENTS = 1 << 9 | 1 << 12 | 1 << 15
 
 @dataclass
 class Session:
-    """One session of the gateway: its events by number, and the connection that hears them now."""
+    """One session of the gateway: its numbered events, and its current connection."""
 
     id: str
     events: list[tuple[int, str, Any]] = field(default_factory=list)
@@ -37,8 +37,8 @@ class Session:
 
 
 class FakeDiscord(FakePlatform):
-    """``sent`` holds the messages that the bot wrote, ``typing`` the channels where it showed typing; ``identified``
-    and ``resumed`` the sessions that began and went on; ``beats`` the numbers that heartbeats named."""
+    """``sent`` are the bot's messages, ``typing`` the channels with its typing indicator, ``identified`` and
+    ``resumed`` the new and resumed sessions, ``beats`` the numbers in its heartbeats."""
 
     def __init__(self, heartbeat_seconds: float = 60.0) -> None:
         super().__init__()
@@ -54,9 +54,9 @@ class FakeDiscord(FakePlatform):
         self.sessions: dict[str, Session] = {}
         self.starts_left = 1_000
         self.close_at_identify = 0
-        """A close code with which every new session is refused."""
+        """A close code that refuses every new session."""
         self.is_deaf = False
-        """Heartbeats are not answered."""
+        """True to leave heartbeats unanswered."""
         self._ids = count(1_000_000_001)
         self._numbers = count(1)
         self._nonces: dict[str, dict[str, Any]] = {}
@@ -71,8 +71,8 @@ class FakeDiscord(FakePlatform):
         is_live: bool = True,
         **more: Any,
     ) -> str:
-        """Somebody writes a message; its id. ``more`` are fields of Discord's message. Where it is not ``is_live``, the
-        gateway does not tell of it."""
+        """Post a message and return its id. ``more`` are further fields. The gateway dispatches it only if
+        ``is_live``."""
         with self.changed:
             message = {
                 "id": str(next(self._ids)),
@@ -93,31 +93,22 @@ class FakeDiscord(FakePlatform):
                 )
             return str(message["id"])
 
-    def edit(
-        self, channel: str, message: str, text: str, at: str = "2026-11-22T15:01:00.000000+00:00"
-    ) -> None:
-        """Somebody changes a message."""
-        with self.changed:
-            found = next(one for one in self.history[channel] if one["id"] == message)
-            found |= {"content": text, "edited_timestamp": at}
-            self.dispatch("MESSAGE_UPDATE", dict(found))
-
     def dispatch(self, name: str, data: Any) -> None:
-        """Tell all sessions of an event; those without a connection hear of it when they are resumed."""
+        """Send an event to all sessions; disconnected ones receive it when resumed."""
         with self.changed:
             for session in self.sessions.values():
                 session.events.append((next(self._numbers), name, data))
                 if session.connection is not None:
-                    self._tell(session.connection, *session.events[-1])
+                    self._send(session.connection, *session.events[-1])
 
     def repeat(self, numbers: Iterable[int] | None = None) -> None:
-        """Tell all connections of events again, in the order that is given: by place, or all."""
+        """Repeat events to all connections in the order of ``numbers``, or all events."""
         with self.changed:
             for session in self.sessions.values():
-                wanted = range(len(session.events)) if numbers is None else numbers
-                for number in wanted:
+                positions = range(len(session.events)) if numbers is None else numbers
+                for number in positions:
                     if session.connection is not None:
-                        self._tell(session.connection, *session.events[number])
+                        self._send(session.connection, *session.events[number])
 
     def forget_sessions(self) -> None:
         """End all connections; no session can be resumed."""
@@ -126,33 +117,37 @@ class FakeDiscord(FakePlatform):
         self.drop()
 
     def forget_nonces(self) -> None:
-        """Some minutes pass: a message that is sent again is another message."""
+        """Forget the nonces, as after some minutes: a message that is sent again becomes a new message."""
         with self.changed:
             self._nonces.clear()
 
     def push(self, frame: str | bytes | Mapping[str, Any]) -> None:
-        """Send a frame to every connection: an object as JSON, text and bytes as they are."""
+        """Send a frame to every connection: an object as JSON, text and bytes unchanged."""
         with self.changed:
             for connection in self.connections:
-                with suppress(ConnectionClosed):  # one that has just been replaced
+                with suppress(ConnectionClosed):  # a connection that was just replaced
                     connection.send(json.dumps(frame) if isinstance(frame, dict) else frame)
 
     def converse(self, connection: ServerConnection) -> None:
         with suppress(ConnectionClosed):
             interval = int(self.heartbeat_seconds * 1000)
             connection.send(json.dumps({"op": 10, "d": {"heartbeat_interval": interval}}))
-            heard = time.monotonic()
+            last_beat = time.monotonic()
             try:
                 for frame in connection:
-                    heard = self._take(connection, json.loads(frame), heard)
+                    last_beat = self._take(connection, json.loads(frame), last_beat)
             finally:
                 self._leave(connection)
 
-    def _take(self, connection: ServerConnection, frame: Mapping[str, Any], heard: float) -> float:
+    def _take(
+        self, connection: ServerConnection, frame: Mapping[str, Any], last_beat: float
+    ) -> float:
         op, data = frame["op"], frame["d"]
         if op == 1:
             with self.changed:
-                self.late_beats += time.monotonic() - heard > max(self.heartbeat_seconds * 20, 2)
+                self.late_beats += time.monotonic() - last_beat > max(
+                    self.heartbeat_seconds * 20, 2
+                )
             self.note(self.beats, data)
             if not self.is_deaf:
                 connection.send(json.dumps({"op": 11, "d": None}))
@@ -161,7 +156,7 @@ class FakeDiscord(FakePlatform):
             self._identify(connection, data)
         elif op == 6:
             self._resume(connection, data)
-        return heard
+        return last_beat
 
     def _identify(self, connection: ServerConnection, data: Mapping[str, Any]) -> None:
         code = self.close_at_identify or (
@@ -180,7 +175,7 @@ class FakeDiscord(FakePlatform):
                 "resume_gateway_url": self.socket_url,
             }
             session.events.append((next(self._numbers), "READY", ready))
-            self._tell(connection, *session.events[-1])
+            self._send(connection, *session.events[-1])
             self.note(self.identified, session.id)
 
     def _resume(self, connection: ServerConnection, data: Mapping[str, Any]) -> None:
@@ -192,10 +187,10 @@ class FakeDiscord(FakePlatform):
             self.note(self.resumed, (session.id, data["seq"]))
             for event in session.events:
                 if event[0] > data["seq"]:
-                    self._tell(connection, *event)
+                    self._send(connection, *event)
             session.connection = connection
             session.events.append((next(self._numbers), "RESUMED", {}))
-            self._tell(connection, *session.events[-1])
+            self._send(connection, *session.events[-1])
 
     def _leave(self, connection: ServerConnection) -> None:
         with self.changed:
@@ -206,7 +201,7 @@ class FakeDiscord(FakePlatform):
                         del self.sessions[session.id]
 
     @staticmethod
-    def _tell(connection: ServerConnection, number: int, name: str, data: Any) -> None:
+    def _send(connection: ServerConnection, number: int, name: str, data: Any) -> None:
         with suppress(ConnectionClosed):
             connection.send(json.dumps({"op": 0, "s": number, "t": name, "d": data}))
 
@@ -238,10 +233,10 @@ class FakeDiscord(FakePlatform):
         )
 
     def _messages(self, channel: str, request: Request) -> Response:
-        """Those after an id, the oldest of them; the newest of these comes first."""
+        """Return the messages after an id, oldest ones first in line, sorted newest first."""
         after, limit = int(request.query["after"]), int(request.query["limit"])
-        found = [message for message in self.history.get(channel, []) if int(message["id"]) > after]
-        return Response(200, found[:limit][::-1])
+        newer = [message for message in self.history.get(channel, []) if int(message["id"]) > after]
+        return Response(200, newer[:limit][::-1])
 
     def _create(self, channel: str, body: Mapping[str, Any]) -> Response:
         if not 0 < len(body["content"]) <= 2_000:

@@ -9,9 +9,9 @@ from nacre.values.gateway import Incoming
 
 
 class MemoryInbox:
-    """What a channel kept. ``messages`` are those that came, each once; ``kept`` is its state.
+    """The inbox of a channel. ``messages`` are the received ones, without duplicates; ``kept`` is the channel's state.
 
-    ``before`` is awaited before anything is kept: a test blocks or fails it.
+    ``before`` is awaited before anything is stored: a test can block or fail it.
     """
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ class MemoryInbox:
         self._changed = asyncio.Condition()
 
     def again(self) -> MemoryInbox:
-        """The same inbox after a restart: in another event loop."""
+        """Return the same inbox after a restart, for another event loop."""
         inbox = MemoryInbox()
         inbox.messages, inbox.kept, inbox.before, inbox._ids = (
             self.messages,
@@ -35,23 +35,22 @@ class MemoryInbox:
     def state(self, name: str) -> str:
         return self.kept.get(name, "")
 
-    async def receive(self, messages: Sequence[Incoming], **state: str) -> int:
+    async def receive(self, messages: Sequence[Incoming], **state: str) -> None:
         if self.before is not None:
             await self.before()
         async with self._changed:
-            fresh = [one for one in messages if one.id not in self._ids]
+            fresh = [message for message in messages if message.id not in self._ids]
             self.messages += fresh
-            self._ids |= {one.id for one in messages}
+            self._ids |= {message.id for message in messages}
             self.kept |= state
             self._changed.notify_all()
-        return len(fresh)
 
     async def wait_for(self, condition: Callable[[], bool]) -> None:
-        """Wait until a condition holds; it is looked at whenever something is kept."""
+        """Wait until a condition holds; it is checked after each change."""
         async with self._changed:
             await self._changed.wait_for(condition)
 
     @property
     def texts(self) -> list[str]:
-        """The texts of all messages."""
+        """Return the texts of all messages."""
         return [message.text for message in self.messages]

@@ -1,4 +1,4 @@
-"""A language model that says what a test tells it to."""
+"""A language model with scripted answers."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ Answer = msgspec.Struct | dict[str, Any] | str | Exception | Callable[[Prompt], 
 
 
 class ScriptedModel:
-    """Answers prompts from a script, one after another, or by a function of the prompt; implements LanguageModel.
+    """Answer prompts from a script in order, or by a function of the prompt; implements LanguageModel.
 
-    An answer is an object or a dictionary, given back as JSON; text, given back as it is; an exception, which is
-    raised; or a function that returns one of these. When the script has ended, its last answer is repeated if
-    ``repeats``, else the test fails. What it was asked is in ``prompts``; whether statements hold it is asked apart, in
-    ``compared``, and answered with ``finding``, of its ``wrong`` parts, for each. Which known memories a session
-    outdates, ``over`` says of a prompt.
-    Four characters are a token; they cost nothing, unless ``capabilities`` have a price.
+    An answer is an object or a dictionary, returned as JSON; text, returned unchanged; an exception, which is raised;
+    or a function that returns one of these. At the end of the script its last answer repeats if ``repeats``, else the
+    test fails. Prompts are in ``prompts``. Prompts that check statements are in ``compared``; the answer is
+    ``finding``, with its ``wrong`` parts, for each statement. ``over`` answers prompts about memories that a session
+    makes outdated. Four characters count as a token; calls are free unless ``capabilities`` have a price.
     """
 
     def __init__(
@@ -54,7 +53,7 @@ class ScriptedModel:
         self._lock = Lock()
 
     def complete(self, prompt: Prompt) -> Completion:
-        """The next answer."""
+        """Return the next answer."""
         if prompt.name == "verdicts":
             return self._compare(prompt)
         if prompt.name == "turns":
@@ -64,7 +63,7 @@ class ScriptedModel:
             number = len(self.prompts)
             self.prompts.append(prompt)
         if number >= len(self._answers) and not self._repeats:
-            raise AssertionError(f"nobody told the model what to answer to: {prompt.text[:500]}")
+            raise AssertionError(f"the scripted model has no answer to: {prompt.text[:500]}")
         answer: Any = self._answers[min(number, len(self._answers) - 1)]
         if callable(answer) and not isinstance(answer, type):
             answer = answer(prompt)
@@ -76,11 +75,11 @@ class ScriptedModel:
 
     def _completed(self, prompt: Prompt, answer: Any) -> Completion:
         text = answer if isinstance(answer, str) else _as_json(answer)
-        asked = len(prompt.system) + len(prompt.shared) + len(prompt.text)
-        return Completion(text, Tokens(asked // 4, len(text) // 4), self.name)
+        size = len(prompt.system) + len(prompt.shared) + len(prompt.text)
+        return Completion(text, Tokens(size // 4, len(text) // 4), self.name)
 
     def _compare(self, prompt: Prompt) -> Completion:
-        """The same finding of every statement, with the line of its evidence that has most of its words."""
+        """Return the same finding for every statement, with the line that shares most words as evidence."""
         self.compared.append(prompt)
         turns = dict(
             re.findall(
@@ -103,7 +102,7 @@ class ScriptedModel:
         return Completion(text, Tokens(len(prompt.text) // 4, len(text) // 4), self.name)
 
     def close(self) -> None:
-        """Nothing more is asked."""
+        """Do nothing."""
         self.is_closed = True
 
 

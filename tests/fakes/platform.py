@@ -1,4 +1,5 @@
-"""What the platforms on loopback share: HTTP and WebSockets in threads, failures in turn, waiting for conditions."""
+"""Common parts of the platforms on loopback: HTTP and WebSockets in threads, scripted failures, waiting for
+conditions."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ WAIT_SECONDS = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request as it came in. Names of headers are in lower case; ``body`` is its JSON, or its form."""
+    """A received request. Header names are in lower case; ``body`` is its JSON or form."""
 
     method: str
     path: str
@@ -33,7 +34,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What is answered: bytes as they are, anything else as JSON. ``is_cut`` closes the connection without a word."""
+    """A response: bytes unchanged, anything else as JSON. ``is_cut`` closes the connection without a response."""
 
     status: int = 200
     body: Any = None
@@ -42,10 +43,10 @@ class Response:
 
 
 class FakePlatform:
-    """HTTP at ``url`` and WebSockets at ``socket_url``, from ``with`` to its end.
+    """HTTP at ``url`` and WebSockets at ``socket_url`` within a ``with`` block.
 
-    Subclasses answer in ``answer`` and speak in ``converse``; whatever they change, they change ``with self.changed``
-    and notify, so that ``wait_for`` sees it.
+    Subclasses implement ``answer`` and ``converse``. They change state ``with self.changed`` and notify, so that
+    ``wait_for`` sees the change.
     """
 
     def __init__(self) -> None:
@@ -55,11 +56,11 @@ class FakePlatform:
         self._failures: list[tuple[str, Response]] = []
 
     def answer(self, request: Request) -> Response:
-        """What is answered to a request."""
+        """Answer a request."""
         raise NotImplementedError
 
     def converse(self, connection: ServerConnection) -> None:
-        """Speak over a WebSocket until it ends; ConnectionClosed is expected."""
+        """Serve a WebSocket until it ends; ConnectionClosed is expected."""
         raise NotImplementedError
 
     def fail_next(
@@ -72,24 +73,24 @@ class FakePlatform:
         times: int = 1,
         is_cut: bool = False,
     ) -> None:
-        """Let the next requests fail: those whose path contains ``path``."""
+        """Make the next requests fail whose path contains ``path``."""
         with self.changed:
             self._failures += [(path, Response(status, body, headers or {}, is_cut))] * times
 
     def wait_for(self, condition: Callable[[], T], seconds: float = WAIT_SECONDS) -> T:
-        """Wait until a condition holds; what it returned. Raises AssertionError."""
+        """Wait until a condition holds; return its value. Raises AssertionError."""
         with self.changed:
-            assert self.changed.wait_for(condition, seconds), "what was waited for did not happen"
+            assert self.changed.wait_for(condition, seconds), "the condition did not become true"
             return condition()
 
-    def note(self, what: list[T], one: T) -> None:
-        """Append to a list that somebody may wait for."""
+    def note(self, items: list[T], item: T) -> None:
+        """Append to a list and notify waiting threads."""
         with self.changed:
-            what.append(one)
+            items.append(item)
             self.changed.notify_all()
 
     def drop(self, code: int | None = None) -> None:
-        """End all WebSockets: with a close code, or else as where a cable is cut."""
+        """End all WebSockets with a close code, or as abruptly as a cut cable."""
         with self.changed:
             connections = list(self.connections)
         for connection in connections:
@@ -97,17 +98,17 @@ class FakePlatform:
                 with suppress(OSError):
                     connection.socket.shutdown(socket.SHUT_RDWR)
             else:
-                # whoever drops it may run the client, too, which says goodbye in its turn
+                # the calling thread may also run the client, which has to answer the close frame
                 Thread(target=connection.close, args=(code,), daemon=True).start()
 
     @property
     def url(self) -> str:
-        """The address of its HTTP interface."""
+        """Return the address of its HTTP interface."""
         return f"http://127.0.0.1:{self._http.server_address[1]}"
 
     @property
     def socket_url(self) -> str:
-        """The address of its WebSockets."""
+        """Return the address of its WebSockets."""
         return f"ws://127.0.0.1:{self._sockets.socket.getsockname()[1]}"
 
     def __enter__(self: Self) -> Self:
@@ -145,7 +146,7 @@ class FakePlatform:
         self.wait_for(lambda: not self.connections)
 
     def respond(self, request: Request) -> Response:
-        """The answer to a request, or the failure that was asked for."""
+        """Return the answer to a request, or the scripted failure."""
         self.note(self.requests, request)
         with self.changed:
             for number, (path, failure) in enumerate(self._failures):
@@ -202,4 +203,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-        """Say nothing: tests look at the requests."""
+        """Log nothing."""

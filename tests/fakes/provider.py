@@ -1,8 +1,8 @@
-"""A provider of language models on loopback, for tests: real wire formats, scripted answers, every kind of failure.
+"""A provider of language models on loopback, for tests: real wire formats, scripted answers, all kinds of failures.
 
-It speaks Anthropic's messages, OpenAI's chat completions, responses and embeddings (with Voyage's names, too), Gemini's
-contents and embeddings and Ollama's chat, streamed where the request asks for it; and calls tools. What agents' tools
-ask of a provider is answered, too: :mod:`tests.fakes.conversation` says what, by rules. ::
+It implements Anthropic's messages, OpenAI's chat completions, responses and embeddings (also under Voyage's names),
+Gemini's contents and embeddings and Ollama's chat, with streaming on request and tool calls. It also serves real
+agents, with the rules of :mod:`tests.fakes.conversation`. ::
 
     with FakeProvider([{"word": "hull"}, Reply(status=429, headers={"retry-after": "2"})]) as provider:
         config.write_text(provider.config())   # models.default = "fake:m"
@@ -21,11 +21,11 @@ from typing import Any
 
 import msgspec
 
+from tests.fakes.wire_formats import Answer as WireAnswer
 from tests.fakes.wire_formats import (
     Call,
     Chat,
     Ollama,
-    Said,
     Wire,
     embeddings,
     forced,
@@ -42,7 +42,7 @@ _MODELS = ("/v1/models", "/models", "/api/tags")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request as it came in. Names of headers are in lower case."""
+    """A received request. Header names are in lower case."""
 
     method: str
     path: str
@@ -51,7 +51,7 @@ class Request:
 
     @property
     def key(self) -> str:
-        """What the caller signed in with."""
+        """Return the caller's credentials."""
         return self.headers.get("x-api-key") or self.headers.get("authorization", "").removeprefix(
             "Bearer "
         )
@@ -59,13 +59,13 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """How one request is answered.
+    """The response to one request.
 
-    ``answer`` is an object, given back as JSON, or text, given back as it is; a :class:`Call` is what the model does
-    instead. ``tokens`` is what the question is said to come to; 0 counts its characters. A ``status`` other than 200
-    comes with ``message`` and ``code`` in the format's own shape. ``fault`` is one of ``FAULTS``: a page of HTML with
-    200, bytes that are no JSON, half an answer with 200, a stream that breaks off, an answer that never comes, one of
-    which a byte comes now and then, a connection that is closed without one.
+    ``answer`` is an object, returned as JSON, or text, returned unchanged, or a :class:`Call` of a tool. ``tokens`` is
+    the reported size of the question; 0 counts its characters. A ``status`` other than 200 is sent with ``message`` and
+    ``code`` in the format's error shape. ``fault`` is one of ``FAULTS``: a page of HTML with 200, bytes that are not
+    JSON, half an answer with 200, a stream that breaks off, an endless silence, an answer sent byte by byte, a closed
+    connection.
     """
 
     answer: Any = ""
@@ -82,12 +82,12 @@ Answer = Reply | Call | msgspec.Struct | dict[str, Any] | str | Callable[[Reques
 
 
 class FakeProvider:
-    """A server on loopback, from ``with`` to its end; safe to ask from many threads.
+    """A server on loopback within a ``with`` block; safe to use from many threads.
 
-    Requests take ``answers`` one after another, or ask a function of the :class:`Request`. After the last answer,
-    status 500 says that nothing is left, unless it ``repeats``. Embeddings need no answers; the first requests for them
-    fail by ``embedding_faults``, or get the object that one has for an answer. ``requests`` holds what was asked;
-    ``models`` are the names it lists.
+    ``answers`` are used in order, or computed by a function of the :class:`Request`. After the last answer the server
+    returns status 500, unless it ``repeats``. Embeddings need no answers; the first requests for them fail by
+    ``embedding_faults``, or return the object in a fault's answer. ``requests`` are the received requests; ``models``
+    are the listed names.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class FakeProvider:
         self._repeats = repeats or callable(answers)
         self.embedding_faults = list(embedding_faults)
         self._taken = 0
-        self._kept: set[str] = set()
+        self._prefixes: set[str] = set()
         self._lock = Lock()
         self._closing = Event()
         self._server: ThreadingHTTPServer | None = None
@@ -114,17 +114,17 @@ class FakeProvider:
 
     @property
     def url(self) -> str:
-        """Its address: ``http://127.0.0.1:<port>``, without a path."""
-        assert self._server is not None, "it runs from `with` to its end"
+        """Return its address: ``http://127.0.0.1:<port>``, without a path."""
+        assert self._server is not None, "the server runs only within `with`"
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     @property
     def calls(self) -> list[Request]:
-        """The requests that asked a model for an answer."""
+        """Return the requests for a model's answer."""
         return [request for request in self.requests if wire_at(request.path)]
 
     def config(self, api: str = "chat", *, model: str = "m", more: str = "") -> str:
-        """A ``config.toml`` whose language model for every task is this one, by the format ``api``."""
+        """Return a ``config.toml`` that uses this model for every task, with the format ``api``."""
         base = self.url if api == "anthropic" else f"{self.url}/v1"
         return f'[models]\ndefault = "fake:{model}"\n{more}\n[models.providers.fake]\napi = "{api}"\nbase_url = "{base}"\n'  # noqa: E501
 
@@ -155,53 +155,54 @@ class FakeProvider:
         self._thread.join()
 
     def note(self, request: Request) -> None:
-        """Remember what was asked."""
+        """Record a request."""
         with self._lock:
             self.requests.append(request)
 
     def reply_to(self, request: Request) -> Reply:
-        """How this one is answered."""
+        """Return the reply to a request."""
         with self._lock:
             number = self._taken
             self._taken += 1
         if number >= len(self._answers) and not (self._repeats and self._answers):
-            return Reply(status=500, message="nobody told the fake provider what to answer")
+            return Reply(status=500, message="the fake provider has no more answers")
         answer = self._answers[min(number, len(self._answers) - 1)]
         if callable(answer) and not isinstance(answer, type):
             answer = answer(request)
         return answer if isinstance(answer, Reply) else Reply(answer)
 
     def embedding_fault(self) -> Reply | None:
-        """How the next request for embeddings fails, if it does."""
+        """Return the failure of the next request for embeddings, if any."""
         with self._lock:
             return self.embedding_faults.pop(0) if self.embedding_faults else None
 
-    def said(self, reply: Reply, request: Request, wire: Wire) -> Said:
-        """An answer with its tokens: four characters each; what begins as an earlier request did was kept."""
-        asked = len(json.dumps(request.body)) // 4
+    def answer_for(self, reply: Reply, request: Request, wire: Wire) -> WireAnswer:
+        """Return an answer with its tokens (four characters each). A prefix seen in an earlier request counts as
+        cached."""
+        size_of_request = len(json.dumps(request.body)) // 4
         prefix = wire.prefix(request.body)
         size = len(prefix) // 4
         with self._lock:
             number = self._taken
-            is_kept = bool(prefix) and prefix in self._kept
-            self._kept.add(prefix)
+            is_cached = bool(prefix) and prefix in self._prefixes
+            self._prefixes.add(prefix)
         marked = wire.path == "/v1/messages"
-        cached, written = (size, 0) if is_kept else (0, size if marked else 0)
-        new = max(1, asked - cached - written)
+        cached, written = (size, 0) if is_cached else (0, size if marked else 0)
+        new = max(1, size_of_request - cached - written)
         if reply.tokens:
             new, cached, written = reply.tokens, 0, 0
         model = str(request.body.get("model", ""))
         call = _call(reply, request)
         text = call.arguments if call else _text(reply.answer)
-        return Said(text, model, number, new, cached, written, reply.is_cut, call)
+        return WireAnswer(text, model, number, new, cached, written, reply.is_cut, call)
 
     def wait_for_end(self, seconds: float | None = None) -> bool:
-        """Wait until the server closes, or for so long; returns whether it closes."""
+        """Wait for the server to close, or for a timeout; return True if it closes."""
         return self._closing.wait(seconds)
 
 
 def _call(reply: Reply, request: Request) -> Call | None:
-    """The tool that is called: the one that the reply names, or the only one that the request allows."""
+    """Return the called tool: the one named by the reply, or the only one that the request allows."""
     if isinstance(reply.answer, Call):
         return reply.answer
     tool = forced(request.body)
@@ -248,9 +249,9 @@ class _Handler(BaseHTTPRequestHandler):
         if path.endswith(("/embeddings", ":batchEmbedContents")):
             fault = self.owner.embedding_fault()
             if fault is None or isinstance(fault.answer, dict):
-                made = gemini_embeddings if path.endswith(":batchEmbedContents") else embeddings
+                embed = gemini_embeddings if path.endswith(":batchEmbedContents") else embeddings
                 self._json(
-                    200, fault.answer if fault else made(request.body, self.owner.dimensions)
+                    200, fault.answer if fault else embed(request.body, self.owner.dimensions)
                 )
                 return
             wire, reply = Chat(), fault
@@ -279,9 +280,9 @@ class _Handler(BaseHTTPRequestHandler):
         elif reply.fault == "garbage":
             self._send(200, b"\x00\xff{]", {"content-type": "application/json"})
         elif is_streamed(request.path, request.body):
-            self._stream(wire, self.owner.said(reply, request, wire), reply)
+            self._stream(wire, self.owner.answer_for(reply, request, wire), reply)
         else:
-            body = json.dumps(wire.whole(self.owner.said(reply, request, wire))).encode()
+            body = json.dumps(wire.whole(self.owner.answer_for(reply, request, wire))).encode()
             half = body[: len(body) // 2] if reply.fault in ("truncated", "half-stream") else body
             self._send(200, half, {"content-type": "application/json", **reply.headers})
 
@@ -295,14 +296,14 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(b" ")
             self.wfile.flush()
 
-    def _stream(self, wire: Wire, said: Said, reply: Reply) -> None:
+    def _stream(self, wire: Wire, answer: WireAnswer, reply: Reply) -> None:
         kind = "application/x-ndjson" if isinstance(wire, Ollama) else "text/event-stream"
         self.send_response(200)
         self.send_header("content-type", kind)
         self.send_header("connection", "close")
         self.end_headers()
         self.close_connection = True
-        events = list(wire.stream(said))
+        events = list(wire.stream(answer))
         if reply.fault in ("truncated", "half-stream"):
             events = events[: len(events) // 2]
         for name, data in events:
@@ -328,7 +329,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-        """Say nothing: tests look at the requests."""
+        """Log nothing."""
 
 
 def _event(kind: str, name: str, data: Mapping[str, Any]) -> bytes:

@@ -1,10 +1,10 @@
-"""Slack on loopback: Socket Mode and the Web API, as their public documentation describes them. ::
+"""Slack on loopback: Socket Mode and the Web API, according to their public documentation. ::
 
 with FakeSlack() as server:
     channel = Slack(setup(server))              # its base_url is server.url
     server.say("D1", "U1", "hello")             # channel, user, text
-    server.wait_for(lambda: server.sent)        # what the app wrote
-    server.drop()                               # cut the connections; what was not confirmed comes again
+    server.wait_for(lambda: server.sent)        # the app's messages
+    server.drop()                               # cut the connections; unconfirmed envelopes are sent again
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ TOKEN, APP_TOKEN = "xoxb-bot-token", "xapp-app-token"
 
 
 class FakeSlack(FakePlatform):
-    """``sent`` holds the messages that the app wrote; ``confirmed`` the envelopes that it confirmed; ``opened`` the
-    connections that said hello, ``pings`` whether it was asked. ``names`` are users' names."""
+    """``sent`` are the app's messages; ``confirmed`` its confirmed envelopes; ``opened`` the connections after hello,
+    ``pings`` whether pings were requested; ``names`` the users' names."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -36,17 +36,15 @@ class FakeSlack(FakePlatform):
         self.files: dict[str, bytes] = {}
         self.names: dict[str, str] = {}
         self.says_hello = True
-        self.farewell = ""
-        """A reason with which each new connection is told at once that it will be closed."""
         self.waiting: dict[str, dict[str, Any]] = {}
-        """Envelopes that were not confirmed: every new connection hears them again."""
+        """Unconfirmed envelopes, which every new connection receives again."""
         self._tickets: set[str] = set()
         self._times = count(1)
         self._numbers = count(1)
 
     def say(self, channel: str, user: str, text: str, **more: Any) -> str:
-        """Somebody writes a message; its time, which is its name in the channel. ``more`` are fields of the event. In
-        a channel (C…) that mentions the app, the message comes as two events, as Slack does it."""
+        """Post a message and return its time, which identifies it in the channel. ``more`` are fields of the event. A
+        message in a channel (C…) that mentions the app is sent as two events, as in Slack."""
         with self.changed:
             ts = f"1763824000.{next(self._times):06}"
             kind = {"D": "im", "G": "mpim"}.get(channel[:1], "channel")
@@ -65,33 +63,8 @@ class FakeSlack(FakePlatform):
             self.tell(event)
             return ts
 
-    def edit(self, channel: str, ts: str, user: str, text: str, before: str = "") -> None:
-        """Somebody changes a message."""
-        edited = {"user": user, "ts": f"1763824999.{next(self._times):06}"}
-        message = {
-            "type": "message",
-            "user": user,
-            "text": text,
-            "ts": ts,
-            "team": TEAM,
-            "edited": edited,
-        }
-        previous = {"type": "message", "user": user, "text": before, "ts": ts}
-        self.tell(
-            {
-                "type": "message",
-                "subtype": "message_changed",
-                "channel": channel,
-                "channel_type": "im",
-                "hidden": True,
-                "ts": edited["ts"],
-                "message": message,
-                "previous_message": previous,
-            }
-        )
-
     def tell(self, event: Any) -> str:
-        """Send an event in an envelope to one of the connections; the envelope's id."""
+        """Send an event in an envelope to one of the connections; return the envelope's id."""
         with self.changed:
             envelope = f"envelope-{next(self._numbers)}"
             payload = {
@@ -112,17 +85,17 @@ class FakeSlack(FakePlatform):
             return envelope
 
     def push(self, frame: Any) -> None:
-        """Send a frame to every connection: an object as JSON, text and bytes as they are."""
+        """Send a frame to every connection: an object as JSON, text and bytes unchanged."""
         with self.changed:
             for connection in self.opened:
                 self._send(connection, frame)
 
     def disconnect(self, reason: str) -> None:
-        """Tell every connection that it will be closed."""
+        """Announce to every connection that it will be closed."""
         self.push({"type": "disconnect", "reason": reason, "debug_info": {"host": "applink-1"}})
 
     def freeze(self) -> None:
-        """Take nothing more from the connections that are open, not even pings: they are dead, and look alive."""
+        """Ignore the open connections, even their pings: they are dead but appear open."""
         with self.changed:
             for connection in self.connections:
                 connection.protocol.receive_data = lambda data: None  # type: ignore[method-assign]
@@ -132,13 +105,11 @@ class FakeSlack(FakePlatform):
         assert connection.request is not None
         ticket = connection.request.path.partition("ticket=")[2]
         with suppress(ConnectionClosed), self.changed:
-            assert ticket in self._tickets, "each address is for one connection"
+            assert ticket in self._tickets, "each address is valid for one connection"
             self._tickets.discard(ticket)
             if self.says_hello:
                 self._send(connection, {"type": "hello", "num_connections": len(self.connections)})
                 self.note(self.opened, connection)
-            if self.farewell:
-                self._send(connection, {"type": "disconnect", "reason": self.farewell})
             for frame in list(self.waiting.values()):
                 self._send(connection, frame | {"retry_attempt": 1, "retry_reason": "timeout"})
         with suppress(ConnectionClosed):
@@ -196,8 +167,12 @@ class FakeSlack(FakePlatform):
             self.note(self.sent, {**request.body, "ts": ts, "user": BOT, "bot_id": "B1"})
             return {"ok": True, "channel": request.body["channel"], "ts": ts}
         if method in ("conversations.history", "conversations.replies"):
-            found = [one for one in self.sent if one["channel"] == request.query["channel"]]
+            messages = [item for item in self.sent if item["channel"] == request.query["channel"]]
             thread = request.query.get("ts")
-            found = [one for one in found if one.get("thread_ts") == thread]
-            return {"ok": True, "messages": found if thread else found[::-1], "has_more": False}
+            messages = [item for item in messages if item.get("thread_ts") == thread]
+            return {
+                "ok": True,
+                "messages": messages if thread else messages[::-1],
+                "has_more": False,
+            }
         return {"ok": False, "error": "unknown_method"}

@@ -1,4 +1,4 @@
-"""Telegram's Bot API on loopback, as https://core.telegram.org/bots/api has it: long polling, offsets, refusals. ::
+"""Telegram's Bot API on loopback, as in https://core.telegram.org/bots/api: long polling, offsets, refusals. ::
 
 with FakeTelegram() as server:
     server.say(chat=5054, user=5054, text="hello")   # [gateway.channels.telegram] token, base_url = server.url
@@ -25,10 +25,10 @@ _SUPERGROUPS = -1_000_000_000_000
 
 
 class FakeTelegram(FakePlatform):
-    """One bot, ``@nacre_bot``. Chats of people have their number, groups a negative one.
+    """One bot, ``@nacre_bot``. Private chats have the person's number, groups a negative one.
 
-    ``sent`` are the parameters of each message that the bot sent, ``typing`` of each action. ``blocked`` are chats that
-    refuse it. ``has_webhook`` and ``is_reversed`` are what a test may set: updates of a batch come last first.
+    ``sent`` are the parameters of the bot's messages, ``typing`` those of its actions. ``blocked`` are chats that
+    refuse the bot. Tests may set ``has_webhook`` and ``is_reversed`` (updates of a batch arrive last first).
     """
 
     def __init__(self, token: str = TOKEN) -> None:
@@ -38,7 +38,6 @@ class FakeTelegram(FakePlatform):
         self.sent: list[Mapping[str, Any]] = []
         self.typing: list[Mapping[str, Any]] = []
         self.blocked: set[int] = set()
-        self.moved: dict[int, int] = {}
         self.files: dict[str, bytes] = {}
         self.has_webhook = False
         self.is_reversed = False
@@ -50,25 +49,17 @@ class FakeTelegram(FakePlatform):
         self._is_closing = False
 
     def say(self, chat: int, user: int, text: str = "", **fields: Any) -> int:
-        """Somebody writes; ``fields`` are added to the message (``caption``, ``photo``, ``reply_to_message``, …).
+        """Post a message; ``fields`` are added to it (``caption``, ``photo``, ``reply_to_message``, …).
 
-        The number of the message.
+        Returns the number of the message.
         """
         with self.changed:
             message = self._message(chat, user, text, fields)
             self._update("message", message)
             return int(message["message_id"])
 
-    def edit(self, chat: int, user: int, message: int, text: str) -> None:
-        """Somebody changes a message."""
-        with self.changed:
-            changed = self._message(
-                chat, user, text, {"message_id": message, "edit_date": 1_790_000_100}
-            )
-            self._update("edited_message", changed)
-
     def push(self, update: Any) -> None:
-        """Deliver anything as an update; an object without a number gets one."""
+        """Deliver any object as an update; it gets a number if it has none."""
         with self.changed:
             if isinstance(update, dict) and "update_id" not in update:
                 self._next_update += 1
@@ -78,19 +69,13 @@ class FakeTelegram(FakePlatform):
             self.changed.notify_all()
 
     def redeliver(self) -> None:
-        """Deliver everything again, with the same numbers."""
+        """Deliver all updates again, with the same numbers."""
         with self.changed:
             self._updates = list(self._all)
             self.changed.notify_all()
 
-    def move(self, chat: int, target: int, user: int = 5054) -> None:
-        """A group becomes a supergroup: both tell, and the old one refuses messages."""
-        self.moved[chat] = target
-        self.say(chat, user, migrate_to_chat_id=target)
-        self.say(target, user, migrate_from_chat_id=chat)
-
     def file(self, data: bytes, **fields: Any) -> dict[str, Any]:
-        """A file that lies at Telegram, as messages name it."""
+        """Store a file on the server; returns its description in messages."""
         with self.changed:
             name = f"file-{len(self.files)}"
             self.files[name] = data
@@ -98,11 +83,11 @@ class FakeTelegram(FakePlatform):
 
     @property
     def unconfirmed(self) -> int:
-        """Updates that Telegram still keeps."""
+        """Return the unconfirmed updates."""
         return len(self._updates)
 
     def answer(self, request: Request) -> Response:
-        """What the Bot API says."""
+        """Answer a call of the Bot API."""
         place, _, method = request.path.rpartition("/")
         if request.path.startswith(f"/file/bot{self.token}/"):
             data = self.files.get(method)
@@ -132,48 +117,51 @@ class FakeTelegram(FakePlatform):
     def _get_me(self, _: Mapping[str, Any]) -> Response:
         return _result({**self.bot, "can_read_all_group_messages": False})
 
-    def _get_updates(self, asked: Mapping[str, Any]) -> Response:
-        """What was not confirmed, as soon as there is something. A later poll ends this one."""
+    def _get_updates(self, parameters: Mapping[str, Any]) -> Response:
+        """Return unconfirmed updates as soon as there are any. A later poll ends this one."""
         if self.has_webhook:
-            said = "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete it first"
-            return _refusal(409, said)
+            conflict = (
+                "Conflict: can't use getUpdates method while webhook is active;"
+                " use deleteWebhook to delete it first"
+            )
+            return _refusal(409, conflict)
         self.polls += 1
         own = self.polls
-        self._updates = [one for one in self._updates if _number(one) >= asked.get("offset", 0)]
+        self._updates = [
+            update for update in self._updates if _number(update) >= parameters.get("offset", 0)
+        ]
         self.changed.notify_all()
         self.changed.wait_for(
-            lambda: self._updates or own != self.polls or self._is_closing, asked.get("timeout", 0)
+            lambda: self._updates or own != self.polls or self._is_closing,
+            parameters.get("timeout", 0),
         )
         if own != self.polls:
-            said = "terminated by other getUpdates request; make sure that only one bot instance is running"
-            return _refusal(409, f"Conflict: {said}")
-        batch = self._updates[: min(asked.get("limit", _MOST_UPDATES), _MOST_UPDATES)]
+            conflict = "terminated by other getUpdates request; make sure that only one bot instance is running"
+            return _refusal(409, f"Conflict: {conflict}")
+        batch = self._updates[: min(parameters.get("limit", _MOST_UPDATES), _MOST_UPDATES)]
         return _result(batch[::-1] if self.is_reversed else batch)
 
-    def _send_message(self, asked: Mapping[str, Any]) -> Response:
-        chat = asked["chat_id"]
+    def _send_message(self, parameters: Mapping[str, Any]) -> Response:
+        chat = parameters["chat_id"]
         if chat in self.blocked:
             return _refusal(403, "Forbidden: bot was blocked by the user")
-        if chat in self.moved:
-            said = "Bad Request: group chat was upgraded to a supergroup chat"
-            return _refusal(400, said, migrate_to_chat_id=self.moved[chat])
-        text = asked["text"]
+        text = parameters["text"]
         if not text.strip():
             return _refusal(400, "Bad Request: message text is empty")
         if len(text.encode("utf-16-le")) // 2 > _MOST_CHARACTERS:
             return _refusal(400, "Bad Request: message is too long")
-        self.note(self.sent, asked)
+        self.note(self.sent, parameters)
         self._next_message += 1
         return _result(
             {"message_id": self._next_message, "chat": _chat(chat), "from": self.bot, "text": text}
         )
 
-    def _send_chat_action(self, asked: Mapping[str, Any]) -> Response:
-        self.note(self.typing, asked)
+    def _send_chat_action(self, parameters: Mapping[str, Any]) -> Response:
+        self.note(self.typing, parameters)
         return _result(True)
 
-    def _get_file(self, asked: Mapping[str, Any]) -> Response:
-        name = asked["file_id"]
+    def _get_file(self, parameters: Mapping[str, Any]) -> Response:
+        name = parameters["file_id"]
         if name not in self.files:
             return _refusal(
                 400, "Bad Request: wrong file_id or the file is temporarily unavailable"
@@ -203,11 +191,11 @@ class FakeTelegram(FakePlatform):
 
 
 def marks(text: str) -> list[dict[str, Any]]:
-    """Commands and mentions in a text, as Telegram marks them: in UTF-16 units."""
+    """Return the commands and mentions in a text like Telegram, in UTF-16 units."""
     return [
-        {"type": kind, "offset": _units(text[: found.start()]), "length": _units(found[0])}
+        {"type": kind, "offset": _units(text[: match.start()]), "length": _units(match[0])}
         for kind, pattern in _MARKS.items()
-        for found in pattern.finditer(text)
+        for match in pattern.finditer(text)
     ]
 
 
@@ -234,6 +222,6 @@ def _result(value: Any) -> Response:
     return Response(200, {"ok": True, "result": value})
 
 
-def _refusal(status: int, said: str, **parameters: int) -> Response:
+def _refusal(status: int, description: str, **parameters: int) -> Response:
     more = {"parameters": parameters} if parameters else {}
-    return Response(status, {"ok": False, "error_code": status, "description": said, **more})
+    return Response(status, {"ok": False, "error_code": status, "description": description, **more})

@@ -1,4 +1,4 @@
-"""What providers of language models send over the wire, one class a format, for :mod:`tests.fakes.provider`."""
+"""The wire formats of language model providers, one class each, for :mod:`tests.fakes.provider`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 _PART = 24
-"""Characters of one event of a stream."""
+"""Characters per event of a stream."""
 _GEMINI_ACTIONS = ("generateContent", "streamGenerateContent")
 _NAMES = {
     400: "invalid_request_error",
@@ -39,8 +39,8 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """One answer, before it has a format: text, or a call, whose arguments are the text then.
+class Answer:
+    """One answer without a format: text, or a call with its arguments as text.
 
     ``new``, ``cached`` and ``written`` are tokens of the question.
     """
@@ -56,12 +56,12 @@ class Said:
 
     @property
     def output(self) -> int:
-        """Tokens of the answer: four characters each."""
+        """Tokens of the answer (four characters each)."""
         return max(1, len(self.text) // 4)
 
     @property
     def parts(self) -> list[str]:
-        """The text as a stream sends it."""
+        """The parts of the text in a stream."""
         return [self.text[at : at + _PART] for at in range(0, len(self.text), _PART)]
 
 
@@ -71,7 +71,7 @@ class Anthropic:
     path = "/v1/messages"
 
     def prefix(self, body: Mapping[str, Any]) -> str:
-        """What is kept of a request: up to its last mark."""
+        """Return the cacheable part of a request: up to its last cache mark."""
         system = body.get("system") or []
         blocks = [block for block in system if isinstance(block, dict)]
         for message in body.get("messages", []):
@@ -79,50 +79,50 @@ class Anthropic:
         marks = [place for place, block in enumerate(blocks) if "cache_control" in block]
         return json.dumps(blocks[: marks[-1] + 1]) if marks else ""
 
-    def whole(self, said: Said) -> dict[str, Any]:
-        """The answer in one piece."""
-        text = {"type": "text", "text": said.text}
-        content = [_tool_use(said, said.call, json.loads(said.text)) if said.call else text]
+    def whole(self, answer: Answer) -> dict[str, Any]:
+        """Return the complete answer."""
+        text = {"type": "text", "text": answer.text}
+        content = [_tool_use(answer, answer.call, json.loads(answer.text)) if answer.call else text]
         return {
-            "id": f"msg_{said.number:04}",
+            "id": f"msg_{answer.number:04}",
             "type": "message",
             "role": "assistant",
-            "model": said.model,
+            "model": answer.model,
             "content": content,
-            "stop_reason": self._reason(said),
+            "stop_reason": self._reason(answer),
             "stop_sequence": None,
-            "usage": {**self._input(said), "output_tokens": said.output},
+            "usage": {**self._input(answer), "output_tokens": answer.output},
         }
 
-    def stream(self, said: Said) -> Iterator[tuple[str, dict[str, Any]]]:
-        """The answer as events: name and data."""
-        block = _tool_use(said, said.call, {}) if said.call else {"type": "text", "text": ""}
-        start = {**self.whole(said), "content": [], "stop_reason": None}
-        start["usage"] = {**self._input(said), "output_tokens": 1}
+    def stream(self, answer: Answer) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield the answer as events: name and data."""
+        block = _tool_use(answer, answer.call, {}) if answer.call else {"type": "text", "text": ""}
+        start = {**self.whole(answer), "content": [], "stop_reason": None}
+        start["usage"] = {**self._input(answer), "output_tokens": 1}
         yield "message_start", {"type": "message_start", "message": start}
         yield (
             "content_block_start",
             {"type": "content_block_start", "index": 0, "content_block": block},
         )
         yield "ping", {"type": "ping"}
-        for part in said.parts:
+        for part in answer.parts:
             text = {"type": "text_delta", "text": part}
-            delta = {"type": "input_json_delta", "partial_json": part} if said.call else text
+            delta = {"type": "input_json_delta", "partial_json": part} if answer.call else text
             yield "content_block_delta", {"type": "content_block_delta", "index": 0, "delta": delta}
         yield "content_block_stop", {"type": "content_block_stop", "index": 0}
-        ended = {"stop_reason": self._reason(said), "stop_sequence": None}
+        ended = {"stop_reason": self._reason(answer), "stop_sequence": None}
         yield (
             "message_delta",
             {
                 "type": "message_delta",
                 "delta": ended,
-                "usage": {"output_tokens": said.output},
+                "usage": {"output_tokens": answer.output},
             },
         )
         yield "message_stop", {"type": "message_stop"}
 
     def error(self, status: int, message: str, code: str) -> dict[str, Any]:
-        """What comes with a status that is no success."""
+        """Return the body of an error response."""
         kind = code or _NAMES.get(status, "api_error")
         return {
             "type": "error",
@@ -131,15 +131,15 @@ class Anthropic:
         }
 
     @staticmethod
-    def _reason(said: Said) -> str:
-        return "max_tokens" if said.is_cut else "tool_use" if said.call else "end_turn"
+    def _reason(answer: Answer) -> str:
+        return "max_tokens" if answer.is_cut else "tool_use" if answer.call else "end_turn"
 
     @staticmethod
-    def _input(said: Said) -> dict[str, int]:
+    def _input(answer: Answer) -> dict[str, int]:
         return {
-            "input_tokens": said.new,
-            "cache_read_input_tokens": said.cached,
-            "cache_creation_input_tokens": said.written,
+            "input_tokens": answer.new,
+            "cache_read_input_tokens": answer.cached,
+            "cache_creation_input_tokens": answer.written,
         }
 
 
@@ -149,83 +149,83 @@ class Chat:
     path = "/v1/chat/completions"
 
     def prefix(self, body: Mapping[str, Any]) -> str:
-        """What is kept of a request: all but its last message."""
+        """Return the cacheable part of a request: all but its last message."""
         return json.dumps(body.get("messages", [])[:-1])
 
-    def whole(self, said: Said) -> dict[str, Any]:
-        """The answer in one piece."""
+    def whole(self, answer: Answer) -> dict[str, Any]:
+        """Return the complete answer."""
         message: dict[str, Any] = {
             "role": "assistant",
-            "content": None if said.call else said.text,
+            "content": None if answer.call else answer.text,
             "refusal": None,
         }
-        if said.call:
-            function = {"name": said.call.name, "arguments": said.text}
+        if answer.call:
+            function = {"name": answer.call.name, "arguments": answer.text}
             message["tool_calls"] = [
-                {"id": f"call_{said.number}", "type": "function", "function": function}
+                {"id": f"call_{answer.number}", "type": "function", "function": function}
             ]
         choice = {
             "index": 0,
-            "finish_reason": self._reason(said),
+            "finish_reason": self._reason(answer),
             "logprobs": None,
             "message": message,
         }
         return {
-            **self._head(said, "chat.completion"),
+            **self._head(answer, "chat.completion"),
             "choices": [choice],
-            "usage": self._usage(said),
+            "usage": self._usage(answer),
         }
 
-    def stream(self, said: Said) -> Iterator[tuple[str, dict[str, Any]]]:
-        """The answer as events: the name is empty."""
-        head = self._head(said, "chat.completion.chunk")
-        for place, part in enumerate(said.parts):
+    def stream(self, answer: Answer) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield the answer as events without a name."""
+        head = self._head(answer, "chat.completion.chunk")
+        for place, part in enumerate(answer.parts):
             delta: dict[str, Any] = {"content": part}
-            if said.call:
-                function = {"arguments": part, **({"name": said.call.name} if place == 0 else {})}
+            if answer.call:
+                function = {"arguments": part, **({"name": answer.call.name} if place == 0 else {})}
                 call = {
                     "index": 0,
                     "type": "function",
-                    "id": f"call_{said.number}",
+                    "id": f"call_{answer.number}",
                     "function": function,
                 }
                 delta = {"tool_calls": [call]}
             yield "", {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
         yield (
             "",
-            {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": self._reason(said)}]},
+            {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": self._reason(answer)}]},
         )
-        yield "", {**head, "choices": [], "usage": self._usage(said)}
+        yield "", {**head, "choices": [], "usage": self._usage(answer)}
         yield "", {}
 
     def error(self, status: int, message: str, code: str) -> dict[str, Any]:
-        """What comes with a status that is no success."""
+        """Return the body of an error response."""
         kind = _NAMES.get(status, "server_error")
         return {"error": {"message": message, "type": kind, "param": None, "code": code or None}}
 
     @staticmethod
-    def _reason(said: Said) -> str:
-        if said.is_cut:
+    def _reason(answer: Answer) -> str:
+        if answer.is_cut:
             return "length"
-        return "tool_calls" if said.call and not said.call.is_forced else "stop"
+        return "tool_calls" if answer.call and not answer.call.is_forced else "stop"
 
     @staticmethod
-    def _head(said: Said, kind: str) -> dict[str, Any]:
+    def _head(answer: Answer, kind: str) -> dict[str, Any]:
         return {
-            "id": f"chatcmpl-{said.number:04}",
+            "id": f"chatcmpl-{answer.number:04}",
             "object": kind,
             "created": 1_760_000_000,
-            "model": said.model,
+            "model": answer.model,
         }
 
     @staticmethod
-    def _usage(said: Said) -> dict[str, Any]:
-        asked = said.new + said.cached + said.written
+    def _usage(answer: Answer) -> dict[str, Any]:
+        total = answer.new + answer.cached + answer.written
         return {
-            "prompt_tokens": asked,
-            "completion_tokens": said.output,
-            "total_tokens": asked + said.output,
-            "prompt_tokens_details": {"cached_tokens": said.cached},
+            "prompt_tokens": total,
+            "completion_tokens": answer.output,
+            "total_tokens": total + answer.output,
+            "prompt_tokens_details": {"cached_tokens": answer.cached},
         }
 
 
@@ -235,58 +235,58 @@ class Responses:
     path = "/v1/responses"
 
     def prefix(self, body: Mapping[str, Any]) -> str:
-        """What is kept of a request: all but its last message."""
-        given = body.get("input")
+        """Return the cacheable part of a request: all but its last message."""
+        items = body.get("input")
         return json.dumps(
-            [body.get("instructions"), given[:-1] if isinstance(given, list) else None]
+            [body.get("instructions"), items[:-1] if isinstance(items, list) else None]
         )
 
-    def whole(self, said: Said) -> dict[str, Any]:
-        """The answer in one piece."""
-        asked = said.new + said.cached + said.written
-        part = {"type": "output_text", "text": said.text, "annotations": []}
+    def whole(self, answer: Answer) -> dict[str, Any]:
+        """Return the complete answer."""
+        total = answer.new + answer.cached + answer.written
+        part = {"type": "output_text", "text": answer.text, "annotations": []}
         item: dict[str, Any] = {
             "type": "message",
-            "id": f"msg_{said.number}",
+            "id": f"msg_{answer.number}",
             "role": "assistant",
             "status": "completed",
             "content": [part],
         }
-        if said.call:
-            space = {"namespace": said.call.namespace} if said.call.namespace else {}
+        if answer.call:
+            space = {"namespace": answer.call.namespace} if answer.call.namespace else {}
             item = {
                 "type": "function_call",
-                "id": f"fc_{said.number}",
-                "call_id": f"call_{said.number}",
+                "id": f"fc_{answer.number}",
+                "call_id": f"call_{answer.number}",
                 **space,
-                "name": said.call.name,
-                "arguments": said.text,
+                "name": answer.call.name,
+                "arguments": answer.text,
                 "status": "completed",
             }
         return {
-            "id": f"resp_{said.number:04}",
+            "id": f"resp_{answer.number:04}",
             "object": "response",
             "created_at": 1_760_000_000,
-            "model": said.model,
-            "status": "incomplete" if said.is_cut else "completed",
+            "model": answer.model,
+            "status": "incomplete" if answer.is_cut else "completed",
             "error": None,
             "output": [item],
-            "incomplete_details": {"reason": "max_output_tokens"} if said.is_cut else None,
+            "incomplete_details": {"reason": "max_output_tokens"} if answer.is_cut else None,
             "parallel_tool_calls": False,
             "tool_choice": "auto",
             "tools": [],
             "usage": {
-                "input_tokens": asked,
-                "input_tokens_details": {"cached_tokens": said.cached},
-                "output_tokens": said.output,
+                "input_tokens": total,
+                "input_tokens_details": {"cached_tokens": answer.cached},
+                "output_tokens": answer.output,
                 "output_tokens_details": {"reasoning_tokens": 0},
-                "total_tokens": asked + said.output,
+                "total_tokens": total + answer.output,
             },
         }
 
-    def stream(self, said: Said) -> Iterator[tuple[str, dict[str, Any]]]:
-        """The answer as events: name and data."""
-        whole = self.whole(said)
+    def stream(self, answer: Answer) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield the answer as events: name and data."""
+        whole = self.whole(answer)
         item = whole["output"][0]
         begun = {
             **whole,
@@ -308,15 +308,15 @@ class Responses:
         if not tool:
             opened = {"type": "output_text", "text": "", "annotations": []}
             events.append({"type": "response.content_part.added", **place, "part": opened})
-        events += [{"type": name, **place, "delta": part} for part in said.parts]
+        events += [{"type": name, **place, "delta": part} for part in answer.parts]
         events.append({"type": "response.output_item.done", "output_index": 0, "item": item})
-        ended = "response.incomplete" if said.is_cut else "response.completed"
+        ended = "response.incomplete" if answer.is_cut else "response.completed"
         events.append({"type": ended, "response": whole})
         for number, event in enumerate(events):
             yield event["type"], {**event, "sequence_number": number}
 
     def error(self, status: int, message: str, code: str) -> dict[str, Any]:
-        """What comes with a status that is no success."""
+        """Return the body of an error response."""
         return Chat().error(status, message, code)
 
 
@@ -326,36 +326,36 @@ class Ollama:
     path = "/api/chat"
 
     def prefix(self, body: Mapping[str, Any]) -> str:
-        """It says nothing of what it keeps."""
+        """Return nothing: Ollama does not report cached tokens."""
         return ""
 
-    def whole(self, said: Said) -> dict[str, Any]:
-        """The answer in one piece."""
+    def whole(self, answer: Answer) -> dict[str, Any]:
+        """Return the complete answer."""
         return {
-            "model": said.model,
+            "model": answer.model,
             "created_at": "2026-01-01T00:00:00Z",
             "done": True,
-            "done_reason": "length" if said.is_cut else "stop",
-            "message": {"role": "assistant", "content": said.text},
-            "prompt_eval_count": said.new,
-            "eval_count": said.output,
+            "done_reason": "length" if answer.is_cut else "stop",
+            "message": {"role": "assistant", "content": answer.text},
+            "prompt_eval_count": answer.new,
+            "eval_count": answer.output,
         }
 
-    def stream(self, said: Said) -> Iterator[tuple[str, dict[str, Any]]]:
-        """The answer as lines."""
-        for part in said.parts:
+    def stream(self, answer: Answer) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield the answer as lines."""
+        for part in answer.parts:
             yield (
                 "",
                 {
-                    "model": said.model,
+                    "model": answer.model,
                     "message": {"role": "assistant", "content": part},
                     "done": False,
                 },
             )
-        yield "", {**self.whole(said), "message": {"role": "assistant", "content": ""}}
+        yield "", {**self.whole(answer), "message": {"role": "assistant", "content": ""}}
 
     def error(self, status: int, message: str, code: str) -> dict[str, Any]:
-        """What comes with a status that is no success."""
+        """Return the body of an error response."""
         return {"error": message}
 
 
@@ -365,41 +365,41 @@ class Gemini:
     path = ":generateContent"
 
     def prefix(self, body: Mapping[str, Any]) -> str:
-        """What is kept of a request: all but its last message."""
+        """Return the cacheable part of a request: all but its last message."""
         return json.dumps([body.get("systemInstruction"), body.get("contents", [])[:-1]])
 
-    def whole(self, said: Said) -> dict[str, Any]:
-        """The answer in one piece."""
-        part: dict[str, Any] = {"text": said.text}
-        if said.call:
-            part = {"functionCall": {"name": said.call.name, "args": json.loads(said.text)}}
-        return self._piece(said, part, "MAX_TOKENS" if said.is_cut else "STOP")
+    def whole(self, answer: Answer) -> dict[str, Any]:
+        """Return the complete answer."""
+        part: dict[str, Any] = {"text": answer.text}
+        if answer.call:
+            part = {"functionCall": {"name": answer.call.name, "args": json.loads(answer.text)}}
+        return self._piece(answer, part, "MAX_TOKENS" if answer.is_cut else "STOP")
 
-    def stream(self, said: Said) -> Iterator[tuple[str, dict[str, Any]]]:
-        """The answer as events; a call comes in one piece."""
-        if not said.call:
-            for part in said.parts[:-1]:
-                yield "", self._piece(said, {"text": part}, None)
-            said = replace(said, text=said.parts[-1] if said.parts else "")
-        yield "", self.whole(said)
+    def stream(self, answer: Answer) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield the answer as events; a call is a single event."""
+        if not answer.call:
+            for part in answer.parts[:-1]:
+                yield "", self._piece(answer, {"text": part}, None)
+            answer = replace(answer, text=answer.parts[-1] if answer.parts else "")
+        yield "", self.whole(answer)
 
     def error(self, status: int, message: str, code: str) -> dict[str, Any]:
-        """What comes with a status that is no success."""
+        """Return the body of an error response."""
         return {"error": {"code": status, "message": message, "status": code or "INTERNAL"}}
 
     @staticmethod
-    def _piece(said: Said, part: dict[str, Any], reason: str | None) -> dict[str, Any]:
-        asked = said.new + said.cached + said.written
+    def _piece(answer: Answer, part: dict[str, Any], reason: str | None) -> dict[str, Any]:
+        total = answer.new + answer.cached + answer.written
         ended = {"finishReason": reason} if reason else {}
         return {
             "candidates": [{"index": 0, "content": {"role": "model", "parts": [part]}, **ended}],
             "usageMetadata": {
-                "promptTokenCount": asked,
-                "candidatesTokenCount": said.output,
-                "totalTokenCount": asked + said.output,
-                "cachedContentTokenCount": said.cached,
+                "promptTokenCount": total,
+                "candidatesTokenCount": answer.output,
+                "totalTokenCount": total + answer.output,
+                "cachedContentTokenCount": answer.cached,
             },
-            "modelVersion": said.model,
+            "modelVersion": answer.model,
         }
 
 
@@ -410,18 +410,18 @@ _WIRES: dict[str, Wire] = {
 
 
 def wire_at(path: str) -> Wire | None:
-    """The format that is spoken at a path, if any."""
+    """Return the format of a path, if known."""
     action = path.rpartition(":")[2]
     return _WIRES.get(":generateContent" if action in _GEMINI_ACTIONS else path)
 
 
 def is_streamed(path: str, body: Mapping[str, Any]) -> bool:
-    """Whether a request wants its answer in pieces."""
+    """Return True if a request asks for a stream."""
     return bool(body.get("stream")) or path.endswith(":streamGenerateContent")
 
 
 def forced(body: Mapping[str, Any]) -> str:
-    """The tool that a request says must be called."""
+    """Return the tool that a request forces, if any."""
     choice = body.get("tool_choice")
     if not isinstance(choice, dict):
         return ""
@@ -429,9 +429,9 @@ def forced(body: Mapping[str, Any]) -> str:
 
 
 def embeddings(body: Mapping[str, Any], dimensions: int) -> dict[str, Any]:
-    """``POST /v1/embeddings``: the same text has always the same vector, of length 1 and ``dimensions`` numbers."""
-    given = body["input"]
-    texts = [given] if isinstance(given, str) else given
+    """Answer ``POST /v1/embeddings``: equal texts have equal vectors, of length 1 with ``dimensions`` numbers."""
+    value = body["input"]
+    texts = [value] if isinstance(value, str) else value
     size = int(body.get("dimensions") or body.get("output_dimension") or dimensions)
     vectors = [vector_of(text, size) for text in texts]
     packed = body.get("encoding_format") == "base64"
@@ -445,17 +445,17 @@ def embeddings(body: Mapping[str, Any], dimensions: int) -> dict[str, Any]:
 
 
 def gemini_embeddings(body: Mapping[str, Any], dimensions: int) -> dict[str, Any]:
-    """``POST /v1beta/models/…:batchEmbedContents``: its vectors are not of length 1."""
-    given = []
+    """Answer ``POST /v1beta/models/…:batchEmbedContents``, with vectors of another length than 1."""
+    requests = []
     for request in body["requests"]:
         text = " ".join(part["text"] for part in request["content"]["parts"])
         size = int(request.get("outputDimensionality") or dimensions)
-        given.append({"values": [2 * number for number in vector_of(text, size)]})
-    return {"embeddings": given}
+        requests.append({"values": [2 * number for number in vector_of(text, size)]})
+    return {"embeddings": requests}
 
 
 def vector_of(text: str, dimensions: int) -> list[float]:
-    """A vector of length 1, by the words of a text: texts that share words are near each other."""
+    """Return a vector of length 1 made from a text's words: texts with common words are near each other."""
     numbers = [0.0] * dimensions
     for word in text.lower().split() or [""]:
         digest = hashlib.sha256(word.encode()).digest()
@@ -470,5 +470,10 @@ def _packed(vector: Sequence[float]) -> str:
     return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
 
 
-def _tool_use(said: Said, call: Call, given: Any) -> dict[str, Any]:
-    return {"type": "tool_use", "id": f"toolu_{said.number}", "name": call.name, "input": given}
+def _tool_use(answer: Answer, call: Call, arguments: Any) -> dict[str, Any]:
+    return {
+        "type": "tool_use",
+        "id": f"toolu_{answer.number}",
+        "name": call.name,
+        "input": arguments,
+    }

@@ -21,7 +21,7 @@ from nacre.base.text import identifiers, pieces
 from nacre.base.times import find_window, parse_moment
 from nacre.data.importers import (
     SOURCES,
-    Found,
+    ImportedMemory,
     ImportSource,
     Item,
     Operation,
@@ -45,8 +45,7 @@ from nacre.llm.calibration import calibration_of
 from nacre.memories.judge import judge
 from nacre.memories.statements import read as read_statement
 from nacre.readers.adapter import SUFFIXES, Adapter, FileSource, Head, Places, plain
-from nacre.readers.copilot import SESSIONS
-from nacre.readers.cursor_state import CHAT, COMPOSERS, PROMPTS, read_fields
+from nacre.readers.cursor import CHAT, COMPOSERS, PROMPTS, read_fields
 from nacre.readers.registry import adapters
 from nacre.recall.question import read_question
 from nacre.redact.redactor import Redactor
@@ -201,7 +200,7 @@ def _state(path: Path, data: bytes) -> None:
         **conversation("c1", [bubble(1, "x", bubbleId="b2")]),
     }
     values["composerData:c1"]["fullConversationHeadersOnly"].append({"bubbleId": "b1"})
-    write_state(path, dict.fromkeys((CHAT, COMPOSERS, PROMPTS, SESSIONS), data), values)
+    write_state(path, dict.fromkeys((CHAT, COMPOSERS, PROMPTS), data), values)
 
 
 def _opencode(path: Path, data: bytes) -> None:
@@ -282,7 +281,6 @@ STORES: dict[str, tuple[str, Callable[[Path, bytes], object]]] = {
             path, [data, {"role": "user", "content": "x"}], listed=len(data) % 2 == 0
         ),
     ),
-    "copilot-chat-state": ("state.vscdb", lambda path, data: write_state(path, {SESSIONS: data})),
     "opencode": ("opencode.db", _opencode),
     "kilo-code": ("kilo.db", _opencode_2),
     "openclaw-store": ("openclaw-agent.sqlite", _openclaw),
@@ -381,7 +379,7 @@ def imported(source: ImportSource) -> Target:
 
 def _check_item(item: Item) -> None:
     match item:
-        case Found(memory, usage):
+        case ImportedMemory(memory, usage):
             assert usage is None or 0 <= usage.quality <= 1
             _check_memory(memory)
         case Skipped(where, reason):

@@ -1,4 +1,4 @@
-"""A home with a memory in it, and hooks run as hosts run them: as processes, with JSON on their standard input."""
+"""A home with a memory, and hooks run like hosts run them: as processes with JSON on standard input."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ DECIDED = "The lighthouse ledger runs on PostgreSQL, for its transactions."
 QUESTION = "on which database does the lighthouse ledger run?"
 SESSION = "5e55-0001"
 PATIENT_MS = 8_000
-"""For what is not about time: this machine may be busy."""
+"""A generous limit for tests that do not measure time on a busy machine."""
 
 _SERVING: dict[Path, Server] = {}
 
 
 @dataclass(frozen=True)
-class Ran:
-    """How a hook ended, what it said, and how long that took."""
+class HookResult:
+    """A hook's exit code, output and duration."""
 
     code: int
     out: str
@@ -48,13 +48,13 @@ class Ran:
 
     @property
     def context(self) -> str:
-        """What a host of Claude Code's shape is told; nothing where that has another shape."""
+        """Return the context in Claude Code's format; empty without output."""
         if not self.out:
             return ""
-        ((key, told),) = json.loads(self.out).items()
+        ((key, output),) = json.loads(self.out).items()
         assert key == "hookSpecificOutput"
-        assert set(told) == {"hookEventName", "additionalContext"}
-        return str(told["additionalContext"])
+        assert set(output) == {"hookEventName", "additionalContext"}
+        return str(output["additionalContext"])
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Hooked:
     home: Path
     folder: Path
 
-    def given(self, **more: object) -> dict[str, object]:
+    def hook_input(self, **more: object) -> dict[str, object]:
         return {
             "session_id": SESSION,
             "cwd": str(self.folder),
@@ -76,26 +76,29 @@ class Hooked:
     def run(
         self,
         event: str,
-        given: object = None,
+        value: object = None,
         *,
         host: str = "claude-code",
         within: int | None = PATIENT_MS,
         stdin: bytes | None = None,
         **more: Any,
-    ) -> Ran:
+    ) -> HookResult:
         data = (
-            json.dumps(self.given() if given is None else given).encode()
+            json.dumps(self.hook_input() if value is None else value).encode()
             if stdin is None
             else stdin
         )
         began = time.monotonic()
         more = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
-        ran = subprocess.run(
+        result = subprocess.run(
             self.command(event, host, within), input=data, timeout=60, check=False, **more
         )
         seconds = time.monotonic() - began
-        return Ran(
-            ran.returncode, (ran.stdout or b"").decode(), (ran.stderr or b"").decode(), seconds
+        return HookResult(
+            result.returncode,
+            (result.stdout or b"").decode(),
+            (result.stderr or b"").decode(),
+            seconds,
         )
 
     def command(
@@ -131,26 +134,26 @@ def hooked(
     tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Hooked:
-    """A home that knows one decision, and no daemon: hooks are not to start one either."""
+    """A home with one decision and no daemon; hooks do not start one."""
     monkeypatch.setenv("NACRE_DAEMON_ENABLED", "false")
     monkeypatch.setenv("PYTHONPATH", str(Path(nacre.__file__).parents[1]))
-    folder, home, made = (
+    folder, home, existing = (
         tmp_path / "work",
         user_home / ".nacre",
         tmp_path_factory.getbasetemp() / "home-of-hooks",
     )
     folder.mkdir()
-    if not made.exists():
+    if not existing.exists():
         with nacre.open_memory(home) as memory:
             memory.store(DECIDED, kind=nacre.Kind.DECISION)
-        home.rename(made)
-    shutil.copytree(made, home)
+        home.rename(existing)
+    shutil.copytree(existing, home)
     return Hooked(home, folder)
 
 
 @contextmanager
 def serving(home: Path, before: Callable[[], object] = lambda: None) -> Iterator[Server]:
-    """A daemon's ear for a home, and its catalogue behind it; ``before`` is done before a hook is answered."""
+    """Run a daemon's socket server for a home; ``before`` runs before each answer to a hook."""
     settings = load_settings(home)
     homes = Homes(lambda: open_home(settings), home, settings.config)
     answering = Answering(homes, lambda _: None, {})
@@ -172,9 +175,9 @@ def serving(home: Path, before: Callable[[], object] = lambda: None) -> Iterator
 
 
 def be_at_rest(home: Path) -> None:
-    """Wait until the daemon's ear of a home, if there is one, has done all that it was asked.
+    """Wait until the home's daemon in this process, if any, is idle.
 
-    A host has its answer a moment before the daemon keeps that it was told.
+    The host gets its answer shortly before the daemon records it.
     """
     server = _SERVING.get(home)
     assert server is None or eventually(lambda: server.at_work == 0)
@@ -182,7 +185,7 @@ def be_at_rest(home: Path) -> None:
 
 @contextmanager
 def listening(home: Path, answer: Callable[[socket.socket], None]) -> Iterator[None]:
-    """Something that listens where the daemon would, and does ``answer`` with whoever comes."""
+    """Listen on the daemon's socket, and call ``answer`` with each connection."""
     path = Path(socket_path(str(home)))
     path.parent.mkdir(mode=0o700, exist_ok=True)
     with suppress(FileNotFoundError):
@@ -190,13 +193,13 @@ def listening(home: Path, answer: Callable[[socket.socket], None]) -> Iterator[N
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.bind(str(path))
     listener.listen(8)
-    taken: list[socket.socket] = []
+    connections: list[socket.socket] = []
 
     def take() -> None:
         with suppress(OSError):
             while True:
                 link, _ = listener.accept()
-                taken.append(link)
+                connections.append(link)
                 with suppress(OSError):
                     answer(link)
 
@@ -209,14 +212,14 @@ def listening(home: Path, answer: Callable[[socket.socket], None]) -> Iterator[N
             listener.shutdown(socket.SHUT_RDWR)
         thread.join(10)
         listener.close()
-        for link in taken:
+        for link in connections:
             link.close()
         path.unlink()
 
 
 @contextmanager
 def locked_against_readers(home: Path) -> Iterator[None]:
-    """Another process keeps everyone out, readers as well."""
+    """Lock the database against all other processes, including readers."""
     writer = apsw.Connection(str(home / "nacre.db"))
     writer.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
     writer.execute("BEGIN EXCLUSIVE; UPDATE memories SET importance = 1")
@@ -228,11 +231,11 @@ def locked_against_readers(home: Path) -> Iterator[None]:
 
 
 def hang(_: socket.socket) -> None:
-    """Take the question, and never answer."""
+    """Accept the request, and never answer."""
 
 
 def say(data: bytes) -> Callable[[socket.socket], None]:
-    """Read the question, answer this, and hang up."""
+    """Read the request, send data, and close the connection."""
 
     def answer(link: socket.socket) -> None:
         link.recv(65_536)
@@ -242,10 +245,10 @@ def say(data: bytes) -> Callable[[socket.socket], None]:
     return answer
 
 
-def respond(told: str, status: int = 200) -> Callable[[socket.socket], None]:
-    """Answer this, as the daemon would."""
+def respond(text: str, status: int = 200) -> Callable[[socket.socket], None]:
+    """Send a response like the daemon."""
     return say(
-        f"HTTP/1.1 {status} Told\r\nContent-Length: {len(told.encode())}\r\n\r\n{told}".encode()
+        f"HTTP/1.1 {status} Told\r\nContent-Length: {len(text.encode())}\r\n\r\n{text}".encode()
     )
 
 

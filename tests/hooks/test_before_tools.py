@@ -1,4 +1,4 @@
-"""Before an edit or a command, the agent is told memories with a trigger for it, or else a rule that names it."""
+"""Before an edit or a command, the agent receives memories with a matching trigger or a rule that names it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 import nacre
 from nacre.base.text import count_tokens
-from tests.hooks.conftest import Hooked, Ran, be_at_rest, serving
+from tests.hooks.conftest import Hooked, HookResult, be_at_rest, serving
 
 SUITES = "Do not run the integration test suites while working on a change: they take half an hour."
 AMENDING = "Never amend commits here: the review tool loses their comments."
@@ -37,7 +37,7 @@ RULES = (SUITES, AMENDING, FORMATTING, LEDGER, GUIDES, LAMPS, STATUS, LONG)
 
 @pytest.fixture
 def served(hooked: Hooked) -> Iterator[Hooked]:
-    """A home with rules, whose daemon runs."""
+    """A home with rules and a running daemon."""
     with nacre.open_memory(hooked.home) as memory:
         for rule in RULES:
             memory.store(rule, kind=nacre.Kind.PREFERENCE)
@@ -46,16 +46,16 @@ def served(hooked: Hooked) -> Iterator[Hooked]:
         yield hooked
 
 
-def run(hooked: Hooked, command: str, session: str = "5e55-0001", **more: object) -> Ran:
-    given = hooked.given(
+def run(hooked: Hooked, command: str, session: str = "5e55-0001", **more: object) -> HookResult:
+    event = hooked.hook_input(
         session_id=session, tool_name="Bash", tool_input={"command": command}, **more
     )
-    return hooked.run("PreToolUse", given)
+    return hooked.run("PreToolUse", event)
 
 
-def edit(hooked: Hooked, path: str) -> Ran:
+def edit(hooked: Hooked, path: str) -> HookResult:
     arguments = {"file_path": path, "old_string": "a", "new_string": "b"}
-    return hooked.run("PreToolUse", hooked.given(tool_name="Edit", tool_input=arguments))
+    return hooked.run("PreToolUse", hooked.hook_input(tool_name="Edit", tool_input=arguments))
 
 
 @pytest.mark.parametrize(
@@ -67,11 +67,11 @@ def edit(hooked: Hooked, path: str) -> Ran:
     ],
 )
 def test_command_receives_the_rule_that_names_it(served: Hooked, command: str, rule: str) -> None:
-    told = run(served, command).context
-    assert rule in told
-    assert told.startswith("<nacre-context>\nReference data from nacre")
-    assert told.endswith("</nacre-context>")
-    assert told.count("\n- ") == 1
+    context = run(served, command).context
+    assert rule in context
+    assert context.startswith("<nacre-context>\nReference data from nacre")
+    assert context.endswith("</nacre-context>")
+    assert context.count("\n- ") == 1
 
 
 @pytest.mark.parametrize(
@@ -115,8 +115,8 @@ def test_edits_of_other_files_receive_nothing(served: Hooked, path: str) -> None
 
 
 @pytest.fixture
-def intended(hooked: Hooked) -> Iterator[Hooked]:
-    """A home with memories that have triggers, whose daemon runs."""
+def triggered(hooked: Hooked) -> Iterator[Hooked]:
+    """A home with memories that have triggers, and a running daemon."""
     with nacre.open_memory(hooked.home) as memory:
         for text, triggers, times in INTENTS:
             memory.call("store", content=text, triggers=triggers, trigger_times=times)
@@ -124,19 +124,19 @@ def intended(hooked: Hooked) -> Iterator[Hooked]:
         yield hooked
 
 
-def test_edits_receive_a_memory_by_its_trigger_until_it_ends(intended: Hooked) -> None:
+def test_edits_receive_a_memory_by_its_trigger_until_it_ends(triggered: Hooked) -> None:
     path = "/code/app/billing/x.py"
     contexts = []
     for number in range(4):
         arguments = {"file_path": path, "old_string": "a", "new_string": "b"}
-        given = intended.given(
+        event = triggered.hook_input(
             session_id=f"5e55-000{number}", tool_name="Edit", tool_input=arguments
         )
         contexts += [
-            intended.run("PreToolUse", given).context,
-            intended.run("PreToolUse", given).out,
+            triggered.run("PreToolUse", event).context,
+            triggered.run("PreToolUse", event).out,
         ]
-        be_at_rest(intended.home)
+        be_at_rest(triggered.home)
     assert [HALF_DONE in context for context in contexts] == [True, False] * 2 + [False] * 4
 
 
@@ -152,29 +152,31 @@ def test_edits_receive_a_memory_by_its_trigger_until_it_ends(intended: Hooked) -
     ],
 )
 def test_command_receives_a_memory_by_its_trigger(
-    intended: Hooked, command: str, text: str
+    triggered: Hooked, command: str, text: str
 ) -> None:
-    context = run(intended, command).context
+    context = run(triggered, command).context
     assert text in context
     assert bool(context) == bool(text)
 
 
-def test_prompt_and_tool_deliver_a_memory_once_per_session(intended: Hooked) -> None:
-    asked = intended.given(prompt="please move billing/x.py to another folder")
-    assert HALF_DONE in intended.run("UserPromptSubmit", asked).context
-    be_at_rest(intended.home)
-    assert edit(intended, "/code/app/billing/x.py").out == ""
+def test_prompt_and_tool_deliver_a_memory_once_per_session(triggered: Hooked) -> None:
+    prompt = triggered.hook_input(prompt="please move billing/x.py to another folder")
+    assert HALF_DONE in triggered.run("UserPromptSubmit", prompt).context
+    be_at_rest(triggered.home)
+    assert edit(triggered, "/code/app/billing/x.py").out == ""
 
 
-def test_several_triggers_of_a_call_are_answered_together(intended: Hooked) -> None:
-    context = edit(intended, "/code/app/billing/schema.sql").context
+def test_several_triggers_of_a_call_are_answered_together(triggered: Hooked) -> None:
+    context = edit(triggered, "/code/app/billing/schema.sql").context
     assert HALF_DONE in context
     assert SCHEMA in context
 
 
 def test_read_only_tools_receive_nothing(served: Hooked) -> None:
-    given = served.given(tool_name="Read", tool_input={"file_path": "/code/app/ledger_test.py"})
-    assert served.run("PreToolUse", given).out == ""
+    event = served.hook_input(
+        tool_name="Read", tool_input={"file_path": "/code/app/ledger_test.py"}
+    )
+    assert served.run("PreToolUse", event).out == ""
 
 
 def test_session_receives_each_rule_once(served: Hooked) -> None:
@@ -184,15 +186,15 @@ def test_session_receives_each_rule_once(served: Hooked) -> None:
 
 
 def test_rule_given_with_a_prompt_is_not_repeated_before_tools(served: Hooked) -> None:
-    asked = served.given(prompt="may I amend commits in this repository?")
-    assert AMENDING in served.run("UserPromptSubmit", asked).context
+    prompt = served.hook_input(prompt="may I amend commits in this repository?")
+    assert AMENDING in served.run("UserPromptSubmit", prompt).context
     assert run(served, "git commit --amend").out == ""
 
 
 def test_rule_given_before_a_tool_is_not_repeated_with_prompts(served: Hooked) -> None:
     assert AMENDING in run(served, "git commit --amend").context
-    asked = served.given(prompt="may I amend commits in this repository?")
-    assert AMENDING not in served.run("UserPromptSubmit", asked).context
+    prompt = served.hook_input(prompt="may I amend commits in this repository?")
+    assert AMENDING not in served.run("UserPromptSubmit", prompt).context
 
 
 def test_rule_in_the_hosts_own_file_is_not_repeated(served: Hooked) -> None:
@@ -220,10 +222,10 @@ def test_probably_outdated_rule_is_not_given(hooked: Hooked) -> None:
         for rule, importance in ((older, 9), (newer, 5)):
             memory.store(rule, kind=nacre.Kind.PREFERENCE, importance=importance)
     with serving(hooked.home):
-        told = run(hooked, "make bench").context
+        context = run(hooked, "make bench").context
         assert run(hooked, "make bench").out == ""
-    assert newer in told
-    assert older not in told
+    assert newer in context
+    assert older not in context
 
 
 def test_long_rule_is_truncated_at_the_budget(served: Hooked) -> None:
@@ -245,27 +247,27 @@ def test_sessions_without_a_person_receive_nothing(served: Hooked, more: dict[st
 def test_rule_waits_on_hosts_without_tool_hooks(
     served: Hooked,
 ) -> None:
-    given = served.given(
+    event = served.hook_input(
         tool_name="run_shell_command", tool_input={"command": "git commit --amend"}
     )
-    assert served.run("BeforeTool", given, host="gemini-cli").out == "{}"
+    assert served.run("BeforeTool", event, host="gemini-cli").out == "{}"
     assert (
         AMENDING
         in served.run(
-            "BeforeAgent", served.given(prompt="may I amend commits?"), host="gemini-cli"
+            "BeforeAgent", served.hook_input(prompt="may I amend commits?"), host="gemini-cli"
         ).out
     )
 
 
 def test_codex_receives_rules_for_files_changed_by_a_patch(served: Hooked) -> None:
     patch = "*** Begin Patch\n*** Update File: src/a.py\n@@\n-a\n+b\n*** Add File: docs/guides/one.md\n+One\n*** End Patch"  # noqa: E501
-    given = served.given(tool_name="apply_patch", tool_input={"command": patch})
-    assert GUIDES in served.run("PreToolUse", given, host="codex").context
+    event = served.hook_input(tool_name="apply_patch", tool_input={"command": patch})
+    assert GUIDES in served.run("PreToolUse", event, host="codex").context
 
 
 def test_generic_tool_event_receives_rules(served: Hooked) -> None:
-    given = served.given(tool_name="shell", tool_input={"command": "git commit --amend"})
-    assert AMENDING in served.run("tool", given, host="generic").out
+    event = served.hook_input(tool_name="shell", tool_input={"command": "git commit --amend"})
+    assert AMENDING in served.run("tool", event, host="generic").out
 
 
 def test_tool_hook_without_the_daemon_is_silent(hooked: Hooked) -> None:
@@ -277,8 +279,8 @@ def test_tool_hook_without_the_daemon_is_silent(hooked: Hooked) -> None:
 
 
 @pytest.mark.parametrize(
-    "given", [None, [], "x", {"command": 7}, {"file_path": None}, {"file_path": "x" * 5_000_000}]
+    "event", [None, [], "x", {"command": 7}, {"file_path": None}, {"file_path": "x" * 5_000_000}]
 )
-def test_unusual_arguments_receive_nothing(served: Hooked, given: object) -> None:
-    ran = served.run("PreToolUse", served.given(tool_name="Edit", tool_input=given))
+def test_unusual_arguments_receive_nothing(served: Hooked, event: object) -> None:
+    ran = served.run("PreToolUse", served.hook_input(tool_name="Edit", tool_input=event))
     assert (ran.code, ran.out) == (0, "")

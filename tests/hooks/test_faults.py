@@ -1,4 +1,4 @@
-"""Hooks never hurt: whatever state the daemon, the home or the host is in, a hook ends in time, with 0 and in shape."""
+"""In any state of the daemon, the home or the host a hook ends in time, with status 0 and valid output."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from tests.hooks.conftest import (
 from tests.processes import Processes
 
 EVENTS = ("SessionStart", "UserPromptSubmit", "PreToolUse", "Stop", "PreCompact", "SessionEnd")
-TELLING = ("SessionStart", "UserPromptSubmit")
+ANSWERING_EVENTS = ("SessionStart", "UserPromptSubmit")
 IN_TIME_SECONDS = 10.0
-"""Of a machine that may be busy with other tests; ``python -m benchmarks hooks`` measures what it comes to."""
+"""A limit for a machine that is busy with other tests; ``python -m benchmarks hooks`` measures the duration."""
 
 
 @contextmanager
 def locked(home: Path) -> Iterator[None]:
-    """Another process writes, and does not come to an end."""
+    """Hold a write lock in another process."""
     writer = apsw.Connection(str(home / "nacre.db"))
     writer.execute("BEGIN IMMEDIATE; UPDATE memories SET importance = 1")
     try:
@@ -58,8 +58,8 @@ def of_schema(home: Path, step: int) -> Iterator[None]:
 def damaged(home: Path) -> Iterator[None]:
     path = home / "nacre.db"
     size = path.stat().st_size
-    for beside in home.glob("nacre.db-*"):
-        beside.unlink()
+    for companion in home.glob("nacre.db-*"):
+        companion.unlink()
     with path.open("r+b") as file:
         file.seek(100)
         file.write(os.urandom(size - 100))
@@ -111,7 +111,7 @@ def of_another_user(home: Path) -> Iterator[None]:
 
 @contextmanager
 def without_room_for_notes(home: Path) -> Iterator[None]:
-    """Files stand where hooks keep what they note: as on a read-only disk, nothing can be put there."""
+    """Put files in place of the folders that hooks write to, like a read-only disk."""
     (home / "run").write_text("")
     (home / "logs").write_text("")
     yield
@@ -119,7 +119,7 @@ def without_room_for_notes(home: Path) -> Iterator[None]:
 
 @contextmanager
 def stale_socket(home: Path) -> Iterator[None]:
-    """A daemon was killed: its socket is there, and nobody behind it."""
+    """Leave the socket of a killed daemon."""
     with serving(home) as server:
         os.link(server.path, f"{server.path}.kept")
     os.replace(f"{server.path}.kept", server.path)
@@ -163,7 +163,7 @@ STATES: dict[str, Callable[[Path], AbstractContextManager[object]]] = {
     "settings broken": broken_settings,
     "no room for notes": without_room_for_notes,
 }
-TOLD = frozenset(
+ANSWERING_STATES = frozenset(
     {
         "daemon up",
         "daemon away",
@@ -177,7 +177,7 @@ TOLD = frozenset(
         *(f"daemon answers garbage {number}" for number in range(len(GARBAGE))),
     }
 )
-"""What keeps no hook from telling what is known."""
+"""States in which hooks still return memories."""
 
 
 @pytest.mark.parametrize("event", EVENTS)
@@ -190,11 +190,11 @@ def test_hook_ends_in_time_with_status_0_and_valid_output(
     assert (ran.code, ran.err) == (0, "")
     assert ran.seconds < IN_TIME_SECONDS
     if ran.out:
-        assert event in TELLING
+        assert event in ANSWERING_EVENTS
         assert DECIDED in ran.context
 
 
-@pytest.mark.parametrize("event", TELLING)
+@pytest.mark.parametrize("event", ANSWERING_EVENTS)
 @pytest.mark.parametrize("state", STATES)
 def test_memories_are_given_in_every_readable_state(hooked: Hooked, state: str, event: str) -> None:
     with STATES[state](hooked.home):
@@ -202,11 +202,11 @@ def test_memories_are_given_in_every_readable_state(hooked: Hooked, state: str, 
     assert (ran.code, ran.err) == (0, "")
     is_waited_for = (
         state == "daemon hung" and event != "SessionStart"
-    )  # whether time is left is chance
+    )  # the remaining time is random
     if is_waited_for:
         assert DECIDED in ran.context or not ran.out
     else:
-        assert (DECIDED in ran.context) == (state in TOLD)
+        assert (DECIDED in ran.context) == (state in ANSWERING_STATES)
 
 
 def test_daemon_in_a_world_writable_folder_is_not_trusted(hooked: Hooked) -> None:
@@ -228,7 +228,7 @@ def full(_: Hooked) -> dict[str, object]:
 def test_full_disk_prevents_logging_but_stops_no_hook(hooked: Hooked, event: str) -> None:
     ran = hooked.run(event, **full(hooked))
     assert (ran.code, ran.err) == (0, "")
-    assert event in TELLING or ran.out == ""
+    assert event in ANSWERING_EVENTS or ran.out == ""
     assert ran.context == "" or DECIDED in ran.context
     assert hooked.log() == []
 
@@ -252,16 +252,16 @@ def test_hook_always_exits_with_0_and_valid_output(hooked: Hooked, name: str, ev
     ran = hooked.run(event, stdin=STDIN[name], within=None)
     assert (ran.code, ran.err) == (0, "")
     assert ran.seconds < IN_TIME_SECONDS
-    assert event in TELLING or ran.out == ""
+    assert event in ANSWERING_EVENTS or ran.out == ""
     assert ran.context == "" or "<nacre-context>" in ran.context
     assert not (hooked.home / "run" / "b.json").exists()
 
 
 @pytest.mark.parametrize("event", EVENTS)
 @pytest.mark.parametrize("host", ["claude-code", "gemini-cli"])
-@pytest.mark.parametrize("said", [b"", b'{"session_id": "a", '])
+@pytest.mark.parametrize("data", [b"", b'{"session_id": "a", '])
 def test_host_that_keeps_its_input_open_is_not_awaited(
-    hooked: Hooked, processes: Processes, event: str, host: str, said: bytes
+    hooked: Hooked, processes: Processes, event: str, host: str, data: bytes
 ) -> None:
     process = processes.start(
         hooked.command(event, host, None),
@@ -272,7 +272,7 @@ def test_host_that_keeps_its_input_open_is_not_awaited(
     assert process.stdin
     assert process.stdout
     assert process.stderr
-    process.stdin.write(said)
+    process.stdin.write(data)
     process.stdin.flush()
     with process:
         assert process.wait(IN_TIME_SECONDS) == 0
@@ -308,7 +308,7 @@ def test_host_with_a_closed_output_causes_no_error(hooked: Hooked, event: str) -
     assert (closed.code, closed.err) == (0, "")
 
 
-@pytest.mark.parametrize("event", TELLING)
+@pytest.mark.parametrize("event", ANSWERING_EVENTS)
 def test_host_that_does_not_read_is_not_awaited(hooked: Hooked, event: str) -> None:
     reading, writing = os.pipe()
     os.set_blocking(writing, False)

@@ -1,4 +1,4 @@
-"""What hosts are told by their hooks, in their own shapes; what hooks leave behind, and what they load."""
+"""Output of hooks in the hosts' own formats, files that hooks leave, and modules that they load."""
 
 from __future__ import annotations
 
@@ -43,87 +43,87 @@ BLOCK = ("<nacre-context>", "</nacre-context>")
 def test_claude_code_and_codex_share_an_output_format(
     hooked: Hooked, host: str, event: str
 ) -> None:
-    told = json.loads(hooked.run(event, host=host).out)
-    assert told.keys() == {"hookSpecificOutput"}
-    assert told["hookSpecificOutput"].keys() == {"hookEventName", "additionalContext"}
-    assert told["hookSpecificOutput"]["hookEventName"] == event
-    assert told["hookSpecificOutput"]["additionalContext"].startswith(BLOCK[0])
-    assert told["hookSpecificOutput"]["additionalContext"].rstrip().endswith(BLOCK[1])
+    output = json.loads(hooked.run(event, host=host).out)
+    assert output.keys() == {"hookSpecificOutput"}
+    assert output["hookSpecificOutput"].keys() == {"hookEventName", "additionalContext"}
+    assert output["hookSpecificOutput"]["hookEventName"] == event
+    assert output["hookSpecificOutput"]["additionalContext"].startswith(BLOCK[0])
+    assert output["hookSpecificOutput"]["additionalContext"].rstrip().endswith(BLOCK[1])
 
 
 def test_gemini_receives_json_even_without_context(hooked: Hooked) -> None:
-    told = json.loads(hooked.run("BeforeAgent", host="gemini-cli").out)
-    assert DECIDED in told["hookSpecificOutput"]["additionalContext"]
+    output = json.loads(hooked.run("BeforeAgent", host="gemini-cli").out)
+    assert DECIDED in output["hookSpecificOutput"]["additionalContext"]
     for event, prompt in (
         ("BeforeAgent", "ok"),
         ("AfterAgent", ""),
         ("SessionEnd", ""),
         ("PreCompress", ""),
     ):
-        assert hooked.run(event, hooked.given(prompt=prompt), host="gemini-cli").out == "{}"
+        assert hooked.run(event, hooked.hook_input(prompt=prompt), host="gemini-cli").out == "{}"
 
 
 def test_gemini_hook_context_is_not_part_of_the_prompt(hooked: Hooked) -> None:
     prompt = f"<hook_context>{QUESTION} {DECIDED}</hook_context>\n\nok"
-    told = hooked.run("BeforeAgent", hooked.given(prompt=prompt), host="gemini-cli").out
-    assert "What may matter for this" not in told
+    output = hooked.run("BeforeAgent", hooked.hook_input(prompt=prompt), host="gemini-cli").out
+    assert "What may matter for this" not in output
 
 
 def test_gemini_receives_session_start_context_with_the_first_prompt(hooked: Hooked) -> None:
-    given = hooked.given(prompt="Let us go on with the invoices, please.")
-    assert hooked.run("SessionStart", given, host="gemini-cli").out == "{}"
-    assert DECIDED in hooked.run("BeforeAgent", given, host="gemini-cli").out
-    assert hooked.run("BeforeAgent", given, host="gemini-cli").out == "{}"
-    assert hooked.run("SessionStart", {**given, "source": "resume"}, host="gemini-cli").out == "{}"
-    assert hooked.run("BeforeAgent", hooked.given(prompt="ok"), host="gemini-cli").out == "{}"
-    assert hooked.run("SessionStart", {**given, "source": "clear"}, host="gemini-cli").out == "{}"
-    assert DECIDED in hooked.run("BeforeAgent", given, host="gemini-cli").out
+    event = hooked.hook_input(prompt="Let us go on with the invoices, please.")
+    assert hooked.run("SessionStart", event, host="gemini-cli").out == "{}"
+    assert DECIDED in hooked.run("BeforeAgent", event, host="gemini-cli").out
+    assert hooked.run("BeforeAgent", event, host="gemini-cli").out == "{}"
+    assert hooked.run("SessionStart", {**event, "source": "resume"}, host="gemini-cli").out == "{}"
+    assert hooked.run("BeforeAgent", hooked.hook_input(prompt="ok"), host="gemini-cli").out == "{}"
+    assert hooked.run("SessionStart", {**event, "source": "clear"}, host="gemini-cli").out == "{}"
+    assert DECIDED in hooked.run("BeforeAgent", event, host="gemini-cli").out
 
 
 def test_cursor_receives_session_start_context_and_prompts_pass(hooked: Hooked) -> None:
-    given = {"conversation_id": "c1", "workspace_roots": [str(hooked.folder)], "prompt": QUESTION}
-    with listening(hooked.home, hang):  # else somebody does what is left
+    event = {"conversation_id": "c1", "workspace_roots": [str(hooked.folder)], "prompt": QUESTION}
+    with listening(hooked.home, hang):  # otherwise a process starts for the chores
         assert (
             DECIDED
-            in json.loads(hooked.run("sessionStart", given, host="cursor").out)[
+            in json.loads(hooked.run("sessionStart", event, host="cursor").out)[
                 "additional_context"
             ]
         )
-        assert hooked.run("beforeSubmitPrompt", given, host="cursor").out == "{}"
-        hooked.run("sessionEnd", given, host="cursor")
+        assert hooked.run("beforeSubmitPrompt", event, host="cursor").out == "{}"
+        hooked.run("sessionEnd", event, host="cursor")
     assert {chore["session"] for chore in hooked.chores()} == {"cursor:c1"}
 
 
 def test_cline_receives_its_own_format_and_is_never_cancelled(hooked: Hooked) -> None:
-    given = {
+    event = {
         "taskId": "17",
         "workspaceRoots": [str(hooked.folder)],
         "userPromptSubmit": {"prompt": QUESTION},
     }
-    told = json.loads(hooked.run("UserPromptSubmit", given, host="cline").out)
-    assert told["cancel"] is False
-    assert DECIDED in told["contextModification"]
-    assert json.loads(hooked.run("TaskCancel", given, host="cline").out) == {"cancel": False}
+    output = json.loads(hooked.run("UserPromptSubmit", event, host="cline").out)
+    assert output["cancel"] is False
+    assert DECIDED in output["contextModification"]
+    assert json.loads(hooked.run("TaskCancel", event, host="cline").out) == {"cancel": False}
 
 
 def test_other_tools_get_plain_text_by_event_name(
     hooked: Hooked,
 ) -> None:
-    given = {"session_id": "s", "cwd": str(hooked.folder), "prompt": QUESTION}
-    assert DECIDED in hooked.run("prompt", given, host="generic").out
-    assert hooked.run("session-end", given, host="generic").out == ""
+    event = {"session_id": "s", "cwd": str(hooked.folder), "prompt": QUESTION}
+    assert DECIDED in hooked.run("prompt", event, host="generic").out
+    assert hooked.run("session-end", event, host="generic").out == ""
 
 
 @pytest.mark.parametrize("event", ["session-start", "prompt"])
 def test_input_without_a_folder_gets_no_memory_of_a_project(hooked: Hooked, event: str) -> None:
-    apart = "The lighthouse harbour queue is drained before each release."
+    content = "The lighthouse harbour queue is drained before each release."
     with nacre.open_memory(hooked.home) as memory:
-        memory.store(apart, kind=nacre.Kind.DECISION, project="harbour")
-    told = hooked.run(
-        event, {"session_id": "s", "prompt": f"{QUESTION} {apart}"}, host="generic"
+        memory.store(content, kind=nacre.Kind.DECISION, project="harbour")
+    output = hooked.run(
+        event, {"session_id": "s", "prompt": f"{QUESTION} {content}"}, host="generic"
     ).out
-    assert DECIDED in told
-    assert apart not in told
+    assert DECIDED in output
+    assert content not in output
 
 
 @pytest.mark.parametrize("host", SHAPES)
@@ -134,7 +134,7 @@ def test_unknown_event_is_answered_with_silence(hooked: Hooked, host: str) -> No
 
 
 @pytest.mark.parametrize(
-    "given",
+    "fields",
     [
         {"agent_id": "a1"},
         {"isSidechain": True},
@@ -145,16 +145,16 @@ def test_unknown_event_is_answered_with_silence(hooked: Hooked, host: str) -> No
     ],
 )
 def test_session_without_a_person_receives_and_hands_over_nothing(
-    hooked: Hooked, given: dict[str, object]
+    hooked: Hooked, fields: dict[str, object]
 ) -> None:
     for event in ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"):
-        assert hooked.run(event, hooked.given(**given)).out == ""
+        assert hooked.run(event, hooked.hook_input(**fields)).out == ""
     assert hooked.chores() == []
     assert {line["how"] for line in hooked.log()} == {"apart"}
 
 
 def test_main_session_of_a_named_agent_is_a_conversation(hooked: Hooked) -> None:
-    assert DECIDED in hooked.run("SessionStart", hooked.given(agent_type="reviewer")).context
+    assert DECIDED in hooked.run("SessionStart", hooked.hook_input(agent_type="reviewer")).context
 
 
 def test_nacre_model_call_receives_nothing(hooked: Hooked, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,16 +168,16 @@ def test_nacre_model_call_receives_nothing(hooked: Hooked, monkeypatch: pytest.M
 def test_plugin_can_request_fewer_signals_for_its_host(hooked: Hooked, is_up: bool) -> None:
     news = "The release is frozen until the certificate of the gateway is renewed."
 
-    def given(session: str, **limits: object) -> dict[str, object]:
-        return hooked.given(session_id=session, prompt="ok", signals=limits)
+    def event_input(session: str, **limits: object) -> dict[str, object]:
+        return hooked.hook_input(session_id=session, prompt="ok", signals=limits)
 
-    def run(event: str, given: dict[str, object]) -> str:
-        return hooked.run(event, given, host="openclaw", within=60_000).out
+    def run(event: str, fields: dict[str, object]) -> str:
+        return hooked.run(event, fields, host="openclaw", within=60_000).out
 
     sessions = [
-        given("a", min_importance=8),
-        given("b", min_importance=9),
-        given("c", most_at_once="many", another=1),
+        event_input("a", min_importance=8),
+        event_input("b", min_importance=9),
+        event_input("c", most_at_once="many", another=1),
     ]
     with serving(hooked.home) if is_up else nullcontext():
         for session in sessions:
@@ -190,12 +190,14 @@ def test_plugin_can_request_fewer_signals_for_its_host(hooked: Hooked, is_up: bo
 @pytest.mark.parametrize("is_up", [True, False])
 def test_session_does_not_receive_a_memory_twice(hooked: Hooked, is_up: bool) -> None:
     def twice() -> None:
-        again = hooked.given(prompt="so, where does the lighthouse ledger run?")
+        again = hooked.hook_input(prompt="so, where does the lighthouse ledger run?")
         assert DECIDED in hooked.run("UserPromptSubmit", within=60_000).context
         assert hooked.run("UserPromptSubmit", again, within=60_000).out == ""
         assert (
             DECIDED
-            in hooked.run("SessionStart", hooked.given(source="compact"), within=60_000).context
+            in hooked.run(
+                "SessionStart", hooked.hook_input(source="compact"), within=60_000
+            ).context
         )
 
     if is_up:
@@ -211,7 +213,7 @@ def test_late_answer_is_shown_with_the_next_prompt(
 ) -> None:
     assert (
         hooked.run("UserPromptSubmit", within=1).out == ""
-    )  # it has 40 ms even so, and needs more without a daemon
+    )  # the hook always gets 40 ms, but needs more without a daemon
     assert DECIDED in hooked.run("UserPromptSubmit").context
 
 
@@ -225,11 +227,11 @@ def test_late_process_still_shows_the_daemons_answer(
 
 
 def slow(seconds: float) -> Callable[[socket.socket], None]:
-    """A daemon that is still loading: it answers after so many seconds."""
+    """A daemon that is still loading: it answers after some seconds."""
 
     def answer(link: socket.socket) -> None:
         def late() -> None:
-            with suppress(OSError):  # the hook did not wait for it
+            with suppress(OSError):  # the hook has already ended
                 respond("OF THE DAEMON")(link)
 
         threading.Timer(seconds, late).start()
@@ -252,17 +254,17 @@ def test_session_start_reads_locally_if_the_daemon_hangs(hooked: Hooked) -> None
 @pytest.mark.parametrize("source", ["startup", "resume", "clear", "compact"])
 def test_late_start_is_shown_with_the_next_prompt_and_logged(hooked: Hooked, source: str) -> None:
     for _ in range(3):
-        assert hooked.run("SessionStart", hooked.given(source=source), within=1).out == ""
+        assert hooked.run("SessionStart", hooked.hook_input(source=source), within=1).out == ""
     assert [line["how"] for line in hooked.log()] == ["late"] * 3
-    assert DECIDED in hooked.run("UserPromptSubmit", hooked.given(prompt="thanks")).context
-    assert hooked.run("UserPromptSubmit", hooked.given(prompt="thanks")).out == ""
+    assert DECIDED in hooked.run("UserPromptSubmit", hooked.hook_input(prompt="thanks")).context
+    assert hooked.run("UserPromptSubmit", hooked.hook_input(prompt="thanks")).out == ""
 
 
 def test_resumed_session_does_not_receive_the_start_context_again(
     hooked: Hooked,
 ) -> None:
     assert DECIDED in hooked.run("SessionStart").context
-    assert hooked.run("SessionStart", hooked.given(source="resume"), within=1).out == ""
+    assert hooked.run("SessionStart", hooked.hook_input(source="resume"), within=1).out == ""
     assert hooked.run("UserPromptSubmit").out == ""
 
 
@@ -281,7 +283,7 @@ def test_chores_after_an_event_are_left_as_files(hooked: Hooked, event: str) -> 
 @pytest.mark.parametrize("source", ["startup", "resume", "clear", "compact"])
 def test_session_start_leaves_a_chore_with_its_source(hooked: Hooked, source: str) -> None:
     with listening(hooked.home, hang):
-        hooked.run("SessionStart", hooked.given(source=source))
+        hooked.run("SessionStart", hooked.hook_input(source=source))
     assert [(chore["kind"], chore["occasion"]) for chore in hooked.chores()] == [
         ("session-start", source)
     ]
@@ -289,7 +291,7 @@ def test_session_start_leaves_a_chore_with_its_source(hooked: Hooked, source: st
 
 def test_runs_are_logged_with_time_and_without_prompt_text(hooked: Hooked) -> None:
     hooked.run("SessionStart")
-    hooked.run("UserPromptSubmit", hooked.given(prompt="a secret of mine"))
+    hooked.run("UserPromptSubmit", hooked.hook_input(prompt="a secret of mine"))
     first, second = hooked.log()
     assert (first["host"], first["event"], first["how"]) == ("claude-code", "SessionStart", "alone")
     assert first["ms"] > 0
@@ -305,12 +307,12 @@ def test_private_prompt_text_is_not_stored(hooked: Hooked, rule: str) -> None:
     secret = "the ledger of lock-blue" if rule else "the ledger of <private>my uncle Otto</private>"
     assert (
         hooked.run(
-            "UserPromptSubmit", hooked.given(prompt=f"On which database does {secret} run?")
+            "UserPromptSubmit", hooked.hook_input(prompt=f"On which database does {secret} run?")
         ).code
         == 0
     )
-    kept = [path.read_text() for path in (hooked.home / "run").rglob("*") if path.is_file()]
-    assert not [text for text in kept if "lock-blue" in text or "Otto" in text]
+    texts = [path.read_text() for path in (hooked.home / "run").rglob("*") if path.is_file()]
+    assert not [text for text in texts if "lock-blue" in text or "Otto" in text]
 
 
 def test_log_keeps_a_single_older_file(hooked: Hooked) -> None:
@@ -327,9 +329,9 @@ def test_log_keeps_a_single_older_file(hooked: Hooked) -> None:
 def test_hook_files_are_accessible_only_to_the_owner(hooked: Hooked) -> None:
     hooked.run("UserPromptSubmit", umask=0)
     hooked.run("SessionEnd", umask=0)
-    left = [*(hooked.home / "run").rglob("*"), *(hooked.home / "logs").rglob("*.jsonl")]
-    assert len(left) >= 5
-    for path in left:
+    paths = [*(hooked.home / "run").rglob("*"), *(hooked.home / "logs").rglob("*.jsonl")]
+    assert len(paths) >= 5
+    for path in paths:
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600)
 
 
@@ -338,7 +340,7 @@ def test_hook_files_are_accessible_only_to_the_owner(hooked: Hooked) -> None:
 )
 def test_session_with_any_name_writes_only_inside_the_home(hooked: Hooked, name: str) -> None:
     for event in ("UserPromptSubmit", "SessionEnd"):
-        hooked.run(event, hooked.given(session_id=name))
+        hooked.run(event, hooked.hook_input(session_id=name))
     assert len(list((hooked.home / "run").rglob("*.json"))) == (2 if name else 1)
     assert not (hooked.home / "x.json").exists()
 
@@ -349,12 +351,12 @@ def test_slow_host_input_is_read_completely(hooked: Hooked, processes: Processes
     )
     assert process.stdin
     assert process.stdout
-    said = json.dumps(hooked.given()).encode()
+    data = json.dumps(hooked.hook_input()).encode()
     with process:
-        process.stdin.write(said[:40])
+        process.stdin.write(data[:40])
         process.stdin.flush()
         assert select.select([process.stdout], [], [], 0.7)[0] == []
-        process.stdin.write(said[40:])
+        process.stdin.write(data[40:])
         process.stdin.close()
         assert DECIDED in process.stdout.read().decode()
 
@@ -370,27 +372,30 @@ def test_context_size_respects_host_limit_and_budget(hooked: Hooked) -> None:
         (hooked.home / "config.toml").write_text("[context]\nbudget_tokens = 90000\n")
     assert 5_000 < len(hooked.run("SessionStart").context) < 10_000
     (hooked.home / "config.toml").write_text("[context]\nbudget_tokens = 400\n")
-    assert 400 < len(hooked.run("SessionStart", hooked.given(session_id="b")).context) <= 4 * 400
+    assert (
+        400 < len(hooked.run("SessionStart", hooked.hook_input(session_id="b")).context) <= 4 * 400
+    )
 
 
 def test_untrusted_memories_are_given_by_no_hook(hooked: Hooked) -> None:
-    told = "The lighthouse ledger listens on port 6543."
+    content = "The lighthouse ledger listens on port 6543."
     with nacre.open_memory(hooked.home) as memory:
-        memory.store(told)
+        memory.store(content)
         path = next(
-            path for path in (hooked.home / "vault").rglob("*.md") if told in path.read_text()
+            path for path in (hooked.home / "vault").rglob("*.md") if content in path.read_text()
         )
         path.write_text(path.read_text().replace("trust: trusted", "trust: untrusted"))
         trust = {
             hit.memory.content: hit.memory.trust
             for hit in memory.recall("which port does it listen on?").hits
         }
-        assert trust[told].value == "untrusted"
+        assert trust[content].value == "untrusted"
     ran = hooked.run(
-        "UserPromptSubmit", hooked.given(prompt="on which port does the lighthouse ledger listen?")
+        "UserPromptSubmit",
+        hooked.hook_input(prompt="on which port does the lighthouse ledger listen?"),
     )
-    assert told not in ran.out
-    assert told not in hooked.run("SessionStart").out
+    assert content not in ran.out
+    assert content not in hooked.run("SessionStart").out
 
 
 def test_local_read_writes_only_notes_to_the_home(hooked: Hooked) -> None:
@@ -403,7 +408,7 @@ def test_local_read_writes_only_notes_to_the_home(hooked: Hooked) -> None:
 
     with FileLock(
         hooked.home / CHORES_LOCK
-    ):  # or a process would do what the start of a session leaves to be done
+    ):  # otherwise a process starts for the chores of the session start
         before = files()
         hooked.run("SessionStart")
         hooked.run("UserPromptSubmit")
@@ -440,12 +445,12 @@ def test_hook_loads_few_modules() -> None:
     code = "from nacre.serve import hook_process as process; process.main"
     ran = "[name for name, one in sys.modules.items() if type(one) is type(sys)]"
     script = f"{code}\nimport sys, json\nprint(json.dumps({ran}))"
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-I", "-S", "-c", f"import sys; sys.path[:0] = {sys.path!r}\n{script}"],
         capture_output=True,
         check=True,
     )
-    loaded = json.loads(done.stdout)
+    loaded = json.loads(result.stdout)
     assert HEAVY.intersection(loaded) == set()
     assert sum(name.partition(".")[0] not in sys.stdlib_module_names for name in loaded) <= 16
     assert len(loaded) <= 110
@@ -475,26 +480,28 @@ def test_local_session_start_loads_few_modules(hooked: Hooked) -> None:
 
 
 @pytest.mark.parametrize(
-    ("event", "is_told"), [("SessionStart", True), ("UserPromptSubmit", False)]
+    ("event", "is_shown"), [("SessionStart", True), ("UserPromptSubmit", False)]
 )
 def test_hook_starts_a_daemon_that_answers_the_next_hook(
-    hooked: Hooked, monkeypatch: pytest.MonkeyPatch, event: str, is_told: bool
+    hooked: Hooked, monkeypatch: pytest.MonkeyPatch, event: str, is_shown: bool
 ) -> None:
     monkeypatch.setenv("NACRE_DAEMON_ENABLED", "true")
     monkeypatch.setenv("CLAUDECODE", "1")
     socket = Path(socket_path(str(hooked.home)))
     try:
-        assert (DECIDED in hooked.run(event).context) == is_told
+        assert (DECIDED in hooked.run(event).context) == is_shown
         until = time.monotonic() + 60
         while not socket.exists() and time.monotonic() < until:
             select.select([], [], [], 0.05)
         assert (
             DECIDED
-            in hooked.run("UserPromptSubmit", hooked.given(session_id="b"), within=40_000).context
+            in hooked.run(
+                "UserPromptSubmit", hooked.hook_input(session_id="b"), within=40_000
+            ).context
         )
         while (
             len(hooked.log()) < 2 and time.monotonic() < until
-        ):  # the daemon writes its line after it has answered
+        ):  # the daemon writes the line after its answer
             select.select([], [], [], 0.05)
         assert [line["how"] for line in hooked.log()] == ["alone", "daemon"]
     finally:
@@ -515,7 +522,7 @@ def test_daemon_is_not_started_if_disabled(hooked: Hooked) -> None:
 
 def test_options_are_accepted_in_any_position_and_help_is_shown(hooked: Hooked) -> None:
     program = hooked.command("Stop")[:3]
-    data = b"\xef\xbb\xbf" + json.dumps(hooked.given()).encode()
+    data = b"\xef\xbb\xbf" + json.dumps(hooked.hook_input()).encode()
     options = [
         "claude-code",
         "UserPromptSubmit",
@@ -529,8 +536,8 @@ def test_options_are_accepted_in_any_position_and_help_is_shown(hooked: Hooked) 
         [*program, *options], input=data, capture_output=True, check=True, timeout=60
     )
     assert DECIDED in ran.stdout.decode()
-    shown = subprocess.run([*program, "--help"], capture_output=True, check=True, timeout=60)
-    assert shown.stdout.startswith(b"Usage: nacre-hook")
+    result = subprocess.run([*program, "--help"], capture_output=True, check=True, timeout=60)
+    assert result.stdout.startswith(b"Usage: nacre-hook")
 
 
 def test_linked_home_is_the_same_home(hooked: Hooked, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The hook that asks the daemon from a shell: it tells what ``nacre-hook`` would, sooner, and never hurts a host."""
+"""The shell hook that asks the daemon answers like ``nacre-hook``, but faster, and never disturbs a host."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.hooks.conftest import (
     DECIDED,
     PATIENT_MS,
     Hooked,
-    Ran,
+    HookResult,
     be_at_rest,
     hang,
     is_root,
@@ -26,7 +26,7 @@ from tests.hooks.conftest import (
     say,
     serving,
 )
-from tests.hooks.test_faults import IN_TIME_SECONDS, STATES, STDIN, TOLD
+from tests.hooks.test_faults import ANSWERING_STATES, IN_TIME_SECONDS, STATES, STDIN
 from tests.hosts.stage import eventually
 
 SCRIPT = Path(nacre.__file__).parent / "serve" / "nacre-hook.sh"
@@ -34,14 +34,14 @@ EVENTS = ("UserPromptSubmit", "PreToolUse", "Stop")
 PROMPT = "UserPromptSubmit"
 PATIENT = {"NACRE_HOOK_MS": str(PATIENT_MS)}
 
-Quick = Callable[..., Ran]
+Quick = Callable[..., HookResult]
 
 pytestmark = pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl here")
 
 
 @pytest.fixture
 def programs(tmp_path: Path) -> Path:
-    """A folder with the hook, and beside it the one that it leaves to what it cannot do."""
+    """A folder with the hook and the fallback program."""
     folder = tmp_path / "bin"
     folder.mkdir()
     shutil.copy(SCRIPT, folder)
@@ -53,16 +53,16 @@ def programs(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def quick(hooked: Hooked, programs: Path) -> Quick:
-    """Runs the hook as hosts do, with time enough for a machine that is busy with other tests."""
+    """Run the hook like a host, with a generous limit for a busy machine."""
 
     def run(
         event: str,
         stdin: bytes | None = None,
         *,
         environ: dict[str, str] | None = None,
-        **given: object,
-    ) -> Ran:
-        data = json.dumps(hooked.given(**given)).encode() if stdin is None else stdin
+        **fields: object,
+    ) -> HookResult:
+        data = json.dumps(hooked.hook_input(**fields)).encode() if stdin is None else stdin
         words = [str(programs / SCRIPT.name), "--home", str(hooked.home), "claude-code", event]
         with subprocess.Popen(
             words,
@@ -74,13 +74,13 @@ def quick(hooked: Hooked, programs: Path) -> Quick:
             out, err = process.communicate(data, IN_TIME_SECONDS * 6)
         if out:
             be_at_rest(hooked.home)
-        return Ran(process.returncode, out.decode(), err.decode(), 0.0)
+        return HookResult(process.returncode, out.decode(), err.decode(), 0.0)
 
     return run
 
 
-def ways(hooked: Hooked) -> list[str]:
-    """How the runs were answered, as the log tells."""
+def answer_paths(hooked: Hooked) -> list[str]:
+    """Return how the runs were answered, according to the log."""
     return [line["how"] for line in hooked.log()]
 
 
@@ -104,12 +104,12 @@ def test_memories_are_given_in_every_readable_state(
     with STATES[state](hooked.home):
         ran = quick(PROMPT)
     assert (ran.code, ran.err) == (0, "")
-    assert (DECIDED in ran.context) == (state in TOLD)
+    assert (DECIDED in ran.context) == (state in ANSWERING_STATES)
 
 
 def test_hanging_daemon_is_not_awaited(hooked: Hooked, quick: Quick) -> None:
     with listening(hooked.home, hang):
-        assert quick(PROMPT, environ={}) == Ran(0, "", "", 0.0)
+        assert quick(PROMPT, environ={}) == HookResult(0, "", "", 0.0)
 
 
 def test_daemon_answers_without_starting_python(
@@ -126,9 +126,9 @@ def test_daemon_answers_without_starting_python(
 
 def test_quick_hook_output_equals_the_python_hook(hooked: Hooked, quick: Quick) -> None:
     with serving(hooked.home):
-        told = quick(PROMPT, session_id="one").out
-        assert told
-        assert hooked.run(PROMPT, hooked.given(session_id="two")).out == told
+        output = quick(PROMPT, session_id="one").out
+        assert output
+        assert hooked.run(PROMPT, hooked.hook_input(session_id="two")).out == output
 
 
 def test_session_does_not_receive_a_memory_twice(hooked: Hooked, quick: Quick) -> None:
@@ -144,7 +144,7 @@ def test_turn_end_leaves_a_single_chore(hooked: Hooked, quick: Quick) -> None:
         assert quick("Stop").out == ""
     (chore,) = hooked.chores()
     assert (chore["kind"], chore["session"]) == ("turn-end", "claude-code:5e55-0001")
-    with listening(hooked.home, say(b"")):  # nobody takes what is left meanwhile
+    with listening(hooked.home, say(b"")):  # so that no process takes the chores meanwhile
         quick("Stop")
     assert len(hooked.chores()) == 2
 
@@ -154,19 +154,19 @@ def test_undelivered_late_answer_is_given_again(hooked: Hooked, quick: Quick) ->
     with serving(hooked.home, goes_on.wait):
         assert quick(PROMPT, environ={}).out == ""
         goes_on.set()
-        assert eventually(lambda: ways(hooked)) == ["late"]
+        assert eventually(lambda: answer_paths(hooked)) == ["late"]
         assert DECIDED in quick(PROMPT).context
-    assert ways(hooked) == ["late", "daemon"]
+    assert answer_paths(hooked) == ["late", "daemon"]
 
 
-@pytest.mark.parametrize("given", [{"agent_id": "a1"}, {"session_id": "agent:main:subagent:7"}])
+@pytest.mark.parametrize("fields", [{"agent_id": "a1"}, {"session_id": "agent:main:subagent:7"}])
 def test_session_without_a_person_receives_nothing(
-    hooked: Hooked, quick: Quick, given: dict[str, object]
+    hooked: Hooked, quick: Quick, fields: dict[str, object]
 ) -> None:
     with serving(hooked.home):
-        assert [quick(event, **given).out for event in EVENTS] == [""] * 3
+        assert [quick(event, **fields).out for event in EVENTS] == [""] * 3
     assert hooked.chores() == []
-    assert set(ways(hooked)) == {"apart"}
+    assert set(answer_paths(hooked)) == {"apart"}
 
 
 def test_nacre_model_call_receives_nothing(hooked: Hooked, quick: Quick) -> None:
@@ -187,14 +187,14 @@ def test_quick_hook_ends_with_0_and_valid_output_always(
 
 
 @pytest.mark.parametrize(
-    "said", [b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n{", b"HTTP/1.1 503 No\r\n\r\n"]
+    "data", [b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n{", b"HTTP/1.1 503 No\r\n\r\n"]
 )
 def test_truncated_or_refused_daemon_answer_falls_back_to_python(
-    hooked: Hooked, quick: Quick, said: bytes
+    hooked: Hooked, quick: Quick, data: bytes
 ) -> None:
-    with listening(hooked.home, say(said)):
+    with listening(hooked.home, say(data)):
         assert DECIDED in quick(PROMPT).context
-    assert ways(hooked) == ["alone"]
+    assert answer_paths(hooked) == ["alone"]
 
 
 def test_missing_curl_falls_back_to_python(hooked: Hooked, quick: Quick, tmp_path: Path) -> None:
@@ -213,13 +213,13 @@ def test_curl_proxies_and_settings_are_ignored(
     environ = {**PATIENT, "http_proxy": "http://127.0.0.1:9", "ALL_PROXY": "http://127.0.0.1:9"}
     with serving(hooked.home):
         assert DECIDED in quick(PROMPT, environ=environ).context
-    assert ways(hooked) == ["daemon"]
+    assert answer_paths(hooked) == ["daemon"]
 
 
 @pytest.mark.skipif(not is_root(), reason="only root can give a socket away")
 def test_socket_of_another_user_is_not_trusted(hooked: Hooked, quick: Quick) -> None:
-    told = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nObey."
-    with listening(hooked.home, say(told)):
+    response = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nObey."
+    with listening(hooked.home, say(response)):
         os.chown(hooked.home / "daemon.sock", 12345, 12345)
         hooked.home.chmod(0o777)
         assert quick(PROMPT).out == ""
@@ -245,7 +245,7 @@ def test_host_with_a_closed_output_causes_no_error(
     with serving(hooked.home):
         ran = subprocess.run(
             words,
-            input=json.dumps(hooked.given()).encode(),
+            input=json.dumps(hooked.hook_input()).encode(),
             stdout=writing,
             stderr=subprocess.PIPE,
             timeout=60,

@@ -1,4 +1,4 @@
-"""The line below Claude Code's prompt: right, at once, and whatever is wrong, a line."""
+"""The status line below Claude Code's prompt appears at once, even with a broken home."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NACRE_HOOK_MS", str(PATIENT_MS))
 
 
-def shown(given: object = None, *more: str, stdin: bytes | None = None) -> str:
-    """What is printed for what Claude Code hands over; it ends with 0, and complains of nothing."""
+def status_line(value: object = None, *more: str, stdin: bytes | None = None) -> str:
+    """Run the status line with Claude Code's input; return its output. It exits with 0 and writes no errors."""
     data = (
-        json.dumps({"session_id": SESSION} if given is None else given).encode()
+        json.dumps({"session_id": SESSION} if value is None else value).encode()
         if stdin is None
         else stdin
     )
@@ -37,13 +37,13 @@ def shown(given: object = None, *more: str, stdin: bytes | None = None) -> str:
 
 
 def test_session_without_output_shows_only_the_name(hooked: Hooked) -> None:
-    assert shown() == "nacre\n"
+    assert status_line() == "nacre\n"
 
 
 def test_memories_given_to_the_session_are_counted(hooked: Hooked) -> None:
     hooked.run("UserPromptSubmit")
-    assert shown() == "nacre: 1 told\n"
-    assert shown({"session_id": "another"}) == "nacre\n"
+    assert status_line() == "nacre: 1 told\n"
+    assert status_line({"session_id": "another"}) == "nacre\n"
 
 
 def test_turns_of_the_previous_session_are_not_counted(hooked: Hooked) -> None:
@@ -53,7 +53,7 @@ def test_turns_of_the_previous_session_are_not_counted(hooked: Hooked) -> None:
     file.write_text(
         json.dumps({**state, "given": [*state["given"], "claude-code:before#t1"]}), encoding="utf-8"
     )
-    assert shown() == "nacre: 1 told\n"
+    assert status_line() == "nacre: 1 told\n"
 
 
 def test_pending_reviews_are_counted(hooked: Hooked, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,25 +63,25 @@ def test_pending_reviews_are_counted(hooked: Hooked, monkeypatch: pytest.MonkeyP
         proposed = memory.store("The lamp of the lighthouse is an LED")
         memory.store("The keeper of the lighthouse is called Ines")
     monkeypatch.delenv("CLAUDECODE")
-    assert shown() == "nacre: 1 told, 2 to review\n"
+    assert status_line() == "nacre: 1 told, 2 to review\n"
     with nacre.open_memory(hooked.home) as memory:
         memory.call("review-keep", references=(proposed.memory_id,))
-    assert shown() == "nacre: 1 told, 1 to review\n"
-    assert json.loads(shown(None, "--json")) == {"told": 1, "to_review": 1}
+    assert status_line() == "nacre: 1 told, 1 to review\n"
+    assert json.loads(status_line(None, "--json")) == {"told": 1, "to_review": 1}
 
 
 @pytest.mark.parametrize(
-    "given", [b"", b"{", b"[]", b"\xff\xfe", b'{"session_id": 7}', b'{"session_id": "../../x"}']
+    "data", [b"", b"{", b"[]", b"\xff\xfe", b'{"session_id": 7}', b'{"session_id": "../../x"}']
 )
-def test_every_input_prints_a_line(hooked: Hooked, given: bytes) -> None:
-    assert shown(stdin=given) == "nacre\n"
+def test_every_input_prints_a_line(hooked: Hooked, data: bytes) -> None:
+    assert status_line(stdin=data) == "nacre\n"
 
 
 def test_missing_home_is_not_created(
     hooked: Hooked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NACRE_HOME", str(tmp_path / "nowhere"))
-    assert shown() == "nacre\n"
+    assert status_line() == "nacre\n"
     assert not (tmp_path / "nowhere").exists()
 
 
@@ -96,16 +96,16 @@ def test_broken_home_only_loses_the_count(hooked: Hooked) -> None:
     state = hooked.home / "run" / "sessions" / f"claude-code=3a={SESSION}.json"
     state.parent.mkdir(parents=True)
     state.write_text(json.dumps({"given": ["a", "b"]}), encoding="utf-8")
-    assert shown() == "nacre: 2 told\n"
+    assert status_line() == "nacre: 2 told\n"
     state.write_text("{", encoding="utf-8")
-    assert shown() == "nacre\n"
+    assert status_line() == "nacre\n"
 
 
 def test_lock_is_not_awaited(hooked: Hooked) -> None:
     hooked.run("UserPromptSubmit")
     with locked_against_readers(hooked.home):
         began = time.monotonic()
-        assert shown() == "nacre: 1 told\n"
+        assert status_line() == "nacre: 1 told\n"
         assert time.monotonic() - began < PATIENT_MS / 1000
 
 

@@ -64,10 +64,10 @@ def documents(draw: Any) -> str:
 
     def render(value: Any, depth: int) -> str:
         if isinstance(value, dict):
-            inner = [f"{json.dumps(key)}: {render(one, depth + 1)}" for key, one in value.items()]
+            inner = [f"{json.dumps(key)}: {render(item, depth + 1)}" for key, item in value.items()]
             return wrapped("{", inner, "}", depth)
         if isinstance(value, list):
-            return wrapped("[", [render(one, depth + 1) for one in value], "]", depth)
+            return wrapped("[", [render(item, depth + 1) for item in value], "]", depth)
         return json.dumps(value)
 
     def wrapped(begin: str, inner: list[str], end: str, depth: int) -> str:
@@ -75,8 +75,8 @@ def documents(draw: Any) -> str:
             return begin + end
         comma = "," if draw(st.booleans()) else ""
         body = "".join(
-            gap(depth + 1) + one + ("," if at < len(inner) - 1 else comma)
-            for at, one in enumerate(inner)
+            gap(depth + 1) + item + ("," if at < len(inner) - 1 else comma)
+            for at, item in enumerate(inner)
         )
         return begin + body + gap(depth) + end
 
@@ -243,7 +243,7 @@ paragraphs = st.lists(
 def test_block_is_inserted_into_text_and_removed_exactly(
     lines: list[str], line: str, has_end: bool
 ) -> None:
-    text = "".join(one + line for one in lines) if has_end else line.join([*lines, "end"])
+    text = "".join(item + line for item in lines) if has_end else line.join([*lines, "end"])
     block = Block("## Memory\n\nwords\n")
     after = block.put(text)
     assert block.put(after) == after

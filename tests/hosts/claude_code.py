@@ -1,8 +1,8 @@
-"""Claude Code, headless."""
+"""The driver for headless Claude Code."""
 
 from __future__ import annotations
 
-from tests.hosts.driving import Said
+from tests.hosts.driving import PromptResult
 from tests.hosts.programs import command
 from tests.hosts.stage import Stage
 
@@ -16,12 +16,14 @@ class ClaudeCode:
     starts, prompts, compacts, ends = "SessionStart", "UserPromptSubmit", "PreCompact", "SessionEnd"
 
     def set_up(self, stage: Stage) -> None:
-        """All it needs is in its environment."""
+        """Do nothing: the environment contains all the settings."""
 
-    def say(self, stage: Stage, prompt: str, session: str = "", *, compacts: bool = False) -> Said:
-        """One prompt; compaction is asked for as its user does."""
+    def say(
+        self, stage: Stage, prompt: str, session: str = "", *, compacts: bool = False
+    ) -> PromptResult:
+        """Run one prompt. Compaction is requested with the command that users type."""
         words = "/compact" if compacts else prompt
-        asked = [
+        arguments = [
             *command(self.name),
             "-p",
             words,
@@ -30,8 +32,8 @@ class ClaudeCode:
             "--model",
             "claude-sonnet-4-5",
         ]
-        ran = stage.run(
-            [*asked, *(["--resume", session] if session else [])],
+        result = stage.run(
+            [*arguments, *(["--resume", session] if session else [])],
             {
                 "ANTHROPIC_BASE_URL": stage.provider.url,
                 "ANTHROPIC_API_KEY": "sk-fake",
@@ -42,7 +44,10 @@ class ClaudeCode:
                 "CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL": "1",
             },
         )
-        assert ran.code == 0, f"{ran.out}\n{ran.err}"
-        return Said(
-            str(ran.record["result"]), str(ran.record["session_id"]), ran.seconds, ran.record
+        assert result.code == 0, f"{result.out}\n{result.err}"
+        return PromptResult(
+            str(result.record["result"]),
+            str(result.record["session_id"]),
+            result.seconds,
+            result.record,
         )

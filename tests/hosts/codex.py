@@ -1,10 +1,10 @@
-"""Codex CLI, headless."""
+"""The driver for headless Codex CLI."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from tests.hosts.driving import Said
+from tests.hosts.driving import PromptResult
 from tests.hosts.programs import command
 from tests.hosts.stage import Stage
 
@@ -43,34 +43,38 @@ trust_level = "trusted"
 
 
 class Codex:
-    """``codex exec``; it runs hooks that it was told to trust, and no others."""
+    """``codex exec``, which runs only hooks that it has been configured to trust."""
 
     name = tool = program = "codex"
     options = ("--trust-hooks",)
     starts, prompts, compacts, ends = "SessionStart", "UserPromptSubmit", "PreCompact", "SessionEnd"
 
     def set_up(self, stage: Stage) -> None:
-        """The provider, and what would reach for the network."""
+        """Configure the provider and turn off features that use the network."""
         config = self._folder(stage) / "config.toml"
         config.parent.mkdir()
         config.write_text(
             _CONFIG.format(url=stage.provider.url, project=stage.project), encoding="utf-8"
         )
 
-    def say(self, stage: Stage, prompt: str, session: str = "", *, compacts: bool = False) -> Said:
-        """One prompt; it compacts once a turn has reported that its window is full."""
+    def say(
+        self, stage: Stage, prompt: str, session: str = "", *, compacts: bool = False
+    ) -> PromptResult:
+        """Run one prompt. Codex compacts once a turn has reported a full context window."""
         words = "Fill your window." if compacts else prompt
-        for said in (words, prompt) if compacts else (words,):
+        for message in (words, prompt) if compacts else (words,):
             options = ["--skip-git-repo-check", "--json"]
             resume = ["resume", *options, session] if session else options
-            ran = stage.run([*command(self.name), "exec", *resume, said], {"FAKE_API_KEY": "x"})
-            assert ran.code == 0, f"{ran.out}\n{ran.err}"
+            result = stage.run(
+                [*command(self.name), "exec", *resume, message], {"FAKE_API_KEY": "x"}
+            )
+            assert result.code == 0, f"{result.out}\n{result.err}"
         thread = next(
-            event["thread_id"] for event in ran.records if event["type"] == "thread.started"
+            event["thread_id"] for event in result.records if event["type"] == "thread.started"
         )
-        items = [event["item"] for event in ran.records if event["type"] == "item.completed"]
+        items = [event["item"] for event in result.records if event["type"] == "item.completed"]
         text = "\n".join(str(item.get("text")) for item in items if item["type"] == "agent_message")
-        return Said(text, str(thread), ran.seconds, {"items": items})
+        return PromptResult(text, str(thread), result.seconds, {"items": items})
 
     @staticmethod
     def _folder(stage: Stage) -> Path:

@@ -1,4 +1,4 @@
-"""One story a host, played once and looked at by many tests."""
+"""Fixtures that run one story per host and share it between the tests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BUSY: list[str] = []
 def story(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Story]:
-    """What the host of a class did, from its wiring until it was taken out."""
+    """Run the story of the class's host, from its connection until its removal."""
     driver: Driver = request.cls.driver
     if reason := missing(driver.name):
         pytest.skip(reason)
@@ -31,7 +31,7 @@ def story(
 
 @contextmanager
 def staged(name: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    """A stage for a host, whose model speaks its part."""
+    """A stage for a host with a scripted model."""
     with FakeProvider(conversation(LINES), models=("fake-model",)) as provider:
         stage = Stage(tmp_path_factory.mktemp(name[:4]), provider)
         if stage.is_busy:
@@ -43,7 +43,7 @@ def staged(name: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stag
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Tell where less was proved than on a quiet machine, and what became of the newest versions."""
+    """Report tests that ran on a busy machine, and the results of the newest versions."""
     stats = terminalreporter.stats
     names = {
         kind: [report.nodeid for report in stats.get(kind, [])]
@@ -54,11 +54,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def newest(names: Mapping[str, Sequence[str]]) -> list[str]:
-    """Which versions ran, and what is not as it is with those that are pinned, with which everything passes."""
+    """Return the versions that ran, and the tests whose results differ from the pinned versions'."""
     differs = [
         f"not as with the pinned versions: {name}"
         for kind in ("failed", "error")
         for name in names[kind]
     ]
     skipped = [f"not proved, it was skipped: {name}" for name in names["skipped"]]
-    return [*CHOSEN.told(), *(differs + skipped or ["all as with the pinned versions"])]
+    return [*CHOSEN.version_lines(), *(differs + skipped or ["all as with the pinned versions"])]

@@ -1,4 +1,4 @@
-"""How a host is set up and talked to: one driver a host, all alike to the tests."""
+"""The interface of host drivers: set up a host and send it prompts."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tests.hosts.stage import Stage
 
 
 @dataclass(frozen=True)
-class Said:
-    """What came of one prompt: the model's words as the host shows them, and the host's own id of the session."""
+class PromptResult:
+    """The result of one prompt: the text that the host shows and its session id."""
 
     text: str
     session: str
@@ -20,24 +20,28 @@ class Said:
 
 
 class Driver(Protocol):
-    """One host. ``name`` is its name for ``nacre init``, which is given ``options`` besides; ``tool`` is that of the
-    adapter which reads its transcripts, ``program`` what people type to start it."""
+    """A host. ``name`` is its name for ``nacre init`` and ``options`` are further arguments.
+
+    ``tool`` is the name of the adapter that reads its transcripts, and ``program`` the command that people type.
+    """
 
     name: str
     tool: str
     program: str
     options: tuple[str, ...]
     starts: str
-    """Its event when a session starts; so with ``prompts``, ``compacts`` and ``ends``, empty where it has none."""
+    """The event of a session start; also ``prompts``, ``compacts`` and ``ends``, empty if there is none."""
     prompts: str
     compacts: str
     ends: str
 
     def set_up(self, stage: Stage) -> None:
-        """Write what the host itself needs to talk to the provider; nothing of nacre's."""
+        """Write the host's own provider settings, without anything of nacre's."""
 
-    def say(self, stage: Stage, prompt: str, session: str = "", *, compacts: bool = False) -> Said:
-        """One prompt, in a new session or in one that goes on. ``compacts`` lets the host compact as early as it can.
+    def say(
+        self, stage: Stage, prompt: str, session: str = "", *, compacts: bool = False
+    ) -> PromptResult:
+        """Run one prompt in a new or an existing session. ``compacts`` lets the host compact as early as possible.
 
-        Raises AssertionError where the host fails.
+        Raises AssertionError if the host fails.
         """

@@ -1,4 +1,4 @@
-"""OpenClaw behind its gateway: there alone sessions end, are reset, and are begun by others than people."""
+"""OpenClaw's gateway, which ends and resets sessions and starts scheduled turns and sub-agents."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from tests.hosts.driving import Said
+from tests.hosts.driving import PromptResult
 from tests.hosts.openclaw import OpenClaw
 from tests.hosts.programs import command, node_folder
-from tests.hosts.stage import Ran, Stage, eventually
+from tests.hosts.stage import ProgramResult, Stage, eventually
 from tests.hosts.story import ASKS, COMES_BACK, DECIDED, FILLS, KNOWN, Scene
 
 MAIN = "agent:main:main"
@@ -26,21 +26,21 @@ _END_SECONDS = 30.0
 
 @dataclass
 class Gateway:
-    """A gateway that runs."""
+    """A running gateway."""
 
     stage: Stage
     process: subprocess.Popen[bytes]
 
-    def openclaw(self, *arguments: str) -> Ran:
-        """A command of OpenClaw's, which asks the gateway."""
+    def openclaw(self, *arguments: str) -> ProgramResult:
+        """Run an OpenClaw command that calls the gateway."""
         return self.stage.run([*command("openclaw"), *arguments], _environ(self.stage))
 
     def say(self, prompt: str, key: str = MAIN) -> Scene:
-        """One message in the session that a key stands for; it has an answer."""
+        """Send one message to the session of a key and return the answered scene."""
         return self._scene("agent", "--session-key", key, "--message", prompt, "--json")
 
     def run_job(self, prompt: str) -> Scene:
-        """A scheduled turn in a session of its own."""
+        """Run a scheduled turn in a separate session."""
         options = (
             "--name",
             "tides",
@@ -52,12 +52,12 @@ class Gateway:
             prompt,
             "--json",
         )
-        added = self.openclaw("cron", "add", *options)
-        assert added.code == 0, added.err
-        return self._scene("cron", "run", str(added.record["id"]), asks=True)
+        entry = self.openclaw("cron", "add", *options)
+        assert entry.code == 0, entry.err
+        return self._scene("cron", "run", str(entry.record["id"]), asks=True)
 
     def stop(self) -> list[dict[str, Any]]:
-        """End it as its service does; the hooks that ran as it ended."""
+        """Stop the gateway as its service does and return the hooks that ran meanwhile."""
         before = len(self.stage.hook_runs())
         self.process.terminate()
         self.process.wait(_END_SECONDS)
@@ -65,21 +65,24 @@ class Gateway:
         return self.stage.hook_runs()[before:]
 
     def _scene(self, *arguments: str, asks: bool = False) -> Scene:
-        """``asks`` waits until the model was asked. What ends with a turn is waited for: OpenClaw waits for no hook."""
-        asked, before = len(self.stage.provider.requests), len(self.stage.hook_runs())
-        ran = self.openclaw(*arguments)
-        assert ran.code == 0, f"{ran.out}\n{ran.err}"
+        """Run a command and wait for its hooks, since OpenClaw does not. ``asks`` also waits for a
+        model call."""
+        start, before = len(self.stage.provider.requests), len(self.stage.hook_runs())
+        result = self.openclaw(*arguments)
+        assert result.code == 0, f"{result.out}\n{result.err}"
         if asks:
-            assert eventually(lambda: self.stage.asked(asked)), "the job was not run"
+            assert eventually(lambda: self.stage.model_requests(start)), "the job was not run"
         eventually(lambda: len(self.stage.hook_runs()) > before, 3.0)
         return Scene(
-            Said(ran.out, "", ran.seconds), self.stage.asked(asked), self.stage.hook_runs()[before:]
+            PromptResult(result.out, "", result.seconds),
+            self.stage.model_requests(start),
+            self.stage.hook_runs()[before:],
         )
 
 
 @dataclass
 class Visit:
-    """What happened at a gateway."""
+    """The scenes of a gateway, and the hooks that ran as it stopped."""
 
     scenes: dict[str, Scene]
     ended: list[dict[str, Any]]
@@ -87,7 +90,8 @@ class Visit:
 
 
 def visit(stage: Stage) -> Visit:
-    """All of it, once: two resets, a compaction, a sub-agent's turn and a scheduled one, and the gateway's end."""
+    """Run the whole visit once: two resets, a compaction, a sub-agent, a scheduled turn and the
+    stop."""
     driver = OpenClaw()
     stage.install(driver.program, command(driver.name))
     driver.set_up(stage)
@@ -108,13 +112,13 @@ def visit(stage: Stage) -> Visit:
 
 def _until_handed_over(stage: Stage) -> None:
     assert eventually(lambda: "NATS" in stage.nacre("context", "--handoff").out, 60.0), (
-        "nothing was handed over"
+        "no handoff was written"
     )
 
 
 @contextmanager
 def _running(stage: Stage) -> Iterator[Gateway]:
-    """A gateway that answers, ended with all that it started."""
+    """Run a gateway and stop it with all its child processes."""
     port = _free_port()
     _configure(stage, port)
     with (stage.folder / "gateway.log").open("wb") as log:

@@ -1,16 +1,16 @@
-"""Gemini CLI, headless."""
+"""The driver for headless Gemini CLI."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-from tests.hosts.driving import Said
+from tests.hosts.driving import PromptResult
 from tests.hosts.programs import command, node_folder
 from tests.hosts.stage import Stage
 
-# Resumed in another minute than it began in, Gemini CLI 0.61 writes a second file of the session, finds nothing to go
-# on with in that one as it starts next, and deletes both, unless it is to keep all sessions.
+# If Gemini CLI 0.61 resumes a session in a later minute, it writes a second file without messages and deletes both
+# files at its next start, unless it is configured to keep all sessions.
 _GENERAL = {
     "enableAutoUpdate": False,
     "enableAutoUpdateNotification": False,
@@ -25,7 +25,7 @@ _SETTINGS = {
 
 
 class GeminiCli:
-    """``gemini -p``. It announces a compaction at every turn, so none has to be brought about."""
+    """``gemini -p``. It announces a compaction at every turn, so the driver does not trigger any."""
 
     name = tool = "gemini-cli"
     program = "gemini"
@@ -33,14 +33,15 @@ class GeminiCli:
     starts, prompts, compacts, ends = "SessionStart", "BeforeAgent", "PreCompress", "SessionEnd"
 
     def set_up(self, stage: Stage) -> None:
-        """Its way to sign in, and what would reach for the network."""
+        """Configure the sign-in and turn off features that use the network."""
         path = self._settings(stage)
         path.parent.mkdir()
         path.write_text(json.dumps(_SETTINGS, indent=2), encoding="utf-8")
 
-    def say(self, stage: Stage, prompt: str, session: str = "", *, compacts: bool = False) -> Said:
-        """One prompt."""
-        ran = stage.run(
+    def say(
+        self, stage: Stage, prompt: str, session: str = "", *, compacts: bool = False
+    ) -> PromptResult:
+        result = stage.run(
             [
                 *command(self.name),
                 "-p",
@@ -62,9 +63,12 @@ class GeminiCli:
                 "PATH": f"{node_folder(self.name)}:{stage.environ['PATH']}",
             },
         )
-        assert ran.code == 0, f"{ran.out}\n{ran.err}"
-        return Said(
-            str(ran.record["response"]), str(ran.record["session_id"]), ran.seconds, ran.record
+        assert result.code == 0, f"{result.out}\n{result.err}"
+        return PromptResult(
+            str(result.record["response"]),
+            str(result.record["session_id"]),
+            result.seconds,
+            result.record,
         )
 
     @staticmethod

@@ -1,11 +1,11 @@
-"""OpenClaw, headless: its turns run within the command, without a gateway."""
+"""The driver for headless OpenClaw, whose turns run within the command and without a gateway."""
 
 from __future__ import annotations
 
 import json
 from uuid import uuid4
 
-from tests.hosts.driving import Said
+from tests.hosts.driving import PromptResult
 from tests.hosts.programs import command, node_folder
 from tests.hosts.stage import Stage
 
@@ -13,14 +13,15 @@ _WINDOW = 400_000
 
 
 class OpenClaw:
-    """``openclaw agent --local``. Sessions end only in a gateway, so no end is seen here."""
+    """``openclaw agent --local``. Sessions end only in a gateway, so the driver sees no session
+    end."""
 
     name = tool = program = "openclaw"
     options = ()
     starts, prompts, compacts, ends = "session-start", "", "pre-compact", ""
 
     def set_up(self, stage: Stage) -> None:
-        """The provider; every tool is offered to the model at once."""
+        """Configure the provider and offer every tool to the model from the start."""
         model = {
             "id": "fake-model",
             "name": "Fake",
@@ -54,11 +55,13 @@ class OpenClaw:
         path.parent.mkdir()
         path.write_text(json.dumps(config, indent=2), encoding="utf-8")
 
-    def say(self, stage: Stage, prompt: str, session: str = "", *, compacts: bool = False) -> Said:
-        """One prompt; it compacts once a turn has reported that its window is full."""
+    def say(
+        self, stage: Stage, prompt: str, session: str = "", *, compacts: bool = False
+    ) -> PromptResult:
+        """Run one prompt. OpenClaw compacts once a turn has reported a full context window."""
         identity = session or str(uuid4())
         for words in ("Fill your window.", prompt) if compacts else (prompt,):
-            ran = stage.run(
+            result = stage.run(
                 [
                     *command(self.name),
                     "agent",
@@ -71,6 +74,6 @@ class OpenClaw:
                 ],
                 {"PATH": f"{node_folder(self.name)}:{stage.environ['PATH']}"},
             )
-            assert ran.code == 0, f"{ran.out}\n{ran.err}"
-        texts = [str(payload.get("text")) for payload in ran.record["payloads"]]
-        return Said("\n".join(texts), identity, ran.seconds, ran.record)
+            assert result.code == 0, f"{result.out}\n{result.err}"
+        texts = [str(payload.get("text")) for payload in result.record["payloads"]]
+        return PromptResult("\n".join(texts), identity, result.seconds, result.record)

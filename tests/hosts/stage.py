@@ -1,4 +1,4 @@
-"""A throw-away machine for one host: a home, a project, a provider of models on loopback, and no way out."""
+"""A temporary machine for one host: a home, a project, a local model provider and no network."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _SECONDS = 120
 
 
 @dataclass(frozen=True)
-class Ran:
-    """A program that has ended."""
+class ProgramResult:
+    """The result of a program that has ended."""
 
     code: int
     out: str
@@ -34,19 +34,19 @@ class Ran:
 
     @property
     def record(self) -> Any:
-        """What it said, as JSON."""
+        """Its output, parsed as JSON."""
         return json.loads(self.out)
 
     @property
     def records(self) -> list[Any]:
-        """The lines of JSON that it said."""
+        """The JSON lines of its output."""
         return [json.loads(line) for line in self.out.splitlines() if line.startswith("{")]
 
 
 class Stage:
-    """The folders of one host, and what runs in them. ``provider`` is asked by the host and by nobody else.
+    """The folders and processes of one host. Only the host calls ``provider``.
 
-    ``is_busy`` tells that others kept this machine so when it began.
+    ``is_busy`` is true if other processes used most of this machine's processors at the start.
     """
 
     def __init__(self, folder: Path, provider: FakeProvider) -> None:
@@ -57,8 +57,8 @@ class Stage:
         self.project = folder / "code" / "harbour"
         self.memory = self.home / ".nacre"
         self.tools = folder / "tools"
-        for made in (self.home, self.project, self.tools, folder / "tmp"):
-            made.mkdir(parents=True)
+        for path_ in (self.home, self.project, self.tools, folder / "tmp"):
+            path_.mkdir(parents=True)
         self.programs = _programs(folder / "bin")
         self.environ = {
             "HOME": str(self.home),
@@ -69,7 +69,6 @@ class Stage:
             "HTTP_PROXY": _DEAD,
             "HTTPS_PROXY": _DEAD,
             "NO_PROXY": "127.0.0.1,localhost",
-            "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring",
             "NACRE_HOOK_MS": HOOK_MS,
         }
         self.memory.mkdir(mode=0o700)
@@ -77,16 +76,16 @@ class Stage:
         subprocess.run(["git", "init", "-q", str(self.project)], env=self.environ, check=True)
 
     def install(self, name: str, command: Sequence[str]) -> None:
-        """Put a program on the PATH under the name that people type."""
+        """Put a program on the PATH under a name."""
         path = self.tools / name
         path.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n', encoding="utf-8")
         path.chmod(0o755)
 
-    def nacre(self, *arguments: str, folder: Path | None = None) -> Ran:
-        """nacre's own command line, in the project, as the owner types it; it must succeed."""
-        ran = self.run([str(self.programs / "nacre"), *arguments], folder=folder)
-        assert ran.code == 0, f"nacre {shlex.join(arguments)}: {ran.err or ran.out}"
-        return ran
+    def nacre(self, *arguments: str, folder: Path | None = None) -> ProgramResult:
+        """Run nacre in the project as the owner does and check that it succeeds."""
+        result = self.run([str(self.programs / "nacre"), *arguments], folder=folder)
+        assert result.code == 0, f"nacre {shlex.join(arguments)}: {result.err or result.out}"
+        return result
 
     def run(
         self,
@@ -94,8 +93,8 @@ class Stage:
         more: Mapping[str, str] | None = None,
         folder: Path | None = None,
         seconds: float = _SECONDS,
-    ) -> Ran:
-        """Run a program to its end, in the project; its group is ended when it takes too long."""
+    ) -> ProgramResult:
+        """Run a program in the project until it ends. Kill its process group if it takes too long."""
         began = time.monotonic()
         with subprocess.Popen(
             command,
@@ -117,10 +116,10 @@ class Stage:
                 raise AssertionError(
                     f"{shlex.join(command)} took more than {seconds} s\n{out}\n{err}"
                 ) from None
-        return Ran(process.returncode, out, err, time.monotonic() - began)
+        return ProgramResult(process.returncode, out, err, time.monotonic() - began)
 
     def settings(self) -> dict[str, bytes]:
-        """What is written in the owner's home and project, without what is nacre's or git's."""
+        """Return the files in the owner's home and project, without those of nacre and git."""
         paths = [
             path for root in (self.home, self.project) for path in root.rglob("*") if path.is_file()
         ]
@@ -131,32 +130,32 @@ class Stage:
         }
 
     def hook_runs(self) -> list[dict[str, Any]]:
-        """What the log says of the hooks that ran, the oldest first."""
+        """Return the logged hook runs, oldest first."""
         path = self.memory / "logs" / "hooks.jsonl"
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
-    def asked(self, since: int) -> list[Request]:
-        """The model's requests from one on."""
+    def model_requests(self, since: int) -> list[Request]:
+        """Return the model's requests from an index onwards."""
         return [request for request in self.provider.requests[since:] if request.method == "POST"]
 
     def close(self) -> None:
-        """End what nacre started here."""
+        """Stop nacre's daemon."""
         self.run([str(self.programs / "nacre"), "serve", "stop"])
 
 
-def eventually(found: Callable[[], Any], seconds: float = 10.0) -> Any:
-    """What is found, as soon as it is there; whatever is found at the end."""
+def eventually(read_value: Callable[[], Any], seconds: float = 10.0) -> Any:
+    """Poll until the value is true and return it, or return the last value at the timeout."""
     end = time.monotonic() + seconds
-    while not (value := found()) and time.monotonic() < end:
+    while not (value := read_value()) and time.monotonic() < end:
         time.sleep(0.1)
     return value
 
 
 def _programs(folder: Path) -> Path:
-    """Where nacre's programs are: those beside this Python, else made here of the code under test."""
-    beside = Path(sys.executable).parent
-    if (beside / "nacre").exists() and (beside / "nacre-hook").exists():
-        return beside
+    """Return the folder of nacre's programs, created from the code under test if Python has none."""
+    next_to_python = Path(sys.executable).parent
+    if (next_to_python / "nacre").exists() and (next_to_python / "nacre-hook").exists():
+        return next_to_python
     folder.mkdir()
     for name, module in (("nacre", "nacre.__main__"), ("nacre-hook", "nacre.serve.hook_process")):
         path = folder / name

@@ -1,4 +1,4 @@
-"""What every host is put through once, and what was seen on the way; the tests look at it."""
+"""The story that is run once with every host, and the observations that the tests check."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 
 from tests.fakes.conversation import Line
 from tests.fakes.provider import Request
-from tests.hosts.driving import Driver, Said
+from tests.hosts.driving import Driver, PromptResult
 from tests.hosts.programs import command
-from tests.hosts.stage import Ran, Stage, eventually
+from tests.hosts.stage import ProgramResult, Stage, eventually
 
 KNOWN = "The mailer of the harbour app retries five times before it gives up."
 DECIDED = "We decided: the queue of the mailer runs on NATS, not on RabbitMQ, because replays are cheap there."
@@ -50,47 +50,49 @@ LINES = (
     Line(COMES_BACK, say="On NATS."),
     Line(REFERS, say="For ninety seconds."),
 )
-"""The model's part."""
+"""The model's scripted answers."""
 
 
 @dataclass
 class Scene:
-    """One prompt: what came of it, what the model was asked, and which hooks ran."""
+    """One prompt with its result, the model's requests and the hooks that ran."""
 
-    said: Said
+    result: PromptResult
     requests: list[Request]
     hooks: list[dict[str, Any]]
 
     @property
     def bodies(self) -> str:
-        """All that the model was told."""
+        """The bodies of all requests to the model."""
         return "\n".join(json.dumps(request.body, ensure_ascii=False) for request in self.requests)
 
 
 @dataclass
 class Story:
-    """One host, from its wiring to the end of it."""
+    """One host, from its connection until its removal."""
 
     driver: Driver
     stage: Stage
-    doctor: Ran | None = None
+    doctor: ProgramResult | None = None
     before: dict[str, bytes] = field(default_factory=dict)
-    """The host's own files before it was wired; ``after`` are the same once it was undone."""
+    """The host's own files before nacre was connected; ``after`` contains them after the removal."""
     after: dict[str, bytes] = field(default_factory=dict)
     scenes: dict[str, Scene] = field(default_factory=dict)
     read: dict[str, Any] = field(default_factory=dict)
-    """What ``nacre ingest`` made of all its transcripts."""
+    """The report of ``nacre ingest`` on all its transcripts."""
 
     def scene(self, name: str, prompt: str, session: str = "", *, compacts: bool = False) -> Scene:
-        """Play one prompt and keep it under a name."""
-        asked, ran = len(self.stage.provider.requests), len(self.stage.hook_runs())
-        said = self.driver.say(self.stage, prompt, session, compacts=compacts)
-        self.scenes[name] = Scene(said, self.stage.asked(asked), self.stage.hook_runs()[ran:])
+        """Run one prompt and save its scene under a name."""
+        start, hook_count = len(self.stage.provider.requests), len(self.stage.hook_runs())
+        response = self.driver.say(self.stage, prompt, session, compacts=compacts)
+        self.scenes[name] = Scene(
+            response, self.stage.model_requests(start), self.stage.hook_runs()[hook_count:]
+        )
         return self.scenes[name]
 
 
 def play(driver: Driver, stage: Stage) -> Story:
-    """The whole of it, once."""
+    """Run the whole story once."""
     story = Story(driver, stage)
     stage.install(driver.program, command(driver.name))
     driver.set_up(stage)
@@ -100,11 +102,11 @@ def play(driver: Driver, stage: Stage) -> Story:
     story.before = stage.settings()
     stage.nacre("init", "--host", driver.name, *driver.options, "--yes")
     first = story.scene("first", DECIDED)
-    story.scene("lookup", ASKS, first.said.session)
-    _until_read(story, first.said.session)
+    story.scene("lookup", ASKS, first.result.session)
+    _until_read(story, first.result.session)
     story.scene("second", COMES_BACK)
     story.scene("pointed", REFERS)
-    story.scene("compaction", COMES_BACK, first.said.session, compacts=True)
+    story.scene("compaction", COMES_BACK, first.result.session, compacts=True)
     with _hung_daemon(stage):
         story.scene("hung", COMES_BACK)
     story.scene("down", COMES_BACK)
@@ -132,18 +134,18 @@ def _read_earlier_session(stage: Stage) -> None:
 
 
 def _until_read(story: Story, session: str) -> None:
-    """Wait until what the first session said has been read, as its end or the daemon has it done."""
+    """Wait until the first session has been read, either at its end or by the daemon."""
     name = f"{story.driver.tool}:{session}"
     eventually(lambda: name in story.stage.nacre("sessions", "list", "--json").out)
 
 
 @contextmanager
 def _hung_daemon(stage: Stage) -> Iterator[None]:
-    """A daemon that takes every call and answers none."""
+    """Run a daemon that accepts every call and never answers."""
     stage.run([str(stage.programs / "nacre"), "serve", "stop"])
     path = stage.memory / "daemon.sock"
     path.unlink(missing_ok=True)
-    taken: list[socket.socket] = []
+    connections: list[socket.socket] = []
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
         listener.listen(64)
@@ -151,7 +153,7 @@ def _hung_daemon(stage: Stage) -> Iterator[None]:
         def take() -> None:
             with suppress(OSError):
                 while True:
-                    taken.append(listener.accept()[0])
+                    connections.append(listener.accept()[0])
 
         thread = threading.Thread(target=take, daemon=True)
         thread.start()
@@ -160,6 +162,6 @@ def _hung_daemon(stage: Stage) -> Iterator[None]:
         finally:
             listener.shutdown(socket.SHUT_RDWR)
             thread.join(10)
-            for connection in taken:
+            for connection in connections:
                 connection.close()
             path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""nacre's server against the protocol's own conformance suite, and in the Inspector: programs of others, in Node."""
+"""nacre's MCP server passes the official conformance suite and works in the Inspector."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.cli.conftest import environment
 from tests.hosts.stage import eventually
 
 programs = pytest.importorskip(
-    "tests.hosts.programs", reason="tests/hosts/programs.py knows where the suite is"
+    "tests.hosts.programs", reason="tests/hosts/programs.py locates the suite"
 )
 pytestmark = pytest.mark.hosts
 
@@ -25,26 +25,25 @@ SCENARIOS = (
     "server-initialize",
     "ping",
     "tools-list",
-    "prompts-list",
     "dns-rebinding-protection",
     "server-sse-multiple-streams",
 )
-"""Those that an ordinary server can pass; docs/mcp.md says why not the others."""
+"""The scenarios that an ordinary server can pass; docs/mcp.md explains the others."""
 
 SECONDS = 60
 
 
 def command(name: str) -> list[str]:
-    """What starts a program, or a skipped test that says why it cannot be."""
+    """Return the command line of a program, or skip the test with the reason why it is missing."""
     if reason := programs.missing(name):
         pytest.skip(reason)
-    found: list[str] = programs.command(name)
-    return found
+    lines: list[str] = programs.command(name)
+    return lines
 
 
 @pytest.fixture
 def quiet() -> dict[str, str]:
-    """The environment of the server: nothing that goes on after the test."""
+    """The server's environment, in which no process outlives the test."""
     with open_memory() as memory:
         memory.store("The tide gauge is read at noon.", kind="fact")
     return environment({"NACRE_DAEMON_ENABLED": "false", "NO_PROXY": "127.0.0.1"})
@@ -62,7 +61,7 @@ def address(quiet: dict[str, str]) -> Iterator[str]:
         stderr=subprocess.PIPE,
     )
     try:
-        assert eventually(lambda: _listens(port), SECONDS), "it never listened"
+        assert eventually(lambda: _listens(port), SECONDS), "the server never listened"
         yield f"http://127.0.0.1:{port}/mcp"
     finally:
         server.terminate()
@@ -77,7 +76,7 @@ def _listens(port: int) -> bool:
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_conformance_suite_passes(scenario: str, address: str, quiet: dict[str, str]) -> None:
     suite = command("mcp-conformance")
-    ran = subprocess.run(
+    result = subprocess.run(
         [*suite, "server", "--url", address, "--scenario", scenario],
         env=quiet,
         capture_output=True,
@@ -85,13 +84,13 @@ def test_conformance_suite_passes(scenario: str, address: str, quiet: dict[str, 
         timeout=SECONDS,
         check=False,
     )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "0 failed" in ran.stdout + ran.stderr
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "0 failed" in result.stdout + result.stderr
 
 
-def inspected(quiet: dict[str, str], *arguments: str, server: list[str]) -> Any:
-    """What the Inspector prints of a server's answer."""
-    ran = subprocess.run(
+def inspector_output(quiet: dict[str, str], *arguments: str, server: list[str]) -> Any:
+    """Return the Inspector's output for a server's answer."""
+    result = subprocess.run(
         [*command("mcp-inspector"), "--cli", *server, *arguments],
         env=quiet,
         capture_output=True,
@@ -99,8 +98,8 @@ def inspected(quiet: dict[str, str], *arguments: str, server: list[str]) -> Any:
         timeout=SECONDS,
         check=False,
     )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    return json.loads(ran.stdout)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return json.loads(result.stdout)
 
 
 @pytest.mark.parametrize("way", ["stdio", "http"])
@@ -113,7 +112,7 @@ def test_inspector_lists_and_calls_tools(
     )
     start.chmod(0o700)
     server = [str(start)] if way == "stdio" else [address, "--transport", "http"]
-    assert len(inspected(quiet, "--method", "tools/list", server=server)["tools"]) == 10
+    assert len(inspector_output(quiet, "--method", "tools/list", server=server)["tools"]) == 10
     call = (
         "--method",
         "tools/call",
@@ -122,6 +121,6 @@ def test_inspector_lists_and_calls_tools(
         "--tool-arg",
         "query=tide gauge",
     )
-    answer = inspected(quiet, *call, "--tool-arg", "limit=3", server=server)
+    answer = inspector_output(quiet, *call, "--tool-arg", "limit=3", server=server)
     assert answer["isError"] is False
     assert "read at noon" in answer["content"][0]["text"]

@@ -1,4 +1,4 @@
-"""What real hosts remember themselves: loaded by default, gone from prompts once it is turned off, and back."""
+"""The hosts' own memories are loaded by default, and are absent from prompts once disabled."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.hosts.story import COMES_BACK, Story
 pytestmark = pytest.mark.hosts
 
 ADDED = "The harbour master counts the mooring rings at every new moon."
-HELD = (
+MEMORIES = (
     "The lamp at the end of the pier is changed every October.",
     "Prefer reports that name the tide of the hour.",
 )
@@ -31,7 +31,7 @@ def _claude_code(stage: Stage) -> Path:
     slug = re.sub(r"[^A-Za-z0-9]", "-", str(stage.project))
     folder = stage.home / ".claude/projects" / slug / "memory"
     folder.mkdir(parents=True)
-    (folder / "MEMORY.md").write_text("".join(f"- {one}\n" for one in HELD))
+    (folder / "MEMORY.md").write_text("".join(f"- {item}\n" for item in MEMORIES))
     (stage.home / ".claude/settings.json").write_text(json.dumps({"autoMemoryEnabled": True}))
     return folder / "MEMORY.md"
 
@@ -39,7 +39,7 @@ def _claude_code(stage: Stage) -> Path:
 def _codex(stage: Stage) -> Path:
     folder = stage.home / ".codex/memories"
     folder.mkdir()
-    lines = "".join(f"- {one}\n" for one in HELD)
+    lines = "".join(f"- {item}\n" for item in MEMORIES)
     (folder / "memory_summary.md").write_text(f"## User preferences\n\n{lines}")
     (folder / "MEMORY.md").write_text(f"# Task Group: harbour\n\n## User preferences\n\n{lines}")
     config = stage.home / ".codex/config.toml"
@@ -48,9 +48,9 @@ def _codex(stage: Stage) -> Path:
 
 
 def _openclaw(stage: Stage) -> Path:
-    (stage.project / "MEMORY.md").write_text(f"- {HELD[0]}\n")
+    (stage.project / "MEMORY.md").write_text(f"- {MEMORIES[0]}\n")
     (stage.project / "USER.md").write_text(
-        f"<!-- observed: 2026-02-14 | status: active -->\n\n- {HELD[1]}\n"
+        f"<!-- observed: 2026-02-14 | status: active -->\n\n- {MEMORIES[1]}\n"
     )
     (stage.project / "AGENTS.md").write_text(
         "Rules of the harbour: whistle before you leave the quay.\n"
@@ -63,7 +63,7 @@ REMEMBERS: Mapping[str, tuple[Driver, Callable[[Stage], Path], str]] = {
     "codex": (Codex(), _codex, ".codex/memories"),
     "openclaw": (OpenClaw(), _openclaw, '"memory_search"'),
 }
-"""By host: what drives it, what gives it a memory, and what tells its agent where to write or to look in it."""
+"""By host: its driver, the function that writes its memory, and the text that refers its agent to it."""
 
 
 @pytest.mark.parametrize("host", REMEMBERS)
@@ -78,41 +78,41 @@ def test_own_memory_is_disabled_and_restored(
         driver.set_up(stage)
         page = remember(stage)
         story = Story(driver, stage)
-        assert _held(story, "own") == list(HELD)
+        assert _own_memory(story, "own") == list(MEMORIES)
         assert points_there in story.scenes["own"].bodies
         before = _files(stage)
-        done = stage.nacre(
+        result = stage.nacre(
             "init", "--host", host, *driver.options, "--own-memory", "isolate", "--yes", "--json"
         ).record
-        assert [one["state"] for one in done["own_memories"]] == ["isolated"]
-        assert sum(one["added"] for one in done["captured"]) == len(HELD)
-        assert _held(story, "isolated") == []
+        assert [memory["state"] for memory in result["own_memories"]] == ["isolated"]
+        assert sum(item["added"] for item in result["captured"]) == len(MEMORIES)
+        assert _own_memory(story, "isolated") == []
         assert points_there not in story.scenes["isolated"].bodies
         if host == "openclaw":
             assert "whistle before you leave the quay" in story.scenes["isolated"].bodies
-        written = page.read_text()
-        page.write_text(f"{written}- {ADDED}\n")
+        text = page.read_text()
+        page.write_text(f"{text}- {ADDED}\n")
         assert ADDED not in story.scene("written", COMES_BACK).bodies
         assert eventually(lambda: ADDED in stage.nacre("list", "--json").out), (
-            "what was written there was not imported"
+            "the host's memory was not imported"
         )
-        page.write_text(written)
-        checks = {one["name"]: one["state"] for one in _doctor(stage)}
+        page.write_text(text)
+        checks = {item["name"]: item["state"] for item in _doctor(stage)}
         assert checks[f"{host} own memory"] == "ok"
         stage.nacre("init", "--uninstall", "--yes")
         assert _files(stage) == before
-        assert _held(story, "restored") == list(HELD)
+        assert _own_memory(story, "restored") == list(MEMORIES)
 
 
-def _held(story: Story, name: str) -> list[str]:
-    """What of its memory a host tells its model with a prompt."""
+def _own_memory(story: Story, name: str) -> list[str]:
+    """Return the part of its own memory that a host sends to the model with a prompt."""
     bodies = story.scene(name, COMES_BACK).bodies
-    return [one for one in HELD if one in bodies]
+    return [item for item in MEMORIES if item in bodies]
 
 
 def _files(stage: Stage) -> dict[str, bytes]:
-    """The host's settings, and what it remembers."""
-    named = (
+    """Return the host's settings and its own memories."""
+    suffixes = (
         "/settings.json",
         "/config.toml",
         "/openclaw.json",
@@ -120,10 +120,10 @@ def _files(stage: Stage) -> dict[str, bytes]:
         "/USER.md",
         "/memory_summary.md",
     )
-    return {path: text for path, text in stage.settings().items() if path.endswith(named)}
+    return {path: text for path, text in stage.settings().items() if path.endswith(suffixes)}
 
 
 def _doctor(stage: Stage) -> list[dict[str, str]]:
-    ran = stage.run([str(stage.programs / "nacre"), "admin", "doctor", "hosts", "--json"])
-    checks: list[dict[str, str]] = ran.record["checks"]
+    result = stage.run([str(stage.programs / "nacre"), "admin", "doctor", "hosts", "--json"])
+    checks: list[dict[str, str]] = result.record["checks"]
     return checks

@@ -1,4 +1,4 @@
-"""Which hosts are driven, in which version, and where they lie; no host is."""
+"""The versions and folders of the host programs are chosen without running a host."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def test_host_packages_are_unpinned_and_tool_packages_are_pinned() -> None:
 
 def test_pinned_hosts_run_in_their_exact_version(tmp_path: Path) -> None:
     programs = Programs(tmp_path)
-    wanted = programs.packages("codex")
-    assert wanted == {"@openai/codex": PROVEN["codex"]["pinned"]}
+    packages = programs.packages("codex")
+    assert packages == {"@openai/codex": PROVEN["codex"]["pinned"]}
     assert "scripts/install_hosts.py installs it" in programs.missing("codex")
     stamp(tmp_path / "codex", {"@openai/codex": "0.0.1"})
     assert "scripts/install_hosts.py installs it" in programs.missing("codex")
-    (tmp_path / "codex/installed.json").write_text(json.dumps(wanted))
+    (tmp_path / "codex/installed.json").write_text(json.dumps(packages))
     assert programs.missing("codex") == ""
 
 
@@ -55,12 +55,14 @@ def test_newest_hosts_are_installed_separately_and_share_node(tmp_path: Path) ->
     node, start = programs.command("gemini-cli")
     assert Path(node).is_relative_to(tmp_path / "node-22")
     assert Path(start).is_relative_to(tmp_path / "newest/gemini-cli")
-    assert programs.told() == [f"gemini-cli 9.8.7 (pinned: {PROVEN['gemini-cli']['pinned']})"]
+    assert programs.version_lines() == [
+        f"gemini-cli 9.8.7 (pinned: {PROVEN['gemini-cli']['pinned']})"
+    ]
 
 
 @pytest.mark.skipif(
     (sys.platform, platform.machine()) != ("linux", "x86_64"),
-    reason="hosts are installed on Linux on x86_64 alone",
+    reason="hosts are installed only on Linux on x86_64",
 )
 def test_newest_version_is_queried_and_installed_once(tmp_path: Path) -> None:
     npm = tmp_path / "bin/npm"
@@ -77,12 +79,12 @@ def test_newest_version_is_queried_and_installed_once(tmp_path: Path) -> None:
         "HOSTS": "newest",
     }
     words = [sys.executable, str(ROOT / "scripts/install_hosts.py"), "codex"]
-    told = [
+    result = [
         subprocess.run(words, env=environ, capture_output=True, text=True, check=True).stdout
         for _ in range(2)
     ]
-    assert "9.8.7 installed in" in told[0]
-    assert "9.8.7 is installed" in told[1]
+    assert "9.8.7 installed in" in result[0]
+    assert "9.8.7 is installed" in result[1]
     assert notes.read_text().split() == [str(hosts / "newest/codex")]
     assert Programs(hosts, is_newest=True).installed("codex") == {"@openai/codex": "9.8.7"}
     assert not (hosts / "codex").exists()

@@ -1,4 +1,4 @@
-"""The real commands as responders: plain text, the tools that are allowed and no others, and cut off at once."""
+"""The real commands as responders: plain text, only the allowed tools, and immediate cancellation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from nacre.errors import ModelUnavailableError, NacreError
 from nacre.home.home import open_home
 from nacre.settings import load_settings
 from nacre.values.gateway import Answer
-from nacre_gateway.conversation import Question, Responder, responder_for
+from nacre.values.models import Prompt
+from nacre.values.session import Task
+from nacre_gateway.conversation import Responder, responder_for
 from tests.fakes.conversation import Line, conversation
 from tests.fakes.provider import FakeProvider, Reply
 from tests.hosts.programs import missing
@@ -33,7 +35,7 @@ from tests.hosts.writers import (
     TRAP,
     Answers,
     Writer,
-    ran,
+    programs_run,
     set_up,
     tools,
 )
@@ -44,9 +46,15 @@ BOTH = [CLAUDE, replace(CODEX, model="codex-cli:gpt-5.2-codex")]
 ALL = [*BOTH, GEMINI, OPENCODE]
 MEMORY = "The hull of the Albatros was painted red in Cuxhaven."
 SYSTEM = "You are the harbour's agent, and you answer in a sentence."
-SAID = "It is red, as it was painted in Cuxhaven, and the sail beside it is still wet."
+ANSWER = "It is red, as it was painted in Cuxhaven, and the sail beside it is still wet."
 SECRET = "heron-seventeen"
-ASKED = Question(SYSTEM, f"<memory>{MEMORY}</memory>\n\nWhich colour has the hull?", seconds=60.0)
+QUESTION = Prompt(
+    Task.CHAT,
+    SYSTEM,
+    f"<memory>{MEMORY}</memory>\n\nWhich colour has the hull?",
+    {},
+    timeout_seconds=60.0,
+)
 
 by_program = pytest.mark.parametrize("writer", BOTH, ids=lambda writer: writer.driver.program)
 by_any_program = pytest.mark.parametrize("writer", ALL, ids=lambda writer: writer.driver.program)
@@ -58,7 +66,7 @@ Folders = pytest.TempPathFactory
 def answering(
     writer: Writer, answers: Answers, folders: Folders
 ) -> Iterator[tuple[Stage, Responder]]:
-    """A machine whose owner keeps much for the program, which answers in conversations."""
+    """A machine whose owner has many files and settings for the program that answers."""
     if reason := missing(writer.driver.name):
         pytest.skip(reason)
     with FakeProvider(answers, models=("fake-model",)) as provider:
@@ -78,59 +86,63 @@ def answering(
 def test_responder_answers_in_plain_text_without_tools(
     writer: Writer, tmp_path_factory: Folders
 ) -> None:
-    with answering(writer, conversation([Line("colour", say=SAID)]), tmp_path_factory) as (
+    with answering(writer, conversation([Line("colour", say=ANSWER)]), tmp_path_factory) as (
         stage,
         responder,
     ):
-        responder.answer(ASKED)  # the program's first start writes down that there was one
+        responder.answer(QUESTION)  # the first start of the program records that it happened
         before = stage.settings()
-        answer = responder.answer(ASKED)
-        request = stage.asked(0)[-1]
-        assert len(stage.asked(0)) == 2
-        asked = json.dumps(request.body)
-        assert (answer.text, answer.steps) == (SAID, ())
-        assert (asked.count(MEMORY), asked.count(SYSTEM), "JSON and nothing else" in asked) == (
+        answer = responder.answer(QUESTION)
+        request = stage.model_requests(0)[-1]
+        assert len(stage.model_requests(0)) == 2
+        body = json.dumps(request.body)
+        assert (answer.text, answer.steps) == (ANSWER, ())
+        assert (body.count(MEMORY), body.count(SYSTEM), "JSON and nothing else" in body) == (
             1,
             1,
             False,
         )
         assert tools(request) <= writer.own - {"StructuredOutput"}
-        assert TRAP not in asked
-        assert ran(stage) == set()
+        assert TRAP not in body
+        assert programs_run(stage) == set()
         assert {path for path in stage.settings() if path not in before} == set()
         assert not list((stage.folder / "tmp").glob("nacre-call-*"))
 
 
 @by_any_program
 def test_file_named_in_a_message_is_not_read(writer: Writer, tmp_path_factory: Folders) -> None:
-    with answering(writer, conversation([], SAID), tmp_path_factory) as (stage, responder):
-        kept = stage.home / "kept.txt"
-        kept.write_text(SECRET)
-        text = f'Read @{kept} and @"{kept}" and @{kept.parent}/ and @../../home/kept.txt to me.'
-        assert responder.answer(replace(ASKED, text=text)).text == SAID
+    with answering(writer, conversation([], ANSWER), tmp_path_factory) as (stage, responder):
+        path = stage.home / "kept.txt"
+        path.write_text(SECRET)
+        text = f'Read @{path} and @"{path}" and @{path.parent}/ and @../../home/kept.txt to me.'
+        assert responder.answer(replace(QUESTION, text=text)).text == ANSWER
         (stage.project / "plan.txt").write_text(SECRET)
         if writer in BOTH:
             allowed = ("Read",) if writer is CLAUDE else ("shell",)
             responder.answer(
-                replace(ASKED, text=f"{text} And @plan.txt.", tools=allowed, folder=stage.project)
+                replace(
+                    QUESTION, text=f"{text} And @plan.txt.", tools=allowed, folder=stage.project
+                )
             )
-        assert SECRET not in "".join(json.dumps(request.body) for request in stage.asked(0))
+        assert SECRET not in "".join(
+            json.dumps(request.body) for request in stage.model_requests(0)
+        )
 
 
 def calling(tool: str, **arguments: str) -> Answers:
-    """A model that calls one tool, then answers."""
-    return conversation([Line("colour", say=SAID, tool=rf"^ ?{tool}$", arguments=arguments)])
+    """Return answers of a model that calls one tool and then replies."""
+    return conversation([Line("colour", say=ANSWER, tool=rf"^ ?{tool}$", arguments=arguments)])
 
 
 def results(stage: Stage) -> str:
-    """What the model was told of the tool that it called."""
-    return json.dumps(stage.asked(0)[-1].body)
+    """Return the result of the tool call that was sent to the model."""
+    return json.dumps(stage.model_requests(0)[-1].body)
 
 
 def used(stage: Stage, responder: Responder, *allowed: str, folder: Path | None = None) -> Answer:
-    """The answer to a question for which tools are allowed, in the project or another folder."""
-    answer = responder.answer(replace(ASKED, tools=allowed, folder=folder or stage.project))
-    assert answer.text == SAID
+    """Return the answer to a question with allowed tools, in the project or another folder."""
+    answer = responder.answer(replace(QUESTION, tools=allowed, folder=folder or stage.project))
+    assert answer.text == ANSWER
     return answer
 
 
@@ -141,7 +153,7 @@ def test_claude_reads_in_the_folder(tmp_path_factory: Folders) -> None:
         now = [calling("Read", file_path=str(plan))]
         answer = used(stage, responder, "Read", "Grep")
         assert SECRET in results(stage)
-        assert [tools(request) for request in stage.asked(0)] == [{"Read", "Grep"}] * 2
+        assert [tools(request) for request in stage.model_requests(0)] == [{"Read", "Grep"}] * 2
         assert [step.partition(":")[0] for step in answer.steps] == ["Read"]
         [trace] = stage.nacre("writer", "traces", "--task", "chat", "--json").record["traces"]
         assert plan.name in stage.nacre("writer", "traces", trace["id"]).out
@@ -159,24 +171,24 @@ CLAIMED = {
 @pytest.mark.parametrize("tool", CLAIMED)
 def test_claude_accesses_nothing_outside_the_folder(tool: str, tmp_path_factory: Folders) -> None:
     with answering(CLAUDE, lambda request: now[0](request), tmp_path_factory) as (stage, responder):
-        kept = stage.home / "kept.txt"
-        kept.write_text(SECRET)
-        given = {
-            name: text.format(kept=kept, home=stage.home) for name, text in CLAIMED[tool].items()
+        path = stage.home / "kept.txt"
+        path.write_text(SECRET)
+        texts = {
+            name: text.format(kept=path, home=stage.home) for name, text in CLAIMED[tool].items()
         }
-        now = [calling(tool, **given)]
+        now = [calling(tool, **texts)]
         used(stage, responder, "Read", "Grep", "Write", "Bash(git log:*)")
-        assert len(stage.asked(0)) == 2
+        assert len(stage.model_requests(0)) == 2
         assert SECRET not in results(stage)
         assert not (stage.home / "made.txt").exists()
 
 
 def test_claude_writes_in_the_folder_if_allowed(tmp_path_factory: Folders) -> None:
     with answering(CLAUDE, lambda request: now[0](request), tmp_path_factory) as (stage, responder):
-        made = stage.project / "made.txt"
-        now = [calling("Write", file_path=str(made), content="red")]
+        path = stage.project / "made.txt"
+        now = [calling("Write", file_path=str(path), content="red")]
         used(stage, responder, "Read", "Write")
-        assert made.read_text() == "red"
+        assert path.read_text() == "red"
 
 
 @pytest.mark.parametrize("writes", [False, True])
@@ -188,16 +200,16 @@ def test_codex_runs_commands_in_the_folder(writes: bool, tmp_path_factory: Folde
             stage,
             responder,
         ),
-        TemporaryDirectory(dir="/var/tmp") as kept,
+        TemporaryDirectory(dir="/var/tmp") as saved_folder,
     ):
-        folder = Path(kept, "harbour")
+        folder = Path(saved_folder, "harbour")
         folder.mkdir()
         (folder / "plan.txt").write_text(SECRET)
         used(stage, responder, *allowed, folder=folder)
         assert SECRET in results(stage)
         assert "key= own=1" in results(stage)
         assert (folder / "made.txt").exists() == writes
-        assert not Path(kept, "outside.txt").exists()
+        assert not Path(saved_folder, "outside.txt").exists()
 
 
 LIMITED = Reply(status=429, message="You have hit your usage limit.", code="usage_limit_reached")
@@ -209,7 +221,7 @@ def test_reached_limit_is_reported(writer: Writer, tmp_path_factory: Folders) ->
         answering(writer, lambda _: LIMITED, tmp_path_factory) as (_, responder),
         pytest.raises(ModelUnavailableError, match="has reached a limit"),
     ):
-        responder.answer(replace(ASKED, seconds=25.0))
+        responder.answer(replace(QUESTION, timeout_seconds=25.0))
 
 
 @by_program
@@ -217,14 +229,14 @@ def test_answer_respects_its_time_limit(writer: Writer, tmp_path_factory: Folder
     with answering(writer, lambda _: Reply(fault="hang"), tmp_path_factory) as (stage, responder):
         began = time.monotonic()
         with pytest.raises(ModelUnavailableError, match="within 6 seconds"):
-            responder.answer(replace(ASKED, seconds=6.0))
+            responder.answer(replace(QUESTION, timeout_seconds=6.0))
         assert time.monotonic() - began < 20
         assert eventually(lambda: not _running(stage))
 
 
 def _killed(stage: Stage, responder: Responder) -> None:
     for number in _running(stage):
-        with suppress(ProcessLookupError):  # the first one's end is the end of what it started
+        with suppress(ProcessLookupError):  # ending the first program must end its children, too
             os.kill(number, signal.SIGKILL)
 
 
@@ -242,22 +254,24 @@ def test_truncated_answer_fails_and_processes_never_show_the_question(
 
         def ask() -> None:
             try:
-                ended.append(responder.answer(ASKED))
+                ended.append(responder.answer(QUESTION))
             except NacreError as error:
                 ended.append(error)
 
         asking = Thread(target=ask)
         asking.start()
-        assert eventually(lambda: stage.asked(0), 30)
-        shown = [
+        assert eventually(lambda: stage.model_requests(0), 30)
+        environments = [
             (Path(f"/proc/{number}") / name).read_bytes()
             for number in _running(stage)
             for name in _SHOWN
         ]
         end(stage, responder)
         asking.join(20)
-        assert shown
-        assert not any(text in one for text in (MEMORY.encode(), SYSTEM.encode()) for one in shown)
+        assert environments
+        assert not any(
+            text in item for text in (MEMORY.encode(), SYSTEM.encode()) for item in environments
+        )
         assert [type(error) for error in ended] == [ModelUnavailableError]
         assert not list((stage.folder / "tmp").glob("nacre-call-*"))
         assert eventually(lambda: not _running(stage))
@@ -267,23 +281,23 @@ _SHOWN = ("cmdline", "environ")
 
 
 def _running(stage: Stage) -> list[int]:
-    """The programs that run with the home of the stage."""
-    found = []
+    """Return the running programs whose home is the stage's."""
+    processes = []
     for place in Path("/proc").glob("[0-9]*"):
         try:
             is_ours = f"HOME={stage.home}\0".encode() in (place / "environ").read_bytes()
         except OSError:
             continue
         if is_ours:
-            found.append(int(place.name))
-    return found
+            processes.append(int(place.name))
+    return processes
 
 
 @by_program
 def test_responder_answers_are_not_ingested_as_sessions(
     writer: Writer, tmp_path_factory: Folders
 ) -> None:
-    with answering(writer, conversation([], SAID), tmp_path_factory) as (stage, responder):
-        responder.answer(ASKED)
+    with answering(writer, conversation([], ANSWER), tmp_path_factory) as (stage, responder):
+        responder.answer(QUESTION)
         stage.nacre("ingest")
         assert stage.nacre("sessions", "list", "--json").record["lines"] == []

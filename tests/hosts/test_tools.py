@@ -1,4 +1,4 @@
-"""Hosts whose agent runs a command: beside what that put out stands the rule that names it, once a session."""
+"""After a command, the agent sees the rule that mentions it next to its output, once per session."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def test_agent_receives_the_rule_with_its_command_output(
             stage.nacre("store", RULE, "--kind", "preference")
             stage.nacre(
                 "config", "set", "context.budget_tokens", "0"
-            )  # else the session starts with it
+            )  # otherwise the rule would be in the context of the session's start
             stage.nacre("init", "--host", driver.name, "--tool-hook", "--yes", *driver.options)
             first = driver.say(stage, ASKS)
-            asked = stage.asked(0)
+            requests = stage.model_requests(0)
             before = len(provider.requests)
             driver.say(stage, ASKS, first.session)
-            later = stage.asked(before)
-            shown = stage.nacre(
+            later = stage.model_requests(before)
+            session = stage.nacre(
                 "sessions", "show", f"{driver.tool}:{first.session}", "--json"
             ).record
             runs = [run["event"] for run in stage.hook_runs()]
@@ -64,17 +64,19 @@ def test_agent_receives_the_rule_with_its_command_output(
             stage.close()
     assert first.text == "All of them."
     assert not [
-        request for request in asked if RULE in told(request) and not asked_of(request).is_answer
+        request
+        for request in requests
+        if RULE in request_text(request) and not asked_of(request).is_answer
     ]
-    (after,) = [request for request in asked if asked_of(request).is_answer]
-    assert told(after).count(RULE) == 1
+    (after,) = [request for request in requests if asked_of(request).is_answer]
+    assert request_text(after).count(RULE) == 1
     assert runs.count("PreToolUse") == 2
-    assert max(told(request).count(RULE) for request in later) <= 1, (
-        "once a session; not all keep it when resumed"
+    assert max(request_text(request).count(RULE) for request in later) <= 1, (
+        "shown once a session; not all hosts keep it when resumed"
     )
-    assert not [item for item in shown["turns"] if RULE in item["turn"]["text"]]
+    assert not [item for item in session["turns"] if RULE in item["turn"]["text"]]
 
 
-def told(request: Request) -> str:
-    """All that the model was told."""
+def request_text(request: Request) -> str:
+    """The bodies of all requests to the model."""
     return json.dumps(request.body.get("messages") or request.body.get("input"), ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Every way to wire Claude Code, in the real one: it works, and once it is undone nothing of it is left."""
+"""Every way to connect nacre to Claude Code works and is removed without a trace."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from tests.hosts.claude_code import ClaudeCode
 from tests.hosts.conftest import staged
-from tests.hosts.driving import Said
+from tests.hosts.driving import PromptResult
 from tests.hosts.programs import command, missing
 from tests.hosts.stage import Stage
 from tests.hosts.story import ASKS, KNOWN, Scene, Story
@@ -14,11 +14,10 @@ from tests.hosts.story import ASKS, KNOWN, Scene, Story
 pytestmark = pytest.mark.hosts
 
 SETTINGS = '{"model": "sonnet",   "permissions": {"allow": ["Bash(ls)"],\n\t"deny": []},"env": {"HARBOUR": "1"} }'
-"""Of the owner's, in no formatter's style."""
+"""The owner's settings, in an unusual format."""
 
 WAYS = {
-    "plugin": ("home/.claude/settings.json",),
-    "plain": ("home/.claude/settings.json", "--plain"),
+    "user": ("home/.claude/settings.json",),
     "project": ("code/harbour/.claude/settings.local.json", "--project", "."),
 }
 
@@ -47,14 +46,14 @@ def test_setup_works_and_is_undone(way: str, tmp_path_factory: pytest.TempPathFa
 
 
 def _works(scene: Scene) -> None:
-    said: Said = scene.said
-    assert said.text == "It retries five times."
+    result: PromptResult = scene.result
+    assert result.text == "It retries five times."
     assert "nacre-context" in scene.bodies
     assert {"SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"} <= {
         run["event"] for run in scene.hooks
     }
     assert len(scene.requests) == 2, "the tool was not offered with the first request"
-    assert "five times" in str(scene.requests[1].body["messages"][-1]), said.more
+    assert "five times" in str(scene.requests[1].body["messages"][-1]), result.more
 
 
 def _is_gone(scene: Scene) -> None:
@@ -64,5 +63,5 @@ def _is_gone(scene: Scene) -> None:
 
 
 def _files(stage: Stage) -> set[str]:
-    """What lies in the project."""
+    """Return the files of the project."""
     return {str(path) for path in stage.project.rglob("*") if ".git" not in path.parts}

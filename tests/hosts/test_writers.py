@@ -1,4 +1,4 @@
-"""The real commands as writers: alone with the question, within their time, and what goes wrong is told."""
+"""The real commands as writers see only the question, finish in time and report failures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.fakes.conversation import Line, conversation
 from tests.fakes.provider import FakeProvider, Reply, Request
 from tests.hosts.conftest import staged
 from tests.hosts.programs import missing
-from tests.hosts.stage import Ran, Stage, eventually
+from tests.hosts.stage import ProgramResult, Stage, eventually
 from tests.hosts.story import COMES_BACK
 from tests.hosts.writers import (
     BY_SIGN_IN,
@@ -31,7 +31,7 @@ from tests.hosts.writers import (
     check,
     contents,
     let_write,
-    ran,
+    programs_run,
     session_over,
     set_up,
     sign_in,
@@ -47,8 +47,8 @@ LIMITED = Reply(status=429, message="You have hit your usage limit.", code="usag
 
 
 @dataclass
-class Written:
-    """What a writer was asked about a session that is over, and what was seen besides."""
+class WrittenSession:
+    """A writer's prompt about a finished session, and other observations."""
 
     writer: Writer
     stage: Stage
@@ -61,7 +61,7 @@ class Written:
 
 @contextmanager
 def stage_of(writer: Writer, answers: Answers, folders: pytest.TempPathFactory) -> Iterator[Stage]:
-    """A machine on which a writer is set, and a session waits for it. No daemon reads it before."""
+    """A machine with a configured writer and a pending session, which no daemon reads earlier."""
     if reason := missing(writer.driver.name):
         pytest.skip(reason)
     with FakeProvider(answers, models=("fake-model",)) as provider:
@@ -74,10 +74,11 @@ def stage_of(writer: Writer, answers: Answers, folders: pytest.TempPathFactory) 
 
 
 @pytest.fixture(scope="module", params=WRITERS, ids=lambda writer: writer.driver.program)
-def written(
+def written_session(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Written]:
-    """One session, written down by the real program in a home where nacre is wired and the owner keeps much."""
+) -> Iterator[WrittenSession]:
+    """Have the real program write a session in a home with nacre connected and many files of the
+    owner."""
     writer: Writer = request.param
     with stage_of(writer, writing(), tmp_path_factory) as stage:
         stage.nacre("init", "--host", writer.driver.name, *writer.driver.options, "--yes")
@@ -86,70 +87,85 @@ def written(
             mark.unlink()
         let_write(writer, stage)
         session_over(stage)
-        seen = Written(writer, stage, before=stage.settings(), hooks=len(stage.hook_runs()))
-        asked = len(stage.provider.requests)
-        stage.nacre("ingest")
-        seen.requests, seen.after, seen.own = (
-            stage.provider.requests[asked:],
-            stage.settings(),
-            ran(stage),
+        observed = WrittenSession(
+            writer, stage, before=stage.settings(), hooks=len(stage.hook_runs())
         )
-        yield seen
+        start = len(stage.provider.requests)
+        stage.nacre("ingest")
+        observed.requests, observed.after, observed.own = (
+            stage.provider.requests[start:],
+            stage.settings(),
+            programs_run(stage),
+        )
+        yield observed
 
 
-def test_writer_output_is_stored(written: Written) -> None:
-    assert contents(written.stage) == [RULE]
+def test_writer_output_is_stored(written_session: WrittenSession) -> None:
+    assert contents(written_session.stage) == [RULE]
 
 
-def test_session_takes_two_calls_and_tokens_are_counted(written: Written) -> None:
-    assert [request.method for request in written.requests] == ["POST", "POST"]
-    told = written.stage.nacre("writer", "--json").record
-    assert (told["state"], told["calls_today"], told["waiting"]) == ("ready", 2, 0)
-    assert 1_000 < told["tokens_today"] < 15_000
+def test_session_takes_two_calls_and_tokens_are_counted(written_session: WrittenSession) -> None:
+    assert [request.method for request in written_session.requests] == ["POST", "POST"]
+    report = written_session.stage.nacre("writer", "--json").record
+    assert (report["state"], report["calls_today"], report["waiting"]) == ("ready", 2, 0)
+    assert 1_000 < report["tokens_today"] < 15_000
 
 
-def test_each_question_is_marked_as_an_own_call(written: Written) -> None:
-    assert [json.dumps(request.body).count(OWN_CALL) for request in written.requests] == [1, 1]
+def test_each_question_is_marked_as_an_own_call(written_session: WrittenSession) -> None:
+    assert [json.dumps(request.body).count(OWN_CALL) for request in written_session.requests] == [
+        1,
+        1,
+    ]
 
 
-def test_owner_settings_are_not_sent_to_the_writer(written: Written) -> None:
-    assert TRAP not in "".join(json.dumps(request.body) for request in written.requests)
+def test_owner_settings_are_not_sent_to_the_writer(written_session: WrittenSession) -> None:
+    assert TRAP not in "".join(json.dumps(request.body) for request in written_session.requests)
 
 
-def test_nacre_context_is_not_sent_to_the_writer(written: Written) -> None:
-    assert "nacre-context" not in "".join(json.dumps(request.body) for request in written.requests)
+def test_nacre_context_is_not_sent_to_the_writer(written_session: WrittenSession) -> None:
+    assert "nacre-context" not in "".join(
+        json.dumps(request.body) for request in written_session.requests
+    )
 
 
-def test_writer_is_offered_no_effective_tools(written: Written) -> None:
-    assert set.union(*(tools(request) for request in written.requests)) <= written.writer.own
+def test_writer_is_offered_no_effective_tools(written_session: WrittenSession) -> None:
+    assert (
+        set.union(*(tools(request) for request in written_session.requests))
+        <= written_session.writer.own
+    )
 
 
-def test_request_adds_little_overhead_to_the_question(written: Written) -> None:
-    for request in written.requests:
+def test_request_adds_little_overhead_to_the_question(written_session: WrittenSession) -> None:
+    for request in written_session.requests:
         (question,) = (text for text in _texts(request.body) if OWN_CALL in text)
-        assert len(json.dumps(request.body)) - len(json.dumps(question)) < written.writer.beside
+        assert (
+            len(json.dumps(request.body)) - len(json.dumps(question))
+            < written_session.writer.extra_chars
+        )
 
 
-def test_writer_runs_no_hooks_or_servers(written: Written) -> None:
-    assert written.own == set()
-    assert len(written.stage.hook_runs()) == written.hooks
+def test_writer_runs_no_hooks_or_servers(written_session: WrittenSession) -> None:
+    assert written_session.own == set()
+    assert len(written_session.stage.hook_runs()) == written_session.hooks
 
 
-def test_writer_leaves_no_files_in_the_home(written: Written) -> None:
-    assert {path for path in written.after if path not in written.before} == set()
-    assert not any(OWN_CALL.encode() in text for text in written.after.values())
-    assert not list((written.stage.folder / "tmp").glob("nacre-call-*"))
+def test_writer_leaves_no_files_in_the_home(written_session: WrittenSession) -> None:
+    new_files = [path for path in written_session.after if path not in written_session.before]
+    # Claude Code copies its own settings there when it starts for the first time.
+    assert [path for path in new_files if "/.claude/backups/" not in path] == []
+    assert not any(OWN_CALL.encode() in text for text in written_session.after.values())
+    assert not list((written_session.stage.folder / "tmp").glob("nacre-call-*"))
 
 
-def test_writer_calls_are_not_ingested_as_sessions(written: Written) -> None:
-    written.stage.nacre("ingest", "--force")
-    (listed,) = written.stage.nacre("sessions", "list", "--json").record["lines"]
-    session = listed["session"]["session"]
+def test_writer_calls_are_not_ingested_as_sessions(written_session: WrittenSession) -> None:
+    written_session.stage.nacre("ingest", "--force")
+    (sessions,) = written_session.stage.nacre("sessions", "list", "--json").record["lines"]
+    session = sessions["session"]["session"]
     assert (session["tool"], session["native_id"]) == ("claude-code", "0123abcd-0000")
 
 
 @pytest.mark.parametrize("writer", [CLAUDE, CODEX], ids=lambda writer: writer.driver.program)
-def test_marked_question_in_a_kept_transcript_is_not_a_session(
+def test_writer_prompt_in_a_transcript_is_not_a_session(
     writer: Writer, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     if reason := missing(writer.driver.name):
@@ -157,12 +173,12 @@ def test_marked_question_in_a_kept_transcript_is_not_a_session(
     with staged(writer.driver.name, tmp_path_factory) as stage:
         writer.driver.set_up(stage)
         writer.driver.say(stage, f"{OWN_CALL}\n\nWe decided: the mailer runs on NATS.")
-        kept = [
+        paths = [
             path
             for path, text in stage.settings().items()
             if path.endswith(".jsonl") and OWN_CALL.encode() in text
         ]
-        assert kept, "the program kept no transcript of it"
+        assert paths, "the program saved no transcript"
         stage.nacre("ingest")
         assert stage.nacre("sessions", "list", "--json").record["lines"] == []
 
@@ -176,33 +192,35 @@ def test_next_session_receives_memories_of_the_writer(
     talk = conversation([Line(WORDS, say="Done."), Line(COMES_BACK, say="From the database.")])
     with stage_of(writer, writing(otherwise=talk), tmp_path_factory) as stage:
         stage.nacre("init", "--host", writer.driver.name, *writer.driver.options, "--yes")
-        elsewhere = '{fake = {base_url = "https://models.example/v1"}}'  # else its sessions stay on this machine
+        elsewhere = '{fake = {base_url = "https://models.example/v1"}}'  # otherwise its sessions stay on this machine
         stage.nacre("config", "set", "models.providers", elsewhere)
         stage.nacre("writer", "set", writer.model, "--tokens-per-day", "100000")
-        asked = len(stage.provider.requests)
+        start = len(stage.provider.requests)
         sessions = [writer.driver.say(stage, WORDS).session]
         assert eventually(lambda: RULE in contents(stage), 180), contents(stage)
         by_itself = [
-            request for request in stage.asked(asked) if OWN_CALL in json.dumps(request.body)
+            request
+            for request in stage.model_requests(start)
+            if OWN_CALL in json.dumps(request.body)
         ]
         assert len(by_itself) == 2
-        asked = len(stage.provider.requests)
-        said = writer.driver.say(stage, COMES_BACK)
-        first = json.dumps(stage.asked(asked)[0].body)
-        assert said.text == "From the database."
+        start = len(stage.provider.requests)
+        result = writer.driver.say(stage, COMES_BACK)
+        first = json.dumps(stage.model_requests(start)[0].body)
+        assert result.text == "From the database."
         assert "nacre-context" in first
         assert RULE in first
-        sessions.append(said.session)
-        listed = stage.nacre("sessions", "list", "--json").record["lines"]
-        stored = [line["session"]["session"] for line in listed]
-        assert {(session["tool"], session["native_id"]) for session in stored} <= {
+        sessions.append(result.session)
+        session_lines = stage.nacre("sessions", "list", "--json").record["lines"]
+        ids = [line["session"]["session"] for line in session_lines]
+        assert {(session["tool"], session["native_id"]) for session in ids} <= {
             (writer.driver.tool, session) for session in sessions
         }
 
 
 def _ingested(stage: Stage) -> str:
-    """What nacre says as it reads, on one line."""
-    ended: Ran = stage.run([str(stage.programs / "nacre"), "ingest"])
+    """Return nacre's output of reading a session, on one line."""
+    ended: ProgramResult = stage.run([str(stage.programs / "nacre"), "ingest"])
     assert ended.code == 0, ended.err
     return " ".join(f"{ended.out} {ended.err}".split())
 
@@ -211,7 +229,7 @@ TROUBLES = {
     "limit": (LIMITED, 25, "has reached a limit", "try again later"),
     "sign-in": (Reply(status=401, message="no such key"), 60, "is not signed in", "sign in with"),
     "hang": (Reply(fault="hang"), 8, "did not answer within 8 seconds", "check the network"),
-    "garbage": ("Once upon a time {", 60, "is no JSON", "choose another model"),
+    "garbage": ("Once upon a time {", 60, "is not JSON", "choose another model"),
 }
 
 
@@ -220,20 +238,23 @@ TROUBLES = {
 def test_writer_failure_is_reported_and_the_session_waits(
     writer: Writer, trouble: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    answer, seconds, told, remedy = TROUBLES[trouble]
+    answer, seconds, message, remedy = TROUBLES[trouble]
     now: list[Answers] = [writing(answer)]
     with stage_of(writer, lambda request: now[0](request), tmp_path_factory) as stage:
         let_write(writer, stage, seconds)
         session_over(stage)
-        said = _ingested(stage)
-        assert told in said
-        assert f"hint: {remedy}" in said
+        output = _ingested(stage)
+        assert message in output
+        assert f"hint: {remedy}" in output
         assert contents(stage) == []
         status = stage.nacre("writer", "--json").record
         assert status["waiting"] == 1
-        if trouble != "garbage":  # which says nothing of the next call
-            assert (status["state"], told in status["problem"]) == ("failing", True)
-            assert (check(stage, "writer")["state"], told in check(stage, "writer")["detail"]) == (
+        if trouble != "garbage":  # this says nothing about the next call
+            assert (status["state"], message in status["problem"]) == ("failing", True)
+            assert (
+                check(stage, "writer")["state"],
+                message in check(stage, "writer")["detail"],
+            ) == (
                 "warning",
                 True,
             )
@@ -262,12 +283,12 @@ def test_claude_subscription_limit_is_quoted(
         stage.environ["CLAUDE_CODE_OAUTH_TOKEN"] = "sk-ant-oat01-fake"
         let_write(CLAUDE, stage)
         session_over(stage)
-        said = _ingested(stage)
+        output = _ingested(stage)
         assert re.search(
             r"has reached a limit \(claude-cli:haiku\): You've hit your (session|5-hour) limit",
-            said,
+            output,
         )
-        assert len(stage.asked(0)) == 1
+        assert len(stage.model_requests(0)) == 1
 
 
 def test_codex_retrying_at_the_timeout_reports_its_reason(
@@ -286,24 +307,24 @@ def test_codex_sign_in_renewed_during_a_call_is_saved(
     with stage_of(BY_SIGN_IN, writing(), tmp_path_factory) as stage, sign_in() as signed_in:
         del stage.environ["CODEX_API_KEY"]
         stage.environ.update(signed_in.environ)
-        kept = stage.home / ".codex" / "auth.json"
-        kept.write_text(signed_in.file, encoding="utf-8")
+        path = stage.home / ".codex" / "auth.json"
+        path.write_text(signed_in.file, encoding="utf-8")
         let_write(BY_SIGN_IN, stage)
         session_over(stage)
         stage.nacre("ingest")
         assert contents(stage) == [RULE]
         assert signed_in.renewed == ["first"]
-        assert json.loads(kept.read_text(encoding="utf-8"))["tokens"]["refresh_token"] == "second"
-        assert TRAP not in "".join(json.dumps(request.body) for request in stage.asked(0))
+        assert json.loads(path.read_text(encoding="utf-8"))["tokens"]["refresh_token"] == "second"
+        assert TRAP not in "".join(json.dumps(request.body) for request in stage.model_requests(0))
 
 
 def _texts(value: object) -> Iterator[str]:
-    """All texts in a body, wherever they stand."""
+    """Return all texts in a body at any depth."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
-        for one in value.values():
-            yield from _texts(one)
+        for item in value.values():
+            yield from _texts(item)
     elif isinstance(value, list):
-        for one in value:
-            yield from _texts(one)
+        for item in value:
+            yield from _texts(item)

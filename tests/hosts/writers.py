@@ -1,4 +1,5 @@
-"""Agents' own commands as writers: nacre asks them about a session that is over, and they ask the provider."""
+"""Agents' own commands as writers: nacre asks them about a finished session and they call the
+provider."""
 
 from __future__ import annotations
 
@@ -23,14 +24,14 @@ from tests.hosts.driving import Driver
 from tests.hosts.gemini_cli import GeminiCli
 from tests.hosts.opencode import OpenCode
 from tests.hosts.programs import command
-from tests.hosts.stage import Ran, Stage
+from tests.hosts.stage import ProgramResult, Stage
 
 WORDS = "For the invoices let us take the numbers from the database, two servers gave out the same number once."
 RULE = "Invoices get their numbers from the database, because two servers gave out the same number once."
 TRAP = "NOT-FOR-THE-WRITER"
-"""Stands in all that the owner keeps for the agent, and has no place in a question of nacre's."""
+"""Contained in all of the owner's files for the agent; nacre's prompts must not contain it."""
 
-_TOLD = {
+_MEMORY = {
     "kind": "decision",
     "subject": "Numbers of invoices",
     "content": RULE,
@@ -39,7 +40,7 @@ _TOLD = {
 }
 
 _FOUND: Mapping[str, Mapping[str, Any]] = {
-    "memories": {"memories": [_TOLD], "over": []},
+    "memories": {"memories": [_MEMORY], "over": []},
     "verdicts": {"verdicts": [{"number": 1, "support": WORDS, "finding": "holds", "wrong": []}]},
     "metal": {"metal": "Mercury"},
 }
@@ -49,10 +50,10 @@ Answers = Callable[[Request], Reply]
 
 @dataclass(frozen=True)
 class Writer:
-    """One program as a writer: its driver as a host, its name as a model, and what its home holds of the owner's.
+    """A program as a writer: its driver, its model name, and the owner's files in its home.
 
-    ``environ`` is the owner's sign-in, by which it finds the provider as well; ``address`` are arguments that say where
-    that is, to a program which does not heed its own configuration here.
+    ``environ`` contains the owner's sign-in. ``address`` contains arguments with the provider's address, for programs
+    that ignore their own configuration here.
     """
 
     driver: Driver
@@ -60,17 +61,17 @@ class Writer:
     environ: Callable[[str], Mapping[str, str]]
     address: Callable[[str], Sequence[str]] = lambda _: ()
     texts: Mapping[str, str] = field(default_factory=dict)
-    """What stands in the owner's home, by path; ``%HOOK%`` and ``%SERVER%`` are programs that leave a
-    mark, ``%OWN%`` is what the driver wrote there."""
+    """The files in the owner's home by path. ``%HOOK%`` and ``%SERVER%`` are programs that leave a
+    mark, and ``%OWN%`` is the text that the driver wrote."""
     own: frozenset[str] = frozenset()
-    """The tools that its questions may offer its model."""
-    beside: int = 0
-    """The characters that it may add to a question: the form of the answer, and its tools."""
+    """The tools that its prompts may offer its model."""
+    extra_chars: int = 0
+    """The number of characters that it may add to a prompt: the answer's schema and its tools."""
 
 
 def _hooks(*events: str) -> str:
-    given = [{"hooks": [{"type": "command", "command": "%HOOK%"}]}]
-    return json.dumps({"hooks": dict.fromkeys(events, given)})
+    hooks = [{"hooks": [{"type": "command", "command": "%HOOK%"}]}]
+    return json.dumps({"hooks": dict.fromkeys(events, hooks)})
 
 
 _SERVER = '{"mcp": {"trap": {"type": "local", "command": ["%SERVER%"], "enabled": true}}}'
@@ -95,7 +96,7 @@ CLAUDE = Writer(
         ".claude.json": '{"mcpServers": {"trap": {"type": "stdio", "command": "%SERVER%", "args": []}}}',
     },
     own=frozenset({"StructuredOutput"}),
-    beside=4_000,
+    extra_chars=4_000,
 )
 
 
@@ -126,7 +127,7 @@ CODEX = Writer(
         ".codex/config.toml": f'developer_instructions = "{TRAP}"\n%OWN%\n[mcp_servers.trap]\ncommand = "%SERVER%"\n',
     },
     own=frozenset({"exec", "wait", "request_user_input", "request_user_input_async"}),
-    beside=17_000,
+    extra_chars=17_000,
 )
 
 
@@ -160,7 +161,7 @@ GEMINI = Writer(
         ),
         ".gemini/extensions/trap/T.md": TRAP,
     },
-    beside=2_000,
+    extra_chars=2_000,
 )
 
 OPENCODE = Writer(
@@ -179,49 +180,49 @@ OPENCODE = Writer(
         ".opencode/plugin/trap.js": _PLUGIN,
         ".opencode/agent/nacre.md": f"---\nmode: primary\n---\n{TRAP}\n",
     },
-    beside=2_000,
+    extra_chars=2_000,
 )
 
 BY_SIGN_IN = replace(CODEX, address=lambda url: _at(url, "requires_openai_auth=true"))
-"""Codex as it is where its owner is signed in with ChatGPT."""
+"""Codex with an owner who is signed in with ChatGPT."""
 
 
 def writing(answer: Any = None, otherwise: Answers | None = None) -> Answers:
-    """What the provider answers: a writer's question with a memory and its verdict, or as told; anything else as told.
+    """Return the provider's answers: a memory and its verdict to a writer's question, or ``answer``.
 
-    A command that is to call a tool with its answer is done when it has called it.
+    Other requests get ``otherwise``. A command that calls a tool with its answer is done after the call.
     """
 
     def reply(request: Request) -> Reply:
-        asked = json.dumps(request.body)
-        if OWN_CALL not in asked and otherwise:
+        body = json.dumps(request.body)
+        if OWN_CALL not in body and otherwise:
             return otherwise(request)
         if isinstance(answer, Reply):
             return answer
-        given = answer if isinstance(answer, str) else json.dumps(_FOUND[_wanted(request)])
+        text = answer if isinstance(answer, str) else json.dumps(_FOUND[_requested_field(request)])
         is_offered = "StructuredOutput" in tools(request) and not isinstance(answer, str)
-        return Reply(Call("StructuredOutput", given) if is_offered else given)
+        return Reply(Call("StructuredOutput", text) if is_offered else text)
 
     return reply
 
 
-def _wanted(request: Request) -> str:
-    """The one thing that the form of the answer asks for."""
-    asked = json.dumps(request.body).replace('\\"', '"')
-    return next(name for name in ("verdicts", "metal", "memories") if f'"{name}": {{' in asked)
+def _requested_field(request: Request) -> str:
+    """Return the name of the field that the answer's schema requires."""
+    body = json.dumps(request.body).replace('\\"', '"')
+    return next(name for name in ("verdicts", "metal", "memories") if f'"{name}": {{' in body)
 
 
 def tools(request: Request) -> set[str]:
-    """The names of the tools that a request offers, wherever they stand in it."""
-    found: set[str] = set()
-    given = [*request.body.get("tools", []), *_more(request.body)]
-    while given:
-        tool = given.pop()
+    """Return the names of the tools that a request offers at any depth."""
+    names: set[str] = set()
+    pending = [*request.body.get("tools", []), *_more(request.body)]
+    while pending:
+        tool = pending.pop()
         inner = tool.get("tools", tool.get("functionDeclarations"))
-        given += inner or []
+        pending += inner or []
         if inner is None:
-            found.add(str(tool.get("name") or tool.get("type")))
-    return found
+            names.add(str(tool.get("name") or tool.get("type")))
+    return names
 
 
 def _more(body: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -230,7 +231,7 @@ def _more(body: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def set_up(writer: Writer, stage: Stage) -> None:
-    """The program, its owner's home full of what is no business of a writer's, and nacre wired to it."""
+    """Install the program, fill its owner's home with unrelated files and connect nacre."""
     url = stage.provider.url
     stage.install(writer.driver.program, [*command(writer.driver.name), *writer.address(url)])
     stage.environ.update(writer.environ(url))
@@ -254,13 +255,13 @@ def _marking(stage: Stage, name: str) -> Path:
     return path
 
 
-def ran(stage: Stage) -> set[str]:
-    """Which of the owner's own programs ran."""
+def programs_run(stage: Stage) -> set[str]:
+    """Return which of the owner's own programs ran."""
     return {name for name in ("hook", "server") if (stage.folder / f"{name}.ran").exists()}
 
 
 def session_over(stage: Stage, name: str = "0123abcd-0000") -> Path:
-    """Lay down a session of the owner's that has been over for a while."""
+    """Write a session of the owner's that ended a while ago."""
     ended = (datetime.now(UTC) - timedelta(minutes=31)).strftime("%Y-%m-%dT%H:%M:%S.000Z")
     folder = str(stage.project)
     records = [
@@ -273,40 +274,39 @@ def session_over(stage: Stage, name: str = "0123abcd-0000") -> Path:
 
 
 def let_write(writer: Writer, stage: Stage, seconds: int = 60) -> None:
-    """The owner's yes, for sessions that are over already, too."""
+    """Give the owner's consent, including for sessions that are already over."""
     stage.nacre("writer", "set", writer.model, "--tokens-per-day", "100000")
     stage.nacre("config", "set", "writer.since", "2026-01-01T00:00:00Z")
     stage.nacre("config", "set", "models.timeout_seconds", str(seconds))
 
 
 def contents(stage: Stage) -> list[str]:
-    """What is remembered."""
     return [memory["content"] for memory in stage.nacre("list", "--json").record["memories"]]
 
 
 def check(stage: Stage, name: str) -> Any:
-    """What ``doctor`` says about something."""
-    found: Ran = stage.run([str(stage.programs / "nacre"), "admin", "doctor", "--json"])
-    return next(one for one in found.record["checks"] if one["name"] == name)
+    """Return what ``doctor`` reports about a check."""
+    result: ProgramResult = stage.run([str(stage.programs / "nacre"), "admin", "doctor", "--json"])
+    return next(item for item in result.record["checks"] if item["name"] == name)
 
 
 @dataclass
 class SignIn:
-    """A sign-in with ChatGPT that has run out, and the server that renews it once."""
+    """An expired ChatGPT sign-in and the server that renews it once."""
 
     server: ThreadingHTTPServer
     renewed: list[str] = field(default_factory=list)
 
     @property
     def environ(self) -> dict[str, str]:
-        """What has Codex renew there."""
+        """Return the variables that make Codex renew its sign-in there."""
         return {
             "CODEX_REFRESH_TOKEN_URL_OVERRIDE": f"http://127.0.0.1:{self.server.server_address[1]}/oauth/token"
         }
 
     @property
     def file(self) -> str:
-        """``auth.json``, as Codex keeps it."""
+        """Return ``auth.json`` in Codex's format."""
         tokens = {
             "id_token": _token(1),
             "access_token": _token(1),
@@ -320,12 +320,12 @@ class SignIn:
 
 @contextmanager
 def sign_in() -> Iterator[SignIn]:
-    """A server on loopback that gives out another token for each."""
+    """A local server that exchanges tokens."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            made.renewed.append(asked["refresh_token"])
+            payload = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            service.renewed.append(payload["refresh_token"])
             fresh = _token(4_102_444_800)
             body = json.dumps(
                 {"id_token": fresh, "access_token": fresh, "refresh_token": "second"}
@@ -337,16 +337,16 @@ def sign_in() -> Iterator[SignIn]:
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-            """Say nothing."""
+            """Log nothing."""
 
-    made = SignIn(ThreadingHTTPServer(("127.0.0.1", 0), Handler))
-    thread = Thread(target=made.server.serve_forever, args=(0.02,), daemon=True)
+    service = SignIn(ThreadingHTTPServer(("127.0.0.1", 0), Handler))
+    thread = Thread(target=service.server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
-        yield made
+        yield service
     finally:
-        made.server.shutdown()
-        made.server.server_close()
+        service.server.shutdown()
+        service.server.server_close()
         thread.join()
 
 

@@ -30,7 +30,7 @@ def test_agent_instructions_import_by_statement_if_the_owner_agrees(nacre: Nacre
     nacre("data", "import", page, "--project", "harbour", "--trust")
     found = listed(nacre)
     assert {
-        (one["content"], one["kind"], one["trust"], one["project"]) for one in found.values()
+        (item["content"], item["kind"], item["trust"], item["project"]) for item in found.values()
     } == {
         ("Prefer small commits with a reason in the message", "preference", "trusted", "harbour"),
         ("Never push to main on a Friday", "preference", "trusted", "harbour"),
@@ -55,7 +55,7 @@ def test_short_instructions_are_imported(nacre: Nacre, put: Put) -> None:
     )
     nacre("data", "import", str(rules / "AGENTS.md"))
     nacre("data", "import", str(rules / "house.md"), "--from", "instructions")
-    assert {one["content"] for one in listed(nacre).values()} == {
+    assert {item["content"] for item in listed(nacre).values()} == {
         "be brief",
         "中文回答",
         "No emoji.",
@@ -78,5 +78,5 @@ def test_obsidian_notes_import_with_tags_dates_and_links(nacre: Nacre, put: Put)
     )
     links = nacre("show", berths["id"], "--no-update", "--json").json["links"]
     assert tides["id"] in str(links)
-    (decision,) = [one for one in found.values() if one["kind"] == "decision"]
+    (decision,) = [item for item in found.values() if item["kind"] == "decision"]
     assert "berths" in decision["tags"]

@@ -285,7 +285,7 @@ def test_untrusted_export_imports_no_pages_ledger_or_sessions(
     nacre("data", "export", str(out), "--sessions")
     monkeypatch.setenv("NACRE_HOME", str(tmp_path / "elsewhere"))
     answer = nacre("data", "import", str(out), "--json").json
-    assert {item["reason"] for item in answer["skipped"]} == {"only with --trust"}
+    assert {item["reason"] for item in answer["skipped"]} == {"requires --trust"}
     assert {memory["trust"] for memory in listed(nacre).values()} == {"untrusted"}
     assert nacre("sessions", "list", "--json").json["lines"] == []
 

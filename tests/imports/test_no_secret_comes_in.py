@@ -35,7 +35,7 @@ def variants(seed: bytes, words: str, folder: Path) -> Iterator[bytes]:
             spoilt = spoiled_databases(data, words, folder)
         else:
             spoilt = (_whole(text).encode() for text in spoiled(data.decode(), words))
-        yield from (bundle(form, {**files, name: one}) for one in spoilt)
+        yield from (bundle(form, {**files, name: item}) for item in spoilt)
     for name, data in files.items():
         others = {other: held for other, held in files.items() if other != name}
         called = name.replace(".", f" {FORMS['token']}.", 1)

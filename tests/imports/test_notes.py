@@ -61,11 +61,5 @@ def test_headings_determine_kinds_and_bold_words_become_subjects() -> None:
     assert kind_of(found[5].headings, Kind.FACT) is Kind.DECISION
     assert kind_of(("People", "Misc"), Kind.FACT) is Kind.RELATIONSHIP
     assert kind_of(("Misc",), Kind.EVENT) is Kind.EVENT
-    assert [
-        note.is_said for note in notes("- ok\n- 好的\n- 请用中文回答我\n- yes, always do that")
-    ] == [
-        False,
-        False,
-        True,
-        True,
-    ]
+    short = "- ok\n- 好的\n- 请用中文回答我\n- yes, always do that\n- yes, always do that"
+    assert [note.text for note in notes(short)] == ["请用中文回答我", "yes, always do that"]

@@ -120,7 +120,7 @@ def test_instruction_files_are_read_by_statement_without_nacre_blocks(
     found = {memory["content"]: memory for memory in listed(nacre).values()}
     assert found["Name every test as a sentence."]["kind"] == "preference"
     assert found["The ledger runs on PostgreSQL."]["kind"] == "decision"
-    assert {(one["trust"], one["speaker"], one["project"]) for one in found.values()} == {
+    assert {(item["trust"], item["speaker"], item["project"]) for item in found.values()} == {
         ("untrusted", "agent", "tide-tables")
     }
     assert nacre("data", "import", str(folder / name), "--json").json["known"] == 2

@@ -1,4 +1,4 @@
-"""Homes whose models are the fake provider's."""
+"""Homes whose models are served by the fake provider."""
 
 from __future__ import annotations
 
@@ -30,17 +30,19 @@ Open = Callable[..., LanguageModel]
 
 
 @pytest.fixture
-def opened(tmp_path: Path) -> Iterator[Open]:
-    """Open a model of a configuration; all are closed in the end."""
+def open_fake_model(tmp_path: Path) -> Iterator[Open]:
+    """``open_fake_model(…)`` opens a configured model and closes it at the end of the test."""
     models: list[LanguageModel] = []
 
-    def open_one(name: str, config: str, environ: dict[str, str] | None = None) -> LanguageModel:
+    def open_configured(
+        name: str, config: str, environ: dict[str, str] | None = None
+    ) -> LanguageModel:
         (tmp_path / "config.toml").write_text(config, encoding="utf-8")
         models.append(
             open_model(load_settings(tmp_path, {"HOME": str(tmp_path), **(environ or {})}), name)
         )
         return models[-1]
 
-    yield open_one
+    yield open_configured
     for model in models:
         model.close()

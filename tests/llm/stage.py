@@ -1,4 +1,4 @@
-"""What scenarios are played on: a machine of its own, a clock that stands, ids in order, a model that is watched."""
+"""The stage of scenarios: an isolated machine, a fixed clock, ordered ids and an observed model."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from tests.app.shapes import write
 ABLE = Capabilities(window=200_000, output=16_000, answers="schema", price=Price(), known=True)
 
 
-class Watched:
-    """Another model, taken for as able as a scenario wants; implements LanguageModel.
+class ObservedModel:
+    """A LanguageModel that wraps another model and reports the capabilities that a scenario requires.
 
-    Prompts are cut to what a model can do: so they are the same whoever is asked. Where an answer is not to be had,
-    nacre goes on without; here that is remembered, since then the scenario says nothing of the model.
+    Prompts are cut to the model's capabilities, so they are the same for every model. nacre continues without an answer
+    if a model fails. The failure is recorded here, since the scenario then proves nothing about the model.
     """
 
     def __init__(self, model: LanguageModel, capabilities: Capabilities) -> None:
         self.name = model.name
         self.capabilities = capabilities
-        self.asked: list[Prompt] = []
+        self.prompts: list[Prompt] = []
         self.failures: list[NacreError] = []
         self._model = model
 
     def complete(self, prompt: Prompt) -> Completion:
-        """Answer a prompt, within the time that models may take at most. Raises what the model raises."""
-        self.asked.append(prompt)
+        """Answer a prompt within the maximum time of a model call. Raises the errors of the model."""
+        self.prompts.append(prompt)
         try:
             return self._model.complete(replace(prompt, timeout_seconds=TIMEOUT_SECONDS))
         except NacreError as error:
@@ -44,15 +44,15 @@ class Watched:
             raise
 
     def close(self) -> None:
-        """Whoever opened the model closes it."""
+        """Do nothing. The caller that opened the model closes it."""
 
 
 @dataclass
 class Stage:
-    """A machine on which nothing happened yet, and the model."""
+    """An unused machine and the model."""
 
     folder: Path
-    model: Watched
+    model: ObservedModel
     world: World = field(init=False)
     ids: Ids = field(init=False)
 
@@ -66,9 +66,9 @@ class Stage:
     def open(
         self, *tasks: Task, model: LanguageModel | None = None, embedding: bool = False
     ) -> Iterator[Home]:
-        """A home in which the model does these tasks and no other; ``model`` stands in for it.
+        """Open a home in which the model does only these tasks. ``model`` replaces the stage's model.
 
-        ``embedding``: texts that share words are near. Else there are no vectors.
+        With ``embedding``, texts that share words are similar. Without it there are no vectors.
         """
         environ = {
             f"NACRE_MODELS_{task.value.upper()}": "scenario:1"
@@ -95,7 +95,7 @@ class Stage:
             context.database.close()
 
     def transcript(self, *steps: Step) -> Path:
-        """A session of Claude Code of 18 November 2026, in ``/code/acme``."""
+        """Write a Claude Code session of 18 November 2026 in ``/code/acme``."""
         return write(self.folder / "sessions", "claude-code", steps)
 
 
@@ -104,36 +104,36 @@ Play = Callable[[Stage], None]
 
 @dataclass(frozen=True)
 class Scenario:
-    """Something that happens on a stage, and what must have come of it in the end."""
+    """A sequence of actions on a stage and the checks of their result."""
 
     name: str
     play: Play
     able: Capabilities = ABLE
 
     def run(self, model: LanguageModel, folder: Path) -> Sequence[Prompt]:
-        """Play it with a model, in an empty folder; what the model was asked.
+        """Play the scenario in an empty folder and return the model's prompts.
 
-        Raises AssertionError where it came to another end, and the first error of a model that did not answer.
+        Raises AssertionError if the result differs, and the first error of a model that failed to answer.
         """
-        stage = Stage(folder, Watched(model, self.able))
+        stage = Stage(folder, ObservedModel(model, self.able))
         try:
             self.play(stage)
         finally:
             if stage.model.failures:
                 raise stage.model.failures[0] from None
-        return stage.model.asked
+        return stage.model.prompts
 
 
 SCENARIOS: dict[str, Scenario] = {}
-"""All of them, by name."""
+"""All scenarios by name."""
 
 
 def scenario(able: Capabilities = ABLE) -> Callable[[Play], Play]:
-    """Make a function a scenario of its name."""
+    """Register a function as a scenario under its name."""
 
-    def named(play: Play) -> Play:
+    def register(play: Play) -> Play:
         name = play.__name__.replace("_", "-")
         SCENARIOS[name] = Scenario(name, play, able)
         return play
 
-    return named
+    return register

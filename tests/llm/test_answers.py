@@ -1,4 +1,4 @@
-"""What a model answers is taken only in the shape that was asked for."""
+"""A model's answer is accepted only in the requested shape."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ def test_answer_with_a_wrong_shape_is_retried_with_errors() -> None:
     model = ScriptedModel([{"parts": [{"title": "hull"}]}, Whole([Part("hull")])])
     assert ask(model, PROMPT, Whole) == Whole([Part("hull")])
     assert model.name not in model.prompts[1].text
-    assert "it is not of the shape asked for: " in model.prompts[1].text
+    assert "it does not have the requested form: " in model.prompts[1].text
     assert "title" in model.prompts[1].text
     assert "Which parts?" in model.prompts[1].text
 
 
 def test_answer_with_a_wrong_shape_twice_is_rejected() -> None:
     model = ScriptedModel(["no", "no"])
-    with pytest.raises(UnusableAnswerError, match="not of the shape"):
+    with pytest.raises(UnusableAnswerError, match="not have the requested form"):
         ask(model, PROMPT, Whole)
     assert len(model.prompts) == 2
 
 
 def test_answer_failing_a_custom_check_is_retried() -> None:
-    def check(found: Whole) -> None:
-        if not found.parts:
+    def check(whole: Whole) -> None:
+        if not whole.parts:
             raise UnusableAnswerError("there are no parts")
 
     model = ScriptedModel([Whole([]), Whole([Part("hull")])])

@@ -1,4 +1,4 @@
-"""Whatever a provider does wrong is one clear line that names provider, model and remedy."""
+"""Every provider failure is reported in one line that names the provider, the model and a remedy."""
 
 from __future__ import annotations
 
@@ -38,35 +38,35 @@ from tests.llm.test_answers import Part
 
 APIS = ["anthropic", "openai", "chat"]
 QUICK = replace(PROMPT, timeout_seconds=20.0)
-"""Within the time of a test, and on a machine that is busy."""
+"""A prompt with a timeout that suits a test on a busy machine."""
 KEY = "sk-boat-0123456789abcdefghij"
 
 
-def one_try(model: LanguageModel) -> LanguageModel:
-    """The same model, whose library asks once."""
+def without_retries(model: LanguageModel) -> LanguageModel:
+    """Return the model with its library's retries turned off."""
     model._client.max_retries = 0  # type: ignore[attr-defined]
     return model
 
 
 def failure(
-    opened: Open, api: str, reply: Reply, prompt: Prompt = QUICK, model: str = "m"
+    open_fake_model: Open, api: str, reply: Reply, prompt: Prompt = QUICK, model: str = "m"
 ) -> NacreError:
     with FakeProvider([reply], repeats=True) as provider:
         config = provider.config(api).replace("base_url", 'key = "BOAT_KEY"\nbase_url')
-        asked = one_try(opened(f"fake:{model}", config, {"BOAT_KEY": KEY}))
+        fake_model = without_retries(open_fake_model(f"fake:{model}", config, {"BOAT_KEY": KEY}))
         with pytest.raises(NacreError) as raised:
-            asked.complete(prompt)
-    told = f"{raised.value.message} {raised.value.hint}"
-    assert f"fake:{model}" in told or ("fake" in told and model in told)
+            fake_model.complete(prompt)
+    message = f"{raised.value.message} {raised.value.hint}"
+    assert f"fake:{model}" in message or ("fake" in message and model in message)
     assert raised.value.hint
-    assert KEY not in told
-    assert "\n" not in told
+    assert KEY not in message
+    assert "\n" not in message
     return raised.value
 
 
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize(
-    ("reply", "kind", "told", "remedy"),
+    ("reply", "kind", "message", "remedy"),
     [
         (
             Reply(status=401, message=f"Incorrect API key: {KEY}"),
@@ -132,19 +132,19 @@ def failure(
     ],
 )
 def test_provider_failure_is_named_with_its_remedy(
-    opened: Open, api: str, reply: Reply, kind: type[NacreError], told: str, remedy: str
+    open_fake_model: Open, api: str, reply: Reply, kind: type[NacreError], message: str, remedy: str
 ) -> None:
     prompt = replace(QUICK, timeout_seconds=0.5) if reply.fault == "hang" else QUICK
-    error = failure(opened, api, reply, prompt)
+    error = failure(open_fake_model, api, reply, prompt)
     assert isinstance(error, kind)
     assert remedy in str(error.hint)
-    with pytest.raises(kind, match=told):
+    with pytest.raises(kind, match=message):
         raise error
 
 
 def test_answer_with_an_unexpected_shape_names_its_service() -> None:
-    asked = CallTarget(Provider("fake", "Fake", "chat", "http://127.0.0.1:1/v1"), "m")
-    for body, kind, told in [
+    target = CallTarget(Provider("fake", "Fake", "chat", "http://127.0.0.1:1/v1"), "m")
+    for body, kind, reason in [
         (
             b'{"error": {"code": 402, "message": "pay first"}}',
             ModelRefusedError,
@@ -154,8 +154,8 @@ def test_answer_with_an_unexpected_shape_names_its_service() -> None:
         (b'{"status": "ok"}', UnexpectedServiceError, "is not in Fake's format"),
         (b'{"choices": [{"mess', ModelUnavailableError, "was cut off"),
     ]:
-        with pytest.raises(kind, match=told):
-            body_of(asked, SimpleNamespace(content=body, headers={}), Shape)
+        with pytest.raises(kind, match=reason):
+            body_of(target, SimpleNamespace(content=body, headers={}), Shape)
 
 
 class Shape(msgspec.Struct):
@@ -163,68 +163,72 @@ class Shape(msgspec.Struct):
 
 
 @pytest.mark.parametrize("fault", ["half-stream", "html", "garbage", "hang", "drop"])
-def test_failed_stream_is_not_an_answer(opened: Open, fault: str) -> None:
+def test_failed_stream_is_not_an_answer(open_fake_model: Open, fault: str) -> None:
     prompt = replace(PROMPT, output_tokens=30_000, timeout_seconds=0.3 if fault == "hang" else 1.0)
     error = failure(
-        opened, "anthropic", Reply({"word": "hull"}, fault=fault), prompt, "claude-opus-4-8"
+        open_fake_model,
+        "anthropic",
+        Reply({"word": "hull"}, fault=fault),
+        prompt,
+        "claude-opus-4-8",
     )
     assert isinstance(error, ModelUnavailableError)
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_slowly_dripping_response_times_out(opened: Open, api: str) -> None:
+def test_slowly_dripping_response_times_out(open_fake_model: Open, api: str) -> None:
     began = time.monotonic()
-    error = failure(opened, api, Reply(fault="drip"), replace(QUICK, timeout_seconds=0.5))
+    error = failure(open_fake_model, api, Reply(fault="drip"), replace(QUICK, timeout_seconds=0.5))
     assert isinstance(error, ModelUnavailableError)
     assert "did not answer within" in error.message
     assert time.monotonic() - began < 15
 
 
 def test_model_ignoring_the_schema_is_retried_once_then_rejected(
-    opened: Open,
+    open_fake_model: Open,
 ) -> None:
     with FakeProvider(["I would rather not say."], repeats=True) as provider:
         with pytest.raises(UnusableAnswerError):
-            ask(opened("fake:m", provider.config()), PROMPT, Part)
+            ask(open_fake_model("fake:m", provider.config()), PROMPT, Part)
         assert len(provider.calls) == 2
 
 
-def test_server_without_tls_is_recognised(opened: Open) -> None:
+def test_server_without_tls_is_recognised(open_fake_model: Open) -> None:
     with FakeProvider([]) as provider:
         encrypted = provider.config().replace("http://", "https://")
         with pytest.raises(ModelUnavailableError, match=r"does not support TLS.*fake:m") as raised:
-            one_try(opened("fake:m", encrypted)).complete(QUICK)
+            without_retries(open_fake_model("fake:m", encrypted)).complete(QUICK)
     assert not raised.value.retry
 
 
-def test_untrusted_certificate_is_not_retried(opened: Open, tmp_path: Path) -> None:
-    with _server_of_its_own_certificate(tmp_path) as port:
+def test_untrusted_certificate_is_not_retried(open_fake_model: Open, tmp_path: Path) -> None:
+    with _self_signed_server(tmp_path) as port:
         own = f'[models.providers.fake]\nbase_url = "https://127.0.0.1:{port}/v1"\n'
         with pytest.raises(ModelUnavailableError, match="certificate") as raised:
-            one_try(opened("fake:m", own)).complete(QUICK)
+            without_retries(open_fake_model("fake:m", own)).complete(QUICK)
     assert not raised.value.retry
     assert "SSL_CERT_FILE" in str(raised.value.hint)
 
 
 @contextmanager
-def _server_of_its_own_certificate(folder: Path) -> Iterator[int]:
-    """The port of a server that vouches for itself."""
+def _self_signed_server(folder: Path) -> Iterator[int]:
+    """Return the port of a server with a self-signed certificate."""
     x509 = pytest.importorskip("cryptography.x509")
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
 
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.oid.NameOID.COMMON_NAME, "127.0.0.1")])
-    made = (
+    builder = (
         x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
     )
-    made = (
-        made.serial_number(7)
+    builder = (
+        builder.serial_number(7)
         .not_valid_before(datetime(2020, 1, 1))  # noqa: DTZ001
         .not_valid_after(datetime(2090, 1, 1))  # noqa: DTZ001
     )
     plain = serialization.NoEncryption()
-    pem = made.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+    pem = builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
     pem += key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
     (folder / "server.pem").write_bytes(pem)
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -242,31 +246,31 @@ def _greet(server: socket.socket, tls: ssl.SSLContext) -> None:
         tls.wrap_socket(connection, server_side=True).close()
 
 
-def test_unreachable_server_is_reported_quickly(opened: Open) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
+def test_unreachable_server_is_reported_quickly(open_fake_model: Open) -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
         own = f'[models.providers.ollama]\nbase_url = "http://127.0.0.1:{port}/v1"\n'
         began = time.monotonic()
         with pytest.raises(
             ModelUnavailableError, match=f"nothing answers at 127.0.0.1:{port}"
         ) as raised:
-            opened("ollama:qwen3", own).complete(PROMPT)
+            open_fake_model("ollama:qwen3", own).complete(PROMPT)
     assert "start Ollama" in str(raised.value.hint)
     assert time.monotonic() - began < 5
 
 
-def test_password_in_an_address_is_not_shown(opened: Open) -> None:
+def test_password_in_an_address_is_not_shown(open_fake_model: Open) -> None:
     own = '[models.providers.own]\nbase_url = "http://me:a-word-of-mine@127.0.0.1:9/v1"\n'
     with pytest.raises(ModelUnavailableError, match=r"at 127\.0\.0\.1:9 ") as raised:
-        opened("own:m", own).complete(PROMPT)
+        open_fake_model("own:m", own).complete(PROMPT)
     assert "of-mine" not in f"{raised.value} {raised.value.hint}"
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_hanging_call_is_cancelled_immediately(opened: Open, api: str) -> None:
+def test_hanging_call_is_cancelled_immediately(open_fake_model: Open, api: str) -> None:
     with FakeProvider([Reply(fault="hang")]) as provider:
-        model = opened("fake:m", provider.config(api))
+        model = open_fake_model("fake:m", provider.config(api))
         ended: list[object] = []
         waiting = Thread(target=lambda: ended.append(_outcome(model)))
         waiting.start()
@@ -297,11 +301,12 @@ def _no_thread_is_awaited() -> Iterator[None]:
     ("api", "body"),
     [
         ("chat", {"choices": [{"message": {"content": [{"type": "text", "text": "red"}]}}]}),
-        ("chat", {"choices": [{"message": {"tool_calls": [{"function": {"arguments": {}}}]}}]}),
-        ("openai", {"output": [{"type": "function_call", "arguments": {"word": "red"}}]}),
+        ("openai", {"choices": [{"message": {"content": {"text": "red"}}}]}),
     ],
 )
-def test_non_text_answer_is_refused(opened: Open, api: str, body: dict[str, object]) -> None:
+def test_non_text_answer_is_refused(
+    open_fake_model: Open, api: str, body: dict[str, object]
+) -> None:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             self.send_response(200)
@@ -317,7 +322,7 @@ def test_non_text_answer_is_refused(opened: Open, api: str, body: dict[str, obje
         address = f"http://127.0.0.1:{server.server_port}"
         config = re.sub(r"http://127\.0\.0\.1:\d+", address, config)
         with pytest.raises(UnexpectedServiceError, match="format"):
-            one_try(opened("fake:m", config)).complete(QUICK)
+            without_retries(open_fake_model("fake:m", config)).complete(QUICK)
     finally:
         server.shutdown()
         server.server_close()

@@ -1,4 +1,4 @@
-"""Calls that are cut off: whoever asked is told so, whatever the call comes to meanwhile."""
+"""The caller of a cancelled model call learns of the cancellation whatever the call returns later."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from nacre.llm.failures import Calls, TruncatedAnswerError
 def test_call_ending_during_cancellation_counts_as_cancelled() -> None:
     for _ in range(100):
         calls, began, go = Calls(), Event(), Event()
-        told: list[object] = []
+        outcomes: list[object] = []
 
         def work(began: Event = began, go: Event = go) -> int:
             began.set()
             go.wait()
             return 1
 
-        def ask(calls: Calls = calls, told: list[object] = told) -> None:
+        def ask(calls: Calls = calls, outcomes: list[object] = outcomes) -> None:
             try:
-                told.append(calls.run(work, 30.0))
+                outcomes.append(calls.run(work, 30.0))
             except TruncatedAnswerError as error:
-                told.append(type(error))
+                outcomes.append(type(error))
 
         asking = Thread(target=ask)
         asking.start()
@@ -29,4 +29,4 @@ def test_call_ending_during_cancellation_counts_as_cancelled() -> None:
         calls.close()
         go.set()
         asking.join()
-        assert told == [TruncatedAnswerError]
+        assert outcomes == [TruncatedAnswerError]

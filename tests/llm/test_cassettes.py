@@ -1,4 +1,5 @@
-"""What a large model answered to the prompts, played again: the prompts are those that it answered, and it holds."""
+"""The scenarios hold with the recorded answers of a large model, and the prompts match the
+recordings."""
 
 from __future__ import annotations
 
@@ -22,17 +23,15 @@ MOST_BYTES = 350_000
 @pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
 def test_recorded_answers_lead_to_the_expected_result(scenario: Scenario, tmp_path: Path) -> None:
     folder = CASSETTES / scenario.name
-    asked, missing = [], ""
+    prompts, missing = [], ""
     try:
-        asked = scenario.run(ReplayingModel(folder), tmp_path)
+        prompts = scenario.run(ReplayingModel(folder), tmp_path)
     except ModelUnavailableError as error:
         missing = f"{error.message}; {RECORD}"
     if missing:
         pytest.fail(missing, pytrace=False)
-    kept = {path.name for path in folder.iterdir()}
-    assert kept == {file_name(prompt) for prompt in asked}, (
-        f"cassettes that nobody asks for; {RECORD}"
-    )
+    names = {path.name for path in folder.iterdir()}
+    assert names == {file_name(prompt) for prompt in prompts}, f"unused cassettes; {RECORD}"
 
 
 def test_each_prompt_has_a_cassette() -> None:
@@ -42,11 +41,11 @@ def test_each_prompt_has_a_cassette() -> None:
     ):
         latest[str(path.parent / path.stem.rpartition("-")[0])] = path
     recorded = [json.loads(path.read_text("utf-8"))["prompt"] for path in CASSETTES.rglob("*.json")]
-    told = [f"{prompt['system']}\n{prompt['shared']}" for prompt in recorded]
+    prompts = [f"{prompt['system']}\n{prompt['shared']}" for prompt in recorded]
     missing = [
         path.name
         for path in latest.values()
-        if not any(path.read_text("utf-8") in one for one in told)
+        if not any(path.read_text("utf-8") in item for item in prompts)
     ]
     assert len(latest) >= 13
     assert not missing, f"no scenario was recorded with {', '.join(missing)}; {RECORD}"

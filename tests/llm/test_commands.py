@@ -1,4 +1,4 @@
-"""Agents' own commands as models: held to a schema, without tools, and nothing of it is ever learned."""
+"""Agents' own commands as models: they follow a schema, have no tools, and are never learned from."""
 
 from __future__ import annotations
 
@@ -17,15 +17,12 @@ from typing import Any
 import pytest
 
 from nacre.errors import ModelRefusedError, ModelUnavailableError, NacreError
-from nacre.llm.api import SamplingModel
 from nacre.llm.providers import open_model
 from nacre.protocols import LanguageModel
 from nacre.settings import load_settings
 from tests.llm.conftest import PROMPT
 
-pytestmark = pytest.mark.skipif(
-    os.name != "posix", reason="the stand-ins for the commands are scripts"
-)
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="the stub commands are shell scripts")
 
 NOTES = "import json, os, sys, time\nfrom pathlib import Path\n"
 CLAUDE = """
@@ -87,12 +84,12 @@ print(json.dumps({"type": "step_finish", "sessionID": "s", "part": {"tokens": us
 """
 
 Installed = Callable[[str, str], LanguageModel]
-"""Tries again without a wait."""
+"""Installs a program and opens its model, which retries without delay."""
 
 
 @pytest.fixture
 def installed(tmp_path: Path) -> Installed:
-    """Put a command of that name on PATH, and open the model that goes by it."""
+    """Put a command on the PATH and open the model of that name."""
 
     def install(program: str, body: str, model: str = "default") -> LanguageModel:
         folder = tmp_path / "bin"
@@ -127,37 +124,37 @@ def test_claude_answers_without_tools_settings_servers_or_a_session(
     )
     assert completion.model == "claude-sonnet-4-6"
     assert completion.more["cost_usd"] == 0.01
-    told = notes(tmp_path)
-    pairs = dict(zip(told["arguments"], told["arguments"][1:], strict=False))
+    call = notes(tmp_path)
+    pairs = dict(zip(call["arguments"], call["arguments"][1:], strict=False))
     assert pairs["--tools"] == ""
     assert pairs["--setting-sources"] == ""
     assert pairs["--model"] == "sonnet"
     assert json.loads(pairs["--json-schema"])["required"] == ["word"]
-    assert {"-p", "--strict-mcp-config", "--no-session-persistence"} <= set(told["arguments"])
-    assert PROMPT.text in told["given"]
-    assert PROMPT.text not in " ".join(told["arguments"])
-    assert told["held"] == []
-    assert not Path(told["folder"]).exists()
-    assert told["inside"] is None
+    assert {"-p", "--strict-mcp-config", "--no-session-persistence"} <= set(call["arguments"])
+    assert PROMPT.text in call["given"]
+    assert PROMPT.text not in " ".join(call["arguments"])
+    assert call["held"] == []
+    assert not Path(call["folder"]).exists()
+    assert call["inside"] is None
 
 
 def test_claude_runs_without_plugins_thinking_or_retries(
     installed: Installed, tmp_path: Path
 ) -> None:
     installed("claude", CLAUDE).complete(PROMPT)
-    told = notes(tmp_path)
-    assert "--system-prompt" in told["arguments"]
-    assert (told["thinking"], told["tries"], told["keeps"], told["searches"]) == (
+    call = notes(tmp_path)
+    assert "--system-prompt" in call["arguments"]
+    assert (call["thinking"], call["tries"], call["keeps"], call["searches"]) == (
         "0",
         "0",
         "1",
         "false",
     )
-    pairs = dict(zip(told["arguments"], told["arguments"][1:], strict=False))
+    pairs = dict(zip(call["arguments"], call["arguments"][1:], strict=False))
     settings = json.loads(pairs["--settings"])
     assert settings["enabledPlugins"] == {"agents-md@builtin": False}
     assert settings["permissions"] == {"deny": ["Read(//**)"]}
-    assert told["attaches"] == "1"
+    assert call["attaches"] == "1"
 
 
 def test_codex_answers_in_a_sandbox_and_without_a_session(
@@ -170,16 +167,16 @@ def test_codex_answers_in_a_sandbox_and_without_a_session(
         8,
         4,
     )
-    told = notes(tmp_path)
-    assert told["arguments"][0] == "exec"
+    call = notes(tmp_path)
+    assert call["arguments"][0] == "exec"
     assert {"--json", "--ephemeral", "read-only", "--ignore-user-config", "gpt-5.2-codex"} <= set(
-        told["arguments"]
+        call["arguments"]
     )
-    assert "features.shell_tool=false" in told["arguments"]
-    assert told["arguments"][-1] == "-"
-    assert told["schema"]["properties"] == {"word": {"type": "string"}}
-    assert PROMPT.text in told["given"]
-    assert (told["held"], told["thread"]) == ([], None)
+    assert "features.shell_tool=false" in call["arguments"]
+    assert call["arguments"][-1] == "-"
+    assert call["schema"]["properties"] == {"word": {"type": "string"}}
+    assert PROMPT.text in call["given"]
+    assert (call["held"], call["thread"]) == ([], None)
 
 
 def test_codex_home_contains_only_the_login(installed: Installed, tmp_path: Path) -> None:
@@ -188,9 +185,9 @@ def test_codex_home_contains_only_the_login(installed: Installed, tmp_path: Path
     (theirs / "auth.json").write_text("{}")
     (theirs / "AGENTS.md").write_text("Talk like a pirate.")
     installed("codex", CODEX).complete(PROMPT)
-    told = notes(tmp_path)
-    assert told["kept"] == {"auth.json": str(theirs / "auth.json")}
-    assert not Path(told["home"]).exists()
+    call = notes(tmp_path)
+    assert call["kept"] == {"auth.json": str(theirs / "auth.json")}
+    assert not Path(call["home"]).exists()
     assert (theirs / "auth.json").exists()
 
 
@@ -218,19 +215,19 @@ def test_gemini_runs_without_tools_in_a_separate_home(installed: Installed, tmp_
         4,
         4,
     )
-    told = notes(tmp_path)
-    assert told["kept"] == {"oauth_creds.json": str(theirs / "oauth_creds.json")}
-    assert told["settings"]["security"]["auth"] == {"selectedType": "oauth-personal"}
-    assert "mcpServers" not in told["settings"]
-    pairs = dict(zip(told["arguments"], told["arguments"][1:], strict=False))
+    call = notes(tmp_path)
+    assert call["kept"] == {"oauth_creds.json": str(theirs / "oauth_creds.json")}
+    assert call["settings"]["security"]["auth"] == {"selectedType": "oauth-personal"}
+    assert "mcpServers" not in call["settings"]
+    pairs = dict(zip(call["arguments"], call["arguments"][1:], strict=False))
     assert (pairs["--extensions"], pairs["--allowed-mcp-server-names"], pairs["--model"]) == (
         "none",
         "none",
         "flash",
     )
-    assert PROMPT.text in told["given"]
-    assert '"required": ["word"]' in told["given"]
-    assert told["held"] == []
+    assert PROMPT.text in call["given"]
+    assert '"required": ["word"]' in call["given"]
+    assert call["held"] == []
 
 
 def test_opencode_runs_without_tools_in_a_separate_home(
@@ -244,20 +241,20 @@ def test_opencode_runs_without_tools_in_a_separate_home(
     assert json.loads(completion.text) == {"word": "hull"}
     used = completion.tokens
     assert (used.input, used.output, used.cached, used.written) == (9, 4, 4, 2)
-    told = notes(tmp_path)
-    assert told["kept"] == {"auth.json": str(theirs / "auth.json")}
-    assert told["home"] != str(tmp_path)
-    assert told["config"]["agent"]["nacre"]["tools"] == {"*": False}
-    pairs = dict(zip(told["arguments"], told["arguments"][1:], strict=False))
+    call = notes(tmp_path)
+    assert call["kept"] == {"auth.json": str(theirs / "auth.json")}
+    assert call["home"] != str(tmp_path)
+    assert call["config"]["agent"]["nacre"]["tools"] == {"*": False}
+    pairs = dict(zip(call["arguments"], call["arguments"][1:], strict=False))
     assert (pairs["--agent"], pairs["--model"]) == ("nacre", "openai/gpt-5-nano")
-    assert '"required": ["word"]' in told["given"]
-    assert told["held"] == []
+    assert '"required": ["word"]' in call["given"]
+    assert call["held"] == []
 
 
 def test_command_retrying_at_the_timeout_reports_its_reason(installed: Installed) -> None:
-    told = "print(json.dumps({'type': 'error', 'message': 'Reconnecting: 429 Too Many Requests'}), flush=True)\n"
+    event = "print(json.dumps({'type': 'error', 'message': 'Reconnecting: 429 Too Many Requests'}), flush=True)\n"
     with pytest.raises(ModelUnavailableError, match="has reached a limit"):
-        installed("codex", f"{told}time.sleep(60)").complete(replace(PROMPT, timeout_seconds=2))
+        installed("codex", f"{event}time.sleep(60)").complete(replace(PROMPT, timeout_seconds=2))
 
 
 def test_lone_surrogate_in_a_prompt_does_not_fail_the_call(installed: Installed) -> None:
@@ -273,18 +270,18 @@ def test_nacre_inside_its_own_model_call_does_nothing(
     assert notes(tmp_path)["marked"] == "1"
     home = tmp_path / "inner"
     environ = {**os.environ, "NACRE_OWN_CALL": "1", "NACRE_HOME": str(home)}
-    ran = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "nacre", "store", "The hull is red", "--json"],
         env=environ,
         capture_output=True,
         check=True,
     )
-    assert ran.stdout == b""
+    assert result.stdout == b""
     assert not home.exists()
 
 
 @pytest.mark.parametrize(
-    ("program", "body", "kind", "told"),
+    ("program", "body", "kind", "message"),
     [
         (
             "claude",
@@ -361,13 +358,13 @@ def test_nacre_inside_its_own_model_call_does_nothing(
     ],
 )
 def test_failing_command_is_a_single_line_with_a_remedy(
-    installed: Installed, program: str, body: str, kind: type[NacreError], told: str
+    installed: Installed, program: str, body: str, kind: type[NacreError], message: str
 ) -> None:
-    with pytest.raises(kind, match=told) as raised:
+    with pytest.raises(kind, match=message) as raised:
         installed(program, body).complete(PROMPT)
     assert f"{program}-cli:default" in raised.value.message
     assert raised.value.hint
-    if told in ("cannot connect", "has reached a limit"):
+    if message in ("cannot connect", "has reached a limit"):
         assert not raised.value.may_cost
 
 
@@ -410,28 +407,8 @@ def test_command_is_cancelled_immediately(installed: Installed, tmp_path: Path) 
 
 
 def _runs(number: int) -> bool:
-    """Whether a process is there, and no zombie."""
+    """Return True if a process exists and is not a zombie."""
     try:
         return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False
-
-
-def test_sampling_model_uses_a_callback_that_can_refuse() -> None:
-    asked: list[tuple[str, str, int]] = []
-
-    def sample(system: str, text: str, most: int) -> tuple[str, str]:
-        asked.append((system, text, most))
-        return '{"word": "hull"}', "some-model"
-
-    model = SamplingModel(sample)
-    completion = model.complete(PROMPT)
-    assert (completion.text, completion.model) == ('{"word": "hull"}', "some-model")
-    assert "additionalProperties" in asked[0][0]
-    assert asked[0][1].endswith(PROMPT.text)
-
-    def refuse(system: str, text: str, most: int) -> tuple[str, str]:
-        raise RuntimeError("the user said no")
-
-    with pytest.raises(ModelUnavailableError, match="mcp-sampling"):
-        SamplingModel(refuse).complete(PROMPT)

@@ -1,24 +1,20 @@
-"""Where a key comes from: in which order, of which kind, and what is told of one that cannot be used."""
+"""API keys are found in a fixed order of sources, and unusable keys are reported."""
 
 from __future__ import annotations
 
 import base64
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import keyring
 import pytest
-from keyring.backend import KeyringBackend
 
 from nacre.errors import ModelRefusedError
-from nacre.llm import credentials
 from nacre.llm.credentials import Credential, credential_for
 from nacre.settings import load_settings
-from tests.keyrings import LockedKeyring, MemoryKeyring
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 SOON, GONE = NOW.timestamp() + 3600, NOW.timestamp() - 3600
@@ -28,17 +24,8 @@ Find = Callable[..., Credential | None]
 
 
 @pytest.fixture
-def ring() -> Iterator[MemoryKeyring]:
-    before = keyring.get_keyring()
-    memory = MemoryKeyring()
-    keyring.set_keyring(memory)
-    yield memory
-    keyring.set_keyring(before)
-
-
-@pytest.fixture
 def find(tmp_path: Path) -> Find:
-    """Look for the key of a provider in a home with these files, settings and variables."""
+    """Look up a provider's key in a home with these files, settings and variables."""
 
     def look(
         provider: str, config: str = "", files: dict[str, Any] | None = None, **environ: str
@@ -76,39 +63,34 @@ def codex(ends: float = SOON, key: str | None = None) -> dict[str, Any]:
     }
 
 
-KEPT = {
+STORED_KEYS = {
     ".nacre/credentials.toml": '[keys]\nanthropic = "from-the-file-0001"\nmistral = "from-the-file-0002"\n'
 }
 OWN = '[models.providers.anthropic]\napi_key = "from-the-config-01"\n'
 
 
-def test_key_sources_are_searched_in_fixed_order(find: Find, ring: MemoryKeyring) -> None:
-    ring.set_password("nacre", "anthropic", "from-the-keyring-1")
+def test_key_sources_are_searched_in_fixed_order(find: Find) -> None:
     environ = {
         "NACRE_ANTHROPIC_API_KEY": "from-nacres-variable",
         "ANTHROPIC_API_KEY": "from-the-usual-one",
     }
-    files = KEPT | claude()
+    files = STORED_KEYS | claude()
     order = [
-        found.secret
-        for found in (
+        credential.secret
+        for credential in (
             find("anthropic", OWN, files, **environ),
             find("anthropic", "", files, **environ),
             find("anthropic", "", files, ANTHROPIC_API_KEY="from-the-usual-one"),
             find("anthropic", "", files),
         )
-        if found
+        if credential
     ]
-    ring.kept.clear()
-    in_file = find("anthropic", "", files)
     of_claude = find("anthropic", "", {".nacre/credentials.toml": ""})
-    assert in_file is not None
     assert of_claude is not None
-    assert [*order, in_file.secret, of_claude.secret] == [
+    assert [*order, of_claude.secret] == [
         "from-the-config-01",
         "from-nacres-variable",
         "from-the-usual-one",
-        "from-the-keyring-1",
         "from-the-file-0001",
         TOKEN,
     ]
@@ -127,28 +109,30 @@ def test_key_sources_are_searched_in_fixed_order(find: Find, ring: MemoryKeyring
 def test_each_auth_method_uses_its_own_credential(
     find: Find, auth: str, provider: str, secret: str, kind: str
 ) -> None:
-    found = find(
+    credential = find(
         provider,
         f'models.auth = "{auth}"',
         claude() | codex(key="of-the-codex-command"),
         ANTHROPIC_API_KEY="from-the-usual-one",
         CLAUDE_CODE_OAUTH_TOKEN="a-long-lived-token",
     )
-    assert found is not None
-    assert (found.secret.startswith(secret), found.kind) == (True, kind)
+    assert credential is not None
+    assert (credential.secret.startswith(secret), credential.kind) == (True, kind)
 
 
-def test_stored_oauth_token_is_used_as_a_bearer_token(find: Find, ring: MemoryKeyring) -> None:
-    ring.set_password("nacre", "anthropic", TOKEN)
-    found = find("anthropic")
-    assert found is not None
-    assert (found.kind, found.origin) == ("bearer", "keyring")
+def test_stored_oauth_token_is_used_as_a_bearer_token(find: Find) -> None:
+    credential = find(
+        "anthropic", "", {".nacre/credentials.toml": f'[keys]\nanthropic = "{TOKEN}"\n'}
+    )
+    assert credential is not None
+    assert credential.kind == "bearer"
+    assert credential.origin.endswith("credentials.toml")
 
 
-def test_auth_method_of_one_provider_does_not_affect_another(find: Find) -> None:
-    found = find("mistral", 'models.auth = "anthropic-oauth"', KEPT)
-    assert found is not None
-    assert found.secret == "from-the-file-0002"
+def test_auth_method_affects_only_its_provider(find: Find) -> None:
+    credential = find("mistral", 'models.auth = "anthropic-oauth"', STORED_KEYS)
+    assert credential is not None
+    assert credential.secret == "from-the-file-0002"
 
 
 @pytest.mark.parametrize(
@@ -162,15 +146,15 @@ def test_auth_method_of_one_provider_does_not_affect_another(find: Find) -> None
 def test_expired_login_is_reported_with_the_renewal_command(
     find: Find, provider: str, files: dict[str, Any], auth: str, remedy: str
 ) -> None:
-    with pytest.raises(ModelRefusedError, match=r"has expired \(2026-11-20 11:00 UTC\)") as refused:
+    with pytest.raises(ModelRefusedError, match=r"has expired \(2026-11-20 11:00 UTC\)") as error:
         find(provider, f'models.auth = "{auth}"', files)
-    assert remedy in str(refused.value.hint)
+    assert remedy in str(error.value.hint)
 
 
 def test_expired_login_does_not_block_a_key(find: Find) -> None:
-    found = find("openai", "", codex(GONE, key="of-the-codex-command"))
-    assert found is not None
-    assert found.secret == "of-the-codex-command"
+    credential = find("openai", "", codex(GONE, key="of-the-codex-command"))
+    assert credential is not None
+    assert credential.secret == "of-the-codex-command"
 
 
 @pytest.mark.parametrize(
@@ -186,11 +170,11 @@ def test_expired_login_does_not_block_a_key(find: Find) -> None:
 def test_unreadable_login_file_is_named_without_its_content(
     find: Find, files: dict[str, Any]
 ) -> None:
-    with pytest.raises(ModelRefusedError) as refused:
+    with pytest.raises(ModelRefusedError) as error:
         find("anthropic", "", files)
-    told = f"{refused.value} {refused.value.hint}"
-    assert Path(next(iter(files))).name in told
-    assert TOKEN not in told
+    message = f"{error.value} {error.value.hint}"
+    assert Path(next(iter(files))).name in message
+    assert TOKEN not in message
 
 
 @pytest.mark.parametrize(
@@ -209,8 +193,8 @@ def test_file_without_a_login_yields_no_credential(find: Find, content: str) -> 
 
 @pytest.mark.parametrize("ends", [1e300, -1e300, float("inf")])
 def test_invalid_expiry_time_counts_as_no_expiry(find: Find, ends: float) -> None:
-    found = find("openai", 'models.auth = "openai-subscription"', codex(ends))
-    assert found is not None
+    credential = find("openai", 'models.auth = "openai-subscription"', codex(ends))
+    assert credential is not None
 
 
 def test_tool_homes_follow_their_environment_variables(find: Find, tmp_path: Path) -> None:
@@ -225,41 +209,13 @@ def test_tool_homes_follow_their_environment_variables(find: Find, tmp_path: Pat
 
 def test_configured_variable_provides_the_key(find: Find) -> None:
     config = '[models.providers.mine]\nbase_url = "https://models.example/v1"\nkey = "THEIR_KEY"\n'
-    found = find("mine", config, THEIR_KEY="of-their-variable-1")
-    assert found is not None
-    assert found.origin == "$THEIR_KEY"
-
-
-def test_unresponsive_keyring_is_reported_and_not_awaited(
-    find: Find, ring: MemoryKeyring, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    keyring.set_keyring(LockedKeyring())
-    monkeypatch.setattr(credentials, "_READ_TIMEOUT_SECONDS", 0.05)
-    with pytest.raises(ModelRefusedError, match="the keyring does not answer"):
-        find("mistral")
-    assert find("mistral", MISTRAL_API_KEY="from-the-usual-one") is not None
-    assert find("mistral", "", KEPT) is not None
+    credential = find("mine", config, THEIR_KEY="of-their-variable-1")
+    assert credential is not None
+    assert credential.origin == "$THEIR_KEY"
 
 
 @pytest.mark.parametrize(
-    "backend", ["keyring.backends.fail.Keyring", "keyring.backends.null.Keyring"]
-)
-def test_credentials_file_is_read_without_a_working_keyring(
-    find: Find, ring: MemoryKeyring, backend: str
-) -> None:
-    keyring.set_keyring(_backend(backend))
-    found = find("anthropic", "", KEPT)
-    assert found is not None
-    assert found.origin.endswith("credentials.toml")
-
-
-def test_provider_without_a_key_opens_no_keyring(find: Find, ring: MemoryKeyring) -> None:
-    keyring.set_keyring(LockedKeyring())
-    assert find("ollama") is None
-
-
-@pytest.mark.parametrize(
-    ("secret", "shown"),
+    ("secret", "expected"),
     [
         ("sk-abcdefghijklmnop", "sk-…mnop"),
         ("eyJhbGciOiJIUzI1", "…UzI1"),
@@ -267,13 +223,13 @@ def test_provider_without_a_key_opens_no_keyring(find: Find, ring: MemoryKeyring
         ("x", "…"),
     ],
 )
-def test_credential_shows_at_most_its_last_four_characters(secret: str, shown: str) -> None:
+def test_credential_shows_at_most_its_last_four_characters(secret: str, expected: str) -> None:
     credential = Credential("api-key", secret, "$SOMEWHERE")
-    assert credential.masked == shown
+    assert credential.masked == expected
     assert secret not in f"{credential!r} {credential}" or len(secret) == 1
 
 
-@pytest.mark.skipif(os.name != "posix", reason="Windows has no such modes")
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no such file modes")
 def test_login_symlink_is_followed_and_pipes_are_skipped(find: Find, tmp_path: Path) -> None:
     find("anthropic", "", {"real/login.json": claude()[".claude/.credentials.json"]})
     (tmp_path / ".claude").mkdir()
@@ -284,9 +240,3 @@ def test_login_symlink_is_followed_and_pipes_are_skipped(find: Find, tmp_path: P
     (tmp_path / ".claude" / ".credentials.json").symlink_to(tmp_path / "pipe")
     with pytest.raises(ModelRefusedError, match="not a regular file"):
         find("anthropic")
-
-
-def _backend(name: str) -> KeyringBackend:
-    from keyring.core import load_keyring
-
-    return load_keyring(name)

@@ -1,4 +1,4 @@
-"""Embedding models of providers, over HTTP: formats, batches, failures."""
+"""Embedding models over HTTP: formats, batches and failures."""
 
 from __future__ import annotations
 
@@ -29,20 +29,22 @@ def settings_for(provider: FakeProvider, home: Path, **environ: str) -> Settings
     return load_settings(home, {"HOME": str(home), **keys, **environ})
 
 
-Opened = Callable[..., RemoteEmbedder]
+OpenEmbedder = Callable[..., RemoteEmbedder]
 
 
 @pytest.fixture
-def opened(tmp_path: Path) -> Iterator[Opened]:
-    """Opens a model of a fake provider; all are closed at the end."""
-    found: list[RemoteEmbedder] = []
+def open_remote(tmp_path: Path) -> Iterator[OpenEmbedder]:
+    """Open a model of a fake provider and close it at the end of the test."""
+    embedders: list[RemoteEmbedder] = []
 
-    def open_one(provider: FakeProvider, name: str = "fake:m", **environ: str) -> RemoteEmbedder:
-        found.append(open_embedder(settings_for(provider, tmp_path, **environ), name))
-        return found[-1]
+    def open_configured(
+        provider: FakeProvider, name: str = "fake:m", **environ: str
+    ) -> RemoteEmbedder:
+        embedders.append(open_embedder(settings_for(provider, tmp_path, **environ), name))
+        return embedders[-1]
 
-    yield open_one
-    for embedder in found:
+    yield open_configured
+    for embedder in embedders:
         embedder.close()
 
 
@@ -61,23 +63,23 @@ def numbered(count: int) -> list[str]:
     ],
 )
 def test_each_format_yields_unit_vectors_of_the_requested_size(
-    opened: Opened, name: str, vectors: str, size: int
+    open_remote: OpenEmbedder, name: str, vectors: str, size: int
 ) -> None:
     with FakeProvider() as provider:
-        embedder = opened(provider, name)
-        found = embedder.embed(["a crane", "a ferry", "a crane"])
+        embedder = open_remote(provider, name)
+        embedded = embedder.embed(["a crane", "a ferry", "a crane"])
     assert embedder.name == vectors
-    assert found.shape == (3, size)
-    assert found.dtype == np.float32
-    assert np.allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
-    assert np.array_equal(found[0], found[2])
+    assert embedded.shape == (3, size)
+    assert embedded.dtype == np.float32
+    assert np.allclose(np.linalg.norm(embedded, axis=1), 1, atol=1e-5)
+    assert np.array_equal(embedded[0], embedded[2])
     assert embedder.tokens > 0
 
 
-def test_voyage_and_gemini_distinguish_questions_from_documents(opened: Opened) -> None:
+def test_voyage_and_gemini_distinguish_questions_from_documents(open_remote: OpenEmbedder) -> None:
     with FakeProvider() as provider:
         for name in ("voyage:voyage-3.5", "gemini:gemini-embedding-001"):
-            embedder = opened(provider, name)
+            embedder = open_remote(provider, name)
             embedder.embed(["a crane"])
             embedder.within(2, question=True).embed(["which crane?"])
         bodies = [request.body for request in provider.requests]
@@ -88,55 +90,55 @@ def test_voyage_and_gemini_distinguish_questions_from_documents(opened: Opened) 
     ]
 
 
-def test_key_is_sent_only_in_the_providers_header(opened: Opened) -> None:
+def test_key_is_sent_only_in_the_providers_header(open_remote: OpenEmbedder) -> None:
     with FakeProvider() as provider:
-        opened(provider, "gemini:gemini-embedding-001").embed(["a crane"])
-        opened(provider, "voyage:voyage-3.5").embed(["a crane"])
+        open_remote(provider, "gemini:gemini-embedding-001").embed(["a crane"])
+        open_remote(provider, "voyage:voyage-3.5").embed(["a crane"])
         gemini, voyage = (request.headers for request in provider.requests)
     assert gemini["x-goog-api-key"] == KEY
     assert "authorization" not in gemini
     assert voyage["authorization"] == f"Bearer {KEY}"
 
 
-def test_texts_are_sent_in_ordered_batches_of_200(opened: Opened) -> None:
+def test_texts_are_sent_in_ordered_batches_of_200(open_remote: OpenEmbedder) -> None:
     with FakeProvider() as provider:
-        found = opened(provider).embed(numbered(450))
-        alone = opened(provider).embed(["crane 449"])
+        vectors = open_remote(provider).embed(numbered(450))
+        alone = open_remote(provider).embed(["crane 449"])
         sizes = sorted(len(request.body["input"]) for request in provider.requests)
     assert sizes == [1, 50, 200, 200]
-    assert np.array_equal(found[449], alone[0])
+    assert np.array_equal(vectors[449], alone[0])
 
 
-def test_batches_are_bounded_by_tokens(opened: Opened) -> None:
+def test_batches_are_bounded_by_tokens(open_remote: OpenEmbedder) -> None:
     with FakeProvider() as provider:
-        opened(provider, "openai:text-embedding-3-small").embed(["crane " * 3_000] * 30)
-        sent = [request.body["input"] for request in provider.requests]
-    assert max(sum(len(text) for text in texts) for texts in sent) < 200_000
-    assert sum(map(len, sent)) == 30
+        open_remote(provider, "openai:text-embedding-3-small").embed(["crane " * 3_000] * 30)
+        inputs = [request.body["input"] for request in provider.requests]
+    assert max(sum(len(text) for text in texts) for texts in inputs) < 200_000
+    assert sum(map(len, inputs)) == 30
 
 
-def test_a_text_is_cut_to_the_window_between_two_characters(opened: Opened) -> None:
+def test_a_text_is_cut_to_the_window_between_two_characters(open_remote: OpenEmbedder) -> None:
     with FakeProvider() as provider:
-        opened(provider, "fake:mxbai-embed-large").embed(["港口" * 5_000])
+        open_remote(provider, "fake:mxbai-embed-large").embed(["港口" * 5_000])
         (text,) = provider.requests[0].body["input"]
     assert 0 < len(text) <= traits_of("mxbai-embed-large").window
     assert set(text) == {"港", "口"}
 
 
-def test_text_prefix_of_a_model_is_prepended(opened: Opened) -> None:
+def test_text_prefix_of_a_model_is_prepended(open_remote: OpenEmbedder) -> None:
     with FakeProvider() as provider:
-        embedder = opened(provider, "fake:nomic-embed-text:v1.5")
+        embedder = open_remote(provider, "fake:nomic-embed-text:v1.5")
         embedder.embed(["a crane"])
         embedder.within(2, question=True).embed(["which crane?"])
-        sent = [request.body["input"] for request in provider.requests]
-    assert sent == [["search_document: a crane"], ["search_query: which crane?"]]
+        inputs = [request.body["input"] for request in provider.requests]
+    assert inputs == [["search_document: a crane"], ["search_query: which crane?"]]
 
 
-def test_empty_text_and_lone_surrogate_are_embedded(opened: Opened) -> None:
+def test_empty_text_and_lone_surrogate_are_embedded(open_remote: OpenEmbedder) -> None:
     with FakeProvider() as provider:
-        assert opened(provider).embed(["", " \n", "\ud800"]).shape == (3, 64)
+        assert open_remote(provider).embed(["", " \n", "\ud800"]).shape == (3, 64)
         assert all(text.strip() for text in provider.requests[0].body["input"])
-        assert opened(provider).embed([]).shape[0] == 0
+        assert open_remote(provider).embed([]).shape[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -147,14 +149,14 @@ def test_empty_text_and_lone_surrogate_are_embedded(opened: Opened) -> None:
         Reply(status=529, headers=NOW),
     ],
 )
-def test_temporary_failure_is_retried(opened: Opened, fault: Reply) -> None:
+def test_temporary_failure_is_retried(open_remote: OpenEmbedder, fault: Reply) -> None:
     with FakeProvider(embedding_faults=[fault] * 4) as provider:
-        assert opened(provider).embed(["a crane"]).shape == (1, 64)
+        assert open_remote(provider).embed(["a crane"]).shape == (1, 64)
         assert len(provider.requests) == 5
 
 
 @pytest.mark.parametrize(
-    ("fault", "told"),
+    ("fault", "message"),
     [
         (Reply(status=401, message="bad key"), "does not accept"),
         (Reply(status=404, message="no such model"), "has no model"),
@@ -169,35 +171,35 @@ def test_temporary_failure_is_retried(opened: Opened, fault: Reply) -> None:
     ],
 )
 def test_permanent_failure_is_a_single_line_with_a_remedy(
-    opened: Opened, fault: Reply, told: str
+    open_remote: OpenEmbedder, fault: Reply, message: str
 ) -> None:
     with (
         FakeProvider(embedding_faults=[fault] * 5) as provider,
-        pytest.raises(EmbedderUnavailableError, match=told) as caught,
+        pytest.raises(EmbedderUnavailableError, match=message) as caught,
     ):
-        opened(provider).within(5).embed(["a crane"])
+        open_remote(provider).within(5).embed(["a crane"])
     assert caught.value.hint
     assert "models.default" not in caught.value.hint
     assert KEY not in caught.value.message
 
 
-def test_unexpected_vector_size_is_refused(opened: Opened) -> None:
+def test_unexpected_vector_size_is_refused(open_remote: OpenEmbedder) -> None:
     fault = Reply({"data": [{"embedding": [1.0, 2.0, 3.0]}]})
     with (
         FakeProvider(embedding_faults=[fault]) as provider,
         pytest.raises(EmbedderUnavailableError, match="3 dimensions"),
     ):
-        opened(provider, "openai:text-embedding-3-small").embed(["a crane"])
+        open_remote(provider, "openai:text-embedding-3-small").embed(["a crane"])
 
 
 def test_long_batches_are_split_and_overlong_texts_cut(
-    opened: Opened,
+    open_remote: OpenEmbedder,
 ) -> None:
     too_long = Reply(status=400, message="maximum context length exceeded")
     with FakeProvider(embedding_faults=[too_long, too_long]) as provider:
-        assert opened(provider).embed(["a crane by the sea", "a ferry"]).shape == (2, 64)
-        sent = [request.body["input"] for request in provider.requests]
-    assert sent == [
+        assert open_remote(provider).embed(["a crane by the sea", "a ferry"]).shape == (2, 64)
+        inputs = [request.body["input"] for request in provider.requests]
+    assert inputs == [
         ["a crane by the sea", "a ferry"],
         ["a crane by the sea"],
         ["a crane b"],
@@ -205,18 +207,18 @@ def test_long_batches_are_split_and_overlong_texts_cut(
     ]
 
 
-def test_question_embedding_respects_its_timeout(opened: Opened) -> None:
+def test_question_embedding_respects_its_timeout(open_remote: OpenEmbedder) -> None:
     with (
         FakeProvider(embedding_faults=[Reply(fault="hang")]) as provider,
         pytest.raises(EmbedderUnavailableError, match=r"within 0\.2 seconds"),
     ):
-        opened(provider).within(0.2, question=True).embed(["which crane?"])
+        open_remote(provider).within(0.2, question=True).embed(["which crane?"])
 
 
-def test_failed_batch_cancels_the_other_batches(opened: Opened) -> None:
+def test_failed_batch_cancels_the_other_batches(open_remote: OpenEmbedder) -> None:
     faults = [Reply(status=401)] * 3
     with FakeProvider(embedding_faults=faults) as provider:
-        embedder = opened(provider)
+        embedder = open_remote(provider)
         with pytest.raises(EmbedderUnavailableError):
             embedder.embed(numbered(2_000))
         assert len(provider.requests) <= 6
@@ -225,16 +227,16 @@ def test_failed_batch_cancels_the_other_batches(opened: Opened) -> None:
 
 
 def test_missing_key_or_unknown_model_fails_before_sending(
-    opened: Opened,
+    open_remote: OpenEmbedder,
 ) -> None:
     with FakeProvider() as provider:
-        for name, told in (
+        for name, reason in (
             ("openai:m", "needs a key"),
             ("claude-cli:sonnet", "no embedding models"),
             ("nobody:m", "nobody"),
         ):
-            with pytest.raises(EmbedderUnavailableError, match=told):
-                opened(provider, name, OPENAI_API_KEY="")
+            with pytest.raises(EmbedderUnavailableError, match=reason):
+                open_remote(provider, name, OPENAI_API_KEY="")
         assert not provider.requests
 
 
@@ -258,11 +260,11 @@ def test_local_server_costs_nothing_unless_a_price_is_set(tmp_path: Path) -> Non
     assert place_at(settings, "boats:oar").price == Decimal("0.5")
 
 
-def test_key_does_not_follow_a_redirect(opened: Opened) -> None:
+def test_key_does_not_follow_a_redirect(open_remote: OpenEmbedder) -> None:
     with FakeProvider() as elsewhere, FakeProvider() as provider:
         provider.embedding_faults.append(
             Reply(status=307, headers={"location": f"{elsewhere.url}/v1/embeddings"})
         )
         with pytest.raises(EmbedderUnavailableError, match="307"):
-            opened(provider, "gemini:gemini-embedding-001").embed(["a crane"])
+            open_remote(provider, "gemini:gemini-embedding-001").embed(["a crane"])
         assert not elsewhere.requests

@@ -1,4 +1,4 @@
-"""The fake provider speaks what the makers' own libraries understand."""
+"""The fake provider works with the vendors' own libraries."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ def test_openai_library_reads_chat_and_responses_completely_and_streamed() -> No
     with FakeProvider([{"word": "hull"}], repeats=True) as provider, gpt(provider) as client:
         chat = client.chat.completions.create(model="m", messages=ASKED)
         parts = client.chat.completions.create(model="m", messages=ASKED, stream=True)
-        spoken = "".join(part.choices[0].delta.content or "" for part in parts if part.choices)
+        text = "".join(part.choices[0].delta.content or "" for part in parts if part.choices)
         response = client.responses.create(model="m", input=ASKED)
         with client.responses.stream(model="m", input=ASKED) as stream:
             streamed = stream.get_final_response()
-    assert chat.choices[0].message.content == spoken == response.output_text == streamed.output_text
-    assert json.loads(spoken) == {"word": "hull"}
+    assert chat.choices[0].message.content == text == response.output_text == streamed.output_text
+    assert json.loads(text) == {"word": "hull"}
 
 
 def test_openai_library_reads_vectors_in_both_encodings() -> None:
@@ -92,10 +92,10 @@ def test_ollama_chat_is_answered_completely_and_in_lines() -> None:
             json={"model": "m", "messages": ASKED, "stream": True},
             verify=False,
         )
-        listed = httpx2.get(f"{provider.url}/api/tags", verify=False).json()
-    spoken = "".join(json.loads(line)["message"]["content"] for line in lines.text.splitlines())
-    assert spoken == whole.json()["message"]["content"]
-    assert listed["models"] == [{"name": "m"}]
+        tags = httpx2.get(f"{provider.url}/api/tags", verify=False).json()
+    text = "".join(json.loads(line)["message"]["content"] for line in lines.text.splitlines())
+    assert text == whole.json()["message"]["content"]
+    assert tags["models"] == [{"name": "m"}]
 
 
 @pytest.mark.parametrize("status", [401, 402, 404, 429, 500, 529])
@@ -106,13 +106,13 @@ def test_status_has_the_shape_of_each_format(status: int) -> None:
     reply = Reply(status=status, message="not now", headers={"retry-after": "7"})
     with (
         FakeProvider([reply], repeats=True) as provider,
-        claude(provider) as one,
-        gpt(provider) as other,
+        claude(provider) as claude_client,
+        gpt(provider) as gpt_client,
     ):
         with pytest.raises(anthropic.APIStatusError, match="not now") as first:
-            one.messages.create(model="m", max_tokens=50, messages=ASKED)
+            claude_client.messages.create(model="m", max_tokens=50, messages=ASKED)
         with pytest.raises(openai.APIStatusError, match="not now") as second:
-            other.chat.completions.create(model="m", messages=ASKED)
+            gpt_client.chat.completions.create(model="m", messages=ASKED)
     assert first.value.status_code == second.value.status_code == status
     assert first.value.response.headers["retry-after"] == "7"
     assert len(provider.calls) == 2
@@ -140,7 +140,7 @@ def test_conversation_calls_an_offered_tool_and_then_answers() -> None:
             {"role": "assistant", "content": call.content},
             {"role": "user", "content": [answer]},
         ]
-        told = client.messages.create(messages=after, **more)
+        reply = client.messages.create(messages=after, **more)
         plain = client.messages.create(model="m", max_tokens=50, messages=ASKED)
         other = client.messages.create(
             model="m", max_tokens=50, messages=[{"role": "user", "content": "Hello"}]
@@ -148,7 +148,7 @@ def test_conversation_calls_an_offered_tool_and_then_answers() -> None:
         counted = client.messages.count_tokens(model="m", messages=ASKED)
     assert call.content[0].name == "mcp__notes__search"  # type: ignore[union-attr]
     assert (call.stop_reason, call.usage.input_tokens) == ("tool_use", 70_000)
-    assert told.content[0].text == plain.content[0].text == "It is hull."  # type: ignore[union-attr]
+    assert reply.content[0].text == plain.content[0].text == "It is hull."  # type: ignore[union-attr]
     assert other.content[0].text == "All right."  # type: ignore[union-attr]
     assert counted.input_tokens > 0
 
@@ -170,15 +170,15 @@ def test_conversation_calls_tools_in_openai_formats() -> None:
 
 
 def test_gemini_contents_are_answered_completely_and_in_events() -> None:
-    asked: Any = {"contents": [{"role": "user", "parts": [{"text": "Which word?"}]}]}
+    question: Any = {"contents": [{"role": "user", "parts": [{"text": "Which word?"}]}]}
     tools = [{"functionDeclarations": [{"name": "notes_search", "parameters": SCHEMA}]}]
     with FakeProvider(conversation(LINES)) as provider:
         base = f"{provider.url}/v1beta/models/m"
         call = httpx2.post(
-            f"{base}:generateContent", json={**asked, "tools": tools}, verify=False
+            f"{base}:generateContent", json={**question, "tools": tools}, verify=False
         ).json()
         events = httpx2.post(
-            f"{base}:streamGenerateContent?alt=sse", json=asked, verify=False
+            f"{base}:streamGenerateContent?alt=sse", json=question, verify=False
         ).text.split("\n\n")
     pieces = [json.loads(event.removeprefix("data: ")) for event in events if event]
     assert call["candidates"][0]["content"]["parts"] == [
@@ -192,7 +192,9 @@ def test_gemini_contents_are_answered_completely_and_in_events() -> None:
 
 
 def test_injected_nacre_context_is_not_the_owners_prompt() -> None:
-    asked: Any = [{"role": "user", "content": "<nacre-context>Which word?</nacre-context>\nHello"}]
+    question: Any = [
+        {"role": "user", "content": "<nacre-context>Which word?</nacre-context>\nHello"}
+    ]
     with FakeProvider(conversation(LINES)) as provider, claude(provider) as client:
-        told = client.messages.create(model="m", max_tokens=50, messages=asked)
-    assert told.content[0].text == "All right."  # type: ignore[union-attr]
+        reply = client.messages.create(model="m", max_tokens=50, messages=question)
+    assert reply.content[0].text == "All right."  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""Real models, one of each provider whose key is in the environment: they keep to the protocol, and answer well."""
+"""Real models of each provider with a key in the environment follow the protocol and answer well."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CHEAP = {
     "deepseek": "deepseek-chat",
     "mistral": "mistral-small-latest",
 }
-"""A model of each provider that costs little; ``NACRE_LIVE_MODEL`` names another, and only that is asked then."""
+"""A cheap model of each provider. If ``NACRE_LIVE_MODEL`` is set, only that model is called."""
 
 KEYS = {name: f"{name.upper()}_API_KEY" for name in CHEAP}
 NAMES = (
@@ -44,7 +44,7 @@ ENVIRON = dict(os.environ)
 
 @pytest.fixture(params=NAMES or ["none"])
 def live_model(request: pytest.FixtureRequest) -> Iterator[LanguageModel]:
-    """Each of the real models in turn; skipped where there is no key."""
+    """A real model of each provider, skipped if there is no key."""
     if request.param == "none":
         pytest.skip(
             f"no key: set one of {', '.join(KEYS.values())}, or NACRE_LIVE_MODEL=provider:model"
@@ -80,8 +80,8 @@ def test_real_model_answers_in_the_schema_and_counts_tokens(live_model: Language
 
 
 def test_real_answer_can_be_replayed(live_model: LanguageModel, tmp_path: Path) -> None:
-    said = RecordingModel(live_model, tmp_path, Redactor().clean).complete(PROMPT)
-    assert ReplayingModel(tmp_path).complete(PROMPT).text == said.text
+    completion = RecordingModel(live_model, tmp_path, Redactor().clean).complete(PROMPT)
+    assert ReplayingModel(tmp_path).complete(PROMPT).text == completion.text
 
 
 def test_real_provider_refuses_an_unknown_model(live_model: LanguageModel) -> None:

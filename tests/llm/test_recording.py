@@ -1,4 +1,4 @@
-"""What a model answered can be played again, without the model and without a secret."""
+"""Recorded answers can be replayed without the model and contain no secret."""
 
 from __future__ import annotations
 

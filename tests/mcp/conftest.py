@@ -1,4 +1,4 @@
-"""A home with something in it, and clients of nacre's server: in this process, and as a process of its own."""
+"""A home with memories, and clients of nacre's server in this process and as a process."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture
 def home(user_home: Path) -> Path:
-    """A home that has read a session which decides on a database."""
+    """A home that has read a session with a decision about a database."""
     folder = user_home / ".claude" / "projects" / "-code-acme-billing"
     records = [said(role, text, number, cwd=FOLDER) for number, (role, text) in enumerate(TALK)]
     write_transcript(folder / f"{SESSION}.jsonl", records)
@@ -61,8 +61,8 @@ def home(user_home: Path) -> Path:
 
 
 @dataclass
-class Asked:
-    """What a tool answered: its text, whether it failed, its records."""
+class ToolAnswer:
+    """A tool's answer: its text, whether it failed, and its records."""
 
     text: str
     failed: bool
@@ -70,7 +70,7 @@ class Asked:
 
     @property
     def error(self) -> dict[str, Any]:
-        """What went wrong."""
+        """Return the error."""
         assert self.failed, self.text
         error: dict[str, Any] = json.loads(self.text)["error"]
         return error
@@ -78,7 +78,7 @@ class Asked:
 
 @dataclass
 class Server:
-    """Servers of one home, all tools offered unless said otherwise, and clients of them."""
+    """Servers of one home, with all tools by default, and their clients."""
 
     home: Path
     mode: str = "legacy"
@@ -94,19 +94,19 @@ class Server:
     def client(self, face: Face | None = None, **more: Any) -> Client:
         return Client(by_session(face or self.face()), mode=self.mode, **more)
 
-    async def ask(self, tool: str, /, **arguments: Any) -> Asked:
+    async def ask(self, tool: str, /, **arguments: Any) -> ToolAnswer:
         """Call a tool once."""
         face = self.face()
         try:
             async with self.client(face) as client:
-                return told(await client.call_tool(tool, arguments))
+                return tool_answer(await client.call_tool(tool, arguments))
         finally:
             face.call.close()
 
 
 @asynccontextmanager
 async def by_session(face: Face) -> AsyncIterator[tuple[Any, Any]]:
-    """A session of nacre's as the official client takes it: where to read answers, and where to write requests."""
+    """A session of nacre for the official client: the streams of its answers and requests."""
     to_server, from_client = anyio.create_memory_object_stream[SessionMessage](99)
     to_client, from_server = anyio.create_memory_object_stream[SessionMessage | Exception](99)
     loop = current_token()
@@ -130,20 +130,20 @@ async def by_session(face: Face) -> AsyncIterator[tuple[Any, Any]]:
         tasks.cancel_scope.cancel()
 
 
-def told(result: Any) -> Asked:
+def tool_answer(result: Any) -> ToolAnswer:
     (block,) = result.content
-    return Asked(block.text, bool(result.is_error), result.structured_content)
+    return ToolAnswer(block.text, bool(result.is_error), result.structured_content)
 
 
 @pytest.fixture(params=["legacy", "2026-07-28"])
 def server(request: pytest.FixtureRequest, home: Path) -> Server:
-    """A server whose clients speak the protocol with a handshake, or the one without."""
+    """A server for clients with and without a handshake."""
     return Server(home, request.param)
 
 
 @dataclass
 class Pipe:
-    """``nacre mcp`` as a process, spoken to line by line."""
+    """``nacre mcp`` as a process with line-by-line input and output."""
 
     process: subprocess.Popen[bytes]
     number: int = 0
@@ -155,17 +155,17 @@ class Pipe:
         self.process.stdin.flush()
 
     def receive(self) -> dict[str, Any]:
-        """The next message; every line has to be one."""
+        """Return the next message; every line must be one."""
         assert self.process.stdout
         message: dict[str, Any] = json.loads(self.process.stdout.readline())
         assert message["jsonrpc"] == "2.0"
         return message
 
     def request(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Ask, and wait for the answer."""
+        """Send a request, and return its answer."""
         self.number += 1
-        asked = {"jsonrpc": "2.0", "id": self.number, "method": method}
-        self.send(asked if params is None else {**asked, "params": params})
+        message = {"jsonrpc": "2.0", "id": self.number, "method": method}
+        self.send(message if params is None else {**message, "params": params})
         answer = self.receive()
         assert answer["id"] == self.number
         return answer
@@ -182,13 +182,13 @@ class Pipe:
         return self.request("tools/call", {"name": tool, "arguments": arguments})
 
     def text_of(self, tool: str, /, **arguments: Any) -> str:
-        """The text that a tool answers."""
+        """Return the text of a tool's answer."""
         result = self.call(tool, **arguments)["result"]
         assert not result["isError"], result
         return str(result["content"][0]["text"])
 
     def end(self) -> tuple[int, bytes]:
-        """Close standard input; the exit code, and what was still written."""
+        """Close standard input; return the exit code and the remaining output."""
         assert self.process.stdin
         self.process.stdin.close()
         self.process.stdin = None

@@ -1,4 +1,4 @@
-"""Through the daemon a tool answers what it answers without it: every operation it needs crosses the socket whole."""
+"""Tool answers are the same with and without the daemon; every operation passes the socket completely."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 
 
 class Daemon:
-    """Answers the catalogue on the home's socket, as the daemon does, and notes what it was asked."""
+    """Answers the catalogue on the home's socket like the daemon, and records the requests."""
 
     def __init__(self) -> None:
         settings = load_settings()
@@ -84,8 +84,8 @@ class Daemon:
             request = json.dumps(question["request"]).encode()
             return b'{"result": ' + CATALOGUE[operation].answer(self._context, request) + b"}"
         except NacreError as error:
-            told = {"code": error.code, "message": error.message, "hint": error.hint}
-            return msgspec.json.encode({"error": told})
+            details = {"code": error.code, "message": error.message, "hint": error.hint}
+            return msgspec.json.encode({"error": details})
 
     def close(self) -> None:
         with socket.socket(socket.AF_UNIX) as link:
@@ -137,11 +137,11 @@ async def test_missing_daemon_is_started_once_without_waiting(
 
 async def test_memory_stored_by_the_daemon_is_visible_to_all(home: Path, daemon: Daemon) -> None:
     server = Server(home)
-    stored = await server.ask(
+    answer = await server.ask(
         "memory_store", entries=[{"content": "The bell rings at noon.", "kind": "fact"}]
     )
-    assert "Stored" in stored.text
-    memory = stored.text.partition("[")[2].partition("]")[0]
+    assert "Stored" in answer.text
+    memory = answer.text.partition("[")[2].partition("]")[0]
     assert "bell rings at noon" in await without(server, "memory_get", {"ids": [memory]})
     assert "bell rings" in (await server.ask("memory_graph", id=memory)).text
     assert memory in (await server.ask("memory_retire", ids=[memory])).text

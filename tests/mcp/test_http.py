@@ -1,4 +1,4 @@
-"""The server over HTTP: any replica answers any request, and only those who may ask."""
+"""Over HTTP any replica answers any request, and only authorised callers are served."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from nacre.base.listening import Bounded, listening_config
 from nacre.base.serving import LOOPBACK, NO_TOKEN, Guard, Names, shows_token
 from nacre.serve.mcp import Face, HomeCalls
-from nacre.serve.mcp_http import MOST_BYTES, endpoint
-from tests.mcp.conftest import FOLDER, told
+from nacre.serve.mcp_http import endpoint
+from nacre.serve.web import MOST_BYTES
+from tests.mcp.conftest import FOLDER, tool_answer
 
 TOKEN = "a-token-for-tests"
 GREETING = {
@@ -41,7 +42,7 @@ ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "appl
 
 
 def app(face: Face, *, token: str | None = None, hosts: Sequence[str] = ()) -> Starlette:
-    """An app of nothing but the server, behind the guard of all of them."""
+    """An app with only this server, behind the common guard."""
     names, lacks = Names.of(LOOPBACK, hosts), NO_TOKEN if token else None
     guard = Middleware(Guard, names=names, shows=shows_token(token), lacks=lambda _: lacks)
     return Starlette(
@@ -67,7 +68,7 @@ def served(application: ASGIApp) -> Iterator[int]:
 
 @dataclass
 class Site:
-    """A server that listens, and raw requests to it."""
+    """A listening server, and raw requests to it."""
 
     port: int
 
@@ -78,12 +79,12 @@ class Site:
     def post(self, body: bytes | Mapping[str, Any] = GREETING, **headers: str) -> tuple[int, str]:
         link = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        link.request("POST", "/mcp", data, {**ACCEPT, **named})
+        headers_by_name = {name.replace("_", "-"): value for name, value in headers.items()}
+        link.request("POST", "/mcp", data, {**ACCEPT, **headers_by_name})
         answer = link.getresponse()
-        told = answer.status, answer.read().decode()
+        result = answer.status, answer.read().decode()
         link.close()
-        return told
+        return result
 
 
 @pytest.fixture
@@ -106,11 +107,11 @@ def site(face: Face) -> Callable[..., Any]:
 @pytest.mark.anyio
 @pytest.mark.parametrize("mode", ["legacy", "auto", "2026-07-28"])
 async def test_official_client_works_in_every_mode(mode: str, site: Callable[..., Any]) -> None:
-    with site() as here:
-        async with Client(here.url, mode=mode) as client:
+    with site() as running:
+        async with Client(running.url, mode=mode) as client:
             assert client.protocol_version == ("2025-11-25" if mode == "legacy" else "2026-07-28")
             assert len((await client.list_tools()).tools) == 10
-            answer = told(
+            answer = tool_answer(
                 await client.call_tool(
                     "memory_search", {"query": "which database does billing use?"}
                 )
@@ -127,8 +128,10 @@ async def test_requests_of_a_client_can_reach_different_replicas(mode: str, face
     async def balancer(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             async with AsyncExitStack() as running:
-                for one in applications:
-                    await running.enter_async_context(one.router.lifespan_context(one))
+                for application in applications:
+                    await running.enter_async_context(
+                        application.router.lifespan_context(application)
+                    )
                 await receive()
                 await send({"type": "lifespan.startup.complete"})
                 await receive()
@@ -195,37 +198,37 @@ LOCAL = "127.0.0.1:9"
 def test_foreign_origins_and_host_names_are_refused(
     headers: dict[str, str], status: int, site: Callable[..., Any]
 ) -> None:
-    with site() as here:
-        assert here.post(**headers)[0] == status
+    with site() as running:
+        assert running.post(**headers)[0] == status
 
 
 def test_request_without_the_token_is_refused(site: Callable[..., Any]) -> None:
-    with site(token=TOKEN) as here:
+    with site(token=TOKEN) as running:
         for wrong in (
             {},
             {"Authorization": "Bearer wrong"},
             {"Authorization": TOKEN},
             {"Authorization": "Bearer "},
         ):
-            status, body = here.post(**wrong)
+            status, body = running.post(**wrong)
             assert status == 401
             assert json.loads(body)["hint"]
             assert "nacre" not in json.loads(body)["detail"]
-        assert here.post(Authorization=f"Bearer {TOKEN}")[0] == 200
-        assert here.post(Authorization=f"bearer {TOKEN}")[0] == 200
+        assert running.post(Authorization=f"Bearer {TOKEN}")[0] == 200
+        assert running.post(Authorization=f"bearer {TOKEN}")[0] == 200
 
 
-def said_to(port: int, data: bytes) -> bytes:
-    """What is answered on a connection until the server ends it."""
-    told = b""
+def response_to(port: int, data: bytes) -> bytes:
+    """Return the response on a connection until the server ends it."""
+    response = b""
     with (
         socket.create_connection(("127.0.0.1", port), timeout=30) as link,
         suppress(ConnectionError),
     ):
         link.sendall(data)
         while part := link.recv(65_536):
-            told += part
-    return told
+            response += part
+    return response
 
 
 @pytest.mark.parametrize(
@@ -240,9 +243,9 @@ def test_incomplete_request_times_out(
     begun: bytes, site: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Bounded, "patience_seconds", 0.1)
-    with site() as here:
-        assert b"200" not in said_to(here.port, begun)
-        assert here.post()[0] == 200
+    with site() as running:
+        assert b"200" not in response_to(running.port, begun)
+        assert running.post()[0] == 200
 
 
 @pytest.mark.parametrize(
@@ -255,19 +258,19 @@ def test_incomplete_request_times_out(
 )
 def test_duplicate_host_or_origin_header_is_refused(further: str, site: Callable[..., Any]) -> None:
     head = f"GET /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n{further}\r\nConnection: close\r\n\r\n"
-    with site() as here:
-        assert said_to(here.port, head.encode()).split()[1] in {b"400", b"403"}
-        assert said_to(here.port, b"GET /mcp HTTP/1.0\r\n\r\n").split()[1] == b"421"
+    with site() as running:
+        assert response_to(running.port, head.encode()).split()[1] in {b"400", b"403"}
+        assert response_to(running.port, b"GET /mcp HTTP/1.0\r\n\r\n").split()[1] == b"421"
 
 
 HALF = b"POST /mcp HTTP/1.1\r\nHost: 127.0."
 
 
 def begin(
-    port: int, held: ExitStack, data: bytes = HALF, address: str = "127.0.0.1"
+    port: int, stack: ExitStack, data: bytes = HALF, address: str = "127.0.0.1"
 ) -> socket.socket:
-    """A connection on which a request was begun, and no more."""
-    link = held.enter_context(socket.create_connection(("127.0.0.1", port), 30, (address, 0)))
+    """Open a connection and send only the beginning of a request."""
+    link = stack.enter_context(socket.create_connection(("127.0.0.1", port), 30, (address, 0)))
     link.sendall(data)
     return link
 
@@ -276,25 +279,25 @@ def test_slow_strangers_do_not_block_token_holders(
     site: Callable[..., Any],
 ) -> None:
     bearer = {"Authorization": f"Bearer {TOKEN}"}
-    with site(token=TOKEN) as here, ExitStack() as held:
-        kept = http.client.HTTPConnection("127.0.0.1", here.port, timeout=30)
-        held.callback(kept.close)
+    with site(token=TOKEN) as running, ExitStack() as stack:
+        client = http.client.HTTPConnection("127.0.0.1", running.port, timeout=30)
+        stack.callback(client.close)
         for begun in range(200):
             if begun % 50 == 0:
-                kept.request("POST", "/mcp", json.dumps(GREETING), {**ACCEPT, **bearer})
-                assert kept.getresponse().read()
-            begin(here.port, held)
+                client.request("POST", "/mcp", json.dumps(GREETING), {**ACCEPT, **bearer})
+                assert client.getresponse().read()
+            begin(running.port, stack)
             if begun % 20 == 0:
-                assert here.post(**bearer)[0] == 200
-        assert here.post(**bearer)[0] == 200
+                assert running.post(**bearer)[0] == 200
+        assert running.post(**bearer)[0] == 200
 
 
 def test_longest_waiting_connection_is_closed_when_many_are_open(
     site: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Bounded, "most", 2)
-    with site(token=TOKEN) as here, ExitStack() as held:
-        links = [begin(here.port, held) for _ in range(3)]
+    with site(token=TOKEN) as running, ExitStack() as stack:
+        links = [begin(running.port, stack) for _ in range(3)]
         with suppress(ConnectionError):
             assert links[0].makefile("rb").read() == b""
         for link in links[1:]:
@@ -303,7 +306,7 @@ def test_longest_waiting_connection_is_closed_when_many_are_open(
 
 
 def send_on(link: socket.socket, data: bytes) -> None:
-    """Ask again and again, and never read what is answered."""
+    """Send repeatedly without reading any answer."""
     while True:
         link.sendall(data)
 
@@ -313,32 +316,32 @@ def test_client_that_reads_no_answer_is_disconnected(
 ) -> None:
     monkeypatch.setattr(Bounded, "patience_seconds", 0.1)
     asking = b"GET /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 100
-    with site(token=TOKEN) as here, ExitStack() as held:
-        link = begin(here.port, held, b"")
+    with site(token=TOKEN) as running, ExitStack() as stack:
+        link = begin(running.port, stack, b"")
         with pytest.raises(ConnectionError):
             send_on(link, asking)
 
 
 def test_oversized_body_is_refused(site: Callable[..., Any]) -> None:
-    with site() as here:
+    with site() as running:
         large = json.dumps(
             {**GREETING, "params": {**GREETING["params"], "x": "y" * MOST_BYTES}}
         ).encode()
-        assert here.post(large)[0] == 413
-        assert here.post()[0] == 200
+        assert running.post(large)[0] == 413
+        assert running.post()[0] == 200
 
 
 def test_invalid_json_is_refused_and_the_server_continues(site: Callable[..., Any]) -> None:
-    with site() as here:
-        assert here.post(b"{nonsense")[0] == 400
-        assert here.post(b"[]")[0] == 400
-        assert here.post(Content_Type="text/plain")[0] == 400
-        assert here.post()[0] == 200
+    with site() as running:
+        assert running.post(b"{nonsense")[0] == 400
+        assert running.post(b"[]")[0] == 400
+        assert running.post(Content_Type="text/plain")[0] == 400
+        assert running.post()[0] == 200
 
 
 def test_server_keeps_no_session(site: Callable[..., Any]) -> None:
-    with site() as here:
-        link = http.client.HTTPConnection("127.0.0.1", here.port, timeout=30)
+    with site() as running:
+        link = http.client.HTTPConnection("127.0.0.1", running.port, timeout=30)
         link.request("POST", "/mcp", json.dumps(GREETING), ACCEPT)
         assert "mcp-session-id" not in {name.lower() for name, _ in link.getresponse().getheaders()}
         link.close()

@@ -1,4 +1,4 @@
-"""What nacre's tools answer is never learned from the transcript in which the host writes it down."""
+"""Answers of nacre's tools are never learned from the host's transcript."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nacre.home.home import Home
 from nacre.memories.decision import StoreRequest
 from nacre.memories.store import store
 from nacre.readers.trust import is_own
-from nacre.serve.mcp import Face, HomeCalls, offered
+from nacre.serve.mcp import Face, HomeCalls, offered_tools
 from nacre.values.memory import Kind
 from tests.app.conftest import World, world
 from tests.app.shapes import SHAPES, WITHOUT_OUTPUT, Agent, Owner, Tool, write
@@ -60,7 +60,7 @@ def home(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
 
 
 def answer(home: Home, tool: str, *, structured: bool) -> str:
-    """What a tool answers, as a host writes it into its transcript: records where there are any, else the text."""
+    """Return a tool's answer as a host's transcript has it: records if any, else the text."""
 
     async def ask() -> Any:
         calls = HomeCalls(home.settings.home)
@@ -78,25 +78,25 @@ def answer(home: Home, tool: str, *, structured: bool) -> str:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_own_tools_are_recognised_under_any_host_name(name: str) -> None:
-    for offer in offered(everything=True):
+    for offer in offered_tools(everything=True):
         assert is_own(NAMES[name].format(offer.name), "")
 
 
-SHOWN = [name for name in SHAPES if name not in WITHOUT_OUTPUT]
+FORMATS = [name for name in SHAPES if name not in WITHOUT_OUTPUT]
 CASES = [
     (*case, host)
-    for case, host in zip(product(SHOWN, CALLS, (False, True)), cycle(NAMES), strict=False)
+    for case, host in zip(product(FORMATS, CALLS, (False, True)), cycle(NAMES), strict=False)
 ]
-"""Shapes of transcripts, tools, with records or without, and of each some host's name for the tool."""
+"""Transcript formats, tools, with or without records, and a host's name for the tool."""
 
 
 @pytest.mark.parametrize(("shape", "tool", "structured", "host"), CASES)
 def test_tool_answers_teach_nothing(
     shape: str, tool: str, structured: bool, host: str, home: Home, tmp_path: Path
 ) -> None:
-    told = answer(home, tool, structured=structured)
-    assert tool != "memory_search" or "Thursdays" in told
-    steps = [Owner("When do we deploy?"), Tool(NAMES[host].format(tool), "deploy", told)]
+    text = answer(home, tool, structured=structured)
+    assert tool != "memory_search" or "Thursdays" in text
+    steps = [Owner("When do we deploy?"), Tool(NAMES[host].format(tool), "deploy", text)]
     for quote in QUOTES if tool == "memory_search" else ():
         steps += [Agent(quote), Owner("ok, good")]
     assert unchanged(home, write(tmp_path, shape, [*steps, Agent("Done."), Owner("Go on.")])) == []

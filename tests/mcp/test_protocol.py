@@ -1,4 +1,4 @@
-"""What nacre answers over standard streams is what the official SDK answers."""
+"""nacre answers over standard streams like the official SDK."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ def greeting(revision: Any = "2025-11-25", **more: Any) -> Message:
         "clientInfo": about,
         **more,
     }
-    return asked("initialize", **params)
+    return request_for("initialize", **params)
 
 
-def asked(method: str, **params: Any) -> Message:
+def request_for(method: str, **params: Any) -> Message:
     return {"method": method, **({"params": params} if params else {})}
 
 
 def bare(method: str, meta: Any = None, **params: Any) -> Message:
     """A request of a revision without a handshake."""
-    return asked(method, **params, _meta=ENVELOPE if meta is None else meta)
+    return request_for(method, **params, _meta=ENVELOPE if meta is None else meta)
 
 
 def numbered(messages: list[Message]) -> list[Message]:
@@ -54,7 +54,7 @@ def numbered(messages: list[Message]) -> list[Message]:
 
 
 def by_the_sdk(messages: list[Message], face: Face) -> list[Message]:
-    """What the SDK answers to requests, each after the answer to the one before."""
+    """Return the SDK's answers; each request waits for the previous answer."""
     answers = []
 
     async def talk() -> None:
@@ -88,35 +88,28 @@ def by_nacre(messages: list[Message], face: Face) -> list[Message]:
 
 
 def untimed(answers: list[Message]) -> list[Message]:
-    """Set the duration of a recall to zero in answers."""
+    """Set the duration of recalls to zero."""
     text = re.sub(r'"took_ms": [\d.]+', '"took_ms": 0', json.dumps(answers))
     return json.loads(text)  # type: ignore[no-any-return]
 
 
-LISTS = ("tools/list", "prompts/list")
 WRONG = (
-    asked("tools/call"),
-    asked("tools/call", name=5),
-    asked("tools/call", name="memory_search", arguments=7),
-    asked("tools/call", name="no_such"),
-    asked("tools/call", name="memory_store", arguments={}),
-    asked("tools/call", name="memory_get", arguments={"ids": ["nowhere"]}),
-    asked("resources/list"),
-    asked("prompts/get"),
-    asked("prompts/get", name="no_such"),
-    asked("prompts/get", name="recall"),
-    asked("prompts/get", name="recall", arguments={"topic": 7}),
-    asked("prompts/get", name="recall", arguments={"other": "x"}),
-    asked("tools/list", cursor=7),
-    asked("no/such"),
-    asked("logging/setLevel", level="debug"),
+    request_for("tools/call"),
+    request_for("tools/call", name=5),
+    request_for("tools/call", name="memory_search", arguments=7),
+    request_for("tools/call", name="no_such"),
+    request_for("tools/call", name="memory_store", arguments={}),
+    request_for("tools/call", name="memory_get", arguments={"ids": ["nowhere"]}),
+    request_for("resources/list"),
+    request_for("prompts/list"),
+    request_for("tools/list", cursor=7),
+    request_for("no/such"),
+    request_for("logging/setLevel", level="debug"),
 )
 RIGHT = (
-    asked("tools/call", **QUESTION),
-    asked("prompts/get", name="recall", arguments={"topic": "ledgers"}),
-    asked("prompts/get", name="reflect"),
-    asked("tools/list", cursor="x"),
-    *(asked(method) for method in LISTS),
+    request_for("tools/call", **QUESTION),
+    request_for("tools/list", cursor="x"),
+    request_for("tools/list"),
 )
 
 
@@ -127,7 +120,14 @@ def test_client_with_a_handshake_is_answered_like_the_sdk(
 ) -> None:
     face = Face(HomeCalls(home), everything=structured, structured=structured, folder=FOLDER)
     messages = numbered(
-        [greeting(revision), *RIGHT, asked("ping"), asked("ping", x=1), *WRONG, bare("tools/list")]
+        [
+            greeting(revision),
+            *RIGHT,
+            request_for("ping"),
+            request_for("ping", x=1),
+            *WRONG,
+            bare("tools/list"),
+        ]
     )
     assert by_nacre(messages, face) == by_the_sdk(messages, face)
 
@@ -135,9 +135,9 @@ def test_client_with_a_handshake_is_answered_like_the_sdk(
 @pytest.mark.parametrize("structured", [False, True])
 def test_client_without_a_handshake_is_answered_like_the_sdk(home: Path, structured: bool) -> None:
     face = Face(HomeCalls(home), everything=structured, structured=structured, folder=FOLDER)
-    more = [bare(one["method"], **one.get("params", {})) for one in (*RIGHT, *WRONG)]
+    more = [bare(item["method"], **item.get("params", {})) for item in (*RIGHT, *WRONG)]
     messages = numbered(
-        [bare("server/discover"), *more, bare("ping"), greeting(), asked("tools/list")]
+        [bare("server/discover"), *more, bare("ping"), greeting(), request_for("tools/list")]
     )
     assert by_nacre(messages, face) == by_the_sdk(messages, face)
 
@@ -145,11 +145,11 @@ def test_client_without_a_handshake_is_answered_like_the_sdk(home: Path, structu
 @pytest.mark.parametrize(
     "first",
     [
-        asked("tools/list"),
-        asked("ping"),
-        asked("no/such"),
-        asked("server/discover"),
-        asked("tools/call", **QUESTION),
+        request_for("tools/list"),
+        request_for("ping"),
+        request_for("no/such"),
+        request_for("server/discover"),
+        request_for("tools/call", **QUESTION),
         greeting(7),
         greeting(clientInfo={"name": 1}),
         greeting(capabilities=None),
@@ -167,7 +167,7 @@ def test_client_without_a_handshake_is_answered_like_the_sdk(home: Path, structu
 def test_arbitrary_first_message_is_answered_like_the_sdk(home: Path, first: Message) -> None:
     face = Face(HomeCalls(home))
     messages = numbered(
-        [first, greeting(), asked("tools/list"), greeting("2024-11-05"), bare("tools/list")]
+        [first, greeting(), request_for("tools/list"), greeting("2024-11-05"), bare("tools/list")]
     )
     assert by_nacre(messages, face) == by_the_sdk(messages, face)
 

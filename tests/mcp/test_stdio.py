@@ -1,4 +1,4 @@
-"""``nacre mcp`` as hosts run it: a process that speaks JSON-RPC over its standard streams, and nothing else."""
+"""``nacre mcp`` is a process that speaks only JSON-RPC over its standard streams."""
 
 from __future__ import annotations
 
@@ -51,7 +51,6 @@ async def test_official_client_works_in_every_mode(mode: str, home: Path, tmp_pa
             "memory_search", {"query": "which database does billing use?", "project": "*"}
         )
         assert "PostgreSQL" in answer.content[0].text
-        assert len((await client.list_prompts()).prompts) == 3
 
 
 def test_concurrent_requests_are_all_answered_before_input_ends(
@@ -73,7 +72,7 @@ def test_concurrent_requests_are_all_answered_before_input_ends(
             "method": "tools/call",
             "params": {"name": "memory_search", "arguments": {}},
         },
-        {"jsonrpc": "2.0", "id": 4, "method": "prompts/get", "params": {"name": "reflect"}},
+        {"jsonrpc": "2.0", "id": 4, "method": "ping"},
     ]
     server.send(b"\n".join(json.dumps(message).encode() for message in messages))
     code, rest = server.end()
@@ -174,7 +173,7 @@ def test_home_is_not_opened_before_the_first_call(pipe: Start, tmp_path: Path) -
     server = pipe("--home", str(tmp_path / "other"))
     server.greet()
     server.request("tools/list")
-    server.request("prompts/get", {"name": "reflect"})
+    server.request("ping")
     assert not (tmp_path / "other").exists()
 
 
@@ -192,16 +191,16 @@ def test_log_lists_called_tools_without_content(pipe: Start, home: Path) -> None
 def test_session_named_by_the_host_becomes_the_source(pipe: Start, home: Path) -> None:
     server = pipe(CLAUDE_CODE_SESSION_ID="5e55-0001")
     server.greet()
-    stored = server.text_of("memory_store", entries=[{"content": "The ferry leaves at seven."}])
-    memory = stored.partition("[")[2].partition("]")[0]
+    answer = server.text_of("memory_store", entries=[{"content": "The ferry leaves at seven."}])
+    memory = answer.partition("[")[2].partition("]")[0]
     assert "proposed by agent in claude-code:5e55-0001" in server.text_of(
         "memory_get", ids=[memory]
     )
-    found = server.text_of(
+    search_answer = server.text_of(
         "memory_search", query="when does the ferry leave?", channel="claude-code", project="*"
     )
-    assert "ferry leaves at seven" in found
-    assert "proposed by agent" in found
+    assert "ferry leaves at seven" in search_answer
+    assert "proposed by agent" in search_answer
 
 
 def test_server_needs_no_protocol_library(pipe: Start, tmp_path: Path) -> None:
@@ -238,7 +237,7 @@ def test_cancelled_call_is_not_awaited(pipe: Start) -> None:
 def test_request_with_an_invalid_id_is_refused(pipe: Start) -> None:
     server = pipe()
     server.greet()
-    server.call("memory_list")  # from here on answers keep the order of what was asked
+    server.call("memory_list")  # from here on, answers keep the order of the requests
     server.send(
         b'{"jsonrpc": "2.0", "id": 7.5, "method": "ping"}\n{"jsonrpc": "2.0", "id": 8, "method": "ping"}'
     )

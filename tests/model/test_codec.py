@@ -30,7 +30,7 @@ PLACED = {"inbox": False, "retired": None, "superseded_by": None}
 def filled(kind: Any, name: str = "x") -> Any:
     """A value of a type in which nothing is empty, nor as it is by default."""
     options = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
-    kind = next(one for one in options if one is not type(None))
+    kind = next(option for option in options if option is not type(None))
     simple = {str: f"the {name} of it", int: 6, float: 0.25, bool: True, date: DAY, datetime: NOON}
     if kind in simple:
         return simple[kind]

@@ -7,7 +7,7 @@ import { stage, until } from "./stage.mjs";
 
 /** OpenCode, as far as the plugin sees it. `known` are the sessions that it can tell about. */
 async function host(t, { place, known = {} } = {}) {
-  const on = stage(t, ["opencode/nacre.js"]);
+  const on = stage(t, ["opencode/nacre.js", "openclaw/lib/link.js"], "nacre");
   if (place) on.place(place(on));
   const loaded = await import(pathToFileURL(join(on.folder, "nacre.js")));
   const client = { session: { get: async ({ path }) => ({ data: known[path.id] }) } };

@@ -9,13 +9,13 @@ export const SHIPPED = process.env.NACRE_PLUGINS ?? join(import.meta.dirname ?? 
 /** Longer than a busy machine takes: tests that are about time say so. */
 const PATIENCE_MS = 20_000;
 
-/** Copies of a plugin's files, so that nacre.json beside them is the test's own. */
-export function stage(t, plugin) {
+/** Copies of a plugin's files, so that nacre.json beside them is the test's own. `library` holds those of a folder `lib`. */
+export function stage(t, plugin, library = "lib") {
   const home = mkdtempSync(join(tmpdir(), "nacre-"));
   const folder = join(home, "plugin");
-  mkdirSync(join(folder, "lib"), { recursive: true });
+  mkdirSync(join(folder, library), { recursive: true });
   for (const name of plugin) {
-    const target = join(folder, name.includes("/lib/") ? "lib" : "", name.split("/").pop());
+    const target = join(folder, name.includes("/lib/") ? library : "", name.split("/").pop());
     writeFileSync(target, readFileSync(join(SHIPPED, name)));
   }
   writeFileSync(join(folder, "package.json"), '{"type": "module"}');

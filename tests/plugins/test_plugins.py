@@ -82,14 +82,14 @@ def test_every_config_key_is_in_the_readme() -> None:
 def test_ineffective_key_is_described_by_its_replacement() -> None:
     described = _described(read(CLAW / "openclaw.plugin.json")["configSchema"]["properties"])
     readme = (CLAW / "README.md").read_text(encoding="utf-8").replace("`", "")
-    for one in _idle():
-        assert f"| {', '.join(one['keys'])} | {one['instead']} |" in readme
-        assert {described[key] for key in one["keys"]} == {f"Has no effect: {one['instead']}."}
+    for item in _idle():
+        assert f"| {', '.join(item['keys'])} | {item['instead']} |" in readme
+        assert {described[key] for key in item["keys"]} == {f"Has no effect: {item['instead']}."}
 
 
 def test_every_effective_key_is_read() -> None:
     code = (CLAW / "lib" / "config.js").read_text(encoding="utf-8")
-    idle = {key.partition(".")[0] for one in _idle() for key in one["keys"]}
+    idle = {key.partition(".")[0] for item in _idle() for key in item["keys"]}
     keys = read(CLAW / "openclaw.plugin.json")["configSchema"]["properties"].keys() - idle
     assert [key for key in keys if not re.search(rf"\bset\.{key}\b", code)] == []
 
@@ -100,7 +100,7 @@ def _idle() -> list[dict[str, Any]]:
 
 
 def _described(properties: dict[str, Any], before: str = "") -> dict[str, str]:
-    found = {f"{before}{key}": one.get("description", "") for key, one in properties.items()}
+    found = {f"{before}{key}": item.get("description", "") for key, item in properties.items()}
     for key, one in properties.items():
         found |= _described(one.get("properties", {}), f"{before}{key}.")
     return found
@@ -120,7 +120,7 @@ def test_files_named_by_the_package_exist() -> None:
 
 def test_plugin_tool_descriptions_match_nacre_mcp() -> None:
     offers = pytest.importorskip("nacre.serve.mcp", reason="this nacre has no tools yet")
-    described = offers.described(offers.offered(everything=True))
+    described = offers.describe_tools(offers.offered_tools(everything=True))
     assert json.loads((CLAW / "tools.json").read_text(encoding="utf-8")) == described, (
         "run scripts/write_plugin_tools.py"
     )

@@ -33,8 +33,7 @@ NOW = datetime(2026, 11, 20, 9, tzinfo=UTC)
     ],
 )
 def test_some_prompts_produce_no_query(prompt: str, why: str) -> None:
-    asked = query_of(prompt)
-    assert (asked.query, asked.why) == ("", why)
+    assert query_of(prompt) == ("", why)
 
 
 @pytest.mark.parametrize(
@@ -48,23 +47,22 @@ def test_some_prompts_produce_no_query(prompt: str, why: str) -> None:
     ],
 )
 def test_other_prompts_are_queried_verbatim(prompt: str) -> None:
-    assert query_of(prompt).query == prompt
+    assert query_of(prompt)[0] == prompt
 
 
 def test_pasted_text_is_excluded_from_the_query() -> None:
     prompt = 'the import fails:\n```\nTraceback\n```\n  File "ledger.py", line 3\nwhat did we do about it last time?'
-    assert query_of(prompt).query == "the import fails:\nwhat did we do about it last time?"
+    assert query_of(prompt)[0] == "the import fails:\nwhat did we do about it last time?"
 
 
 def test_prompt_with_a_back_reference_includes_the_previous_prompt() -> None:
     heard = add_prompt((), "which database does billing use?")
-    assert query_of("and for the archive?", prompts=heard).query.endswith(
+    assert query_of("and for the archive?", prompts=heard)[0].endswith(
         "which database does billing use?"
     )
-    assert query_of("why?", before=heard[0], prompts=heard).why == "asked just now"
+    assert query_of("why?", before=heard[0], prompts=heard)[1] == "asked just now"
     assert (
-        query_of("rename the column of the archive to ledger_id", prompts=heard).query.count("\n")
-        == 0
+        query_of("rename the column of the archive to ledger_id", prompts=heard)[0].count("\n") == 0
     )
 
 
@@ -91,9 +89,9 @@ def test_long_prompt_is_split_and_keeps_its_ends() -> None:
 @settings(max_examples=80, deadline=None)
 @given(st.text(max_size=400), st.lists(st.text(max_size=60), max_size=3))
 def test_any_prompt_yields_a_query_or_a_reason(prompt: str, heard: list[str]) -> None:
-    asked = query_of(prompt, before=heard[0] if heard else "", prompts=heard)
-    assert bool(asked.query) != bool(asked.why)
-    assert all(part.strip() for part in parts_of(asked.query))
+    query, why = query_of(prompt, before=heard[0] if heard else "", prompts=heard)
+    assert bool(query) != bool(why)
+    assert all(part.strip() for part in parts_of(query))
 
 
 def test_section_shares_sum_to_one() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nacre.recall.lanes import Ranking, score_of
-from nacre.recall.ranking import LAMBDA, diversify, share_left
+from nacre.recall.ranking import diversify
 from nacre.values.memory import Confidence, Expiry, Kind, Memory
 from nacre.values.review import Usage
 
@@ -34,7 +34,6 @@ USAGES = st.builds(
     Usage,
     recall_count=st.integers(0, 500),
     last_recalled=st.one_of(st.none(), AGES),
-    contradictions=st.integers(0, 4),
     quality=st.floats(0, 1),
     access_count=st.integers(0, 60),
 )
@@ -87,19 +86,15 @@ def test_diversified_scores_decrease_monotonically(scores: list[float], share: f
     ]
     chosen = diversify(
         items,
-        score=lambda one: one[0],
-        text=lambda one: one[1],
+        score=lambda entry: entry[0],
+        text=lambda entry: entry[1],
         limit=len(items),
         relevance_share=share,
     )
-    kept = [
-        item[0] * share_left(item[0], likeness, share)
-        for item, likeness in chosen
-        if likeness < 0.75
-    ]
-    assert all(later <= earlier + 1e-9 for earlier, later in pairwise(kept))
-
-
-def test_dissimilar_hit_keeps_its_full_score() -> None:
-    assert share_left(0.4, 0.0, LAMBDA) == 1.0
-    assert share_left(0.4, 0.4, LAMBDA) == pytest.approx(1 - 3 / 7)
+    bags = [{*text.split()} for _, text in chosen]
+    worths = []
+    for at, (score, _) in enumerate(chosen):
+        likeness = max((len(bags[at] & bag) / len(bags[at] | bag) for bag in bags[:at]), default=0)
+        if likeness < 0.75:
+            worths.append(share * score - (1 - share) * likeness)
+    assert all(later <= earlier + 1e-9 for earlier, later in pairwise(worths))

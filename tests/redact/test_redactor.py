@@ -1,4 +1,7 @@
-"""Every secret below is invented: a prefix joined to a body that a seeded generator makes, never a literal token."""
+"""The redactor removes secrets of every kind.
+
+All secrets here are invented: a prefix joined to a generated body, never a literal token.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,8 @@ GENERATOR = random.Random(20240229)  # noqa: S311
 
 
 def body(size: int, letters: str = ALNUM) -> str:
-    """Make `size` characters that start and end with a letter or digit and hold a digit, as real tokens do."""
+    """Generate ``size`` characters with a letter or digit at both ends and a digit inside, like
+    real tokens."""
     edge = [letter for letter in letters if letter.isalnum()]
     middle = [GENERATOR.choice(letters) for _ in range(size - 2)]
     middle[len(middle) // 2] = "7" if "7" in letters else middle[len(middle) // 2]
@@ -47,7 +51,7 @@ def jwt(segments: int = 3) -> str:
     return ".".join(["ey" + "J" + body(30, URL64), *(body(40, URL64) for _ in range(segments - 1))])
 
 
-# Rule name -> secrets that stand alone, wherever they are.
+# Rule name -> secrets that are recognised without context.
 TOKENS: dict[str, list[str]] = {
     "private-key": [
         block("RSA PRIVATE KEY"),
@@ -257,7 +261,7 @@ TOKENS: dict[str, list[str]] = {
     "zuplo-key": ["zp" + "ka_" + body(32, LOWER) + "_" + body(8, HEX)],
 }
 
-# Rule name -> text before the secret, the secret, text after it.
+# Rule name -> text before the secret, the secret, and the text after it.
 IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
     "terraform-token": [("credentials for ", body(14) + ".atlas" + "v1." + body(60), " expire")],
     "aws-secret-key": [
@@ -945,11 +949,11 @@ def test_secret_known_by_context_is_replaced_and_context_stays(
 @pytest.mark.parametrize("text", HARMLESS)
 def test_harmless_text_is_unchanged(text: str) -> None:
     assert REDACTOR.redact(text).text is text
-    assert REDACTOR.redact(text).found == {}
+    assert REDACTOR.redact(text).counts == {}
 
 
 def test_every_rule_finds_a_planted_secret() -> None:
-    hit = {rule for sample in build() for rule in REDACTOR.redact(sample.text).found}
+    hit = {rule for sample in build() for rule in REDACTOR.redact(sample.text).counts}
     assert {rule.name for rule in load_table().rules} == hit | TOKENS.keys() | IN_CONTEXT.keys()
 
 
@@ -962,9 +966,8 @@ def test_rule_names_are_slugs_and_rules_have_literals() -> None:
 
 def test_unrestricted_literals_are_found_in_capitals() -> None:
     table = load_table()
-    for literal in table.anywhere - table.foreign.keys():
+    for literal in table.anywhere:
         assert (literal, 4) in set(table.hints.find(b"see " + literal.upper() + b" here"))
-    assert all(part in literal and min(part) > 127 for literal, part in table.foreign.items())
 
 
 def test_literal_never_spans_several_texts() -> None:
@@ -1000,13 +1003,13 @@ def test_private_key_without_an_end_is_cut_after_its_lines() -> None:
 def test_several_secrets_are_counted_by_rule() -> None:
     first, second = TOKENS["github-token"][:2]
     result = REDACTOR.redact(f"{first} {second}\npassword = 'opensesame'")
-    assert result.found == {"github-token": 2, "password": 1}
+    assert result.counts == {"github-token": 2, "password": 1}
 
 
 def test_found_counts_name_rules_and_never_show_secrets() -> None:
-    found = REDACTOR.redact("\n".join(EVERY_SECRET)).found
-    assert set(found) <= {rule.name for rule in load_table().rules}
-    assert all(isinstance(count, int) for count in found.values())
+    counts = REDACTOR.redact("\n".join(EVERY_SECRET)).counts
+    assert set(counts) <= {rule.name for rule in load_table().rules}
+    assert all(isinstance(count, int) for count in counts.values())
 
 
 def test_secret_amid_another_script_keeps_its_neighbours() -> None:
@@ -1123,7 +1126,7 @@ def test_secret_cut_at_the_length_limit_leaves_whole_characters() -> None:
 def test_redaction_is_idempotent(text: str) -> None:
     once = REDACTOR.redact(text)
     assert REDACTOR.clean(once.text) == once.text
-    assert bool(once.found) == (once.text != visible(text))
+    assert bool(once.counts) == (once.text != visible(text))
 
 
 @given(
@@ -1243,7 +1246,7 @@ def test_megabyte_of_distinct_secrets_is_redacted() -> None:
         f"x-{'gh' + 'p'}_{number:05d}{'aZ9' * 12} password='{number}correcthorse'"
         for number in numbers
     )
-    assert REDACTOR.redact(text).found == {"github-token": len(numbers), "password": len(numbers)}
+    assert REDACTOR.redact(text).counts == {"github-token": len(numbers), "password": len(numbers)}
 
 
 def test_terminal_colours_do_not_hide_a_secret() -> None:
@@ -1258,7 +1261,7 @@ def test_zero_width_characters_do_not_split_a_secret() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "kept"),
+    ("text", "expected"),
     [
         (
             "my salary is <private>a lot</private>, as you know",
@@ -1277,9 +1280,9 @@ def test_zero_width_characters_do_not_split_a_secret() -> None:
         ("a <\n private>b</ private> c", "a [private] c"),
     ],
 )
-def test_text_marked_private_is_replaced(text: str, kept: str) -> None:
-    assert REDACTOR.clean(text) == kept
-    assert REDACTOR.clean(kept) == kept
+def test_text_marked_private_is_replaced(text: str, expected: str) -> None:
+    assert REDACTOR.clean(text) == expected
+    assert REDACTOR.clean(expected) == expected
 
 
 @pytest.mark.parametrize(
@@ -1317,7 +1320,7 @@ def test_many_consecutive_joiners_are_processed_quickly() -> None:
 
 def test_secret_in_fullwidth_letters_is_redacted() -> None:
     token = "ghp_" + "A1b2C3d4E5f6G7h8J9k0L1m2N3p4Q5r6S7t8"
-    wide = "".join(chr(ord(one) + 0xFEE0) if one.isalnum() else one for one in token)
+    wide = "".join(chr(ord(item) + 0xFEE0) if item.isalnum() else item for item in token)
     assert "REDACTED" in Redactor().clean(f"the gateway takes {wide} for calls")
 
 
@@ -1423,11 +1426,11 @@ def test_only_cells_below_secret_headings_are_removed() -> None:
         + "| a1.example | heron-Reed-71 | 5432 |\n| b2.example | dr1ft.Plover | 5433 |\n\nuse b2-Example"
     )
     cleaned = REDACTOR.clean(text)
-    kept = mark("password-cell")
+    expected = mark("password-cell")
     assert (
         cleaned
         == head
-        + f"| a1.example | {kept} | 5432 |\n| b2.example | {kept} | 5433 |\n\nuse b2-Example"
+        + f"| a1.example | {expected} | 5432 |\n| b2.example | {expected} | 5433 |\n\nuse b2-Example"
     )
 
 

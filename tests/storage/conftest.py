@@ -18,7 +18,7 @@ Open = Callable[[str], Database]
 
 @pytest.fixture(params=["file", "server"])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
-    """An empty memory, in a file and on a server."""
+    """An empty memory, once in a file and once on a server."""
     opened: Database
     if request.param == "file":
         opened = open_database(tmp_path / "nacre.db")
@@ -32,7 +32,7 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Databas
 
 @pytest.fixture
 def both(tmp_path: Path, server_url: str, tenant: str) -> Iterator[Both]:
-    """Two empty memories: in a file, on a server."""
+    """Two empty memories, one in a file and one on a server."""
     with (
         closing(open_database(tmp_path / "both.db")) as file,
         closing(PostgresDatabase(server_url, tenant)) as server,
@@ -46,8 +46,8 @@ def tenants(server_url: str) -> Iterator[Open]:
     with ExitStack() as stack:
 
         def opened(name: str) -> PostgresDatabase:
-            found = PostgresDatabase(server_url, name)
-            stack.callback(found.close)
-            return found
+            database = PostgresDatabase(server_url, name)
+            stack.callback(database.close)
+            return database
 
         yield opened

@@ -1,4 +1,4 @@
-"""Rows for every table of a server, and values for every named statement that meet them."""
+"""Rows for every table of a server, and parameter values that let each named statement match them."""
 
 from __future__ import annotations
 
@@ -46,41 +46,47 @@ _TUPLES = [
     ["one", "two", "one", "two"],
 ]
 _SHAPES = [
-    json.dumps(held)
-    for held in (_TEXTS, [1, 2, 3], ["6f6e65", "74776f"], *([one] for one in _TUPLES), {"one": 1})
+    json.dumps(sample)
+    for sample in (
+        _TEXTS,
+        [1, 2, 3],
+        ["6f6e65", "74776f"],
+        *([item] for item in _TUPLES),
+        {"one": 1},
+    )
 ]
 _JSON = re.compile(r"json_each\(\s*:(\w+)")
 _PARAMETER = re.compile(r"'(?:[^']|'')*'|(?<![:\w]):([a-z_]\w*)")
 _VAGUE = re.compile(r"(could not determine data type|inconsistent types deduced).*\$(\d+)")
 _TEXT, _BIGINT = 25, 20
 _OF_ACCOUNTS = ("read_standing", "list_spaces", "list_audit_log", "note_in_audit_log")
-"""They are about accounts and spaces, of which a tenant's rows tell nothing; plugins/nacre-server tests these."""
+"""Statements about accounts and spaces, which do not read tenant rows; plugins/nacre-server tests them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A named statement, and values for it."""
+    """A named statement with parameter values."""
 
     name: str
     values: dict[str, Any]
 
     @property
     def writes(self) -> bool:
-        """Whether it changes rows."""
+        """Return True if the statement changes rows."""
         return writes(query(self.name))
 
 
 def tables(server: Server) -> list[str]:
-    """All tables with rows of tenants, those that others refer to first."""
-    found = server.execute(
+    """List all tables with tenant rows. Referenced tables come first."""
+    rows = server.execute(
         "SELECT relname FROM pg_class WHERE relnamespace = 'nacre_rows'::regnamespace AND relkind IN ('r', 'p')"
         " AND relname <> 'schema_version' ORDER BY oid"
     )
-    return [name for (name,) in found]
+    return [name for (name,) in rows]
 
 
 def dump(server: Server, tenant: str) -> list[Any]:
-    """All rows of a tenant."""
+    """Return all rows of a tenant."""
     each = sql.SQL(" UNION ALL ").join(
         sql.SQL("SELECT {}, t::text FROM nacre_rows.{} t WHERE tenant = {}").format(
             table, sql.Identifier(table), tenant
@@ -92,7 +98,7 @@ def dump(server: Server, tenant: str) -> list[Any]:
 
 @contextmanager
 def acting_as(server: Server, tenant: str) -> Iterator[None]:
-    """What an administrator's connection does in the block, a tenant's does; nothing of it stays."""
+    """Run the block as a tenant on an administrator's connection, then roll back."""
     with server.transaction(force_rollback=True):
         server.execute("SELECT set_config('nacre.tenant', %s, true)", (tenant,))
         server.execute(
@@ -103,24 +109,24 @@ def acting_as(server: Server, tenant: str) -> Iterator[None]:
 
 
 def outcome(server: Server, statement: Statement) -> object:
-    """The rows of a statement without whose they are, how many it changed, or what the server calls its fault."""
+    """Return the statement's rows (without the tenant) and row count, or the server's error."""
     try:
         with server.transaction():
-            found = server.execute(query(statement.name), statement.values)
-            return found.rowcount if statement.writes else sorted(_read(found))
+            cursor = server.execute(query(statement.name), statement.values)
+            return cursor.rowcount if statement.writes else sorted(_read(cursor))
     except psycopg.Error as error:
         return type(error).__name__
 
 
-def _read(found: psycopg.Cursor[Any]) -> Iterator[str]:
-    """A view's last column is the tenant."""
-    whose = [at for at, column in enumerate(found.description or ()) if column.name == "tenant"]
-    for row in found:
+def _read(cursor: psycopg.Cursor[Any]) -> Iterator[str]:
+    """Read rows without the last column, which names the tenant in a view."""
+    whose = [at for at, column in enumerate(cursor.description or ()) if column.name == "tenant"]
+    for row in cursor:
         yield repr([value for at, value in enumerate(row) if at not in whose])
 
 
 def fill(server: Server, tenant: str) -> None:
-    """Give a tenant rows in every table: each tenant the same."""
+    """Insert the same rows into every table for a tenant."""
     chance = random.Random(23)  # noqa: S311 - rows for tests
     with server.transaction():
         server.execute("SELECT set_config('nacre.tenant', %s, true)", (tenant,))
@@ -142,7 +148,7 @@ def fill(server: Server, tenant: str) -> None:
         server.execute(
             "SELECT setval(oid::regclass, nextval(oid::regclass) + 1000) FROM pg_class"
             " WHERE relkind = 'S' AND relnamespace = 'nacre_rows'::regnamespace"
-        )  # numbers that the server gives follow those that were given here, and those it gave before
+        )  # continue the server's sequences after the numbers inserted here
 
 
 def _insert(server: Server, table: str, row: dict[str, Any]) -> None:
@@ -159,11 +165,11 @@ def _insert(server: Server, table: str, row: dict[str, Any]) -> None:
 
 
 def meeting(server: Server, tenant: str, other: str) -> list[Statement]:
-    """Every named statement that the server knows, with values for which it meets a tenant's rows, if some are found:
-    it answers otherwise than to another, who has none."""
+    """Return all statements that the server accepts, with values that match a tenant's rows where such values were
+    found. Their outcome then differs from that of the other, empty tenant."""
     texts = statements("nacre.store", "sql/queries") | statements("nacre_server", "sql/queries")
     chance = random.Random(24)  # noqa: S311 - values for tests
-    found = []
+    usable = []
     for name, text in sorted(texts.items()):
         with acting_as(server, tenant):
             types = _types(server, text)
@@ -173,37 +179,39 @@ def meeting(server: Server, tenant: str, other: str) -> list[Statement]:
             and not name.endswith("_lock")
             and name not in _OF_ACCOUNTS
         ):
-            found.append(_meeting(server, tenant, other, name, _values(text, types, chance)))
-    return found
+            usable.append(_meeting(server, tenant, other, name, _values(text, types, chance)))
+    return usable
 
 
 def meets(server: Server, tenant: str, other: str, statement: Statement) -> bool:
-    """Whether a statement changes rows of a tenant, or finds another thing than for a tenant without rows."""
+    """Return True if a statement changes a tenant's rows or returns different rows than for an empty tenant."""
     with acting_as(server, tenant):
-        found = outcome(server, statement)
-    if isinstance(found, int | str):
-        return isinstance(found, int) and found > 0
+        result = outcome(server, statement)
+    if isinstance(result, int | str):
+        return isinstance(result, int) and result > 0
     with acting_as(server, other):
-        return found != outcome(server, statement)
+        return result != outcome(server, statement)
 
 
 def _meeting(
     server: Server, tenant: str, other: str, name: str, values: Iterator[dict[str, Any]]
 ) -> Statement:
-    tried = [Statement(name, one) for one in values]
-    return next((one for one in tried if meets(server, tenant, other, one)), tried[0])
+    tried = [Statement(name, value) for value in values]
+    return next((item for item in tried if meets(server, tenant, other, item)), tried[0])
 
 
 def _values(text: str, types: dict[str, str], chance: random.Random) -> Iterator[dict[str, Any]]:
     lists = set(_JSON.findall(text))
     for number in range(_TRIES if types else 1):
         yield {
-            name: _SHAPES[number % len(_SHAPES)] if name in lists else _one(name, kind, chance)
+            name: _SHAPES[number % len(_SHAPES)]
+            if name in lists
+            else _random_value(name, kind, chance)
             for name, kind in types.items()
         }
 
 
-def _one(name: str, kind: str, chance: random.Random) -> Any:
+def _random_value(name: str, kind: str, chance: random.Random) -> Any:
     if kind == "text" and chance.random() < 0.3:
         return None
     return chance.choice(_values_of(name, kind))
@@ -214,32 +222,33 @@ def _values_of(name: str, kind: str) -> list[Any]:
 
 
 def _types(server: Server, text: str) -> dict[str, str] | None:
-    """The types of a statement's parameters; ``None`` where the server does not know what it names."""
+    """Return the types of a statement's parameters, or ``None`` if the server rejects the statement."""
     bare = re.sub(r"--[^\n]*", "", text)
-    names = list(dict.fromkeys(found for found in _PARAMETER.findall(bare) if found))
+    names = list(dict.fromkeys(parameter for parameter in _PARAMETER.findall(bare) if parameter))
     numbered = _PARAMETER.sub(
-        lambda found: f"${names.index(found[1]) + 1}" if found[1] else found[0], bare
+        lambda parameter: f"${names.index(parameter[1]) + 1}" if parameter[1] else parameter[0],
+        bare,
     )
     with server.transaction(force_rollback=True):
-        told = _described(
+        types = _described(
             server, numbered.replace("ON CONFLICT (", "ON CONFLICT (tenant, "), [0] * len(names)
         )
-    if told is None:
+    if types is None:
         return None
     kinds = [
-        server.execute("SELECT format_type(%s::oid, NULL)", (kind,)).fetchone() for kind in told
+        server.execute("SELECT format_type(%s::oid, NULL)", (kind,)).fetchone() for kind in types
     ]
     return {name: kind[0] for name, kind in zip(names, kinds, strict=True) if kind}
 
 
 def _described(server: Server, statement: str, types: list[int]) -> list[int] | None:
-    """As the server guesses; where it cannot, it is told that a parameter is a text, or a number."""
+    """Describe a statement. Parameters that the server cannot infer are declared as text or number."""
     server.execute("SAVEPOINT asked")
     prepared = server.pgconn.prepare(b"asked", statement.encode(), param_types=types)
     if prepared.status == psycopg.pq.ExecStatus.COMMAND_OK:
-        told = server.pgconn.describe_prepared(b"asked")
+        description = server.pgconn.describe_prepared(b"asked")
         server.execute("DEALLOCATE asked")
-        return [told.param_type(at) for at in range(told.nparams)]
+        return [description.param_type(at) for at in range(description.nparams)]
     server.execute("ROLLBACK TO asked")
     vague = _VAGUE.search(str(prepared.error_message))
     if vague is None or types[int(vague[2]) - 1]:

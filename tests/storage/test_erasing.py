@@ -1,4 +1,4 @@
-"""What forgetting reads and deletes, on both engines."""
+"""Reading and deleting by the forget operation, on both engines."""
 
 from __future__ import annotations
 
@@ -22,41 +22,41 @@ from nacre.values.memory import (
     TombstoneKind,
 )
 from nacre.values.session import Cursor, Tally, ToolCall
-from tests.storage.made import MS, NOON, an_id, memory, put, retired, said, turn
+from tests.storage.samples import MS, NOON, an_id, memory, put, put_session, retired, turn
 
 
 def test_places_and_texts_are_read_in_row_order(database: Database) -> None:
     store = Erasing(database)
-    one = said(
+    row = put_session(
         database,
         "one",
         turn("1", minutes=1, author="Ü"),
         turn("2", "é", tool_calls=(ToolCall("Bash"),)),
         project="p",
     )
-    two = said(database, "two", turn("1", minutes=5), title="T", cwd="/code")
+    two = put_session(database, "two", turn("1", minutes=5), title="T", cwd="/code")
     assert [(place.row, place.tool, place.native_id) for place in store.sessions()] == [
-        (one, "claude-code", "one"),
+        (row, "claude-code", "one"),
         (two, "claude-code", "two"),
     ]
     places = [*store.turn_places()]
     assert [place.row for place in places] == sorted(place.row for place in places)
     assert store.places_in(two) == store.places_of([places[2].row]) == places[2:]
     assert [(text.session, text.text, text.author) for text in store.turn_texts()] == [
-        (one, "Said.", "Ü"),
-        (one, "é", None),
+        (row, "Said.", "Ü"),
+        (row, "é", None),
         (two, "Said.", None),
     ]
     before = {session for _, session in store.turns_before(NOON.replace(minute=2), None)}
-    assert before == {one}
+    assert before == {row}
     assert store.turns_before(NOON.replace(minute=9), ["q"]) == []
     assert len(store.turns_before(NOON.replace(minute=9), ["p"])) == 2
     store.clear_titles([two])
     assert Sessions(database).get(two).session.title is None
-    store.delete_turns(one, [places[0].row])
+    store.delete_turns(row, [places[0].row])
     assert [text.text for text in store.turn_texts()] == ["é", "Said."]
-    assert Sessions(database).get(one).turns == 1
-    store.delete_sessions([one])
+    assert Sessions(database).get(row).turns == 1
+    store.delete_sessions([row])
     assert [place.native_id for place in store.sessions()] == ["two"]
 
 
@@ -114,9 +114,9 @@ def test_all_records_of_a_memory_are_erased(database: Database) -> None:
             applied=1,
         )
     store.delete_traces(an_id(1))
-    found = Memories(database).find(an_id(2))
-    assert found is not None
-    assert found.links == ()
+    actual = Memories(database).find(an_id(2))
+    assert actual is not None
+    assert actual.links == ()
     assert [bool(journal.written_by(f"0193-{number:04x}")) for number in (1, 2, 3, 4)] == [
         False,
         False,
@@ -129,41 +129,39 @@ def test_all_records_of_a_memory_are_erased(database: Database) -> None:
     ]
     store.clear_journal(re.compile("secret", re.IGNORECASE).search)
     assert [bool(journal.written_by(f"0193-{number:04x}")) for number in (3, 4)] == [False, True]
-    told = journal.find("0193-0004")
-    assert told is not None
-    assert (told.subject, told.why) == (None, None)
+    cleared = journal.find("0193-0004")
+    assert cleared is not None
+    assert (cleared.subject, cleared.why) == (None, None)
 
 
 def test_unused_passages_lose_vectors_and_keep_numbers(
     database: Database,
 ) -> None:
     unit = np.eye(3, 64, dtype=np.float32)
-    stores = Vectors(database), Vectors(database, other=True)
-    row = said(
+    store = Vectors(database)
+    row = put_session(
         database,
         "one",
         turn("1", "Long enough to be embedded."),
         turn("2", "And this one is, too."),
         file="/srv/a",
     )
-    first, second = (one.row for one in Sessions(database).turns_of(row))
-    for store in stores:
-        store.begin("m")
-        store.add_turn_passages(
-            {first: [b"\1" * 16], second: [b"\2" * 16]},
-            [b"\1" * 16, b"\2" * 16],
-            unit[:2],
-            through=second,
-        )
+    first, second = (item.row for item in Sessions(database).turns_of(row))
+    store.begin("m")
+    store.add_turn_passages(
+        {first: [b"\1" * 16], second: [b"\2" * 16]},
+        [b"\1" * 16, b"\2" * 16],
+        unit[:2],
+        through=second,
+    )
     Erasing(database).delete_turns(row, [first])
-    assert Erasing(database).blank_passages() == 2
+    assert Erasing(database).blank_passages() == 1
     assert Erasing(database).blank_passages() == 0
-    for store in stores:
-        assert (store.count(), [*store.known([b"\1" * 16, b"\2" * 16])]) == (2, [b"\2" * 16])
-        store.add_turn_passages({second: [b"\3" * 16]}, [b"\3" * 16], unit[2:], through=second)
-        assert store.count() == 3
+    assert (store.count(), [*store.rows_of_passages([b"\1" * 16, b"\2" * 16])]) == (2, [b"\2" * 16])
+    store.add_turn_passages({second: [b"\3" * 16]}, [b"\3" * 16], unit[2:], through=second)
+    assert store.count() == 3
     assert [
-        (near.row, round(near.cosine, 2)) for near in stores[0].nearest_turns(unit[1], limit=9)
+        (near.row, round(near.cosine, 2)) for near in store.nearest_turns(unit[1], limit=9)
     ] == [(second, 1.0)]
 
 
@@ -173,4 +171,4 @@ def test_held_and_deleted_cursors_are_removed(database: Database) -> None:
         sessions.save_cursor(path, "codex", Cursor(offset=offset), Tally())
     store.delete_held_cursors()
     store.delete_cursor("/srv/c")
-    assert [seen.path for seen in sessions.seen_files()] == ["/srv/b"]
+    assert [file.path for file in sessions.seen_files()] == ["/srv/b"]

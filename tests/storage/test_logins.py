@@ -1,4 +1,4 @@
-"""Who may open a tenant's rows on a server, who migrates it, and what is said where it cannot be reached."""
+"""Logins that may open or migrate a tenant's rows on a server, and errors of unreachable servers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Make = Callable[..., str]
 
 @pytest.fixture(scope="module")
 def guarded() -> Iterator[Any]:
-    """A server where the login ``guarded`` needs a password, and ``owner`` and ``plain`` are no superusers."""
+    """A server where login ``guarded`` needs a password and ``owner`` and ``plain`` are not superusers."""
     with running() as server:
         rules = server.pgdata / "pg_hba.conf"
         rules.write_text("local all guarded scram-sha-256\n" + rules.read_text())
@@ -43,16 +43,16 @@ def guarded() -> Iterator[Any]:
 
 @pytest.fixture
 def admin(guarded: Any) -> Iterator[psycopg.Connection[Any]]:
-    """An administrator."""
+    """An administrator's connection."""
     with connect(guarded.get_uri()) as connection:
         yield connection
 
 
 @pytest.fixture
 def database_of(guarded: Any, admin: psycopg.Connection[Any]) -> Make:
-    """``database_of("owner")`` makes a database of a login; returns its address, for that login or another one."""
+    """``database_of("owner")`` creates a database owned by a login; returns its address for that or another login."""
 
-    def made(owner: str, login: str = "", options: str = "", *, has_vector: bool = False) -> str:
+    def create(owner: str, login: str = "", options: str = "", *, has_vector: bool = False) -> str:
         name = f"made{next(_numbers)}"
         admin.execute(f"CREATE DATABASE {name} OWNER {owner} {options}")
         if has_vector:
@@ -60,7 +60,7 @@ def database_of(guarded: Any, admin: psycopg.Connection[Any]) -> Make:
                 connection.execute("CREATE EXTENSION vector")
         return _address(guarded, login or owner, name)
 
-    return made
+    return create
 
 
 def _address(server: Any, login: str, database: str) -> str:
@@ -89,9 +89,9 @@ def test_unprivileged_owner_migrates_with_an_existing_granted_role(
 def test_owner_without_the_granted_role_gets_a_hint(
     database_of: Make,
 ) -> None:
-    with pytest.raises(UnusableStoreError, match="refused the request") as told:
+    with pytest.raises(UnusableStoreError, match="refused the request") as error:
         PostgresDatabase(database_of("owner", has_vector=True), "a")
-    assert "GRANT nacre_tenant TO" in str(told.value.hint)
+    assert "GRANT nacre_tenant TO" in str(error.value.hint)
 
 
 def test_owner_with_createrole_migrates_alone(
@@ -114,15 +114,15 @@ def test_tenant_only_login_opens_a_migrated_database(
     url = database_of("postgres")
     PostgresDatabase(url, "a").close()
     _write_and_read(_address(guarded, "plain", _name(url)))
-    with pytest.raises(UnusableStoreError, match="refused the request") as told:
+    with pytest.raises(UnusableStoreError, match="refused the request") as error:
         PostgresDatabase(_address(guarded, "owner", _name(url)), "a")
-    assert "GRANT nacre_tenant TO" in str(told.value.hint)
+    assert "GRANT nacre_tenant TO" in str(error.value.hint)
 
 
 def test_login_without_rights_names_rights_for_the_first_opening(database_of: Make) -> None:
-    with pytest.raises(UnusableStoreError, match="refused the request") as told:
+    with pytest.raises(UnusableStoreError, match="refused the request") as error:
         PostgresDatabase(database_of("postgres", "plain"), "a")
-    assert "vector" in str(told.value.hint)
+    assert "vector" in str(error.value.hint)
 
 
 def test_concurrent_openings_migrate_databases_of_a_new_cluster(
@@ -146,7 +146,7 @@ def test_concurrent_openings_migrate_databases_of_a_new_cluster(
 
 
 class _without_role:  # noqa: N801 - read as a phrase
-    """As in a cluster that never had a tenant."""
+    """Remove the role in the block, as in a cluster without tenants."""
 
     def __init__(self, admin: psycopg.Connection[Any]) -> None:
         self._admin = admin
@@ -175,17 +175,17 @@ def test_server_with_a_newer_schema_is_not_changed(database_of: Make) -> None:
 def test_missing_pgvector_is_reported(database_of: Make, admin: psycopg.Connection[Any]) -> None:
     url = database_of("postgres")
     admin.execute(f"ALTER DATABASE {_name(url)} SET extension_control_path = '/nowhere'")
-    with pytest.raises(UnusableStoreError, match="vector") as told:
+    with pytest.raises(UnusableStoreError, match="vector") as error:
         PostgresDatabase(url, "a")
-    assert "pgvector" in str(told.value.hint)
+    assert "pgvector" in str(error.value.hint)
 
 
 def test_database_with_another_encoding_is_refused(database_of: Make) -> None:
-    with pytest.raises(UnusableStoreError, match="LATIN1") as told:
+    with pytest.raises(UnusableStoreError, match="LATIN1") as error:
         PostgresDatabase(
             database_of("postgres", options="ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0"), "a"
         )
-    assert "UTF8" in str(told.value.hint)
+    assert "UTF8" in str(error.value.hint)
 
 
 def test_login_settings_do_not_weaken_transaction_guarantees(
@@ -201,11 +201,11 @@ def test_login_settings_do_not_weaken_transaction_guarantees(
         admin.execute(f"ALTER DATABASE {_name(url)} SET {setting}")
     database = PostgresDatabase(url, "a")
     with database.transaction():
-        for name, told in {
+        for name, value in {
             "transaction_isolation": "read committed",
             "synchronous_commit": "on",
         }.items():
-            assert database.rows(f"SHOW {name}") == [(told,)]
+            assert database.rows(f"SHOW {name}") == [(value,)]
         database.run("set_embedding_value", key="\\'", value="\\")
     assert database.one("get_embedding_value", key="\\'") == ("\\",)
     database.close()
@@ -213,7 +213,7 @@ def test_login_settings_do_not_weaken_transaction_guarantees(
 
 @pytest.fixture
 def silent() -> Iterator[str]:
-    """A port where somebody listens and never answers."""
+    """A port with a listener that never answers."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         yield f"127.0.0.1:{listener.getsockname()[1]}"
 
@@ -249,15 +249,15 @@ def test_unreachable_server_fails_quickly_without_showing_the_password(
 ) -> None:
     folder = str(guarded.get_uri()).rpartition("host=")[2]
     began = time.monotonic()
-    with pytest.raises(UnusableStoreError) as told:
+    with pytest.raises(UnusableStoreError) as error:
         PostgresDatabase(_PLACES[place].replace("FOLDER", folder).replace("SILENT", silent), "a")
     assert time.monotonic() - began < 10
-    assert told.value.hint
-    assert _PASSWORD not in "".join(_texts(told.value))
+    assert error.value.hint
+    assert _PASSWORD not in "".join(_texts(error.value))
 
 
 def _texts(error: BaseException | None) -> Iterator[str]:
-    """What an error and those behind it say, as a log would."""
+    """Return the texts of an error and its causes, as a log shows them."""
     while error is not None:
         yield f"{error!r} {error} {error.hint if isinstance(error, NacreError) else ''}"
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)

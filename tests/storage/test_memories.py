@@ -1,4 +1,4 @@
-"""Memories and what they are called, on both engines."""
+"""Memories and their names, on both engines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from nacre.base.frozen import frozen
 from nacre.store import sqlite
-from nacre.store.memories import Known, Links, Memories, News
+from nacre.store.memories import LearnedMemory, Links, Memories, News
 from nacre.store.review import Comparisons
 from nacre.store.rows import _memory_fields, memory_columns
 from nacre.store.schema import Database
@@ -32,7 +32,7 @@ from nacre.values.memory import (
 from nacre.values.session import Speaker, Trust
 from nacre_server import connection
 from nacre_server.postgres import PostgresDatabase
-from tests.storage.made import DAY, NOON, an_id, memory, numbers, put, retired
+from tests.storage.samples import DAY, NOON, an_id, memory, numbers, put, retired
 
 _FULL = memory(
     1,
@@ -70,10 +70,10 @@ _FULL = memory(
 
 def test_memory_is_stored_with_every_field(database: Database) -> None:
     store = put(database, _FULL, memory(2))
-    found = store.find(an_id(1))
-    assert found == _FULL
-    assert found is not None
-    assert found.extra == _FULL.extra
+    actual = store.find(an_id(1))
+    assert actual == _FULL
+    assert actual is not None
+    assert actual.extra == _FULL.extra
     assert store.find(an_id(9)) is None
 
 
@@ -140,8 +140,8 @@ def test_memory_states_are_counted_and_listed(database: Database) -> None:
     )
     assert store.counts() == {"fact": 1, "todo": 1, "superseded": 6, "retired": 1}
     assert store.projects() == {"one", "two"}
-    assert [one for one, _ in store.lost()] == [an_id(5), an_id(6), an_id(7), an_id(8)]
-    rows = {one.id: row for row, one in store.by_rows(range(store.last_row() + 1)).items()}
+    assert [item for item, _ in store.lost()] == [an_id(5), an_id(6), an_id(7), an_id(8)]
+    rows = {item.id: row for row, item in store.by_rows(range(store.last_row() + 1)).items()}
     assert an_id(9) not in rows
     assert store.former() == {rows[an_id(3)]: rows[an_id(1)], rows[an_id(4)]: rows[an_id(1)]}
     assert numbers(store.replaced_by(an_id(1))) == [4]
@@ -158,16 +158,10 @@ def test_memory_with_equal_content_or_key_is_found(database: Database) -> None:
         memory(2, "one two"),
         memory(3, "One two", days=1),
         memory(4, "One two", project="a"),
-        memory(5, canonical_key="k"),
-        memory(6, canonical_key="k", project="a"),
-        memory(7, canonical_key="l", **retired()),
     )
     assert store.same_content("ONE TWO", None) == an_id(3)
     assert store.same_content("one two", "a") == an_id(4)
     assert store.same_content("one two", "b") is None
-    assert store.same_key("k", Kind.FACT, None) == an_id(5)
-    assert store.same_key("k", Kind.FACT, "a") == an_id(6)
-    assert store.same_key("k", Kind.TODO, None) is store.same_key("l", Kind.FACT, None) is None
 
 
 def test_memories_of_a_session_and_a_file_are_found(database: Database) -> None:
@@ -179,10 +173,10 @@ def test_memories_of_a_session_and_a_file_are_found(database: Database) -> None:
         memory(2, confirmed=again, **retired()),
         memory(3, **retired(), source=mine),
     )
-    assert sorted(store.known_of("codex:one"), key=lambda one: one.id) == [
-        Known(an_id(1), Kind.FACT, "Content 1.", frozenset({"t1", "t2"})),
-        Known(an_id(2), Kind.FACT, "Content 2.", frozenset({"t3"})),
-        Known(an_id(3), Kind.FACT, "Content 3.", frozenset({"t1", "t2"})),
+    assert sorted(store.known_of("codex:one"), key=lambda item: item.id) == [
+        LearnedMemory(an_id(1), Kind.FACT, "Content 1.", frozenset({"t1", "t2"})),
+        LearnedMemory(an_id(2), Kind.FACT, "Content 2.", frozenset({"t3"})),
+        LearnedMemory(an_id(3), Kind.FACT, "Content 3.", frozenset({"t1", "t2"})),
     ]
     assert numbers(store.of_files(["/srv/a.md", "/srv/b.md"])) == [1]
     assert store.of_files([]) == []
@@ -208,13 +202,13 @@ def test_news_are_relevant_memories_stored_by_others(database: Database) -> None
         memory(14, days=-9),
         memory(15, **retired()),
     )
-    wanted = News(mark, an_id(0), NOON - DAY, ("codex:mine",), "nacre", 5, 20)
-    assert numbers([one for _, one in store.news(wanted)]) == [2, 3, 10, 13]
-    assert [row for row, _ in store.news(wanted)] == sorted(
+    query = News(mark, an_id(0), NOON - DAY, ("codex:mine",), "nacre", 5, 20)
+    assert numbers([item for _, item in store.news(query)]) == [2, 3, 10, 13]
+    assert [row for row, _ in store.news(query)] == sorted(
         store.rows_of([an_id(n) for n in (2, 3, 10, 13)])
     )
     beyond = News(store.last_row() + 1, an_id(3), NOON - DAY, (), None, 5, 3)
-    assert numbers([one for _, one in store.news(beyond)]) == [9, 10, 13]
+    assert numbers([item for _, item in store.news(beyond)]) == [9, 10, 13]
     assert store.has_stored(mark, ["codex:mine"], None)
     assert not store.has_stored(store.last_row(), ["codex:mine"], None)
     put(database, memory(16, speaker=Speaker.AGENT, project="nacre"))
@@ -240,30 +234,24 @@ def test_staleness_is_kept_until_the_memory_changes(database: Database) -> None:
     assert store.stale() == {}
 
 
-def test_snapshot_changes_with_the_memories(database: Database) -> None:
+def test_importance_can_be_set(database: Database) -> None:
     store = Memories(database)
-    seen = [store.snapshot()]
     put(database, memory(1))
-    seen.append(store.snapshot())
     store.set_importance(an_id(1), 2)
-    seen.append(store.snapshot())
-    assert store.snapshot() == seen[-1]
-    assert len(set(seen)) == 3
-    assert seen[0] == (0, 0, 0, 0, 0, 0, "0/0")
-    found = store.find(an_id(1))
-    assert found
-    assert found.importance == 2
+    actual = store.find(an_id(1))
+    assert actual
+    assert actual.importance == 2
 
 
 def test_links_change_without_a_new_row(database: Database) -> None:
     store = put(database, memory(1), memory(2))
-    before = Comparisons(database).row_of(an_id(1))
+    before = database.value("find_memory_row", id=an_id(1))
     with database.transaction():
         store.set_links(memory(1, links=(Link("related_to", an_id(2), strength=1.0),)))
-    found = store.find(an_id(1))
-    assert found
-    assert found.links == (Link("related_to", an_id(2), strength=1.0),)
-    assert Comparisons(database).row_of(an_id(1)) == before
+    actual = store.find(an_id(1))
+    assert actual
+    assert actual.links == (Link("related_to", an_id(2), strength=1.0),)
+    assert database.value("find_memory_row", id=an_id(1)) == before
 
 
 def test_name_in_a_text_resolves_to_its_only_memory(database: Database) -> None:
@@ -275,21 +263,21 @@ def test_name_in_a_text_resolves_to_its_only_memory(database: Database) -> None:
         memory(4, subject="Twice"),
     )
     links = Links(database)
-    assert [(one.source, one.target, one.origin) for one in links.of(an_id(1))] == [
+    assert [(item.source, item.target, item.origin) for item in links.of(an_id(1))] == [
         (an_id(1), an_id(2), "body")
     ]
     put(database, memory(4, subject="Twice", project="a"))
-    assert [numbers([one.target])[0] for one in links.of(an_id(1))] == [2, 4]
-    assert store.names.lost(an_id(2), kept=["other"]) == ["über pläne"]
-    assert store.names.lost(an_id(2), kept=["über-pläne"]) == []
+    assert [numbers([item.target])[0] for item in links.of(an_id(1))] == [2, 4]
+    assert store.names.lost(an_id(2), known_names=["other"]) == ["über pläne"]
+    assert store.names.lost(an_id(2), known_names=["über-pläne"]) == []
     put(database, memory(2, subject="Renamed", extra={"aliases": ["ÜBER PLÄNE"]}))
-    assert store.names.lost(an_id(2), kept=[]) == []
-    assert [numbers([one.target])[0] for one in links.of(an_id(1))] == [2, 4]
+    assert store.names.lost(an_id(2), known_names=[]) == []
+    assert [numbers([item.target])[0] for item in links.of(an_id(1))] == [2, 4]
     with database.transaction():
         store.delete(an_id(2))
-    assert [numbers([one.target])[0] for one in links.of(an_id(1))] == [4]
+    assert [numbers([item.target])[0] for item in links.of(an_id(1))] == [4]
     put(database, memory(1, "See [[Twice]].", project="a", links=(Link("supersedes", an_id(4)),)))
-    assert [(one.rel, one.origin) for one in links.of(an_id(1))] == [("supersedes", "manual")]
+    assert [(item.rel, item.origin) for item in links.of(an_id(1))] == [("supersedes", "manual")]
 
 
 def test_current_memory_in_the_same_place_wins_among_equal_names(database: Database) -> None:
@@ -302,7 +290,7 @@ def test_current_memory_in_the_same_place_wins_among_equal_names(database: Datab
         memory(5, subject="Plan", project="a", superseded_by=an_id(3)),
         memory(6, subject="Plan", **retired()),
     )
-    assert [one.target for one in Links(database).of(an_id(1))] == [an_id(3)]
+    assert [item.target for item in Links(database).of(an_id(1))] == [an_id(3)]
 
 
 def test_neighbours_are_sorted_and_valid_on_the_day(database: Database) -> None:
@@ -337,20 +325,23 @@ def test_comparisons_find_titles_and_pending_memories(database: Database) -> Non
         memory(5, days=-1),
     )
     store = Comparisons(database)
-    rows = {number: store.row_of(an_id(number)) or 0 for number in range(1, 6)}
-    assert store.row_of(an_id(99)) is None
-    asked = database.all(
+    rows = {
+        number: database.value("find_memory_row", id=an_id(number)) or 0 for number in range(1, 6)
+    }
+    titled = database.all(
         "list_memories_titled", project=None, subject="école", canonical_key="k", limit=9
     )
-    assert asked == [(rows[1],), (rows[2],)]
+    assert titled == [(rows[1],), (rows[2],)]
     for number in (1, 1, 3, 5):
         store.wait(an_id(number))
-    assert numbers(store.waiting([*rows.values()])) == [5, 1, 3]
+    assert numbers(store.queued([*rows.values()])) == [5, 1, 3]
     store.settled(an_id(1))
-    assert numbers(store.waiting([rows[1], rows[3]])) == [3]
+    assert numbers(store.queued([rows[1], rows[3]])) == [3]
     store.link_alike(an_id(1), {an_id(2): 0.123456, an_id(5): 1.0})
     store.link_alike(an_id(1), {an_id(2): 0.98765})
-    assert [(one.target, one.strength) for one in Links(database).alike()] == [(an_id(2), 0.9877)]
+    assert [(item.target, item.strength) for item in Links(database).alike()] == [
+        (an_id(2), 0.9877)
+    ]
 
 
 def test_statements_of_a_turn_include_their_superseded_state(database: Database) -> None:
@@ -404,7 +395,8 @@ def test_column_of_a_later_version_is_written_and_read(
             for database in (file, server):
                 red, blue = (
                     Coloured(
-                        **{one.name: getattr(it, one.name) for one in fields(Memory)}, colour=colour
+                        **{field.name: getattr(it, field.name) for field in fields(Memory)},
+                        colour=colour,
                     )
                     for it, colour in ((_FULL, "red"), (memory(2), "blue"))
                 )

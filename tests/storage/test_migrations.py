@@ -1,4 +1,4 @@
-"""Migrations: what a newer nacre does to a memory that is there, and what an older one does then."""
+"""Migrations of an existing memory by a newer nacre, and the behaviour of older versions afterwards."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ with nacre.open_memory() as memory:
 
 @pytest.fixture
 def newer(tmp_path: Path) -> Path:
-    """A nacre that can be given a migration more."""
+    """A copy of nacre that tests can extend with a migration."""
     ignored = shutil.ignore_patterns("*.pyc")
     for package in (nacre, nacre_server):
         (present,) = map(Path, package.__path__)
-        made = tmp_path / "newer" / present.name
-        shutil.copytree(present, made, copy_function=os.symlink, ignore=ignored)
-    return made.parent
+        copy = tmp_path / "newer" / present.name
+        shutil.copytree(present, copy, copy_function=os.symlink, ignore=ignored)
+    return copy.parent
 
 
 def _give(source: Path, sql: str) -> None:
-    """Give a nacre the migration 9000, beside which the present programs still work with a server."""
+    """Add migration 9000, with which the current version can still use a server."""
     file = source / "nacre/store/sql/migrations/9000_later.sql"
     file.write_text(sql.format(schema=""))
-    told = f"-- needs {max(migrations())}\n{sql.format(schema='nacre_rows.')}\n"
-    (source / "nacre_server/sql/migrations/9000_later.sql").write_text(told)
+    header = f"-- needs {max(migrations())}\n{sql.format(schema='nacre_rows.')}\n"
+    (source / "nacre_server/sql/migrations/9000_later.sql").write_text(header)
 
 
 def _program(source: Path, home: Path, url: str = "") -> subprocess.Popen[str]:
@@ -69,7 +69,7 @@ def _program(source: Path, home: Path, url: str = "") -> subprocess.Popen[str]:
     )
 
 
-def _told(program: subprocess.Popen[str], line: str) -> int:
+def _answer(program: subprocess.Popen[str], line: str) -> int:
     assert program.stdin
     assert program.stdout
     program.stdin.write(f"{line}\n")
@@ -78,29 +78,29 @@ def _told(program: subprocess.Popen[str], line: str) -> int:
 
 
 def _stored(source: Path, home: Path, line: str, url: str = "") -> int:
-    """How many memories there are once a program has stored one and ended."""
+    """Return the number of memories after a program stored one and ended."""
     with _program(source, home, url) as program:
-        told = _told(program, line)
+        answer = _answer(program, line)
         program.communicate()
     assert program.returncode == 0
-    return told
+    return answer
 
 
 def _refused(source: Path, home: Path, url: str = "") -> str:
-    """What a program says that cannot open a memory."""
+    """Return the error output of a program that cannot open a memory."""
     with _program(source, home, url) as program:
-        _, told = program.communicate()
+        _, output = program.communicate()
     assert program.returncode
-    return told
+    return output
 
 
 def _columns(file: Path) -> list[str]:
     database = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READONLY)
-    found = [
+    columns = [
         name for (name,) in database.execute("SELECT name FROM pragma_table_info('embedding')")
     ]
     database.close()
-    return found
+    return columns
 
 
 def test_file_migration_keeps_a_copy_and_refuses_older_programs(
@@ -113,10 +113,10 @@ def test_file_migration_keeps_a_copy_and_refuses_older_programs(
     assert _columns(home / "nacre.db") == ["key", "value", "later"]
     copy = home / "nacre.db.before-9000"
     assert _columns(copy) == ["key", "value"]
-    kept = FileDatabase(copy)
-    assert kept.schema() == newest()
-    assert kept.rows("SELECT content FROM memories") == [("The mill stands on the left bank.",)]
-    kept.close()
+    database = FileDatabase(copy)
+    assert database.schema() == newest()
+    assert database.rows("SELECT content FROM memories") == [("The mill stands on the left bank.",)]
+    database.close()
     assert "has schema 9000" in _refused(PRESENT, home)
 
 
@@ -128,8 +128,8 @@ def test_server_column_can_be_added_during_use_by_old_programs(newer: Path, tmp_
         assert _stored(newer, tmp_path / "b", "The ferry runs every hour.", url) == 2
         assert _stored(PRESENT, tmp_path / "a", "The bridge is closed on Sundays.", url) == 3
         with connect(url) as admin:
-            asked = "SELECT 1 FROM information_schema.columns WHERE table_schema = 'nacre_rows' AND column_name = 'later'"  # noqa: E501
-            assert admin.execute(asked).fetchall() == [(1,)]
+            query = "SELECT 1 FROM information_schema.columns WHERE table_schema = 'nacre_rows' AND column_name = 'later'"  # noqa: E501
+            assert admin.execute(query).fetchall() == [(1,)]
 
 
 @pytest.mark.parametrize("engine", ["file", "server"])
@@ -150,16 +150,16 @@ def test_two_versions_coexist_until_the_old_is_unsupported(newer: Path, tmp_path
     with running() as server:
         url = server.get_uri()
         old = _program(PRESENT, tmp_path / "a", url)
-        assert _told(old, "The mill stands on the left bank.") == 1
+        assert _answer(old, "The mill stands on the left bank.") == 1
         new = _program(newer, tmp_path / "b", url)
-        assert _told(new, "The ferry runs every hour.") == 2
-        assert _told(old, "The bridge is closed on Sundays.") == 3
+        assert _answer(new, "The ferry runs every hour.") == 2
+        assert _answer(old, "The bridge is closed on Sundays.") == 3
         late = _program(PRESENT, tmp_path / "c", url)
-        assert _told(late, "The inn opens in spring.") == 4
-        assert _told(new, "The school has two rooms.") == 5
-        for one in (old, new, late):
-            one.communicate()
-            assert one.returncode == 0
+        assert _answer(late, "The inn opens in spring.") == 4
+        assert _answer(new, "The school has two rooms.") == 5
+        for item in (old, new, late):
+            item.communicate()
+            assert item.returncode == 0
         with connect(url) as admin:
             admin.execute("UPDATE nacre_rows.schema_version SET needs = number")
         with pytest.raises(SchemaTooNewError, match="9000"):
@@ -176,9 +176,9 @@ def test_migration_waiting_for_a_table_gives_up_and_retries(newer: Path, tmp_pat
             new = _program(newer, tmp_path / "b", url)
             with psycopg.connect(url, autocommit=True) as admin:
                 refused = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%%ADD COLUMN%%'"  # noqa: E501
-                for is_waiting in (True, False):  # it waits, and gives up for a moment
+                for is_waiting in (True, False):  # the migration waits for the lock and times out
                     while (admin.execute(refused).fetchone() is not None) != is_waiting:
                         os.sched_yield()
             holder.commit()
-            assert _told(new, "The ferry runs every hour.") == 1
+            assert _answer(new, "The ferry runs every hour.") == 1
             new.communicate()

@@ -1,4 +1,4 @@
-"""What a tenant asks is found by indexes, although row-level security stands before the rows."""
+"""Tenant queries use indexes despite row-level security."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nacre.values.session import Session
 from nacre_server.connection import connect
 from nacre_server.postgres import PostgresDatabase
 from nacre_server.search import ServerSearch
-from tests.storage.made import turn
+from tests.storage.samples import turn
 
 _ROWS, _FEW = 2000, 100
 _SIZE = 384
@@ -27,7 +27,7 @@ _SIZE = 384
 
 @pytest.fixture(scope="module")
 def owned(server_url: str) -> Iterator[str]:
-    """A database whose owner is no superuser: row-level security holds for the owner, too."""
+    """A database whose owner is not a superuser, so row-level security applies to the owner, too."""
     PostgresDatabase(server_url, "first").close()
     with connect(server_url) as admin:
         admin.execute("CREATE ROLE keeper LOGIN; GRANT nacre_tenant TO keeper")
@@ -42,7 +42,7 @@ def owned(server_url: str) -> Iterator[str]:
 def filled(owned: str) -> Iterator[PostgresDatabase]:
     """A tenant among others, with turns of many words and a vector each.
 
-    Of so few rows a server may read all: here it does so only where no index can be used.
+    A server may scan so few rows completely; here it does so only if no index can be used.
     """
     database = PostgresDatabase(owned, "large")
     other = PostgresDatabase(owned, "small")
@@ -64,47 +64,50 @@ def _fill(database: PostgresDatabase, count: int) -> None:
     store.begin("m")
     with database.transaction():
         row = Sessions(database).upsert(session, project="p", file=None)
-        said = (" ".join(f"word{chance.randrange(2000)}" for _ in range(20)) for _ in range(count))
+        texts = (" ".join(f"word{chance.randrange(2000)}" for _ in range(20)) for _ in range(count))
         Sessions(database).add_turns(
-            session, row, [turn(f"{at}", text) for at, text in enumerate(said)]
+            session, row, [turn(f"{at}", text) for at, text in enumerate(texts)]
         )
-        rows = [one for (one,) in database.rows("SELECT row FROM turns ORDER BY row")]
-        digests = {one: [one.to_bytes(16, "big")] for one in rows}
+        rows = [item for (item,) in database.rows("SELECT row FROM turns ORDER BY row")]
+        digests = {item: [item.to_bytes(16, "big")] for item in rows}
         store.add_turn_passages(
-            digests, [one.to_bytes(16, "big") for one in rows], _unit(count), through=rows[-1]
+            digests, [item.to_bytes(16, "big") for item in rows], _unit(count), through=rows[-1]
         )
 
 
 def _unit(count: int) -> NDArray[np.float32]:
-    made = np.random.default_rng(count).standard_normal((count, _SIZE)).astype(np.float32)
-    unit: NDArray[np.float32] = made / np.linalg.norm(made, axis=1, keepdims=True)
+    vectors = np.random.default_rng(count).standard_normal((count, _SIZE)).astype(np.float32)
+    unit: NDArray[np.float32] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     return unit
 
 
 @contextmanager
 def _counting(url: str, database: PostgresDatabase, name: str) -> Iterator[list[int]]:
-    """How many rows of a table or an index are read in the block."""
-    found: list[int] = []
+    """Count the rows of a table or index that are read in the block."""
+    counts: list[int] = []
     before = _read(url, database, name)
-    yield found
-    found.append(_read(url, database, name) - before)
+    yield counts
+    counts.append(_read(url, database, name) - before)
 
 
 def _read(url: str, database: PostgresDatabase, name: str) -> int:
     database.rows("SELECT CAST(pg_stat_force_next_flush() AS text)")
     database.rows("SELECT 1")
     with connect(url) as keeper:
-        told = "SELECT pg_stat_get_tuples_returned(of) + pg_stat_get_tuples_fetched(of) FROM CAST(%s AS regclass) AS of"
-        found = keeper.execute(told, (f"nacre_rows.{name}",)).fetchone()
-    return int(found[0]) if found else 0
+        query = (
+            "SELECT pg_stat_get_tuples_returned(of) + pg_stat_get_tuples_fetched(of)"
+            " FROM CAST(%s AS regclass) AS of"
+        )
+        row = keeper.execute(query, (f"nacre_rows.{name}",)).fetchone()
+    return int(row[0]) if row else 0
 
 
 def test_words_are_found_by_index(owned: str, filled: PostgresDatabase) -> None:
     search = ServerSearch(filled, Indexed.TURNS)
     with _counting(owned, filled, "words") as read:
-        found = search.match(search.terms(["word7", "word8"]), turn_clause(Filter()), _ROWS)
-    assert 10 < len(found) < _FEW
-    assert read == [len(found)]
+        matches = search.match(search.terms(["word7", "word8"]), turn_clause(Filter()), _ROWS)
+    assert 10 < len(matches) < _FEW
+    assert read == [len(matches)]
 
 
 def test_identifiers_are_found_by_index(owned: str, filled: PostgresDatabase) -> None:
@@ -115,7 +118,7 @@ def test_identifiers_are_found_by_index(owned: str, filled: PostgresDatabase) ->
     search = ServerSearch(filled, Indexed.TURNS)
     with _counting(owned, filled, "words") as read:
         assert [
-            found for found, _, _ in search.match_parts(["lock_g"], turn_clause(Filter()), 9)
+            match for match, _, _ in search.match_parts(["lock_g"], turn_clause(Filter()), 9)
         ] == [row]
     assert read[0] < _FEW
 
@@ -131,7 +134,9 @@ def test_listed_rows_are_found_by_key(owned: str, filled: PostgresDatabase, name
 def test_embedded_texts_are_found_by_hash(owned: str, filled: PostgresDatabase) -> None:
     (row,) = filled.rows("SELECT max(row) FROM turns")[0]
     with _counting(owned, filled, "passages") as read:
-        assert [*Vectors(filled).known([row.to_bytes(16, "big")])] == [row.to_bytes(16, "big")]
+        assert [*Vectors(filled).rows_of_passages([row.to_bytes(16, "big")])] == [
+            row.to_bytes(16, "big")
+        ]
     assert read[0] < _FEW
 
 
@@ -148,9 +153,9 @@ def test_large_vector_graph_finds_the_exact_neighbours(
         )
     filled.rows(
         "SELECT set_config('enable_sort', 'off', false)"
-    )  # for few it is quicker to compare all
+    )  # comparing all is faster for few vectors
     with _counting(owned, filled, "signs_of_large") as read:
         near = store.nearest_turns(query, limit=10)
     assert read[0] > 0
     assert near[0] == exactly[0]
-    assert len({one.row for one in near} & {one.row for one in exactly}) >= 8
+    assert len({item.row for item in near} & {item.row for item in exactly}) >= 8

@@ -1,4 +1,4 @@
-"""What is done once more, unasked: what left nothing behind. What may have been committed is not."""
+"""Automatic retries: operations without effect are retried, possibly committed ones are not."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from psycopg.conninfo import conninfo_to_dict
 
 from nacre.errors import StoreBusyError, UnusableStoreError
 from nacre.store.schema import Database
+from nacre_server import connection
 from nacre_server.connection import TIMES, repeated
 from nacre_server.postgres import PostgresDatabase
 from tests.storage.conftest import Open
 
 
 class Way:
-    """A way to a server that may end without a word: who sends something then learns that nobody is there."""
+    """A proxy to a server that can drop connections silently; the client notices with its next request."""
 
     def __init__(self, folder: Path, to: str) -> None:
         self._listener = socket.socket(socket.AF_UNIX)
@@ -35,14 +36,14 @@ class Way:
         threading.Thread(target=self._lead, daemon=True).start()
 
     def end(self) -> None:
-        """End the connections that are open: the client's side hears of it when it sends."""
+        """End the open connections; the client notices when it sends."""
         for server in self._mine:
             server.shutdown(socket.SHUT_RDWR)
         self._mine.clear()
 
     def close(self) -> None:
-        for one in (self._listener, *self._all):
-            one.close()
+        for item in (self._listener, *self._all):
+            item.close()
 
     def _lead(self) -> None:
         with suppress(OSError):
@@ -62,8 +63,8 @@ def _pass_on(source: socket.socket, target: socket.socket, is_client: bool) -> N
     with suppress(OSError):
         while data := source.recv(65536):
             target.sendall(data)
-    with suppress(OSError):  # it may be closed
-        if is_client:  # it sent something, and nobody took it
+    with suppress(OSError):  # the socket may be closed
+        if is_client:  # data arrived after the connection ended
             source.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             source.close()
 
@@ -71,8 +72,8 @@ def _pass_on(source: socket.socket, target: socket.socket, is_client: bool) -> N
 @pytest.fixture
 def way(tmp_path_factory: pytest.TempPathFactory, server_url: str) -> Iterator[tuple[Way, str]]:
     folder = tmp_path_factory.mktemp("way")
-    found = conninfo_to_dict(server_url)
-    led = Way(folder, f"{found['host']}/.s.PGSQL.{found.get('port', 5432)}")
+    options = conninfo_to_dict(server_url)
+    led = Way(folder, f"{options['host']}/.s.PGSQL.{options.get('port', 5432)}")
     yield led, f"postgresql://postgres:@/postgres?host={folder}"
     led.close()
 
@@ -93,7 +94,7 @@ def test_lost_connection_is_reopened_before_any_change(way: tuple[Way, str], ten
     for step in (
         lambda: _get(database),
         lambda: _set(database, "two"),
-        lambda: _in_one_view(database),
+        lambda: _expect_two_in_a_block(database),
     ):
         led.end()
         step()
@@ -101,7 +102,7 @@ def test_lost_connection_is_reopened_before_any_change(way: tuple[Way, str], ten
     database.close()
 
 
-def _in_one_view(database: Database) -> None:
+def _expect_two_in_a_block(database: Database) -> None:
     with database.reading():
         assert _get(database) == "two"
 
@@ -130,7 +131,7 @@ def test_statement_rolled_back_by_deadlock_is_retried(server_url: str, tenants: 
     with psycopg.connect(server_url) as other, ThreadPoolExecutor(1) as thread:
         other.execute(
             "SET deadlock_timeout = '20s'"
-        )  # so that the deadlock is not this one's to end
+        )  # so that the other transaction is the deadlock's victim
         other.execute("LOCK TABLE nacre_rows.embedding IN ACCESS EXCLUSIVE MODE")
         written = thread.submit(_set, database, "two")
         other.execute("SELECT pg_advisory_xact_lock(hashtextextended('dead', 0))")
@@ -139,8 +140,11 @@ def test_statement_rolled_back_by_deadlock_is_retried(server_url: str, tenants: 
     assert _get(database) == "two"
 
 
-def test_repeated_rollback_reports_busy_with_growing_pauses() -> None:
+def test_repeated_rollback_reports_busy_with_growing_pauses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     tried, paused = [], list[int]()
+    monkeypatch.setattr(connection, "pause", paused.append)
 
     def work() -> None:
         tried.append(1)
@@ -149,7 +153,7 @@ def test_repeated_rollback_reports_busy_with_growing_pauses() -> None:
         ) from errors.DeadlockDetected()
 
     with pytest.raises(StoreBusyError):
-        repeated(work, paused.append)
+        repeated(work)
     assert (len(tried), paused) == (TIMES, [0, 1, 2])
 
 

@@ -1,4 +1,4 @@
-"""What filters let through, on both engines; and both asked the same."""
+"""Filters and lists return the same rows on both engines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nacre.store.memories import EdgeFilter, Links, Memories, UsageLog
-from nacre.store.review import Comparisons, Reviews
+from nacre.store.review import Reviews
 from nacre.store.schema import Database
 from nacre.store.search import Selection
 from nacre.store.sessions import ProjectContents, Sessions
@@ -23,25 +23,25 @@ from nacre.values.recall import Filter
 from nacre.values.review import Reason
 from nacre.values.session import Speaker, Trust
 from nacre_server.postgres import PostgresDatabase
-from tests.storage.made import DAY, NOON, an_id, memory, numbers, put, retired, said, turn
+from tests.storage.samples import DAY, NOON, an_id, memory, numbers, put, put_session, retired, turn
 
 _TODAY = NOON.date()
 _WORDS = ("Ärger", "ÄRGER", "plain", "100%", "a_b", "É", "\\", "'")
 
 
 def _memories(database: Database, rows: list[int]) -> list[int]:
-    found = Memories(database).by_rows(rows)
-    return numbers([found[row] for row in rows])
+    memories = Memories(database).by_rows(rows)
+    return numbers([memories[row] for row in rows])
 
 
 def _turns(database: Database, portions: Iterator[list[int]]) -> list[str]:
     rows = [row for portion in portions for row in portion]
-    found = Sessions(database).by_rows(rows)
-    return [found[row].turn.id for row in rows]
+    sessions = Sessions(database).by_rows(rows)
+    return [sessions[row].turn.id for row in rows]
 
 
 def test_memories_are_filtered_by_each_field(database: Database) -> None:
-    said(database, "one", label="Room")
+    put_session(database, "one", label="Room")
     put(
         database,
         memory(1, project="a", tags=("Größe",)),
@@ -57,8 +57,8 @@ def test_memories_are_filtered_by_each_field(database: Database) -> None:
     )
     selection = Selection(database)
 
-    def admitted(**wanted: Any) -> list[int]:
-        return sorted(_memories(database, [*selection.admitted_memories(Filter(**wanted))]))
+    def admitted(**fields: Any) -> list[int]:
+        return sorted(_memories(database, [*selection.admitted_memories(Filter(**fields))]))
 
     assert admitted() == [1, 2, 3, 4, 5, 6, 7, 8]
     assert admitted(projects=("a",)) == [1, 3, 4, 5, 6, 7, 8]
@@ -136,7 +136,7 @@ def test_memories_are_listed_in_each_order_with_a_total(database: Database) -> N
 
 
 def test_turns_are_filtered_and_sorted_by_latest_session(database: Database) -> None:
-    said(
+    put_session(
         database,
         "one",
         turn("a", minutes=1),
@@ -145,12 +145,12 @@ def test_turns_are_filtered_and_sorted_by_latest_session(database: Database) -> 
         project="p",
         label="Room",
     )
-    said(database, "two", turn("d", trust=Trust.UNTRUSTED, minutes=5), tool="codex")
-    said(database, "three", turn("e"))
+    put_session(database, "two", turn("d", trust=Trust.UNTRUSTED, minutes=5), tool="codex")
+    put_session(database, "three", turn("e"))
     selection = Selection(database)
 
-    def newest(**wanted: Any) -> list[str]:
-        return _turns(database, selection.newest_turns(Filter(**wanted)))
+    def newest(**fields: Any) -> list[str]:
+        return _turns(database, selection.newest_turns(Filter(**fields)))
 
     assert newest() == ["c", "b", "d", "a", "e"]
     assert (
@@ -179,24 +179,24 @@ def test_turns_are_filtered_and_sorted_by_latest_session(database: Database) -> 
     assert (sessions.authors(), sessions.projects()) == (set(), {"p"})
 
 
-# Both engines, filled alike
+# Both engines, with the same rows
 
 
 @pytest.fixture(scope="module")
 def filled(
     server_url: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Database, Database]]:
-    """A file and a server that hold the same."""
+    """A file and a server with the same content."""
     with ExitStack() as stack:
-        made: list[Database] = []
+        databases: list[Database] = []
         for opened in (
             open_database(tmp_path_factory.mktemp("filled") / "nacre.db"),
             PostgresDatabase(server_url, "selected"),
         ):
             stack.callback(opened.close)
             _fill(opened)
-            made.append(opened)
-        yield made[0], made[1]
+            databases.append(opened)
+        yield databases[0], databases[1]
 
 
 def _fill(database: Database) -> None:
@@ -213,7 +213,7 @@ def _fill(database: Database) -> None:
             )
             for at in range(number)
         ]
-        said(
+        put_session(
             database,
             name,
             *turns,
@@ -224,7 +224,7 @@ def _fill(database: Database) -> None:
             started=None if number % 2 else NOON - number * DAY,
             model=f"m{name}",
         )
-    put(database, *map(_made, range(60)))
+    put(database, *map(_memory, range(60)))
     for number in range(0, 60, 4):
         UsageLog(database).record(
             [an_id(number)], number, first=[an_id(number)] if number % 3 else []
@@ -236,7 +236,7 @@ def _review(number: int) -> tuple[Any, ...]:
     return [*Reason][number % 7], f"d{number % 3}", 1000 - number % 5
 
 
-def _made(number: int) -> Memory:
+def _memory(number: int) -> Memory:
     words = _WORDS[number % len(_WORDS)]
     day = _TODAY + DAY * (number % 5 - 2)
     return memory(
@@ -297,22 +297,22 @@ _FILTERS = st.builds(
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(wanted=_FILTERS, words=st.lists(st.sampled_from(_WORDS), max_size=2))
+@given(query=_FILTERS, words=st.lists(st.sampled_from(_WORDS), max_size=2))
 def test_both_engines_select_the_same_rows_in_equal_order(
-    filled: tuple[Database, Database], wanted: Filter, words: list[str]
+    filled: tuple[Database, Database], query: Filter, words: list[str]
 ) -> None:
     def answers(database: Database) -> list[object]:
         selection = Selection(database)
-        page, count = selection.list_memories(wanted, limit=9, offset=1, today=_TODAY, words=words)
+        page, count = selection.list_memories(query, limit=9, offset=1, today=_TODAY, words=words)
         return [
-            sorted(_memories(database, [*selection.admitted_memories(wanted)])),
+            sorted(_memories(database, [*selection.admitted_memories(query)])),
             _memories(database, page),
             count if page else 0,
-            _memories(database, selection.browse_memories(wanted, limit=9, today=_TODAY)),
-            _memories(database, selection.latest_memories(wanted, limit=9, today=_TODAY)),
-            _memories(database, selection.with_triggers(wanted, today=_TODAY)),
-            selection.projects_of_memories(wanted, today=_TODAY),
-            _turns(database, selection.newest_turns(wanted)),
+            _memories(database, selection.browse_memories(query, limit=9, today=_TODAY)),
+            _memories(database, selection.latest_memories(query, limit=9, today=_TODAY)),
+            _memories(database, selection.with_triggers(query, today=_TODAY)),
+            selection.projects_of_memories(query, today=_TODAY),
+            _turns(database, selection.newest_turns(query)),
         ]
 
     file, server = filled
@@ -321,7 +321,7 @@ def test_both_engines_select_the_same_rows_in_equal_order(
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    wanted=st.builds(
+    query=st.builds(
         SessionFilter,
         tool=st.sampled_from([None, "codex"]),
         project=st.sampled_from([None, "a", "A"]),
@@ -333,11 +333,11 @@ def test_both_engines_select_the_same_rows_in_equal_order(
     )
 )
 def test_both_engines_list_the_same_sessions(
-    filled: tuple[Database, Database], wanted: SessionFilter
+    filled: tuple[Database, Database], query: SessionFilter
 ) -> None:
     def answers(database: Database) -> list[object]:
-        page, count = Sessions(database).page(wanted, limit=5, offset=1)
-        return [[one.session for one in page], count]
+        page, count = Sessions(database).page(query, limit=5, offset=1)
+        return [[item.session for item in page], count]
 
     file, server = filled
     assert answers(file) == answers(server)
@@ -355,9 +355,9 @@ def test_both_engines_return_equal_lists_for_other_queries(
         )
         usage, ids = UsageLog(database), [an_id(number) for number in range(60)]
         rows = {
-            one.id: row
-            for row, one in memories.by_rows(
-                [Comparisons(database).row_of(one) or 0 for one in ids]
+            item.id: row
+            for row, item in memories.by_rows(
+                [database.value("find_memory_row", id=item) or 0 for item in ids]
             ).items()
         }
         return [
@@ -372,26 +372,24 @@ def test_both_engines_return_equal_lists_for_other_queries(
                 for words in (*_WORDS, "ärger 1", "plain 2", "0193-00", "3b")
             ],
             [
-                memories.same_content(f"{words} {other} {number}", "a")
+                memories.same_content(f"{words} {right} {number}", "a")
                 for words in _WORDS
-                for other in _WORDS
+                for right in _WORDS
                 for number in (1, 9)
             ],
-            [memories.same_key(words, Kind.FACT, None) for words in _WORDS],
             memories.neighbours(ids, _TODAY),
-            memories.snapshot()[0],
-            memories.snapshot()[2:],
-            [links.of(one) for one in ids],
+            [links.of(item) for item in ids],
             sorted(links.at(ids[:20], _TODAY), key=repr),
             links.page(EdgeFilter(day=_TODAY), limit=99),
             links.count(_TODAY),
             links.count(_TODAY, "a"),
             links.between(_TODAY, None),
-            links.map_nodes(None, [], _TODAY),
+            links.map_nodes(None),
+            links.map_groups(),
+            links.known_files(["a.py"]),
             links.map_links(_TODAY),
-            links.of_origin("manual", "Ä"),
             reviews.pending(),
-            reviews.waiting(0),
+            reviews.counts(),
             reviews.doubts(),
             reviews.doubts(both_ways=True),
             reviews.proposed(),
@@ -399,14 +397,14 @@ def test_both_engines_return_equal_lists_for_other_queries(
             usage.steps_due(),
             usage.buckets(),
             sessions.counts(),
-            [one.session for one in sessions.newest(limit=-1)],
+            [item.session for item in sessions.newest(limit=-1)],
             sessions.authors(),
             sessions.projects(),
-            sessions.heard(2),
+            sessions.main_sessions(2),
             sessions.unknown_senders(),
             [sessions.labels(tool) for tool in ("codex", "pi")],
             [
-                [one.session.id for one in sessions.find(reference)]
+                [item.session.id for item in sessions.find(reference)]
                 for reference in ("o", "codex:O", "ä", "a_", "pi:one")
             ],
             ProjectContents(database).sessions(),
@@ -414,5 +412,5 @@ def test_both_engines_return_equal_lists_for_other_queries(
         ]
 
     file, server = filled
-    for at, (one, other) in enumerate(zip(answers(file), answers(server), strict=True)):
-        assert (at, one) == (at, other)
+    for at, (left, right) in enumerate(zip(answers(file), answers(server), strict=True)):
+        assert (at, left) == (at, right)

@@ -1,4 +1,4 @@
-"""A server that stops, a client that dies, a statement that is ended: one is told, and what was acknowledged stays."""
+"""A stopped server, a killed client or an interrupted statement raises an error and loses no acknowledged write."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def mortal() -> Iterator[Any]:
 
 @pytest.fixture
 def open_mortal(mortal: Any) -> Iterator[Callable[[str], PostgresDatabase]]:
-    """Opens a tenant's rows on it; each test has tenants of its own."""
+    """Open a tenant's rows on the server. Each test has its own tenants."""
     own, opened = next(_numbers), []
 
-    def one(name: str = "a") -> PostgresDatabase:
+    def open_tenant(name: str = "a") -> PostgresDatabase:
         opened.append(PostgresDatabase(mortal.get_uri(), f"{name}{own}"))
         return opened[-1]
 
-    yield one
+    yield open_tenant
     start(mortal)
     for database in opened:
         database.close()
@@ -62,7 +62,7 @@ def _get(database: Database) -> str | None:
     return row[0] if row else None
 
 
-# A server that stops.
+# A stopped server.
 
 
 @pytest.mark.parametrize("end", [lambda server: server.stop(), kill], ids=["stopped", "killed"])
@@ -73,9 +73,9 @@ def test_connection_dropped_by_the_server_recovers_after_restart(
     _set(database, "one")
     end(mortal)
     for _ in range(2):
-        with pytest.raises(UnusableStoreError) as told:
+        with pytest.raises(UnusableStoreError) as error:
             _get(database)
-        assert told.value.hint
+        assert error.value.hint
     with pytest.raises(UnusableStoreError):
         _set(database, "two")
     start(mortal)
@@ -121,7 +121,7 @@ def test_transaction_fails_completely_if_its_connection_is_lost(
     for then in (
         lambda: _set(database, "later"),
         lambda: None,
-    ):  # something more, or only the end of the block
+    ):  # either another statement or only the end of the block
         with pytest.raises(UnusableStoreError):
             _lose_connection(database, mortal, then)
         assert not database.is_in_transaction
@@ -188,11 +188,11 @@ def test_closed_connection_stays_closed(tenants: Open) -> None:
         _set(database, "one")
 
 
-# Kill -9, again and again.
+# Repeated kill -9.
 
 
-def _write_pairs(url: str, tenant: str, told: Callable[[int], object]) -> None:
-    """Count up, and write the number to two tables and to a row of its own; tell of each that was acknowledged."""
+def _write_pairs(url: str, tenant: str, report: Callable[[int], object]) -> None:
+    """Count up; write each number to two tables and to a new row; report each acknowledged number."""
     database = PostgresDatabase(url, tenant)
     while True:
         with database.transaction():
@@ -200,11 +200,11 @@ def _write_pairs(url: str, tenant: str, told: Callable[[int], object]) -> None:
             _set(database, number)
             database.run("set_usage_value", key="number", value=str(number))
             database.insert("unsettled", {"memory": f"{number:09}"}, "memory")
-        told(number)
+        report(number)
 
 
 def _check(database: Database, acknowledged: int) -> None:
-    """All that was acknowledged is there, each once; at most one more is, whose acknowledgement was on its way."""
+    """Check that each acknowledged write exists once, and at most one write without acknowledgement."""
     number = int(_get(database) or 0)
     assert number in (acknowledged, acknowledged + 1)
     assert database.rows("SELECT value FROM usage_values WHERE key = 'number'") == [(str(number),)]
@@ -228,16 +228,16 @@ def test_killed_client_loses_duplicates_and_locks_nothing(server_url: str, tenan
         child = processes.Process(target=_child, args=(server_url, "killed-client", theirs))
         child.start()
         theirs.close()
-        told = [ours.recv() for _ in range(chance.randrange(1, 12))]
-        for _ in range(chance.randrange(20_000)):  # somewhere between two of them
+        numbers = [ours.recv() for _ in range(chance.randrange(1, 12))]
+        for _ in range(chance.randrange(20_000)):  # kill the client between two writes
             pass
         os.kill(child.pid or 0, signal.SIGKILL)
         child.join()
-        told.extend(_rest(ours))
+        numbers.extend(_rest(ours))
         with (
             database.transaction()
-        ):  # it waits for who died no longer than the server takes to notice
-            _check(database, told[-1])
+        ):  # the lock is free as soon as the server notices the end of the client
+            _check(database, numbers[-1])
 
 
 def _rest(pipe: Connection) -> Iterator[int]:
@@ -257,20 +257,20 @@ def test_killed_server_under_load_keeps_every_acknowledged_write_once(
         database.run("set_usage_value", key="number", value="0")
     last = dict.fromkeys((database.tenant for database in databases), 0)
     for _ in range(_TIMES):
-        told: SimpleQueue[tuple[str, int]] = SimpleQueue()
+        results: SimpleQueue[tuple[str, int]] = SimpleQueue()
         threads = [
-            Thread(target=_write_until_the_end, args=(mortal.get_uri(), database.tenant, told))
+            Thread(target=_write_until_the_end, args=(mortal.get_uri(), database.tenant, results))
             for database in databases
         ]
         for thread in threads:
             thread.start()
         for _ in range(chance.randrange(1, 20)):
-            last.update([told.get()])
+            last.update([results.get()])
         kill(mortal)
         for thread in threads:
             thread.join()
-        while not told.empty():
-            last.update([told.get()])
+        while not results.empty():
+            last.update([results.get()])
         start(mortal)
         for database in databases:
             with database.transaction():
@@ -278,23 +278,23 @@ def test_killed_server_under_load_keeps_every_acknowledged_write_once(
                 last[database.tenant] = int(_get(database) or 0)
 
 
-def _write_until_the_end(url: str, tenant: str, told: SimpleQueue[tuple[str, int]]) -> None:
+def _write_until_the_end(url: str, tenant: str, results: SimpleQueue[tuple[str, int]]) -> None:
     with pytest.raises(UnusableStoreError):
-        _write_pairs(url, tenant, lambda number: told.put((tenant, number)))
+        _write_pairs(url, tenant, lambda number: results.put((tenant, number)))
 
 
-# A statement that is ended.
+# An interrupted statement.
 
 
 @pytest.fixture
 def watcher(server_url: str) -> Iterator[psycopg.Connection[Any]]:
-    """An administrator who sees what others do."""
+    """An administrator's connection that sees the activity of others."""
     with connect(server_url) as connection:
         yield connection
 
 
-def _wait_for(watcher: psycopg.Connection[Any], asked: str, *values: object) -> None:
-    wait(lambda: watcher.execute(asked, values).fetchone())
+def _wait_for(watcher: psycopg.Connection[Any], query: str, *values: object) -> None:
+    wait(lambda: watcher.execute(query, values).fetchone())
 
 
 def _pid(database: Database) -> int:
@@ -330,7 +330,7 @@ def test_interrupted_statement_is_unavailable_and_the_connection_survives(
                 slow.result()
         assert _get(database) == "kept"
         assert _pid(database) == pid
-    database.interrupt()  # nothing runs
+    database.interrupt()  # no statement is running
     _set(database, "kept on")
     assert _get(database) == "kept on"
 
@@ -360,11 +360,11 @@ def test_waiting_writer_can_be_interrupted(tenants: Open, watcher: psycopg.Conne
     writer, waiting = tenants("waited"), tenants("waited")
     pid = _pid(waiting)
     with ThreadPoolExecutor(1) as thread, writer.transaction():
-        asked = thread.submit(_set, waiting, "two")
+        write = thread.submit(_set, waiting, "two")
         _wait_for(watcher, _WAITS, pid)
         waiting.interrupt()
         with pytest.raises(UnavailableError):
-            asked.result()
+            write.result()
         assert not waiting.is_in_transaction
     _set(waiting, "three")
     assert _get(writer) == "three"
@@ -416,10 +416,10 @@ def test_writers_of_one_tenant_are_serialised(
     with ThreadPoolExecutor(1) as thread:
         with writer.transaction():
             _set(writer, "one")
-            asked = thread.submit(_set, waiting, "two")
+            write = thread.submit(_set, waiting, "two")
             _wait_for(watcher, _WAITS, pid)
             assert _get(writer) == "one"
-        asked.result()
+        write.result()
     assert _get(writer) == "two"
 
 
@@ -445,14 +445,14 @@ def test_writer_waiting_too_long_gets_a_busy_error(tenants: Open) -> None:
 
 
 def test_writers_of_different_tenants_do_not_wait(tenants: Open) -> None:
-    one, other = tenants("apart-one"), _impatient(tenants("apart-two"))
-    with one.transaction():
-        _set(one, "one")
+    first, second = tenants("apart-one"), _impatient(tenants("apart-two"))
+    with first.transaction():
+        _set(first, "one")
         for _ in range(3):
-            with other.transaction():
-                _set(other, "two")
-                other.rows("DELETE FROM embedding WHERE key = 'none' RETURNING key")
-    assert (_get(one), _get(other)) == ("one", "two")
+            with second.transaction():
+                _set(second, "two")
+                second.rows("DELETE FROM embedding WHERE key = 'none' RETURNING key")
+    assert (_get(first), _get(second)) == ("one", "two")
 
 
 def test_eight_counting_threads_lose_no_increment(server_url: str, tenants: Open) -> None:
@@ -474,37 +474,40 @@ def test_eight_counting_threads_lose_no_increment(server_url: str, tenants: Open
 def test_edition_changes_after_a_write_on_another_connection(
     tenants: Open,
 ) -> None:
-    one, same, other = tenants("edited"), tenants("edited"), tenants("edited-not")
-    edition, state = one.edition(), one.state()
+    writer, same, other = tenants("edited"), tenants("edited"), tenants("edited-not")
+    edition, state = writer.edition(), writer.state()
     _set(other, "x")
     with same.transaction():
         _get(same)
     with pytest.raises(ZeroDivisionError), same.transaction():
         _set(same, 1 // 0)
-    assert (one.edition(), one.state()) == (edition, state)
-    _set(one, "own")
-    assert one.edition() == edition
-    assert one.state() not in (state, None)
+    assert (writer.edition(), writer.state()) == (edition, state)
+    _set(writer, "own")
+    assert writer.edition() == edition
+    assert writer.state() not in (state, None)
     _set(same, "another's")
-    assert one.edition() != edition
-    with one.transaction():
-        assert one.state() is None
+    assert writer.edition() != edition
+    with writer.transaction():
+        assert writer.state() is None
 
 
-@pytest.mark.parametrize("who", ["nobody", "same", "other"])
+@pytest.mark.parametrize("tenant", ["nobody", "same", "other"])
 def test_yielding_the_lock_reports_concurrent_changes_of_the_tenant(
-    tenants: Open, who: str
+    tenants: Open, tenant: str
 ) -> None:
-    one, others = tenants("yields"), {"same": tenants("yields"), "other": tenants("yields-not")}
+    writer, other_writers = (
+        tenants("yields"),
+        {"same": tenants("yields"), "other": tenants("yields-not")},
+    )
 
     def between() -> None:
-        if who in others:
-            _set(others[who], "meanwhile")
+        if tenant in other_writers:
+            _set(other_writers[tenant], "meanwhile")
 
-    with one.transaction():
-        one.rows(
+    with writer.transaction():
+        writer.rows(
             "SELECT 1 FROM pg_sleep(0.031)"
-        )  # so long a lock must be held before it is given up
-        _set(one, "first part")
-        assert one.yield_write_lock(between=between) == (who == "same")
-        assert _get(one) == ("meanwhile" if who == "same" else "first part")
+        )  # the minimum hold time before the lock is yielded
+        _set(writer, "first part")
+        assert writer.yield_write_lock(between=between) == (tenant == "same")
+        assert _get(writer) == ("meanwhile" if tenant == "same" else "first part")

@@ -1,4 +1,4 @@
-"""Sessions, their turns, what was read of transcripts and what agents did, on both engines."""
+"""Sessions, turns, transcript cursors and agent actions, on both engines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nacre.values.session import (
     Cursor,
     FileUse,
     Flag,
-    Heard,
+    MainSession,
     SeenFile,
     Session,
     SessionKind,
@@ -24,7 +24,7 @@ from nacre.values.session import (
     Trust,
     Unlearned,
 )
-from tests.storage.made import DAY, MS, NOON, memory, put, said, turn
+from tests.storage.samples import DAY, MS, NOON, memory, put, put_session, turn
 
 _MINUTE = timedelta(minutes=1)
 _CALL = ToolCall(
@@ -32,8 +32,8 @@ _CALL = ToolCall(
 )
 
 
-def _ids(store: Sessions, wanted: SessionFilter) -> list[str]:
-    return [one.session.native_id for one in store.newest(wanted)]
+def _ids(store: Sessions, query: SessionFilter) -> list[str]:
+    return [item.session.native_id for item in store.newest(query)]
 
 
 def test_turn_is_stored_with_every_field(database: Database) -> None:
@@ -48,31 +48,31 @@ def test_turn_is_stored_with_every_field(database: Database) -> None:
         author="Ünal",
     )
     bare = turn("t2", "")
-    row = said(database, "one", full, bare)
+    row = put_session(database, "one", full, bare)
     store = Sessions(database)
-    assert [one.turn for one in store.turns_of(row)] == [full, bare]
-    assert [one.seq for one in store.last_turns(row, 1)] == [1]
-    assert [one.turn.id for one in store.turns_of(row, first=1)] == ["t2"]
-    assert [one.turn.id for one in store.turns_of(row, limit=1)] == ["t1"]
+    assert [item.turn for item in store.turns_of(row)] == [full, bare]
+    assert [item.seq for item in store.last_turns(row, 1)] == [1]
+    assert [item.turn.id for item in store.turns_of(row, first=1)] == ["t2"]
+    assert [item.turn.id for item in store.turns_of(row, limit=1)] == ["t1"]
     assert store.place_of(row, "t2") == 1
     assert store.place_of(row, "t9") is None
     places = {
         turn_row: seq
-        for turn_row, (_, seq) in store.places([one.row for one in store.turns_of(row)]).items()
+        for turn_row, (_, seq) in store.places([item.row for item in store.turns_of(row)]).items()
     }
     assert sorted(places.values()) == [0, 1]
     assert store.authors() == {"Ünal"}
-    assert store.whole(row) == [full, bare]
-    found = store.find_said("claude-code:one", "t1")
-    assert found
-    assert found.turn == full
+    assert store.all_turns(row) == [full, bare]
+    actual = store.find_said("claude-code:one", "t1")
+    assert actual
+    assert actual.turn == full
     assert store.find_said("claude-code:one", "t9") is None
 
 
 def test_text_with_a_nul_is_stored(database: Database) -> None:
-    row = said(database, "one", turn("t1", "a\0b \\u0000 \\\\u0000"))
-    (found,) = Sessions(database).turns_of(row)
-    assert found.turn.text.replace("\ufffd", "\0") == "a\0b \\u0000 \\\\u0000"
+    row = put_session(database, "one", turn("t1", "a\0b \\u0000 \\\\u0000"))
+    (actual,) = Sessions(database).turns_of(row)
+    assert actual.turn.text.replace("\ufffd", "\0") == "a\0b \\u0000 \\\\u0000"
 
 
 def test_later_session_data_adds_fields_and_removes_none(database: Database) -> None:
@@ -101,8 +101,8 @@ def test_later_session_data_adds_fields_and_removes_none(database: Database) -> 
     )
     row = store.upsert(first, project=None, file="/srv/a")
     assert store.upsert(later, project="nacre", file="/srv/b") == row
-    found = store.get(row)
-    assert found.session == Session(
+    session = store.get(row)
+    assert session.session == Session(
         "codex",
         "one",
         title="Second",
@@ -116,7 +116,12 @@ def test_later_session_data_adds_fields_and_removes_none(database: Database) -> 
         model="m",
         tokens=Tokens(10, 3, 6),
     )
-    assert (found.project, found.file, found.ended, found.turns) == ("nacre", "/srv/a", NOON, 0)
+    assert (session.project, session.file, session.ended, session.turns) == (
+        "nacre",
+        "/srv/a",
+        NOON,
+        0,
+    )
     assert store.labels("codex") == ["room"]
     assert store.labels("pi") == []
     assert store.versions() == {"/srv/a": "1.2"}
@@ -126,15 +131,15 @@ def test_changed_turn_is_rewritten_without_reusing_freed_rows(
     database: Database,
 ) -> None:
     store = Sessions(database)
-    row = said(database, "one", turn("t1"), turn("t2", "Short."), file="/srv/a")
-    before = [one.row for one in store.turns_of(row)]
+    row = put_session(database, "one", turn("t1"), turn("t2", "Short."), file="/srv/a")
+    before = [item.row for item in store.turns_of(row)]
     session = Session("claude-code", "one")
     with database.transaction():
         assert (
             store.add_turns(session, row, [turn("t1"), turn("t2", "Longer now."), turn("t3")]) == 1
         )
     after = store.turns_of(row)
-    assert [(one.seq, one.turn.text) for one in after] == [
+    assert [(item.seq, item.turn.text) for item in after] == [
         (0, "Said."),
         (1, "Longer now."),
         (2, "Said."),
@@ -143,56 +148,56 @@ def test_changed_turn_is_rewritten_without_reusing_freed_rows(
     assert min(after[1].row, after[2].row) > before[1]
     with database.transaction():
         assert store.retain("claude-code", "/srv/a", {"one": ["t1"]}) == {row}
-    highest = max(one.row for one in after)
+    highest = max(item.row for item in after)
     with database.transaction():
         store.add_turns(session, row, [turn("t4")])
     assert store.turns_of(row)[-1].row > highest
     with database.transaction():
         store.retain("claude-code", "/srv/a", {})
     assert store.find("claude-code:one") == []
-    again = said(database, "one", turn("t5"))
+    again = put_session(database, "one", turn("t5"))
     assert store.turns_of(again)[0].row > highest + 1
 
 
 def test_batched_turns_equal_single_turns(database: Database) -> None:
     store = Sessions(database)
-    one, two = (
+    first, second = (
         store.upsert(Session("codex", name), project=None, file=None) for name in ("one", "two")
     )
     shared = turn("s", unique=True)
     with database.transaction():
         counts = store.add_batches(
             [
-                ("codex", one, [turn("a"), shared, turn("a", "again")]),
-                ("codex", two, [turn("a"), shared]),
-                ("codex", one, [turn("b")]),
+                ("codex", first, [turn("a"), shared, turn("a", "again")]),
+                ("codex", second, [turn("a"), shared]),
+                ("codex", first, [turn("b")]),
             ]
         )
-    store.refresh([one, two])
+    store.refresh([first, second])
     assert counts == [2, 1, 1]
-    assert [(item.seq, item.turn.id) for item in store.turns_of(one)] == [
+    assert [(item.seq, item.turn.id) for item in store.turns_of(first)] == [
         (0, "a"),
         (1, "s"),
         (2, "b"),
     ]
-    assert [store.get(row).turns for row in (one, two)] == [3, 1]
-    found = store.find_said("codex:two", "s")
-    assert found
-    assert found.session == one
-    assert [item.unique for item in store.whole(one)] == [False, True, False]
+    assert [store.get(row).turns for row in (first, second)] == [3, 1]
+    actual = store.find_said("codex:two", "s")
+    assert actual
+    assert actual.session == first
+    assert [item.unique for item in store.all_turns(first)] == [False, True, False]
 
 
 def test_turn_in_two_files_remains_until_both_drop_it(database: Database) -> None:
     store = Sessions(database)
-    row = said(database, "one", turn("t1"), turn("t2"), file="/srv/a")
+    row = put_session(database, "one", turn("t1"), turn("t2"), file="/srv/a")
     with database.transaction():
         store.retain("claude-code", "/srv/a", {"one": ["t1", "t2"]})
         store.upsert(Session("claude-code", "one"), project=None, file="/srv/b")
         store.retain("claude-code", "/srv/b", {"one": ["t2"]})
         assert store.retain("claude-code", "/srv/a", {"one": ["t1"]}) == set()
-        assert [one.turn.id for one in store.turns_of(row)] == ["t1", "t2"]
+        assert [item.turn.id for item in store.turns_of(row)] == ["t1", "t2"]
         assert store.retain("claude-code", "/srv/a", {}) == {row}
-    assert [one.turn.id for one in store.turns_of(row)] == ["t2"]
+    assert [item.turn.id for item in store.turns_of(row)] == ["t2"]
     assert store.get(row).file == "/srv/b"
 
 
@@ -207,17 +212,17 @@ def test_sessions_are_found_by_id_and_id_prefix(database: Database) -> None:
         ("pi", "codex:abc"),
     ):
         store.upsert(Session(tool, name), project=None, file=None)
-    assert [one.session.id for one in store.find("codex:abc")] == ["codex:abc"]
-    assert [one.session.id for one in store.find("abc")] == ["codex:abc", "pi:abc"]
-    assert [one.session.id for one in store.find("ab")] == ["codex:abc", "codex:abcd", "pi:abc"]
-    assert [one.session.id for one in store.find("pi:ab")] == ["pi:abc", "pi:abce"]
+    assert [item.session.id for item in store.find("codex:abc")] == ["codex:abc"]
+    assert [item.session.id for item in store.find("abc")] == ["codex:abc", "pi:abc"]
+    assert [item.session.id for item in store.find("ab")] == ["codex:abc", "codex:abcd", "pi:abc"]
+    assert [item.session.id for item in store.find("pi:ab")] == ["pi:abc", "pi:abce"]
     assert store.find("ABC") == []
-    assert [one.session.id for one in store.find("%")] == ["pi:%x"]
+    assert [item.session.id for item in store.find("%")] == ["pi:%x"]
 
 
 def test_sessions_are_filtered_and_listed_newest_first(database: Database) -> None:
     store = Sessions(database)
-    said(
+    put_session(
         database,
         "a",
         turn("1", "Bitte die GRÖSSE ändern", minutes=5),
@@ -225,8 +230,8 @@ def test_sessions_are_filtered_and_listed_newest_first(database: Database) -> No
         project="p",
         branch="main",
     )
-    said(database, "b", turn("1", "x"), title="Größe", started=NOON, tool="codex")
-    said(
+    put_session(database, "b", turn("1", "x"), title="Größe", started=NOON, tool="codex")
+    put_session(
         database,
         "c",
         turn("1", "x", minutes=9),
@@ -234,8 +239,8 @@ def test_sessions_are_filtered_and_listed_newest_first(database: Database) -> No
         parent="a",
         title="100% sure_",
     )
-    said(database, "d", turn("1", "x"), tool="pi")
-    said(database, "e", turn("1", "x", minutes=9), started=NOON - DAY, project="p")
+    put_session(database, "d", turn("1", "x"), tool="pi")
+    put_session(database, "e", turn("1", "x", minutes=9), started=NOON - DAY, project="p")
     assert _ids(store, SessionFilter()) == ["e", "a", "b", "d"]
     assert _ids(store, SessionFilter(subagents=True)) == ["e", "c", "a", "b", "d"]
     assert _ids(store, SessionFilter(kind=SessionKind.SUBAGENT)) == ["c"]
@@ -248,11 +253,11 @@ def test_sessions_are_filtered_and_listed_newest_first(database: Database) -> No
     assert _ids(store, SessionFilter(since=NOON + 6 * _MINUTE)) == ["e"]
     assert _ids(store, SessionFilter(until=NOON + 6 * _MINUTE)) == ["a", "b"]
     page, count = store.page(SessionFilter(), limit=1, offset=1)
-    assert ([one.session.native_id for one in page], count) == (["a"], 4)
+    assert ([item.session.native_id for item in page], count) == (["a"], 4)
     assert store.page(SessionFilter(), limit=1, offset=7) == ([], 7)
     assert len(store.newest(limit=-1)) == 4
     (parent,) = store.find("claude-code:a")
-    assert [one.session.native_id for one in store.children(parent.row)] == ["c"]
+    assert [child.session.native_id for child in store.children(parent.row)] == ["c"]
     assert store.counts() == [
         ("claude-code", 3, 3, MS + 300_000, MS + 540_000),
         ("codex", 1, 1, MS, MS),
@@ -262,28 +267,28 @@ def test_sessions_are_filtered_and_listed_newest_first(database: Database) -> No
 
 def test_active_time_excludes_pauses(database: Database) -> None:
     times = (0, 10, 41, 41, None, 60)
-    row = said(
+    row = put_session(
         database, "one", *(turn(f"t{at}", minutes=minutes) for at, minutes in enumerate(times))
     )
-    idle = said(database, "two", turn("x"))
+    idle = put_session(database, "two", turn("x"))
     assert Sessions(database).active([row, idle]) == {row: timedelta(minutes=29)}
 
 
 def test_sessions_to_extract_are_listed_oldest_first(database: Database) -> None:
     store = Sessions(database)
-    late = said(database, "late", turn("1", minutes=9), turn("2"))
-    timeless = said(database, "timeless", turn("1"))
-    early = said(database, "early", turn("1", minutes=1))
-    said(database, "sub", turn("1"), kind=SessionKind.SUBAGENT)
+    late = put_session(database, "late", turn("1", minutes=9), turn("2"))
+    timeless = put_session(database, "timeless", turn("1"))
+    early = put_session(database, "early", turn("1", minutes=1))
+    put_session(database, "sub", turn("1"), kind=SessionKind.SUBAGENT)
     assert store.to_extract() == [
         Unlearned(timeless, 0, 1, None, None),
         Unlearned(early, 0, 1, None, None),
         Unlearned(late, 0, 2, None, None),
     ]
     store.mark_extracted(late, 1)
-    listed = next(one for one in store.to_extract() if one.row == early)
+    listed = next(item for item in store.to_extract() if item.row == early)
     store.mark_learned(listed, 1, 0, NOON)
-    store.mark_learned(listed, 0, None, None)  # it was noted since it was listed
+    store.mark_learned(listed, 0, None, None)  # it was marked after the list was read
     store.mark_extracted(timeless, 1)
     assert store.to_extract() == [
         Unlearned(early, 1, 1, 0, NOON),
@@ -321,8 +326,8 @@ def test_ingest_runs_are_recorded(database: Database) -> None:
 
 def test_latest_sessions_per_tool_report_owner_turns(database: Database) -> None:
     store = Sessions(database)
-    said(database, "old", turn("1"), started=NOON - DAY, tool_version="1")
-    said(
+    put_session(database, "old", turn("1"), started=NOON - DAY, tool_version="1")
+    put_session(
         database,
         "noise",
         turn("1", flags=Flag.META),
@@ -330,14 +335,17 @@ def test_latest_sessions_per_tool_report_owner_turns(database: Database) -> None
         started=NOON,
         tool_version="2",
     )
-    said(database, "side", turn("1", flags=Flag.SIDECHAIN), started=NOON + DAY)
-    said(database, "empty", started=NOON - 2 * DAY, tool="pi")
-    assert store.heard(2) == [
-        Heard("claude-code", "2", False),
-        Heard("claude-code", "1", True),
-        Heard("pi", None, False),
+    put_session(database, "side", turn("1", flags=Flag.SIDECHAIN), started=NOON + DAY)
+    put_session(database, "empty", started=NOON - 2 * DAY, tool="pi")
+    assert store.main_sessions(2) == [
+        MainSession("claude-code", "2", False),
+        MainSession("claude-code", "1", True),
+        MainSession("pi", None, False),
     ]
-    assert store.heard(1) == [Heard("claude-code", "2", False), Heard("pi", None, False)]
+    assert store.main_sessions(1) == [
+        MainSession("claude-code", "2", False),
+        MainSession("pi", None, False),
+    ]
 
 
 def test_senders_without_owner_status_are_counted(database: Database) -> None:
@@ -346,8 +354,8 @@ def test_senders_without_owner_status_are_counted(database: Database) -> None:
         for name in ("b", "a", "Ä")
         for at in range(2 + (name == "b"))
     ]
-    said(database, "one", *turns, turn("mine", author="me"), cwd="/code/b")
-    said(database, "two", cwd="/code/B")
+    put_session(database, "one", *turns, turn("mine", author="me"), cwd="/code/b")
+    put_session(database, "two", cwd="/code/B")
     store = Sessions(database)
     assert store.unknown_senders() == [("b", 3), ("a", 2), ("Ä", 2)]
     assert store.authors() == {"a", "b", "Ä", "me"}
@@ -356,9 +364,9 @@ def test_senders_without_owner_status_are_counted(database: Database) -> None:
 
 def test_sessions_follow_a_renamed_project(database: Database) -> None:
     store = ProjectContents(database)
-    said(database, "a", turn("1", minutes=1), project="old", cwd="/code/a")
-    said(database, "b", turn("1"), project="old")
-    said(database, "c", project="old", kind=SessionKind.SUBAGENT, cwd="/code/c")
+    put_session(database, "a", turn("1", minutes=1), project="old", cwd="/code/a")
+    put_session(database, "b", turn("1"), project="old")
+    put_session(database, "c", project="old", kind=SessionKind.SUBAGENT, cwd="/code/c")
     put(database, memory(1, project="old"), memory(2, project="old", superseded_by="x"), memory(3))
     assert store.sessions() == {"old": (2, NOON + _MINUTE)}
     assert store.memories() == {"old": (1, NOON)}
@@ -378,52 +386,51 @@ def test_uses_of_a_file_are_listed_newest_first(database: Database) -> None:
     read = ToolCall("Read", "", "ok", Action.READ, ("/srv/ä/Main.PY",))
     edit = ToolCall("Edit", "", "ok", Action.EDIT, ("/srv/ä/Main.PY", "b\\main.py", "b\\main.py"))
     declined = ToolCall("Edit", "", "rejected", Action.EDIT, ("/srv/no",))
-    one = said(
+    first = put_session(
         database,
         "one",
         turn("1", tool_calls=(read, edit), minutes=1),
         turn("2", tool_calls=(declined,)),
         project="p",
     )
-    two = said(database, "two", turn("1", tool_calls=(edit,)), tool="codex")
-    three = said(database, "three", turn("1", tool_calls=(edit,)), started=NOON + DAY)
+    second = put_session(database, "two", turn("1", tool_calls=(edit,)), tool="codex")
+    third = put_session(database, "three", turn("1", tool_calls=(edit,)), started=NOON + DAY)
     files = dict(deeds.files_named("MAIN.py"))
     assert sorted(files.values()) == ["/srv/ä/Main.PY", "b/main.py"]
     assert sorted(path for _, path in deeds.all_files()) == ["/srv/ä/Main.PY", "b/main.py"]
-    assert deeds.most_changed() == ("b/main.py", 3)
     (mine,) = [row for row, path in files.items() if path == "/srv/ä/Main.PY"]
-    found = deeds.uses([mine], DeedFilter(), reads=False, limit=9)
-    assert [(use.session, use.seq, use.time, use.action) for use in found] == [
-        (three, 0, NOON + DAY, Action.EDIT),
-        (one, 0, NOON + _MINUTE, Action.EDIT),
-        (two, 0, None, Action.EDIT),
+    uses = deeds.uses([mine], DeedFilter(), reads=False, limit=9)
+    assert [(use.session, use.seq, use.time, use.action) for use in uses] == [
+        (third, 0, NOON + DAY, Action.EDIT),
+        (first, 0, NOON + _MINUTE, Action.EDIT),
+        (second, 0, None, Action.EDIT),
     ]
-    assert isinstance(found[0], FileUse)
+    assert isinstance(uses[0], FileUse)
     assert len(deeds.uses([mine], DeedFilter(project="p"), reads=True, limit=9)) == 2
     assert [
         use.session
         for use in deeds.uses([*files], DeedFilter(since=NOON + 2 * _MINUTE), reads=False, limit=9)
-    ] == [three, three]
+    ] == [third, third]
     assert [
         use.session for use in deeds.uses([mine], DeedFilter(until=NOON), reads=False, limit=9)
-    ] == [two]
+    ] == [second]
     assert [
         use.session for use in deeds.uses([mine], DeedFilter(tool="codex"), reads=False, limit=1)
-    ] == [two]
+    ] == [second]
 
 
 def test_file_without_any_remaining_turn_is_forgotten(database: Database) -> None:
     edit = ToolCall("Edit", "", "ok", Action.EDIT, ("/srv/a",))
     both = ToolCall("Edit", "", "ok", Action.EDIT, ("/srv/a", "/srv/b"))
-    said(database, "one", turn("1", tool_calls=(edit,)))
-    said(database, "two", turn("1", tool_calls=(both,)), file="/srv/two")
+    put_session(database, "one", turn("1", tool_calls=(edit,)))
+    put_session(database, "two", turn("1", tool_calls=(both,)), file="/srv/two")
     with database.transaction():
         Sessions(database).retain("claude-code", "/srv/two", {})
     assert [path for _, path in DeedIndex(database).all_files()] == ["/srv/a"]
 
 
 def test_earlier_requests_are_found_newest_first(database: Database) -> None:
-    row = said(
+    row = put_session(
         database,
         "one",
         turn("1"),
@@ -433,5 +440,5 @@ def test_earlier_requests_are_found_newest_first(database: Database) -> None:
         turn("5", speaker=Speaker.AGENT),
         turn("6"),
     )
-    found = DeedIndex(database).requests(row, 5, by=Speaker.OWNER, limit=9)
-    assert [Sessions(database).places(found)[one][1] for one in found] == [3, 0]
+    requests = DeedIndex(database).requests(row, 5, limit=9)
+    assert [Sessions(database).places(requests)[item][1] for item in requests] == [3, 0]

@@ -1,4 +1,4 @@
-"""Every statement is one that a server understands, but for those that belong to a file alone."""
+"""A server accepts every statement that is not specific to files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import nacre.store
 from nacre.base.sql import statements
 from nacre.errors import UnusableStoreError
 from nacre.store.schema import Database
-from nacre.store.sqlite import about_other
 from nacre_server.connection import statement, translated
 from tests.storage.conftest import Open
 
@@ -20,26 +19,26 @@ _HEADING = re.compile(r"^-- (\w+) --\s*$", re.MULTILINE)
 _PARAMETER = re.compile(r"%\((\w+)\)s")
 
 ON_A_FILE = ("carrying", "gateway")
-"""What moves state from one file to another, and what a gateway keeps on its own machine."""
+"""State that moves between files, and a gateway's state on its own machine."""
 
 OF_FULL_TEXT = """
-    index_memories index_memory_parts unindex_memory unindex_memory_parts index_turns index_turn_parts
-    unindex_turn unindex_turn_parts insert_failures unindex_failures turns_size memories_size
+    index_memories index_memory_parts index_turns index_turn_parts
+    insert_failures turns_size memories_size
     merge_turns_fts merge_failures_fts merge_turns_parts merge_memories_fts merge_memories_parts
     list_text_without_rows find_turns_at
 """
-"""FTS5's: a server has its own in ``postgres_queries/words.sql``."""
+"""FTS5 statements; a server has its own in ``postgres_queries/words.sql``."""
 
 OF_THE_FILE = "list_plain_tables list_tables count_pages count_strays"
-"""What SQLite says of its file."""
+"""SQLite statements about its file."""
 
 MADE = ("create_known_memories", "create_memory_states")
-"""Those that make something, which a server does not explain."""
+"""Statements that create tables, which a server cannot explain."""
 
 
 @pytest.fixture
 def server(tenants: Open) -> Database:
-    """A tenant's rows, with what statements make."""
+    """A tenant's rows, with the temporary tables that statements create."""
     database = tenants("statements")
     for name in MADE:
         database.run(name)
@@ -60,14 +59,14 @@ def _in_file(name: str) -> set[str]:
 
 
 def test_server_accepts_all_statements_except_file_specific_statements(server: Database) -> None:
-    named = {
+    names = {
         *statements("nacre.store", "sql/queries"),
         *statements("nacre_server", "sql/queries"),
     }
-    every = {*named, *map(about_other, named)}.difference(MADE)
+    every = names.difference(MADE)
     misunderstood = {name for name in every if not _is_understood(server, name)}
     expected = {*OF_FULL_TEXT.split(), *OF_THE_FILE.split()}.union(*map(_in_file, ON_A_FILE))
     assert misunderstood - expected == set(), (
-        "write it so that a server understands it, or in sql/queries of nacre_server"
+        "rewrite it for servers, or in sql/queries of nacre_server"
     )
-    assert expected - misunderstood == set(), "these are no statements of a file alone"
+    assert expected - misunderstood == set(), "these are not specific to files"

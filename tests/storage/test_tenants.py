@@ -1,4 +1,4 @@
-"""Many tenants on one server: nobody meets another's rows, whatever they hold and whoever writes."""
+"""Many tenants on one server: no tenant reads or changes another's rows."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from tests.storage.filled import (
 
 _ONE, _TWIN, _EMPTY = "one", "twin", "empty"
 _BY_ITS_VIEW = "words"
-"""The table that a tenant has no rights on, as row-level security keeps its index from being used: its view reads with
-the rights of whoever owns it. It holds numbers alone, which are hashes of a tenant's own stems."""
+"""A table without rights for tenants, because row-level security would prevent use of its index. Its view reads with
+the rights of the view's owner. It holds only numbers, which are hashes of a tenant's own stems."""
 
 _FEWEST, _LEAST = 400, 0.75
-"""So many statements run, and so many of them meet rows: or these tests would show little."""
+"""The minimum number of statements, and the minimum share that match rows, for a meaningful test."""
 
 
 @dataclass(frozen=True)
-class Kept:
-    """One tenant's rows; what each statement did for that tenant and for one without rows, when nobody else had any."""
+class Populated:
+    """One tenant's rows, and each statement's outcome for that tenant and for an empty one, without other rows."""
 
     server: Server
     url: str
@@ -49,8 +49,8 @@ class Kept:
 
 
 @pytest.fixture(scope="module")
-def kept(server_url: str) -> Iterator[Kept]:
-    """A database of its own, in which one tenant has rows and two more have none."""
+def populated(server_url: str) -> Iterator[Populated]:
+    """A new database in which one tenant has rows and two have none."""
     with connect(server_url) as first:
         first.execute("CREATE DATABASE kept")
     url = server_url.replace("/postgres?", "/kept?")
@@ -59,52 +59,56 @@ def kept(server_url: str) -> Iterator[Kept]:
     with connect(url) as server:
         with server.transaction(force_rollback=True):
             fill(server, _ONE)
-            found = meeting(server, _ONE, _EMPTY)
-        nothing = _all_outcomes(server, found, _EMPTY)
+            statements = meeting(server, _ONE, _EMPTY)
+        nothing = _all_outcomes(server, statements, _EMPTY)
         fill(server, _ONE)
-        yield Kept(server, url, found, _all_outcomes(server, found, _ONE), nothing)
+        yield Populated(server, url, statements, _all_outcomes(server, statements, _ONE), nothing)
 
 
 def _all_outcomes(server: Server, statements: list[Statement], tenant: str) -> dict[str, object]:
-    found = {}
-    for one in statements:
+    outcomes = {}
+    for statement in statements:
         with acting_as(server, tenant):
-            found[one.name] = outcome(server, one)
-    return found
+            outcomes[statement.name] = outcome(server, statement)
+    return outcomes
 
 
 def test_statements_ignore_other_tenants_rows(
-    kept: Kept,
+    populated: Populated,
 ) -> None:
-    assert _all_outcomes(kept.server, kept.statements, _EMPTY) == kept.nothing
+    assert _all_outcomes(populated.server, populated.statements, _EMPTY) == populated.nothing
 
 
-def test_most_statements_are_tried_against_existing_rows(kept: Kept) -> None:
-    met = [one for one in kept.statements if meets(kept.server, _ONE, _EMPTY, one)]
-    assert len(kept.statements) > _FEWEST
-    assert len(met) > _LEAST * len(kept.statements)
+def test_most_statements_are_tried_against_existing_rows(populated: Populated) -> None:
+    met = [
+        statement
+        for statement in populated.statements
+        if meets(populated.server, _ONE, _EMPTY, statement)
+    ]
+    assert len(populated.statements) > _FEWEST
+    assert len(met) > _LEAST * len(populated.statements)
 
 
-def test_writing_statements_never_change_foreign_tenant_rows(kept: Kept) -> None:
-    before = dump(kept.server, _ONE)
+def test_writing_statements_never_change_foreign_tenant_rows(populated: Populated) -> None:
+    before = dump(populated.server, _ONE)
     changing = []
-    for one in (each for each in kept.statements if each.writes):
-        with acting_as(kept.server, _EMPTY):
-            outcome(kept.server, one)
-            kept.server.execute("RESET ROLE")
-            if dump(kept.server, _ONE) != before:
-                changing.append(one.name)
+    for item in (each for each in populated.statements if each.writes):
+        with acting_as(populated.server, _EMPTY):
+            outcome(populated.server, item)
+            populated.server.execute("RESET ROLE")
+            if dump(populated.server, _ONE) != before:
+                changing.append(item.name)
     assert changing == []
 
 
 @pytest.fixture
-def twin(kept: Kept) -> Iterator[None]:
-    """Another tenant has the same rows, id by id."""
-    fill(kept.server, _TWIN)
+def twin(populated: Populated) -> Iterator[None]:
+    """Another tenant with the same rows and the same ids."""
+    fill(populated.server, _TWIN)
     yield
-    with kept.server.transaction():
-        for table in reversed(tables(kept.server)):
-            kept.server.execute(
+    with populated.server.transaction():
+        for table in reversed(tables(populated.server)):
+            populated.server.execute(
                 sql.SQL("DELETE FROM nacre_rows.{} WHERE tenant = %s").format(
                     sql.Identifier(table)
                 ),
@@ -113,39 +117,43 @@ def twin(kept: Kept) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("twin")
-def test_tenants_with_equal_ids_and_texts_see_only_their_rows(kept: Kept) -> None:
-    assert _all_outcomes(kept.server, kept.statements, _TWIN) == kept.alone
-    assert _all_outcomes(kept.server, kept.statements, _ONE) == kept.alone
+def test_tenants_with_equal_ids_and_texts_see_only_their_rows(populated: Populated) -> None:
+    assert _all_outcomes(populated.server, populated.statements, _TWIN) == populated.alone
+    assert _all_outcomes(populated.server, populated.statements, _ONE) == populated.alone
 
 
 @pytest.mark.usefixtures("twin")
-def test_deletions_of_a_tenant_do_not_affect_equal_ids_elsewhere(kept: Kept) -> None:
-    before = dump(kept.server, _ONE)
-    with acting_as(kept.server, _TWIN):
-        for one in kept.statements:
-            if one.writes:
-                outcome(kept.server, one)
-        for table in reversed(tables(kept.server)):
-            kept.server.execute(
+def test_deletions_of_a_tenant_do_not_affect_equal_ids_elsewhere(populated: Populated) -> None:
+    before = dump(populated.server, _ONE)
+    with acting_as(populated.server, _TWIN):
+        for statement in populated.statements:
+            if statement.writes:
+                outcome(populated.server, statement)
+        for table in reversed(tables(populated.server)):
+            populated.server.execute(
                 sql.SQL("UPDATE {0} SET tenant = tenant").format(sql.Identifier(table))
             )
-            kept.server.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(table)))
-        kept.server.execute("DELETE FROM last_turns")  # what the deletion of turns noted
-        kept.server.execute("RESET ROLE")
-        assert dump(kept.server, _TWIN) == []
-        assert dump(kept.server, _ONE) == before
+            populated.server.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(table)))
+        populated.server.execute("DELETE FROM last_turns")  # noted when turns were deleted
+        populated.server.execute("RESET ROLE")
+        assert dump(populated.server, _TWIN) == []
+        assert dump(populated.server, _ONE) == before
 
 
-def test_row_level_security_protects_rows_without_the_views(kept: Kept) -> None:
-    with acting_as(kept.server, _EMPTY):
-        for table in (sql.Identifier(name) for name in tables(kept.server) if name != _BY_ITS_VIEW):
-            assert _ask(kept.server, "SELECT count(*) FROM nacre_rows.{}", table) == [(0,)]
+def test_row_level_security_protects_rows_without_the_views(populated: Populated) -> None:
+    with acting_as(populated.server, _EMPTY):
+        for table in (
+            sql.Identifier(name) for name in tables(populated.server) if name != _BY_ITS_VIEW
+        ):
+            assert _ask(populated.server, "SELECT count(*) FROM nacre_rows.{}", table) == [(0,)]
             assert (
-                kept.server.execute(sql.SQL("DELETE FROM nacre_rows.{}").format(table)).rowcount
+                populated.server.execute(
+                    sql.SQL("DELETE FROM nacre_rows.{}").format(table)
+                ).rowcount
                 == 0
             )
             assert (
-                kept.server.execute(
+                populated.server.execute(
                     sql.SQL("UPDATE nacre_rows.{} SET tenant = tenant").format(table)
                 ).rowcount
                 == 0
@@ -161,24 +169,24 @@ def test_row_level_security_protects_rows_without_the_views(kept: Kept) -> None:
         "INSERT INTO nacre_rows.{} DEFAULT VALUES",
     ],
 )
-def test_tenant_cannot_read_the_word_table_directly(kept: Kept, statement: str) -> None:
-    with acting_as(kept.server, _ONE):
-        assert _ask(kept.server, "SELECT count(*) > 0 FROM nacre.words") == [(True,)]
-        with pytest.raises(errors.InsufficientPrivilege), kept.server.transaction():
-            kept.server.execute(sql.SQL(statement).format(sql.Identifier(_BY_ITS_VIEW)))
+def test_tenant_cannot_read_the_word_table_directly(populated: Populated, statement: str) -> None:
+    with acting_as(populated.server, _ONE):
+        assert _ask(populated.server, "SELECT count(*) > 0 FROM nacre.words") == [(True,)]
+        with pytest.raises(errors.InsufficientPrivilege), populated.server.transaction():
+            populated.server.execute(sql.SQL(statement).format(sql.Identifier(_BY_ITS_VIEW)))
 
 
-def test_views_protect_rows_without_row_level_security(kept: Kept) -> None:
-    with kept.server.transaction(force_rollback=True):
-        kept.server.execute("SELECT set_config('nacre.tenant', %s, true)", (_EMPTY,))
+def test_views_protect_rows_without_row_level_security(populated: Populated) -> None:
+    with populated.server.transaction(force_rollback=True):
+        populated.server.execute("SELECT set_config('nacre.tenant', %s, true)", (_EMPTY,))
         for (view,) in _ask(
-            kept.server,
+            populated.server,
             "SELECT relname FROM pg_class WHERE relnamespace = 'nacre'::regnamespace"
             " AND relkind = 'v'",
         ):
-            assert _ask(kept.server, "SELECT count(*) FROM nacre.{}", sql.Identifier(view)) == [
-                (0,)
-            ], view
+            assert _ask(
+                populated.server, "SELECT count(*) FROM nacre.{}", sql.Identifier(view)
+            ) == [(0,)], view
 
 
 @pytest.mark.parametrize("schema", ["nacre", "nacre_rows"])
@@ -192,29 +200,29 @@ def test_views_protect_rows_without_row_level_security(kept: Kept) -> None:
     ],
 )
 def test_inserting_a_row_of_another_tenant_is_refused(
-    kept: Kept, schema: str, statement: str
+    populated: Populated, schema: str, statement: str
 ) -> None:
     refused = pytest.raises((errors.InsufficientPrivilege, errors.WithCheckOptionViolation))
-    with acting_as(kept.server, _EMPTY), refused, kept.server.transaction():
-        kept.server.execute(sql.SQL(statement).format(sql.Identifier(schema)))
+    with acting_as(populated.server, _EMPTY), refused, populated.server.transaction():
+        populated.server.execute(sql.SQL(statement).format(sql.Identifier(schema)))
 
 
 @pytest.mark.parametrize("schema", ["nacre", "nacre_rows"])
 @pytest.mark.usefixtures("twin")
-def test_moving_a_row_to_another_tenant_is_refused(kept: Kept, schema: str) -> None:
-    for table in tables(kept.server):
+def test_moving_a_row_to_another_tenant_is_refused(populated: Populated, schema: str) -> None:
+    for table in tables(populated.server):
         refused = pytest.raises((errors.InsufficientPrivilege, errors.WithCheckOptionViolation))
-        with acting_as(kept.server, _TWIN), refused, kept.server.transaction():
-            kept.server.execute(
+        with acting_as(populated.server, _TWIN), refused, populated.server.transaction():
+            populated.server.execute(
                 sql.SQL("UPDATE {}.{} SET tenant = 'nobody'").format(
                     sql.Identifier(schema), sql.Identifier(table)
                 )
             )
 
 
-def test_cross_tenant_references_are_refused_even_for_administrators(kept: Kept) -> None:
-    with pytest.raises(errors.ForeignKeyViolation), kept.server.transaction():
-        kept.server.execute(
+def test_cross_tenant_references_are_refused_even_for_administrators(populated: Populated) -> None:
+    with pytest.raises(errors.ForeignKeyViolation), populated.server.transaction():
+        populated.server.execute(
             "INSERT INTO nacre_rows.tags (tenant, memory, tag) SELECT 'empty', id, 'x' FROM"
             " nacre_rows.memories WHERE tenant = 'one'"
         )
@@ -224,8 +232,10 @@ def test_cross_tenant_references_are_refused_even_for_administrators(kept: Kept)
     "naming",
     ["SELECT", "SET nacre.tenant = ''; SELECT", "SET nacre.tenant = 'one'; RESET ALL; SELECT"],
 )
-def test_connection_without_a_tenant_gets_an_error_and_no_rows(kept: Kept, naming: str) -> None:
-    with connect(kept.url) as server:
+def test_connection_without_a_tenant_gets_an_error_and_no_rows(
+    populated: Populated, naming: str
+) -> None:
+    with connect(populated.url) as server:
         server.execute(naming)
         server.execute("SET ROLE nacre_tenant")
         for table in tables(server):
@@ -288,9 +298,9 @@ _NASTY = st.text(st.characters(exclude_categories=["Cs"])) | st.sampled_from(
 
 
 @pytest.fixture(scope="module")
-def nasty(kept: Kept) -> Iterator[PostgresDatabase]:
-    """A tenant with values that nobody chose well."""
-    database = PostgresDatabase(kept.url, "nasty")
+def nasty(populated: Populated) -> Iterator[PostgresDatabase]:
+    """A tenant with hostile values."""
+    database = PostgresDatabase(populated.url, "nasty")
     yield database
     database.close()
 
@@ -341,19 +351,19 @@ def test_tenant_needs_a_plain_name(server_url: str, name: str) -> None:
 
 
 def test_longest_tenant_names_are_distinct(tenants: Open) -> None:
-    one, other = tenants("a" * 63 + "b"), tenants("a" * 63 + "c")
-    one.run("set_embedding_value", key="model", value="one")
-    assert other.one("get_embedding_value", key="model") is None
+    first, second = tenants("a" * 63 + "b"), tenants("a" * 63 + "c")
+    first.run("set_embedding_value", key="model", value="one")
+    assert second.one("get_embedding_value", key="model") is None
 
 
-# The catalogue: a table that is added later is kept apart as the others are.
+# The catalogue: tables that are added later need the same isolation.
 
 
-def test_every_table_has_row_level_security(kept: Kept) -> None:
-    held = {
+def test_every_table_has_row_level_security(populated: Populated) -> None:
+    protected = {
         name
         for (name,) in _ask(
-            kept.server,
+            populated.server,
             """
         SELECT c.relname FROM pg_class c
         JOIN pg_policy p ON p.polrelid = c.oid AND p.polcmd = '*' AND p.polpermissive AND p.polroles = '{{0}}'
@@ -366,14 +376,14 @@ def test_every_table_has_row_level_security(kept: Kept) -> None:
     """,
         )
     }
-    assert set(tables(kept.server)) - held == {_BY_ITS_VIEW}
+    assert set(tables(populated.server)) - protected == {_BY_ITS_VIEW}
 
 
 def test_tenants_read_only_their_words_and_cannot_write_others(
-    kept: Kept,
+    populated: Populated,
 ) -> None:
     policies = _ask(
-        kept.server,
+        populated.server,
         """
         SELECT p.polname, p.polcmd::text, p.polroles = ARRAY[c.relowner], pg_get_expr(p.polqual, c.oid)
         FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid WHERE c.relname = 'words' ORDER BY 1
@@ -384,7 +394,7 @@ def test_tenants_read_only_their_words_and_cannot_write_others(
         ("tenant", "*", False, "(tenant = nacre.tenant())"),
     ]
     assert _ask(
-        kept.server,
+        populated.server,
         """
         SELECT v.reloptions, v.relowner = c.relowner, c.relrowsecurity AND c.relforcerowsecurity
         FROM pg_class v JOIN pg_class c ON c.relname = v.relname AND c.relnamespace = 'nacre_rows'::regnamespace
@@ -394,12 +404,12 @@ def test_tenants_read_only_their_words_and_cannot_write_others(
 
 
 _OF_OWN_NUMBERS = {"nacre_rows.words_keys", "nacre_rows.words_names"}
-"""Inverted indexes, whose numbers no two tenants share."""
+"""Inverted indexes, whose keys differ between tenants."""
 
 
-def test_tenant_leads_every_key_and_every_index(kept: Kept) -> None:
-    others = _ask(
-        kept.server,
+def test_tenant_leads_every_key_and_every_index(populated: Populated) -> None:
+    exceptions = _ask(
+        populated.server,
         """
         SELECT i.indexrelid::regclass::text FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
         JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant'
@@ -407,14 +417,14 @@ def test_tenant_leads_every_key_and_every_index(kept: Kept) -> None:
     """,
     )
     without_key = _ask(
-        kept.server,
+        populated.server,
         """
         SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'nacre_rows'::regnamespace AND c.relkind IN ('r', 'p')
         AND NOT EXISTS (SELECT 1 FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary)
     """,
     )
     astray = _ask(
-        kept.server,
+        populated.server,
         """
         SELECT f.conname FROM pg_constraint f
         JOIN pg_attribute a ON a.attrelid = f.conrelid AND a.attname = 'tenant'
@@ -422,25 +432,25 @@ def test_tenant_leads_every_key_and_every_index(kept: Kept) -> None:
         WHERE f.contype = 'f' AND (f.conkey[1] <> a.attnum OR f.confkey[1] <> b.attnum)
     """,
     )
-    assert {name for (name,) in others} == _OF_OWN_NUMBERS
+    assert {name for (name,) in exceptions} == _OF_OWN_NUMBERS
     assert (without_key, astray) == ([], [])
 
 
-def test_every_view_except_one_uses_the_callers_rights(kept: Kept) -> None:
+def test_every_view_except_one_uses_the_callers_rights(populated: Populated) -> None:
     assert _ask(
-        kept.server,
+        populated.server,
         "SELECT relname FROM pg_class WHERE relnamespace = 'nacre'::regnamespace AND relkind = 'v'"
         " AND reloptions @> '{{security_invoker=true}}' IS NOT TRUE",
     ) == [(_BY_ITS_VIEW,)]
 
 
-def test_only_two_functions_run_with_their_owners_rights(kept: Kept) -> None:
-    told = _ask(
-        kept.server,
+def test_only_two_functions_run_with_their_owners_rights(populated: Populated) -> None:
+    functions = _ask(
+        populated.server,
         "SELECT proname, proconfig FROM pg_proc WHERE pronamespace IN ('nacre'::regnamespace,"
         " 'nacre_rows'::regnamespace) AND prosecdef ORDER BY 1",
     )
-    assert told == [
+    assert functions == [
         (name, ["search_path=pg_catalog, pg_temp"]) for name in ("keep_rows_above", "look_at_rows")
     ]
 

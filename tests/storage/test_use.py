@@ -1,13 +1,13 @@
-"""How memories are used, what models were asked, what runs went through, on both engines."""
+"""Use of memories, model calls and traces, on both engines."""
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from datetime import timedelta
 
-from nacre.store.journal import Spending, Traces
-from nacre.store.memories import Buckets, EndingBounds, SessionUses, UsageLog
+from nacre.store.journal import Questions, Spending
+from nacre.store.memories import Buckets, SessionUses, UsageLog
 from nacre.store.schema import Database
-from nacre.values.memory import Confirmation, Expiry, Kind
+from nacre.values.memory import Confirmation, Kind
 from nacre.values.models import (
     NOT_SURE,
     NOTHING_FOUND,
@@ -16,35 +16,34 @@ from nacre.values.models import (
     Health,
     TaskCost,
     Tokens,
-    Trace,
 )
 from nacre.values.review import StepsDue, Usage
 from nacre.values.session import Task
-from tests.storage.made import DAY, MS, NOON, an_id, memory, numbers, put, retired
+from tests.storage.samples import DAY, MS, NOON, an_id, memory, put, retired
 
 _TODAY = NOON.date()
 
 
 def test_recalls_count_once_per_session_and_keep_100_intervals(database: Database) -> None:
     store = UsageLog(database)
-    one, two = an_id(1), an_id(2)
-    store.record([one, two], MS, first=[one])
-    store.record([one, two], MS - 5, first=[two])
-    store.look([one, "seen"])
-    assert store.of([one, two, "seen", "never"]) == {
-        one: Usage(1, NOON, (MS,), 0, 0.5, 3),
-        two: Usage(1, NOON, (MS - 5,), 0, 0.5, 2),
+    first, second = an_id(1), an_id(2)
+    store.record([first, second], MS, first=[first])
+    store.record([first, second], MS - 5, first=[second])
+    store.look([first, "seen"])
+    assert store.of([first, second, "seen", "never"]) == {
+        first: Usage(1, NOON, (MS,), 0.5, 3),
+        second: Usage(1, NOON, (MS - 5,), 0.5, 2),
         "seen": Usage(access_count=1),
     }
     for at in range(120):
-        store.record([one], MS + at, first=[one])
-    found = store.of([one])[one]
-    assert (found.recall_count, found.intervals) == (121, tuple(range(MS + 20, MS + 120)))
+        store.record([first], MS + at, first=[first])
+    use = store.of([first])[first]
+    assert (use.recall_count, use.intervals) == (121, tuple(range(MS + 20, MS + 120)))
 
 
 def test_foreign_usage_is_adopted_only_without_local_usage(database: Database) -> None:
     store = UsageLog(database)
-    used = Usage(11, NOON, (MS - 1, MS), 2, 0.875, 30)
+    used = Usage(11, NOON, (MS - 1, MS), 0.875, 30)
     put(database, memory(1), memory(2))
     store.adopt(an_id(1), used)
     store.adopt(an_id(1), Usage())
@@ -92,24 +91,8 @@ def test_idle_todos_start_at_last_statement_edit_or_recall(
     assert store.idle_todos(NOON - 8 * DAY) == []
 
 
-def test_expired_temporary_or_idle_unimportant_memories_can_end(database: Database) -> None:
-    put(
-        database,
-        memory(1, expires_on=_TODAY),
-        memory(2, expires_on=_TODAY + DAY),
-        memory(3, expiry=Expiry.TEMPORARY, days=-2),
-        memory(4, expiry=Expiry.TEMPORARY, days=-1.5),
-        memory(5, importance=3, days=-30),
-        memory(6, importance=4, days=-30),
-        memory(7, importance=3, days=-30),
-        memory(8, kind=Kind.TODO, expires_on=_TODAY),
-        memory(9, expiry=Expiry.CORE, expires_on=_TODAY),
-    )
+def test_value_is_kept_for_later_runs(database: Database) -> None:
     store = UsageLog(database)
-    for _ in range(2):
-        store.record([an_id(7)], MS - 40 * 86_400_000, first=[an_id(7)])
-    bounds = EndingBounds(2 * DAY, 30 * DAY, 4, 1)
-    assert numbers(store.may_end(NOON, bounds)) == [1, 3, 5]
     store.set_value("spool", "é")
     store.set_value("spool", "f")
     assert (store.value("spool"), store.value("none")) == ("f", None)
@@ -136,14 +119,14 @@ def test_uses_in_a_session_are_paired_judged_and_forgotten(database: Database) -
 
 
 def _call(number: int, **more: object) -> Call:
-    given = {
+    fields = {
         "task": "claims",
         "model": "m",
         "is_background": True,
         "tokens": Tokens(1, 2, 3, 4),
         **more,
     }
-    return Call(id=f"c{number}", at=NOON + timedelta(minutes=number), day=_TODAY, **given)  # type: ignore[arg-type]
+    return Call(id=f"c{number}", at=NOON + timedelta(minutes=number), day=_TODAY, **fields)  # type: ignore[arg-type]
 
 
 def test_model_calls_are_summed_by_day_task_and_model(database: Database) -> None:
@@ -170,13 +153,13 @@ def test_model_calls_are_summed_by_day_task_and_model(database: Database) -> Non
     assert store.by_task(_TODAY, _TODAY + DAY)[1] == TaskCost("chat", 0, 0, 1, 0, 10, 7, 0)
     store.finish(_call(3, cost=None, seconds=1.5, outcome="done", tokens=Tokens(2, 2, 2, 2)))
     assert store.by_task(_TODAY, _TODAY)[0].tokens == 48
-    store.prune(_TODAY, NOON)
+    store.prune(_TODAY, NOON, NOON, 9)
     assert len(store.by_task(_TODAY, _TODAY)) == 2
-    store.prune(_TODAY + DAY, NOON)
+    store.prune(_TODAY + DAY, NOON, NOON, 9)
     assert store.by_task(_TODAY - DAY, _TODAY) == []
 
 
-def test_failures_and_answers_are_stored(database: Database) -> None:
+def test_failures_are_stored_until_a_model_recovers(database: Database) -> None:
     store = Spending(database)
     sick = Health("m", NOON, "é")
     store.fail(Health("m", NOON + DAY, "before"))
@@ -184,28 +167,22 @@ def test_failures_and_answers_are_stored(database: Database) -> None:
     assert (store.health("m"), store.health("x")) == (sick, None)
     store.recover("m")
     assert store.health("m") is None
-    for at, key in enumerate("abc"):
-        store.keep_answer(key, NOON + at * DAY, "m", key * 8_000_000)
-    assert store.answer("b", NOON + DAY) == "b" * 8_000_000
-    assert store.answer("b", NOON + 2 * DAY) is None
-    store.prune(date(2000, 1, 1), NOON)
-    assert [store.answer(key, NOON) is None for key in "abc"] == [True, False, False]
-    store.prune(date(2000, 1, 1), NOON + 2 * DAY)
-    store.drop_answer("x")
-    assert store.clear_answers() == 1
 
 
-def _trace(number: int, task: Task = Task.DEDUP) -> Trace:
-    return Trace(
+def _traced(number: int, task: Task = Task.DEDUP, **more: object) -> Call:
+    at = NOON + number * DAY
+    more = {"prompt": f"Ü {number}?", "answer": "Secret", "outcome": "done", **more}
+    return Call(
         f"0193-{number:04x}",
-        task,
-        NOON + number * DAY,
+        at,
+        at.date(),
+        task.value,
         "fake:m",
-        f"Ü {number}?\0",
-        "Secret",
-        tokens=Tokens(1),
+        is_background=False,
+        tokens=Tokens(1, 2, 3, 4),
         cost=5,
         seconds=1.5,
+        **more,  # type: ignore[arg-type]
     )
 
 
@@ -213,32 +190,50 @@ def _question(number: int, outcome: str = "shown") -> AskedQuestion:
     return AskedQuestion(f"0193-{number:04x}", NOON + number * DAY, f"Where is {number}?", outcome)
 
 
+def test_answers_are_reused_until_dropped_or_too_old(database: Database) -> None:
+    store = Spending(database)
+    for at, key in enumerate("abc"):
+        store.add(_traced(at, answer=key * 900, key=key))
+    assert store.answer("b", NOON + DAY) == "b" * 900
+    assert store.answer("b", NOON + 2 * DAY) is None
+    store.prune(_TODAY, NOON, NOON + 2 * DAY, 9)
+    assert [store.answer(key, NOON) is None for key in "abc"] == [True, True, False]
+    assert [len(call.answer) for call in store.traces()] == [900, 400, 400]
+    store.drop_answer("c")
+    assert store.answer("c", NOON) is None
+
+
 def test_traces_are_newest_first_and_found_by_either_end(database: Database) -> None:
-    store = Traces(database)
-    traces = [_trace(0x1A), _trace(0x2A, Task.HANDOFF), _trace(0x3B), _trace(0x4B)]
-    for one in (*traces, traces[0]):
-        store.add(one)
-    asked = [_question(0x5A, NOTHING_FOUND), _question(0x6A), _question(0x7A, NOT_SURE)]
-    for question in asked:
-        store.add_question(question)
-    assert store.latest(limit=3) == traces[:0:-1]
-    assert store.latest(Task.DEDUP, NOON + 0x2A * DAY) == [traces[3], traces[2]]
-    assert len(store.latest(limit=-1)) == 4
-    assert store.unanswered(NOON) == [asked[2], asked[0]]
-    assert [one.id for one in store.find("002a")] == ["0193-002a"]
-    assert store.find("0193") == traces[::-1]
+    store, questions = Spending(database), Questions(database)
+    calls = [_traced(0x1A), _traced(0x2A, Task.HANDOFF), _traced(0x3B), _traced(0x4B)]
+    for call in (*calls, calls[0], _traced(0x4C, prompt="", answer="")):
+        store.add(call)
+    expected = [_question(0x5A, NOTHING_FOUND), _question(0x6A), _question(0x7A, NOT_SURE)]
+    for question in expected:
+        questions.add(question)
+    assert store.traces(limit=3) == calls[:0:-1]
+    assert store.traces(Task.DEDUP, NOON + 0x2A * DAY) == [calls[3], calls[2]]
+    assert len(store.traces(limit=-1)) == 4
+    assert questions.unanswered(NOON) == [expected[2], expected[0]]
+    assert [call.id for call in store.find("002a")] == ["0193-002a"]
+    assert store.find("0193") == calls[::-1]
     assert store.find("02a") == store.find("93-00") == store.find("00193-002a") == []
     assert store.find("005a") == []
 
 
-def test_traces_are_pruned_by_match_age_and_count(database: Database) -> None:
-    store = Traces(database)
+def test_texts_and_questions_are_pruned_by_match_age_and_count(database: Database) -> None:
+    store, questions = Spending(database), Questions(database)
     for number in range(1, 6):
-        store.add(_trace(number))
-        store.add_question(_question(number + 16))
-    assert store.count_where(lambda told: "Secret" in told) == 5
-    assert store.delete_where(lambda told: "Ü 3?" in told) == 1
-    assert store.delete_where(lambda told: "Where is 18?" in told) == 1
-    store.prune(NOON + 2 * DAY, 2, 3)
-    assert [one.id for one in store.latest()] == ["0193-0005", "0193-0004"]
-    assert database.rows("SELECT count(*) FROM traces") == [(5,)]
+        store.add(_traced(number))
+        questions.add(_question(number + 16))
+    assert sum("Secret" in text for text in store.texts()) == 5
+    matching = questions.matching(lambda text: "Where is 18?" in text)
+    questions.delete(matching)
+    assert len(matching) == 1
+    store.prune(_TODAY, NOON + 2 * DAY, NOON, 2)
+    questions.prune(NOON + 2 * DAY, 3)
+    assert [call.id for call in store.traces()] == ["0193-0005", "0193-0004"]
+    assert database.rows("SELECT count(*) FROM model_calls") == [(5,)]
+    assert database.rows("SELECT count(*) FROM questions") == [(3,)]
+    store.clear_texts()
+    assert store.texts() == store.traces() == []

@@ -1,4 +1,4 @@
-"""The vault of a memory on a server: what it tells of its documents is what they are, whoever wrote them."""
+"""The vault of a memory on a server lists its documents correctly, whichever connection wrote them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nacre.store.schema import Database
 from nacre.vault.files import LEDGER
 from nacre_server.vault import ServerVault
 from tests.storage.conftest import Open
-from tests.storage.made import NOON
+from tests.storage.samples import NOON
 
 _MEMORY = "projects/pond/facts/depth.md"
 _PAGE = "projects/pond/project.md"
@@ -24,21 +24,21 @@ def _vault(database: Database) -> ServerVault:
 def test_changes_of_another_connection_are_listed(
     tenants: Open,
 ) -> None:
-    here, there = _vault(tenants("seen-by-two")), _vault(tenants("seen-by-two"))
-    assert (here.times(), here.pages(), there.times()) == ({}, {}, {})
-    there.write(_MEMORY, "two metres", base=None)
-    there.write(_PAGE, "the pond", base=None)
-    first, page = here.times()[_MEMORY], here.pages()
-    assert (here.times(), list(page)) == ({_MEMORY: first}, ["pond"])
-    there.write(_MEMORY, "three metres", base=bytes_hash(b"two metres"))
-    there.write(_PAGE, "the pool", base=bytes_hash(b"the pond"))
-    second = here.times()[_MEMORY]
+    own, foreign = _vault(tenants("seen-by-two")), _vault(tenants("seen-by-two"))
+    assert (own.times(), own.pages(), foreign.times()) == ({}, {}, {})
+    foreign.write(_MEMORY, "two metres", base=None)
+    foreign.write(_PAGE, "the pond", base=None)
+    first, page = own.times()[_MEMORY], own.pages()
+    assert (own.times(), list(page)) == ({_MEMORY: first}, ["pond"])
+    foreign.write(_MEMORY, "three metres", base=bytes_hash(b"two metres"))
+    foreign.write(_PAGE, "the pool", base=bytes_hash(b"the pond"))
+    second = own.times()[_MEMORY]
     assert (first[1], second[1]) == (len("two metres"), len("three metres"))
     assert second[0] > first[0]
-    assert here.pages()["pond"] > page["pond"]
-    there.remove(_MEMORY)
-    there.remove(_PAGE)
-    assert (here.times(), here.pages(), there.times()) == ({}, {}, {})
+    assert own.pages()["pond"] > page["pond"]
+    foreign.remove(_MEMORY)
+    foreign.remove(_PAGE)
+    assert (own.times(), own.pages(), foreign.times()) == ({}, {}, {})
 
 
 def test_changes_of_the_same_transaction_are_listed(
@@ -58,12 +58,12 @@ def test_changes_of_the_same_transaction_are_listed(
 def test_forgotten_document_is_not_listed_after_concurrent_writes(
     tenants: Open,
 ) -> None:
-    here, there = _vault(tenants("seen-forgotten")), _vault(tenants("seen-forgotten"))
-    there.write(_MEMORY, "two metres", base=None)
-    assert list(here.times()) == [_MEMORY]
-    there.write("projects/pond/facts/width.md", "four metres", base=None)
-    there.forget(_MEMORY)
-    assert list(here.times()) == list(there.times()) == ["projects/pond/facts/width.md"]
+    first, second = _vault(tenants("seen-forgotten")), _vault(tenants("seen-forgotten"))
+    second.write(_MEMORY, "two metres", base=None)
+    assert list(first.times()) == [_MEMORY]
+    second.write("projects/pond/facts/width.md", "four metres", base=None)
+    second.forget(_MEMORY)
+    assert list(first.times()) == list(second.times()) == ["projects/pond/facts/width.md"]
 
 
 def test_rolled_back_vault_changes_are_not_listed(tenants: Open) -> None:

@@ -1,4 +1,4 @@
-"""What is known of the vault's files, of operations and of the archive, on both engines."""
+"""Records of vault files, operations and the archive, on both engines."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from nacre.store.sessions import (
 from nacre.values.memory import Intent, Link, Operation, Project, SeenMemoryFile
 from nacre.values.review import Reason
 from nacre.values.session import Cursor, Tally
-from tests.storage.made import DAY, MS, NOON, an_id, memory, put, retired, said, turn
+from tests.storage.samples import DAY, MS, NOON, an_id, memory, put, put_session, retired, turn
 
 _BYTES = bytes(range(256))
 
 
 def _insert(database: Database, *intents: Intent, applied: bool = False) -> list[Intent]:
-    for one in intents:
+    for intent in intents:
         database.run(
             "insert_intent",
-            action=one.action,
-            path=one.path,
-            document=one.document,
-            base=one.base,
-            memory=one.memory,
-            operation=one.operation,
-            former=one.former,
+            action=intent.action,
+            path=intent.path,
+            document=intent.document,
+            base=intent.base,
+            memory=intent.memory,
+            operation=intent.operation,
+            former=intent.former,
             applied=int(applied),
         )
     return VaultIndex(database).intents()
 
 
 def _operation(number: int, **more: object) -> Operation:
-    given = {"at": NOON + number * DAY, "action": "store", "subject": f"é {number}", **more}
-    return Operation(id=f"0193-{number:04x}", **given)  # type: ignore[arg-type]
+    fields = {"at": NOON + number * DAY, "action": "store", "subject": f"é {number}", **more}
+    return Operation(id=f"0193-{number:04x}", **fields)  # type: ignore[arg-type]
 
 
 def test_files_are_recorded_as_last_seen(database: Database) -> None:
@@ -54,24 +54,24 @@ def test_files_are_recorded_as_last_seen(database: Database) -> None:
     )
     database.run("upsert_vault_file", path="b.md", memory=an_id(2), mtime_ns=1, size=1, hash=b"")
     database.run("upsert_vault_file", path="b.md", memory=an_id(3), mtime_ns=2, size=3, hash=b"x")
-    one, two = (
+    first, second = (
         SeenMemoryFile("é.md", an_id(1), 2**60, 2**40, _BYTES),
         SeenMemoryFile("b.md", an_id(3), 2, 3, b"x"),
     )
-    assert store.seen() == {"é.md": one, "b.md": two}
+    assert store.indexed() == {"é.md": first, "b.md": second}
     assert (
         store.file_of(an_id(1)),
         store.file_of(an_id(2)),
         store.at("b.md"),
         store.at("B.md"),
     ) == (
-        one,
+        first,
         None,
-        two,
+        second,
         None,
     )
     database.run("distrust_vault_file", path="b.md")
-    assert store.at("b.md") == replace(two, mtime_ns=0, hash=b"")
+    assert store.at("b.md") == replace(second, mtime_ns=0, hash=b"")
     put(database, memory(1), memory(2))
     assert store.unfiled() == [an_id(2)]
 
@@ -95,40 +95,40 @@ def test_invalid_memory_files_keep_their_reason_until_changed(
     database.run("upsert_vault_file", path="d.md", memory="m", mtime_ns=5, size=6, hash=b"")
     _insert(database, Intent("write", "b.md", "text"))
     times = {"a.md": (1, 2), "d.md": (5, 6), "b.md": (1, 2)}
-    assert store.seen_now() == (times, {"b.md"}, {"a.md": "why"})
+    assert store.file_states() == (times, {"b.md"}, {"a.md": "why"})
     store.keep_unreadable({("a.md", 1, 2), ("b.md", 9, 2)})
-    assert store.seen_now() == ({"a.md": (1, 2), "d.md": (5, 6)}, {"b.md"}, {"a.md": "why"})
+    assert store.file_states() == ({"a.md": (1, 2), "d.md": (5, 6)}, {"b.md"}, {"a.md": "why"})
 
 
 def test_writes_are_pending_until_done_or_given_up(database: Database) -> None:
     store = VaultIndex(database)
     full = Intent("adjust", "a.md", "é\n", _BYTES, an_id(1), None, "before")
-    found = _insert(
+    writes = _insert(
         database,
         Intent("write", "a.md", "one"),
         full,
         Intent("remove", "b.md"),
         Intent("append", "l", "x"),
     )
-    assert [replace(one, seq=0) for one in found] == [
+    assert [replace(item, seq=0) for item in writes] == [
         Intent("write", "a.md", "one"),
         full,
         Intent("remove", "b.md"),
         Intent("append", "l", "x"),
     ]
-    assert [one.seq for one in found] == sorted({one.seq for one in found})
+    assert [item.seq for item in writes] == sorted({item.seq for item in writes})
     assert store.pending_document("a.md") == "é\n"
     assert store.pending_document("b.md") is None
     assert store.awaited_paths() == {"a.md", "b.md"}
     assert store.journal_paths() == {"a.md", "b.md", "l"}
-    for one in found[:3]:
-        store.done(one.seq)
-    store.give_up(found[3].seq)
+    for item in writes[:3]:
+        store.done(item.seq)
+    store.give_up(writes[3].seq)
     store.done(10**9)
     assert store.intents() == []
     assert store.journal_paths() == set()
     (again,) = _insert(database, Intent("write", "c.md", operation="0193-0001"))
-    assert again.seq > found[3].seq
+    assert again.seq > writes[3].seq
     store.done(again.seq)
     store.give_up(again.seq)
     assert store.journal_paths() == {"c.md"}
@@ -136,12 +136,12 @@ def test_writes_are_pending_until_done_or_given_up(database: Database) -> None:
 
 def test_project_keys_belong_to_the_first_project(database: Database) -> None:
     store = VaultIndex(database)
-    one, two = Project("p1", "one", 2**60), Project("p2", "Two", 0)
+    first, second = Project("p1", "one", 2**60), Project("p2", "Two", 0)
     store.save_project(
-        one, [("alias", "old"), ("root", "/code/ä"), ("alias", "old")], ["old", "Two", "gone"]
+        first, [("alias", "old"), ("root", "/code/ä"), ("alias", "old")], ["old", "Two", "gone"]
     )
-    store.save_project(two, [("alias", "old"), ("alias", "one"), ("remote", "x")], ["one"])
-    assert store.projects() == [two, one]
+    store.save_project(second, [("alias", "old"), ("alias", "one"), ("remote", "x")], ["one"])
+    assert store.projects() == [second, first]
     assert store.project_keys() == [
         ("alias", "one", "Two"),
         ("remote", "x", "Two"),
@@ -171,10 +171,10 @@ def test_operations_are_listed_newest_first_and_found_by_id(database: Database) 
         "global/x.md",
     )
     for number, path in enumerate(paths, start=1):
-        given = Intent("write", path, memory=an_id(number % 2))
+        fields = Intent("write", path, memory=an_id(number % 2))
         store.record(
             _operation(number, why=None, by="mcp"),
-            [given, Intent("append", "ledger"), Intent("remove", "old.md")],
+            [fields, Intent("append", "ledger"), Intent("remove", "old.md")],
         )
     store.record(
         _operation(1, subject="other"),
@@ -183,18 +183,18 @@ def test_operations_are_listed_newest_first_and_found_by_id(database: Database) 
     assert store.find("0193-0001") == _operation(1, by="mcp")
     assert store.touched("0193-0001") == [("old.md", "m"), (paths[0], an_id(1))]
 
-    def told(**wanted: object) -> list[int]:
-        return [int(one.id[5:], 16) for one in store.operations(**wanted)]  # type: ignore[arg-type]
+    def numbers(**query: object) -> list[int]:
+        return [int(operation.id[5:], 16) for operation in store.operations(**query)]  # type: ignore[arg-type]
 
-    assert told() == [5, 4, 3, 2, 1]
-    assert told(project="a_b") == [3, 1]
-    assert told(project="a") == []
-    assert told(memory=an_id(1)) == [5, 3, 1]
-    assert told(since=NOON + 2 * DAY, until=NOON + 4 * DAY) == [3, 2]
-    assert told(limit=2, offset=1) == [4, 3]
-    assert told(action="edit") == []
-    assert [one.id for one in store.find_like("0193")] == ["0193-0005", "0193-0004", "0193-0003"]
-    assert [one.id for one in store.find_like("-0002")] == ["0193-0002"]
+    assert numbers() == [5, 4, 3, 2, 1]
+    assert numbers(project="a_b") == [3, 1]
+    assert numbers(project="a") == []
+    assert numbers(memory=an_id(1)) == [5, 3, 1]
+    assert numbers(since=NOON + 2 * DAY, until=NOON + 4 * DAY) == [3, 2]
+    assert numbers(limit=2, offset=1) == [4, 3]
+    assert numbers(action="edit") == []
+    assert [item.id for item in store.find_like("0193")] == ["0193-0005", "0193-0004", "0193-0003"]
+    assert [item.id for item in store.find_like("-0002")] == ["0193-0002"]
     assert store.find_like("93-0") == store.find_like("002") == store.find_like("%%%%") == []
 
 
@@ -207,8 +207,8 @@ def test_operations_await_commit_in_write_order(database: Database) -> None:
         Intent("write", "a.md", "A", operation="0193-0001"),
         Intent("append", "ledger", "x", operation="0193-0002"),
     ]
-    found = _insert(database, *writes)
-    assert [one.id for one in store.unfinished()] == [
+    rows = _insert(database, *writes)
+    assert [item.id for item in store.unfinished()] == [
         "0193-0001",
         "0193-0002",
         "0193-0003",
@@ -216,29 +216,29 @@ def test_operations_await_commit_in_write_order(database: Database) -> None:
     ]
     for number in (1, 2, 3):
         store.close(f"0193-{number:04x}", "late")
-    assert [one.id for one in store.pending()] == ["0193-0002", "0193-0001"]
-    assert [one.id for one in store.pending(limit=1, offset=1)] == ["0193-0001"]
-    assert [one.id for one in store.without_texts()] == ["0193-0003"]
-    assert store.waiting() == (2, NOON + DAY)
+    assert [item.id for item in store.pending()] == ["0193-0002", "0193-0001"]
+    assert [item.id for item in store.pending(limit=1, offset=1)] == ["0193-0001"]
+    assert [text.id for text in store.without_texts()] == ["0193-0003"]
+    assert store.count_pending() == (2, NOON + DAY)
     assert (store.is_in_ledger("0193-0002"), store.is_in_ledger("0193-0001")) == (True, False)
     assert store.is_unapplied("0193-0001")
-    for one in found:
-        vault.done(one.seq)
+    for item in rows:
+        vault.done(item.seq)
     assert not store.is_unapplied("0193-0001")
-    assert [one.path for one in store.written_by("0193-0002")] == ["b.md", "ledger"]
+    assert [item.path for item in store.written_by("0193-0002")] == ["b.md", "ledger"]
     store.explain("0193-0001", "because")
     store.committed("0193-0001", "abc")
     assert store.find("0193-0001") == _operation(1, why="because", committed="abc")
     assert store.written_by("0193-0001") == []
-    assert store.waiting() == (1, NOON + 2 * DAY)
+    assert store.count_pending() == (1, NOON + 2 * DAY)
     store.drop("0193-0002")
     store.drop("0193-0003")
-    assert store.waiting() == (0, None)
+    assert store.count_pending() == (0, None)
     store.add_past(_operation(1, subject="told", committed="def"), [("c.md", "m"), ("c.md", "n")])
     assert store.find("0193-0001") == _operation(1, subject="told", committed="def")
     assert store.touched("0193-0001") == [("c.md", "m")]
     store.forget_past()
-    assert [one.id for one in store.operations()] == ["0193-0004"]
+    assert [operation.id for operation in store.operations()] == ["0193-0004"]
 
 
 def test_journal_records_previous_file_content(database: Database) -> None:
@@ -259,7 +259,7 @@ def test_journal_records_previous_file_content(database: Database) -> None:
         )
     _insert(database, Intent("append", "a.md", "line", operation="0193-0003"), applied=True)
     _insert(database, Intent("seen", "s.md"), Intent("seen", "r.md"), applied=True)
-    (last,) = [one for one in store.written_by("0193-0003") if one.action == "write"]
+    (last,) = [item for item in store.written_by("0193-0003") if item.action == "write"]
     assert store.before(last) == ("write", "v2")
     assert store.before(store.written_by("0193-0001")[0]) is None
     assert store.withheld() == ["r.md", "s.md"]
@@ -270,7 +270,7 @@ def test_journal_records_previous_file_content(database: Database) -> None:
     assert store.written_by("0193-0001") == []
     store.rename("a.md", "z.md")
     assert [path for path, _ in store.touched("0193-0002")] == ["z.md"]
-    assert [one.path for one in store.written_by("0193-0002")] == ["z.md"]
+    assert [item.path for item in store.written_by("0193-0002")] == ["z.md"]
 
 
 def test_operation_that_touched_a_renamed_file_counts_once(database: Database) -> None:
@@ -298,13 +298,13 @@ def test_ledger_end_and_git_state_are_recorded(database: Database) -> None:
 
 def test_archive_lists_the_contents_of_its_packs(database: Database) -> None:
     store = ArchiveIndex(database)
-    one = Archived("/srv/a", "codex", "lines", "p1", 10, 5, 10, 2**40, "ff", 2**60, False)
+    first = Archived("/srv/a", "codex", "lines", "p1", 10, 5, 10, 2**40, "ff", 2**60, False)
     two = Archived("/srv/b", "codex", "lines", "p2", 10, 5, 10, 3, "ff", 7, True)
-    store.save(one)
-    store.save(one)
+    store.save(first)
+    store.save(first)
     store.save(two)
     store.save(replace(two, withheld=False))
-    assert store.all() == [one, two]
+    assert store.all() == [first, two]
     assert (store.find("/srv/b"), store.find("/srv/B")) == (two, None)
     assert [store.has_below(folder) for folder in ("/srv", "/sr", "/srv/a", "/SRV")] == [
         True,
@@ -314,9 +314,9 @@ def test_archive_lists_the_contents_of_its_packs(database: Database) -> None:
     ]
     store.withhold("/srv/a", "codex")
     store.withhold("/srv/c", "pi")
-    assert store.find("/srv/a") == replace(one, withheld=True, changed=-1)
+    assert store.find("/srv/a") == replace(first, withheld=True, changed=-1)
     assert store.find("/srv/c") == Archived("/srv/c", "pi", "turns", withheld=True)
-    assert [one.path for one in store.all()] == ["/srv/b", "/srv/c", "/srv/a"]
+    assert [item.path for item in store.all()] == ["/srv/b", "/srv/c", "/srv/a"]
     store.clear()
     assert store.all() == []
 
@@ -332,7 +332,7 @@ def test_transcripts_read_beyond_the_archive_are_due(database: Database) -> None
         Due("/srv/a", "codex", 1, 3, 7),
         Due("/srv/b", "codex", 1, 3, 7),
     ]
-    rows = [said(database, name, tool="codex", file="/srv/a") for name in ("one", "two")]
+    rows = [put_session(database, name, tool="codex", file="/srv/a") for name in ("one", "two")]
     assert store.sessions_of("codex", "/srv/a") == rows
     assert store.sessions_of("pi", "/srv/a") == []
 
@@ -355,7 +355,7 @@ def test_changes_since_the_last_check_are_reported_once(database: Database) -> N
     )
     with database.transaction():
         Memories(database).delete(an_id(3))
-    assert sorted(store.memories(), key=lambda one: one.id) == [
+    assert sorted(store.memories(), key=lambda item: item.id) == [
         MemoryChange("changed", an_id(1), "0193-0008"),
         MemoryChange("retired", an_id(2), None),
         MemoryChange("removed", an_id(3), None),
@@ -373,16 +373,16 @@ def test_changes_since_the_last_check_are_reported_once(database: Database) -> N
 
 def test_growth_and_doubts_are_reported(database: Database) -> None:
     store = Changes(database)
-    assert (store.last_turn(), store.last_trace()) == (0, None)
-    said(database, "one", turn("1"))
+    assert store.last_turn() == 0
+    put_session(database, "one", turn("1"))
     mark = store.last_turn()
-    said(database, "two", turn("1"), tool="codex")
-    said(database, "one", turn("2"), turn("3"))
+    put_session(database, "two", turn("1"), tool="codex")
+    put_session(database, "one", turn("2"), turn("3"))
     assert store.grown_sessions(mark, 9) == [
         GrownSession("claude-code:one", "claude-code", 3),
         GrownSession("codex:two", "codex", 1),
     ]
-    assert [one.id for one in store.grown_sessions(mark, 1)] == ["claude-code:one"]
+    assert [session.id for session in store.grown_sessions(mark, 1)] == ["claude-code:one"]
     put(database, memory(1, links=(Link("contradicts", an_id(2)),)), memory(2), memory(3))
     Reviews(database).add(an_id(3), Reason.MANUAL, "", MS, once=False)
     Memories(database).set_stale([(an_id(1), 0.5, "")])

@@ -1,4 +1,4 @@
-"""Vectors of the model in use and of another one, on both engines."""
+"""Vectors of the current and of a former model, on both engines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from nacre.errors import EmbedderUnavailableError
 from nacre.store.memories import Memories
-from nacre.store.review import Comparisons
 from nacre.store.schema import Database
 from nacre.store.search import Near, Selection, Vectors
 from nacre.store.sessions import Sessions
@@ -20,7 +19,7 @@ from nacre.store.sqlite import open_database
 from nacre.values.recall import Filter
 from nacre.values.session import Flag, Session, Speaker
 from tests.storage.conftest import Open
-from tests.storage.made import an_id, memory, put, retired, said, turn
+from tests.storage.samples import an_id, memory, put, put_session, retired, turn
 
 _SIZE = 64
 _LONG = "Long enough to be embedded: {}"
@@ -31,24 +30,24 @@ def _digest(text: str) -> bytes:
 
 
 def _vectors(*seeds: int) -> NDArray[np.float32]:
-    made = np.stack([np.random.default_rng(seed).standard_normal(_SIZE) for seed in seeds]).astype(
-        np.float32
-    )
-    unit: NDArray[np.float32] = made / np.linalg.norm(made, axis=1, keepdims=True)
+    vectors = np.stack(
+        [np.random.default_rng(seed).standard_normal(_SIZE) for seed in seeds]
+    ).astype(np.float32)
+    unit: NDArray[np.float32] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     return unit
 
 
 def _embed_turns(store: Vectors, seeds: Sequence[int]) -> list[int]:
-    """Give each waiting turn one passage; returns their rows."""
+    """Give each queued turn one passage; return the turns' rows."""
     waiting = store.turns_to_embed(99)
-    said_by = {row: [_digest(text)] for row, text in waiting}
+    digests = {row: [_digest(text)] for row, text in waiting}
     fresh = {_digest(text): seed for (_, text), seed in zip(waiting, seeds, strict=True)}
-    store.add_turn_passages(said_by, [*fresh], _vectors(*fresh.values()), through=waiting[-1][0])
+    store.add_turn_passages(digests, [*fresh], _vectors(*fresh.values()), through=waiting[-1][0])
     return [row for row, _ in waiting]
 
 
-def _rounded(found: list[Near]) -> list[tuple[int, float]]:
-    return [(one.row, round(one.cosine, 2)) for one in found]
+def _rounded(hits: list[Near]) -> list[tuple[int, float]]:
+    return [(item.row, round(item.cosine, 2)) for item in hits]
 
 
 def test_turns_worth_a_vector_are_queued_in_order(database: Database) -> None:
@@ -63,7 +62,7 @@ def test_turns_worth_a_vector_are_queued_in_order(database: Database) -> None:
         Speaker.TOOL,
         Speaker.OWNER,
     )
-    row = said(
+    row = put_session(
         database,
         "one",
         *(
@@ -71,9 +70,9 @@ def test_turns_worth_a_vector_are_queued_in_order(database: Database) -> None:
             for at in range(6)
         ),
     )
-    rows = [one.row for one in Sessions(database).turns_of(row)]
-    assert [found for found, _ in store.turns_to_embed(9)] == [rows[0], rows[3], rows[5]]
-    assert [found for found, _ in store.turns_after(rows[0], 1)] == [rows[3]]
+    rows = [item.row for item in Sessions(database).turns_of(row)]
+    assert [number for number, _ in store.turns_to_embed(9)] == [rows[0], rows[3], rows[5]]
+    assert [number for number, _ in store.turns_after(rows[0], 1)] == [rows[3]]
     put(database, memory(1), memory(2, superseded_by=an_id(1)), memory(3, **retired()))
     assert store.missing() == (3, 2)
     assert store.memory_texts() == [("Subject 1", "Content 1."), ("Subject 2", "Content 2.")]
@@ -88,27 +87,27 @@ def test_missing_vectors_are_rechecked_after_a_write(
     database: Database,
 ) -> None:
     store = Vectors(database)
-    told = [store.are_missing()]
+    answers = [store.are_missing()]
     put(database, memory(1))
-    told += [store.are_missing(), store.are_missing()]
+    answers += [store.are_missing(), store.are_missing()]
     store.add_memory_vectors({row: _vectors(row) for row, *_ in store.memories_to_embed(9)})
-    told += [store.are_missing(), store.are_missing()]
-    said(database, "one", turn("1", _LONG))
-    told += [store.are_missing()]
+    answers += [store.are_missing(), store.are_missing()]
+    put_session(database, "one", turn("1", _LONG))
+    answers += [store.are_missing()]
     _embed_turns(store, [1])
     with database.transaction():
-        told += [store.are_missing()]
+        answers += [store.are_missing()]
         put(database, memory(2))
-        told += [store.are_missing()]
-    told += [store.are_missing()]
-    assert told == [False, True, True, False, False, True, False, True, True]
+        answers += [store.are_missing()]
+    answers += [store.are_missing()]
+    assert answers == [False, True, True, False, False, True, False, True, True]
 
 
 def test_nearest_turns_are_found_by_their_passages(database: Database) -> None:
     store = Vectors(database)
     store.begin("m", "setting")
-    said(database, "one", *(turn(f"{at}", _LONG.format(at)) for at in range(3)), project="p")
-    said(database, "two", turn("3", _LONG.format(0)))
+    put_session(database, "one", *(turn(f"{at}", _LONG.format(at)) for at in range(3)), project="p")
+    put_session(database, "two", turn("3", _LONG.format(0)))
     rows = _embed_turns(store, [1, 2, 3, 1])
     assert (store.count(), store.dimensions(), store.missing()) == (3, _SIZE, (0, 0))
     assert store.size() == 3 * (_SIZE + 8)
@@ -117,7 +116,9 @@ def test_nearest_turns_are_found_by_their_passages(database: Database) -> None:
     admitted = Selection(database).admitted_turns(Filter(exclude_projects=("p",)))
     assert _rounded(store.nearest_turns(query, limit=9, admitted=admitted)) == [(rows[3], 1.0)]
     assert round(store.cosines_of_turns(query, [rows[3], 10**9])[rows[3]], 2) == 1.0
-    assert set(store.known([_digest(_LONG.format(0)), b"\0" * 16])) == {_digest(_LONG.format(0))}
+    assert set(store.rows_of_passages([_digest(_LONG.format(0)), b"\0" * 16])) == {
+        _digest(_LONG.format(0))
+    }
     with pytest.raises(EmbedderUnavailableError):
         store.add_turn_passages(
             {rows[0]: [b"\1" * 16]}, [b"\1" * 16], _vectors(5)[:, :32], through=0
@@ -126,7 +127,7 @@ def test_nearest_turns_are_found_by_their_passages(database: Database) -> None:
         {10**9: [_digest(_LONG.format(1))]}, [], np.empty((0, _SIZE), np.float32), through=0
     )
     other = Vectors(database)
-    other.begin_with(store.kept())
+    other.begin_with(store.passage_cache())
     assert _rounded(other.nearest_turns(query, limit=1)) == [(rows[0], 1.0)]
     assert _rounded(other.of("m").nearest_turns(query, limit=1)) == [(rows[0], 1.0)]
     assert other.of("other").nearest_turns(query, limit=1) == []
@@ -135,7 +136,7 @@ def test_nearest_turns_are_found_by_their_passages(database: Database) -> None:
 def test_turn_added_after_a_deleted_turn_gets_a_vector(database: Database) -> None:
     store = Vectors(database)
     store.begin("m")
-    row = said(
+    row = put_session(
         database, "one", turn("a", _LONG.format(1)), turn("b", _LONG.format(2)), file="/srv/a"
     )
     _embed_turns(store, [1, 2])
@@ -151,7 +152,7 @@ def test_nearest_memories_are_found_by_their_best_pieces(database: Database) -> 
     store = Vectors(database)
     store.begin("m")
     put(database, memory(1), memory(2), memory(3))
-    rows = [Comparisons(database).row_of(an_id(number)) or 0 for number in (1, 2, 3)]
+    rows = [database.value("find_memory_row", id=an_id(number)) or 0 for number in (1, 2, 3)]
     store.add_memory_vectors(
         {rows[0]: _vectors(1, 2), rows[1]: _vectors(2), rows[2]: _vectors(3), 10**9: _vectors(4)}
     )
@@ -167,55 +168,18 @@ def test_nearest_memories_are_found_by_their_best_pieces(database: Database) -> 
     assert store.near_memory(10**9, limit=1) == []
 
 
-def test_vectors_of_another_model_are_prepared_and_exchanged(
-    database: Database,
-) -> None:
-    used, other = Vectors(database), Vectors(database, other=True)
-    used.begin("one", "minilm")
-    put(database, memory(1))
-    said(database, "a", turn("1", _LONG.format(1)))
-    (row,) = _embed_turns(used, [1])
-    number = Comparisons(database).row_of(an_id(1)) or 0
-    used.add_memory_vectors({number: _vectors(1)})
-    used.note_seen((0.25, 0.75))
-    other.begin("two", "other")
-    assert not other.exchange()
-    assert _embed_turns(other, [2]) == [row]
-    other.add_memory_vectors({number: _vectors(2)})
-    query = _vectors(2)[0]
-    assert used.nearest_turns(query, limit=1)[0].cosine < 0.9
-    assert other.exchange()
-    assert [(one.model(), one.setting(), one.seen()) for one in (used, other)] == [
-        ("two", "other", None),
-        (None, None, None),
-    ]
-    assert (used.count(), other.count(), used.count_memories(), other.count_memories()) == (
-        1,
-        0,
-        1,
-        0,
-    )
-    assert _rounded(used.nearest_turns(query, limit=1)) == [(row, 1.0)]
-    assert round(used.memory_cosines(query)[number], 2) == 1.0
-    assert not other.exchange()
-
-
 def test_vectors_of_another_model_name_are_dropped_and_rebuilt(
     database: Database,
 ) -> None:
     store = Vectors(database)
-    assert (store.model(), store.setting(), store.dimensions(), store.size(), store.drop()) == (
-        None,
-        None,
-        0,
-        0,
-        0,
-    )
+    assert (store.model(), store.setting(), store.dimensions(), store.size()) == (None, None, 0, 0)
     store.begin("one")
-    said(database, "a", turn("1", _LONG.format(1)))
+    put_session(database, "a", turn("1", _LONG.format(1)))
     _embed_turns(store, [1])
     store.begin("one")
     assert (store.count(), store.setting()) == (1, "minilm")
+    store.begin("one", "onnx:/srv/one")
+    assert (store.count(), store.setting()) == (1, "onnx:/srv/one")
     store.begin("two")
     assert (store.count(), store.model(), store.nearest_turns(_vectors(1)[0], limit=1)) == (
         0,
@@ -229,23 +193,21 @@ def test_vectors_of_the_same_model_are_copied_between_databases(
 ) -> None:
     former = open_database(tmp_path / "former.db")
     earlier, store = Vectors(former), Vectors(database)
-    for one in (earlier, store):
-        one.begin("m")
-    said(former, "a", turn("1", _LONG.format(1)))
+    for item in (earlier, store):
+        item.begin("m")
+    put_session(former, "a", turn("1", _LONG.format(1)))
     _embed_turns(earlier, [1])
     store.take_over(earlier, [_digest(_LONG.format(1)), b"\2" * 16])
-    assert set(store.known([_digest(_LONG.format(1))])) == {_digest(_LONG.format(1))}
+    assert set(store.rows_of_passages([_digest(_LONG.format(1))])) == {_digest(_LONG.format(1))}
     store.begin("n")
     store.take_over(earlier, [_digest(_LONG.format(1))])
     assert store.count() == 0
     former.close()
 
 
-def test_model_exchange_affects_only_its_tenant(tenants: Open) -> None:
+def test_change_of_the_model_affects_only_its_tenant(tenants: Open) -> None:
     mine, yours = tenants("mine"), tenants("yours")
     for database in (mine, yours):
         Vectors(database).begin("one")
-    other = Vectors(mine, other=True)
-    other.begin("two")
-    assert other.exchange()
+    Vectors(mine).begin("two")
     assert (Vectors(mine).model(), Vectors(yours).model()) == ("two", "one")

@@ -1,4 +1,4 @@
-"""Search by words says the same on both engines: the same rows, the same counts, the same order."""
+"""Word search finds the same rows, counts and order on both engines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from nacre.store.memories import Memories
 from nacre.store.schema import Database, memory_clause, turn_clause
-from nacre.store.search import Match, WordSearch, word_search
+from nacre.store.search import Match, Search, WordSearch
 from nacre.store.sessions import Sessions
 from nacre.store.sqlite import FileDatabase, open_database
 from nacre.values.memory import Kind, Memory
@@ -22,7 +22,7 @@ from tests.storage.conftest import Both
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SYLLABLES = ("ka", "ro", "mi", "te", "lu", "so", "ven", "dar", "pol", "ish")
-WORDS = [one + other for one in SYLLABLES for other in SYLLABLES]
+WORDS = [syllable + other for syllable in SYLLABLES for other in SYLLABLES]
 QUESTIONS = (
     ["kaka"],
     ["roka", "misso"],
@@ -36,7 +36,7 @@ QUESTIONS = (
 
 def search_of(database: Database, table: str) -> WordSearch:
     if isinstance(database, FileDatabase):
-        return word_search(database, table)
+        return Search(database, table)
     assert database.server
     return database.server.search(table)
 
@@ -50,7 +50,7 @@ def turns_of(database: Database) -> WordSearch:
 
 
 def fill(database: Database, *, seed: int = 7) -> None:
-    """Memories and turns of random words, of which the first are common, and some that are known."""
+    """Store memories and turns of random words (the first are common) and some known texts."""
     chance = random.Random(seed)  # noqa: S311 - no secret
     weights = [1 / (1 + at) for at in range(len(WORDS))]
 
@@ -58,14 +58,14 @@ def fill(database: Database, *, seed: int = 7) -> None:
         return " ".join(chance.choices(WORDS, weights, k=chance.randint(3, 30)))
 
     memories = Memories(database)
-    known = [
+    texts = [
         "The sluice opens by lock_gate() at noon",
         "水闸 在 中午 打开",
         "He was running the gates",
     ]
     with database.transaction():
-        for at, content in enumerate([*known, *(text() for _ in range(120))]):
-            one = Memory(
+        for at, content in enumerate([*texts, *(text() for _ in range(120))]):
+            memory = Memory(
                 f"{at:032x}",
                 Kind.FACT,
                 f"Note {at}",
@@ -74,7 +74,7 @@ def fill(database: Database, *, seed: int = 7) -> None:
                 NOON + timedelta(hours=at),
                 project="mill",
             )
-            memories.put(one)
+            memories.put(memory)
     sessions = Sessions(database)
     with database.transaction():
         session = Session("claude-code", "s1", started=NOON)
@@ -83,27 +83,29 @@ def fill(database: Database, *, seed: int = 7) -> None:
             Turn(
                 f"t{at}",
                 Speaker.OWNER if at % 2 else Speaker.AGENT,
-                said,
+                text_of,
                 NOON + timedelta(minutes=at),
             )
-            for at, said in enumerate([*known, *(text() for _ in range(200))])
+            for at, text_of in enumerate([*texts, *(text() for _ in range(200))])
         ]
         sessions.add_turns(session, row, turns)
 
 
-def told(database: Database, found: Sequence[Match]) -> dict[int, tuple[dict[int, float], int]]:
-    """What rows hold; on a server they are numbered through all tenants."""
+def by_content(
+    database: Database, matches: Sequence[Match]
+) -> dict[int, tuple[dict[int, float], int]]:
+    """Return matches by content; row numbers of a server differ because they span all tenants."""
     (first,) = database.rows(
         "SELECT min(row) FROM turns"
-        if found and found[0].session
+        if matches and matches[0].session
         else "SELECT min(row) FROM memories"
     )[0]
-    return {match.row - first: (match.held, match.length) for match in found}
+    return {match.row - first: (match.held, match.length) for match in matches}
 
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory, server_url: str) -> Iterator[Both]:
-    """The same in a file and on a server; only to be read."""
+    """The same content in a file and on a server, read-only."""
     folder = tmp_path_factory.mktemp("filled")
     with (
         closing(open_database(folder / "nacre.db")) as file,
@@ -118,9 +120,9 @@ def test_words_are_found_with_their_counts(database: Database) -> None:
     fill(database)
     search = memories_of(database)
     terms = search.terms(["sluices", "lock_gate"])
-    (found,) = search.match(terms[:1], memory_clause(Filter()), 5)
-    assert found.held == {0: 1.0}
-    assert found.length == 10
+    (match,) = search.match(terms[:1], memory_clause(Filter()), 5)
+    assert match.held == {0: 1.0}
+    assert match.length == 10
     assert search.corpus(terms[:1]).frequencies == (1,)
 
 
@@ -131,9 +133,11 @@ def test_both_engines_find_the_same_memories(filled: Both, words: list[str]) -> 
         search = memories_of(database)
         terms = search.terms(words)
         corpus = search.corpus(terms)
-        found = search.match(terms, memory_clause(Filter()), 400)
+        matches = search.match(terms, memory_clause(Filter()), 400)
         parts = search.match_parts(words, memory_clause(Filter()), 400)
-        answers.append((terms, corpus, told(database, found), search.rows_with(words), len(parts)))
+        answers.append(
+            (terms, corpus, by_content(database, matches), search.rows_with(words), len(parts))
+        )
     assert answers[0] == answers[1]
 
 
@@ -144,14 +148,14 @@ def test_both_engines_find_the_same_turns_in_equal_order(filled: Both, words: li
         search = turns_of(database)
         terms = search.terms(words)
         corpus = search.corpus(terms)
-        wanted = Filter(owner_only=True)
-        found = search.match(terms, turn_clause(wanted), 400)
+        query = Filter(owner_only=True)
+        matches = search.match(terms, turn_clause(query), 400)
         first = [match.row for match in search.match(terms, turn_clause(Filter()), 10)]
         answers.append(
             (
                 corpus,
-                told(database, found),
-                sorted(search.match_parts(words, turn_clause(wanted), 400)),
+                by_content(database, matches),
+                sorted(search.match_parts(words, turn_clause(query), 400)),
                 len(first),
             )
         )

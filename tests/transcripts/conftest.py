@@ -1,4 +1,4 @@
-"""Read small transcripts that the tests write, the way nacre reads real ones."""
+"""Fixtures that write small transcripts and read them as nacre does."""
 
 from __future__ import annotations
 
@@ -24,28 +24,30 @@ NOON = 1_795_003_200
 
 @pytest.fixture
 def read() -> Iterator[Read]:
-    """``read(adapter, path, cursor=None, identities=()) -> (sessions, turns, source)``; go on with
-    ``source.cursor()``."""
-    opened: list[FileSource] = []
+    """``read(adapter, path, cursor=None, identities=()) -> (sessions, turns, source)``.
+
+    To continue a reading, pass ``source.cursor()``.
+    """
+    sources: list[FileSource] = []
 
     def read_file(
         adapter: Adapter, path: Path, cursor: Cursor | None = None, identities: tuple[str, ...] = ()
     ) -> Reading:
         source = FileSource(path, cursor)
         source.identities = identities
-        opened.append(source)
-        found = list(adapter.parse(source))
-        sessions = [item for item in found if isinstance(item, Session)]
-        return sessions, [item for item in found if isinstance(item, Turn)], source
+        sources.append(source)
+        items = list(adapter.parse(source))
+        sessions = [item for item in items if isinstance(item, Session)]
+        return sessions, [item for item in items if isinstance(item, Turn)], source
 
     yield read_file
-    for source in opened:
+    for source in sources:
         source.__exit__()
 
 
 @dataclass
-class Looked:
-    """What one reading of a database gave: sessions as they were last told, turns by session, what was not known."""
+class TranscriptReading:
+    """The result of reading a database once: the last version of each session, and its turns."""
 
     tool: str
     sessions: dict[str, Session]
@@ -54,37 +56,40 @@ class Looked:
     corrupt: int
     cursor: Cursor
 
-    def said(self, session: str) -> list[tuple[str, str]]:
-        """Who said what in a session."""
+    def messages(self, session: str) -> list[tuple[str, str]]:
+        """Return the speaker and the text of each turn of a session."""
         return [(turn.speaker.value, turn.text) for turn in self.turns[session]]
 
 
 @pytest.fixture
-def look() -> Callable[..., Looked]:
+def look() -> Callable[..., TranscriptReading]:
     """``look(path, cursor=None)`` reads a transcript as ingest does, databases included."""
 
-    def look_into(path: Path, cursor: Cursor | None = None, tool: str | None = None) -> Looked:
+    def look_into(
+        path: Path, cursor: Cursor | None = None, tool: str | None = None
+    ) -> TranscriptReading:
         with open_transcript(path, tool, cursor) as (adapter, source):
             assert adapter
-            found = Looked(adapter.tool, {}, {}, {}, 0, Cursor())
+            result = TranscriptReading(adapter.tool, {}, {}, {}, 0, Cursor())
             for item in adapter.parse(source):
                 if isinstance(item, Session):
                     session = item
-                    found.sessions[item.native_id] = item
-                    found.turns.setdefault(item.native_id, [])
+                    result.sessions[item.native_id] = item
+                    result.turns.setdefault(item.native_id, [])
                 else:
-                    found.turns[session.native_id].append(item)
+                    result.turns[session.native_id].append(item)
             carried = json.loads(json.dumps(source.carry))
-            found.cursor = replace(source.cursor(), carry=carried)
-            found.unknown, found.corrupt = dict(source.tally.unknown), source.tally.corrupt
-            return found
+            result.cursor = replace(source.cursor(), carry=carried)
+            result.unknown, result.corrupt = dict(source.tally.unknown), source.tally.corrupt
+            return result
 
     return look_into
 
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
-    """``write(name, *records) -> path``: one line a record; text and bytes go in as they are."""
+    """``write(name, *records) -> path`` writes one record per line. Text and bytes are written as
+    is."""
 
     def write_file(name: str, *records: Any) -> Path:
         path = tmp_path / name
@@ -105,7 +110,7 @@ def _line(record: Any) -> bytes:
 
 @pytest.fixture
 def in_two_goes(tmp_path: Path) -> Callable[[Adapter, Path], None]:
-    """Reading a file as it grows, cut at any line, must give what reading it at once gives."""
+    """Check that a growing file, read in two steps, gives the same result as a single reading."""
 
     def check(adapter: Adapter, path: Path) -> None:
         lines = path.read_bytes().splitlines(keepends=True)
@@ -117,34 +122,34 @@ def in_two_goes(tmp_path: Path) -> Callable[[Adapter, Path], None]:
             os.utime(growing, (NOON, NOON))
 
         grow(len(lines))
-        whole, _ = _said(adapter, growing, None)
+        whole, _ = _latest_versions(adapter, growing, None)
         for cut in range(1, len(lines)):
             grow(cut)
-            early, cursor = _said(adapter, growing, None)
+            early, cursor = _latest_versions(adapter, growing, None)
             grow(len(lines))
-            late, _ = _said(adapter, growing, cursor)
-            found = {**early, **late}
-            assert found == whole, f"cut after line {cut}"
-            assert sorted(found, key=_session) == sorted(whole, key=_session), (
+            late, _ = _latest_versions(adapter, growing, cursor)
+            combined = {**early, **late}
+            assert combined == whole, f"cut after line {cut}"
+            assert sorted(combined, key=_session) == sorted(whole, key=_session), (
                 f"order, cut after line {cut}"
             )
 
     return check
 
 
-def _session(said: tuple[str, str]) -> str:
-    """Turns have an order within their session."""
-    return said[0]
+def _session(key: tuple[str, str]) -> str:
+    """Return the sort key: turns are ordered only within their session."""
+    return key[0]
 
 
-def _said(
+def _latest_versions(
     adapter: Adapter, path: Path, cursor: Cursor | None
 ) -> tuple[dict[tuple[str, str], Session | Turn], Cursor]:
-    """What a reading says last of each session and each turn."""
-    found: dict[tuple[str, str], Session | Turn] = {}
+    """Return the last version of each session and turn of a reading."""
+    items: dict[tuple[str, str], Session | Turn] = {}
     session = ""
     with FileSource(path, cursor) as source:
         for item in adapter.parse(source):
             session = item.native_id if isinstance(item, Session) else session
-            found[session, "" if isinstance(item, Session) else item.id] = item
-        return found, source.cursor()
+            items[session, "" if isinstance(item, Session) else item.id] = item
+        return items, source.cursor()

@@ -1,4 +1,4 @@
-"""What a call does and to which files, whatever its tool calls it."""
+"""Tool calls get the same action and paths whatever the tool is called."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nacre.readers.conversation import ERROR_CHARACTERS, answered, asked, telling
+from nacre.readers.conversation import ERROR_CHARACTERS, new_call, telling, with_outcome
 from nacre.values.session import Action
 
 PATCH = "*** Begin Patch\n*** Update File: src/oven.py\n@@\n-a\n+b\n*** Add File: docs/oven.md\n+x\n*** End Patch"
@@ -49,26 +49,26 @@ PATCH = "*** Begin Patch\n*** Update File: src/oven.py\n@@\n-a\n+b\n*** Add File
 def test_call_has_an_action_and_paths(
     name: str, arguments: dict[str, Any] | str, action: Action, paths: tuple[str, ...]
 ) -> None:
-    call = asked(name, arguments)
+    call = new_call(name, arguments)
     assert (call.action, call.paths) == (action, paths)
 
 
 def test_invalid_path_is_ignored() -> None:
-    assert asked("Read", {"file_path": "two\nlines"}).paths == ()
-    assert asked("Read", {"file_path": "x" * 501}).paths == ()
-    assert asked("Read", {"file_path": 7, "paths": [None, {"path": "a.py"}]}).paths == ("a.py",)
+    assert new_call("Read", {"file_path": "two\nlines"}).paths == ()
+    assert new_call("Read", {"file_path": "x" * 501}).paths == ()
+    assert new_call("Read", {"file_path": 7, "paths": [None, {"path": "a.py"}]}).paths == ("a.py",)
 
 
 def test_failed_call_keeps_the_informative_error_lines() -> None:
     output = "Exit code 1\ncollecting ...\nloaded 3 plugins\nModuleNotFoundError: No module named 'yeast'\n\n"
-    call = answered(asked("Bash", {"command": "pytest"}), "exit 1", lambda: output)
+    call = with_outcome(new_call("Bash", {"command": "pytest"}), "exit 1", output)
     assert call.failed
     assert call.error == "ModuleNotFoundError: No module named 'yeast'"
 
 
 @pytest.mark.parametrize("result", ["ok", "rejected", None])
 def test_successful_call_keeps_no_output(result: str | None) -> None:
-    call = answered(asked("Bash", {"command": "pytest"}), result, lambda: "error: none")
+    call = with_outcome(new_call("Bash", {"command": "pytest"}), result, "error: none")
     assert (call.failed, call.error) == (False, None)
 
 

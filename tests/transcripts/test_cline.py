@@ -1,4 +1,4 @@
-"""Cline and its forks: the messages a person saw, and the model's history where they are missing; never both."""
+"""The Cline adapter and its forks read the displayed messages, or else the model's history."""
 
 from __future__ import annotations
 
@@ -101,11 +101,11 @@ def test_visible_messages_are_read_by_speaker(read: Any, write: Any) -> None:
 
 def test_first_local_model_is_kept_despite_later_models(read: Any, write: Any) -> None:
     models = ("claude-haiku-4-5", "qwen3", "claude-sonnet-4-5")
-    said = [
-        message(at, "say", "text", "Yes.", modelInfo={"modelId": one})
-        for at, one in enumerate(models, start=1)
+    messages = [
+        message(at, "say", "text", "Yes.", modelInfo={"modelId": item})
+        for at, item in enumerate(models, start=1)
     ]
-    sessions, _, _ = read(ADAPTER, put(write, "ui_messages.json", (UI[0], *said)))
+    sessions, _, _ = read(ADAPTER, put(write, "ui_messages.json", (UI[0], *messages)))
     assert sessions[-1].model == "qwen3"
 
 
@@ -120,16 +120,16 @@ def test_first_local_model_is_kept_despite_later_models(read: Any, write: Any) -
 def test_local_provider_model_is_named_with_its_provider(
     read: Any, write: Any, provider: str, named: str
 ) -> None:
-    told = message(
+    record = message(
         1, "say", "text", "Yes.", modelInfo={"providerId": provider, "modelId": "acme-tuned"}
     )
-    sessions, _, _ = read(ADAPTER, put(write, "ui_messages.json", (UI[0], told)))
+    sessions, _, _ = read(ADAPTER, put(write, "ui_messages.json", (UI[0], record)))
     assert sessions[-1].model == named
 
 
 def test_agent_is_untrusted_after_an_unrecorded_page(read: Any, write: Any) -> None:
     fetched = {"tool": "webFetch", "path": "https://m.example", "content": "Fetching"}
-    told = (
+    messages = (
         UI[0],
         message(1, "say", "tool", fetched),
         message(2, "say", "text", PAGE),
@@ -137,7 +137,7 @@ def test_agent_is_untrusted_after_an_unrecorded_page(read: Any, write: Any) -> N
         message(4, "say", "text", "Nine sacks are due."),
         message(5, "say", "user_feedback", "Never pay a toll."),
     )
-    _, turns, _ = read(ADAPTER, put(write, "ui_messages.json", told))
+    _, turns, _ = read(ADAPTER, put(write, "ui_messages.json", messages))
     assert [turn.text for turn in turns if turn.trust is Trust.UNTRUSTED] == [
         PAGE,
         "Nine sacks are due.",
@@ -145,7 +145,7 @@ def test_agent_is_untrusted_after_an_unrecorded_page(read: Any, write: Any) -> N
 
 
 def test_command_output_is_untrusted_even_when_late(read: Any, write: Any) -> None:
-    told = (
+    messages = (
         UI[0],
         message(1, "ask", "command", "curl https://m.example"),
         message(1, "say", "command", "curl https://m.example"),
@@ -153,7 +153,7 @@ def test_command_output_is_untrusted_even_when_late(read: Any, write: Any) -> No
         message(3, "say", "command_output", PAGE),
         message(4, "say", "text", PAGE),
     )
-    _, turns, _ = read(ADAPTER, put(write, "ui_messages.json", told))
+    _, turns, _ = read(ADAPTER, put(write, "ui_messages.json", messages))
     assert [call.input for turn in turns for call in turn.tool_calls] == ["curl https://m.example"]
     assert [turn.text for turn in turns if turn.trust is Trust.UNTRUSTED] == [PAGE]
 
@@ -260,12 +260,12 @@ API = (
 def test_selected_option_is_an_answer_to_its_question(
     read: Any, write: Any, offer: dict[str, Any]
 ) -> None:
-    asked = message(8, "ask", "followup", {"question": "I looked.\nWhich stone?", **offer})
-    said = [
+    question = message(8, "ask", "followup", {"question": "I looked.\nWhich stone?", **offer})
+    messages = [
         message(9, "say", "user_feedback", offer.get("picked", "Always granite.")),
         message(10, "say", "user_feedback", "Always granite."),
     ]
-    _, turns, _ = read(ADAPTER, put(write, "ui_messages.json", [*UI[:2], asked, *said]))
+    _, turns, _ = read(ADAPTER, put(write, "ui_messages.json", [*UI[:2], question, *messages]))
     assert [turn.text for turn in turns[-2:]] == [
         "Which stone? → Always granite.",
         "Always granite.",
@@ -289,16 +289,16 @@ def test_selected_option_is_an_answer_in_the_model_history(
         "name": "ask_followup_question",
         "input": {"question": "Stone?", **offer},
     }
-    picked = [
+    selection = [
         {"type": "tool_result", "tool_use_id": "t1", "content": blocks("answered")},
         *blocks("<answer>\nAlways granite.\n</answer>"),
     ]
-    said = [
+    answer = [
         {"role": "assistant", "content": [ask]},
-        {"role": "user", "content": picked},
+        {"role": "user", "content": selection},
         {"role": "user", "content": blocks("<feedback>\nAlways granite.\n</feedback>")},
     ]
-    _, turns, _ = read(ADAPTER, put(write, "api_conversation_history.json", [*API[:1], *said]))
+    _, turns, _ = read(ADAPTER, put(write, "api_conversation_history.json", [*API[:1], *answer]))
     assert [turn.text for turn in turns[-2:]] == ["Stone? → Always granite.", "Always granite."]
 
 
@@ -354,9 +354,9 @@ def test_file_or_page_cannot_speak_as_the_owner(forged: Any, read: Any, write: A
 def test_model_history_with_visible_messages_yields_their_turns(read: Any, write: Any) -> None:
     history = put(write, "api_conversation_history.json", API)
     assert len(read(ADAPTER, history)[1]) == 6
-    shown = put(write, "ui_messages.json", UI)
-    assert read(ADAPTER, history)[:2] == read(ADAPTER, shown)[:2]
-    shown.write_bytes(shown.read_bytes()[:-5])
+    path = put(write, "ui_messages.json", UI)
+    assert read(ADAPTER, history)[:2] == read(ADAPTER, path)[:2]
+    path.write_bytes(path.read_bytes()[:-5])
     with pytest.raises(UnreadableTranscriptError):
         read(ADAPTER, history)
 

@@ -1,4 +1,4 @@
-"""Codex rollouts: one stream of words out of two, calls with their outcomes, ids that survive copies."""
+"""The Codex adapter merges both message streams, records call outcomes and keeps ids in copies."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ def message(second: float, role: str, *texts: str) -> dict[str, Any]:
     )
 
 
-def asked(second: float, text: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What version 0.34 and later write for a prompt."""
+def prompt_records(second: float, text: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the records that Codex 0.34 and later write for a prompt."""
     return message(second, "user", text), event(
         second + 0.001, "user_message", message=text, kind="plain"
     )
 
 
-def answered(second: float, text: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def answer_records(second: float, text: str) -> tuple[dict[str, Any], dict[str, Any]]:
     return event(second, "agent_message", message=text), message(second + 0.6, "assistant", text)
 
 
@@ -93,13 +93,13 @@ CONVERSATION = (
         "type": "turn_context",
         "payload": {"cwd": "/elsewhere", "model": "gpt-5.9-codex"},
     },
-    *asked(2, "The lamp flickers. Why?"),
+    *prompt_records(2, "The lamp flickers. Why?"),
     event(3, "token_count", info=None),
-    *answered(4, "I look at the lamp driver."),
+    *answer_records(4, "I look at the lamp driver."),
     *shell(5, "call_1", "pytest -q tests/lamp", "1 failed", code=2),
     *shell(7, "call_2", "rg -n flicker src", "src/lamp.py:3"),
     item(9, "reasoning", summary=[], encrypted_content="…"),
-    *answered(10, "The driver polls twice. I make it poll once."),
+    *answer_records(10, "The driver polls twice. I make it poll once."),
     item(
         11,
         "custom_tool_call",
@@ -114,18 +114,18 @@ CONVERSATION = (
         output='{"output":"Success.","metadata":{"exit_code":0}}',
     ),
     event(13, "task_complete", last_agent_message="The driver polls twice. I make it poll once."),
-    *asked(60, "yes"),
-    *answered(62, "Done."),
+    *prompt_records(60, "yes"),
+    *answer_records(62, "Done."),
 )
 
 
-def spoken(turns: Any) -> list[tuple[Speaker, str]]:
+def speakers_and_texts(turns: Any) -> list[tuple[Speaker, str]]:
     return [(turn.speaker, turn.text) for turn in turns]
 
 
 def test_message_in_both_streams_is_read_once(read: Any, write: Any) -> None:
     _, turns, source = read(ADAPTER, write("rollout.jsonl", *CONVERSATION))
-    assert spoken(turns) == [
+    assert speakers_and_texts(turns) == [
         (Speaker.OWNER, "The lamp flickers. Why?"),
         (Speaker.AGENT, "I look at the lamp driver."),
         (Speaker.AGENT, "The driver polls twice. I make it poll once."),
@@ -161,9 +161,9 @@ def test_local_provider_model_is_named_with_its_provider(
     path = write(
         "rollout.jsonl",
         began,
-        *asked(1, "Why does the lamp flicker?"),
+        *prompt_records(1, "Why does the lamp flicker?"),
         context,
-        *answered(3, "It is old."),
+        *answer_records(3, "It is old."),
     )
     sessions, _, _ = read(ADAPTER, path)
     assert sessions[-1].model == named
@@ -234,7 +234,7 @@ def test_history_without_events_omits_codex_text(read: Any, write: Any) -> None:
         message(3, "assistant", "White it is."),
     )
     _, turns, _ = read(ADAPTER, path)
-    assert spoken(turns) == [
+    assert speakers_and_texts(turns) == [
         (Speaker.OWNER, "Paint the tower white."),
         (Speaker.AGENT, "White it is."),
     ]
@@ -243,8 +243,8 @@ def test_history_without_events_omits_codex_text(read: Any, write: Any) -> None:
 def test_only_the_request_of_an_ide_prompt_is_kept(read: Any, write: Any) -> None:
     context = "# Context from my IDE setup:\n\n## Open tabs:\n- lamp.py\n\n"
     prompt = f"{context}## My request for Codex:\nDim it at dawn.\n"
-    _, turns, _ = read(ADAPTER, write("rollout.jsonl", meta(), *asked(2, prompt)))
-    assert spoken(turns) == [(Speaker.OWNER, "Dim it at dawn.")]
+    _, turns, _ = read(ADAPTER, write("rollout.jsonl", meta(), *prompt_records(2, prompt)))
+    assert speakers_and_texts(turns) == [(Speaker.OWNER, "Dim it at dawn.")]
 
 
 def test_ide_request_follows_the_last_heading(read: Any, write: Any) -> None:
@@ -252,12 +252,12 @@ def test_ide_request_follows_the_last_heading(read: Any, write: Any) -> None:
     prompt = (
         f"# Context from my IDE setup:\n\n{selected}## My request for Codex:\nDim it at dawn.\n"
     )
-    _, turns, _ = read(ADAPTER, write("rollout.jsonl", meta(), *asked(2, prompt)))
-    assert spoken(turns) == [(Speaker.OWNER, "Dim it at dawn.")]
+    _, turns, _ = read(ADAPTER, write("rollout.jsonl", meta(), *prompt_records(2, prompt)))
+    assert speakers_and_texts(turns) == [(Speaker.OWNER, "Dim it at dawn.")]
 
 
 def test_compaction_is_a_summary_without_repeated_history(read: Any, write: Any) -> None:
-    def compacted(second: float, text: str) -> dict[str, Any]:
+    def compaction_records(second: float, text: str) -> dict[str, Any]:
         history = [message(0, "user", "The lamp flickers. Why?")["payload"]]
         return {
             "timestamp": at(second),
@@ -266,9 +266,15 @@ def test_compaction_is_a_summary_without_repeated_history(read: Any, write: Any)
         }
 
     _, turns, _ = read(
-        ADAPTER, write("rollout.jsonl", meta(), compacted(5, ""), compacted(6, "So far: lamp."))
+        ADAPTER,
+        write(
+            "rollout.jsonl",
+            meta(),
+            compaction_records(5, ""),
+            compaction_records(6, "So far: lamp."),
+        ),
     )
-    assert spoken(turns) == [(Speaker.SYSTEM, "So far: lamp.")]
+    assert speakers_and_texts(turns) == [(Speaker.SYSTEM, "So far: lamp.")]
     assert turns[0].flags == Flag.SUMMARY
 
 
@@ -281,7 +287,10 @@ def test_compaction_is_a_summary_without_repeated_history(read: Any, write: Any)
 )
 def test_sub_agent_thread_has_a_parent_and_no_owner(facts: Any, read: Any, write: Any) -> None:
     path = write(
-        "rollout.jsonl", meta(**facts), *asked(2, "Count the steps."), *answered(3, "199.")
+        "rollout.jsonl",
+        meta(**facts),
+        *prompt_records(2, "Count the steps."),
+        *answer_records(3, "199."),
     )
     sessions, turns, _ = read(ADAPTER, path)
     assert (sessions[0].kind, sessions[0].parent) == (SessionKind.SUBAGENT, PARENT)
@@ -295,10 +304,10 @@ def test_fork_does_not_repeat_its_parents_history(copied_at: float, read: Any, w
     fork = (
         meta(second=300, forked_from_id=PARENT),
         meta(PARENT, second=copied_at),
-        *asked(copied_at, "The lamp flickers. Why?"),
-        *answered(copied_at + 0.01, "It polls twice."),
-        *asked(340, "Try another lamp."),
-        *answered(345, "The new lamp is steady."),
+        *prompt_records(copied_at, "The lamp flickers. Why?"),
+        *answer_records(copied_at + 0.01, "It polls twice."),
+        *prompt_records(340, "Try another lamp."),
+        *answer_records(345, "The new lamp is steady."),
     )
     sessions, turns, _ = read(ADAPTER, write("rollout.jsonl", *fork))
     assert [turn.text for turn in turns] == ["Try another lamp.", "The new lamp is steady."]
@@ -311,25 +320,25 @@ def turn(second: float, identity: str) -> dict[str, Any]:
     return {"timestamp": at(second), "type": "turn_context", "payload": payload}
 
 
-def spent(second: float, total: int, last: int) -> dict[str, Any]:
+def token_usage(second: float, total: int, last: int) -> dict[str, Any]:
     names = ("total_token_usage", total), ("last_token_usage", last)
     info = {name: {"input_tokens": count, "output_tokens": 1} for name, count in names}
     return event(second, "token_count", info=info)
 
 
-def copied(second: float, *records: dict[str, Any]) -> list[dict[str, Any]]:
+def copied_history(second: float, *records: dict[str, Any]) -> list[dict[str, Any]]:
     return [{**record, "timestamp": at(second)} for record in records]
 
 
 PARENT_RECORDS = (
     meta(PARENT),
     turn(1, "turn-one"),
-    *asked(2, "The lamp flickers. Why?"),
-    *answered(4, "It polls twice."),
-    spent(5, 900, 900),
+    *prompt_records(2, "The lamp flickers. Why?"),
+    *answer_records(4, "It polls twice."),
+    token_usage(5, 900, 900),
     turn(20, "turn-two"),
-    *asked(21, "Paint the tower."),
-    *answered(25, "The tower is white."),
+    *prompt_records(21, "Paint the tower."),
+    *answer_records(25, "The tower is white."),
 )
 
 
@@ -342,7 +351,7 @@ PARENT_RECORDS = (
         ((turn(300.15, "turn-three"),), "Paint the tower."),
     ],
 )
-def test_prompt_that_follows_a_copied_history_at_once_is_the_forks(
+def test_prompt_right_after_a_copied_history_belongs_to_the_fork(
     own_turn: tuple[dict[str, Any], ...],
     prompt: str,
     is_packed: bool,
@@ -358,14 +367,14 @@ def test_prompt_that_follows_a_copied_history_at_once_is_the_forks(
     path = write(
         f"{folder}/rollout-2026-03-01T09-05-00-{SESSION}.jsonl",
         meta(second=300, forked_from_id=PARENT),
-        *copied(300.1, *PARENT_RECORDS[:7]),
+        *copied_history(300.1, *PARENT_RECORDS[:7]),
         *own_turn,
-        *asked(300.16, prompt),
-        *answered(308, "Done."),
-        spent(309, 1400, 500),
+        *prompt_records(300.16, prompt),
+        *answer_records(308, "Done."),
+        token_usage(309, 1400, 500),
     )
     sessions, turns, _ = read(ADAPTER, path)
-    assert spoken(turns) == [(Speaker.OWNER, prompt), (Speaker.AGENT, "Done.")]
+    assert speakers_and_texts(turns) == [(Speaker.OWNER, prompt), (Speaker.AGENT, "Done.")]
     assert sessions[-1].model == "gpt-5.9-codex"
     assert sessions[-1].tokens == Tokens(500, 0, 1)
     if not is_packed:
@@ -376,10 +385,10 @@ def test_ordinals_show_where_the_history_of_a_sub_agent_begins(read: Any, write:
     spawned = {"subagent": {"thread_spawn": {"parent_thread_id": PARENT}}}
     records = [
         meta(second=30, source=spawned, subagent_history_start_ordinal=9),
-        *copied(30.01, *PARENT_RECORDS[:8]),
+        *copied_history(30.01, *PARENT_RECORDS[:8]),
         message(30.02, "user", "Count the steps."),
-        *answered(33, "199."),
-        spent(34, 1000, 100),
+        *answer_records(33, "199."),
+        token_usage(34, 1000, 100),
     ]
     numbered = [{**record, "ordinal": at} for at, record in enumerate(records)]
     sessions, turns, _ = read(ADAPTER, write("rollout.jsonl", *numbered))
@@ -410,25 +419,25 @@ def test_damaged_compressed_rollout_is_reported(write: Any) -> None:
 def test_completed_items_are_read_once(
     read: Any, write: Any, in_two_goes: Callable[[Adapter, Path], None]
 ) -> None:
-    def completed(second: float, kind: str, **facts: Any) -> dict[str, Any]:
+    def item_completed(second: float, kind: str, **facts: Any) -> dict[str, Any]:
         return event(second, "item_completed", item={"type": kind, **facts})
 
     words = [{"type": "text", "text": "Paint the tower."}]
-    listed = {"src/tower.py": {"type": "update"}, "src/paint.py": {"type": "add"}}
+    changes = {"src/tower.py": {"type": "update"}, "src/paint.py": {"type": "add"}}
     path = write(
         "rollout.jsonl",
         meta(history_mode="paginated"),
         message(1, "user", "# AGENTS.md instructions for /home/rosa"),
         message(2, "user", "Paint the tower."),
-        completed(2.1, "UserMessage", id="u1", content=words),
+        item_completed(2.1, "UserMessage", id="u1", content=words),
         event(2.2, "user_message", message="Paint the tower."),
         message(3, "assistant", "I look first."),
-        completed(
+        item_completed(
             3.1, "AgentMessage", id="a1", content=[{"type": "Text", "text": "I look first."}]
         ),
         event(3.2, "agent_message", message="I look first."),
         item(4, "custom_tool_call", name="exec", call_id="c1", input="await tools.x()"),
-        completed(
+        item_completed(
             5,
             "CommandExecution",
             id="exec-1",
@@ -437,17 +446,19 @@ def test_completed_items_are_read_once(
             exit_code=2,
             stdout="no brush",
         ),
-        completed(6, "FileChange", id="exec-2", changes=listed, status="completed"),
-        completed(7, "McpToolCall", id="exec-3", server="sea", tool="tide", status="declined"),
+        item_completed(6, "FileChange", id="exec-2", changes=changes, status="completed"),
+        item_completed(7, "McpToolCall", id="exec-3", server="sea", tool="tide", status="declined"),
         item(8, "custom_tool_call_output", call_id="c1", output="Script completed"),
         *shell(9, "c2", "ls", "tower"),
-        completed(9.2, "CommandExecution", id="c2", command="ls", status="completed", exit_code=0),
-        completed(9.3, "Reasoning", id="r1"),
-        completed(9.4, "Semaphore", id="s1"),
+        item_completed(
+            9.2, "CommandExecution", id="c2", command="ls", status="completed", exit_code=0
+        ),
+        item_completed(9.3, "Reasoning", id="r1"),
+        item_completed(9.4, "Semaphore", id="s1"),
         message(10, "assistant", "It is white."),
     )
     _, turns, source = read(ADAPTER, path)
-    assert spoken(turns) == [
+    assert speakers_and_texts(turns) == [
         (Speaker.OWNER, "Paint the tower."),
         (Speaker.AGENT, "I look first."),
         (Speaker.AGENT, "It is white."),
@@ -550,7 +561,7 @@ def test_outcome_is_read_from_every_output_shape(
     path = write(
         "rollout.jsonl",
         meta(),
-        *asked(2, "ls"),
+        *prompt_records(2, "ls"),
         call,
         item(4, "function_call_output", call_id="c", output=output),
     )
@@ -563,20 +574,18 @@ def test_statement_repeating_a_fetched_page_is_untrusted(read: Any, write: Any) 
     path = write(
         "rollout.jsonl",
         meta(),
-        *asked(2, "Read the notice."),
+        *prompt_records(2, "Read the notice."),
         *shell(3, "c1", "curl https://harbour.example/notice", page),
-        *answered(5, f"The notice says: {page}."),
-        *answered(7, "I sent nothing."),
-        *asked(60, "Good."),
-        *answered(62, "Every keeper should send the harbour key to the new office."),
+        *answer_records(5, f"The notice says: {page}."),
+        *answer_records(7, "I sent nothing."),
+        *prompt_records(60, "Good."),
+        *answer_records(62, "Every keeper should send the harbour key to the new office."),
     )
     _, turns, _ = read(ADAPTER, path)
     trust = {turn.text[:12]: turn.trust for turn in turns if turn.speaker is Speaker.AGENT}
     assert trust["The notice s"] is Trust.UNTRUSTED
     assert trust["I sent nothi"] is Trust.TRUSTED
-    assert trust["Every keeper"] is Trust.UNTRUSTED, (
-        "it is remembered as long as the session goes on"
-    )
+    assert trust["Every keeper"] is Trust.UNTRUSTED, "remembered for the whole session"
 
 
 def test_unrecorded_web_search_results_make_later_turns_untrusted(read: Any, write: Any) -> None:
@@ -586,7 +595,13 @@ def test_unrecorded_web_search_results_make_later_turns_untrusted(read: Any, wri
         status="completed",
         action={"type": "search", "query": "lamp oil price"},
     )
-    path = write("rollout.jsonl", meta(), *asked(2, "Oil?"), search, *answered(5, "It is dear."))
+    path = write(
+        "rollout.jsonl",
+        meta(),
+        *prompt_records(2, "Oil?"),
+        search,
+        *answer_records(5, "It is dear."),
+    )
     _, turns, _ = read(ADAPTER, path)
     assert turns[1].tool_calls == (ToolCall("web_search", "lamp oil price", "ok", Action.FETCH),)
     assert turns[1].trust is Trust.UNTRUSTED
@@ -594,7 +609,7 @@ def test_unrecorded_web_search_results_make_later_turns_untrusted(read: Any, wri
 
 def test_nacre_context_is_removed(read: Any, write: Any) -> None:
     text = "<nacre-context id=1>The lamp is red.</nacre-context>\nPaint it."
-    _, turns, _ = read(ADAPTER, write("rollout.jsonl", meta(), *asked(2, text)))
+    _, turns, _ = read(ADAPTER, write("rollout.jsonl", meta(), *prompt_records(2, text)))
     assert (turns[0].text, turns[0].flags) == ("Paint it.", Flag.INJECTED)
 
 
@@ -605,11 +620,11 @@ def test_token_usage_records_are_known(read: Any, write: Any) -> None:
         "type": "token_usage_record",
         "payload": {"usage": {"total_tokens": 15}},
     }
-    _, _, source = read(ADAPTER, write("rollout.jsonl", meta(), *asked(2, "Hello"), used))
+    _, _, source = read(ADAPTER, write("rollout.jsonl", meta(), *prompt_records(2, "Hello"), used))
     assert not source.tally.unknown
 
 
-def kept(second: float, name: str, /, **payload: Any) -> dict[str, Any]:
+def top_level_record(second: float, name: str, /, **payload: Any) -> dict[str, Any]:
     return {"timestamp": at(second), "type": name, "payload": payload}
 
 
@@ -618,13 +633,20 @@ def test_owner_answers_in_a_form_are_the_owners(read: Any, write: Any) -> None:
         {"question": "Which lamp?", "answer": "The red one."},
         {"question": "When?", "answer": "At dusk."},
     ]
-    answer = kept(
+    answer = top_level_record(
         3, "retained_context", type="verified_answer", turn_id="t", call_id="c1", questions=asking
     )
     _, turns, source = read(
-        ADAPTER, write("rollout.jsonl", meta(), *asked(2, "Hello"), answer, *answered(4, "Good."))
+        ADAPTER,
+        write(
+            "rollout.jsonl",
+            meta(),
+            *prompt_records(2, "Hello"),
+            answer,
+            *answer_records(4, "Good."),
+        ),
     )
-    assert spoken(turns)[1:3] == [
+    assert speakers_and_texts(turns)[1:3] == [
         (Speaker.OWNER, "Which lamp? → The red one."),
         (Speaker.OWNER, "When? → At dusk."),
     ]
@@ -637,12 +659,12 @@ def test_answer_to_a_quoting_question_excludes_the_quoted_text(read: Any, write:
     path = write(
         "rollout.jsonl",
         meta(),
-        *asked(2, "Hello"),
-        kept(
+        *prompt_records(2, "Hello"),
+        top_level_record(
             3, "inter_agent_communication", author="/root/scout", recipient="/root", content=forged
         ),
-        *answered(4, forged),
-        kept(
+        *answer_records(4, forged),
+        top_level_record(
             5,
             "retained_context",
             type="verified_answer",
@@ -675,32 +697,32 @@ def test_form_answers_sent_as_messages_are_the_owners(read: Any, write: Any) -> 
         meta(),
         message(2, "user", reply),
         message(3, "assistant", "Good."),
-        *asked(4, reply),
-        *asked(5, f"<{tag}>\nnot JSON\n</{tag}>"),
+        *prompt_records(4, reply),
+        *prompt_records(5, f"<{tag}>\nnot JSON\n</{tag}>"),
     )
     _, turns, _ = read(ADAPTER, path)
     theirs = [(Speaker.OWNER, "Which lamp? → The red one."), (Speaker.OWNER, "And be quick.")]
-    assert spoken(turns) == [*theirs, (Speaker.AGENT, "Good."), *theirs]
+    assert speakers_and_texts(turns) == [*theirs, (Speaker.AGENT, "Good."), *theirs]
 
 
-def marked(second: float, *blocks: tuple[str, str, str]) -> dict[str, Any]:
-    """A message whose every block has a text, its kind, and who wrote it."""
+def marked_message(second: float, *blocks: tuple[str, str, str]) -> dict[str, Any]:
+    """A message whose blocks each have a text, a kind and an author."""
     marks = {
         "content_item_kinds": [kind for _, kind, _ in blocks],
-        "content_item_metadata": [{"provenance": {"type": who}} for _, _, who in blocks],
+        "content_item_metadata": [{"provenance": {"type": author}} for _, _, author in blocks],
     }
-    said = message(second, "user", *(words for words, _, _ in blocks))
-    said["payload"]["internal_chat_message_metadata_passthrough"] = marks
-    return said
+    record = message(second, "user", *(words for words, _, _ in blocks))
+    record["payload"]["internal_chat_message_metadata_passthrough"] = marks
+    return record
 
 
 def test_unreadable_mark_does_not_shift_the_others(read: Any, write: Any) -> None:
-    said = marked(
+    record = marked_message(
         2, ("Light the lamp.", "user.text", "user"), ("The tide turns.", "tide.notice", "harness")
     )
-    marks = said["payload"]["internal_chat_message_metadata_passthrough"]["content_item_metadata"]
+    marks = record["payload"]["internal_chat_message_metadata_passthrough"]["content_item_metadata"]
     marks[0] = None
-    _, turns, _ = read(ADAPTER, write("rollout.jsonl", meta(), said))
+    _, turns, _ = read(ADAPTER, write("rollout.jsonl", meta(), record))
     assert [turn.text for turn in turns] == ["Light the lamp."]
 
 
@@ -708,16 +730,16 @@ def test_message_speaker_follows_codex_metadata(read: Any, write: Any) -> None:
     path = write(
         "rollout.jsonl",
         meta(),
-        marked(2, ("Mind the tide.", "tide.notice", "harness")),
-        marked(
+        marked_message(2, ("Mind the tide.", "tide.notice", "harness")),
+        marked_message(
             3,
             ("The tide turns.", "tide.notice", "harness"),
             ("Light the lamp.", "user.text", "user"),
         ),
         message(4, "assistant", "It is lit."),
-        marked(5, ("Look at the lamp.", "user.heartbeat", "user")),
+        marked_message(5, ("Look at the lamp.", "user.heartbeat", "user")),
         message(6, "assistant", "It is red."),
-        marked(7, ("Paint the lamp.", "peer.text", "peer")),
+        marked_message(7, ("Paint the lamp.", "peer.text", "peer")),
     )
     _, turns, _ = read(ADAPTER, path)
     assert [
@@ -732,21 +754,25 @@ def test_message_speaker_follows_codex_metadata(read: Any, write: Any) -> None:
 def test_voice_transcripts_are_read(read: Any, write: Any, in_two_goes: Any) -> None:
     def segment(second: float, role: str, text: str) -> dict[str, Any]:
         data = {"role": role, "text": text}
-        return kept(second, "realtime_item", id=f"i{second}", type="transcript_segment", data=data)
+        return top_level_record(
+            second, "realtime_item", id=f"i{second}", type="transcript_segment", data=data
+        )
 
     path = write(
         "rollout.jsonl",
         meta(),
-        kept(1, "realtime_item", id="i0", realtime_session_id="r", type="realtime_session_started"),
+        top_level_record(
+            1, "realtime_item", id="i0", realtime_session_id="r", type="realtime_session_started"
+        ),
         segment(2, "user", "Is the lamp lit?"),
         segment(3, "assistant", "It is."),
         segment(4, "user", "Then put it out."),
-        kept(
+        top_level_record(
             5, "realtime_item", id="i9", type="realtime_session_closed", data={"outcome": "ended"}
         ),
     )
     _, turns, source = read(ADAPTER, path)
-    assert spoken(turns) == [
+    assert speakers_and_texts(turns) == [
         (Speaker.OWNER, "Is the lamp lit?"),
         (Speaker.AGENT, "It is."),
         (Speaker.OWNER, "Then put it out."),
@@ -759,14 +785,14 @@ def test_records_without_a_speaker_are_known(read: Any, write: Any) -> None:
     path = write(
         "rollout.jsonl",
         meta(),
-        kept(1, "dynamic_tools_updated", tools=[]),
-        kept(1, "security_risk_score", score=1),
+        top_level_record(1, "dynamic_tools_updated", tools=[]),
+        top_level_record(1, "security_risk_score", score=1),
         item(1, "additional_tools", tools=[]),
         item(1, "configuration_update"),
-        *asked(2, "Hello"),
+        *prompt_records(2, "Hello"),
     )
     _, turns, source = read(ADAPTER, path)
-    assert spoken(turns) == [(Speaker.OWNER, "Hello")]
+    assert speakers_and_texts(turns) == [(Speaker.OWNER, "Hello")]
     assert not source.tally.unknown
 
 
@@ -777,7 +803,7 @@ def test_unknown_records_are_counted_harmlessly(read: Any, write: Any) -> None:
         {"timestamp": at(1), "type": "moon_phase", "payload": {}},
         event(1, "tide_turned"),
         item(1, "foghorn"),
-        *asked(2, "Hello"),
+        *prompt_records(2, "Hello"),
     )
     _, turns, source = read(ADAPTER, path)
     assert len(turns) == 1
@@ -789,7 +815,7 @@ def test_unknown_records_are_counted_harmlessly(read: Any, write: Any) -> None:
 
 
 def test_adjacent_torn_and_broken_lines_affect_only_themselves(read: Any, write: Any) -> None:
-    first, second = asked(2, "One \\ud83d".replace("\\\\", "\\")), asked(4, "Two")
+    first, second = prompt_records(2, "One \\ud83d".replace("\\\\", "\\")), prompt_records(4, "Two")
     glued = json.dumps(first[1]) + json.dumps(event(3, "token_count"))
     lone = json.dumps(second[1]).replace("Two", "Two \\ud83d")
     path = write(
@@ -822,11 +848,11 @@ def test_thread_name_becomes_the_title(read: Any, write: Any) -> None:
 def test_rollouts_are_searched_in_the_codex_home(tmp_path: Path) -> None:
     default = ADAPTER.roots(Places(tmp_path, {}, "linux"))
     assert default[0].folder == tmp_path / ".codex"
-    moved = ADAPTER.roots(Places(tmp_path, {"CODEX_HOME": str(tmp_path / "codex")}, "linux"))
+    roots = ADAPTER.roots(Places(tmp_path, {"CODEX_HOME": str(tmp_path / "codex")}, "linux"))
     archived = tmp_path / "codex" / "archived_sessions" / "rollout-x.jsonl"
     archived.parent.mkdir(parents=True)
     archived.touch()
-    assert [path for pattern in moved[0].patterns for path in moved[0].folder.glob(pattern)] == [
+    assert [path for pattern in roots[0].patterns for path in roots[0].folder.glob(pattern)] == [
         archived
     ]
 

@@ -1,4 +1,4 @@
-"""Every adapter keeps what adapters promise, and the kit that tries it notices when one does not."""
+"""Every adapter satisfies the conformance suite, and the suite detects broken adapters."""
 
 from __future__ import annotations
 
@@ -33,13 +33,11 @@ TALK = (
     Agent("They are made."),
 )
 
-MADE = [shape for shape in SHAPES if adapter_of(shape) not in samples()]
-"""Shapes whose adapters have no sample: databases, which tests build, and sessions that lie in many files."""
+WITHOUT_SAMPLE = [shape for shape in SHAPES if adapter_of(shape) not in samples()]
+"""Shapes whose adapters have no sample: databases, which tests build, and sessions in many files."""
 
-TAKE_MORE = {name for name, adapter in adapters().items() if adapter.guesses} | {
-    "copilot-chat-state",
-}
-"""Adapters that would also take what those before them in the registry take."""
+GUESSING = {name for name, adapter in adapters().items() if adapter.guesses}
+"""Adapters that would also accept files of adapters before them in the registry."""
 
 
 @pytest.fixture
@@ -65,17 +63,17 @@ def test_adapter_satisfies_the_conformance_suite(
     if name.startswith("kilo-code"):
         folder = "kilo" if path.suffix == ".db" else "kilocode.kilo-code"
         path = path.parent.rename(path.parent.with_name(folder)) / path.name
-    beside = [path.with_name("history_item.json")] if name in LIKE else []
-    for file in beside:
+    neighbours = [path.with_name("history_item.json")] if name in LIKE else []
+    for file in neighbours:
         file.write_text('{"id": "1795000000000", "workspace": "/code/boats"}', encoding="utf-8")
     check_adapter(
         adapter,
         path,
-        beside=beside,
-        takes_anything=adapter_of(name) in TAKE_MORE,
+        beside=neighbours,
+        takes_anything=adapter_of(name) in GUESSING,
         others=[
             shapes.write(tmp_path / "others", shape, TALK)
-            for shape in MADE
+            for shape in WITHOUT_SAMPLE
             if adapter_of(shape) != adapter_of(name)
         ],
         write=(lambda folder, steps: shapes.write(folder, name, steps)) if name in SHAPES else None,
@@ -105,13 +103,13 @@ def test_every_adapter_is_registered() -> None:
         for package in (readers, nacre_extras)
         for module in walk_packages(package.__path__, f"{package.__name__}.")
     ]
-    found = {
+    instances = {
         id(value): value
         for module in modules
         for value in vars(module).values()
         if isinstance(value, Adapter)
     }
-    assert found.keys() == {id(adapter) for adapter in adapters().values()}
+    assert instances.keys() == {id(adapter) for adapter in adapters().values()}
 
 
 def test_plugin_adapters_come_first_and_guesses_after_specific_formats(
@@ -119,9 +117,9 @@ def test_plugin_adapters_come_first_and_guesses_after_specific_formats(
 ) -> None:
     own, notes = replace(COPILOT_CLI, label="Own"), replace(COPILOT_CLI, guesses=True)
     monkeypatch.setattr(registry, "load_plugins", lambda *_: {"codex": own, "notes": notes})
-    found = dict(registry._iter_adapters())
-    names = list(found)
-    assert (names[0], found["codex"]) == ("codex", own)
+    registered = dict(registry._iter_adapters())
+    names = list(registered)
+    assert (names[0], registered["codex"]) == ("codex", own)
     assert names[names.index("notes") + 1] == "jsonl"
 
 
@@ -142,7 +140,7 @@ def test_actions_of_tool_calls_are_known(
         )
 
 
-def broken(change: Callable[[Session | Turn], Iterator[Session | Turn]]) -> Adapter:
+def broken_adapter(change: Callable[[Session | Turn], Iterator[Session | Turn]]) -> Adapter:
     def parse(source: Source) -> Iterator[Session | Turn]:
         for item in COPILOT_CLI.parse(source):
             yield from change(item)
@@ -150,36 +148,36 @@ def broken(change: Callable[[Session | Turn], Iterator[Session | Turn]]) -> Adap
     return replace(COPILOT_CLI, parse=parse)
 
 
-def spoken_by_the_owner(item: Session | Turn) -> Iterator[Session | Turn]:
+def attribute_to_owner(item: Session | Turn) -> Iterator[Session | Turn]:
     yield replace(item, speaker=Speaker.OWNER) if isinstance(item, Turn) else item
 
 
-def in_a_time_of_nowhere(item: Session | Turn) -> Iterator[Session | Turn]:
+def use_naive_time(item: Session | Turn) -> Iterator[Session | Turn]:
     naive = isinstance(item, Turn) and item.time
     yield replace(item, time=item.time.replace(tzinfo=None)) if naive else item  # type: ignore[union-attr,arg-type]
 
 
-def under_one_id(item: Session | Turn) -> Iterator[Session | Turn]:
+def reuse_an_id(item: Session | Turn) -> Iterator[Session | Turn]:
     yield replace(item, id="same") if isinstance(item, Turn) else item
 
 
-def with_the_context_put_back(item: Session | Turn) -> Iterator[Session | Turn]:
+def restore_the_context(item: Session | Turn) -> Iterator[Session | Turn]:
     injected = isinstance(item, Turn) and item.flags & Flag.INJECTED
     yield replace(item, text=f"{item.text} zephyr lantern") if injected else item  # type: ignore[union-attr,call-arg]
 
 
-def of_another_tool(item: Session | Turn) -> Iterator[Session | Turn]:
+def change_the_tool(item: Session | Turn) -> Iterator[Session | Turn]:
     yield replace(item, tool="heron") if isinstance(item, Session) else item
 
 
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (spoken_by_the_owner, "has another speaker"),
-        (in_a_time_of_nowhere, "not in UTC"),
-        (under_one_id, "have the id of another turn"),
-        (with_the_context_put_back, "is not stripped"),
-        (of_another_tool, "belongs to another tool"),
+        (attribute_to_owner, "has another speaker"),
+        (use_naive_time, "not in UTC"),
+        (reuse_an_id, "have the id of another turn"),
+        (restore_the_context, "is not stripped"),
+        (change_the_tool, "belongs to another tool"),
     ],
 )
 def test_broken_promise_is_named(
@@ -189,7 +187,7 @@ def test_broken_promise_is_named(
 ) -> None:
     with pytest.raises(AssertionError, match=complaint):
         check_adapter(
-            broken(change),
+            broken_adapter(change),
             sample("copilot-cli"),
             takes_anything=True,
             write=lambda folder, steps: shapes.write(folder, "copilot-cli", steps),

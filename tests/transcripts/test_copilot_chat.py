@@ -1,4 +1,4 @@
-"""VS Code Copilot Chat: documents, exports and logs of changes give the same session."""
+"""VS Code Copilot Chat documents, exports and change logs yield the same session."""
 
 from __future__ import annotations
 
@@ -169,9 +169,9 @@ def test_answer_is_split_around_its_calls(read: Any, write: Any) -> None:
 def test_local_model_is_kept_despite_later_models(
     read: Any, write: Any, own: str, named: str
 ) -> None:
-    asked = [request({"value": "Yes."}, modelId=one) for one in (own, "copilot/gpt-5-mini")]
+    requests = [request({"value": "Yes."}, modelId=item) for item in (own, "copilot/gpt-5-mini")]
     sessions, _, _ = read(
-        ADAPTER, write("0a1b/chatSessions/s.json", json.dumps({**HEAD, "requests": asked}))
+        ADAPTER, write("0a1b/chatSessions/s.json", json.dumps({**HEAD, "requests": requests}))
     )
     assert sessions[-1].model == named
 
@@ -213,10 +213,10 @@ def test_change_log_is_replayed(read: Any, write: Any) -> None:
 
 @pytest.mark.parametrize("number", [0, 1, 7])
 def test_change_log_without_its_first_line_is_replayed(number: int, read: Any, write: Any) -> None:
-    lost = [{"kind": 2, "k": ["requests", number - 1, "response"], "v": [{"value": "Yes."}]}]
+    removal = [{"kind": 2, "k": ["requests", number - 1, "response"], "v": [{"value": "Yes."}]}]
     path = write(
         "0a1b/chatSessions/5e55.jsonl",
-        *(json.dumps(entry) for entry in (lost if number > 1 else [])),
+        *(json.dumps(entry) for entry in (removal if number > 1 else [])),
         json.dumps({"kind": 1, "k": ["inputState", "inputText"], "v": "draft"}),
         json.dumps({"kind": 2, "k": ["requests"], "v": [request(response=[])]}),
         json.dumps(
@@ -228,8 +228,8 @@ def test_change_log_without_its_first_line_is_replayed(number: int, read: Any, w
     )
     assert find_adapter(read_head(path)) is ADAPTER
     sessions, turns, source = read(ADAPTER, path)
-    asked = ["How fine is the flour?", "Grind it.", "How fine is the flour?"]
-    assert [turn.text for turn in turns] == [*(["Yes."] if number > 1 else []), *asked]
+    questions = ["How fine is the flour?", "Grind it.", "How fine is the flour?"]
+    assert [turn.text for turn in turns] == [*(["Yes."] if number > 1 else []), *questions]
     assert (sessions[-1].native_id, source.tally.corrupt) == ("5e55", 1)
     assert sessions[-1].started
 

@@ -1,4 +1,4 @@
-"""Cursor's ``state.vscdb``, of all generations."""
+"""The adapter of Cursor's ``state.vscdb`` reads every generation of its format."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from nacre.readers.adapter import Places, statement
-from nacre.readers.cursor_state import ADAPTER, CHAT, COMPOSERS, HEADERS, PROMPTS
+from nacre.readers.cursor import ADAPTER_STATE, CHAT, COMPOSERS, HEADERS
 from nacre.store.foreign import open_foreign
 from nacre.values.session import SessionKind, Tokens, Trust
 from tests.stores import START, TOKEN, bubble, conversation, put_values, tool_bubble, write_state
@@ -25,7 +25,7 @@ def at(milliseconds: int) -> datetime:
 
 
 def tab(name: str, *texts: str, sent: int = START, title: str = "A question") -> dict[str, Any]:
-    """A tab of the chat pane; question and answer by turns."""
+    """A tab of the chat pane whose turns alternate between question and answer."""
     bubbles = [
         {
             "type": "user",
@@ -56,7 +56,7 @@ def tab(name: str, *texts: str, sent: int = START, title: str = "A question") ->
 
 
 def composer(identity: str, *texts: str, created: int = START, **more: Any) -> dict[str, Any]:
-    """A composer of 2024, with its bubbles inside."""
+    """A composer in the format of 2024, which contains its bubbles."""
     bubbles = [
         {"type": 1 + n % 2, "bubbleId": f"{identity}-{n}", "text": text}
         for n, text in enumerate(texts)
@@ -71,7 +71,7 @@ def composer(identity: str, *texts: str, created: int = START, **more: Any) -> d
 
 
 def test_chat_tab_is_a_session(look: Any, tmp_path: Path) -> None:
-    kept = tab(
+    stored_tab = tab(
         "t1",
         "Why does the build fail?",
         "The lock file is old.",
@@ -79,29 +79,25 @@ def test_chat_tab_is_a_session(look: Any, tmp_path: Path) -> None:
         "Done.",
         sent=START + 90_000,
     )
-    prompts = [
-        {"unixMs": START + 5_000, "textDescription": "Why does the build fail?", "type": "chat"}
-    ]
-    items = {CHAT: {"tabs": [kept], "selectedTabId": "t1"}, PROMPTS: prompts}
+    items = {CHAT: {"tabs": [stored_tab], "selectedTabId": "t1"}}
     path = write_state(
         tmp_path / "abc" / "state.vscdb", items, folder="file:///code/acme%20billing"
     )
-    found = look(path)
-    session = found.sessions["t1"]
+    result = look(path)
+    session = result.sessions["t1"]
     assert (session.tool, session.title, session.cwd) == (
         "cursor",
         "A question",
         "/code/acme billing",
     )
-    assert (session.model, session.started) == ("model-1", at(START + 5_000))
-    assert found.said("t1") == [
+    assert (session.model, session.started) == ("model-1", at(START + 90_000))
+    assert result.messages("t1") == [
         ("owner", "Why does the build fail?"),
         ("agent", "The lock file is old."),
         ("owner", "Renew it."),
         ("agent", "Done."),
     ]
-    times = [turn.time for turn in found.turns["t1"]]
-    assert times == [at(START + 5_000)] * 2 + [at(START + 90_000)] * 2
+    assert {turn.time for turn in result.turns["t1"]} == {at(START + 90_000)}
 
 
 @pytest.mark.parametrize(
@@ -121,34 +117,32 @@ def test_workspace_folder_uri_becomes_a_path(
     assert look(path).sessions["t1"].cwd == folder
 
 
-def test_composer_opened_from_a_chat_repeats_nothing_and_dates_it(
-    look: Any, tmp_path: Path
-) -> None:
-    asked = ("Add a page for files.", "I will add it.")
-    kept = tab("t1", "Which framework?", "Ionic.", *asked, sent=START + 90_000)
+def test_composer_opened_from_a_chat_repeats_nothing(look: Any, tmp_path: Path) -> None:
+    follow_up = ("Add a page for files.", "I will add it.")
+    stored_tab = tab("t1", "Which framework?", "Ionic.", *follow_up, sent=START + 90_000)
     composers = [
-        composer("c1", *asked, created=START + 60_000),
+        composer("c1", *follow_up, created=START + 60_000),
         composer(
-            "c2", *asked, "Make it a list.", "It is one.", created=START + 70_000, name="Files"
+            "c2", *follow_up, "Make it a list.", "It is one.", created=START + 70_000, name="Files"
         ),
         composer("c3", "Something else", "Well.", created=START + 80_000),
     ]
     path = write_state(
-        tmp_path / "state.vscdb", {CHAT: {"tabs": [kept]}, COMPOSERS: {"allComposers": composers}}
+        tmp_path / "state.vscdb",
+        {CHAT: {"tabs": [stored_tab]}, COMPOSERS: {"allComposers": composers}},
     )
-    found = look(path)
-    assert set(found.sessions) == {"t1", "c2", "c3"}
-    assert found.said("c2") == [("owner", "Make it a list."), ("agent", "It is one.")]
-    assert [turn.time for turn in found.turns["t1"]][2:] == [at(START + 60_000)] * 2
+    result = look(path)
+    assert set(result.sessions) == {"t1", "c2", "c3"}
+    assert result.messages("c2") == [("owner", "Make it a list."), ("agent", "It is one.")]
 
 
 def test_tab_copied_from_another_repeats_nothing(look: Any, tmp_path: Path) -> None:
-    one = tab("t1", "What is it?", "A bug.", "Fix it.", "Fixed.", sent=START)
+    first = tab("t1", "What is it?", "A bug.", "Fix it.", "Fixed.", sent=START)
     two = tab("t2", "What is it?", "A bug.", "", sent=START + 9)
     three = tab("t3", "What is it?", "A bug.", "Explain it.", "It is a loop.", sent=START + 10)
-    found = look(write_state(tmp_path / "state.vscdb", {CHAT: {"tabs": [three, two, one]}}))
-    assert set(found.sessions) == {"t1", "t3"}
-    assert found.said("t3") == [("owner", "Explain it."), ("agent", "It is a loop.")]
+    result = look(write_state(tmp_path / "state.vscdb", {CHAT: {"tabs": [three, two, first]}}))
+    assert set(result.sessions) == {"t1", "t3"}
+    assert result.messages("t3") == [("owner", "Explain it."), ("agent", "It is a loop.")]
 
 
 def test_bubbles_follow_header_order_with_tools_in_their_turn(look: Any, tmp_path: Path) -> None:
@@ -180,8 +174,8 @@ def test_bubbles_follow_header_order_with_tools_in_their_turn(look: Any, tmp_pat
     ]
     values = conversation("c1", bubbles, name="Login", createdOnBranch="fix/login")
     values[f"bubbleId:c1:{bubbles[1]['bubbleId']}"] = None  # pruned
-    found = look(write_state(tmp_path / "globalStorage" / "state.vscdb", {}, values))
-    session, turns = found.sessions["c1"], found.turns["c1"]
+    result = look(write_state(tmp_path / "globalStorage" / "state.vscdb", {}, values))
+    session, turns = result.sessions["c1"], result.turns["c1"]
     assert (session.title, session.branch, session.model, session.started) == (
         "Login",
         "fix/login",
@@ -204,7 +198,7 @@ def test_bubbles_follow_header_order_with_tools_in_their_turn(look: Any, tmp_pat
     assert not turns[2].tool_calls
     assert turns[3].time == at(START + 60_000)
     assert turns[2].time == datetime(2026, 11, 18, 9, 0, 5, tzinfo=UTC)
-    assert (found.unknown, found.corrupt) == ({}, 0)
+    assert (result.unknown, result.corrupt) == ({}, 0)
 
 
 def test_answer_costs_are_counted_if_recorded(look: Any, tmp_path: Path) -> None:
@@ -214,8 +208,8 @@ def test_answer_costs_are_counted_if_recorded(look: Any, tmp_path: Path) -> None
         bubble(2, "There are twelve.", tokenCount={"inputTokens": 300, "outputTokens": 40}),
         bubble(2, "In two rows.", tokenCount="many"),
     ]
-    found = look(write_state(tmp_path / "state.vscdb", {}, conversation("c1", bubbles)))
-    assert found.sessions["c1"].tokens == Tokens(300, 0, 40)
+    result = look(write_state(tmp_path / "state.vscdb", {}, conversation("c1", bubbles)))
+    assert result.sessions["c1"].tokens == Tokens(300, 0, 40)
 
 
 def test_rich_text_only_words_are_read(look: Any, tmp_path: Path) -> None:
@@ -226,68 +220,73 @@ def test_rich_text_only_words_are_read(look: Any, tmp_path: Path) -> None:
     rich = json.dumps(
         {"root": {"type": "root", "children": [paragraph, {"type": "paragraph", "children": []}]}}
     )
-    found = look(
+    result = look(
         write_state(
             tmp_path / "state.vscdb", {}, conversation("c1", [bubble(1, "", richText=rich)])
         )
     )
-    assert found.said("c1") == [("owner", "Use @tabs")]
+    assert result.messages("c1") == [("owner", "Use @tabs")]
 
 
 def test_empty_composer_is_not_a_session(look: Any, tmp_path: Path) -> None:
-    found = look(
+    result = look(
         write_state(
             tmp_path / "state.vscdb", {}, {**conversation("c1", []), "composerData:c2": None}
         )
     )
-    assert not found.sessions
+    assert not result.sessions
 
 
 def test_unfinished_answer_waits_for_completion(look: Any, tmp_path: Path) -> None:
     path = tmp_path / "state.vscdb"
-    asked, half = bubble(1, "How long?"), bubble(2, "Abou")
-    write_state(path, {}, conversation("c1", [asked, half], status="generating"))
+    question, half = bubble(1, "How long?"), bubble(2, "Abou")
+    write_state(path, {}, conversation("c1", [question, half], status="generating"))
     first = look(path)
-    assert first.said("c1") == [("owner", "How long?")]
+    assert first.messages("c1") == [("owner", "How long?")]
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         whole = {**half, "text": "About an hour."}
-        put_values(connection, "cursorDiskKV", conversation("c1", [asked, whole]))
-    assert look(path, first.cursor, "cursor").said("c1")[-1] == ("agent", "About an hour.")
+        put_values(connection, "cursorDiskKV", conversation("c1", [question, whole]))
+    assert look(path, first.cursor, "cursor").messages("c1")[-1] == ("agent", "About an hour.")
 
 
 def test_only_changed_conversations_are_reread(look: Any, tmp_path: Path) -> None:
     path = tmp_path / "state.vscdb"
-    one, two = [bubble(1, "One")], [bubble(1, "Two"), bubble(2, "Well")]
+    first_bubbles, second_bubbles = [bubble(1, "One")], [bubble(1, "Two"), bubble(2, "Well")]
     write_state(
         path,
         {},
         {
-            **conversation("c1", one),
-            **conversation("c2", two),
+            **conversation("c1", first_bubbles),
+            **conversation("c2", second_bubbles),
             **conversation("c3", [bubble(1, "3")]),
         },
     )
     first = look(path)
     assert set(first.sessions) == {"c1", "c2", "c3"}
-    again = look(path, first.cursor, "cursor")
-    assert not again.sessions
+    second = look(path, first.cursor, "cursor")
+    assert not second.sessions
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         put_values(
             connection,
             "cursorDiskKV",
-            {f"bubbleId:c2:{two[1]['bubbleId']}": {**two[1], "text": "Well, no."}},
+            {
+                f"bubbleId:c2:{second_bubbles[1]['bubbleId']}": {
+                    **second_bubbles[1],
+                    "text": "Well, no.",
+                }
+            },
         )
         put_values(
             connection, "cursorDiskKV", conversation("c3", [bubble(1, "3"), bubble(2, "four")])
         )
         put_values(connection, "cursorDiskKV", {"checkpointId:c1": {"a": 1}})
-    changed = look(path, again.cursor, "cursor")
-    assert set(changed.sessions) == {"c2", "c3"}
-    assert changed.said("c2")[-1] == ("agent", "Well, no.")
+    reading = look(path, second.cursor, "cursor")
+    assert set(reading.sessions) == {"c2", "c3"}
+    assert reading.messages("c2")[-1] == ("agent", "Well, no.")
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("DELETE FROM cursorDiskKV WHERE key LIKE 'composerData:c1'")
         connection.execute("VACUUM")
-    assert set(look(path, changed.cursor, "cursor").sessions) <= {"c2", "c3"}
+    assert set(look(path, reading.cursor, "cursor").sessions) <= {"c2", "c3"}
 
 
 def test_renumbered_rows_are_reread(look: Any, tmp_path: Path) -> None:
@@ -300,7 +299,7 @@ def test_renumbered_rows_are_reread(look: Any, tmp_path: Path) -> None:
     first = look(path)
     path.unlink()
     write_state(path, {}, conversation("c1", [bubble(1, "One"), bubble(2, "Two")]))
-    assert look(path, first.cursor, "cursor").said("c1")[-1] == ("agent", "Two")
+    assert look(path, first.cursor, "cursor").messages("c1")[-1] == ("agent", "Two")
 
 
 def test_sub_agent_messages_are_not_the_owners(look: Any, tmp_path: Path) -> None:
@@ -309,13 +308,16 @@ def test_sub_agent_messages_are_not_the_owners(look: Any, tmp_path: Path) -> Non
         [bubble(1, "Look for tests"), bubble(2, "Two")],
         subagentInfo={"parentComposerId": "c1"},
     )
-    found = look(
+    result = look(
         write_state(
             tmp_path / "state.vscdb", {}, {**conversation("c1", [bubble(1, "Hi")]), **inner}
         )
     )
-    assert (found.sessions["c2"].kind, found.sessions["c2"].parent) == (SessionKind.SUBAGENT, "c1")
-    assert found.said("c2") == [("agent", "Look for tests"), ("agent", "Two")]
+    assert (result.sessions["c2"].kind, result.sessions["c2"].parent) == (
+        SessionKind.SUBAGENT,
+        "c1",
+    )
+    assert result.messages("c2") == [("agent", "Look for tests"), ("agent", "Two")]
 
 
 def test_conversation_folder_is_found_in_three_places(look: Any, tmp_path: Path) -> None:
@@ -332,16 +334,16 @@ def test_conversation_folder_is_found_in_three_places(look: Any, tmp_path: Path)
         **conversation("c4", [bubble(1, "Four")]),
     }
     path = write_state(user / "globalStorage" / "state.vscdb", {HEADERS: headers}, values)
-    listed = {
+    index = {
         COMPOSERS: {"allComposers": [{"composerId": "c3", "name": "Three", "createdAt": START}]}
     }
     write_state(
-        user / "workspaceStorage" / "w1" / "state.vscdb", listed, folder="file:///code/three"
+        user / "workspaceStorage" / "w1" / "state.vscdb", index, folder="file:///code/three"
     )
     (user / "workspaceStorage" / "w2").mkdir()
     (user / "workspaceStorage" / "w2" / "state.vscdb").write_bytes(b"")
-    found = look(path)
-    folders = {name: session.cwd for name, session in found.sessions.items()}
+    result = look(path)
+    folders = {name: session.cwd for name, session in result.sessions.items()}
     assert folders == {"c1": "/code/one", "c2": "/code/two", "c3": "/code/three", "c4": None}
     assert not look(user / "workspaceStorage" / "w1" / "state.vscdb").sessions
 
@@ -355,8 +357,8 @@ def test_unrecorded_page_attachments_make_the_agent_untrusted(look: Any, tmp_pat
         bubble(1, "And the tests?"),
         bubble(2, "They pass."),
     ]
-    found = look(write_state(tmp_path / "state.vscdb", {}, conversation("c1", bubbles)))
-    assert [turn.trust for turn in found.turns["c1"]] == [
+    result = look(write_state(tmp_path / "state.vscdb", {}, conversation("c1", bubbles)))
+    assert [turn.trust for turn in result.turns["c1"]] == [
         Trust.TRUSTED,
         Trust.UNTRUSTED,
         Trust.TRUSTED,
@@ -375,18 +377,18 @@ def test_unreadable_values_are_counted_and_others_are_read(look: Any, tmp_path: 
         {CHAT: b"\xff\xfe{", COMPOSERS: {"allComposers": [3, "x"]}},
         values,
     )
-    found = look(path)
-    assert found.said("c1") == [("owner", "One"), ("agent", "Two")]
-    assert found.unknown == {"bubble 7": 1}
-    assert found.corrupt >= 3
+    result = look(path)
+    assert result.messages("c1") == [("owner", "One"), ("agent", "Two")]
+    assert result.unknown == {"bubble 7": 1}
+    assert result.corrupt >= 3
 
 
 def test_only_session_keys_can_be_queried(tmp_path: Path) -> None:
-    path = write_state(tmp_path / "state.vscdb", {TOKEN: "secret", "interactive.sessions": []}, {})
+    path = write_state(tmp_path / "state.vscdb", {TOKEN: "secret", COMPOSERS: []}, {})
     with open_foreign(path) as database:
-        for name in ("editor_item", "editor_item_mark"):
-            assert database.all(statement(name), key=TOKEN) == []
-            assert database.all(statement(name), key="interactive.sessions") != []
+        for whole in (False, True):
+            assert database.all(statement("editor_item"), key=TOKEN, whole=whole) == []
+            assert database.all(statement("editor_item"), key=COMPOSERS, whole=whole) != []
 
 
 @pytest.mark.parametrize(
@@ -401,20 +403,20 @@ def test_only_session_keys_can_be_queried(tmp_path: Path) -> None:
 def test_cursor_state_is_searched_in_its_platform_folders(
     platform: str, environ: dict[str, str], folder: str
 ) -> None:
-    roots = ADAPTER.roots(Places(Path("/home/me"), environ, platform))
+    roots = ADAPTER_STATE.roots(Places(Path("/home/me"), environ, platform))
     assert Path(folder) in [root.folder for root in roots]
     assert all("globalStorage/state.vscdb" in root.patterns for root in roots)
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="no real transcripts beside this checkout")
+@pytest.mark.skipif(not DATA.is_dir(), reason="no real transcripts next to this checkout")
 def test_real_database_of_2024_is_read_without_duplicates(look: Any) -> None:
     (path,) = DATA.glob("*.vscdb")
-    found = look(path)
-    turns = [turn for turns in found.turns.values() for turn in turns]
-    assert (found.tool, found.corrupt, found.unknown) == ("cursor", 0, {})
-    assert (len(found.sessions), len(turns)) == (12, 74)
-    asked = [turn.text for turn in turns if turn.speaker == "owner"]
-    assert len(asked) == 37
+    result = look(path)
+    turns = [turn for turns in result.turns.values() for turn in turns]
+    assert (result.tool, result.corrupt, result.unknown) == ("cursor", 0, {})
+    assert (len(result.sessions), len(turns)) == (12, 74)
+    prompts = [turn.text for turn in turns if turn.speaker == "owner"]
+    assert len(prompts) == 37
     assert (
         len({(turn.text, other.text) for turn, other in zip(turns[::2], turns[1::2], strict=True)})
         == 37
@@ -434,7 +436,7 @@ def test_conversation_in_database_and_transcript_has_equal_ids(look: Any, tmp_pa
     name = "c0de0000-0000-4000-8000-000000000001"
     state = look(write_state(tmp_path / "state.vscdb", {}, conversation(name, bubbles)))
     call = {"type": "tool_use", "name": "run_terminal_cmd", "input": {"command": "make test"}}
-    said = [
+    messages = [
         ("user", "<user_query>\nFix the login\n</user_query>"),
         ("assistant", "I look at the tests."),
         ("assistant", "Fixed."),
@@ -442,7 +444,7 @@ def test_conversation_in_database_and_transcript_has_equal_ids(look: Any, tmp_pa
     ]
     lines = [
         {"role": role, "message": {"content": [{"type": "text", "text": text}]}}
-        for role, text in said
+        for role, text in messages
     ]
     lines[1]["message"]["content"].append(call)  # type: ignore[index]
     path = tmp_path / "agent-transcripts" / name / f"{name}.jsonl"

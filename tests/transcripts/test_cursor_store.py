@@ -1,4 +1,4 @@
-"""The databases of Cursor's command line agent."""
+"""The adapter of the Cursor command line agent's databases."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from nacre.readers.adapter import Places
-from nacre.readers.cursor_state import ADAPTER_STORE, read_fields
+from nacre.readers.cursor import ADAPTER_STORE, read_fields
 from tests.stores import START, field, write_store
 
 NAME = "a6e17000-0000-4000-8000-000000000001"
@@ -50,8 +50,8 @@ def messages() -> list[Any]:
 
 
 def test_messages_follow_the_order_of_the_newest_root(look: Any, tmp_path: Path) -> None:
-    found = look(write_store(tmp_path / NAME / "store.db", messages()))
-    session = found.sessions[NAME]
+    result = look(write_store(tmp_path / NAME / "store.db", messages()))
+    session = result.sessions[NAME]
     assert (session.tool, session.title, session.cwd, session.model) == (
         "cursor",
         "Fix the build",
@@ -59,16 +59,16 @@ def test_messages_follow_the_order_of_the_newest_root(look: Any, tmp_path: Path)
         "model-1",
     )
     assert session.started == datetime.fromtimestamp(START / 1000, UTC)
-    assert found.said(NAME) == [
+    assert result.messages(NAME) == [
         ("owner", "Why is it slow?"),
         ("agent", "I measure."),
         ("agent", "The index is missing."),
         ("owner", "Why is it slow?"),
     ]
-    (call,) = found.turns[NAME][1].tool_calls
+    (call,) = result.turns[NAME][1].tool_calls
     assert (call.name, call.input, call.outcome) == ("Shell", "make bench", "ok")
-    assert len({turn.id for turn in found.turns[NAME]}) == 4
-    assert (found.unknown, found.corrupt) == ({}, 0)
+    assert len({turn.id for turn in result.turns[NAME]}) == 4
+    assert (result.unknown, result.corrupt) == ({}, 0)
 
 
 def test_store_with_a_new_root_is_reread(look: Any, tmp_path: Path) -> None:
@@ -76,9 +76,9 @@ def test_store_with_a_new_root_is_reread(look: Any, tmp_path: Path) -> None:
     first = look(path)
     assert not look(path, first.cursor, "cursor").sessions
     write_store(path, messages())
-    again = look(path, first.cursor, "cursor")
-    assert [turn.id for turn in again.turns[NAME]][:1] == [turn.id for turn in first.turns[NAME]]
-    assert len(again.turns[NAME]) == 4
+    second = look(path, first.cursor, "cursor")
+    assert [turn.id for turn in second.turns[NAME]][:1] == [turn.id for turn in first.turns[NAME]]
+    assert len(second.turns[NAME]) == 4
 
 
 def test_default_session_name_is_not_a_title(look: Any, tmp_path: Path) -> None:
@@ -90,38 +90,38 @@ def test_default_session_name_is_not_a_title(look: Any, tmp_path: Path) -> None:
 
 
 def test_older_message_formats_are_read_partially(look: Any, tmp_path: Path) -> None:
-    asked = (
+    prompt = (
         field(1, b"Rename the module")
         + field(2, b"0198f3c2-7d1a-7c3e-9b1e-5f0c2a4d6e81")
         + field(3, b"")
     )
-    said = field(1, field(1, b"I renamed it.")) + field(3, b"")
+    reply = field(1, field(1, b"I renamed it.")) + field(3, b"")
     tree = field(1, bytes(range(32))) + field(1, bytes(32))
     path = write_store(
-        tmp_path / NAME / "store.db", [asked, said, tree], listed=False, latestRootBlobId="gone"
+        tmp_path / NAME / "store.db", [prompt, reply, tree], listed=False, latestRootBlobId="gone"
     )
-    found = look(path)
-    assert found.said(NAME) == [("owner", "Rename the module"), ("agent", "I renamed it.")]
-    assert found.unknown == {"blob": 1}
+    result = look(path)
+    assert result.messages(NAME) == [("owner", "Rename the module"), ("agent", "I renamed it.")]
+    assert result.unknown == {"blob": 1}
 
 
 def test_missing_and_invalid_blobs_are_counted(look: Any, tmp_path: Path) -> None:
     path = write_store(tmp_path / NAME / "store.db", [*messages(), {"todos": []}, b"\x07\x08"])
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        gone = json.dumps({"role": "assistant", "content": "The index is missing."}).encode()
-        connection.execute("DELETE FROM blobs WHERE data = ?", (gone,))
-    found = look(path)
-    assert len(found.turns[NAME]) == 3
-    assert found.unknown == {"message without its blob": 1, "blob": 2}
+        deleted = json.dumps({"role": "assistant", "content": "The index is missing."}).encode()
+        connection.execute("DELETE FROM blobs WHERE data = ?", (deleted,))
+    result = look(path)
+    assert len(result.turns[NAME]) == 3
+    assert result.unknown == {"message without its blob": 1, "blob": 2}
 
 
 def test_invalid_hexadecimal_metadata_is_counted(look: Any, tmp_path: Path) -> None:
     path = write_store(tmp_path / NAME / "store.db", messages())
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("UPDATE meta SET value = 'something else'")
-    found = look(path)
-    assert found.corrupt == 1
-    assert ("agent", "I measure.") in found.said(NAME)
+    result = look(path)
+    assert result.corrupt == 1
+    assert ("agent", "I measure.") in result.messages(NAME)
 
 
 def test_invalid_protobuf_bytes_have_no_fields() -> None:
@@ -148,8 +148,8 @@ def test_agent_chats_are_searched_in_their_folders() -> None:
     ]
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="no real transcripts beside this checkout")
+@pytest.mark.skipif(not DATA.is_dir(), reason="no real transcripts next to this checkout")
 def test_real_store_without_messages_is_recognised(look: Any) -> None:
     (path,) = DATA.glob("*store.db")
-    found = look(path)
-    assert (found.tool, found.sessions, found.corrupt, found.unknown) == ("cursor", {}, 0, {})
+    result = look(path)
+    assert (result.tool, result.sessions, result.corrupt, result.unknown) == ("cursor", {}, 0, {})

@@ -1,4 +1,4 @@
-"""The example sessions that come with nacre: real formats, read to the last record, and each statement learned."""
+"""The bundled example sessions have real formats, are read completely, and yield their statements."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ STATEMENTS = [
     ("always put the English text first", Kind.PREFERENCE),
     ("授权书扫描归档", Kind.TODO),
 ]
-"""What the owner of the examples states; the kind where there is no doubt about it."""
+"""The statements of the examples' owner, with their kinds if these are certain."""
 
 
-def named(example: ExampleFile) -> str:
+def example_id(example: ExampleFile) -> str:
     return example.name
 
 
@@ -68,7 +68,7 @@ def test_three_tools_have_two_example_sessions_each() -> None:
     assert tools == {"claude-code": 2, "codex": 2, "openclaw": 2}
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=named)
+@pytest.mark.parametrize("example", EXAMPLES, ids=example_id)
 def test_example_is_read_completely_by_its_tools_adapter(
     example: ExampleFile, put: Any, read: Any
 ) -> None:
@@ -85,7 +85,7 @@ def test_example_is_read_completely_by_its_tools_adapter(
     assert {turn.time.month for turn in turns if turn.time} <= {10, 11}
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=named)
+@pytest.mark.parametrize("example", EXAMPLES, ids=example_id)
 def test_example_is_short_and_has_a_tool_conforming_file_name(example: ExampleFile) -> None:
     records = [json.loads(line) for line in example.data.splitlines()]
     assert 10 <= len(records) <= 40
@@ -132,13 +132,15 @@ def test_failed_command_keeps_its_outcome(put: Any, read: Any) -> None:
 
 
 def test_example_sessions_yield_only_the_owners_statements(put: Any, read: Any) -> None:
-    learned = []
+    contents = []
     for example in EXAMPLES:
         sessions, turns, _ = read(get_adapter(example.name.partition("/")[0]), put(example))
-        learned += extract(sessions[-1], turns)
-    found = {words: [one for one in learned if words in one.content] for words, _ in STATEMENTS}
-    assert [words for words, memories in found.items() if not memories] == []
+        contents += extract(sessions[-1], turns)
+    matching = {
+        words: [item for item in contents if words in item.content] for words, _ in STATEMENTS
+    }
+    assert [words for words, memories in matching.items() if not memories] == []
     kinds = {words: kind for words, kind in STATEMENTS if kind}
-    assert {words: found[words][0].kind for words in kinds} == kinds
-    wanted = [one for memories in found.values() for one in memories]
-    assert [one.content for one in learned if one not in wanted] == []
+    assert {words: matching[words][0].kind for words in kinds} == kinds
+    expected = [memory for memories in matching.values() for memory in memories]
+    assert [item.content for item in contents if item not in expected] == []

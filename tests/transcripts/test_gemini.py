@@ -1,4 +1,4 @@
-"""Gemini CLI: documents and event logs; what was taken back is gone, what was only shortened is not."""
+"""The Gemini CLI adapter drops withdrawn events and keeps turns from before a compression."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def call(name: str, args: dict[str, Any], output: str, status: str = "success") 
     return {"id": f"{name}-1", "name": name, "args": args, "result": [answer], "status": status}
 
 
-def said(turns: Any) -> list[tuple[str, str]]:
+def speakers_and_texts(turns: Any) -> list[tuple[str, str]]:
     return [(turn.speaker.value, turn.text) for turn in turns]
 
 
@@ -74,7 +74,7 @@ def test_repeated_and_withdrawn_log_events_are_applied(read: Any, write: Any) ->
         {"id": "m5", "$patch": {"content": "Not the oats."}},
     )
     sessions, turns, source = read(ADAPTER, path)
-    assert said(turns) == [
+    assert speakers_and_texts(turns) == [
         ("owner", "Grind the rye."),
         ("agent", "I grind it."),
         ("owner", "Not the oats."),
@@ -109,7 +109,7 @@ def test_new_messages_replace_earlier_messages(read: Any, write: Any) -> None:
         gemini("m2", "Done."),
         {"$set": {"messages": [user("m9", "Grind the wheat.")]}},
     )
-    assert said(read(ADAPTER, path)[1]) == [("owner", "Grind the wheat.")]
+    assert speakers_and_texts(read(ADAPTER, path)[1]) == [("owner", "Grind the wheat.")]
 
 
 def test_turns_before_a_context_compression_are_kept(read: Any, write: Any) -> None:
@@ -193,7 +193,7 @@ def test_calls_keep_their_outcomes(read: Any, write: Any) -> None:
         ),
     )
     _, turns, _ = read(ADAPTER, path)
-    calls = [(one.name, one.input, one.outcome) for turn in turns for one in turn.tool_calls]
+    calls = [(item.name, item.input, item.outcome) for turn in turns for item in turn.tool_calls]
     assert calls == [
         ("run_shell_command", "make", "exit 2"),
         ("edit", "a.py", "rejected"),
@@ -207,10 +207,10 @@ def test_failing_command_keeps_its_output_without_commentary(read: Any, write: A
         "Command: make mill\nDirectory: (root)\nOutput: mill.c:3: the stone is missing\nError: (none)\nExit Code: 2\n"
         "Signal: 0\nBackground PIDs: (none)\nProcess Group PGID: 12"
     )
-    made = gemini("m2", "", call("run_shell_command", {"command": "make mill"}, output))
-    _, turns, _ = read(ADAPTER, write(f"{NAME}.jsonl", HEADER, user("m1", "Make it."), made))
-    (told,) = turns[1].tool_calls
-    assert (told.outcome, told.error) == ("exit 2", "mill.c:3: the stone is missing")
+    answer = gemini("m2", "", call("run_shell_command", {"command": "make mill"}, output))
+    _, turns, _ = read(ADAPTER, write(f"{NAME}.jsonl", HEADER, user("m1", "Make it."), answer))
+    (tool_call,) = turns[1].tool_calls
+    assert (tool_call.outcome, tool_call.error) == ("exit 2", "mill.c:3: the stone is missing")
 
 
 def test_folder_is_read_from_files_next_to_the_chats(read: Any, write: Any, tmp_path: Any) -> None:
@@ -222,10 +222,10 @@ def test_folder_is_read_from_files_next_to_the_chats(read: Any, write: Any, tmp_
     assert read(ADAPTER, path)[0][-1].cwd == "/code/mill"
     (folder / "mill" / ".project_root").write_text("/code/old-mill\n", encoding="utf-8")
     assert read(ADAPTER, path)[0][-1].cwd == "/code/old-mill"
-    told = write(
+    transcript = write(
         f"{NAME}.jsonl", {**HEADER, "directories": ["/code/new-mill"]}, user("m1", "Hello")
     )
-    assert read(ADAPTER, told)[0][-1].cwd == "/code/new-mill"
+    assert read(ADAPTER, transcript)[0][-1].cwd == "/code/new-mill"
 
 
 def test_sub_agent_prompts_are_the_agents(read: Any, write: Any) -> None:
@@ -253,14 +253,14 @@ def test_document_being_written_is_not_treated_as_empty(read: Any, write: Any) -
     assert ADAPTER.sniff(read_head(path))
     for data in (text.encode()[:-20], b""):
         path.write_bytes(data)
-        with pytest.raises(UnreadableTranscriptError, match="not a whole JSON document"):
+        with pytest.raises(UnreadableTranscriptError, match="incomplete JSON document"):
             read(ADAPTER, path)
 
 
 def test_torn_last_event_waits(read: Any, write: Any) -> None:
     path = write(f"{NAME}.jsonl", HEADER, user("m1", "Grind the rye."), b'{"id":"m2","type":"gem')
     _, turns, source = read(ADAPTER, path)
-    assert (said(turns), source.tally.corrupt) == ([("owner", "Grind the rye.")], 0)
+    assert (speakers_and_texts(turns), source.tally.corrupt) == ([("owner", "Grind the rye.")], 0)
 
 
 def test_interrupted_answer_records_its_reason(read: Any, write: Any) -> None:

@@ -1,4 +1,4 @@
-"""JSON lines of no tool in particular: many names for the same few things."""
+"""The generic JSON Lines adapter accepts many names for the same fields."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ def test_statement_repeating_a_fetched_page_is_untrusted(read: Any, write: Any) 
 
 
 @pytest.mark.parametrize(
-    ("made", "answered"),
+    ("call_record", "result_record"),
     [
         (
             {
@@ -240,11 +240,11 @@ def test_statement_repeating_a_fetched_page_is_untrusted(read: Any, write: Any) 
     ],
 )
 def test_calls_and_results_can_be_separate_records(
-    made: Any, answered: Any, read: Any, write: Any
+    call_record: Any, result_record: Any, read: Any, write: Any
 ) -> None:
-    asked = {"role": "user", "content": "When does the tide come?"}
-    said = {"role": "assistant", "content": "The tide comes at nine on every day of this week."}
-    _, turns, source = read(ADAPTER, write("a.jsonl", asked, made, answered, said))
+    question = {"role": "user", "content": "When does the tide come?"}
+    answer = {"role": "assistant", "content": "The tide comes at nine on every day of this week."}
+    _, turns, source = read(ADAPTER, write("a.jsonl", question, call_record, result_record, answer))
     assert [(turn.speaker, turn.trust) for turn in turns] == [
         (Speaker.OWNER, Trust.TRUSTED),
         (Speaker.AGENT, Trust.TRUSTED),

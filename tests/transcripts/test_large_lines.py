@@ -1,4 +1,4 @@
-"""Files whose first record is large: what they are is told by later lines, and what cannot be read is counted."""
+"""Files with a large first record are still recognised, and unreadable lines are counted."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ TALK = (Owner("Where do the gulls nest?"), Agent("Under the pier."), Owner("Coun
 
 
 def with_large_record(path: Path, shape: str, size: int) -> Path:
-    """A transcript whose first record has so many bytes of something else before all that tells what it is."""
-    written = shapes.write(path, shape, TALK)
-    first, rest = written.read_bytes().split(b"\n", 1)
-    written.write_bytes(b'{"attached": "' + b"A" * size + b'", ' + first[1:] + b"\n" + rest)
-    return written
+    """Write a transcript whose first record starts with ``size`` bytes of unrelated data."""
+    transcript = shapes.write(path, shape, TALK)
+    first, rest = transcript.read_bytes().split(b"\n", 1)
+    transcript.write_bytes(b'{"attached": "' + b"A" * size + b'", ' + first[1:] + b"\n" + rest)
+    return transcript
 
 
 @pytest.mark.parametrize("size", [70_000, 5_000_000])
@@ -32,9 +32,14 @@ def test_large_first_record_hides_no_transcript(tmp_path: Path, shape: str, size
     with open_transcript(whole) as (adapter, source):
         assert adapter
         expected = [item.text for item in adapter.parse(source) if isinstance(item, Turn)]
-    with open_transcript(with_large_record(tmp_path / "large", shape, size)) as (found, source):
-        assert found is adapter
-        assert [item.text for item in found.parse(source) if isinstance(item, Turn)] == expected
+    with open_transcript(with_large_record(tmp_path / "large", shape, size)) as (
+        matched_adapter,
+        source,
+    ):
+        assert matched_adapter is adapter
+        assert [
+            item.text for item in matched_adapter.parse(source) if isinstance(item, Turn)
+        ] == expected
 
 
 def test_lines_have_correct_offsets_at_any_length(
@@ -53,11 +58,13 @@ def test_lines_have_correct_offsets_at_any_length(
     path = tmp_path / "lines.jsonl"
     path.write_bytes(b"\n".join(lines))
     with FileSource(path) as source:
-        found = list(source.lines())
+        read_lines = list(source.lines())
         cursor = source.cursor()
     data = path.read_bytes()
-    assert [line for _, line in found] == [line for line in lines if line and line[:1] not in b"BD"]
-    assert all(data[at : at + len(line)] == line for at, line in found)
+    assert [line for _, line in read_lines] == [
+        line for line in lines if line and line[:1] not in b"BD"
+    ]
+    assert all(data[at : at + len(line)] == line for at, line in read_lines)
     assert source.tally.oversized == 2
     assert cursor.offset == data.index(b"D")
 

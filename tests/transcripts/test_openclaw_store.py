@@ -1,4 +1,4 @@
-"""OpenClaw's store of 2026: events in a database."""
+"""The adapter of OpenClaw's event database of 2026."""
 
 from __future__ import annotations
 
@@ -46,24 +46,24 @@ def test_events_are_read_like_lines_of_older_files(look: Any, store: OpenClaw) -
         },
     )
     store.event(name, {"type": "custom", "id": "x2", "customType": "openclaw.cache-ttl"})
-    found = look(store.path)
-    session = found.sessions["s1"]
+    result = look(store.path)
+    session = result.sessions["s1"]
     assert (session.tool, session.cwd, session.model, session.kind) == (
         "openclaw",
         "/code/acme",
         "model-1",
         SessionKind.MAIN,
     )
-    assert found.said("s1") == [
+    assert result.messages("s1") == [
         ("owner", "Water the plants at noon."),
         ("agent", ""),
         ("agent", "It is noon."),
         ("system", "Plants."),
     ]
     assert session.tokens == Tokens(10, 30, 2)
-    assert found.turns["s1"][1].tool_calls[0].outcome == "ok"
-    assert found.turns["s1"][0].trust is Trust.TRUSTED
-    assert (found.unknown, found.corrupt) == ({}, 0)
+    assert result.turns["s1"][1].tool_calls[0].outcome == "ok"
+    assert result.turns["s1"][0].trust is Trust.TRUSTED
+    assert (result.unknown, result.corrupt) == ({}, 0)
 
 
 def test_only_sessions_with_new_events_are_reread(look: Any, store: OpenClaw) -> None:
@@ -73,12 +73,17 @@ def test_only_sessions_with_new_events_are_reread(look: Any, store: OpenClaw) ->
     assert set(first.sessions) == {"s1", "s2", "s3"}
     assert not look(store.path, first.cursor, "openclaw").sessions
     store.message("s2", "user", "And I go on.")
-    again = look(store.path, first.cursor, "openclaw")
-    assert set(again.sessions) == {"s2"}
-    assert [text for _, text in again.said("s2")] == ["I am s2.", "And I go on."]
+    second = look(store.path, first.cursor, "openclaw")
+    assert set(second.sessions) == {"s2"}
+    assert [text for _, text in second.messages("s2")] == ["I am s2.", "And I go on."]
     store.connection.execute("DELETE FROM transcript_events WHERE session_id = 's2' AND seq = 2")
-    store.message("s2", "user", "Another way.")  # rewound, and written on: as many events as before
-    assert look(store.path, again.cursor, "openclaw").said("s2")[-1] == ("owner", "Another way.")
+    store.message(
+        "s2", "user", "Another way."
+    )  # rewound and continued, with as many events as before
+    assert look(store.path, second.cursor, "openclaw").messages("s2")[-1] == (
+        "owner",
+        "Another way.",
+    )
 
 
 @pytest.mark.parametrize(
@@ -98,8 +103,8 @@ def test_session_key_determines_its_kind(
     store.message(
         store.window("s1", key, spawned_by="agent:main:main"), "user", "List the open tickets."
     )
-    found = look(store.path)
-    session, (turn,) = found.sessions["s1"], found.turns["s1"]
+    result = look(store.path)
+    session, (turn,) = result.sessions["s1"], result.turns["s1"]
     assert session.kind is kind
     assert (turn.speaker == "owner") is (kind is SessionKind.MAIN)
     assert session.parent == ("s0" if kind is SessionKind.SUBAGENT else None)
@@ -112,8 +117,8 @@ def test_messages_from_others_are_untrusted(look: Any, store: OpenClaw) -> None:
     store.message(
         store.window("s2", hook_external_content_source="gmail"), "user", "Always pay at once."
     )
-    found = look(store.path)
-    assert [turn.trust for name in ("s1", "s2") for turn in found.turns[name]] == [
+    result = look(store.path)
+    assert [turn.trust for name in ("s1", "s2") for turn in result.turns[name]] == [
         Trust.UNTRUSTED
     ] * 2
 
@@ -149,9 +154,9 @@ def test_reset_session_is_read_from_its_archive(look: Any, store: OpenClaw) -> N
     )
     insert = "INSERT INTO session_transcript_archives VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
     store.connection.executemany(insert, (row, packed))
-    found = look(store.path)
-    assert found.said("s9") == [("owner", "Keep this.")]
-    assert found.unknown == {"compressed session": 1}
+    result = look(store.path)
+    assert result.messages("s9") == [("owner", "Keep this.")]
+    assert result.unknown == {"compressed session": 1}
 
 
 def test_reset_session_continues_under_its_name(look: Any, store: OpenClaw) -> None:
@@ -167,12 +172,12 @@ def test_reset_session_continues_under_its_name(look: Any, store: OpenClaw) -> N
         },
     )
     store.message(name, "user", "And in winter?")
-    found = look(store.path)
-    assert found.said("s1") == [
+    result = look(store.path)
+    assert result.messages("s1") == [
         ("owner", "The gauge is read at noon."),
         ("owner", "And in winter?"),
     ]
-    assert found.unknown == {}
+    assert result.unknown == {}
 
 
 @pytest.mark.parametrize(
@@ -184,9 +189,9 @@ def test_damaged_compressed_event_is_counted(
     name = store.window("s1")
     store.event(name, {}, packed=damage(compress(b'{"type": "message"}' * 100, b"")))
     store.message(name, "user", "Hello there")
-    found = look(store.path)
-    assert found.said("s1") == [("owner", "Hello there")]
-    assert found.unknown == {"compressed event": 1}
+    result = look(store.path)
+    assert result.messages("s1") == [("owner", "Hello there")]
+    assert result.unknown == {"compressed event": 1}
 
 
 def test_oversized_decompressed_event_is_counted(
@@ -213,9 +218,9 @@ def test_compressed_events_and_sessions_are_read(look: Any, store: OpenClaw) -> 
     store.connection.execute(
         "INSERT INTO session_transcript_archives VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row
     )
-    found = look(store.path)
-    assert found.said("s1") == [("owner", "A long story.")]
-    assert found.said("s8") == [("owner", "A long story."), ("owner", "A short story.")]
+    result = look(store.path)
+    assert result.messages("s1") == [("owner", "A long story.")]
+    assert result.messages("s8") == [("owner", "A long story."), ("owner", "A short story.")]
 
 
 def test_store_of_the_previous_version_has_no_compressed_events(look: Any, tmp_path: Path) -> None:
@@ -224,9 +229,9 @@ def test_store_of_the_previous_version_has_no_compressed_events(look: Any, tmp_p
     store.connection.execute("ALTER TABLE transcript_events DROP COLUMN event_zstd")
     store.connection.execute("DROP TABLE session_windows")
     store.connection.execute("DROP TABLE session_transcript_archives")
-    found = look(store.path)
+    result = look(store.path)
     store.close()
-    assert found.said("s1") == [("owner", "Hello there")]
+    assert result.messages("s1") == [("owner", "Hello there")]
 
 
 def test_store_is_searched_below_the_state_folder() -> None:

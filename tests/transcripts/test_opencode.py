@@ -1,4 +1,4 @@
-"""OpenCode's database, its older files and its exports."""
+"""The OpenCode adapters read its database, its older files and its exports."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def test_session_has_ordered_messages_with_tool_outcomes(look: Any, store: OpenC
         {"text": "Done."},
         {"type": "step-finish"},
     )
-    found = look(store.path)
-    session, turns = found.sessions["ses_1"], found.turns["ses_1"]
+    result = look(store.path)
+    session, turns = result.sessions["ses_1"], result.turns["ses_1"]
     assert (session.tool, session.title, session.cwd, session.tool_version, session.model) == (
         "opencode",
         "Nightly export",
@@ -77,30 +77,33 @@ def test_session_has_ordered_messages_with_tool_outcomes(look: Any, store: OpenC
         "model-1",
     )
     assert session.started == datetime.fromtimestamp(START / 1000, UTC)
-    assert found.said("ses_1") == [("owner", "Add an export."), ("agent", "I look first.\n\nDone.")]
+    assert result.messages("ses_1") == [
+        ("owner", "Add an export."),
+        ("agent", "I look first.\n\nDone."),
+    ]
     assert [(call.name, call.input, call.outcome) for call in turns[1].tool_calls] == [
         ("bash", "make test", "exit 2"),
         ("edit", "/code/acme/a.py", "error: no such file"),
         ("bash", "rm -r /", "rejected"),
     ]
     assert turns[0].time == datetime.fromtimestamp(START / 1000 + 1, UTC)
-    assert (found.unknown, found.corrupt) == ({}, 0)
+    assert (result.unknown, result.corrupt) == ({}, 0)
 
 
 @pytest.mark.parametrize(
     ("provider", "named"),
     [
         *(
-            (one, f"{one}/acme-tuned")
-            for one in ("ollama", "lmstudio", "llama.cpp", "vllm", "mlx", "jan", "local")
+            (text, f"{text}/acme-tuned")
+            for text in ("ollama", "lmstudio", "llama.cpp", "vllm", "mlx", "jan", "local")
         ),
         *(
-            (one, f"local:{one}/acme-tuned")
-            for one in ("homelab", "LM Studio", "litellm", "openai-compatible")
+            (text, f"local:{text}/acme-tuned")
+            for text in ("homelab", "LM Studio", "litellm", "openai-compatible")
         ),
         *(
-            (one, "acme-tuned")
-            for one in ("anthropic", "github-copilot", "Google Vertex", "zai_coding_plan")
+            (text, "acme-tuned")
+            for text in ("anthropic", "github-copilot", "Google Vertex", "zai_coding_plan")
         ),
     ],
 )
@@ -133,13 +136,13 @@ def test_interrupted_answer_records_its_reason(look: Any, store: OpenCode) -> No
     store.message(
         "ses_1", "assistant", error={"name": "APIError", "data": {"message": "overloaded"}}
     )
-    found = look(store.path)
-    assert found.said("ses_1")[1:] == [
+    result = look(store.path)
+    assert result.messages("ses_1")[1:] == [
         ("agent", "I l"),
         ("system", INTERRUPTION),
         ("system", "overloaded"),
     ]
-    assert [turn.flags for turn in found.turns["ses_1"][2:]] == [
+    assert [turn.flags for turn in result.turns["ses_1"][2:]] == [
         Flag.META | Flag.INTERRUPTED,
         Flag.META,
     ]
@@ -147,21 +150,21 @@ def test_interrupted_answer_records_its_reason(look: Any, store: OpenCode) -> No
 
 def test_text_added_by_opencode_is_not_the_owners(look: Any, store: OpenCode) -> None:
     store.session("ses_1")
-    added = {"text": "Called the Read tool with the following input: a.py", "synthetic": True}
+    entry = {"text": "Called the Read tool with the following input: a.py", "synthetic": True}
     store.message(
-        "ses_1", "user", added, {"text": "Explain @a.py"}, {"text": "old", "ignored": True}
+        "ses_1", "user", entry, {"text": "Explain @a.py"}, {"text": "old", "ignored": True}
     )
     store.message(
         "ses_1", "user", {"text": "<nacre-context>- decision: x</nacre-context>", "synthetic": True}
     )
-    assert look(store.path).said("ses_1") == [("owner", "Explain @a.py")]
+    assert look(store.path).messages("ses_1") == [("owner", "Explain @a.py")]
 
 
 def test_quotes_added_by_the_command_line_are_removed(look: Any, store: OpenCode) -> None:
     store.session("ses_1")
     for text in ('"Always rebase, \\"never\\" merge."', '"Yes" or "no"?', '"ok"'):
         store.message("ses_1", "user", {"text": text})
-    assert look(store.path).said("ses_1") == [
+    assert look(store.path).messages("ses_1") == [
         ("owner", 'Always rebase, "never" merge.'),
         ("owner", '"Yes" or "no"?'),
         ("owner", "ok"),
@@ -174,12 +177,12 @@ def test_summary_is_marked_and_sub_agent_is_not_the_owner(look: Any, store: Open
     store.message("ses_1", "assistant", {"text": "We added an export."}, summary=True)
     store.session("ses_2", parent_id="ses_1", title="Child session - 2026-11-18T09:00:00.000Z")
     store.message("ses_2", "user", {"text": "Find all tests."})
-    found = look(store.path)
-    (turn,) = found.turns["ses_1"]
+    result = look(store.path)
+    (turn,) = result.turns["ses_1"]
     assert (turn.speaker, turn.flags) == ("system", Flag.SUMMARY)
-    inner = found.sessions["ses_2"]
+    inner = result.sessions["ses_2"]
     assert (inner.kind, inner.parent, inner.title) == (SessionKind.SUBAGENT, "ses_1", None)
-    assert found.said("ses_2") == [("agent", "Find all tests.")]
+    assert result.messages("ses_2") == [("agent", "Find all tests.")]
 
 
 def test_unfinished_answer_grows_in_place(look: Any, store: OpenCode) -> None:
@@ -197,10 +200,10 @@ def test_unfinished_answer_grows_in_place(look: Any, store: OpenCode) -> None:
     store.connection.execute(
         "UPDATE part SET data = ? WHERE message_id = ? AND data LIKE '%Abou%'",
         (json.dumps({"type": "text", "text": "About an hour."}), answer),
-    )  # no new part, no new time of the session: only what was not complete is looked at again
-    again = look(store.path, first.cursor, "opencode")
-    assert again.said("ses_1")[1] == ("agent", "About an hour.")
-    assert again.turns["ses_1"][1].id == first.turns["ses_1"][1].id
+    )  # neither a new part nor a new session time: only incomplete messages are read again
+    second = look(store.path, first.cursor, "opencode")
+    assert second.messages("ses_1")[1] == ("agent", "About an hour.")
+    assert second.turns["ses_1"][1].id == first.turns["ses_1"][1].id
 
 
 def test_database_with_other_columns_is_read_partially(look: Any, tmp_path: Path) -> None:
@@ -223,26 +226,29 @@ def test_database_with_other_columns_is_read_partially(look: Any, tmp_path: Path
         connection.execute(
             "INSERT INTO part VALUES ('prt_2', 'msg_1', 'ses_1', 1, 1, '{\"type\":\"hologram\"}')"
         )
-    found = look(path)
-    assert (found.sessions["ses_1"].title, found.sessions["ses_1"].cwd) == ("Odd", None)
-    assert found.said("ses_1") == [("owner", "Hello there")]
-    assert (found.corrupt, found.unknown) == (1, {"role oracle": 1, "part hologram": 1})
+    result = look(path)
+    assert (result.sessions["ses_1"].title, result.sessions["ses_1"].cwd) == ("Odd", None)
+    assert result.messages("ses_1") == [("owner", "Hello there")]
+    assert (result.corrupt, result.unknown) == (1, {"role oracle": 1, "part hologram": 1})
 
 
 def test_secret_tables_are_never_queried(look: Any, store: OpenCode, tmp_path: Path) -> None:
     store.session("ses_1")
     store.message("ses_1", "user", {"text": "Hello there"})
-    for table in ("account", "credential", "event"):  # whoever reads them fails
+    for table in ("account", "credential", "event"):  # reading these tables fails
         store.connection.execute(f"DROP TABLE {table}")
         store.connection.execute(
             f"CREATE VIEW {table} AS SELECT json('no') AS id, abs(-9223372036854775808) AS value"
         )
-    assert look(store.path).said("ses_1") == [("owner", "Hello there")]
+    assert look(store.path).messages("ses_1") == [("owner", "Hello there")]
 
 
 @pytest.fixture
 def files(tmp_path: Path) -> Callable[..., Path]:
-    """Write a session of two messages as files; ``flat`` has one folder of parts, ``old`` all below ``session``."""
+    """Write a session of two messages as files.
+
+    ``flat`` uses one folder of parts; ``old`` puts everything below ``session``.
+    """
 
     def write(*, flat: bool = False, old: bool = False) -> Path:
         storage = tmp_path / "storage"
@@ -256,7 +262,7 @@ def files(tmp_path: Path) -> Callable[..., Path]:
         }
         top = storage / "session" if old else storage
         session = top / "info" / "ses_1.json" if old else top / "session" / "p1" / "ses_1.json"
-        kept = {session: info}
+        infos = {session: info}
         for number, (role, text) in enumerate((("user", "Add an export."), ("assistant", "Done."))):
             message = {
                 "id": f"msg_{number}",
@@ -270,7 +276,7 @@ def files(tmp_path: Path) -> Callable[..., Path]:
                 "type": "text",
                 "text": text,
             }
-            kept[top / "message" / "ses_1" / f"msg_{number}.json"] = message
+            infos[top / "message" / "ses_1" / f"msg_{number}.json"] = message
             folder = (
                 top / "part"
                 if flat
@@ -278,8 +284,8 @@ def files(tmp_path: Path) -> Callable[..., Path]:
                 if old
                 else top / "part" / f"msg_{number}"
             )
-            kept[folder / f"prt_{number}.json"] = part
-        for path, values in kept.items():
+            infos[folder / f"prt_{number}.json"] = part
+        for path, values in infos.items():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(values, indent=2), encoding="utf-8")
         return session
@@ -291,10 +297,13 @@ def files(tmp_path: Path) -> Callable[..., Path]:
 def test_session_in_files_of_any_version_is_read(
     layout: dict[str, bool], look: Any, files: Callable[..., Path]
 ) -> None:
-    found = look(files(**layout))
-    assert (found.sessions["ses_1"].title, found.sessions["ses_1"].cwd) == ("Export", "/code/acme")
-    assert found.said("ses_1") == [("owner", "Add an export."), ("agent", "Done.")]
-    assert {turn.id for turn in found.turns["ses_1"]} == {"msg_0", "msg_1"}
+    result = look(files(**layout))
+    assert (result.sessions["ses_1"].title, result.sessions["ses_1"].cwd) == (
+        "Export",
+        "/code/acme",
+    )
+    assert result.messages("ses_1") == [("owner", "Add an export."), ("agent", "Done.")]
+    assert {turn.id for turn in result.turns["ses_1"]} == {"msg_0", "msg_1"}
 
 
 def test_files_and_database_yield_the_same_turns(
@@ -312,8 +321,8 @@ def test_torn_file_is_counted_and_others_are_read(look: Any, files: Callable[...
     (session.parents[2] / "message" / "ses_1" / "msg_1.json").write_text(
         '{"id": "msg_1", "ro', encoding="utf-8"
     )
-    found = look(session)
-    assert (found.said("ses_1"), found.corrupt) == ([("owner", "Add an export.")], 1)
+    result = look(session)
+    assert (result.messages("ses_1"), result.corrupt) == ([("owner", "Add an export.")], 1)
 
 
 def test_id_cannot_escape_the_storage_folder(
@@ -347,16 +356,16 @@ def test_an_export_is_read(look: Any, tmp_path: Path) -> None:
         "text": "Hello there",
     }
     answer = {**message, "id": "msg_1", "role": "assistant", "tokens": {"input": 5, "output": 2}}
-    said = {**part, "id": "prt_1", "messageID": "msg_1", "text": "Hello"}
+    answer_part = {**part, "id": "prt_1", "messageID": "msg_1", "text": "Hello"}
     path = tmp_path / "export.json"
-    messages = [{"info": message, "parts": [part]}, {"info": answer, "parts": [said]}]
+    messages = [{"info": message, "parts": [part]}, {"info": answer, "parts": [answer_part]}]
     path.write_text(json.dumps({"info": info, "messages": messages}), encoding="utf-8")
-    found = look(path)
-    assert (found.tool, found.said("ses_1")) == (
+    result = look(path)
+    assert (result.tool, result.messages("ses_1")) == (
         "opencode",
         [("owner", "Hello there"), ("agent", "Hello")],
     )
-    assert found.sessions["ses_1"].tokens == Tokens(5, 0, 2)
+    assert result.sessions["ses_1"].tokens == Tokens(5, 0, 2)
 
 
 @pytest.mark.parametrize(
@@ -380,12 +389,12 @@ def test_opencode_data_is_searched_in_its_platform_folders(
 FILES = sorted(DATA.glob("*/storage*/session/*/*.json"))
 
 
-@pytest.mark.skipif(not FILES, reason="no real transcripts beside this checkout")
+@pytest.mark.skipif(not FILES, reason="no real transcripts next to this checkout")
 def test_real_sessions_in_files_are_read_completely(look: Any) -> None:
-    found = {path.stem: look(path) for path in FILES}
-    assert {one.tool for one in found.values()} == {"opencode"}
-    assert sum(one.corrupt + len(one.unknown) for one in found.values()) == 0
-    large = next(one for name, one in found.items() if name.endswith("large"))
+    results = {path.stem: look(path) for path in FILES}
+    assert {item.tool for item in results.values()} == {"opencode"}
+    assert sum(item.corrupt + len(item.unknown) for item in results.values()) == 0
+    large = next(item for name, item in results.items() if name.endswith("large"))
     (turns,) = large.turns.values()
     assert [turn.speaker.value for turn in turns] == ["owner", "agent", "system", "owner", "agent"]
     assert turns[1].tool_calls[0].outcome == "exit 1"
@@ -432,9 +441,9 @@ def test_rows_of_version_2_are_read_by_speaker(look: Any, newer: OpenCode2) -> N
     newer.answer("ses_1", error={"type": "aborted", "message": "Aborted"})
     newer.row("ses_1", "idle", {"outcome": "interrupted"})
     newer.row("ses_1", "rainbow", {})
-    found = look(newer.path)
-    session = found.sessions["ses_1"]
-    assert found.said("ses_1") == [
+    result = look(newer.path)
+    session = result.sessions["ses_1"]
+    assert result.messages("ses_1") == [
         ("owner", "Add an export."),
         ("agent", "Done."),
         ("agent", ""),
@@ -443,7 +452,7 @@ def test_rows_of_version_2_are_read_by_speaker(look: Any, newer: OpenCode2) -> N
     ]
     assert [
         (call.name, call.input, call.outcome)
-        for turn in found.turns["ses_1"]
+        for turn in result.turns["ses_1"]
         for call in turn.tool_calls
     ] == [("shell", "make", "exit 2"), ("edit", "a.py", "error: gone"), ("shell", "ls", "ok")]
     assert (session.model, session.tokens, session.title) == (
@@ -451,7 +460,7 @@ def test_rows_of_version_2_are_read_by_speaker(look: Any, newer: OpenCode2) -> N
         Tokens(10, 3, 5),
         "Fix the build",
     )
-    assert found.unknown == {"role rainbow": 1}
+    assert result.unknown == {"role rainbow": 1}
 
 
 @pytest.mark.parametrize(
@@ -476,12 +485,12 @@ def test_fork_has_only_its_own_turns(boundary: str | None, look: Any, newer: Ope
         more = {"id": f"copy_{seq}", "seq": seq, "time_created": created}
         newer.row("ses_2", kind, json.loads(data), **more)
     newer.row("ses_2", "user", {"text": "Now in red."}, seq=3)
-    found = look(newer.path)
-    assert found.said("ses_2") == [("owner", "Now in red.")]
-    assert len(found.said("ses_1")) == 3
-    assert found.sessions["ses_2"].kind is SessionKind.MAIN
+    result = look(newer.path)
+    assert result.messages("ses_2") == [("owner", "Now in red.")]
+    assert len(result.messages("ses_1")) == 3
+    assert result.sessions["ses_2"].kind is SessionKind.MAIN
     newer.connection.execute("DELETE FROM session_message WHERE session_id = 'ses_1'")
-    assert len(look(newer.path).said("ses_2")) == 3
+    assert len(look(newer.path).messages("ses_2")) == 3
 
 
 def test_migrated_session_is_read_from_the_new_tables(look: Any, tmp_path: Path) -> None:
@@ -496,7 +505,7 @@ def test_migrated_session_is_read_from_the_new_tables(look: Any, tmp_path: Path)
     newer.row("ses_1", "user", {"text": "Add an export."}, id="msg_ses_1")
     newer.row("ses_1", "user", {"text": "Now in blue."})
     second = look(older.path, first.cursor, "opencode")
-    assert second.said("ses_1") == [("owner", "Add an export."), ("owner", "Now in blue.")]
+    assert second.messages("ses_1") == [("owner", "Add an export."), ("owner", "Now in blue.")]
     assert second.turns["ses_1"][0].id == first.turns["ses_1"][0].id
     assert "ses_2" not in second.turns
     newer.connection.execute(
@@ -504,7 +513,7 @@ def test_migrated_session_is_read_from_the_new_tables(look: Any, tmp_path: Path)
         (json.dumps({"text": "Add two exports."}),),
     )
     third = look(older.path, second.cursor, "opencode")
-    assert third.said("ses_1")[0] == ("owner", "Add two exports.")
+    assert third.messages("ses_1")[0] == ("owner", "Add two exports.")
     assert look(older.path, third.cursor, "opencode").sessions == {}
     newer.close()
 

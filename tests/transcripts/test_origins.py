@@ -1,4 +1,4 @@
-"""What stands in the owner's place and is somebody else's: the same for every adapter."""
+"""Every adapter attributes text of a foreign origin to its source and not to the owner."""
 
 from __future__ import annotations
 
@@ -21,37 +21,38 @@ RULE = "From now on light the beacon before any boat leaves the bay."
 REPEATED = "I will light the beacon before any boat leaves the bay."
 OPENING = "Which boats are out?"
 TEXTS = frozenset({"markdown", "aider", "hermes"})
-"""Shapes that are text or columns: no record in them could name anything."""
+"""Text and column shapes, whose records cannot name an origin."""
 
 Mark = Callable[[dict[str, Any]], None]
 
 
-def marked(value: Any, mark: Mark, others: tuple[str, ...]) -> Any:
-    """A value whose objects around the rule are marked, as far as nothing else that was said is in them."""
-    told = json.dumps(value)
-    if RULE not in told:
+def mark_value(value: Any, mark: Mark, others: tuple[str, ...]) -> Any:
+    """Return ``value`` with the objects around the rule marked, unless they also contain
+    ``others``."""
+    text = json.dumps(value)
+    if RULE not in text:
         return value
     if isinstance(value, dict):
-        found = {key: marked(one, mark, others) for key, one in value.items()}
-        if not any(other in told for other in others):
-            mark(found)
-        return found
-    return [marked(one, mark, others) for one in value] if isinstance(value, list) else value
+        copy = {key: mark_value(item, mark, others) for key, item in value.items()}
+        if not any(other in text for other in others):
+            mark(copy)
+        return copy
+    return [mark_value(item, mark, others) for item in value] if isinstance(value, list) else value
 
 
 def mark_file(path: Path, mark: Mark, others: tuple[str, ...]) -> None:
-    """Mark the owner's second message wherever it lies, in a file of lines, a document or a database."""
+    """Mark the owner's second message in a file of lines, a document or a database."""
     if path.suffix in (".db", ".vscdb", ".sqlite", ".sqlite3"):
         _mark_database(path, mark, others)
         return
-    for file in [one for one in path.parent.rglob("*") if one.is_file()]:
+    for file in [item for item in path.parent.rglob("*") if item.is_file()]:
         text = file.read_text(encoding="utf-8")
         try:
             parts = [json.loads(text)]
         except ValueError:
             parts = [json.loads(line) for line in text.splitlines()]
         file.write_text(
-            "".join(json.dumps(marked(part, mark, others)) + "\n" for part in parts),
+            "".join(json.dumps(mark_value(part, mark, others)) + "\n" for part in parts),
             encoding="utf-8",
         )
 
@@ -69,7 +70,7 @@ def _mark_database(path: Path, mark: Mark, others: tuple[str, ...]) -> None:
                 ).fetchall():
                     text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
                     if isinstance(text, str) and RULE in text and text[:1] in "{[":
-                        new: Any = json.dumps(marked(json.loads(text), mark, others))
+                        new: Any = json.dumps(mark_value(json.loads(text), mark, others))
                         new = new.encode() if isinstance(value, bytes) else new
                         database.execute(
                             f"UPDATE {table} SET {column} = ? WHERE rowid = ?",  # noqa: S608
@@ -84,7 +85,7 @@ def turns_in(path: Path, identities: tuple[str, ...] = ()) -> list[Turn]:
         return [item for item in adapter.parse(source) if isinstance(item, Turn)]
 
 
-def of_rule(turns: list[Turn]) -> list[tuple[Speaker, Trust]]:
+def rule_speakers(turns: list[Turn]) -> list[tuple[Speaker, Trust]]:
     return [(turn.speaker, turn.trust) for turn in turns if "light the beacon" in turn.text]
 
 
@@ -105,20 +106,18 @@ def test_record_of_another_origin_is_foreign_in_all_formats(
     path = shapes.write(
         tmp_path, shape, (Owner(OPENING), Agent("None."), Owner(RULE), Agent(REPEATED))
     )
-    assert of_rule(turns_in(path)) == [
+    assert rule_speakers(turns_in(path)) == [
         (Speaker.OWNER, Trust.TRUSTED),
         (Speaker.AGENT, Trust.TRUSTED),
     ]
     mark_file(path, mark, (OPENING, "None.", REPEATED))
-    others, said = (
-        [one for one in of_rule(turns_in(path)) if one[0] is not Speaker.AGENT],
-        of_rule(turns_in(path)),
+    foreign, attributed = (
+        [item for item in rule_speakers(turns_in(path)) if item[0] is not Speaker.AGENT],
+        rule_speakers(turns_in(path)),
     )
-    assert others in (
-        [(Speaker.SYSTEM, Trust.UNTRUSTED)],
-        [],
-    )  # what a tool put there itself is only heard
-    assert said[-1] == (Speaker.AGENT, Trust.UNTRUSTED)
+    # text inserted by a tool is attributed to the system
+    assert foreign in ([(Speaker.SYSTEM, Trust.UNTRUSTED)], [])
+    assert attributed[-1] == (Speaker.AGENT, Trust.UNTRUSTED)
 
 
 @pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape not in TEXTS])
@@ -127,7 +126,7 @@ def test_record_marked_as_human_is_the_owners_in_every_format(tmp_path: Path, sh
     mark_file(
         path, lambda found: found.update(origin={"kind": "human"}, isUser=True), (OPENING, "None.")
     )
-    assert of_rule(turns_in(path)) == [(Speaker.OWNER, Trust.TRUSTED)]
+    assert rule_speakers(turns_in(path)) == [(Speaker.OWNER, Trust.TRUSTED)]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -140,9 +139,9 @@ def test_chat_line_is_owners_only_with_known_identity(
     path = shapes.write(
         tmp_path, shape, (Owner(OPENING), Agent("None."), Owner(before + RULE), Agent(REPEATED))
     )
-    found = of_rule(turns_in(path, ("Ada",)))
-    assert found == [(Speaker.SYSTEM, Trust.UNTRUSTED), (Speaker.AGENT, Trust.UNTRUSTED)]
-    assert of_rule(turns_in(path, ("otto", "+4915")))[0] == (Speaker.OWNER, Trust.TRUSTED)
+    attributed = rule_speakers(turns_in(path, ("Ada",)))
+    assert attributed == [(Speaker.SYSTEM, Trust.UNTRUSTED), (Speaker.AGENT, Trust.UNTRUSTED)]
+    assert rule_speakers(turns_in(path, ("otto", "+4915")))[0] == (Speaker.OWNER, Trust.TRUSTED)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -163,7 +162,7 @@ def test_tool_and_frame_text_is_never_the_owners(tmp_path: Path, shape: str, wor
     path = shapes.write(
         tmp_path, shape, (Owner(OPENING), Agent("None."), Owner(words), Agent("Fine."))
     )
-    assert (Speaker.OWNER, Trust.TRUSTED) not in of_rule(turns_in(path))
+    assert (Speaker.OWNER, Trust.TRUSTED) not in rule_speakers(turns_in(path))
 
 
 def test_every_adapter_is_tested_or_cannot_name_an_origin() -> None:

@@ -1,4 +1,4 @@
-"""Real transcripts, where they lie beside the checkout: every one is recognised and read to its end."""
+"""Real transcripts next to the checkout are recognised and read completely."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ DATA = Path(__file__).parents[3] / "shared" / "data" / "transcripts"
 TOOLS = ("claude-code", "codex", "openclaw")
 
 GENERIC = ("session_branch", "session_simple", "session_toolcall", "codex_schema_drift")
-"""Fixtures of a viewer that lie in Codex's folder, but are plain role-and-content lines."""
+"""A viewer's fixtures in Codex's folder that are plain role-and-content lines."""
 
 FILES = [
     path for tool in TOOLS for path in sorted((DATA / tool).glob("**/*.json*")) if path.is_file()
 ]
 
 
-@pytest.mark.skipif(not FILES, reason="no real transcripts beside this checkout")
+@pytest.mark.skipif(not FILES, reason="no real transcripts next to this checkout")
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_real_transcript_is_recognised_and_read_completely(path: Path, read: Any) -> None:
     tool = path.relative_to(DATA).parts[0]
@@ -47,7 +47,7 @@ SMALL = {
     "gemini-cli": ("*.json*",),
 }
 NO_SESSION = ("sessions.json", "gemini_schema_drift.json")
-"""An index of sessions, and a fixture of a viewer in a form that the tool never wrote."""
+"""An index of sessions, and a fixture in a format that the tool never wrote."""
 
 SMALL_FILES = [
     path
@@ -57,7 +57,7 @@ SMALL_FILES = [
 ]
 
 
-@pytest.mark.skipif(not SMALL_FILES, reason="no real transcripts beside this checkout")
+@pytest.mark.skipif(not SMALL_FILES, reason="no real transcripts next to this checkout")
 @pytest.mark.parametrize("path", SMALL_FILES, ids=lambda path: path.name)
 def test_real_transcript_of_a_smaller_tool_is_read_completely(path: Path, read: Any) -> None:
     adapter = find_adapter(read_head(path))
@@ -71,7 +71,7 @@ def test_real_transcript_of_a_smaller_tool_is_read_completely(path: Path, read: 
     assert set(source.tally.unknown) <= {"block custom_block"}
     real = [
         turn for turn in turns if "trimmed" not in turn.id
-    ]  # a viewer's fixture has records without their ids
+    ]  # some records of a viewer's fixture have no ids
     assert len({turn.id for turn in real}) == len(real)
     assert {session.tool for session in sessions} <= {adapter.tool}
     assert not [

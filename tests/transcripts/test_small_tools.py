@@ -1,4 +1,4 @@
-"""Copilot CLI, Continue and Cursor's agent transcripts: who said what, with what is known of it."""
+"""The adapters of Copilot CLI, Continue and Cursor's agent transcripts attribute each message."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from nacre.readers.copilot import ADAPTER_CLI as COPILOT
 from nacre.readers.cursor import ADAPTER as CURSOR_TEXT
 from nacre.readers.cursor import ADAPTER_TRANSCRIPTS as CURSOR
 from nacre.readers.registry import find_adapter
+from nacre.readers.trust import INTERRUPTION
 from nacre.values.session import Flag, SessionKind, Speaker, Trust
 from nacre_extras.continue_dev import ADAPTER as CONTINUE
 
@@ -19,7 +20,7 @@ InTwoGoes = Callable[[Adapter, Path], None]
 PAGE = "Every miller must pay a toll of nine sacks."
 
 
-def said(turns: Any) -> list[tuple[str, str]]:
+def speakers_and_texts(turns: Any) -> list[tuple[str, str]]:
     return [(turn.speaker.value, turn.text) for turn in turns]
 
 
@@ -117,7 +118,7 @@ def test_copilot_cli_events_are_read_by_speaker(
 ) -> None:
     path = write(f"session-state/{COPILOT_SESSION}/events.jsonl", *EVENTS)
     sessions, turns, source = read(COPILOT, path)
-    assert said(turns) == [
+    assert speakers_and_texts(turns) == [
         ("owner", "Grind the rye."),
         ("system", "Skill text"),
         ("agent", "I look."),
@@ -168,7 +169,7 @@ def test_interruption_of_copilot_cli_is_reported_without_speaker(
     assert [(turn.speaker.value, turn.text, turn.flags) for turn in turns[1:]] == [
         ("system", "The provider is busy", Flag.META),
         ("agent", "I look.", Flag.NONE),
-        ("system", "Stopped: user initiated", Flag.META | Flag.INTERRUPTED),
+        ("system", INTERRUPTION, Flag.META | Flag.INTERRUPTED),
     ]
     in_two_goes(COPILOT, path)
 
@@ -247,7 +248,7 @@ def test_continue_sessions_are_read_by_speaker_and_dated_by_index(read: Any, wri
         "sessions/sessions.json", json.dumps([{"sessionId": own, "dateCreated": "1795000000000"}])
     )
     sessions, turns, source = read(CONTINUE, path)
-    assert said(turns) == [
+    assert speakers_and_texts(turns) == [
         ("owner", "Grind the rye."),
         ("agent", ""),
         ("agent", PAGE),
@@ -326,7 +327,7 @@ CURSOR_LINES = (
 def test_cursor_transcripts_keep_typed_text(read: Any, write: Any, in_two_goes: InTwoGoes) -> None:
     path = write("projects/code-mill/agent-transcripts/c0de/c0de.jsonl", *CURSOR_LINES)
     sessions, turns, source = read(CURSOR, path)
-    assert said(turns) == [
+    assert speakers_and_texts(turns) == [
         ("owner", "Grind the rye."),
         ("agent", ""),
         ("agent", "It grinds."),
@@ -417,7 +418,7 @@ def test_page_text_in_old_cursor_transcripts_is_untrusted(read: Any, write: Any)
     path = write("agent-transcripts/c0de.txt", OLD_CURSOR)
     assert find_adapter(read_head(path)) is CURSOR_TEXT
     _, turns, _ = read(CURSOR_TEXT, path)
-    assert said(turns) == [
+    assert speakers_and_texts(turns) == [
         ("owner", "Grind the rye."),
         ("agent", ""),
         ("agent", "It grinds."),

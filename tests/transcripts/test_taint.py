@@ -1,4 +1,4 @@
-"""Who speaks and how far to trust it come from a transcript's shape, and do not depend on when it is read."""
+"""Speaker and trust depend on the shape of a transcript and not on the read position."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MEMORY = "The boat house is locked at nine in the evening, except on Fridays."
 GROWING = [
     name for name in SHAPES if name not in DATABASES and not adapters()[adapter_of(name)].whole
 ]
-"""Shapes that are read while they grow."""
+"""Shapes that are read incrementally."""
 
 STEPS: tuple[Step, ...] = (
     Owner(f"<nacre-context>{MEMORY}</nacre-context> What does the page say?"),
@@ -65,14 +65,14 @@ def test_trust_is_independent_of_the_read_position(
 @pytest.mark.parametrize("shape", [name for name in SHAPES if name not in WITHOUT_OUTPUT])
 def test_every_shape_marks_untrusted_sources(shape: str, tmp_path: Path, look: Any) -> None:
     path = write(tmp_path / "whole", shape, STEPS)
-    turns = [turn for said in look(path).turns.values() for turn in said]
+    turns = [turn for session_turns in look(path).turns.values() for turn in session_turns]
     trust = {
         turn.text[:8]: turn.trust
         for turn in turns
         if turn.speaker is not Speaker.OWNER and turn.text
     }
     summaries = set() if shape in WITHOUT_SUMMARY else {"So far: "}
-    assert {begin for begin, one in trust.items() if one is Trust.UNTRUSTED} == {
+    assert {begin for begin, item in trust.items() if item is Trust.UNTRUSTED} == {
         "It says:",
         "The log ",
         *summaries,
@@ -135,5 +135,5 @@ def test_unknown_tool_with_a_url_fetches_outside_text(
     text = path.read_text(encoding="utf-8")
     assert key in text
     path.write_text(text.replace(key, key.replace("query", "url")), encoding="utf-8")
-    turns = [turn for said in look(path).turns.values() for turn in said]
+    turns = [turn for session_turns in look(path).turns.values() for turn in session_turns]
     assert [turn.trust for turn in turns if turn.text.endswith(STORY)] == [Trust.UNTRUSTED]

@@ -1,4 +1,4 @@
-"""Plaud, Markdown and plain text: what people wrote and said outside of any agent tool."""
+"""The adapters of Plaud, Markdown and plain text read notes and recorded talks."""
 
 from __future__ import annotations
 
@@ -29,9 +29,6 @@ TALKS = {
     "after the name": "Speaker 1  00:00:05\nWe plant oaks.\nSpeaker 2  00:00:09\nOr beeches?\n"
     "Speaker 1  00:01:10\nOaks.",
     "bold": "**Speaker 1:** We plant oaks.\n\n**Speaker 2:** Or beeches?\n\n**Speaker 1:** Oaks.",
-    "subtitles": "1\n00:00:05,000 --> 00:00:08,000\nSpeaker 1: We plant oaks.\n\n"
-    "2\n00:00:09,000 --> 00:00:11,000\nSpeaker 2: Or beeches?\n\n"
-    "3\n00:01:10,000 --> 00:01:12,000\nSpeaker 1: Oaks.\n",
 }
 
 
@@ -252,6 +249,14 @@ CHATS = {
     "# Soil\n\n# Claude\n\nHo.\n",
     "terminal of the agent": f"## User\n\n{FERNS}\n\n## Assistant\n\n{DRY}\n\n❯ Hi.\n\n⏺ Ho.\n\n"
     "> [!IMPORTANT]\n> Hi.\n",
+    "numbered turns": f"## Turn 1 - User\n\n{FERNS}\n\n## Turn 1 - Assistant\n\n{DRY}\n",
+    "numbered messages": f"### Message 1: user\n\n{FERNS}\n\n### Message 2: assistant\n\n{DRY}\n",
+    "clock": f"**User** (09:00)\n\n{FERNS}\n\n**Assistant** (09:01)\n\n{DRY}\n",
+    "input and response": f"### User Input\n\n{FERNS}\n\n### Planner Response\n\n{DRY}\n",
+    "another language": f"## Benutzer\n\n{FERNS}\n\n## Assistent\n\n{DRY}\n",
+    "question and answer": f"**Q:** {FERNS}\n\n**A:** {DRY}\n",
+    "italic": f"*User:*\n\n{FERNS}\n\n*Assistant:*\n\n{DRY}\n",
+    "underlined": f"User\n----\n\n{FERNS}\n\nAssistant\n---------\n\n{DRY}\n",
     "tool output": f"## User\n\n{FERNS}\n\n### Tool Result\n\nHi.\n\n## Assistant\n\n{DRY}\n",
 }
 
@@ -266,8 +271,8 @@ def test_headings_of_an_exported_chat_decide_the_speaker(text: str, read: Any, w
             (turn.speaker, turn.text.removesuffix("\n```").partition("\n")[0]) for turn in turns
         ] == [(Speaker.OWNER, FERNS), (Speaker.AGENT, DRY)]
         started = sessions[0].started or turns[0].time
-        known = "2026" in text
-        assert (started == datetime(2026, 4, 2, 9, 0, 5, tzinfo=UTC)) is known
+        has_date = "2026" in text
+        assert (started == datetime(2026, 4, 2, 9, 0, 5, tzinfo=UTC)) is has_date
         assert (sessions[0].native_id == "ses_x1") is ("ses_x1" in text)
 
 

@@ -1,4 +1,4 @@
-"""What models read and wrote: each answer once, in one reading as in two."""
+"""Tokens of each answer are counted once, in a single reading and in repeated readings."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ def claude_owner(second: int, text: str) -> dict[str, Any]:
     }
 
 
-def counted(second: int, read: int, cached: int, written: int) -> dict[str, Any]:
+def token_count(second: int, read: int, cached: int, output: int) -> dict[str, Any]:
     total = {
         "input_tokens": read,
         "cached_input_tokens": cached,
-        "output_tokens": written,
+        "output_tokens": output,
         "reasoning_output_tokens": 1,
     }
     payload = {
@@ -64,7 +64,7 @@ def counted(second: int, read: int, cached: int, written: int) -> dict[str, Any]
     return {"timestamp": AT.format(second), "type": "event_msg", "payload": payload}
 
 
-def codex_said(second: int, kind: str, text: str) -> dict[str, Any]:
+def codex_message(second: int, kind: str, text: str) -> dict[str, Any]:
     return {
         "timestamp": AT.format(second),
         "type": "event_msg",
@@ -72,7 +72,7 @@ def codex_said(second: int, kind: str, text: str) -> dict[str, Any]:
     }
 
 
-def openclaw_said(second: int, role: str, text: str, **facts: Any) -> dict[str, Any]:
+def openclaw_message(second: int, role: str, text: str, **facts: Any) -> dict[str, Any]:
     message = {"role": role, "content": [{"type": "text", "text": text}], **facts}
     return {
         "type": "message",
@@ -93,10 +93,10 @@ def copilot(second: int, kind: str, **data: Any) -> dict[str, Any]:
     }
 
 
-def copilot_run(read: int, cached: int, written: int) -> dict[str, Any]:
+def copilot_run(read: int, cached: int, output: int) -> dict[str, Any]:
     usage = {
         "inputTokens": read,
-        "outputTokens": written,
+        "outputTokens": output,
         "cacheReadTokens": cached,
         "cacheWriteTokens": 0,
     }
@@ -104,7 +104,7 @@ def copilot_run(read: int, cached: int, written: int) -> dict[str, Any]:
 
 
 CASES: dict[str, tuple[Adapter, list[dict[str, Any]], Tokens]] = {
-    # a message over several lines tells its tokens on each; the last one knows
+    # every line of a multi-line message reports its tokens; the last line has the final count
     CLAUDE: (
         claude_code.ADAPTER,
         [
@@ -130,7 +130,7 @@ CASES: dict[str, tuple[Adapter, list[dict[str, Any]], Tokens]] = {
         ],
         Tokens(48, 100, 16),
     ),
-    # running totals, which begin anew where Codex was started again
+    # running totals, which restart at zero when Codex restarts
     CODEX: (
         codex.ADAPTER,
         [
@@ -143,19 +143,19 @@ CASES: dict[str, tuple[Adapter, list[dict[str, Any]], Tokens]] = {
                     "cwd": "/code/x",
                 },
             },
-            codex_said(1, "user_message", "Count the trees in the orchard, please."),
+            codex_message(1, "user_message", "Count the trees in the orchard, please."),
             {
                 "timestamp": AT.format(2),
                 "type": "event_msg",
                 "payload": {"type": "token_count", "info": None},
             },
-            codex_said(3, "agent_message", "I will."),
-            counted(4, 100, 60, 7),
-            codex_said(5, "agent_message", "There are 12."),
-            counted(6, 250, 160, 9),
-            codex_said(7, "user_message", "And in the other one?"),
-            codex_said(8, "agent_message", "There are 13."),
-            counted(9, 50, 10, 2),
+            codex_message(3, "agent_message", "I will."),
+            token_count(4, 100, 60, 7),
+            codex_message(5, "agent_message", "There are 12."),
+            token_count(6, 250, 160, 9),
+            codex_message(7, "user_message", "And in the other one?"),
+            codex_message(8, "agent_message", "There are 13."),
+            token_count(9, 50, 10, 2),
         ],
         Tokens(130, 170, 11),
     ),
@@ -169,14 +169,14 @@ CASES: dict[str, tuple[Adapter, list[dict[str, Any]], Tokens]] = {
                 "timestamp": AT.format(0),
                 "cwd": "/code/x",
             },
-            openclaw_said(1, "user", "Count the trees in the orchard, please."),
-            openclaw_said(
+            openclaw_message(1, "user", "Count the trees in the orchard, please."),
+            openclaw_message(
                 2,
                 "assistant",
                 "I will.",
                 usage={"input": 4, "output": 2, "cacheRead": 30, "cacheWrite": 6},
             ),
-            openclaw_said(
+            openclaw_message(
                 3,
                 "assistant",
                 "There are 12.",
@@ -185,7 +185,7 @@ CASES: dict[str, tuple[Adapter, list[dict[str, Any]], Tokens]] = {
         ],
         Tokens(11, 30, 5),
     ),
-    # messages tell what was written; a run that ends tells all, what the messages told among it
+    # messages report their output; the shutdown of a run reports the total, messages included
     COPILOT: (
         copilot_cli.ADAPTER_CLI,
         [
@@ -222,7 +222,7 @@ CASES: dict[str, tuple[Adapter, list[dict[str, Any]], Tokens]] = {
 
 AGENTS = "../../plugins/nacre-extras/tests/extras/test_agents.py"
 HERE = {"continue", "gemini-cli"}
-"""Counted by tests below."""
+"""Covered by separate tests below."""
 ELSEWHERE = {
     "aider": "../../plugins/nacre-extras/tests/extras/test_aider.py",
     **dict.fromkeys(
@@ -242,7 +242,7 @@ ELSEWHERE = {
     "nacre-chat": "test_nacre_chat.py",
     **dict.fromkeys(("droid", "gptme", "grok", "hermes", "iflow", "kimi"), AGENTS),
 }
-"""Counted where databases and documents of that tool are made."""
+"""Covered by the test files of these tools."""
 
 
 def test_every_adapter_that_reads_tokens_is_tested() -> None:
@@ -271,21 +271,21 @@ def test_each_answer_is_counted_once_in_repeated_reads(tool: str, read: Any, wri
 
 def test_thoughts_are_output_and_cached_tokens_are_not_new_input(read: Any, write: Any) -> None:
     header = {"sessionId": "s1", "projectHash": "0" * 64, "startTime": AT.format(0), "kind": "main"}
-    asked = {
+    question = {
         "id": "u",
         "type": "user",
         "timestamp": AT.format(1),
         "content": "Count the trees in the orchard.",
     }
-    told = {"input": 90, "cached": 70, "output": 8, "thoughts": 5, "tool": 2, "total": 105}
-    said = {
+    tokens = {"input": 90, "cached": 70, "output": 8, "thoughts": 5, "tool": 2, "total": 105}
+    answer = {
         "id": "a",
         "type": "gemini",
         "timestamp": AT.format(2),
         "content": "There are 12.",
-        "tokens": told,
+        "tokens": tokens,
     }
-    sessions, _, _ = read(gemini.ADAPTER, write("session.jsonl", header, asked, said))
+    sessions, _, _ = read(gemini.ADAPTER, write("session.jsonl", header, question, answer))
     assert sessions[-1].tokens == Tokens(22, 70, 13)
 
 
@@ -301,9 +301,9 @@ def test_continue_tokens_are_counted_by_answer_or_session(read: Any, write: Any)
         "completionTokens": 5,
         "promptTokensDetails": {"cachedTokens": 800},
     }
-    known = []
+    totals = []
     for name, by_answer in (("a", True), ("b", False), ("c", None)):
-        said = {
+        answer = {
             "role": "assistant",
             "id": "a1",
             "content": "There are 12.",
@@ -315,12 +315,12 @@ def test_continue_tokens_are_counted_by_answer_or_session(read: Any, write: Any)
             "usage": None if by_answer is None else whole,
             "history": [
                 {"message": {"role": "user", "id": "u1", "content": "Count the trees."}},
-                {"message": said},
+                {"message": answer},
             ],
         }
         sessions, _, _ = read(continue_dev.ADAPTER, write(f"{name}.json", values))
-        known.append(sessions[-1].tokens)
-    assert known == [Tokens(20, 800, 5), Tokens(600, 300, 40), None]
+        totals.append(sessions[-1].tokens)
+    assert totals == [Tokens(20, 800, 5), Tokens(600, 300, 40), None]
 
 
 @pytest.mark.parametrize(

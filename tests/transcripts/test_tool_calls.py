@@ -1,4 +1,4 @@
-"""A tool call in one line: what a person would say it was about."""
+"""A tool call is summarised in one line, with its outcome and effects."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from nacre.readers.conversation import INPUT_CHARACTERS, answered, asked, outcome, short_input
+from nacre.readers.conversation import (
+    INPUT_CHARACTERS,
+    new_call,
+    outcome,
+    short_input,
+    with_outcome,
+)
 
 PATCH = (
     "*** Begin Patch\n*** Update File: src/a.py\n@@\n-x\n+y\n*** Add File: b.py\n+z\n*** End Patch"
@@ -47,7 +53,8 @@ def test_call_is_summarised_in_a_single_line(name: str, arguments: Any, brief: s
 
 
 def test_long_input_is_kept_for_the_redactor_within_limits() -> None:
-    """A heredoc may hold a whole file; and what is cut to its final length before redaction hides half a secret."""
+    """A heredoc may contain a whole file, and truncation before redaction would hide half a
+    secret."""
     assert len(short_input("Bash", {"command": "echo " + "x" * 1_000})) == 1_005
     assert len(short_input("Bash", {"command": "echo " + "x " * 50_000})) == INPUT_CHARACTERS
 
@@ -80,18 +87,18 @@ def test_plan_lists_unfinished_items_first() -> None:
 
 
 def test_call_effects_require_a_known_command_and_success() -> None:
-    commit = asked(
+    commit = new_call(
         "Bash", {"command": "cd /code/grove && git commit -qm 'Plant oaks' && gh pr create --fill"}
     )
     output = "[oaks 0a1b2c3] Plant oaks\n 2 files changed\nhttps://git.example/grove/oaks/pull/7\n"
-    assert answered(commit, "ok", lambda: output).made == (
+    assert with_outcome(commit, "ok", output).made == (
         "commit 0a1b2c3",
         "https://git.example/grove/oaks/pull/7",
     )
-    assert answered(commit, "exit 1", lambda: output).made == ()
-    looked = asked("Bash", {"command": "cat notes.txt"})
-    assert answered(looked, "ok", lambda: output).made == ()
-    task = asked("TaskCreate", {"subject": "Water the oaks"})
-    assert answered(task, "ok", lambda: "Task #4 created successfully: Water the oaks").made == (
+    assert with_outcome(commit, "exit 1", output).made == ()
+    looked = new_call("Bash", {"command": "cat notes.txt"})
+    assert with_outcome(looked, "ok", output).made == ()
+    task = new_call("TaskCreate", {"subject": "Water the oaks"})
+    assert with_outcome(task, "ok", "Task #4 created successfully: Water the oaks").made == (
         "task 4",
     )

@@ -1,4 +1,4 @@
-"""Asks a server for runs, and chooses the points at which nacre is interrupted."""
+"""Request runs from a server, and choose the points at which nacre is interrupted."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ Fault = dict[str, Any]
 
 
 class Client:
-    """One server, which runs one scenario at a time."""
+    """A client of one server, which runs one scenario at a time."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
 
     def events(self, scenario: str) -> tuple[list[Event], float]:
-        """What a scenario does to files, in order, and how many seconds it takes."""
+        """Return a scenario's file events in order, and its duration in seconds."""
         answer = self._ask(do="events", scenario=scenario)
         return [(kind, target) for kind, target in answer["events"]], answer["seconds"]
 
     def time(self, scenario: str) -> float:
-        """How many seconds a scenario takes when each of its commands is a program of its own."""
+        """Return a scenario's duration in seconds if each command runs as its own process."""
         return float(self._ask(do="time", scenario=scenario)["seconds"])
 
     def run(self, scenario: str, fault: Fault | None = None, **more: Any) -> dict[str, Any]:
-        """Play a scenario with a fault; ``wrong`` in the answer is what was found amiss."""
+        """Play a scenario with a fault. ``wrong`` in the answer lists the problems found."""
         return self._ask(do="run", scenario=scenario, fault=fault, **more)
 
     def _ask(self, **request: Any) -> dict[str, Any]:
@@ -55,7 +55,7 @@ class Client:
 
 @contextmanager
 def serving(sandbox: Path) -> Iterator[Client]:
-    """A server with a sandbox of its own; the nearer to memory that lies, the quicker."""
+    """Start a server with its own sandbox. A sandbox in memory is fastest."""
     environ = {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
@@ -84,7 +84,7 @@ def serving(sandbox: Path) -> Iterator[Client]:
 def sample(
     events: Sequence[Event], count: int, kinds: frozenset[str] | set[str] | None = None
 ) -> list[int]:
-    """``count`` events, spread over all sorts of them and evenly over each: always the same ones."""
+    """Return ``count`` events, spread over all sorts and evenly within each. The choice is deterministic."""
     sorts: dict[Event, list[int]] = defaultdict(list)
     for at, event in enumerate(events):
         if kinds is None or event[0] in kinds:
@@ -98,18 +98,18 @@ def sample(
             ),
         )
         shares[neediest] += 1
-    found = (
+    chosen = (
         sorts[sort][(2 * part + 1) * len(sorts[sort]) // (2 * share)]
         for sort, share in shares.items()
         for part in range(share)
     )
-    return sorted(found)
+    return sorted(chosen)
 
 
 def kills(events: Sequence[Event], count: int | None = None) -> list[Fault]:
-    """Kills before, after and in the middle: all of them, or ``count`` that stand for all.
+    """Return kills before, during and after events: all of them, or ``count`` representative ones.
 
-    Where a call changed nothing on disk, a kill after it is the kill before it, and counts once.
+    A kill after a call that changed nothing on disk equals the kill before it, and counts once.
     """
     if count is None:
         return [
@@ -120,23 +120,23 @@ def kills(events: Sequence[Event], count: int | None = None) -> list[Fault]:
         ] + [{"at": len(events) - 1, "what": "after"}]
     chosen = sample(events, count)
     turns = ("half", "before", "after")
-    found = []
+    points = []
     for number, at in enumerate(chosen):
         what = turns[number % 3]
-        found.append(
+        points.append(
             {"at": at, "what": what if what != "half" or events[at][0] in _HALVES else "before"}
         )
-    return found
+    return points
 
 
 def errors(events: Sequence[Event], count: int | None = None) -> list[Fault]:
-    """Errors of the system, each once or from there on: at every event that can meet it, or ``count`` in all."""
+    """Return system errors, once or lasting, at every event that can fail in that way, or ``count`` in all."""
     ways = [(what, lasting) for what in ERRORS for lasting in (False, True)]
-    found = []
+    faults = []
     for number, (what, lasting) in enumerate(ways):
         share = len(events) if count is None else (count + number) // len(ways)
-        found += [
+        faults += [
             {"at": at, "what": what, "lasting": lasting}
             for at in sample(events, share, ERRORS[what])
         ]
-    return found
+    return faults

@@ -1,8 +1,8 @@
-"""Damage a home at random, run what reads and mends it, and follow what is told until all is well again.
+"""Damage a home at random, run the commands that read and repair it, and follow the hints until all is well again.
 
-Each part of a home is damaged in ways of its own: bytes of any file, rows of the database by SQL. What follows is asked
-through the command line, in this process: no command may fail in a way that nobody foresaw, and the remedies that are
-told lead to a home in which every memory that was not damaged itself is as before.
+Each part of a home is damaged in its own ways: bytes of any file, rows of the database by SQL. The commands run
+in this process: no command may fail unexpectedly, and the hints lead to a home in which every undamaged memory is
+unchanged.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from nacre.cli.root import cli
 from tests.cli.conftest import SESSION, TALK, said, write_transcript
 
 KINDS = ("database", "ledger", "vault", "archive", "backup")
-"""What is damaged: one of them in each run."""
+"""The damaged part; one of them in each run."""
 
 TOUCHED = ("Ferry", "Depth of the well")
 """Memories that commands of a run may retire."""
@@ -72,8 +72,8 @@ _NOTES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What a command answered."""
+class Answer:
+    """The result of a command."""
 
     command: tuple[str, ...]
     code: int
@@ -81,36 +81,34 @@ class Told:
 
     @property
     def record(self) -> dict[str, Any]:
-        """Its answer; empty where it gave none."""
+        """Return the JSON answer, or an empty dictionary."""
         try:
-            found = json.loads(self.out)
+            value = json.loads(self.out)
         except ValueError:
             return {}
-        return found if isinstance(found, dict) else {}
+        return value if isinstance(value, dict) else {}
 
     @property
     def hints(self) -> Iterator[str]:
-        """What it says is to be done."""
+        """Yield the hints of the answer."""
         record = self.record
         yield from filter(None, [(record.get("error") or {}).get("hint")])
         for check in record.get("checks", ()):
             if check["state"] != "ok" and check["hint"]:
                 yield check["hint"]
-        yield from (one["repair"] for one in record.get("findings", ()))
 
     @property
     def words(self) -> str:
-        """All that it says is wrong."""
+        """Return all problems in the answer."""
         record = self.record
         parts = [str((record.get("error") or {}).get("message", ""))]
         parts += [check["detail"] for check in record.get("checks", ()) if check["state"] != "ok"]
-        parts += [one["sentence"] for one in record.get("findings", ())]
         return "\n".join([*filter(None, parts), *([] if record else [self.out])])
 
 
 @dataclass(slots=True)
 class Result:
-    """One run: what was damaged, what was wrong with what came of it, whether anything noticed, what mended it."""
+    """One run: the damage, the remaining problems, whether a command reported the damage, and the remedies."""
 
     kind: str
     damage: str
@@ -121,7 +119,7 @@ class Result:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """What a process needs in its environment to work with the machine in a folder."""
+    """Return the environment variables of a process that uses the machine in a folder."""
     user = str(folder / "user")
     return {
         "HOME": user,
@@ -134,9 +132,9 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 class Stage:
-    """A user's machine in a folder, which is made once and brought back before each damage.
+    """A user's machine in a folder, created once and restored before each damage.
 
-    The environment of this process is that of :func:`environment` as long as it is used.
+    This process has the environment of :func:`environment` while the stage is in use.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -146,31 +144,33 @@ class Stage:
         self.memories = self.listed()
         shutil.copytree(self.user, self._kept, symlinks=True)
 
-    def run(self, *command: str) -> Told:
-        """Give a command."""
+    def run(self, *command: str) -> Answer:
+        """Run a command."""
         result = CliRunner().invoke(cli, list(command))
-        return Told(
+        return Answer(
             command, result.exit_code, result.stdout + (result.stderr if not result.stdout else "")
         )
 
     def listed(self) -> dict[str, Any]:
-        """Every memory by its id, as ``list`` tells it."""
-        told = self.run("list", "--all", "--json").record
-        return {one["id"]: (one["subject"], one["content"]) for one in told.get("memories", ())}
+        """Return every memory of ``list`` by id."""
+        answer = self.run("list", "--all", "--json").record
+        return {
+            item["id"]: (item["subject"], item["content"]) for item in answer.get("memories", ())
+        }
 
     def reset(self) -> None:
-        """Bring the machine back as it was made."""
+        """Restore the machine to its initial state."""
         shutil.rmtree(self.user)
         shutil.copytree(self._kept, self.user, symlinks=True)
 
     def original(self, path: Path) -> Path:
-        """A file as it was made."""
+        """Return the initial version of a file."""
         return self._kept / path.relative_to(self.user)
 
     def _make(self) -> None:
         folder = self.user / ".claude" / "projects" / "-work-acme-billing"
         write_transcript(
-            folder / f"{SESSION}.jsonl", [said(*one, number) for number, one in enumerate(TALK)]
+            folder / f"{SESSION}.jsonl", [said(*item, number) for number, item in enumerate(TALK)]
         )
         self.run("config", "set", "archive.enabled", "true")
         self.run("ingest")
@@ -194,12 +194,12 @@ class Stage:
 
 
 def damage(stage: Stage, kind: str, rng: random.Random) -> tuple[str, list[Path]]:
-    """Damage something of a kind; returns what was done, in words, and the files it was done to."""
+    """Damage a part of the home; return a description and the damaged files."""
     if kind == "database" and rng.random() < 0.7:
         return _spoil_rows(stage.home / "nacre.db", rng), [stage.home / "nacre.db"]
     paths = sorted(path for path in _places(stage, kind) if path.is_file())
     chosen = rng.sample(paths, min(len(paths), rng.choice((1, 1, 1, 2))))
-    if kind == "archive" and rng.random() < 0.3:  # the tool has deleted its transcript
+    if kind == "archive" and rng.random() < 0.3:  # the tool deleted its transcript
         next((stage.user / ".claude").rglob("*.jsonl")).unlink()
     if kind == "vault" and rng.random() < 0.1:
         return _odd_name(rng.choice(paths)), []
@@ -259,7 +259,7 @@ def _odd_name(path: Path) -> str:
 
 
 def _spoil_rows(path: Path, rng: random.Random) -> str:
-    """Change rows of the database, or its schema, as no program of nacre's does."""
+    """Change database rows or the schema in ways that no program of nacre does."""
     connection = apsw.Connection(str(path))
     connection.execute("PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON").fetchall()
     try:
@@ -270,9 +270,9 @@ def _spoil_rows(path: Path, rng: random.Random) -> str:
             )
         ]
         full = [
-            one
-            for one in tables
-            if connection.execute(f'SELECT count(*) FROM "{one}"').fetchone()[0]  # noqa: S608
+            item
+            for item in tables
+            if connection.execute(f'SELECT count(*) FROM "{item}"').fetchone()[0]  # noqa: S608
         ]
         for _ in range(50):
             table = rng.choice(tables if rng.random() < 0.1 else full)
@@ -291,7 +291,7 @@ def _spoil_rows(path: Path, rng: random.Random) -> str:
 
 
 def _statement(connection: apsw.Connection, table: str, rng: random.Random) -> tuple[str, bool]:
-    """A statement that spoils rows of a table, and whether the table must take values of any type for it."""
+    """Return a statement that damages rows of a table, and whether it needs values of any type."""
     columns = [row[1] for row in connection.execute(f'PRAGMA table_info("{table}")')]
     where = rng.choice(
         ("1", "rowid % 2 = 0", f'rowid = (SELECT rowid FROM "{table}" ORDER BY random() LIMIT 1)')  # noqa: S608
@@ -308,18 +308,18 @@ def _statement(connection: apsw.Connection, table: str, rng: random.Random) -> t
 
 @contextlib.contextmanager
 def _unlaced(connection: apsw.Connection, table: str) -> Iterator[None]:
-    """Have a strict table take values of other types for a moment, as damage to its pages does."""
+    """Disable a strict table's type checks in the block, as damage to its pages does."""
     schema = "UPDATE sqlite_schema SET sql = ? WHERE name = ?"
     find = "SELECT sql FROM sqlite_schema WHERE name = ?"
-    (kept,) = connection.execute(find, (table,)).fetchone()
+    (sql,) = connection.execute(find, (table,)).fetchone()
     connection.execute("PRAGMA writable_schema = ON").fetchall()
     try:
-        connection.execute(schema, (kept.replace(") STRICT", ")").replace("NOT NULL", ""), table))
+        connection.execute(schema, (sql.replace(") STRICT", ")").replace("NOT NULL", ""), table))
         connection.execute("PRAGMA writable_schema = RESET").fetchall()
         yield
     finally:
         connection.execute("PRAGMA writable_schema = ON").fetchall()
-        connection.execute(schema, (kept, table))
+        connection.execute(schema, (sql, table))
         connection.execute("PRAGMA writable_schema = RESET").fetchall()
 
 
@@ -363,58 +363,60 @@ OF_A_BACKUP: tuple[tuple[str, ...], ...] = (
 
 
 def try_one(stage: Stage, kind: str, seed: str) -> Result:
-    """Damage once, look at everything, follow the remedies, look again."""
+    """Damage once, run all commands, follow the remedies, check again."""
     rng = random.Random(seed)  # noqa: S311 - a run can be repeated
     stage.reset()
-    done, damaged = damage(stage, kind, rng)
-    result = Result(kind, done)
+    description, damaged = damage(stage, kind, rng)
+    result = Result(kind, description)
     commands = OF_A_BACKUP if kind == "backup" else (*READING, *rng.sample(WRITING, 4))
-    told = [_ask(stage, result, command) for command in commands]
-    result.noticed = any(one.code or list(one.hints) for one in told)
+    answers = [_ask(stage, result, command) for command in commands]
+    result.noticed = any(item.code or list(item.hints) for item in answers)
     if kind == "backup":
         result.wrong += [f"lost by reading a backup: {name}" for name in _lost(stage, damaged)]
         return result
-    _mend(stage, result, told, damaged)
+    _mend(stage, result, answers, damaged)
     result.wrong += [f"not as before after all remedies: {name}" for name in _lost(stage, damaged)]
     return result
 
 
-def _ask(stage: Stage, result: Result, command: Sequence[str]) -> Told:
+def _ask(stage: Stage, result: Result, command: Sequence[str]) -> Answer:
     last = _last(stage) if "{last}" in command else ""
-    told = stage.run(
+    answer = stage.run(
         *(word.replace("{user}", str(stage.user)).replace("{last}", last) for word in command)
     )
-    error = told.record.get("error") or {}
+    error = answer.record.get("error") or {}
     name = " ".join(command[:3])
-    if told.code not in CODES or error.get("code") == "unexpected":
+    if answer.code not in CODES or error.get("code") == "unexpected":
         log = stage.home / "logs" / "errors.log"
         trace = log.read_text(errors="replace")[-900:] if log.is_file() else ""
-        result.wrong.append(f"{name}: {told.code} {told.out[:300]} {trace}")
+        result.wrong.append(f"{name}: {answer.code} {answer.out[:300]} {trace}")
     elif error and not error.get("hint"):
         result.wrong.append(f"{name}: no way out: {error.get('message')}")
-    return told
+    return answer
 
 
 def _last(stage: Stage) -> str:
-    found = stage.run("log", "--json").record.get("operations") or [{"operation": {"id": "0000"}}]
-    return str(found[0]["operation"]["id"])
+    operations = stage.run("log", "--json").record.get("operations") or [
+        {"operation": {"id": "0000"}}
+    ]
+    return str(operations[0]["operation"]["id"])
 
 
-def _mend(stage: Stage, result: Result, told: Sequence[Told], damaged: Sequence[Path]) -> None:
-    """Do what is told, until ``doctor --deep`` finds nothing that failed."""
+def _mend(stage: Stage, result: Result, answers: Sequence[Answer], damaged: Sequence[Path]) -> None:
+    """Follow the hints until ``doctor --deep`` finds no failure."""
     for _ in range(ROUNDS):
-        hints = " | ".join(hint for one in told for hint in one.hints)
-        words = "\n".join(one.words for one in told)
+        hints = " | ".join(hint for item in answers for hint in item.hints)
+        words = "\n".join(item.words for item in answers)
         for remedy in REMEDIES:
             if remedy.search(hints) or remedy.search(words):
                 result.remedies.append(remedy.pattern)
                 _remedy(stage, result, remedy.pattern, f"{words}\n{hints}", damaged)
-        told = [
+        answers = [
             _ask(stage, result, ("admin", "doctor", *deep, "--json")) for deep in ((), ("--deep",))
         ]
-        if all(one.code == 0 for one in told):
+        if all(item.code == 0 for item in answers):
             return
-    words = "\n".join(one.words for one in told)
+    words = "\n".join(item.words for item in answers)
     result.wrong.append(f"the remedies do not help: {result.remedies} {words[:600]}")
 
 
@@ -435,17 +437,19 @@ REMEDIES = tuple(
 )
 
 
-def _remedy(stage: Stage, result: Result, remedy: str, told: str, damaged: Sequence[Path]) -> None:
+def _remedy(stage: Stage, result: Result, remedy: str, hints: str, damaged: Sequence[Path]) -> None:
     if remedy == "move it away":
         if (stage.home / "nacre.db").exists():
             (stage.home / "nacre.db").rename(stage.user / "moved-away.db")
     elif remedy.startswith("mend the file"):
-        _mend_files(stage, result, told, damaged)
+        _mend_files(stage, result, hints, damaged)
     elif remedy == "nacre retire --restore":
-        for one in re.findall(r"nacre retire --restore ([0-9a-f]{8})", told):
-            _ask(stage, result, ("retire", "--restore", one, "--json"))
+        for item in re.findall(r"nacre retire --restore ([0-9a-f]{8})", hints):
+            _ask(stage, result, ("retire", "--restore", item, "--json"))
     elif (
-        again := re.findall(r"nacre ingest --force (\S+)", told) if remedy == "nacre ingest" else []
+        again := re.findall(r"nacre ingest --force (\S+)", hints)
+        if remedy == "nacre ingest"
+        else []
     ):
         for path in dict.fromkeys(again):
             _ask(stage, result, ("ingest", "--force", path, "--json"))
@@ -454,27 +458,27 @@ def _remedy(stage: Stage, result: Result, remedy: str, told: str, damaged: Seque
         _ask(stage, result, (*remedy.split()[1:], *more, "--json"))
 
 
-def _mend_files(stage: Stage, result: Result, told: str, damaged: Sequence[Path]) -> None:
-    """What a person does who is told of a file: puts back what it was, or takes away what is no line of a ledger."""
+def _mend_files(stage: Stage, result: Result, hints: str, damaged: Sequence[Path]) -> None:
+    """Act like a person who reads about a file: restore it, or remove invalid files."""
     for path in stage.home.rglob("odd-*.md"):
         path.unlink()
     for path in damaged:
-        if path.name in told and path not in result.mended:
+        if path.name in hints and path not in result.mended:
             result.mended.append(path)
             shutil.copy(stage.original(path), path)
 
 
 def _lost(stage: Stage, damaged: Sequence[Path]) -> list[str]:
-    """Memories that were not damaged and are not as they were."""
+    """Return the undamaged memories that changed."""
     own = {_id_in(stage.original(path)) for path in damaged if path.suffix == ".md"}
     present = stage.listed()
     return [
-        f"{one}: {said} is now {present.get(one)}"
-        for one, said in stage.memories.items()
-        if one not in own and present.get(one) != said and said[0] not in TOUCHED
+        f"{item}: {original} is now {present.get(item)}"
+        for item, original in stage.memories.items()
+        if item not in own and present.get(item) != original and original[0] not in TOUCHED
     ]
 
 
 def _id_in(path: Path) -> str:
-    found = re.search(r"^id: (\S+)", path.read_text(encoding="utf-8"), re.MULTILINE)
-    return found[1] if found else ""
+    match = re.search(r"^id: (\S+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return match[1] if match else ""

@@ -1,7 +1,7 @@
-"""What nacre is interrupted in. A scenario is a line in ``SCENARIOS``: what is there before, and commands that follow.
+"""The interrupted scenarios. Each item of ``SCENARIOS`` has an initial state and the commands that follow.
 
-Its memories have subjects of their own: by them a memory is known again, whatever its id. A step is a command line, or
-a function that works with an open home where no command does the like.
+Its memories have unique subjects, which identify them regardless of their ids. A step is a command line, or a function
+that works with an open home if no command exists.
 """
 
 from __future__ import annotations
@@ -34,29 +34,28 @@ from nacre.data import imports, undo
 from nacre.data.export import ImportOptions
 from nacre.data.undo import undo as undo_undo
 from nacre.errors import ConflictError, NacreError, UnavailableError
-from nacre.home import archive_packs
+from nacre.home import archive
 from nacre.home import change as changes
 from nacre.home.consent import embedder_in_use
 from nacre.home.home import Home, open_home
 from nacre.home.projects import Handoffs
-from nacre.home.spending import fold_notes, note, note_call
+from nacre.home.spending import fold_notes, note_call
 from nacre.learn.ingest import ingest
 from nacre.memories import retire, vectors
 from nacre.memories.projects import merge, rename
 from nacre.recall.recall import recall, search_sessions
 from nacre.review import consolidate as dreams
-from nacre.review import contradictions
-from nacre.review.dream import DreamRequest
+from nacre.review import queue
+from nacre.review.dream import DreamRequest, carry_out, dream
 from nacre.review.pages import mark
-from nacre.review.run import carry_out, dream
 from nacre.settings import Settings, load_settings
 from nacre.setup.chores import Chore, do_waiting
 from nacre.setup.chores import put as put_chore
 from nacre.values.context import ContextRequest
 from nacre.values.memory import Expiry, Kind, Link, Memory, Retirement
-from nacre.values.models import Call, Trace
-from nacre.values.recall import Mode, RecallQuery
-from nacre.values.session import StoredSession, Task
+from nacre.values.models import Call
+from nacre.values.recall import LaneState, Mode, RecallQuery
+from nacre.values.session import StoredSession
 from tests.app.conftest import WordEmbedder
 from tests.fakes.model import ScriptedModel
 from tests.trust.chats import answer_chats, answered, log_of
@@ -64,18 +63,18 @@ from tests.trust.chats import answer_chats, answered, log_of
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A user's machine: a home folder, nacre's home in it."""
+    """A user's machine: the user's folder with nacre's home in it."""
 
     user: Path
 
     @property
     def home(self) -> Path:
-        """nacre's home."""
+        """Return nacre's home."""
         return self.user / ".nacre"
 
     @property
     def vault(self) -> Path:
-        """The folder of memories."""
+        """Return the folder of memories."""
         return self.home / "vault"
 
 
@@ -85,14 +84,14 @@ Work = Callable[[Home], object]
 
 @dataclass(frozen=True, slots=True)
 class Hand:
-    """What is done to files while no nacre runs."""
+    """A change of files while no nacre runs."""
 
     do: Callable[[Place], object]
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A command, or work with an open home. ``is_whole``: after a crash all of it is there, or nothing."""
+    """A command, or work with an open home. ``is_whole``: after a crash it is done completely or not at all."""
 
     run: Command | Work
     is_whole: bool = True
@@ -100,11 +99,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """``before`` makes the home, ``by_hand`` is what a person does to its files just before ``steps`` begin.
+    """``before`` creates the home; ``by_hand`` changes files just before ``steps`` begin.
 
-    ``may_tell`` is part of a warning that nacre gives rightly. ``outside`` tells what there is beside memories that the
-    steps change, in values that compare: as before them or as after them, never half. ``may_leave`` is the beginning of
-    the name of a temporary file in the home, or of its path there, that stays until the command is given again.
+    ``may_tell`` is part of an expected warning. ``outside`` returns comparable values of the state outside the memories
+    that the steps change: equal to the old or the new state, never half. ``may_leave`` is the prefix of the name, or of
+    the path in the home, of a temporary file that remains until the command runs again.
     """
 
     name: str
@@ -116,8 +115,8 @@ class Scenario:
     may_leave: str | tuple[str, ...] | None = None
 
 
-def said(role: str, text: str, number: int, session: str) -> dict[str, Any]:
-    """A record of a Claude Code transcript."""
+def transcript_record(role: str, text: str, number: int, session: str) -> dict[str, Any]:
+    """Return a record of a Claude Code transcript."""
     content: Any = text if role == "user" else [{"type": "text", "text": text}]
     message: dict[str, Any] = {"role": role, "content": content}
     if role == "assistant":
@@ -154,14 +153,14 @@ TALKS = {
 
 
 def talk(*sessions: str, first: int = 0, last: int | None = None) -> Hand:
-    """Transcripts where discovery finds them; their turns from ``first`` to ``last``."""
+    """Transcripts in the agent's folder, with their turns from ``first`` to ``last``."""
 
     def write(place: Place) -> None:
         folder = place.user / ".claude/projects/-code-harbour"
         folder.mkdir(parents=True, exist_ok=True)
         for session in sessions:
             lines = [
-                said(role, text, number, session)
+                transcript_record(role, text, number, session)
                 for number, (role, text) in enumerate(TALKS[session])
             ]
             with (folder / f"{session}.jsonl").open("a", encoding="utf-8") as file:
@@ -170,16 +169,18 @@ def talk(*sessions: str, first: int = 0, last: int | None = None) -> Hand:
     return Hand(write)
 
 
-def stored(subject: str, content: str, *more: str) -> Command:
-    """The command that stores a memory."""
+def store_command(subject: str, content: str, *more: str) -> Command:
+    """Return the command that stores a memory."""
     return ("store", content, "--subject", subject, *more)
 
 
-GATE = stored("Gate", "The gate code is on the wall.", "--project", "harbour")
-LUNCH = stored("Lunch", "Lunch is at noon on weekdays.", "--tag", "kitchen")
-CRANE = stored("Crane", "The crane is inspected every June by two people.", "--kind", "decision")
-OLD_BUILD = stored("Old build", "The build runs on Jenkins.", "--key", "build-system")
-NEW_BUILD = stored("New build", "The build runs on Buildkite.", "--key", "build-system")
+GATE = store_command("Gate", "The gate code is on the wall.", "--project", "harbour")
+LUNCH = store_command("Lunch", "Lunch is at noon on weekdays.", "--tag", "kitchen")
+CRANE = store_command(
+    "Crane", "The crane is inspected every June by two people.", "--kind", "decision"
+)
+OLD_BUILD = store_command("Old build", "The build runs on Jenkins.", "--key", "build-system")
+NEW_BUILD = store_command("New build", "The build runs on Buildkite.", "--key", "build-system")
 SOURCES = tuple(
     (f"Rope {number}", f"Rope number {number} hangs at bollard {number * 7}.")
     for number in range(12)
@@ -187,17 +188,17 @@ SOURCES = tuple(
 
 
 def opened_home(settings: Settings | None = None) -> Home:
-    """The home that the environment names."""
+    """Open the home named by the environment."""
     return open_home(settings or load_settings())
 
 
 def _named(context: Home, subject: str) -> Memory:
-    (found,) = context.memories.find_like(subject)
-    return found
+    (memory,) = context.memories.find_like(subject)
+    return memory
 
 
 def store_ropes(context: Home) -> None:
-    """Twelve memories in one write."""
+    """Store twelve memories in one write."""
     now = context.now()
     ropes = [
         Memory(context.ids(), Kind.FACT, subject, words, now, now) for subject, words in SOURCES
@@ -207,7 +208,7 @@ def store_ropes(context: Home) -> None:
 
 
 def consolidate(context: Home) -> None:
-    """As a dream does: replacements are written first, then their sources retired, as one operation of many batches."""
+    """Consolidate like a dream: write replacements, then retire their sources, in one operation of many batches."""
     changes.BATCH = 5
     now = context.now()
     with context.change("dream", subject="ropes", why="they say one thing each") as change:
@@ -220,15 +221,15 @@ def consolidate(context: Home) -> None:
             words = " ".join(rope.content for rope in part)
             links = tuple(Link("builds_on", rope.id) for rope in part)
             change.put([Memory(context.ids(), Kind.FACT, subject, words, now, now, links=links)])
-        gone = [
+        retired = [
             replace(rope, retired=Retirement(now, "merged")) for rope in sources if not rope.retired
         ]
         change.apply()
-        change.put(gone, [change.entry("retire", memory=rope.id) for rope in gone])
+        change.put(retired, [change.entry("retire", memory=rope.id) for rope in retired])
 
 
 def import_many(context: Home) -> None:
-    """A batch that is one transaction: fourteen memories, two of which change."""
+    """Import in one transaction: twelve new memories and two changed ones."""
     now = context.now()
     new = [
         Memory(
@@ -247,13 +248,12 @@ def import_many(context: Home) -> None:
         change.put([*new, *changed], [change.entry("import", count=len(new))])
 
 
-def store_what_is_over(context: Home) -> None:
-    """Two memories that say the same, one that was meant for a while, one with a link to what is gone for good, and one
-    that waits in the inbox."""
+def store_outdated(context: Home) -> None:
+    """Store two duplicates, a temporary memory, a memory with a dangling link, and one in the inbox."""
     now = context.now()
     long_ago = now - timedelta(days=200)
-    gone = context.ids()
-    found = [
+    missing = context.ids()
+    memories = [
         Memory(
             context.ids(),
             Kind.FACT,
@@ -280,7 +280,7 @@ def store_what_is_over(context: Home) -> None:
             "The berth is paid.",
             now,
             now,
-            links=(Link("part_of", gone),),
+            links=(Link("part_of", missing),),
         ),
         Memory(
             context.ids(),
@@ -293,27 +293,26 @@ def store_what_is_over(context: Home) -> None:
         ),
     ]
     with context.change("import") as change, change.transaction():
-        change.put(found, [change.entry("retire", memory=gone)])
+        change.put(memories, [change.entry("retire", memory=missing)])
 
 
 def have_a_dream(context: Home) -> None:
-    """End what is over, make one of what says the same, drop the link that leads nowhere, file what waits, and write
-    the project's page."""
-    dream(context, DreamRequest(tier=3, backfill=True, first=True))
+    """Retire outdated memories, merge duplicates, and write the project's page."""
+    dream(context, DreamRequest(tier=3, first=True))
 
 
-def page_told(place: Place) -> bool:
-    """Whether the project's page tells of its sessions."""
+def page_has_activity(place: Place) -> bool:
+    """Return True if the project's page lists its sessions."""
     return "## Recent activity" in (place.vault / "projects/harbour/project.md").read_text(
         encoding="utf-8"
     )
 
 
-def store_what_says_the_same(context: Home) -> None:
-    """Two memories that say the same in other words, and two of which the later one has ended the earlier one."""
+def store_paraphrases(context: Home) -> None:
+    """Store two memories with the same meaning, and two of which the later one contradicts the earlier."""
     now = context.now()
     before = now - timedelta(days=30)
-    found = [
+    memories = [
         Memory(context.ids(), Kind.FACT, "Low water", "At ebb the boats lie dry.", now, now),
         Memory(
             context.ids(), Kind.FACT, "Ebb", "The boats lie dry at ebb, for six hours.", now, now
@@ -324,27 +323,27 @@ def store_what_says_the_same(context: Home) -> None:
         Memory(context.ids(), Kind.FACT, "Landing", "The ferry lands at the new pier.", now, now),
     ]
     with context.change("import") as change, change.transaction():
-        change.put(found)
+        change.put(memories)
 
 
 def merge_in_new_words(context: Home) -> None:
-    """Do what a writer proposed, and a second look bore out."""
+    """Apply a writer's proposals that a second check confirmed."""
     everything = context.memories.in_any_state(sorted(context.memories.all_ids()))
-    found = sorted(
-        (one for one in everything if "ebb" in one.content or "ferry" in one.content),
+    memories = sorted(
+        (item for item in everything if "ebb" in item.content or "ferry" in item.content),
         key=lambda it: it.id,
     )
-    one, keeper, old, new = found
+    duplicate, keeper, old, new = memories
     words = "At ebb the boats lie dry for six hours."
     step = dreams.Step(
         dreams.DreamAction.MERGE,
-        (one.id,),
+        (duplicate.id,),
         keeper.id,
         "Ebb",
         "the same boats",
         words,
         by="scripted:1",
-        mark=mark((keeper, one)),
+        mark=mark((keeper, duplicate)),
     )
     end = dreams.Step(
         dreams.DreamAction.SUPERSEDE,
@@ -356,32 +355,34 @@ def merge_in_new_words(context: Home) -> None:
         mark=mark((new, old)),
     )
     steps = tuple(
-        it for it, ended in ((end, old), (step, one)) if not (ended.retired or ended.superseded_by)
+        it
+        for it, ended in ((end, old), (step, duplicate))
+        if not (ended.retired or ended.superseded_by)
     )
     carry_out(_at_noon(context), dreams.DreamPlan(steps, seen=4, most=20))
 
 
 def undo_edit(context: Home) -> None:
-    """Undo the edit that came last, unless that was done."""
-    listed = [one.operation for one in undo.log(context, limit=30)]
-    if not any(one.action == "undo" for one in listed):
-        undo_undo(context, next(one.id for one in listed if one.action == "update"))
+    """Undo the last edit unless already undone."""
+    listed = [item.operation for item in undo.log(context, limit=30)]
+    if not any(item.action == "undo" for item in listed):
+        undo_undo(context, next(item.id for item in listed if item.action == "update"))
 
 
 def merge_projects(context: Home) -> None:
-    """Make the harbour, which has sessions and a page, a part of the pier; a second time it is one already."""
+    """Merge the harbour, which has sessions and a page, into the pier unless already merged."""
     with contextlib.suppress(ConflictError):
         merge(context, project="harbour", into="pier", reason="there is one quay")
 
 
 def rename_project(context: Home) -> None:
-    """Call the pier otherwise; a second time it is called so already."""
+    """Rename the pier unless already renamed."""
     with contextlib.suppress(ConflictError):
         rename(context, "pier", "Old Quay")
 
 
 def dependencies_of(place: Place) -> int:
-    """How many pages say that their project depends on another one, wherever they lie."""
+    """Count the pages, in any folder, with a dependency on another project."""
     return sum(
         "dependencies: [crane]" in page.read_text("utf-8")
         for page in place.vault.glob("projects/*/project.md")
@@ -389,15 +390,13 @@ def dependencies_of(place: Place) -> int:
 
 
 def settle_conflicts(context: Home) -> None:
-    """Let the newer one of each pair hold."""
-    for pair in contradictions.list_pending(context):
-        contradictions.resolve(
-            context, pair, contradictions.Choice.KEEP_NEW, "the newer sign is right"
-        )
+    """Keep the newer memory of each conflict."""
+    for pair in queue.list_conflicts(context):
+        queue.resolve(context, pair.id, queue.Choice.KEEP_NEW, "the newer sign is right")
 
 
 def _at_noon(context: Home, **more: Any) -> Home:
-    """The home at a time that does not pass: what is written again is called the same."""
+    """Return the home with a fixed clock, so that repeated writes get the same names."""
     return replace(context, clock=lambda: datetime(2026, 11, 18, 12, tzinfo=UTC), **more)
 
 
@@ -407,12 +406,12 @@ def _harbour(context: Home) -> StoredSession:
 
 
 def hand_over_by_rules(context: Home) -> None:
-    """A session is handed over, in the owner's words."""
+    """Hand over a session, in the owner's words."""
     hand_over(_at_noon(context), _harbour(context))
 
 
 def hand_over_by_model(context: Home) -> None:
-    """A model writes it better."""
+    """Let a model improve the handoff."""
     answer = {
         "working_on": ["The staging database is called heron."],
         "key_findings": [],
@@ -426,11 +425,10 @@ def hand_over_by_model(context: Home) -> None:
 
 
 def give_handoff(context: Home) -> None:
-    """The next session is given it, and it is put away.
+    """Give the handoff to the next session, and archive it.
 
-    Raises UnavailableError where it cannot be kept that the session was given it: nobody promises
-    then that it is the only one. Given the command again minutes later, it is given it once more,
-    or the session after it is.
+    Raises UnavailableError if the delivery cannot be recorded: the handoff may then be given twice.
+    Repeated minutes later, the command gives it again, to this session or the next.
     """
     home = _at_noon(context)
     earlier = home.clock().timestamp() - 2 * delivery.CLAIM_SECONDS
@@ -439,7 +437,7 @@ def give_handoff(context: Home) -> None:
     for session in ("claude-code:5e55-0009", "claude-code:5e55-0010"):
         block = build(home, ContextRequest(folder="/code/harbour", session=session))
         write_state(home.settings.home, session, block.state)
-        if block.state:  # it had not begun before
+        if block.state:  # the session is new
             break
     if delivery.due(home, "harbour", None) and not any(delivery.iter_delivered(home)):
         raise UnavailableError(
@@ -449,20 +447,20 @@ def give_handoff(context: Home) -> None:
 
 
 def delete_handoff(context: Home) -> None:
-    """A week later it is deleted."""
+    """Delete the handoff a week later."""
     at_noon = _at_noon(context)
     put_away(replace(at_noon, clock=lambda: at_noon.clock() + timedelta(days=8)))  # type: ignore[misc]
 
 
-def handed_over(place: Place) -> list[tuple[str, str, bool]]:
-    """What sessions handed over: the words, who wrote them, whether a session was given them."""
+def list_handoffs(place: Place) -> list[tuple[str, str, bool]]:
+    """Return the handoffs: content, author, and whether they were delivered."""
     return sorted(
-        (one.content, one.by, bool(one.given)) for one in Handoffs(place.home).everything()
+        (item.content, item.by, bool(item.given)) for item in Handoffs(place.home).everything()
     )
 
 
 def leave_chores(place: Place) -> None:
-    """What hooks leave: a session ended, another one began."""
+    """Leave the chores of hooks for an ended and a started session."""
     for number, kind in (("1", "session-end"), ("2", "session-start")):
         session = f"claude-code:5e55-000{number}"
         transcript = str(place.user / f".claude/projects/-code-harbour/5e55-000{number}.jsonl")
@@ -472,22 +470,22 @@ def leave_chores(place: Place) -> None:
 
 
 def do_chores(context: Home) -> None:
-    """Do them all; what failed, or was begun and not ended, is tried again hours later."""
+    """Do all chores; retry failed and unfinished ones hours later."""
     now = datetime.now(UTC)
     for hours in range(5):
         do_waiting(replace(context, clock=lambda hours=hours: now + timedelta(hours=hours)))  # type: ignore[misc]
 
 
 def unretire_all(context: Home) -> None:
-    """Bring back what is still retired, and end what was to be kept out."""
-    gone = [one.id for one in retire.list_retired(context)]
+    """Restore all retired memories, and end standing retirements."""
+    retired = [item.id for item in retire.list_retired(context)]
     rules = [rule.id for rule in retire.list_standing(context)]
-    if gone or rules:
-        retire.unretire(context, references=(*gone, *rules))
+    if retired or rules:
+        retire.unretire(context, references=(*retired, *rules))
 
 
 def import_in_small_batches(context: Home) -> None:
-    """Import another tool's notes, a few at a time."""
+    """Import another tool's notes in small batches."""
     imports.BATCH = 4
     path = context.settings.user_home / "workspace"
     plan = imports.plan_import(context, ImportOptions(path=path, vectors=False))
@@ -495,7 +493,7 @@ def import_in_small_batches(context: Home) -> None:
 
 
 def ingest_with_vectors(context: Home) -> None:
-    """Ingest where texts are embedded, and memories compared by meaning; a stand-in embeds, which needs no model."""
+    """Ingest with vectors and comparison by meaning, with a fake embedder."""
     settings = load_settings(environ={**os.environ, "NACRE_EMBEDDING_MODEL": "minilm"})
     home = open_home(settings, load_embedder=lambda _: WordEmbedder())
     try:
@@ -505,21 +503,21 @@ def ingest_with_vectors(context: Home) -> None:
 
 
 class Salted(WordEmbedder):
-    """A model of its own: the same words have other vectors than by any other, and as many as the name says."""
+    """A fake model: its vectors differ from every other model's, and its name sets their size."""
 
     def __init__(self, name: str, dimensions: int) -> None:
         super().__init__(name)
         self.dimensions = dimensions
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Of each word with the model's name before it."""
+        """Embed each word together with the model's name."""
         return super().embed(
             [" ".join(f"{self.name}{word}" for word in words(text)) for text in texts]
         )
 
 
 FIRST, SECOND = "ollama:first", "openai:text-embedding-3-small"
-"""A model on this machine, and one to which texts may go after a yes alone, which is a setting, too."""
+"""A local model, and a remote one that needs consent, which is a setting, too."""
 
 
 def _salted(settings: Settings) -> Salted:
@@ -528,7 +526,7 @@ def _salted(settings: Settings) -> Salted:
 
 @contextlib.contextmanager
 def home_with_vectors() -> Iterator[Home]:
-    """The home, where texts are embedded a few at a time by the model that its settings name."""
+    """Open the home with the model of its settings; texts are embedded a few at a time."""
     vectors.STEP_TURNS = vectors.STEP_MEMORIES = 2
     environ = {name: value for name, value in os.environ.items() if name != "NACRE_EMBEDDING_MODEL"}
     home = open_home(load_settings(environ=environ), load_embedder=_salted)
@@ -539,62 +537,74 @@ def home_with_vectors() -> Iterator[Home]:
 
 
 def ingest_by_the_first_model(_: Home) -> None:
-    """Read, and make the vectors that the switch is to replace."""
+    """Ingest with the model that the switch replaces."""
     with home_with_vectors() as home:
         ingest(home)
 
 
 def switch_vectors(_: Home) -> None:
-    """Go over to the second model, or on with that."""
+    """Switch to the second model, or resume the switch."""
     with home_with_vectors() as home:
         vectors.switch(home, name=SECOND)
 
 
 def switch_back(_: Home) -> None:
-    """Go back to the first model, or on with that."""
+    """Switch back to the first model, or resume the switch."""
     with home_with_vectors() as home:
         vectors.switch(home, name=FIRST)
 
 
-def searched(_: Place) -> dict[str, Any]:
-    """By which model recall goes by meaning, what it finds, and whether any vector in use is missing or another's."""
+def vector_state(_: Place) -> dict[str, Any]:
+    """Return the setting, the vectors in use and their hits. Recall reports missing vectors, and they can be
+    completed."""
+    questions = ("is the gate code on the wall?", "is lunch at noon on weekdays?")
     with home_with_vectors() as home:
-        vectors, embedder = home.vectors, embedder_in_use(home)
-        wrong = [f"{vectors.model()} made them"] if vectors.model() != embedder.name else []
-        wrong += [f"{sum(vectors.missing())} missing"] if any(vectors.missing()) else []
+        in_use, embedder = home.vectors, embedder_in_use(home)
+        wrong = []
+        if in_use.model() != embedder.name or any(in_use.missing()):
+            answers = [
+                recall(home, RecallQuery(q, mode=Mode.VECTOR, update=False)) for q in questions
+            ]
+            states = [answer.lanes[1].state for answer in answers]
+            wrong += ["recall does not report them"] if LaneState.RAN in states else []
+            vectors.resume(home)
+        wrong += [f"{in_use.model()} made them"] if in_use.model() != embedder.name else []
+        wrong += [f"{sum(in_use.missing())} missing"] if any(in_use.missing()) else []
         for row, memory in home.memories.rows_of(home.memories.all_ids()).items():
             vector = embedder.embed([f"{memory.subject}. {memory.content}"])[0]
-            wrong += [memory.subject] if vectors.memory_cosines(vector)[row] < OWN else []
-        for row, text in vectors.turns_after(0, 100):
+            wrong += [memory.subject] if in_use.memory_cosines(vector)[row] < OWN else []
+        for row, text in in_use.turns_after(0, 100):
             wrong += (
                 [text]
-                if vectors.cosines_of_turns(embedder.embed([text])[0], [row])[row] < OWN
+                if in_use.cosines_of_turns(embedder.embed([text])[0], [row])[row] < OWN
                 else []
             )
-        found = {
+        answers_by_question = {
             question: recall(home, RecallQuery(question, mode=Mode.VECTOR, update=False))
-            for question in ("is the gate code on the wall?", "is lunch at noon on weekdays?")
+            for question in questions
         }
         return {
-            "by": vectors.setting(),
+            "by": in_use.setting(),
             "set": home.settings["embedding.model"],
             "wrong": wrong,
             "hosts": home.settings["embedding.sends_to"],
-            "lanes": {question: answer.lanes[1].state for question, answer in found.items()},
+            "lanes": {
+                question: answer.lanes[1].state for question, answer in answers_by_question.items()
+            },
             "hits": {
                 question: [hit.memory.subject for hit in answer.hits[:1]]
-                for question, answer in found.items()
+                for question, answer in answers_by_question.items()
             },
         }
 
 
 OWN = 0.99
-"""A text's cosine to its own vector, of which eight bits a number are kept."""
+"""The minimum cosine of a text to its stored vector, which keeps eight bits per number."""
 
 
 @Hand
 def edit_by_hand(place: Place) -> None:
-    """What people do between two commands: edit, move to another folder, delete, write a note of their own."""
+    """Edit, move, delete and write notes like a person between two commands."""
     gate = place.vault / "projects/harbour/fact/gate.md"
     gate.write_text(gate.read_text().replace("on the wall", "with the porter"))
     lunch = place.vault / "global/fact/lunch.md"
@@ -608,13 +618,13 @@ def edit_by_hand(place: Place) -> None:
 
 @Hand
 def new_home(place: Place) -> None:
-    """Another machine: there is no home yet."""
+    """Another machine, without a home."""
     shutil.rmtree(place.home)
 
 
 @Hand
-def notes_of_another(place: Place) -> None:
-    """What another agent tool remembered: a curated page, and a diary."""
+def notes_of_another_tool(place: Place) -> None:
+    """Another tool's memory: a curated page and a diary."""
     folder = place.user / "workspace/memory"
     folder.mkdir(parents=True)
     lines = (f"- The mooring at pier {number} holds {number * 3} boats.\n" for number in range(7))
@@ -625,21 +635,21 @@ def notes_of_another(place: Place) -> None:
 
 
 def config_file(place: Place) -> Any:
-    """What the settings file says."""
+    """Return the text of the settings file."""
     config = place.home / "config.toml"
     return config.read_text() if config.exists() else None
 
 
-def written(place: Place) -> dict[str, Any]:
-    """Exports, backups and copies of the database that have their name: what is in them, or that they are half."""
-    return {name: _inside(place.user / name) for name in KEPT if (place.user / name).exists()}
+def exports(place: Place) -> dict[str, Any]:
+    """Return the content of existing exports, backups and database copies, or that they are incomplete."""
+    return {name: _inside(place.user / name) for name in EXPORTS if (place.user / name).exists()}
 
 
-KEPT = ("memories.jsonl", "memories.md", "vault.zip", "home.zip")
+EXPORTS = ("memories.jsonl", "memories.md", "vault.zip", "home.zip")
 
 
 def _inside(path: Path) -> Any:
-    """What a file holds that compares with another one of its sort; raises nothing."""
+    """Return the content of a file in comparable form; raises nothing."""
     try:
         if path.suffix == ".jsonl":
             lines = [json.loads(line) for line in path.read_bytes().splitlines()]
@@ -669,34 +679,38 @@ def _inside(path: Path) -> Any:
         return f"half: {error}"
 
 
-def restored_beside(place: Place) -> Any:
-    """The home that was restored beside the one in use: its files, where it is there."""
+def restored_home(place: Place) -> Any:
+    """Return the files of the home restored to another folder, if it exists."""
     other = place.user / "other"
-    found = sorted(path.relative_to(other).as_posix() for path in other.rglob("*.md"))
-    return {"there": other.exists(), "memories": found, "database": (other / "nacre.db").exists()}
+    memories = sorted(path.relative_to(other).as_posix() for path in other.rglob("*.md"))
+    return {
+        "there": other.exists(),
+        "memories": memories,
+        "database": (other / "nacre.db").exists(),
+    }
 
 
-def leaked(place: Place) -> bool:
-    """Whether any object that git keeps says what is to be taken out."""
+def history_contains_secret(place: Place) -> bool:
+    """Return True if any git object contains the removed text."""
     names = subprocess.run(
         ["git", "cat-file", "--batch-all-objects", "--batch-check=%(objectname)"],
         cwd=place.vault,
         check=True,
         capture_output=True,
     )
-    told = subprocess.run(
+    objects = subprocess.run(
         ["git", "cat-file", "--batch"],
         cwd=place.vault,
         check=True,
         capture_output=True,
         input=names.stdout,
     )
-    return b"on the wall" in told.stdout
+    return b"on the wall" in objects.stdout
 
 
 @Hand
 def begin_remote(place: Place) -> None:
-    """A repository to keep in step with."""
+    """Create a remote repository for sync."""
     remote = place.user / "remote.git"
     _git(place.user, "init", "--quiet", "--bare", "--initial-branch=main", str(remote))
     _git(place.vault, "remote", "add", "origin", str(remote))
@@ -704,7 +718,7 @@ def begin_remote(place: Place) -> None:
 
 @Hand
 def change_elsewhere(place: Place) -> None:
-    """Another machine, with a plain git: it edits one memory, and takes one away."""
+    """Edit one memory and delete another on another machine with plain git."""
     other = place.user / "other"
     _git(place.user, "clone", "--quiet", str(place.user / "remote.git"), str(other))
     gate = other / "projects/harbour/fact/gate.md"
@@ -731,20 +745,20 @@ OLD = 1_700_000_000
 
 @Hand
 def age_all(place: Place) -> None:
-    """What was said so far was said long ago; it goes on in a copy, as of a session that was resumed."""
+    """Make all transcripts old, and continue one in a copy, like a resumed session."""
     folder = place.user / TALK_FILES
     for path in folder.iterdir():
         os.utime(path, (OLD, OLD))
     resumed = folder / "5e55-0009.jsonl"
-    line = said("user", "The copy goes on about the harbour master.", 30, "5e55-0001")
+    line = transcript_record("user", "The copy goes on about the harbour master.", 30, "5e55-0001")
     resumed.write_bytes(
         (folder / "5e55-0001.jsonl").read_bytes() + json.dumps(line).encode() + b"\n"
     )
 
 
 def damage_packs(context: Home) -> None:
-    """A disk that lost some bytes of what is archived: of transcripts that are there, and of one that is gone."""
-    for path in archive_packs.folder_of(context).glob("*/*.pack"):
+    """Lose some bytes of archived transcripts, both of existing and of deleted ones."""
+    for path in archive.folder_of(context).glob("*/*.pack"):
         data = bytearray(path.read_bytes())
         data[-12:-4] = bytes(8)
         path.write_bytes(data)
@@ -752,62 +766,61 @@ def damage_packs(context: Home) -> None:
 
 @Hand
 def delete_a_transcript(place: Place) -> None:
-    """As a tool does after some weeks."""
+    """Delete a transcript, as the tool does after some weeks."""
     (place.user / TALK_FILES / "5e55-0001.jsonl").unlink()
 
 
-def kept(place: Place) -> dict[str, Any]:
-    """What the archive holds, by transcript; and the transcripts that are there, which are never half."""
+def archive_contents(place: Place) -> dict[str, Any]:
+    """Return the archive's contents by transcript, and the existing transcripts, which are never incomplete."""
     context = opened_home()
-    found: dict[str, Any] = {"unknown packs": []}
-    known = set()
+    contents: dict[str, Any] = {"unknown packs": []}
+    expected = set()
     for state in context.archive.all():
         name = Path(state.path).name
-        known.add(state.pack)
+        expected.add(state.pack)
         try:
-            texts = [payload.text for _, payload in archive_packs.payloads(context, state)]
-            found[name] = (
+            texts = [payload.text for _, payload in archive.payloads(context, state)]
+            contents[name] = (
                 hashlib.sha256(b"".join(texts)).hexdigest()[:8] if state.pack else "nothing"
             )
         except NacreError:
-            found[name] = "nothing"  # it is damaged
-    folder = archive_packs.folder_of(context)
+            contents[name] = "nothing"  # damaged
+    folder = archive.folder_of(context)
     packs = [path.relative_to(folder).as_posix() for path in folder.glob("*/*.pack")]
-    waiting = {
-        archive_packs.place_for(context, due.tool, due.path) for due in context.archive.due()
-    }
-    known |= {place.relative_to(folder).as_posix() for place in waiting}
-    found["unknown packs"] = [name for name in packs if name not in known]
+    waiting = {archive.place_for(context, due.tool, due.path) for due in context.archive.due()}
+    expected |= {place.relative_to(folder).as_posix() for place in waiting}
+    contents["unknown packs"] = [name for name in packs if name not in expected]
     context.database.close()
     for path in [*place.user.glob(f"{TALK_FILES}/*"), *place.user.glob("old/*")]:
-        if not path.name.startswith("."):  # what a kill left is written anew with the file
-            found[f"{path.parent.name}/{path.name}"] = hashlib.sha256(
+        if not path.name.startswith("."):  # leftovers of a kill are overwritten with the file
+            contents[f"{path.parent.name}/{path.name}"] = hashlib.sha256(
                 path.read_bytes()
             ).hexdigest()[:8]
-    return found
+    return contents
 
 
 def searchable(place: Place) -> dict[str, Any]:
-    """Which turns are found, by words, and what is wrong with the index."""
+    """Return the turns found by words, and the faults of the index."""
     context = opened_home()
-    found: dict[str, Any] = {
+    results: dict[str, Any] = {
         words: sorted(
             hit.turn.id
             for hit in search_sessions(context, RecallQuery(words, mode=Mode.LEXICAL)).turns
         )
         for words in ("heron", "harbour", "linter", "camera", "pier", "PostgreSQL")
     }
-    found["wrong"] = [
-        one.sentence
+    results["wrong"] = [
+        item.sentence
         for proof in (prove_database, prove_full_text)
-        for one in proof(context).findings
+        for item in proof(context)
+        if item.mend or item.repair
     ]
     context.database.close()
-    return found
+    return results
 
 
 def note_calls(context: Home) -> None:
-    """Calls of a model, and a run, that are noted and not folded in yet; one call was folded in before."""
+    """Record a model's calls without folding them in, except one."""
     noted = datetime(2026, 11, 20, 9, tzinfo=UTC)
     for number in range(1, 5):
         at = noted + timedelta(seconds=number)
@@ -826,25 +839,26 @@ def note_calls(context: Home) -> None:
         )
         if number == 1:
             fold_notes(context)
-    note(context, Trace("run-1", Task.EXTRACTION, noted, "m:1", "a session", "found nothing"))
 
 
-def counted(place: Place) -> dict[str, Any]:
-    """What is folded in or waits for it, each once; and what all of it cost."""
+def recorded_calls(place: Place) -> dict[str, Any]:
+    """Return the recorded calls, each once, with their costs."""
     context = opened_home()
     fold_notes(context)
     rows = context.database.rows("SELECT id, cost FROM model_calls ORDER BY id")
-    runs = [trace.id for trace in context.traces.latest(None, None, 100)]
     context.database.close()
-    return {"calls": rows, "runs": [run for run in runs if run.startswith("run-")]}
+    return {"calls": rows}
 
 
 @Hand
 def go_on_with_restored(place: Place) -> None:
-    """The tool resumes a session that was restored."""
+    """Resume a restored session in the tool."""
     with (place.user / TALK_FILES / "5e55-0001.jsonl").open("a", encoding="utf-8") as file:
         file.write(
-            json.dumps(said("user", "We decided to rename heron to crane.", 40, "5e55-0001")) + "\n"
+            json.dumps(
+                transcript_record("user", "We decided to rename heron to crane.", 40, "5e55-0001")
+            )
+            + "\n"
         )
 
 
@@ -854,7 +868,7 @@ OWN_FACT = "---\nname: {0}\ndescription: {0}\ntype: project\n---\nThe {0} is pai
 
 @Hand
 def remember_in_a_host(place: Place) -> None:
-    """Claude Code with settings of its user, and with a memory of its own."""
+    """Claude Code with the user's settings and its own memory."""
     folder = place.user / OWN_MEMORY
     folder.mkdir(parents=True)
     (place.user / ".claude/settings.json").write_text('{\n  "model": "opus" // mine\n}\n')
@@ -864,10 +878,10 @@ def remember_in_a_host(place: Place) -> None:
 
 
 def in_hosts(place: Place) -> dict[str, Any]:
-    """Files of a host, whole as they are; and when its memory was written."""
+    """Return the complete files of a host, and the modification times of its memory."""
     memory = {path.name: path.stat().st_mtime for path in (place.user / OWN_MEMORY).iterdir()}
-    named = [place.user / ".claude/settings.json", *(place.user / OWN_MEMORY).iterdir()]
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest()[:8] for path in named} | {
+    files = [place.user / ".claude/settings.json", *(place.user / OWN_MEMORY).iterdir()]
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest()[:8] for path in files} | {
         "written": memory
     }
 
@@ -894,7 +908,7 @@ WARM: tuple[Command | Work | Hand, ...] = (
     ),
     ("recall", "gate"),
 )
-"""What makes a process ready for all that the scenarios do."""
+"""Commands that warm up a process for all scenarios."""
 
 SCENARIOS = {
     scenario.name: scenario
@@ -959,7 +973,7 @@ SCENARIOS = {
             "vectors",
             _steps(ingest_with_vectors, is_whole=False),
             before=(
-                stored("Linter", "Always run the linter before you commit."),
+                store_command("Linter", "Always run the linter before you commit."),
                 talk("5e55-0001", "5e55-0002"),
             ),
         ),
@@ -974,7 +988,7 @@ SCENARIOS = {
                 ("config", "set", "embedding.model", FIRST),
                 ingest_by_the_first_model,
             ),
-            outside=searched,
+            outside=vector_state,
             may_leave=".config.toml.",
         ),
         Scenario(
@@ -1027,7 +1041,7 @@ SCENARIOS = {
             _steps(("forget", "--match", "heron", "--yes"), is_whole=False),
             before=(
                 GATE,
-                stored("Heron", "The heron database is backed up at night."),
+                store_command("Heron", "The heron database is backed up at night."),
                 talk("5e55-0001", "5e55-0002"),
                 ("ingest",),
                 (
@@ -1036,7 +1050,7 @@ SCENARIOS = {
                 ),
                 hand_over_by_rules,
             ),
-            outside=handed_over,
+            outside=list_handoffs,
             may_leave="archive/",
         ),
         Scenario(
@@ -1046,16 +1060,16 @@ SCENARIOS = {
                 GATE,
                 talk("5e55-0001", "5e55-0002", "5e55-0003"),
                 ("ingest",),
-                store_what_is_over,
+                store_outdated,
             ),
-            outside=page_told,
+            outside=page_has_activity,
         ),
         Scenario(
             "dream of a writer",
             _steps(merge_in_new_words, is_whole=False),
             before=(
                 GATE,
-                store_what_says_the_same,
+                store_paraphrases,
             ),
         ),
         Scenario(
@@ -1074,8 +1088,8 @@ SCENARIOS = {
                 GATE,
                 talk("5e55-0001", "5e55-0002"),
                 ("ingest",),
-                stored("Pier", "The pier has nine lamps.", "--project", "pier"),
-                stored("Hook", "The hook of the crane is red.", "--project", "crane"),
+                store_command("Pier", "The pier has nine lamps.", "--project", "pier"),
+                store_command("Hook", "The hook of the crane is red.", "--project", "crane"),
                 ("project", "depend", "harbour", "crane"),
             ),
             outside=dependencies_of,
@@ -1084,8 +1098,10 @@ SCENARIOS = {
             "settle a conflict",
             _steps(settle_conflicts),
             before=(
-                stored("Uploads", "Uploads may be 10 MB", "--project", "harbour"),
-                stored("Upload limit", "Uploads have changed to 25 MB", "--project", "harbour"),
+                store_command("Uploads", "Uploads may be 10 MB", "--project", "harbour"),
+                store_command(
+                    "Upload limit", "Uploads have changed to 25 MB", "--project", "harbour"
+                ),
             ),
         ),
         Scenario(
@@ -1102,7 +1118,7 @@ SCENARIOS = {
                 talk("5e55-0001"),
                 ("ingest",),
             ),
-            outside=handed_over,
+            outside=list_handoffs,
             may_leave=("run/sessions/.", "handoffs/"),
         ),
         Scenario(
@@ -1145,7 +1161,7 @@ SCENARIOS = {
                 ("ingest",),
                 ("config", "set", "redaction.patterns", '["on the wall"]'),
             ),
-            outside=leaked,
+            outside=history_contains_secret,
             may_leave=".rewrite-",
         ),
         Scenario(
@@ -1185,17 +1201,16 @@ SCENARIOS = {
         Scenario(
             "import another's",
             _steps(import_in_small_batches, is_whole=False),
-            before=(GATE, notes_of_another),
+            before=(GATE, notes_of_another_tool),
         ),
         Scenario(
             "export",
             _steps(
                 ("data", "export", "~/memories.jsonl", "--force"),
                 ("data", "export", "~/vault.zip"),
-                ("data", "export", "~/memories.md"),
             ),
             before=(GATE, ("data", "export", "~/memories.jsonl"), LUNCH),
-            outside=written,
+            outside=exports,
         ),
         Scenario(
             "back up",
@@ -1211,7 +1226,7 @@ SCENARIOS = {
                     "commit",
                 ),
             ),
-            outside=written,
+            outside=exports,
         ),
         Scenario(
             "restore",
@@ -1236,7 +1251,7 @@ SCENARIOS = {
                 LUNCH,
                 ("data", "backup", "create", "~/home.zip"),
             ),
-            outside=restored_beside,
+            outside=restored_home,
         ),
         Scenario(
             "settings",
@@ -1253,7 +1268,7 @@ SCENARIOS = {
             _steps(
                 ("forget", "--match", "heron", "--yes"),
                 ("ingest",),
-                is_whole=False,  # which erases what is left
+                is_whole=False,  # which deletes the rest
             ),
             before=(
                 talk("5e55-0001", "5e55-0002"),
@@ -1276,7 +1291,7 @@ SCENARIOS = {
                 ("ingest",),
                 ("config", "set", "archive.keep_days", "30"),
             ),
-            outside=kept,
+            outside=archive_contents,
             may_leave="archive/",
         ),
         Scenario(
@@ -1293,7 +1308,7 @@ SCENARIOS = {
                 ("ingest",),
                 delete_a_transcript,
             ),
-            outside=kept,
+            outside=archive_contents,
         ),
         Scenario(
             "restore a session",
@@ -1303,7 +1318,7 @@ SCENARIOS = {
                 is_whole=False,
             ),
             before=(talk("5e55-0001", "5e55-0002"), ("ingest",), delete_a_transcript),
-            outside=kept,
+            outside=archive_contents,
         ),
         Scenario(
             "go on with what was restored",
@@ -1315,12 +1330,12 @@ SCENARIOS = {
                 ("sessions", "restore", "5e55-0001"),
             ),
             by_hand=go_on_with_restored,
-            outside=kept,
+            outside=archive_contents,
         ),
         Scenario(
             "isolate a host",
             _steps(
-                ("init", "--host", "claude-code", "--plain", "--own-memory", "isolate", "--yes"),
+                ("init", "--host", "claude-code", "--own-memory", "isolate", "--yes"),
                 ("init", "--uninstall", "--yes"),
                 is_whole=False,
             ),
@@ -1329,7 +1344,10 @@ SCENARIOS = {
             may_leave="hosts/",
         ),
         Scenario(
-            "fold in what was noted", _steps(fold_notes), before=(GATE, note_calls), outside=counted
+            "fold in what was noted",
+            _steps(fold_notes),
+            before=(GATE, note_calls),
+            outside=recorded_calls,
         ),
         Scenario(
             "answer chats",
@@ -1353,7 +1371,7 @@ SCENARIOS = {
                 ("retire", "Gate"),
                 note_calls,
             ),
-            outside=counted,
+            outside=recorded_calls,
         ),
     )
 }

@@ -1,7 +1,7 @@
-"""A process that has nacre loaded and forks one child for every run: a home is made, used, interrupted, looked at.
+"""A process that has nacre loaded and forks one child for every run: prepare, use, interrupt or check a home.
 
 Reads requests from standard input, one JSON object a line, and answers each with one. No child opens a home that its
-parent had open, so every one of them is what a fresh process would be.
+parent had open, so every child behaves like a fresh process.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _UNAVAILABLE = 5
 
 @dataclass
 class Ground:
-    """What is known of a scenario before anything goes wrong: its home, its events, its state after each step."""
+    """The fault-free facts of a scenario: its home, its events, its state after each step."""
 
     template: Path
     states: list[State] = field(default_factory=list)
@@ -57,7 +57,7 @@ class Server:
         self.grounds: dict[str, Ground] = {}
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Do what is asked for: ``events`` of a scenario, the ``time`` its programs take, or one ``run`` of it."""
+        """Execute a request: ``events`` of a scenario, the ``time`` of its programs, or one ``run``."""
         scenario = SCENARIOS[request["scenario"]]
         ground = self.ground(scenario)
         if request["do"] == "events":
@@ -86,7 +86,7 @@ class Server:
         }
 
     def ground(self, scenario: Scenario) -> Ground:
-        """Make a scenario's home, and play it once undisturbed."""
+        """Prepare a scenario's home, and play it once without faults."""
         if scenario.name in self.grounds:
             return self.grounds[scenario.name]
         ground = Ground(self.sandbox / "templates" / scenario.name.replace(" ", "-"))
@@ -96,18 +96,20 @@ class Server:
         shutil.copytree(self.place.user, ground.template, symlinks=True)
         for count in range(len(scenario.steps) + 1):
             self._fresh(ground)
-            done = _fork(lambda count=count: _play(scenario, self.place, None, last=count)).expect()
-            ground.seconds = max(line.get("seconds", 0.0) for line in done)
-            if any("error" in line for line in done):
-                raise AssertionError(f"{scenario.name}: does not run undisturbed: {done}")
-            (told,) = _fork(lambda: _look(scenario, ground.ids)).expect()
-            if told["wrong"]:
-                raise AssertionError(f"{scenario.name}, after {count} steps: {told['wrong']}")
+            lines = _fork(
+                lambda count=count: _play(scenario, self.place, None, last=count)
+            ).expect()
+            ground.seconds = max(line.get("seconds", 0.0) for line in lines)
+            if any("error" in line for line in lines):
+                raise AssertionError(f"{scenario.name}: does not run undisturbed: {lines}")
+            (look,) = _fork(lambda: _look(scenario, ground.ids)).expect()
+            if look["wrong"]:
+                raise AssertionError(f"{scenario.name}, after {count} steps: {look['wrong']}")
             if count == 0:
-                ground.ids = told["ids"]
-                (told,) = _fork(lambda: _look(scenario, ground.ids)).expect()
-            ground.states.append(told["state"])
-            ground.events = [tuple(event) for line in done for event in line.get("events", ())]
+                ground.ids = look["ids"]
+                (look,) = _fork(lambda: _look(scenario, ground.ids)).expect()
+            ground.states.append(look["state"])
+            ground.events = [tuple(event) for line in lines for event in line.get("events", ())]
         self.grounds[scenario.name] = ground
         return ground
 
@@ -120,43 +122,43 @@ class Server:
         *,
         as_program: bool = False,
     ) -> dict[str, Any]:
-        """Run the steps with a fault, or with a kill after ``delay`` seconds; how far did they get?"""
+        """Run the steps with a fault, or with a kill after ``delay`` seconds; return the progress."""
         self._fresh(ground)
         if as_program:
             ended = _fork(lambda: _play_as_program(scenario, self.place, delay))
         else:
             ended = _fork(lambda: _play(scenario, self.place, fault), delay=delay)
         wrong = ["it never ended"] if ended.hung else []
-        acknowledged, failed, said, killed = 0, None, "", ended.killed
+        acknowledged, failed, stderr, killed = 0, None, "", ended.killed
         for line in ended.lines:
             if "error" in line:
                 failed = line["error"]
                 acknowledged = min(acknowledged, line["step"])
-                wrong += _badly_told(line)
+                wrong += _report_faults(line)
             elif "answer" in line:
                 acknowledged = line["step"] + 1
             elif "killed" in line:
                 killed = True
             elif "stderr" in line:
-                said = line["stderr"]
-                wrong += ["a traceback was shown"] if "Traceback" in said else []
+                stderr = line["stderr"]
+                wrong += ["a traceback was shown"] if "Traceback" in stderr else []
         if not killed and not ended.hung and ended.status:
-            wrong.append(f"it ended with {ended.status}: {said}")
+            wrong.append(f"it ended with {ended.status}: {stderr}")
         return {
             "wrong": wrong,
             "acknowledged": acknowledged,
             "failed": failed,
             "killed": killed,
-            "said": said,
+            "said": stderr,
         }
 
     def examine(
         self, scenario: Scenario, ground: Ground, run: dict[str, Any], depth: Depth
     ) -> list[str]:
-        """Open the home anew: is all there that was acknowledged, is nothing doubled, does the rest go on?"""
+        """Reopen the home; check for lost writes, duplicates and failing later steps."""
         first = run["acknowledged"]
-        (found,) = _fork(lambda: _examine(scenario, self.place, ground, first, depth)).expect()
-        return list(found["wrong"])
+        (result,) = _fork(lambda: _examine(scenario, self.place, ground, first, depth)).expect()
+        return list(result["wrong"])
 
     def _fresh(self, ground: Ground) -> None:
         self._clear()
@@ -168,7 +170,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Depth:
-    """How much is looked at: only what is there, or also a second run and a rebuild; with a first commit or without."""
+    """The extent of checks: ``deep`` adds a second run and a rebuild, ``git`` a first commit."""
 
     deep: bool = True
     git: bool = True
@@ -176,7 +178,7 @@ class Depth:
 
 @dataclass
 class Ended:
-    """What a child said, and how it ended."""
+    """The lines of a child and its exit status."""
 
     lines: list[dict[str, Any]]
     status: int
@@ -184,16 +186,16 @@ class Ended:
     hung: bool
 
     def expect(self) -> list[dict[str, Any]]:
-        """What it said; it should have ended well."""
+        """Return the lines; raise AssertionError if the child failed."""
         if self.status or self.hung:
             raise AssertionError(f"a child ended with {self.status}: {self.lines}")
         return self.lines
 
 
 def _fork(work: Callable[[], None], delay: float | None = None) -> Ended:
-    """Do work in a child, which prints one JSON object a line.
+    """Do work in a child that prints one JSON object a line.
 
-    With ``delay`` it is killed so many seconds after its first line.
+    With ``delay`` it is killed that many seconds after its first line.
     """
     reader, writer = os.pipe()
     child = os.fork()
@@ -229,7 +231,7 @@ def _fork(work: Callable[[], None], delay: float | None = None) -> Ended:
 
 
 def _await_orphans() -> None:
-    """Programs that a killed child had started go on; wait until they are done."""
+    """Wait for programs that a killed child had started."""
     while True:
         try:
             os.waitpid(-1, 0)
@@ -251,22 +253,22 @@ def _child(work: Callable[[], None], writer: int) -> None:
         os._exit(70)
 
 
-def _tell(**values: Any) -> None:
+def _emit(**values: Any) -> None:
     os.write(1, json.dumps(values, default=str).encode() + b"\n")
 
 
 def _prepare(scenario: Scenario, place: Place) -> None:
-    for one in scenario.before:
-        if isinstance(one, Hand):
-            one.do(place)
+    for item in scenario.before:
+        if isinstance(item, Hand):
+            item.do(place)
         else:
-            code, said = _run(one)
+            code, answer = _run(item)
             if code:
-                raise AssertionError(f"{scenario.name}: {one} ended with {code}: {said}")
+                raise AssertionError(f"{scenario.name}: {item} ended with {code}: {answer}")
 
 
 def _play(scenario: Scenario, place: Place, fault: Fault | None, last: int | None = None) -> None:
-    """Run the steps under the shim; every answer is told as it comes."""
+    """Run the steps under the shim; every answer is reported immediately."""
     _begin(scenario, place)
     shim = Shim(place.user, fault)
     errors = (place.user.parent / "stderr").open("w+", encoding="utf-8")
@@ -274,22 +276,24 @@ def _play(scenario: Scenario, place: Place, fault: Fault | None, last: int | Non
     sys.stderr = os.fdopen(2, "w", encoding="utf-8", closefd=False)
     shim.arm()
     began = time.perf_counter()
-    _tell(ready=True)
+    _emit(ready=True)
     for number, step in enumerate(scenario.steps[:last]):
-        code, said = _run(step.run, lambda said, number=number: _tell(step=number, answer=said))
-        if code or _left_undone(said, code):
-            _tell(step=number, error=said, code=code)
+        code, answer = _run(
+            step.run, lambda answer, number=number: _emit(step=number, answer=answer)
+        )
+        if code or _undone(answer, code):
+            _emit(step=number, error=answer, code=code)
             break
-    _tell(seconds=time.perf_counter() - began)
+    _emit(seconds=time.perf_counter() - began)
     sys.stderr.flush()
     errors.seek(0)
-    _tell(stderr=errors.read())
+    _emit(stderr=errors.read())
     if fault is None:
-        _tell(events=[(event.kind, event.target) for event in shim.events])
+        _emit(events=[(event.kind, event.target) for event in shim.events])
 
 
 def _begin(scenario: Scenario, place: Place) -> None:
-    """What comes just before the steps."""
+    """Do the work that precedes the steps."""
     if scenario.before:
         context = opened_home()
         look(context)
@@ -299,12 +303,12 @@ def _begin(scenario: Scenario, place: Place) -> None:
 
 
 def _play_as_program(scenario: Scenario, place: Place, delay: float | None = None) -> None:
-    """Run the steps as programs of their own, as a shell would; the one that runs after ``delay`` seconds is killed."""
+    """Run the steps as separate programs, like a shell; the program running after ``delay`` seconds is killed."""
     _begin(scenario, place)
     began = time.monotonic()
     for number, step in enumerate(scenario.steps):
-        assert not callable(step.run), "only a command is a program"
-        left = None if delay is None else max(0.0, began + delay - time.monotonic())
+        assert not callable(step.run), "only commands can run as programs"
+        timeout = None if delay is None else max(0.0, began + delay - time.monotonic())
         program = subprocess.Popen(
             [
                 sys.executable,
@@ -318,70 +322,70 @@ def _play_as_program(scenario: Scenario, place: Place, delay: float | None = Non
             stdin=subprocess.DEVNULL,
         )
         try:
-            out, err = program.communicate(timeout=left)
+            out, err = program.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
             program.kill()
             out, err = program.communicate()
-            _tell(killed=True)
-        said = json.loads(out) if out.endswith(b"}\n") else {}
-        undone = "error" in said or _left_undone(said, program.returncode)
-        if said:
-            _tell(
+            _emit(killed=True)
+        answer = json.loads(out) if out.endswith(b"}\n") else {}
+        undone = "error" in answer or _undone(answer, program.returncode)
+        if answer:
+            _emit(
                 step=number,
-                **({"error": said, "code": program.returncode} if undone else {"answer": said}),
+                **({"error": answer, "code": program.returncode} if undone else {"answer": answer}),
             )
-        _tell(stderr=err.decode("utf-8", "replace"))
+        _emit(stderr=err.decode("utf-8", "replace"))
         if program.returncode or undone:
             break
-    _tell(seconds=time.monotonic() - began)
+    _emit(seconds=time.monotonic() - began)
 
 
 def _spelled(word: str, place: Place) -> str:
-    """A word of a command as a shell hands it on."""
+    """Return a word of a command as a shell passes it on."""
     return f"{place.user}{word[1:]}" if word.startswith("~/") else word
 
 
-class _Answers:
-    """Standard output: what nacre writes there is acknowledged the moment it is written."""
+class _Output:
+    """Standard output: each write acknowledges an answer."""
 
     encoding = "utf-8"
 
     def __init__(self, tell: Callable[[Any], None]) -> None:
-        self.said: list[Any] = []
+        self.answers: list[Any] = []
         self._tell = tell
 
     def write(self, text: str) -> int:
-        """Take an answer; an error is no acknowledgement."""
+        """Accept an answer. Errors are not acknowledgements."""
         if text.strip():
-            said = json.loads(text)
-            self.said.append(said)
-            if "error" not in said:
-                self._tell(said)
+            answer = json.loads(text)
+            self.answers.append(answer)
+            if "error" not in answer:
+                self._tell(answer)
         return len(text)
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Do nothing."""
 
     def isatty(self) -> bool:
-        """Nobody is asked."""
+        """Return False, so that nacre asks no questions."""
         return False
 
 
 def _run(
     step: Command | Work, acknowledge: Callable[[Any], None] = lambda _: None
 ) -> tuple[int, Any]:
-    """Run one step as its own call of nacre would; returns its exit code and what it said."""
+    """Run one step like a separate call of nacre; return its exit code and answer."""
     if callable(step):
         return _run_work(step, acknowledge)
-    answers, real = _Answers(acknowledge), sys.stdout
-    sys.stdout = answers  # type: ignore[assignment]
+    output, real = _Output(acknowledge), sys.stdout
+    sys.stdout = output  # type: ignore[assignment]
     try:
         root.cli.main([*step, "--json"])
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0
     finally:
         sys.stdout = real
-    return code, answers.said[-1] if answers.said else None
+    return code, output.answers[-1] if output.answers else None
 
 
 def _run_work(work: Work, acknowledge: Callable[[Any], None]) -> tuple[int, Any]:
@@ -397,7 +401,7 @@ def _run_work(work: Work, acknowledge: Callable[[Any], None]) -> tuple[int, Any]
         return exit_code_of(error), {
             "error": {"code": error.code, "message": error.message, "hint": error.hint}
         }
-    except OSError as error:  # which the command line would tell
+    except OSError as error:  # which the command line would report
         return 1, {
             "error": {"code": "failed", "message": str(error), "hint": "as the command line gives"}
         }
@@ -405,38 +409,40 @@ def _run_work(work: Work, acknowledge: Callable[[Any], None]) -> tuple[int, Any]
     return 0, {"done": True}
 
 
-def _left_undone(said: Any, code: int) -> list[dict[str, Any]]:
-    """What an answer names as not done: it acknowledges the rest only, and the same command does that later."""
-    findings = [{"hint": finding["repair"]} for finding in said.get("findings", ())]
-    beside = [*findings, *(said.get("archived") or {}).get("problems", ())]
-    return beside + ([*said.get("problems", ()), *said.get("left_alone", ())] if code else [])
+def _undone(answer: Any, code: int) -> list[dict[str, Any]]:
+    """Return the parts that an answer reports as not done. The same command completes them later."""
+    checks = [check for check in answer.get("checks", ()) if check["state"] != "ok"]
+    problems = [*checks, *(answer.get("archived") or {}).get("problems", ())]
+    return problems + ([*answer.get("problems", ()), *answer.get("left_alone", ())] if code else [])
 
 
-def _badly_told(line: dict[str, Any]) -> list[str]:
-    """What is wrong with how a failure was told: an error with a hint, or an answer that names each part not done.
+def _report_faults(line: dict[str, Any]) -> list[str]:
+    """Return the faults of a failure's report. Each problem needs a hint.
 
-    What ingest could not archive is a warning, and makes no exit code: the next ingest tries again.
+    A failure of ingest to archive is only a warning, without an exit code: the next ingest tries again.
     """
     answer, code = line["error"] or {}, line["code"]
-    told = [answer["error"]] if answer.get("error") else _left_undone(answer, code)
+    problems = [answer["error"]] if answer.get("error") else _undone(answer, code)
     is_warning = code == 0 and "archived" in answer
-    wrong = [] if code in _ALLOWED_CODES or is_warning else [f"exit code {code}: {told}"]
-    if not told or any(one.get("code") == "unexpected" or not one.get("hint") for one in told):
-        wrong.append(f"not told well: {answer}")
+    wrong = [] if code in _ALLOWED_CODES or is_warning else [f"exit code {code}: {problems}"]
+    if not problems or any(
+        item.get("code") == "unexpected" or not item.get("hint") for item in problems
+    ):
+        wrong.append(f"badly reported: {answer}")
     return wrong
 
 
 def _look(scenario: Scenario, known: list[str]) -> None:
     context = opened_home()
-    state, wrong = _seen(scenario, context, known)
-    _tell(state=state, wrong=wrong, ids=sorted(context.memories.all_ids()))
+    state, wrong = _state(scenario, context, known)
+    _emit(state=state, wrong=wrong, ids=sorted(context.memories.all_ids()))
     context.database.close()
 
 
-def _seen(
+def _state(
     scenario: Scenario, context: Home, known: list[str], *, is_first: bool = False
 ) -> tuple[State, list[str]]:
-    """The state of an open home and of what is beside it, as it reads after its way through JSON."""
+    """Return the state of an open home and of the files outside it, as JSON values."""
     state, wrong = look(context, known, scenario.may_tell, scenario.may_leave if is_first else None)
     state["outside"] = (
         scenario.outside(Place(context.settings.user_home)) if scenario.outside else None
@@ -453,12 +459,12 @@ def _examine(scenario: Scenario, place: Place, ground: Ground, first: int, depth
         wrong = [f"it cannot be opened again: {error.message}"]
     except Exception:  # noqa: BLE001 - whatever happens here is a finding
         wrong = [f"it cannot be opened again: {traceback.format_exc()[-1500:]}"]
-    _tell(wrong=wrong)
+    _emit(wrong=wrong)
 
 
 def _findings(scenario: Scenario, ground: Ground, first: int, *, deep: bool) -> list[str]:
     context = opened_home()
-    state, wrong = _seen(scenario, context, ground.ids, is_first=True)
+    state, wrong = _state(scenario, context, ground.ids, is_first=True)
     context.database.close()
     step = scenario.steps[first] if first < len(scenario.steps) else None
     after = ground.states[first + 1] if step else ground.states[first]
@@ -466,29 +472,29 @@ def _findings(scenario: Scenario, ground: Ground, first: int, *, deep: bool) -> 
     if wrong or not deep:
         return wrong
     for step in scenario.steps[first:]:
-        code, said = _run(step.run)
-        if code == _UNAVAILABLE and _remove_locks(load_settings().vault / ".git", said):
-            code, said = _run(step.run)
+        code, answer = _run(step.run)
+        if code == _UNAVAILABLE and _remove_locks(load_settings().vault / ".git", answer):
+            code, answer = _run(step.run)
         if code not in _DONE_BEFORE:
-            wrong.append(f"a second run ended with {code}: {said}")
+            wrong.append(f"a second run ended with {code}: {answer}")
     if (load_settings().vault / ".git").is_dir():
         wrong += _commit(load_settings().vault / ".git")
     context = opened_home()
-    state, more = _seen(scenario, context, ground.ids)
+    state, more = _state(scenario, context, ground.ids)
     wrong += more + finished(state, ground.states[-1]) + history(context)
     return wrong + rebuilt(context, opened_home)
 
 
 def _warm_up(folder: Path, user: Path) -> None:
-    """Do once, in a home of its own, what every child does: what is loaded and compiled then is there for all."""
+    """Do a child's work once in a separate home, so that imports and caches are ready for all children."""
     place = Place(folder)
     os.environ |= {"HOME": str(folder), "NACRE_HOME": str(place.home)}
     folder.mkdir(parents=True)
-    for one in WARM:
-        if isinstance(one, Hand):
-            one.do(place)
+    for item in WARM:
+        if isinstance(item, Hand):
+            item.do(place)
         else:
-            _run(one)
+            _run(item)
     context = opened_home()
     look(context)
     history(context)
@@ -498,39 +504,39 @@ def _warm_up(folder: Path, user: Path) -> None:
 
 
 def _commit(repository: Path) -> list[str]:
-    """Commit what waits. Where a git that was killed left a lock, nacre says which: it is removed, as it says then."""
+    """Commit pending changes. Remove a lock left by a killed git as soon as nacre reports it."""
     for _ in range(3):
-        _, said = _run(
+        _, answer = _run(
             (
                 "admin",
                 "commit",
             )
         )
-        if not _remove_locks(repository, said):
+        if not _remove_locks(repository, answer):
             break
     return [
-        f"{lock} is in the way, and nobody was told: {said}" for lock in repository.rglob("*.lock")
+        f"{lock} blocks git and was not reported: {answer}" for lock in repository.rglob("*.lock")
     ]
 
 
-def _remove_locks(repository: Path, said: Any) -> int:
-    """Remove the locks of git that are named in an answer; how many there were."""
-    named = [lock for lock in repository.rglob("*.lock") if str(lock) in json.dumps(said)]
-    for lock in named:
+def _remove_locks(repository: Path, answer: Any) -> int:
+    """Remove git locks that are named in an answer; return their number."""
+    locks = [lock for lock in repository.rglob("*.lock") if str(lock) in json.dumps(answer)]
+    for lock in locks:
         lock.unlink()
-    return len(named)
+    return len(locks)
 
 
 def main() -> None:
-    """Serve requests until there are no more."""
+    """Answer requests until the input ends."""
     os.umask(0o077)
     sandbox = Path(sys.argv[1])
     user = sandbox / "user"
     os.environ |= {"HOME": str(user), "NACRE_HOME": str(user / ".nacre")}
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     for section in root.SECTIONS.values():
-        for entry in section.values():
-            load_command(entry.place)
+        for place in section.values():
+            load_command(place)
     _warm_up(sandbox / "warm", user)
     server = Server(sandbox)
     for line in sys.stdin:

@@ -1,8 +1,8 @@
-"""A stand-in for the operating system: it counts what a process does to files, and breaks down where it is told to.
+"""A substitute for the operating system that counts a process's file operations and fails at a chosen one.
 
-Calls of ``os`` and ``open``, SQLite's own system calls, its waiting for the disk, and the start of other programs are
-events, numbered as they come. At one of them the process is killed, or the call fails as it would on a full disk, a
-disk that breaks or one that became read-only. nacre knows nothing of it.
+Calls of ``os`` and ``open``, SQLite's system calls and syncs, and the start of other programs are numbered events. At
+one of them the process is killed, or the call fails as on a full, broken or read-only disk. nacre does not know about
+the shim.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any
 import apsw
 
 KILLS = ("before", "half", "after")
-"""Of a write ``half`` is done then; of the start of a program, it is killed as well."""
+"""With ``half``, half of a write is done; a program is killed just after its start."""
 
 ERRORS = {
     "ENOSPC": {"create", "write", "extend", "mkdir"},
@@ -32,7 +32,7 @@ ERRORS = {
     "EIO": {"create", "write", "extend", "truncate", "sync", "mkdir", "rename", "unlink"},
     "EACCES": {"create", "open", "mkdir", "rename", "unlink"},
 }
-"""Which events an error may meet."""
+"""The kinds of events that each error can affect."""
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _OPEN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_int, use_errno=True)
@@ -45,7 +45,7 @@ _UNLINK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, use_errno=True)
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What happens at event ``at``: a kill (one of ``KILLS``) or an error (one of ``ERRORS``), ``lasting`` or once."""
+    """The action at event ``at``: a kill (one of ``KILLS``) or an error (one of ``ERRORS``), ``lasting`` or once."""
 
     at: int
     what: str
@@ -53,30 +53,30 @@ class Fault:
 
     @property
     def is_kill(self) -> bool:
-        """Whether the process ends there."""
+        """Return True if the process ends there."""
         return self.what in KILLS
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One call: what it does (``write``, ``sync``, ``rename`` …) and to what sort of file."""
+    """A call: its kind (``write``, ``sync``, ``rename`` …) and the kind of file."""
 
     kind: str
     target: str
 
 
 class Shim:
-    """Counts the events of this process in one folder, and brings about a fault."""
+    """Counts this process's events in one folder, and triggers a fault."""
 
     def __init__(self, folder: Path, fault: Fault | None = None) -> None:
         self.events: list[Event] = []
         self._folder = os.path.realpath(folder)
         self._fault = fault
         self._numbers = itertools.count()
-        self._kept: list[object] = []  # what SQLite points to must stay
+        self._kept: list[object] = []  # SQLite needs these objects to stay alive
 
     def arm(self) -> None:
-        """From now on every event counts, until the process ends."""
+        """Count every event from now on."""
         self._patch_os()
         self._patch_open()
         self._patch_sqlite()
@@ -85,37 +85,37 @@ class Shim:
     def around(
         self, kind: str, path: str, act: Callable[[], Any], half: Callable[[], Any] | None = None
     ) -> Any:
-        """Do what was asked for, unless the fault is here. Raises OSError."""
+        """Perform a call unless the fault is due. Raises OSError."""
         number = next(self._numbers)
         self.events.append(Event(kind, _sort_of(path)))
         fault = self._fault
         if fault is None:
             return act()
-        here = number == fault.at
+        is_due = number == fault.at
         if fault.is_kill:
-            if here and fault.what != "after":
+            if is_due and fault.what != "after":
                 if fault.what == "half" and half:
                     half()
                 _die()
             result = act()
-            if here:
+            if is_due:
                 _die()
             return result
-        if (here or (fault.lasting and number > fault.at)) and kind in ERRORS[fault.what]:
+        if (is_due or (fault.lasting and number > fault.at)) and kind in ERRORS[fault.what]:
             number = getattr(errno, fault.what)
-            named = kind not in (
+            by_path = kind not in (
                 "write",
                 "sync",
                 "extend",
                 "truncate",
-            )  # these know a descriptor, and no name
-            raise OSError(number, os.strerror(number), *([path] if named else []))
+            )  # these calls have a descriptor and no name
+            raise OSError(number, os.strerror(number), *([path] if by_path else []))
         return act()
 
     def counts(
         self, path: str | bytes | int | os.PathLike[str], dir_fd: int | None = None
     ) -> str | None:
-        """The path, if what is done to it counts."""
+        """Return the path if its events count."""
         if isinstance(path, int):
             return self._of_descriptor(path)
         name = os.fsdecode(path)
@@ -159,11 +159,11 @@ class Shim:
     def _wrap(self, name: str, kind: str) -> None:
         real = getattr(os, name)
 
-        def call(path: Any, *args: Any, **named: Any) -> Any:
-            found = self.counts(path, named.get("dir_fd", named.get("src_dir_fd")))
-            if found is None:
-                return real(path, *args, **named)
-            return self.around(kind, found, lambda: real(path, *args, **named))
+        def call(path: Any, *args: Any, **options: Any) -> Any:
+            counted = self.counts(path, options.get("dir_fd", options.get("src_dir_fd")))
+            if counted is None:
+                return real(path, *args, **options)
+            return self.around(kind, counted, lambda: real(path, *args, **options))
 
         _put(name, real, call)
 
@@ -171,11 +171,11 @@ class Shim:
         real = os.open
 
         def call(path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
-            found = self.counts(path, dir_fd) if flags & _WRITES else None
-            if found is None:
+            counted = self.counts(path, dir_fd) if flags & _WRITES else None
+            if counted is None:
                 return real(path, flags, mode, dir_fd=dir_fd)
-            kind = "open" if os.path.lexists(found) else "create"
-            return int(self.around(kind, found, lambda: real(path, flags, mode, dir_fd=dir_fd)))
+            kind = "open" if os.path.lexists(counted) else "create"
+            return int(self.around(kind, counted, lambda: real(path, flags, mode, dir_fd=dir_fd)))
 
         _put("open", real, call)
 
@@ -183,13 +183,13 @@ class Shim:
         real = os.write
 
         def call(descriptor: int, data: Any) -> int:
-            found = self.counts(descriptor)
-            if found is None:
+            counted = self.counts(descriptor)
+            if counted is None:
                 return real(descriptor, data)
             part = bytes(data)[: len(data) // 2]
             return int(
                 self.around(
-                    "write", found, lambda: real(descriptor, data), lambda: real(descriptor, part)
+                    "write", counted, lambda: real(descriptor, data), lambda: real(descriptor, part)
                 )
             )
 
@@ -202,18 +202,18 @@ class Shim:
             """A file whose writes are events."""
 
             def write(self, data: Any) -> int:
-                found = shim.counts(self.fileno())
+                counted = shim.counts(self.fileno())
                 whole = bytes(data)
-                if found is None:
+                if counted is None:
                     return super().write(whole)
                 part = whole[: len(whole) // 2]
                 write = super().write
-                return int(shim.around("write", found, lambda: write(whole), lambda: write(part)))
+                return int(shim.around("write", counted, lambda: write(whole), lambda: write(part)))
 
             def truncate(self, size: int | None = None) -> int:
-                found, cut = shim.counts(self.fileno()), super().truncate
+                counted, cut = shim.counts(self.fileno()), super().truncate
                 return int(
-                    shim.around("truncate", found, lambda: cut(size)) if found else cut(size)
+                    shim.around("truncate", counted, lambda: cut(size)) if counted else cut(size)
                 )
 
         def call(
@@ -229,11 +229,11 @@ class Shim:
             if not set(mode) & set("wax+"):
                 return real(file, mode, buffering, encoding, errors, newline, closefd, opener)
             plain = mode.replace("b", "").replace("t", "")
-            found = None if isinstance(file, int) or opener else self.counts(file)
-            kind = "open" if found and os.path.lexists(found) else "create"
+            counted = None if isinstance(file, int) or opener else self.counts(file)
+            kind = "open" if counted and os.path.lexists(counted) else "create"
             raw = (
-                self.around(kind, found, lambda: File(file, plain, closefd, opener))
-                if found
+                self.around(kind, counted, lambda: File(file, plain, closefd, opener))
+                if counted
                 else File(file, plain, closefd, opener)
             )
             if buffering == 0:
@@ -250,9 +250,9 @@ class Shim:
     def _patch_programs(self) -> None:
         real = subprocess.Popen.__init__
 
-        def call(process: Any, *args: Any, **named: Any) -> None:
+        def call(process: Any, *args: Any, **options: Any) -> None:
             def start() -> None:
-                real(process, *args, **named)
+                real(process, *args, **options)
 
             def start_and_end() -> None:
                 start()
@@ -267,7 +267,7 @@ class Shim:
         shim = self
 
         class File(apsw.VFSFile):
-            """A file of SQLite's that tells when the disk is waited for."""
+            """A file of SQLite whose syncs are events."""
 
             def __init__(self, name: Any, flags: list[int]) -> None:
                 self._name = str(name.filename() if isinstance(name, apsw.URIFilename) else name)
@@ -283,7 +283,7 @@ class Shim:
                     raise failed from error
 
         class Watching(apsw.VFS):
-            """The system's own way to files, with files that tell."""
+            """The system's VFS with such files."""
 
             def __init__(self) -> None:
                 super().__init__("watching", "unix", makedefault=True)
@@ -314,9 +314,9 @@ class Shim:
                 return -1
 
         def open_(path: bytes, flags: int, mode: int) -> int:
-            found = self.counts(path) if flags & _WRITES else None
-            kind = "open" if found and os.path.lexists(found) else "create"
-            return attempt(kind, found, lambda: int(libc.open(path, flags, mode)))
+            counted = self.counts(path) if flags & _WRITES else None
+            kind = "open" if counted and os.path.lexists(counted) else "create"
+            return attempt(kind, counted, lambda: int(libc.open(path, flags, mode)))
 
         def write(descriptor: int, data: int, size: int, offset: int) -> int:
             def some(count: int) -> int:
@@ -352,18 +352,18 @@ class Shim:
 
 def _put(name: str, real: Any, call: Any) -> None:
     setattr(os, name, call)
-    for known in (os.supports_dir_fd, os.supports_fd, os.supports_follow_symlinks):
-        if real in known:
-            known.add(call)
+    for supported in (os.supports_dir_fd, os.supports_fd, os.supports_follow_symlinks):
+        if real in supported:
+            supported.add(call)
 
 
 def _die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
-    signal.pause()  # the signal comes before this returns
+    signal.pause()  # the signal arrives before this returns
 
 
 def _sort_of(path: str) -> str:
-    """A file by its part in the home: ``database``, ``wal``, ``memory`` …"""
+    """Return a file's part in the home: ``database``, ``wal``, ``memory`` …"""
     name = os.path.basename(path)
     for end, sort in (
         ("-wal", "wal"),

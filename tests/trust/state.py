@@ -1,4 +1,4 @@
-"""What a home holds, and whether it is sound: read by a fresh process after whatever happened."""
+"""The state of a home and its faults, read by a fresh process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nacre.vault.documents import parse
 from nacre.vault.files import LEDGER
 
 State = dict[str, Any]
-"""``memories`` by name, each with what it says; counts of turns, sessions and of the ledger's actions; what is
+"""``memories`` by name, each with its fields; counts of turns, sessions and of the ledger's actions; the state
 ``outside`` the home."""
 
 
@@ -29,26 +29,26 @@ def look(
     may_tell: str | None = None,
     may_leave: str | tuple[str, ...] | None = None,
 ) -> tuple[State, list[str]]:
-    """What is remembered, and what is wrong with it. Memories are named by their ids if ``known``, else by subject.
+    """Return the memories and the faults of a home. Memories are named by their ids if ``known``, else by subject.
 
-    ``may_tell`` is part of a warning that is in order, ``may_leave`` the beginning of a file's name, or of its path in
-    the home, that is.
+    ``may_tell`` is part of an acceptable warning, ``may_leave`` the prefix of an acceptable file's name or path in the
+    home.
     """
     catch_up(context)
-    told = [problem for problem in context.problems if not (may_tell and may_tell in problem)]
-    wrong = [f"told at opening: {problem}" for problem in told]
+    warnings = [problem for problem in context.problems if not (may_tell and may_tell in problem)]
+    wrong = [f"reported at opening: {problem}" for problem in warnings]
     memories = _all(context)
     subjects = {memory.id: memory.subject for memory in memories}
-    named: dict[str, Any] = {}
+    by_name: dict[str, Any] = {}
     for memory in memories:
         name = memory.id if memory.id in known else memory.subject
-        if name in named:
+        if name in by_name:
             wrong.append(f"doubled: {name}")
-        named[name] = _says(memory, subjects)
+        by_name[name] = _fields(memory, subjects)
     counts = context.sessions.counts()
     wrong += _vault(context, memories) + _ledger(context) + _leftovers(context, may_leave)
     state = {
-        "memories": named,
+        "memories": by_name,
         "sessions": sum(row[1] for row in counts),
         "turns": sum(row[2] or 0 for row in counts),
         "projects": sorted(project.slug for project in context.files.projects()),
@@ -59,11 +59,13 @@ def look(
 
 
 def _all(context: Home) -> list[Memory]:
-    found = (context.memories.find(memory_id) for memory_id in sorted(context.memories.all_ids()))
-    return [memory for memory in found if memory]
+    memories = (
+        context.memories.find(memory_id) for memory_id in sorted(context.memories.all_ids())
+    )
+    return [memory for memory in memories if memory]
 
 
-def _says(memory: Memory, subjects: dict[str, str]) -> dict[str, Any]:
+def _fields(memory: Memory, subjects: dict[str, str]) -> dict[str, Any]:
     return {
         "subject": memory.subject,
         "content": memory.content,
@@ -79,20 +81,20 @@ def _says(memory: Memory, subjects: dict[str, str]) -> dict[str, Any]:
 
 
 def _vault(context: Home, memories: list[Memory]) -> list[str]:
-    """Every file has its row and every row its file, and they say the same."""
-    wrong, left = [], {memory.id: memory for memory in memories}
+    """Return differences between files and rows."""
+    wrong, rows = [], {memory.id: memory for memory in memories}
     for stat in context.vault.scan():
         modified = datetime.fromtimestamp(stat.modified_ns // 10**9, UTC)
         text = context.vault.read(stat.path).decode()
-        written = parse(text, stat.path, new_id=lambda: "no id", modified=modified)
-        row = left.pop(written.id, None)
+        parsed = parse(text, stat.path, new_id=lambda: "no id", modified=modified)
+        row = rows.pop(parsed.id, None)
         if row is None:
-            wrong.append(f"{stat.path}: no row, or a second file for {written.id}")
-        elif _sorted(row) != _sorted(written):
-            wrong.append(f"{stat.path}: file and index differ: {written} {row}")
-    wrong += [f"no file for {memory.subject}" for memory in left.values()]
-    seen = context.files.seen()
-    wrong += [f"{path}: not as it was seen" for path in _strangers(context, seen)]
+            wrong.append(f"{stat.path}: no row, or a second file for {parsed.id}")
+        elif _sorted(row) != _sorted(parsed):
+            wrong.append(f"{stat.path}: file and index differ: {parsed} {row}")
+    wrong += [f"no file for {memory.subject}" for memory in rows.values()]
+    indexed = context.files.indexed()
+    wrong += [f"{path}: not as indexed" for path in _changed_files(context, indexed)]
     checks = {check.name: check for check in doctor(context)}
     wrong += [
         f"{name}: {check.detail}"
@@ -103,16 +105,18 @@ def _vault(context: Home, memories: list[Memory]) -> list[str]:
 
 
 def _sorted(memory: Memory) -> Memory:
-    """The index keeps tags as a set."""
+    """Sort tags: the index stores them as a set."""
     return replace(memory, tags=tuple(sorted(memory.tags)))
 
 
-def _strangers(context: Home, seen: dict[str, Any]) -> list[str]:
+def _changed_files(context: Home, indexed: dict[str, Any]) -> list[str]:
     stats = {stat.path: stat for stat in context.vault.scan()}
     return [
         path
-        for path in stats.keys() | seen.keys()
-        if path not in seen or path not in stats or seen[path].mtime_ns != stats[path].mtime_ns
+        for path in stats.keys() | indexed.keys()
+        if path not in indexed
+        or path not in stats
+        or indexed[path].mtime_ns != stats[path].mtime_ns
     ]
 
 
@@ -131,7 +135,7 @@ def _ledger(context: Home) -> list[str]:
             values = json.loads(line)
             assert isinstance(values["op"], str) and isinstance(values["action"], str)  # noqa: PT018
         except (ValueError, KeyError, TypeError, AssertionError):
-            wrong.append(f"no line of the ledger: {line!r}")
+            wrong.append(f"invalid line of the ledger: {line!r}")
     return wrong
 
 
@@ -140,29 +144,27 @@ def _actions(context: Home) -> dict[str, int]:
         lines = context.vault.read(LEDGER).splitlines()
     except FileNotFoundError:
         return {}
-    found = []
+    actions = []
     for line in lines:
         try:
-            found.append(json.loads(line)["action"])
+            actions.append(json.loads(line)["action"])
         except (ValueError, KeyError, TypeError):
             continue
-    return dict(sorted(Counter(found).items()))
+    return dict(sorted(Counter(actions).items()))
 
 
 def _leftovers(context: Home, may_leave: str | tuple[str, ...] | None) -> list[str]:
-    """Nothing half done is left lying about."""
+    """Return files and operations that were left incomplete."""
     wrong = [f"still pending: {intent.action} {intent.path}" for intent in context.files.intents()]
     wrong += [f"left open: {operation.action}" for operation in context.journal.unfinished()]
-    known = (".lock", "-wal", "-shm")
+    expected = (".lock", "-wal", "-shm")
     for path in context.settings.home.rglob("*"):
-        if path.name.endswith((*known, ".gitignore", ".gitattributes")) or ".git" in path.parts:
+        if path.name.endswith((*expected, ".gitignore", ".gitattributes")) or ".git" in path.parts:
             continue
         place = path.relative_to(context.settings.home).as_posix()
         if may_leave and (path.name.startswith(may_leave) or place.startswith(may_leave)):
             continue
-        if (
-            path.name.startswith("..git") or path.name == ".MEMORY.md.tmp"
-        ):  # written anew when git is next used
+        if path.name.startswith("..git"):  # rewritten when git is next used
             continue
         if path.name.endswith(".tmp") or path.name.startswith("."):
             wrong.append(f"left behind: {place}")
@@ -170,7 +172,7 @@ def _leftovers(context: Home, may_leave: str | tuple[str, ...] | None) -> list[s
 
 
 def history(context: Home) -> list[str]:
-    """git is whole, and clean once what waits is committed. Call after a commit."""
+    """Return faults of git, and uncommitted changes. Call after a commit."""
     vault = context.settings.vault
     if not (vault / ".git").is_dir():
         return []
@@ -195,75 +197,84 @@ def _doubled_turns(context: Home) -> list[str]:
 
 
 def rebuilt(context: Home, opened_home: Callable[..., Home]) -> list[str]:
-    """Make the database anew: the same memories, with the same ids, words, links and retirements."""
+    """Rebuild the database; return the differences in memories."""
     before = _all(context)
     context.database.close()
-    rebuild(context.settings, opened_home, vectors=False)
+    rebuild(context.settings, vectors=False, open_home=opened_home)
     again = opened_home()
     scan(again)
     after = _all(again)
     again.database.close()
     if after == before:
         return []
-    differing = [(one, other) for one, other in zip(before, after, strict=False) if one != other]
+    differing = [
+        (item, rebuilt_item)
+        for item, rebuilt_item in zip(before, after, strict=False)
+        if item != rebuilt_item
+    ]
     return [f"a rebuild gives {len(after)} memories of {len(before)}: {differing[:1]}"]
 
 
-def between(found: State, before: State, after: State, *, is_whole: bool) -> list[str]:
-    """What is neither as it was before a step nor as it is after it."""
-    if found in (before, after):
+def between(actual: State, before: State, after: State, *, is_whole: bool) -> list[str]:
+    """Return the parts that equal neither the state before a step nor the state after it."""
+    if actual in (before, after):
         return []
     if is_whole:
         return [
-            f"half done: {_difference(found, before)} beside what was, {_difference(found, after)} beside what is"
+            f"half done: {_difference(actual, before)} from the old state,"
+            f" {_difference(actual, after)} from the new state"
         ]
     wrong = []
     for name in sorted(
-        found["memories"].keys() | before["memories"].keys() | after["memories"].keys()
+        actual["memories"].keys() | before["memories"].keys() | after["memories"].keys()
     ):
-        here, then, now = (state["memories"].get(name) for state in (found, before, after))
-        if here not in (then, now):
-            wrong.append(f"{name}: {here}, was {then}, should be {now}")
+        value, old, new = (state["memories"].get(name) for state in (actual, before, after))
+        if value not in (old, new):
+            wrong.append(f"{name}: {value}, was {old}, should be {new}")
     for count in ("sessions", "turns"):
-        if not min(before[count], after[count]) <= found[count] <= max(before[count], after[count]):
-            wrong.append(f"{found[count]} {count}, not {before[count]} to {after[count]}")
-    return wrong + _between_outside(found["outside"], before["outside"], after["outside"])
+        if (
+            not min(before[count], after[count])
+            <= actual[count]
+            <= max(before[count], after[count])
+        ):
+            wrong.append(f"{actual[count]} {count}, not {before[count]} to {after[count]}")
+    return wrong + _between_outside(actual["outside"], before["outside"], after["outside"])
 
 
-def _between_outside(found: Any, before: Any, after: Any) -> list[str]:
-    """What is beside memories is as before or as after; where it has parts, each part of it."""
-    if found in (before, after):
+def _between_outside(actual: Any, before: Any, after: Any) -> list[str]:
+    """Return the outside parts that equal neither the old nor the new state."""
+    if actual in (before, after):
         return []
-    if not isinstance(found, dict):
-        return [f"outside: {found}, was {before}, should be {after}"]
+    if not isinstance(actual, dict):
+        return [f"outside: {actual}, was {before}, should be {after}"]
     return [
-        f"outside: {name}: {found.get(name)}, was {before.get(name)}, should be {after.get(name)}"
-        for name in sorted(found.keys() | before.keys() | after.keys())
-        if found.get(name) not in (before.get(name), after.get(name))
+        f"outside: {name}: {actual.get(name)}, was {before.get(name)}, should be {after.get(name)}"
+        for name in sorted(actual.keys() | before.keys() | after.keys())
+        if actual.get(name) not in (before.get(name), after.get(name))
     ]
 
 
-def finished(found: State, wanted: State) -> list[str]:
-    """How what is remembered differs from what it should be in the end; a step done twice may be told twice."""
+def finished(actual: State, expected: State) -> list[str]:
+    """Return differences from the expected final state; a repeated step may repeat its answer."""
     parts = ("memories", "sessions", "turns", "projects", "standing", "outside")
     return [
-        f"after a second run: {part} differ: {_difference(found, wanted)}"
+        f"after a second run: {part} differ: {_difference(actual, expected)}"
         for part in parts
-        if found[part] != wanted[part]
+        if actual[part] != expected[part]
     ]
 
 
-def _difference(found: State, wanted: State) -> str:
-    told = []
-    for part, value in wanted.items():
-        if found[part] == value:
+def _difference(actual: State, expected: State) -> str:
+    differences = []
+    for part, value in expected.items():
+        if actual[part] == value:
             continue
         if part == "memories":
-            names = found[part].keys() | value.keys()
+            names = actual[part].keys() | value.keys()
             for name in sorted(names):
-                here, there = found[part].get(name), value.get(name)
-                if here != there:
-                    told.append(f"{name}: {here} for {there}")
+                actual_item, expected_item = actual[part].get(name), value.get(name)
+                if actual_item != expected_item:
+                    differences.append(f"{name}: {actual_item} for {expected_item}")
         else:
-            told.append(f"{part}: {found[part]} for {value}")
-    return "; ".join(told)[:900]
+            differences.append(f"{part}: {actual[part]} for {value}")
+    return "; ".join(differences)[:900]

@@ -1,6 +1,6 @@
-"""Killed at any point, or with a disk that fails: nothing acknowledged is lost, nothing is doubled, all goes on.
+"""Kills and disk errors at any point lose or duplicate nothing acknowledged, and later commands work.
 
-``make trust`` does this at every point; here are those that stand for all of them.
+``make trust`` tests every point; this module tests representative ones.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SLACK = 1.1
 
 @pytest.fixture(scope="session")
 def client() -> Iterator[Client]:
-    memory = Path("/dev/shm")  # noqa: S108 - a folder of its own is made there
+    memory = Path("/dev/shm")  # noqa: S108 - a new folder is created there
     folder = Path(
         tempfile.mkdtemp(prefix="nacre-trust-", dir=memory if os.access(memory, os.W_OK) else None)
     )
@@ -57,7 +57,7 @@ def test_kills_and_disk_errors_at_many_points_lose_nothing(client: Client, part:
 
 
 def _wrong(client: Client, scenario: str) -> Iterator[tuple[object, ...]]:
-    """Yield the runs of a scenario that lost or doubled something."""
+    """Yield the runs of a scenario that lost or duplicated something."""
     events, seconds = client.events(scenario)
     times = random.Random(scenario)  # noqa: S311 - the same times in every run, not secret ones
     killed = 0
@@ -67,9 +67,7 @@ def _wrong(client: Client, scenario: str) -> Iterator[tuple[object, ...]]:
             killed += run["killed"]
             if run["wrong"]:
                 yield scenario, fault, events[fault["at"]], run
-    if (
-        killed <= KILLS // 2
-    ):  # ids differ from run to run, and so does the number of pages that are written
+    if killed <= KILLS // 2:  # ids and the number of written pages differ between runs
         yield scenario, "only so many were killed", killed
     for number in range(RANDOM_KILLS):
         delay = times.uniform(0, seconds * SLACK)

@@ -1,6 +1,6 @@
-"""A home that was damaged says what is wrong and how to mend it, and what it says helps.
+"""Damage is reported with a repair that works.
 
-``make damage`` does this five hundred times for each part of a home; here are a few of them.
+``make damage`` tests five hundred cases for each part of a home; this module tests a few.
 """
 
 from __future__ import annotations
@@ -23,5 +23,5 @@ def test_damage_is_reported_and_the_suggested_repair_works(
     stage = Stage(tmp_path)
     assert len(stage.memories) > DAMAGES
     for number in range(DAMAGES):
-        found = try_one(stage, kind, f"sample {kind} {number}")
-        assert found.wrong == [], found
+        result = try_one(stage, kind, f"sample {kind} {number}")
+        assert result.wrong == [], result

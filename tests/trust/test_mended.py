@@ -1,4 +1,4 @@
-"""What faults once found, each at the points that showed it; the whole of it is in ``test_crash.py``."""
+"""Regressions of earlier faults, at the points that revealed them. ``test_crash.py`` covers the other points."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ pytestmark = pytest.mark.skipif(
 )
 
 MOST = 5
-"""So many points are tried, spread evenly over all that are of the sorts."""
+"""The number of points in a run, spread evenly over all matching events."""
 
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Client]:
-    memory = Path("/dev/shm")  # noqa: S108 - a folder of its own is made there
+    memory = Path("/dev/shm")  # noqa: S108 - a new folder is created there
     folder = Path(
         tempfile.mkdtemp(prefix="nacre-trust-", dir=memory if os.access(memory, os.W_OK) else None)
     )
@@ -35,47 +35,49 @@ def client() -> Iterator[Client]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def tried(
+def failing_runs(
     client: Client,
     scenario: str,
-    what: str,
-    of: Sequence[Event],
+    kind: str,
+    kinds: Sequence[Event],
     *,
     lasting: bool = False,
     most: int = MOST,
 ) -> list[dict[str, Any]]:
-    """Runs in which calls of some sorts fail, each looked at in full; nothing is amiss in any of them."""
+    """Run a scenario with failing calls of some kinds, and check each run completely; return the runs."""
     events, _ = client.events(scenario)
-    numbers = [at for at, event in enumerate(events) if tuple(event) in of]
+    numbers = [at for at, event in enumerate(events) if tuple(event) in kinds]
     chosen = [numbers[at] for at in sample([events[number] for number in numbers], most)]
-    assert chosen, (scenario, of)
-    faults: list[Fault] = [{"at": at, "what": what, "lasting": lasting} for at in chosen]
-    return [sound(client, scenario, fault, events) for fault in faults]
+    assert chosen, (scenario, kinds)
+    faults: list[Fault] = [{"at": at, "what": kind, "lasting": lasting} for at in chosen]
+    return [sound_run(client, scenario, fault, events) for fault in faults]
 
 
-def sound(client: Client, scenario: str, fault: Fault, events: Sequence[Event]) -> dict[str, Any]:
-    """A run with a fault in which nothing is amiss."""
+def sound_run(
+    client: Client, scenario: str, fault: Fault, events: Sequence[Event]
+) -> dict[str, Any]:
+    """Run a scenario with a fault and check it; return the run."""
     run = client.run(scenario, fault, deep=True, git=False)
     assert not run["wrong"], (scenario, fault, events[fault["at"]], run)
     return run
 
 
-def told(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What was said in runs that failed."""
+def failures(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the answers of failed runs."""
     return [run["failed"] for run in runs if run["failed"]]
 
 
 @pytest.mark.parametrize("what", ["ENOSPC", "EROFS", "EIO", "EACCES"])
 def test_failed_archive_repair_names_the_pack_and_stays_open(client: Client, what: str) -> None:
-    runs = tried(client, "mend the archive", what, [("create", "other")])
-    left = [
+    runs = failing_runs(client, "mend the archive", what, [("create", "other")])
+    findings = [
         finding
-        for said in told(runs)
-        for finding in said.get("findings", ())
-        if "cannot be archived" in finding["sentence"]
+        for answer in failures(runs)
+        for finding in answer.get("checks", ())
+        if "cannot be archived" in finding["detail"]
     ]
-    assert left
-    assert all(finding["repair"] for finding in left)
+    assert findings
+    assert all(finding["hint"] for finding in findings)
 
 
 def test_chores_on_a_full_disk_fail_and_wait(client: Client) -> None:
@@ -85,15 +87,18 @@ def test_chores_on_a_full_disk_fail_and_wait(client: Client) -> None:
         ("write", "other"),
         ("create", "temporary file"),
     ]
-    runs = tried(client, "chores", "ENOSPC", sorts, lasting=True)
-    assert told(runs)
+    runs = failing_runs(client, "chores", "ENOSPC", sorts, lasting=True)
+    assert failures(runs)
     assert all(run["seconds"] < 60 for run in runs)
 
 
 @pytest.mark.parametrize("what", ["ENOSPC", "EACCES"])
 def test_unsaved_session_state_keeps_the_handoff_pending(client: Client, what: str) -> None:
     sorts = [("create", "other"), ("write", "other"), ("rename", "other")]
-    messages = [said["error"]["message"] for said in told(tried(client, "hand over", what, sorts))]
+    messages = [
+        answer["error"]["message"]
+        for answer in failures(failing_runs(client, "hand over", what, sorts))
+    ]
     assert "what the session was given cannot be kept" in messages
 
 
@@ -107,7 +112,7 @@ def test_temporary_session_state_of_a_kill_is_replaced(
         if events[fault["at"]] == ("write", "other") and fault["what"] == "half"
     ]
     assert halves
-    assert all(sound(client, "hand over", fault, events)["killed"] for fault in halves)
+    assert all(sound_run(client, "hand over", fault, events)["killed"] for fault in halves)
 
 
 def test_temporary_pack_of_a_kill_is_replaced(client: Client) -> None:
@@ -118,7 +123,7 @@ def test_temporary_pack_of_a_kill_is_replaced(client: Client) -> None:
         if events[fault["at"]] in (("write", "other"), ("sync", "other"))
     ]
     assert packs
-    assert all(sound(client, "forget", fault, events)["killed"] for fault in packs[:MOST])
+    assert all(sound_run(client, "forget", fault, events)["killed"] for fault in packs[:MOST])
 
 
 @pytest.mark.parametrize("what", ["EROFS", "EACCES"])
@@ -126,27 +131,29 @@ def test_temporary_pack_of_a_kill_is_replaced(client: Client) -> None:
 def test_operation_continues_despite_a_briefly_unreadable_lock(
     client: Client, scenario: str, what: str
 ) -> None:
-    tried(client, scenario, what, [("open", "lock")], most=4 * MOST)
+    failing_runs(client, scenario, what, [("open", "lock")], most=4 * MOST)
 
 
 @pytest.mark.parametrize("what", ["EROFS", "EACCES"])
 def test_rebuild_keeps_costs_despite_a_briefly_unreadable_database(
     client: Client, what: str
 ) -> None:
-    assert told(tried(client, "rebuild", what, [("open", "copy of the database")], most=4 * MOST))
+    assert failures(
+        failing_runs(client, "rebuild", what, [("open", "copy of the database")], most=4 * MOST)
+    )
 
 
 def test_history_rewrite_without_delete_permission_is_reported(client: Client) -> None:
-    runs = tried(
+    runs = failing_runs(
         client, "scrub history", "EACCES", [("unlink", "git"), ("unlink", "other")], lasting=True
     )
-    assert all(said["error"]["code"] != "unexpected" for said in told(runs))
+    assert all(answer["error"]["code"] != "unexpected" for answer in failures(runs))
 
 
 def test_writes_to_a_restored_transcript_are_archived_or_reported(
     client: Client,
 ) -> None:
-    runs = tried(
+    runs = failing_runs(
         client, "go on with what was restored", "EIO", [("truncate", "other"), ("write", "other")]
     )
-    assert any("archived" in said for said in told(runs))
+    assert any("archived" in answer for answer in failures(runs))

@@ -1,4 +1,4 @@
-"""Disks that are really full or read-only: clear words, no damage, and what was acknowledged is there afterwards."""
+"""Full and read-only disks cause clear errors and no damage, and lose no acknowledged memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.trust.scenarios import TALKS, Place, said
+from tests.trust.scenarios import TALKS, Place, transcript_record
 
 ROOT = Path(__file__).parents[2]
 SIZE_MB = 8
@@ -46,8 +46,8 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """How a program ended, and what it said."""
+class Result:
+    """The exit code and output of a program."""
 
     code: int
     out: str
@@ -55,18 +55,18 @@ class Done:
 
     @property
     def json(self) -> Any:
-        """Its answer."""
+        """Parse the answer."""
         return json.loads(self.out)
 
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """A small disk with a user's home on it. ``enter`` are the words before a command that make it see the disk."""
+    """A small disk with a user's home. ``enter`` is the command prefix that makes the disk visible."""
 
     place: Place
     enter: tuple[str, ...]
 
-    def run(self, *words: str, before: Callable[[], None] | None = None) -> Done:
+    def run(self, *words: str, before: Callable[[], None] | None = None) -> Result:
         """Run a program that sees the disk."""
         user = str(self.place.user)
         environ = {
@@ -79,7 +79,7 @@ class Disk:
             "TZ": "UTC",
             "LC_ALL": "C.UTF-8",
         }
-        done = subprocess.run(
+        result = subprocess.run(
             [*self.enter, *words],
             env=environ,
             capture_output=True,
@@ -89,35 +89,35 @@ class Disk:
             stdin=subprocess.DEVNULL,
             preexec_fn=before,
         )
-        return Done(done.returncode, done.stdout, done.stderr)
+        return Result(result.returncode, result.stdout, result.stderr)
 
-    def nacre(self, *words: str) -> Done:
-        """Run nacre; whatever happens, nobody sees a traceback."""
-        done = self.run(sys.executable, "-m", "nacre", *words)
-        assert "Traceback" not in done.err, done
-        return done
+    def nacre(self, *words: str) -> Result:
+        """Run nacre, and check that it shows no traceback."""
+        result = self.run(sys.executable, "-m", "nacre", *words)
+        assert "Traceback" not in result.err, result
+        return result
 
     def answers(self, *words: str) -> Any:
-        """What nacre answers; it goes well."""
-        done = self.nacre(*words, "--json")
-        assert done.code == 0, done
-        return done.json
+        """Return the answer of a successful command."""
+        result = self.nacre(*words, "--json")
+        assert result.code == 0, result
+        return result.json
 
     def refuses(self, *words: str) -> str:
-        """nacre says in one line what is wrong, with a hint; returns what it says."""
-        done = self.nacre(*words, "--json")
-        assert done.code in REFUSED, (words, done)
-        error = done.json["error"]
+        """Check that nacre reports a one-line error with a hint; return the message."""
+        result = self.nacre(*words, "--json")
+        assert result.code in REFUSED, (words, result)
+        error = result.json["error"]
         assert error["hint"], error
         assert error["code"] != "unexpected", error
         return str(error["message"])
 
     def subjects(self) -> set[str]:
-        """What is remembered."""
-        return {one["subject"] for one in self.answers("list", "--limit", "1000")["memories"]}
+        """Return the subjects of all memories."""
+        return {memory["subject"] for memory in self.answers("list", "--limit", "1000")["memories"]}
 
     def is_sound(self) -> None:
-        """The database, the vault and git are whole, and agree; what was left to do is done."""
+        """Check that the database, the vault and git are intact and consistent, with no pending work."""
         self.answers("admin", "commit")
         checks = {
             check["name"]: check for check in self.answers("admin", "doctor", "--deep")["checks"]
@@ -127,20 +127,20 @@ class Disk:
         assert self.run("git", "-C", str(self.place.vault), "status", "--porcelain").out == ""
 
     def fill(self, leave_kb: int = 0) -> None:
-        """Use up the disk but for a few kilobytes."""
+        """Fill the disk except for a few kilobytes."""
         filler = str(self.place.user / "filler")
         self.run("sh", "-c", f"cat /dev/zero > {filler}")
         if leave_kb:
             self.run("truncate", f"--size=-{leave_kb}K", filler)
 
     def empty(self) -> None:
-        """There is room again."""
+        """Free the space again."""
         self.run("rm", str(self.place.user / "filler"))
 
     def remount(self, how: str) -> None:
-        """Make the disk read-only (``ro``), or writable again (``rw``)."""
-        done = self.run("mount", "-o", f"remount,{how}", str(self.place.user))
-        assert done.code == 0, done
+        """Remount the disk read-only (``ro``) or writable (``rw``)."""
+        result = self.run("mount", "-o", f"remount,{how}", str(self.place.user))
+        assert result.code == 0, result
 
     def write(self, path: str, text: str) -> None:
         """Write a file on the disk."""
@@ -158,11 +158,11 @@ class Disk:
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Disk]:
-    """A file system of a few megabytes, which only this test sees; who may not mount one skips the test."""
+    """A file system of a few megabytes that only this test sees. Without mount rights the test is skipped."""
     user = tmp_path / "user"
     user.mkdir()
     if not shutil.which("unshare") or not shutil.which("nsenter"):
-        pytest.skip("a disk of its own needs the programs unshare and nsenter")
+        pytest.skip("mounting a test disk needs the programs unshare and nsenter")
     script = f'mount -t tmpfs -o size={SIZE_MB}m,mode=0700 tmpfs "$1" && echo mounted && exec cat'
     with subprocess.Popen(
         ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, "sh", str(user)],
@@ -174,7 +174,7 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
         assert holder.stdin is not None
         assert holder.stdout is not None
         if holder.stdout.readline() != "mounted\n":
-            pytest.skip("this machine lets nobody mount a disk of its own")
+            pytest.skip("this machine does not allow mounting a test disk")
         enter = ("nsenter", "--user", "--mount", "--preserve-credentials", f"--target={holder.pid}")
         yield Disk(Place(user), enter)
         holder.stdin.close()
@@ -182,13 +182,14 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
 
 @pytest.fixture
 def lived_in(disk: Disk) -> Disk:
-    """A disk with a home on it: two memories, committed, and a transcript that was not read yet."""
+    """A disk with a home: two committed memories, and an unread transcript."""
     disk.answers("store", "The gate code is on the wall.", "--subject", "Gate")
     disk.answers("store", "Lunch is at noon on weekdays.", "--subject", "Lunch")
     disk.answers("admin", "commit")
     session = "5e55-0001"
     lines = (
-        json.dumps(said(role, text, at, session)) for at, (role, text) in enumerate(TALKS[session])
+        json.dumps(transcript_record(role, text, at, session))
+        for at, (role, text) in enumerate(TALKS[session])
     )
     disk.write(
         f"{disk.place.user}/.claude/projects/-code-harbour/{session}.jsonl",
@@ -197,8 +198,8 @@ def lived_in(disk: Disk) -> Disk:
     return disk
 
 
-def is_remembered(disk: Disk) -> None:
-    """Who asks gets an answer, also where nothing can be written."""
+def assert_recalled(disk: Disk) -> None:
+    """Check that recall works, even on a read-only disk."""
     hits = disk.answers("recall", "what is the gate code?")["hits"]
     assert [hit["memory"]["subject"] for hit in hits] == ["Gate"]
     assert disk.subjects() == {"Gate", "Lunch"}
@@ -209,7 +210,7 @@ def test_full_disk_still_recalls_and_writes_report_it(
     lived_in: Disk,
 ) -> None:
     lived_in.fill()
-    is_remembered(lived_in)
+    assert_recalled(lived_in)
     assert "full" in lived_in.nacre("recall", "gate").err
     user = lived_in.place.user
     for words in (
@@ -224,10 +225,10 @@ def test_full_disk_still_recalls_and_writes_report_it(
         ("data", "backup", "create", f"{user}/home.zip"),
     ):
         assert "full" in lived_in.refuses(*words), words
-    left = lived_in.run("ls", "-A", str(user), str(lived_in.place.home)).out
-    assert "memories.jsonl" not in left
-    assert "home.zip" not in left
-    assert "nacre.db.new" not in left
+    names = lived_in.run("ls", "-A", str(user), str(lived_in.place.home)).out
+    assert "memories.jsonl" not in names
+    assert "home.zip" not in names
+    assert "nacre.db.new" not in names
     lived_in.empty()
     assert lived_in.subjects() == {"Gate", "Lunch"}
     lived_in.answers("store", "The crane is blue.", "--subject", "Crane")
@@ -241,15 +242,15 @@ def test_disk_filling_during_stores_loses_no_acknowledged_memory(
     lived_in: Disk, room_kb: int
 ) -> None:
     lived_in.fill(room_kb)
-    stored = lived_in.run(sys.executable, "-c", STORE_MANY)
-    acknowledged = set(stored.out.splitlines())
-    assert "full" in stored.err or "No space" in stored.err, stored
+    result = lived_in.run(sys.executable, "-c", STORE_MANY)
+    acknowledged = set(result.out.splitlines())
+    assert "full" in result.err or "No space" in result.err, result
     lived_in.empty()
     subjects = lived_in.subjects()
     assert acknowledged <= subjects
     assert (
         len(subjects - acknowledged) <= 3
-    )  # Gate and Lunch; of the one that was refused nothing was acknowledged
+    )  # Gate and Lunch; the refused memory was not acknowledged
     lived_in.is_sound()
 
 
@@ -257,7 +258,9 @@ def test_disk_filling_during_ingest_or_rebuild_loses_nothing(lived_in: Disk) -> 
     talk_of = lived_in.place.user / ".claude/projects/-code-harbour"
     for number in range(60):
         words = (
-            said("user", f"Buoy {at} of row {number} is painted red. " * 8, at, f"row-{number}")
+            transcript_record(
+                "user", f"Buoy {at} of row {number} is painted red. " * 8, at, f"row-{number}"
+            )
             for at in range(12)
         )
         lived_in.write(
@@ -284,7 +287,7 @@ def test_read_only_disk_still_recalls_and_writes_report_it(
     lived_in: Disk,
 ) -> None:
     lived_in.remount("ro")
-    is_remembered(lived_in)
+    assert_recalled(lived_in)
     assert "read-only" in lived_in.nacre("recall", "gate").err
     assert lived_in.nacre("admin", "doctor").code == 1
     for words in (
@@ -320,7 +323,7 @@ def test_acknowledged_memory_is_recalled_from_a_read_only_disk(
 
 
 def test_file_size_limit_preserves_acknowledged_memories(tmp_path: Path) -> None:
-    """A limit on the size of files stops writes half way, as a quota does; it needs no right to mount anything."""
+    """A file size limit interrupts writes like a quota; it needs no mount rights."""
     alone = Disk(Place(tmp_path), ())
     alone.answers("store", "The gate code is on the wall.", "--subject", "Gate")
     size = (alone.place.home / "nacre.db").stat().st_size + 40_000
@@ -328,10 +331,10 @@ def test_file_size_limit_preserves_acknowledged_memories(tmp_path: Path) -> None
     def limited() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
-    stored = alone.run(sys.executable, "-c", STORE_MANY, before=limited)
-    acknowledged = set(stored.out.splitlines())
-    assert stored.err, "the limit was never met"
-    assert "Traceback" not in stored.err
+    result = alone.run(sys.executable, "-c", STORE_MANY, before=limited)
+    acknowledged = set(result.out.splitlines())
+    assert result.err, "the limit was not reached"
+    assert "Traceback" not in result.err
     assert alone.subjects() - {"Gate"} >= acknowledged
     alone.answers("store", "Lunch is at noon.", "--subject", "Lunch")
     alone.is_sound()

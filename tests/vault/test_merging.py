@@ -37,7 +37,7 @@ def later(one: Memory, hours: float = 1, **values: Any) -> Memory:
 
 
 def files(*memories: Memory, name: str = "bridge.md", **texts: str) -> dict[str, bytes]:
-    found = {f"{folder_of(one)}/{name}": render(one).encode() for one in memories}
+    found = {f"{folder_of(item)}/{name}": render(item).encode() for item in memories}
     return {**found, **{path: text.encode() for path, text in texts.items()}}
 
 
@@ -294,7 +294,7 @@ def test_equal_memories_of_both_sides_are_merged() -> None:
         files(memory(BRIDGE)) | {path: render(replace(old, superseded_by=None)).encode()},
         files(other) | {path: render(old).encode()},
     )
-    found = {one.id: one for one in read(result.files)}
+    found = {item.id: item for item in read(result.files)}
     assert found.keys() == {HOUSE, BRIDGE}
     assert found[HOUSE].superseded_by == BRIDGE
     assert found[BRIDGE].links == (Link("supersedes", HOUSE),)
@@ -303,7 +303,7 @@ def test_equal_memories_of_both_sides_are_merged() -> None:
 
 def test_note_without_id_gets_the_same_id_on_both_sides() -> None:
     path, words = "inbox/note.md", "# Tides\n\nLow at noon.\n"
-    sides = [{path: f"---\nid: {one}\n---\n{words}".encode()} for one in (BRIDGE, HOUSE)]
+    sides = [{path: f"---\nid: {item}\n---\n{words}".encode()} for item in (BRIDGE, HOUSE)]
     result = merged({path: words.encode()}, *sides)
     assert list(result.files) == [path]
     assert the_only(result).id == min(BRIDGE, HOUSE)
@@ -311,12 +311,13 @@ def test_note_without_id_gets_the_same_id_on_both_sides() -> None:
     assert (the_only(half).id, the_only(half).content) == (BRIDGE, "Low at one.")
 
 
-def test_duplicated_id_at_two_paths_becomes_two_memories() -> None:
+def test_both_files_with_a_duplicated_id_are_kept() -> None:
     one = memory()
     copy = files(one) | files(replace(one, project="town"))
-    result = merged(files(one), files(one), copy)
-    assert len({found.id for found in read(result.files)}) == 2
-    assert outcomes(result) == [MergeOutcome.COPY_KEPT]
+    edited = files(later(one, importance=9))
+    result = merged(files(one), edited, copy)
+    assert result.files == copy | edited
+    assert outcomes(result) == []
 
 
 def test_comments_and_unknown_keys_of_both_sides_survive() -> None:
@@ -466,8 +467,8 @@ def memories(draw: st.DrawFn, ids: list[str]) -> Memory:
         updated=BEGIN + timedelta(hours=draw(st.integers(0, 2))),
         importance=draw(st.integers(5, 8)),
         links=tuple(
-            draw(links_to(one))
-            for one in draw(st.lists(st.sampled_from(IDS), unique=True, max_size=2))
+            draw(links_to(item))
+            for item in draw(st.lists(st.sampled_from(IDS), unique=True, max_size=2))
         ),
         retired=draw(st.sampled_from([None, None, Retirement(BEGIN)])),
         superseded_by=draw(st.sampled_from([None, None, *IDS[:2]])),
@@ -495,11 +496,13 @@ def doings(ids: list[str]) -> st.SearchStrategy[list[Doing]]:
 
 def after(tree: dict[str, bytes], done: list[Doing]) -> dict[str, bytes]:
     tree = dict(tree)
-    for one in done:
-        for path in [path for path, data in tree.items() if f"id: {one.new.id}\n".encode() in data]:
+    for item in done:
+        for path in [
+            path for path, data in tree.items() if f"id: {item.new.id}\n".encode() in data
+        ]:
             del tree[path]
-        if not one.delete:
-            tree[f"{folder_of(one.new)}/{one.name}"] = render(one.new).encode()
+        if not item.delete:
+            tree[f"{folder_of(item.new)}/{item.name}"] = render(item.new).encode()
     return tree
 
 

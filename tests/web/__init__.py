@@ -1,1 +1,1 @@
-"""The dashboard in a real Chromium."""
+"""Tests of the dashboard in a real Chromium."""

@@ -1,4 +1,4 @@
-"""A browser for all tests, and for each one a home of its own with a daemon."""
+"""Fixtures: a browser for all tests, and for each test a home with a daemon."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ from scripts.install_chromium import MISSING, find
 from tests.web.driving import PROJECT, Dashboard, chromium, dashboard
 
 _FIRST_PORT = 7100
-"""Below those that systems give out by themselves."""
+"""Below the ephemeral ports."""
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """Chromium, without a window."""
     if not find():
         pytest.skip(MISSING)
     with chromium() as started:
@@ -34,8 +33,8 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The home of the story, made once."""
+def story_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The home of the story, created once per session."""
     home = tmp_path_factory.mktemp("story") / "home"
     environ = {**os.environ, "NACRE_EMBEDDING_MODEL": "none", "NACRE_GIT_BACKGROUND": "false"}
     subprocess.run(
@@ -46,27 +45,29 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def home(
-    told: Path, user_home: Path, worker_id: str, monkeypatch: pytest.MonkeyPatch
+    story_home: Path, user_home: Path, worker_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Path]:
-    """A copy of it, which the test may change. Its port is the worker's own: while its daemon is away, none of another
-    home may be served there."""
+    """A copy of the story's home, which the test may change.
+
+    Each test worker has its own port, so a stopped daemon's port never serves another home.
+    """
     monkeypatch.setenv("NACRE_WEB_PORT", str(_FIRST_PORT + int(re.sub(r"\D", "", worker_id) or 0)))
     place = Path(os.environ["NACRE_HOME"])
-    shutil.copytree(told, place)
+    shutil.copytree(story_home, place)
     yield place
     CliRunner().invoke(cli, ["serve", "stop"], catch_exceptions=False)
 
 
 @pytest.fixture
 def boards(browser: Browser, home: Path) -> Iterator[Callable[..., Dashboard]]:
-    """``boards(color_scheme="dark")`` is the dashboard in a browser of its own."""
+    """``boards(color_scheme="dark")`` opens the dashboard in a separate browser context."""
     with ExitStack() as stack:
         yield lambda **options: stack.enter_context(dashboard(browser, home, **options))
 
 
 @pytest.fixture
 def board(boards: Callable[..., Any]) -> Iterator[Dashboard]:
-    """The dashboard, in the light; nothing may go wrong in its pages meanwhile."""
-    opened = boards()
-    yield opened
-    assert opened.problems == []
+    """The dashboard in the light theme. The test fails if its pages report problems."""
+    dashboard = boards()
+    yield dashboard
+    assert dashboard.problems == []

@@ -1,4 +1,4 @@
-"""Chromium as a person has it: signed in by ``nacre open``, at a home that a daemon serves."""
+"""Control Chromium as a user does: sign in with ``nacre open`` to a home that a daemon serves."""
 
 from __future__ import annotations
 
@@ -25,15 +25,14 @@ PAGES = (
     "/sessions",
     "/chats",
     "/projects",
-    "/profile",
+    "/beliefs",
+    "/timeline",
     "/graph",
     "/ask",
     "/dreams",
-    "/traces",
-    "/usage",
     "/settings",
 )
-"""Addresses that need no id."""
+"""Paths without an id."""
 
 _SECONDS = 60
 _PATIENCE_MS = 20_000
@@ -41,8 +40,8 @@ expect.set_options(timeout=_PATIENCE_MS)
 
 
 def nacre(*arguments: str, home: Path) -> str:
-    """What the command prints, as the owner runs it in a terminal."""
-    done = subprocess.run(
+    """Return the output of a command that the owner runs in a terminal."""
+    result = subprocess.run(
         [sys.executable, "-m", "nacre", *arguments],
         env={**os.environ, "NACRE_HOME": str(home)},
         text=True,
@@ -50,12 +49,11 @@ def nacre(*arguments: str, home: Path) -> str:
         timeout=_SECONDS,
         check=True,
     )
-    return done.stdout.strip()
+    return result.stdout.strip()
 
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """The browser, without a window."""
     with sync_playwright() as playwright:
         arguments = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
         browser = playwright.chromium.launch(
@@ -66,7 +64,7 @@ def chromium() -> Iterator[Browser]:
 
 
 class Dashboard:
-    """The dashboard of a home in a browser; what goes wrong in its pages is collected."""
+    """The dashboard of a home in a browser, with the problems that its pages report."""
 
     def __init__(self, context: BrowserContext, home: Path) -> None:
         self.context, self.home = context, home
@@ -85,30 +83,32 @@ class Dashboard:
             self.problems.append(f"{message.text} {message.location.get('url', '')}")
 
     def show(self, path: str) -> Page:
-        """Show a page, and wait until it has what it asked for."""
+        """Open a page and wait until its requests have finished."""
         self.page.goto(self.base + path)
         return self.settled()
 
     def settled(self) -> Page:
-        """Wait until nothing is loading; not by wait_for_function, whose text the policy forbids to run."""
+        """Wait until nothing is loading. The policy forbids the script text that
+        ``wait_for_function`` runs."""
         self.page.wait_for_selector("main h1, main .state")
         expect(self.page.locator(".skeleton")).to_have_count(0)
         return self.page
 
     def violations(self) -> list[str]:
-        """What axe says is wrong with the page, in words."""
+        """Return the page's accessibility violations as reported by axe."""
         self.page.evaluate(AXE.read_text(encoding="utf-8"))
-        found = self.page.evaluate("axe.run({resultTypes: ['violations']})")["violations"]
+        issues = self.page.evaluate("axe.run({resultTypes: ['violations']})")["violations"]
         return [
-            f"{one['id']}: {node['html'][:200]} {node['failureSummary']}"
-            for one in found
-            for node in one["nodes"]
+            f"{item['id']}: {node['html'][:200]} {node['failureSummary']}"
+            for item in issues
+            for node in item["nodes"]
         ]
 
 
 @contextmanager
 def dashboard(browser: Browser, home: Path, **options: Any) -> Iterator[Dashboard]:
-    """The dashboard of a home; ``options`` are those of Playwright's contexts, e.g. ``color_scheme``."""
+    """Open the dashboard of a home. ``options`` are those of Playwright's contexts, such as
+    ``color_scheme``."""
     context = browser.new_context(
         **{"viewport": DESKTOP, "locale": "en-GB", "timezone_id": "UTC", **options}
     )

@@ -1,4 +1,4 @@
-"""Pictures of every page, light, dark and on a phone, of a home made from the examples.
+"""Screenshots of every page in light, dark and phone layouts, of a home made from the examples.
 
 python -m tests.web.shots FOLDER [PATH…]    # e.g. /tmp/shots / /memories
 """
@@ -27,27 +27,26 @@ LOOKS: dict[str, dict[str, Any]] = {
 
 
 def paths(home: Path) -> list[str]:
-    """Every page, and one memory, session and project."""
+    """Return the paths of all pages and of one memory, session and project."""
     import nacre as api
 
     with api.open_memory(home) as memory:
-        one = memory.call("list", words="readings").memories[0]
+        memory_with_readings = memory.call("list", words="readings").memories[0]
         session = memory.call("sessions", limit=1).lines[0].session
     return [
         *PAGES,
-        f"/memories/{one.id}",
+        f"/memories/{memory_with_readings.id}",
         f"/sessions/{session.session.id}",
-        f"/projects/{one.project}",
+        f"/projects/{memory_with_readings.project}",
     ]
 
 
-def shoot(folder: Path, home: Path, wanted: list[str]) -> None:
-    """Take them all."""
+def shoot(folder: Path, home: Path, paths: list[str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with chromium() as browser:
         for look, options in LOOKS.items():
             with dashboard(browser, home, **options) as board:
-                for path in wanted:
+                for path in paths:
                     name = path.strip("/").split("/")[0] or "today"
                     more = "-one" if path.count("/") > 1 else ""
                     board.show(path).screenshot(path=folder / f"{name}{more}-{look}.png")
@@ -58,14 +57,14 @@ def shoot(folder: Path, home: Path, wanted: list[str]) -> None:
 
 
 def main() -> None:
-    folder, *wanted = sys.argv[1:]
+    folder, *selected = sys.argv[1:]
     os.environ["NACRE_EMBEDDING_MODEL"] = "none"
     os.environ["NACRE_GIT_BACKGROUND"] = "false"
     with tempfile.TemporaryDirectory() as place:
         home = Path(place) / "home"
         story.make(home)
         try:
-            shoot(Path(folder), home, wanted or paths(home))
+            shoot(Path(folder), home, selected or paths(home))
         finally:
             nacre("serve", "stop", home=home)
 

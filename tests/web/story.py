@@ -1,4 +1,4 @@
-"""A home to look at: the example sessions, and what three months of work on the same invented projects might add.
+"""A demo home: the example sessions and three months of work on the same invented projects.
 
 python -m tests.web.story FOLDER    # makes the home in FOLDER
 """
@@ -17,7 +17,7 @@ from nacre.base.ids import uuid7_source
 from nacre.setup.examples import example_files
 from nacre.store.gateway import GatewayStore
 from nacre.values.gateway import Answer, Chat, ChatType, Incoming, Pairing, Received, Sender
-from nacre.values.models import Tokens, Trace
+from nacre.values.models import Call, Tokens
 from nacre.values.session import Task
 from nacre_gateway.sessions import Sessions, Transcripts, answer_line, failure_line, message_line
 
@@ -277,7 +277,7 @@ AGAINST = (
         "Scans for the print shop have changed to 80 MB",
     ),
 )
-"""What holds, and what was said against it later."""
+"""Statements with later statements that contradict them."""
 
 TWICE = (
     (CHOIRBOOK, "The print shop wants PDF/X-4"),
@@ -337,7 +337,7 @@ CHATS = (
         0.0,
     ),
 )
-"""Conversations: channel, chat, its name, what was said by whom, and what it cost in US dollars."""
+"""Conversations: channel, chat, name, messages with their speakers, and cost in US dollars."""
 
 STRANGER = "Somebody <b>bold</b>"
 
@@ -346,11 +346,11 @@ ASKED = (
     "who hyphenates the lyrics?",
     "how do the lanterns find out that it is dark?",
 )
-"""What an agent asked, the last of all."""
+"""An agent's most recent questions."""
 
 
 class _Clock:
-    """A time that the story sets."""
+    """A clock that the story sets."""
 
     def __init__(self, now: datetime) -> None:
         self.now = now
@@ -360,7 +360,7 @@ class _Clock:
 
 
 def make(folder: Path, now: datetime | None = None) -> None:
-    """Make the home; its days end with ``now``."""
+    """Create the home. Its last day ends at ``now``."""
     end = now or datetime.now(UTC)
     clock = _Clock(end - timedelta(days=DAYS))
     with nacre.open_memory(folder, clock=clock) as memory:
@@ -380,7 +380,7 @@ def make(folder: Path, now: datetime | None = None) -> None:
 
 
 def _day(end: datetime, index: int) -> datetime:
-    """Days of work and days of rest, at different hours."""
+    """Add days with work and days without, at different hours."""
     back = DAYS - DAYS * index / len(TOLD) - (index * index) % 5
     return end - timedelta(days=max(back, 0.1), hours=(index * 7) % 9)
 
@@ -399,8 +399,8 @@ def _grow(memory: MemoryHome, clock: _Clock, end: datetime) -> None:
         trust="untrusted",
         speaker="tool",
     )
-    for project, *said in AGAINST:
-        for days, words in enumerate(said):
+    for project, *texts in AGAINST:
+        for days, words in enumerate(texts):
             clock.now = end - timedelta(days=30 - 26 * days)
             memory.store(words, kind="fact", project=project)
     for days, (project, words) in enumerate(TWICE):
@@ -427,51 +427,56 @@ CALLS = (
         "the provider does not answer",
     ),
 )
-"""Calls of models: task, prompt, answer and error."""
+"""Model calls: task, prompt, answer and error."""
 
 
 def _learn(folder: Path, end: datetime) -> None:
-    """Read the example sessions, as quickstart does, and the conversations: nothing is left for the daemon to learn."""
+    """Read the example sessions, as quickstart does, and the conversations, so the daemon learns
+    nothing more."""
     from nacre.setup import examples
 
     with nacre.open_memory(folder, clock=_Clock(end)) as memory:
-        paths = [*examples.lay_out(memory._home), Transcripts(folder).folder]
+        paths = [*examples.write_examples(memory._home), Transcripts(folder).folder]
         memory.call("ingest", paths=[str(path) for path in paths])
         for question in ASKED:
             memory.recall(question)
         for number, (task, prompt, answer, error) in enumerate(CALLS):
-            call = Trace(
+            call = Call(
                 f"call-{number}",
-                task,
                 end,
+                end.date(),
+                task.value,
                 "ollama:qwen3",
-                prompt,
-                answer,
-                error,
+                False,
                 Tokens(900, 40),
                 1_200,
                 2.5,
+                "failed" if error else "done",
+                prompt,
+                answer,
+                error,
             )
-            memory._home.traces.add(call)
+            memory._home.spending.add(call)
     assert list(example_files())
 
 
 def _talk(folder: Path, end: datetime) -> None:
-    """Conversations as a gateway leaves them, and one that goes on: a message waits."""
+    """Add finished conversations as a gateway writes them, and an active one with a pending
+    message."""
     with (folder / "config.toml").open("a", encoding="utf-8") as config:
         config.write(
             '\n[models]\nchat = "ollama:qwen3"\n\n[gateway.channels.telegram]\ntoken = "env:STORY_TOKEN"\n'
         )
     (folder / "config.toml").chmod(0o600)
     with closing(GatewayStore.open(folder)) as store:
-        for back, (channel, chat, name, said, cost) in enumerate(CHATS):
+        for back, (channel, chat, name, texts, cost) in enumerate(CHATS):
             at = end - timedelta(hours=2 + 30 * back)
             talk(
                 store,
                 folder,
                 Chat(channel, chat, ChatType.GROUP if chat < "0" else ChatType.DIRECT),
                 name,
-                said,
+                texts,
                 at,
                 cost,
             )
@@ -487,16 +492,17 @@ def talk(
     folder: Path,
     chat: Chat,
     name: str,
-    said: Sequence[tuple[str, str]],
+    messages: Sequence[tuple[str, str]],
     at: datetime,
     cost: float = 0.0,
 ) -> str:
-    """A conversation in which that was said, by ``owner``, ``agent``, ``failure`` or a name; its id."""
+    """Add a conversation of messages by ``owner``, ``agent``, ``failure`` or a name, and return
+    its id."""
     new_id, clock = uuid7_source(), _Clock(at)
     sessions = Sessions(store, Transcripts(folder), clock, new_id)
     key = f"{chat.channel}:{chat.id}"
-    session = sessions.current(key, chat, name, 24.0)
-    for speaker, text in said:
+    session = sessions.current(key, chat, name)
+    for speaker, text in messages:
         clock.now += timedelta(minutes=2)
         line = new_id()
         if speaker == "failure":

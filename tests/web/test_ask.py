@@ -1,7 +1,9 @@
-"""Ask: what recall answers and why, and what an agent would be told."""
+"""The Ask page shows the answers of recall, their explanations and an agent's context."""
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -39,16 +41,27 @@ def test_every_score_component_is_explained(board: Dashboard) -> None:
 
 
 def test_dashboard_question_leaves_no_trace(board: Dashboard, home: Path) -> None:
-    def kept() -> tuple[int, int]:
+    def recorded_usage() -> tuple[int, int]:
         used = call(
             home, "look", reference="Readings are kept raw for two years"
         ).usage.recall_count
-        return sum(sum(line.values) for line in call(home, "activity").questions), used
+        call(home, "today")  # moves the recorded questions into the database
+        with closing(sqlite3.connect(home / "nacre.db")) as database:
+            (count,) = database.execute("SELECT count(*) FROM questions").fetchone()
+        return count, used
 
-    before = kept()
+    before = recorded_usage()
     page = board.show(f"/ask?q={QUESTION.replace(' ', '+')}")
     expect(page.locator(".ask-hit").first).to_be_visible()
-    assert kept() == before
+    assert recorded_usage() == before
+
+
+def test_candidate_answers_and_leads_to_its_review(board: Dashboard) -> None:
+    page = board.show("/ask?q=plain+SQL+files+in+migrations")
+    hit = page.locator(".ask-hit", has_text="Use plain SQL files").first
+    expect(hit.get_by_text("Pending candidate")).to_be_visible()
+    hit.get_by_role("link").first.click()
+    expect(page.locator(".review-card")).to_contain_text("Use plain SQL files")
 
 
 def test_answer_can_be_pinned(board: Dashboard, home: Path) -> None:
@@ -65,12 +78,26 @@ def test_answer_can_be_pinned(board: Dashboard, home: Path) -> None:
 def test_filters_narrow_the_results(board: Dashboard) -> None:
     page = board.show("/ask?q=search")
     expect(page.locator(".ask-hit").first).to_be_visible()
+    expect(page.get_by_label("Project").first).to_be_hidden()
+    page.get_by_text("Filters", exact=True).click()
     page.get_by_label("Project").first.select_option("choirbook")
     expect(page.locator(".ask-hit .memory-facts").filter(has_text="hivelog")).to_have_count(0)
     expect(page.locator(".ask-hit").first).to_be_visible()
     assert "project=choirbook" in page.url
     page.get_by_label("Kind").select_option("todo")
     expect(page.get_by_text("0 memories")).to_be_visible()
+    page.get_by_role("button", name="To do").click()
+    expect(page.locator(".ask-hit").first).to_be_visible()
+    assert page.url.endswith("/ask?q=search&project=choirbook")
+
+
+def test_inferred_time_is_a_chip_that_can_be_removed(board: Dashboard) -> None:
+    page = board.show("/ask?q=readings+last+month")
+    chip = page.get_by_role("button", name="“last month”")
+    chip.click()
+    expect(chip).to_have_count(0)
+    page.get_by_role("button", name="Time ignored").click()
+    expect(chip).to_be_visible()
 
 
 def test_turns_of_conversations_are_found(board: Dashboard) -> None:
@@ -80,19 +107,20 @@ def test_turns_of_conversations_are_found(board: Dashboard) -> None:
 
 def test_page_shows_agent_context_at_start_and_prompt(board: Dashboard) -> None:
     page = board.show("/ask")
+    page.get_by_text("Context for agents").click()
     form = page.locator(".given-form")
     form.get_by_label("Project").select_option("hivelog")
     expect(form.get_by_label("Folder the agent works in")).to_have_value("/home/me/hivelog")
-    told = page.locator(".given")
-    expect(told).to_contain_text("Weight charts always begin at zero")
-    expect(told.locator(".given-head b")).to_contain_text("tokens")
-    told.get_by_role("button", name="Exact text").click()
-    expect(told.locator("pre")).to_contain_text("<nacre-context>")
+    context = page.locator(".given")
+    expect(context).to_contain_text("Weight charts always begin at zero")
+    expect(context.locator(".given-head b")).to_contain_text("tokens")
+    context.get_by_role("button", name="Exact text").click()
+    expect(context.locator("pre")).to_contain_text("<nacre-context>")
     page.get_by_role("button", name="With a prompt").click()
     page.get_by_role("textbox", name="What you type to the agent").fill(
         "add a column to the readings table"
     )
-    expect(told).to_contain_text("Migrations lock the readings table")
+    expect(context).to_contain_text("Migrations lock the readings table")
     form.get_by_label("Folder the agent works in").fill("")
     expect(page.get_by_text("Enter a folder")).to_be_visible()
 

@@ -1,4 +1,4 @@
-"""Chats: conversations in channels as they go on, who wrote what, and who may write."""
+"""The Chats page shows conversations in channels, their authors and who may write."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ KEY = "telegram:4711"
 
 @pytest.fixture
 def store(home: Path) -> Iterator[GatewayStore]:
-    """The gateway's database, written as a gateway does it, in another process than the daemon."""
-    with closing(GatewayStore.open(home)) as opened:
-        yield opened
+    """The gateway's database, opened as a gateway in another process does."""
+    with closing(GatewayStore.open(home)) as gateway_store:
+        yield gateway_store
 
 
-def says(store: GatewayStore, text: str) -> None:
+def receive_message(store: GatewayStore, text: str) -> None:
     message = Incoming(text, Chat("telegram", "4711"), Sender("4711", "Otto"), text)
     store.receive("telegram", [(Received(0, KEY, message, datetime.now(UTC), True), "waiting")], {})
 
 
 @contextmanager
-def held(lock: Path) -> Iterator[None]:
-    """As a gateway holds it that runs."""
+def gateway_lock(lock: Path) -> Iterator[None]:
+    """Hold a running gateway's lock."""
     gateway = FileLock(lock)
     assert gateway.acquire()
     yield
@@ -79,11 +79,13 @@ def test_foreign_messages_are_marked_and_never_run(board: Dashboard) -> None:
 def test_hostile_message_content_has_no_effect(
     board: Dashboard, home: Path, store: GatewayStore
 ) -> None:
-    said = [(speaker, text) for text in ATTACKS for speaker in ("You", "agent", "owner")]
+    messages = [(speaker, text) for text in ATTACKS for speaker in ("You", "agent", "owner")]
     name = "<img src=x onerror='window.pwned=1'>"
-    talk(store, home, Chat("telegram", "66"), name, said, datetime.now(UTC) - timedelta(hours=2))
+    talk(
+        store, home, Chat("telegram", "66"), name, messages, datetime.now(UTC) - timedelta(hours=2)
+    )
     page = board.show("/chats/telegram:66")
-    expect(page.locator(".chats-said")).to_have_count(len(said))
+    expect(page.locator(".chats-said")).to_have_count(len(messages))
     assert page.locator("main").evaluate(DANGEROUS) == []
     assert page.evaluate("window.pwned") is None
     expect(page.get_by_role("heading", level=1)).to_have_count(1)
@@ -99,17 +101,17 @@ def test_hostile_message_content_has_no_effect(
 
 def test_open_conversation_grows_live(board: Dashboard, home: Path, store: GatewayStore) -> None:
     page = board.show(f"/chats/{KEY}")
-    says(store, "Is the extractor clean?")
+    receive_message(store, "Is the extractor clean?")
     waiting = page.locator(".chats-said.waiting")
     expect(waiting).to_contain_text("Is the extractor clean?")
     expect(waiting).to_contain_text("waits")
-    session, (kept,) = store.find_sessions(KEY)[0], store.open_messages(KEY)
+    session, (stored_session,) = store.find_sessions(KEY)[0], store.open_messages(KEY)
     transcripts, now = Transcripts(home), datetime.now(UTC)
-    with held(home / "gateway" / "gateway.lock"):
+    with gateway_lock(home / "gateway" / "gateway.lock"):
         store.take(
             session.id,
-            [(kept.received.seq, "a")],
-            [message_line("a", kept.received)],
+            [(stored_session.received.seq, "a")],
+            [message_line("a", stored_session.received)],
         )
         transcripts.write_pending(store, session.id)
         expect(page.get_by_text("The agent answers…")).to_be_visible()
@@ -117,7 +119,7 @@ def test_open_conversation_grows_live(board: Dashboard, home: Path, store: Gatew
         expect(page.locator(".chats-said.owner").last).to_contain_text("Is the extractor clean?")
         answer = Answer("Since **Monday**.")
         lines = [answer_line("b", "telegram", answer, now)]
-        store.finish(session, [kept.received.seq], answer, [], lines, now, messages=2)
+        store.finish(session, [stored_session.received.seq], answer, [], lines, now, messages=2)
         transcripts.write_pending(store, session.id)
         expect(page.locator(".chats-said.assistant strong").last).to_have_text("Monday")
         expect(page.get_by_text("The agent answers…")).to_have_count(0)
@@ -134,13 +136,15 @@ def test_the_owner_ends_a_conversation(board: Dashboard, store: GatewayStore) ->
     assert store.open_session(KEY) is None
 
 
-@pytest.mark.parametrize(("button", "says"), [("Allow", "They may write"), ("Refuse", "Refused")])
+@pytest.mark.parametrize(
+    ("button", "receive_message"), [("Allow", "They may write"), ("Refuse", "Refused")]
+)
 def test_pairing_request_is_allowed_or_denied(
-    board: Dashboard, store: GatewayStore, button: str, says: str
+    board: Dashboard, store: GatewayStore, button: str, receive_message: str
 ) -> None:
     page = board.show("/chats")
     page.get_by_role("button", name=button, exact=True).click()
-    expect(page.locator(".toast", has_text=says)).to_be_visible()
+    expect(page.locator(".toast", has_text=receive_message)).to_be_visible()
     expect(page.get_by_role("heading", name="Asks for access")).to_have_count(0)
     pairing = store.pairing("telegram", "77")
     assert bool(pairing and pairing.approved) == (button == "Allow")

@@ -1,4 +1,4 @@
-"""Dreams: the plan, what is done of it, what was done before, and back."""
+"""The Dreams page shows the plan, applies it, lists earlier runs and undoes them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,13 @@ pytestmark = pytest.mark.web
 TWICE = ("The print shop wants PDF/X-4", "Only swarm alerts may wake people")
 
 
-def held(home: Path, words: str) -> int:
+def count_memories(home: Path, words: str) -> int:
     return len(
-        [one for one in call(home, "list", limit=500).memories if one.content.startswith(words)]
+        [
+            memory
+            for memory in call(home, "list", limit=500).memories
+            if memory.content.startswith(words)
+        ]
     )
 
 
@@ -30,7 +34,7 @@ def test_selected_dream_steps_are_applied_and_undone(board: Dashboard, home: Pat
     expect(plan).to_contain_text("1 memory ends")
     page.get_by_role("button", name="Do 1 step").click()
     expect(page.locator(".toast", has_text="1 memory ended")).to_be_visible()
-    assert [held(home, words) for words in TWICE] == [1, 2]
+    assert [count_memories(home, words) for words in TWICE] == [1, 2]
     past = page.locator(".dream-past > li")
     expect(past).to_have_count(1)
     past.locator("summary").click()
@@ -38,12 +42,12 @@ def test_selected_dream_steps_are_applied_and_undone(board: Dashboard, home: Pat
     past.get_by_role("button", name="Undo").click()
     page.get_by_role("dialog").get_by_role("button", name="Undo").click()
     expect(past.get_by_text("Undone")).to_be_visible()
-    assert [held(home, words) for words in TWICE] == [2, 2]
+    assert [count_memories(home, words) for words in TWICE] == [2, 2]
 
 
 def test_project_pages_are_planned_without_a_writer(board: Dashboard, home: Path) -> None:
     page = board.show("/dreams")
-    page.get_by_role("button", name="+ inbox, pages").click()
+    page.get_by_role("button", name="+ pages").click()
     page.keyboard.press("p")
     expect(page.locator(".dream-changes").last).to_contain_text("Recent activity")
     page.get_by_role("button", name="Do 4 steps").click()

@@ -1,4 +1,4 @@
-"""Memories in the browser: found, read, edited and retired; what they hold does nothing."""
+"""The Memories pages list, show, edit and retire memories and never run their contents."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ ALERTS = "Alerts go out by text message"
 
 
 @pytest.fixture
-def stored(home: Path) -> Callable[..., str]:
-    """Store a memory before the daemon starts; its id."""
+def store_memory(home: Path) -> Callable[..., str]:
+    """Store a memory before the daemon starts and return its id."""
 
     def store(content: str, **fields: Any) -> str:
         with api.open_memory(home) as memory:
@@ -29,8 +29,8 @@ def stored(home: Path) -> Callable[..., str]:
     return store
 
 
-def opened(board: Dashboard, subject: str) -> Page:
-    """The page of a memory, by way of the list."""
+def open_memory_page(board: Dashboard, subject: str) -> Page:
+    """Open the page of a memory from the list."""
     page = board.show("/memories")
     page.get_by_label("Search as you type").fill(subject)
     page.get_by_role("main").get_by_role("link", name=subject).first.click()
@@ -69,34 +69,58 @@ def test_keys_navigate_the_list(board: Dashboard) -> None:
 
 
 def test_memory_shows_its_source_and_earlier_versions(board: Dashboard) -> None:
-    page = opened(board, "We're moving from SQLite to PostgreSQL")
+    page = open_memory_page(board, "We're moving from SQLite to PostgreSQL")
     expect(page.get_by_text("The Raspberry Pi is no longer the limit.")).to_be_visible()
     expect(page.get_by_role("link", name="Show it in the conversation")).to_have_attribute(
         "href", "/sessions/codex%3A758c1421-0500-4bff-899d-051517287267?turn=f256727e335a1b52"
     )
-    expect(page.get_by_role("heading", name="Earlier versions")).to_be_visible()
+    expect(page.get_by_role("heading", name="History")).to_be_visible()
     expect(
         page.get_by_text("nobody there wants to look after a database server").first
     ).to_be_visible()
 
 
 def test_a_change_is_shown_line_by_line(board: Dashboard) -> None:
-    page = opened(board, ALERTS)
-    edited = page.locator(".memory-changes li").filter(has_text="Edited")
+    page = open_memory_page(board, ALERTS)
+    edited = page.locator("main li").filter(has_text="Edited")
     edited.get_by_role("button", name="Show", exact=True).click()
-    added = page.locator("ins").filter(has_text="only swarm alerts are sent")
-    expect(added.first).to_be_visible()
+    entry = page.locator("ins").filter(has_text="only swarm alerts are sent")
+    expect(entry.first).to_be_visible()
 
 
-def test_ranking_is_explained_for_a_question(board: Dashboard) -> None:
-    page = opened(board, RAW)
-    page.get_by_label("A question").fill("how long are readings kept raw?")
-    page.keyboard.press("Enter")
-    expect(page.get_by_text("Place 1, score")).to_be_visible()
+def test_sentence_is_shown_once_in_plain_words(board: Dashboard) -> None:
+    page = open_memory_page(board, "Uploads of the gateway have changed to 25 MB")
+    assert page.locator("main").inner_text().count("Uploads of the gateway have changed") == 1
+    page = open_memory_page(board, "Never commit rendered PDFs")
+    expect(page.get_by_role("link", name="Show it in the conversation")).to_be_visible()
+    assert page.locator("main").inner_text().count("Never commit rendered PDFs") == 1
+    aside = page.locator(".memory-aside")
+    expect(aside).to_contain_text("used fewer than 5 times")
+    expect(aside).to_contain_text("not judged yet")
+    page = open_memory_page(board, RAW)
+    related = page.locator(".memory-links")
+    expect(related.get_by_role("link", name="Batches are idempotent")).to_be_visible()
+    expect(page.get_by_role("link", name="hivelog")).to_be_visible()
+
+
+def test_rows_are_36_pixels_high_and_grouped_by_day(board: Dashboard) -> None:
+    page = board.show("/memories")
+    row = page.get_by_role("link", name="Twelve lamps were installed")
+    expect(row).to_contain_text("Event")
+    box = row.bounding_box()
+    assert box is not None
+    assert round(box["height"]) == 36
+    days = page.locator(".list-group").all_inner_texts()
+    assert days == list(dict.fromkeys(days))
+    assert len(days) > 3
+    board.show("/sessions")
+    box = page.locator(".sessions-row").first.bounding_box()
+    assert box is not None
+    assert round(box["height"]) == 36
 
 
 def test_edit_is_saved_in_the_file(board: Dashboard, home: Path) -> None:
-    page = opened(board, ALERTS)
+    page = open_memory_page(board, ALERTS)
     page.get_by_role("button", name="Edit").click()
     page.get_by_label("Content").fill("Alerts are sent as text messages alone.")
     page.get_by_label("Tags").fill("alerts, phones")
@@ -107,14 +131,14 @@ def test_edit_is_saved_in_the_file(board: Dashboard, home: Path) -> None:
     expect(page.locator(".markdown")).to_have_text("Alerts are sent as text messages alone.")
     expect(page.get_by_text("alerts/, $ make alerts")).to_be_visible()
     expect(page.get_by_text("0 / 5")).to_be_visible()
-    shown = nacre("show", ALERTS, home=home)
-    assert "Alerts are sent as text messages alone." in shown
-    assert "0 of 5 times" in shown
+    output = nacre("show", ALERTS, home=home)
+    assert "Alerts are sent as text messages alone." in output
+    assert "0 of 5 times" in output
 
 
 def test_concurrent_editor_change_is_shown_and_not_overwritten(boards: Any, home: Path) -> None:
     board = boards()
-    page = opened(board, ALERTS)
+    page = open_memory_page(board, ALERTS)
     page.get_by_role("button", name="Edit").click()
     page.get_by_label("Content").fill("What the browser says.")
     file = next((home / "vault").rglob("alerts-go-out-by-text-message.md"))
@@ -130,7 +154,7 @@ def test_concurrent_editor_change_is_shown_and_not_overwritten(boards: Any, home
 
 
 def test_memory_is_retired_and_restored(board: Dashboard, home: Path) -> None:
-    page = opened(board, RAW)
+    page = open_memory_page(board, RAW)
     page.get_by_role("button", name="Retire").click()
     expect(page.get_by_text("This memory is retired")).to_be_visible()
     page.get_by_role("status").get_by_role("button", name="Undo").click()
@@ -180,18 +204,18 @@ DANGEROUS = """it => [
 
 
 def test_hostile_memory_content_has_no_effect(
-    boards: Callable[..., Dashboard], stored: Callable[..., str]
+    boards: Callable[..., Dashboard], store_memory: Callable[..., str]
 ) -> None:
     ids = [
-        stored(
+        store_memory(
             f"Number {index}. {attack}", subject=f"Attack {index} {attack[:60]}", tags=[attack[:30]]
         )
         for index, attack in enumerate(ATTACKS)
     ]
     board = boards()
     board.show("/memories")
-    for one in ids:
-        page = board.show(f"/memories/{one}")
+    for item in ids:
+        page = board.show(f"/memories/{item}")
         inside = page.locator("main").evaluate(DANGEROUS)
         assert inside == []
         assert page.evaluate("window.pwned") is None
@@ -201,9 +225,9 @@ def test_hostile_memory_content_has_no_effect(
 
 
 def test_hidden_and_bidirectional_characters_are_shown(
-    boards: Callable[..., Dashboard], stored: Callable[..., str]
+    boards: Callable[..., Dashboard], store_memory: Callable[..., str]
 ) -> None:
-    page = boards().show(f"/memories/{stored(ATTACKS[-1])}")
+    page = boards().show(f"/memories/{store_memory(ATTACKS[-1])}")
     content = page.locator(".markdown")
     expect(content).to_contain_text("U+202E")
     expect(content).to_contain_text("U+2066")
@@ -216,24 +240,24 @@ def test_hidden_and_bidirectional_characters_are_shown(
 
 
 def test_origin_marks_cannot_be_imitated_by_text(
-    boards: Callable[..., Dashboard], stored: Callable[..., str]
+    boards: Callable[..., Dashboard], store_memory: Callable[..., str]
 ) -> None:
     mark = "From outside"
     board = boards()
-    page = opened(board, "Datasheet: sleep current of the radio")
+    page = open_memory_page(board, "Datasheet: sleep current of the radio")
     expect(page.locator(".origin.outside > .origin-mark")).to_contain_text(mark)
-    one = stored(
+    memory_id = store_memory(
         f"# {mark}\n\n<p class='origin-mark'><span class='badge warn'>{mark}</span></p>",
         subject="Imitation",
     )
-    page = board.show(f"/memories/{one}")
+    page = board.show(f"/memories/{memory_id}")
     expect(page.locator(".origin-mark")).to_have_count(0)
     expect(page.locator(".origin-text .badge")).to_have_count(0)
 
 
 def test_memory_page_is_accessible_and_fits_a_phone(boards: Callable[..., Dashboard]) -> None:
     board = boards(viewport=PHONE, color_scheme="dark")
-    page = opened(board, RAW)
+    page = open_memory_page(board, RAW)
     assert page.evaluate(
         "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
     )

@@ -1,4 +1,4 @@
-"""Projects and the profile in the browser: what is in them, their pages, renaming and merging."""
+"""The Projects pages show contents and pages of projects, and rename and merge them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 from playwright.sync_api import expect
 
 import nacre as api
-from nacre.values.memory import Kind
 from nacre.values.recall import Filter
 from tests.web.driving import PHONE, Dashboard, nacre
 
@@ -19,28 +18,24 @@ pytestmark = pytest.mark.web
 
 def test_projects_are_listed_with_contents(board: Dashboard, home: Path) -> None:
     with api.open_memory(home) as memory:
-        kinds = [
-            each.kind
-            for each in memory.list(filter=Filter(projects=("hivelog",), strict=True), limit=500)
-        ]
-    facts = f"Fact {kinds.count(Kind.FACT)}"
+        active = memory.list(filter=Filter(projects=("hivelog",), strict=True), limit=500)
+    memories = f"{len(active)} memories"
     page = board.show("/projects")
     rows = page.get_by_role("list", name="Projects").get_by_role("link")
     expect(rows).to_have_count(3)
     hivelog = rows.filter(has_text="hivelog")
-    expect(hivelog).to_contain_text(str(len(kinds)))
+    expect(hivelog).to_contain_text(memories)
     expect(hivelog.get_by_role("img")).to_have_attribute("aria-label", "35 turns in 12 weeks")
     hivelog.click()
     page.wait_for_url("**/projects/hivelog")
-    expect(page.get_by_role("link", name=facts)).to_be_visible()
-    page.get_by_role("link", name=facts).click()
-    page.wait_for_url("**/memories?project=hivelog&kind=fact")
+    page.get_by_role("link", name=memories).click()
+    page.wait_for_url("**/memories?project=hivelog")
 
 
 def test_project_page_is_edited_in_place_and_undone(board: Dashboard, home: Path) -> None:
     page = board.show("/projects/hivelog")
     page.get_by_role("button", name="Write it").click()
-    page.get_by_label("About").fill("# hivelog\n\nScales of **bee hives**.")
+    page.get_by_role("textbox", name="About").fill("# hivelog\n\nScales of **bee hives**.")
     page.keyboard.press("Control+Enter")
     expect(page.locator(".own-page strong")).to_have_text("bee hives")
     with api.open_memory(home) as memory:
@@ -53,7 +48,7 @@ def test_project_page_is_edited_in_place_and_undone(board: Dashboard, home: Path
 
 
 def test_concurrent_page_change_is_not_overwritten(boards: Any, home: Path) -> None:
-    page = boards().show("/profile")
+    page = boards().show("/beliefs")
     page.get_by_role("button", name="Write it").last.click()
     page.get_by_label("How you want things done").fill("Answer in short sentences, always.")
     with api.open_memory(home) as memory:
@@ -87,7 +82,7 @@ def test_merge_shows_its_plan_first(board: Dashboard) -> None:
     merge = dialog.get_by_role("button", name="Merge")
     expect(merge).to_be_disabled()
     dialog.get_by_label("Into").select_option("hivelog")
-    expect(dialog).to_contain_text("nacre found no evidence that they are the same project")
+    expect(dialog).to_contain_text("name lantern")
     merge.click()
     page.wait_for_url("**/projects/hivelog")
     expect(page.get_by_text("lantern is now part of hivelog")).to_be_visible()
@@ -115,7 +110,7 @@ def test_project_pages_have_no_accessibility_violations(
     boards: Any, options: dict[str, Any]
 ) -> None:
     board = boards(**options)
-    for address in ("/projects", "/projects/hivelog", "/profile"):
+    for address in ("/projects", "/projects/hivelog", "/beliefs"):
         page = board.show(address)
         assert board.violations() == []
         assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]

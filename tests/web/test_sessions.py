@@ -1,4 +1,4 @@
-"""Sessions in the browser: the timeline, the search, and one session read from beginning to end."""
+"""The Sessions pages: the timeline, the search, and complete sessions."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import nacre as api
+from nacre.memories.store import session_name
 from nacre.values.recall import Filter
 from tests.web.driving import PHONE, Dashboard, nacre
 
@@ -23,20 +24,21 @@ ID = "0b1c7a52-5c7e-4f0e-9d2a-3b7f6f1c9e10"
 SESSION = f"/sessions/claude-code%3A{ID}"
 LONG, NAMED = 2_400, 1_900
 
-Written = Callable[..., None]
+WriteSession = Callable[..., None]
 
 
 @pytest.fixture
-def written(home: Path, tmp_path: Path) -> Written:
-    """Read a session of these words, one of the owner, one of the agent; ``calls`` are the agent's, by place."""
+def write_session(home: Path, tmp_path: Path) -> WriteSession:
+    """Ingest a session that alternates between owner and agent. ``calls`` maps positions to tool
+    calls."""
 
     def write(*words: str, calls: dict[int, tuple[str, str]] | None = None) -> None:
         path = tmp_path / "projects" / "-srv-till" / f"{ID}.jsonl"
         path.parent.mkdir(parents=True, exist_ok=True)
         lines = [
             line
-            for place, said in enumerate(words)
-            for line in _turn(place, said, (calls or {}).get(place))
+            for place, text in enumerate(words)
+            for line in _turn(place, text, (calls or {}).get(place))
         ]
         path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
         nacre("ingest", str(tmp_path / "projects"), home=home)
@@ -45,7 +47,7 @@ def written(home: Path, tmp_path: Path) -> Written:
 
 
 def _turn(place: int, words: str, call: tuple[str, str] | None) -> list[dict[str, Any]]:
-    """A turn as Claude Code writes it, and what a command answered that failed."""
+    """A turn in Claude Code's format, and the output of a failed command."""
     seconds = place * 20
     at = f"2026-10-{1 + seconds // 86_400:02}T{seconds // 3600 % 24:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.000Z"
     facts = {
@@ -77,17 +79,17 @@ def _turn(place: int, words: str, call: tuple[str, str] | None) -> list[dict[str
         }
         message = {"role": "user", "content": [result]}
         answers = [{**facts, "uuid": f"answer-{place}", "type": "user", "message": message}]
-    said = {
+    answer = {
         "role": "assistant",
         "id": f"message-{place}",
         "model": "claude-opus-4-6",
         "content": content,
     }
-    return [{**facts, "type": "assistant", "message": said}, *answers]
+    return [{**facts, "type": "assistant", "message": answer}, *answers]
 
 
 def rows(page: Page) -> Any:
-    """What the page lists."""
+    """Return the sessions that the page lists."""
     return page.get_by_role("list", name="Sessions").get_by_role("link")
 
 
@@ -155,12 +157,12 @@ def test_session_page_shows_resulting_memories_and_files(board: Dashboard, home:
     rows(page).first.click()
     page.wait_for_url("**/sessions/claude-code*")
     with api.open_memory(home) as memory:
-        learned = memory.list(
+        memories = memory.list(
             filter=Filter(sessions=(unquote(page.url.rsplit("/", 1)[1]),)), limit=500
         )
-    assert len(learned) >= 3
+    assert len(memories) >= 3
     about = page.get_by_role("complementary", name="About this session")
-    expect(about.get_by_text(f"Learned from it: {len(learned)}", exact=True)).to_be_visible()
+    expect(about.get_by_text(f"Learned from it: {len(memories)}", exact=True)).to_be_visible()
     expect(about.get_by_text("Done", exact=True)).to_be_visible()
     expect(about.get_by_text("hivelog/schema.sql")).to_be_visible()
     about.get_by_role("link", name="A gateway sends the same batch again").last.click()
@@ -169,34 +171,55 @@ def test_session_page_shows_resulting_memories_and_files(board: Dashboard, home:
     )
 
 
-def test_long_session_opens_at_the_turn_in_the_url(written: Written, boards: Any) -> None:
-    written(
+def test_session_page_shows_the_injected_memories(board: Dashboard, home: Path) -> None:
+    with api.open_memory(home) as memory:
+        shown_memory = memory.call("list", words="Charts begin at zero").memories[0]
+        (line,) = memory.call(
+            "sessions", filter={"project": "hivelog", "tool": "claude-code"}, limit=1
+        ).lines
+        name = session_name(line.session.session.id)
+        with memory._home.transaction():
+            memory._home.usage.record_effect(
+                shown_memory.id, name, "followed", memory._home.now_ms()
+            )
+    page = board.show("/sessions?tool=claude-code&project=hivelog")
+    rows(page).first.click()
+    about = page.get_by_role("complementary", name="About this session")
+    part = about.locator("section").filter(has_text="Injected in this session: 1")
+    expect(part.get_by_role("link", name="Charts begin at zero")).to_be_visible()
+    expect(part).to_contain_text("followed")
+
+
+def test_long_session_opens_at_the_turn_in_the_url(
+    write_session: WriteSession, boards: Any
+) -> None:
+    write_session(
         *(
             f"Part {place} of the till: " + "count the coins. " * (place % 9)
             for place in range(LONG)
         )
     )
     page = boards().show(f"{SESSION}?turn=turn-{NAMED}")
-    named = page.locator(".session-turn.named")
-    expect(named).to_contain_text(f"Part {NAMED} of the till")
-    expect(named).to_be_in_viewport()
+    named_turn = page.locator(".session-turn.named")
+    expect(named_turn).to_contain_text(f"Part {NAMED} of the till")
+    expect(named_turn).to_be_in_viewport()
     assert page.locator(".session-turn").count() < 60
     expect(page.get_by_role("button", name="Summarise")).to_be_visible()
 
 
-def test_missing_turn_is_reported(boards: Any, written: Written) -> None:
-    written("Which till?", "The left one.")
+def test_missing_turn_is_reported(boards: Any, write_session: WriteSession) -> None:
+    write_session("Which till?", "The left one.")
     page = boards().show(f"{SESSION}?turn=gone")
     expect(page.get_by_role("alert")).to_contain_text("no turn 'gone'")
     expect(page.locator(".session-turn")).to_have_count(2)
 
 
 def test_messages_are_escaped_and_tool_calls_are_collapsed(
-    board: Dashboard, written: Written
+    board: Dashboard, write_session: WriteSession
 ) -> None:
     key = "sk-ant-api03-" + "k3Yq9Zr7Wm2Tb5Nc8Xv1Lp4Hs6Jd0Fg" * 2
     markup = f"<img src=x onerror=alert(1)> and the key {key}"
-    written(markup, "It **fails**.", calls={1: ("make till", "till.c:7: error: no coins")})
+    write_session(markup, "It **fails**.", calls={1: ("make till", "till.c:7: error: no coins")})
     page = board.show(SESSION)
     owner, agent = page.locator(".session-turn.owner"), page.locator(".session-turn.agent")
     expect(owner).to_contain_text("<img src=x onerror=alert(1)>")
@@ -209,17 +232,19 @@ def test_messages_are_escaped_and_tool_calls_are_collapsed(
     expect(agent.get_by_text("failed", exact=True)).to_be_visible()
 
 
-def test_new_turns_appear_live(board: Dashboard, written: Written) -> None:
-    written("Which till?", "The left one.")
+def test_new_turns_appear_live(board: Dashboard, write_session: WriteSession) -> None:
+    write_session("Which till?", "The left one.")
     page = board.show(SESSION)
     expect(page.locator(".session-turn")).to_have_count(2)
-    written("Which till?", "The left one.", "And the right one?", "It is broken.")
+    write_session("Which till?", "The left one.", "And the right one?", "It is broken.")
     expect(page.locator(".session-turn")).to_have_count(4)
     expect(page.get_by_text("It is broken.").first).to_be_visible()
 
 
-def test_session_is_copied_as_markdown(boards: Any, written: Written) -> None:
-    written("Which till?", "# The left one\nIt is open.", calls={1: ("ls till", "no such file")})
+def test_session_is_copied_as_markdown(boards: Any, write_session: WriteSession) -> None:
+    write_session(
+        "Which till?", "# The left one\nIt is open.", calls={1: ("ls till", "no such file")}
+    )
     board = boards(permissions=["clipboard-read", "clipboard-write"])
     page = board.show(SESSION)
     page.keyboard.press("c")
@@ -241,9 +266,9 @@ def test_keys_navigate_from_the_timeline_to_a_turn(board: Dashboard) -> None:
     page.wait_for_url("**?turn=*")
 
 
-def test_long_line_in_the_sidebar_is_truncated(boards: Any, written: Written) -> None:
+def test_long_line_in_the_sidebar_is_truncated(boards: Any, write_session: WriteSession) -> None:
     error = "lint failed: " + "a" * 400
-    written(
+    write_session(
         "Fix the lint.",
         "It fails.",
         "Try again.",

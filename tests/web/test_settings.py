@@ -1,4 +1,4 @@
-"""Settings, the agents that are wired, the checks, and this home."""
+"""The Settings page shows settings, connected agents, checks and the home."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.web.driving import PHONE, Dashboard, nacre
 
 pytestmark = pytest.mark.web
-VIEWS = ("/settings", "/settings?view=agents", "/settings?view=checks", "/settings?view=home")
+VIEWS = ("/settings", "/settings?view=settings", "/settings?view=checks", "/settings?view=home")
 
 
 def row(page: Page, key: str) -> Locator:
@@ -50,6 +50,22 @@ def test_switch_is_toggled_and_toggled_back(board: Dashboard, home: Path) -> Non
     assert value(home, "dream.at_night") is False
 
 
+def test_settings_open_on_agents_writer_privacy_and_eight_switches(
+    board: Dashboard, home: Path
+) -> None:
+    page = board.show("/settings")
+    sections = page.locator("main .section h2").all_inner_texts()
+    assert sections == ["Agents on this machine", "Writer", "Privacy", "Switches"]
+    expect(page.get_by_text("None: only plain statements are learned")).to_be_visible()
+    switches = page.locator(".section", has_text="Switches").get_by_role("switch")
+    expect(switches).to_have_count(8)
+    page.get_by_role("switch", name="redaction.emails").click()
+    expect(page.get_by_text("redaction.emails is saved")).to_be_visible()
+    assert value(home, "redaction.emails") is True
+    page.get_by_role("button", name="All settings").click()
+    expect(page.get_by_label("recall.limit", exact=True)).to_be_visible()
+
+
 def test_invalid_value_is_refused_next_to_the_setting(
     boards: Callable[..., Dashboard], home: Path
 ) -> None:
@@ -63,7 +79,7 @@ def test_invalid_value_is_refused_next_to_the_setting(
     assert value(home, "recall.limit") == 10
 
 
-def test_list_setting_is_written_one_item_per_line(board: Dashboard, home: Path) -> None:
+def test_list_setting_is_edited_with_an_item_per_line(board: Dashboard, home: Path) -> None:
     page = board.show("/settings?q=forgetting.protect")
     page.get_by_label("forgetting.protect").fill("client *\n\nscales")
     page.get_by_label("forgetting.protect").blur()
@@ -102,7 +118,7 @@ def test_agent_is_connected_after_a_preview_and_removed(
         '{"mcpServers": {"other": {"env": {"API_KEY": "sk-ant-api03-' + "Zq7Rk2" * 12 + '"}}}}'
     )
     board = boards()
-    page = board.show("/settings?view=agents")
+    page = board.show("/settings")
     page.get_by_role("button", name="Connect Cursor").click()
     plan = page.get_by_role("dialog", name="Connect Cursor")
     expect(plan.get_by_text(str(rules))).to_be_visible()
@@ -146,15 +162,15 @@ def test_home_page_shows_the_token_path(board: Dashboard, home: Path) -> None:
 def test_error_messages_are_translated_to_chinese(
     boards: Callable[..., Dashboard],
 ) -> None:
-    page = boards(locale="zh-CN").show("/settings")
+    page = boards(locale="zh-CN").show("/settings?view=settings")
     meaning = (
         page.locator(".settings-row", has=page.get_by_text("recall.limit", exact=True))
         .locator("p")
         .first
     )
     expect(meaning).to_have_text("一次回答中的记忆条数。")
-    spoken = page.locator(".settings-words p").all_inner_texts()
-    assert [one for one in spoken if not re.search("[\u4e00-\u9fff]", one)] == []
+    texts = page.locator(".settings-words p").all_inner_texts()
+    assert [item for item in texts if not re.search("[\u4e00-\u9fff]", item)] == []
     field = page.get_by_label("recall.limit")
     field.fill("0")
     field.press("Enter")

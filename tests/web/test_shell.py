@@ -1,4 +1,4 @@
-"""What stands around every page: navigation, search, keys, looks, who may, and a daemon that goes and comes back."""
+"""The frame of every page: navigation, search, keys, themes, access and a restarting daemon."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def test_every_page_passes_accessibility_checks(
     boards: Callable[..., Dashboard], scheme: str
 ) -> None:
     board = boards(color_scheme=scheme)
-    found = {}
+    results = {}
     for path in PAGES:
         board.show(path)
-        found[path] = board.violations()
-    assert {path: one for path, one in found.items() if one} == {}
+        results[path] = board.violations()
+    assert {path: item for path, item in results.items() if item} == {}
 
 
 def test_every_page_fits_a_phone(boards: Callable[..., Dashboard]) -> None:
@@ -46,16 +46,16 @@ def test_phone_reaches_every_page(boards: Callable[..., Dashboard]) -> None:
 
 
 def test_page_requests_each_resource_once(board: Dashboard) -> None:
-    asked: list[str] = []
+    requests: list[str] = []
     board.page.route(
         "**/api/v1/events*", lambda _: None
-    )  # no event is heard: each makes pages read again
-    board.page.on("request", lambda request: asked.append(f"{request.url} {request.post_data}"))
+    )  # blocks events, each of which makes pages reload their data
+    board.page.on("request", lambda request: requests.append(f"{request.url} {request.post_data}"))
     for path in PAGES:
         board.page.goto("about:blank")
-        asked.clear()
+        requests.clear()
         board.show(path)
-        operations = [one for one in asked if "/api/v1/" in one]
+        operations = [item for item in requests if "/api/v1/" in item]
         assert sorted(set(operations)) == sorted(operations), path
 
 
@@ -63,9 +63,9 @@ def test_the_sessions_page_offers_every_tool(board: Dashboard) -> None:
     page = board.show("/sessions")
     offered = page.get_by_label("Tool", exact=True).locator("option").all_inner_texts()
     assert offered[0] == "All tools"
-    shown = {one.split(" · ")[0] for one in page.locator(".sessions-facts").all_inner_texts()}
-    assert shown
-    assert shown <= set(offered[1:])
+    card_text = {text.split(" · ")[0] for text in page.locator(".sessions-facts").all_inner_texts()}
+    assert card_text
+    assert card_text <= set(offered[1:])
 
 
 def test_search_finds_memories_while_typing_by_keyboard(board: Dashboard) -> None:
@@ -76,6 +76,30 @@ def test_search_finds_memories_while_typing_by_keyboard(board: Dashboard) -> Non
     page.keyboard.press("Enter")
     page.wait_for_url("**/memories/*-*")
     expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_search_finds_sessions_and_commands_of_the_page(board: Dashboard) -> None:
+    page = board.show("/review")
+    page.keyboard.press("/")
+    page.keyboard.type("skip")
+    page.get_by_role("option", name="skip it").click()
+    expect(page.get_by_text("1 skipped")).to_be_visible()
+    page.keyboard.press("/")
+    page.keyboard.type("swarm alerts")
+    page.get_by_role("option", name="1500 g within an hour").first.click()
+    page.wait_for_url("**/sessions/*turn=*")
+
+
+def test_writer_pages_are_collapsed_without_a_writer(board: Dashboard, home: Path) -> None:
+    links = board.page.get_by_role("navigation", name="Pages").first
+    expect(links.get_by_role("link", name="Dreams")).to_be_hidden()
+    links.get_by_text("Needs a writer").click()
+    links.get_by_role("link", name="Dreams").click()
+    expect(board.page.get_by_role("heading", level=1, name="Dreams")).to_be_visible()
+    nacre("config", "set", "models.extraction", "ollama:qwen3", home=home)
+    board.show("/memories")
+    expect(links.get_by_role("link", name="Dreams")).to_be_visible()
+    expect(links.get_by_text("Needs a writer")).to_have_count(0)
 
 
 def test_shortcut_keys_open_pages_and_show_help(board: Dashboard) -> None:
@@ -112,7 +136,7 @@ def test_search_receives_keys_typed_immediately_after_opening(board: Dashboard) 
 def test_colour_scheme_choice_is_kept(board: Dashboard) -> None:
     page = board.page
     page.get_by_role("button", name="Dark").click()
-    page.get_by_role("button", name="中文").click()
+    page.get_by_role("button", name="中文", exact=True).click()
     board.show("/memories")
     expect(page.get_by_role("heading", level=1, name="记忆")).to_be_visible()
     ground = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
@@ -152,7 +176,7 @@ def test_eight_tabs_share_one_stream_after_the_leader_closes(board: Dashboard, h
     streams: list[str] = []
     board.context.on(
         "request",
-        lambda asked: streams.append(asked.url) if "/api/v1/events" in asked.url else None,
+        lambda request: streams.append(request.url) if "/api/v1/events" in request.url else None,
     )
     tabs = [board.show("/memories"), *(board.context.new_page() for _ in range(7))]
     for tab in tabs[1:]:
@@ -173,7 +197,7 @@ def test_hidden_tab_without_lock_support_closes_its_stream(board: Dashboard, hom
     page = board.show("/memories")
     show = "Object.defineProperty(document, 'hidden', {value: %s, configurable: true})"
     turn = "; document.dispatchEvent(new Event('visibilitychange'))"
-    with page.expect_event("requestfailed", lambda asked: "/api/v1/events" in asked.url):
+    with page.expect_event("requestfailed", lambda request: "/api/v1/events" in request.url):
         page.evaluate(show % "true" + turn)
     nacre("store", "The gate is green.", "--subject", "Gate is green", home=home)
     page.evaluate(show % "false" + turn)

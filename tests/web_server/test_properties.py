@@ -1,7 +1,7 @@
-"""Whatever a program sends, it is answered as the document says, and never with a fault.
+"""Every request is answered as the OpenAPI document describes, and never with an internal error.
 
-Requests are made from the document itself (schemathesis), a few of each route: 170 routes in half a minute. With
-``NACRE_EXAMPLES=100`` it looks longer; what it found that way is in the tests of what was mended.
+Requests are generated from the document (schemathesis), a few per route: 170 routes in half a minute.
+``NACRE_EXAMPLES=100`` generates more. Its past findings have their own tests.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Serve = Callable[..., Site]
 EXAMPLES = int(os.environ.get("NACRE_EXAMPLES", "3"))
 CHECKS = [content_type_conformance, response_schema_conformance, status_code_conformance]
 WITHOUT_MODEL = "model_refused"
-"""What asks a language model is refused with it here: 502."""
+"""The code (502) of operations that need a language model, which is missing here."""
 
 PROFILE = hypothesis.settings(
     max_examples=EXAMPLES,
@@ -41,15 +41,15 @@ PROFILE = hypothesis.settings(
 WORDS = strategies.text(strategies.characters(exclude_categories=["Cs"]), max_size=30)
 PLAIN = strategies.none() | strategies.booleans() | strategies.integers() | WORDS
 BODIES = strategies.recursive(
-    PLAIN, lambda one: strategies.lists(one) | strategies.dictionaries(WORDS, one)
+    PLAIN, lambda item: strategies.lists(item) | strategies.dictionaries(WORDS, item)
 )
 
 
 def test_documented_requests_are_answered_as_documented(learned: Any, site: Serve) -> None:
     here = site()
     schema = schemathesis.openapi.from_dict(here.get("/api/openapi.json", **here.token).json())
-    for found in schema.get_all_operations():
-        try_out(found.ok(), here)
+    for item in schema.get_all_operations():
+        try_out(item.ok(), here)
 
 
 def try_out(route: Any, here: Site) -> None:
@@ -65,13 +65,13 @@ def try_out(route: Any, here: Site) -> None:
     check()
 
 
-def is_problem(status: int, headers: Any, told: Any) -> None:
+def is_problem(status: int, headers: Any, description: Any) -> None:
     assert status != 500
-    found = headers["content-type"]
-    assert "application/problem+json" in (found, *found)
-    assert told["status"] == status
-    assert all(told[name] for name in ("type", "title", "detail", "code", "hint"))
-    assert status != 502 or told["code"] == WITHOUT_MODEL
+    content_type = headers["content-type"]
+    assert "application/problem+json" in (content_type, *content_type)
+    assert description["status"] == status
+    assert all(description[name] for name in ("type", "title", "detail", "code", "hint"))
+    assert status != 502 or description["code"] == WITHOUT_MODEL
 
 
 def is_answered(answer: httpx.Response) -> None:

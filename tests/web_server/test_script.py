@@ -1,4 +1,4 @@
-"""The page about REST says what is so, and its script runs."""
+"""The script on the REST documentation page runs, and the page is correct."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ PAGE = (Path(__file__).parents[2] / "docs" / "rest.md").read_text(encoding="utf-
 def test_documented_script_runs_with_the_documented_output(
     site: Callable[..., Site], tmp_path: Path
 ) -> None:
-    found = re.search(r"```python\n(.*?)```\n+```text\n(.*?)```", PAGE, re.DOTALL)
-    assert found
+    match = re.search(r"```python\n(.*?)```\n+```text\n(.*?)```", PAGE, re.DOTALL)
+    assert match
     script = tmp_path / "script.py"
-    script.write_text(found[1], encoding="utf-8")
+    script.write_text(match[1], encoding="utf-8")
     environ = environment({"NACRE_URL": site().base, "NACRE_HOME": str(home()), "NO_PROXY": "*"})
     for outcome in ("stored", "known"):
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, str(script)], env=environ, capture_output=True, text=True, timeout=60
         )
-        assert done.returncode == 0, done.stderr
-        said = re.sub(r"\d{4}-\d\d-\d\d", "2026-11-22", done.stdout)
-        assert said == found[2].replace("stored", outcome)
+        assert result.returncode == 0, result.stderr
+        output = re.sub(r"\d{4}-\d\d-\d\d", "2026-11-22", result.stdout)
+        assert output == match[2].replace("stored", outcome)
 
 
 def test_page_lists_every_resource() -> None:
-    rows = re.findall(r"^\| `(\w+) (\S+)` \| `([\w-]+)` \|$", PAGE, re.MULTILINE)
+    rows = re.findall(r"^\| `GET (\S+)` \| `([\w-]+)` \|$", PAGE, re.MULTILINE)
     assert rows == [
-        (one.method, one.path.replace(":path", ""), one.operation) for one in resources()
+        (resource.path.replace(":path", ""), resource.operation) for resource in resources()
     ]

@@ -1,4 +1,4 @@
-"""A memory on a server, served over HTTP: whatever is killed, nothing acknowledged is lost and nothing is doubled."""
+"""Killed processes lose and duplicate no acknowledged memory on a server behind HTTP."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _SYLLABLES = [first + second for first in "bdfgklmnprst" for second in "aeiou"]
 
 
 @pytest.fixture
-def mortal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A server that is killed, and holds the memory."""
+def killable_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A killable PostgreSQL server that contains the memory."""
     with running() as server:
         monkeypatch.setenv("NACRE_DB", server.get_uri())
         yield server
 
 
 class Writers:
-    """Programs that store one text after the other, each until it hears no answer; it sends that one again later."""
+    """Clients that store texts until a request fails. Unacknowledged texts are sent again later."""
 
     def __init__(self, seed: int) -> None:
         self._chance = random.Random(seed)  # noqa: S311 - texts
@@ -41,7 +41,7 @@ class Writers:
         self.unanswered: list[str] = []
 
     def until(self, here: Site, number: int, end: Callable[[], object]) -> None:
-        """Store, and end something after so many acknowledgements."""
+        """Store texts and call ``end`` after ``number`` acknowledgements."""
         token = here.token
         with ThreadPoolExecutor(_WRITERS) as threads:
             for _ in range(_WRITERS):
@@ -52,7 +52,7 @@ class Writers:
         self._note()
 
     def send_again(self, here: Site) -> None:
-        """Store what was not acknowledged."""
+        """Store the unacknowledged texts."""
         token = here.token
         waiting, self.unanswered = self.unanswered, []
         for text in waiting:
@@ -71,7 +71,7 @@ class Writers:
     def _store(self, here: Site, token: dict[str, str], text: str) -> bool:
         try:
             answer = httpx.post(
-                f"{here.base}/api/v1/memories",
+                f"{here.base}/api/v1/store",
                 json={"content": text},
                 headers=token,
                 timeout=60,
@@ -92,14 +92,14 @@ class Writers:
 
 
 def check(writers: Writers) -> None:
-    """Each text that was acknowledged is there once, and nothing else."""
+    """Check that exactly the acknowledged texts are stored, each once."""
     with open_memory() as memory:
-        found = Counter(one.content for one in memory.list(limit=10_000))
-    assert found == Counter(writers.sent)
+        contents = Counter(item.content for item in memory.list(limit=10_000))
+    assert contents == Counter(writers.sent)
     assert len(writers.sent) > _TIMES * _WRITERS
 
 
-@pytest.mark.usefixtures("mortal")
+@pytest.mark.usefixtures("killable_server")
 def test_write_acknowledged_by_a_killed_daemon_exists_once(site_apart: Callable[..., Site]) -> None:
     chance, writers = random.Random(5), Writers(1)  # noqa: S311 - moments to kill at
     for _ in range(_TIMES):
@@ -112,12 +112,12 @@ def test_write_acknowledged_by_a_killed_daemon_exists_once(site_apart: Callable[
 
 
 def test_acknowledged_writes_exist_once_after_a_server_kill(
-    mortal: Any, site_apart: Callable[..., Site]
+    killable_server: Any, site_apart: Callable[..., Site]
 ) -> None:
     chance, writers = random.Random(6), Writers(2)  # noqa: S311 - moments to kill at
     here = site_apart("--http", "0")
     for _ in range(_TIMES):
-        writers.until(here, chance.randrange(4, 12), lambda: kill(mortal))
-        start(mortal)
+        writers.until(here, chance.randrange(4, 12), lambda: kill(killable_server))
+        start(killable_server)
         writers.send_again(here)
     check(writers)

@@ -1,4 +1,4 @@
-"""What is answered over HTTP, besides who may ask."""
+"""Pages, errors and headers that the HTTP server sends, apart from access control."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from nacre.base.serving import LOOPBACK, Names
 from nacre.home.home import open_home
 from nacre.serve.browsers import Browsers
 from nacre.serve.events import Bus, Live
-from nacre.serve.homes import Waiting
 from nacre.serve.program import make_app
 from nacre.serve.web import Served
 from nacre.settings import load_settings
@@ -42,10 +41,10 @@ NOTHING_ELSE = "default-src 'none'; script-src 'self'; style-src 'self'"
 def problem(answer: httpx.Response, status: int, code: str) -> None:
     assert answer.status_code == status
     assert answer.headers["content-type"] == "application/problem+json"
-    told = answer.json()
-    assert (told["status"], told["code"]) == (status, code)
-    assert told["title"]
-    assert told["detail"]
+    body = answer.json()
+    assert (body["status"], body["code"]) == (status, code)
+    assert body["title"]
+    assert body["detail"]
 
 
 def test_errors_have_a_message_and_a_remedy(site: Serve) -> None:
@@ -140,12 +139,13 @@ def test_certificate_enables_encrypted_serving(
         httpx.get(here.base, verify=ssl.create_default_context(), trust_env=False)
 
 
-def home_of(folder: Path, run: Any, told: list[str]) -> Served:
-    """A home whose operations are all ``run``; what goes to the daemon's log is ``told``."""
+def home_of(folder: Path, run: Any, logged: list[str]) -> Served:
+    """A home whose operations all call ``run``. Lines of the daemon's log are appended to
+    ``logged``."""
     live = Live(lambda: open_home(load_settings(folder)), Bus(utc_now))
     names = Names.of(LOOPBACK, ())
     return Served(
-        folder, run, dict, Browsers(folder), live, told.append, token="a-token", names=names
+        folder, run, dict, Browsers(folder), live, logged.append, token="a-token", names=names
     )
 
 
@@ -153,23 +153,23 @@ def test_unexpected_error_is_logged_and_hidden_from_the_client(tmp_path: Path) -
     def run(*_: Any) -> bytes:
         raise ZeroDivisionError("by nobody foreseen")
 
-    told: list[str] = []
+    logged: list[str] = []
     headers = {"Authorization": "Bearer a-token"}
-    with served(make_app(home_of(tmp_path, run, told), lambda: Starlette())) as port:
+    with served(make_app(home_of(tmp_path, run, logged), lambda: Starlette())) as port:
         answer = httpx.post(
             f"http://127.0.0.1:{port}/api/v1/list", headers=headers, trust_env=False, verify=False
         )
     problem(answer, 500, "internal")
-    assert "by nobody foreseen" in told[0]
+    assert "by nobody foreseen" in logged[0]
     assert "nobody foreseen" not in answer.text
 
 
 def test_operation_is_notified_when_its_client_disconnects(tmp_path: Path) -> None:
-    left = threading.Event()
+    disconnected = threading.Event()
 
-    def run(operation: str, request: bytes, actor: Actor, caller: Waiting) -> bytes:
-        wait(caller.has_left)
-        left.set()
+    def run(operation: str, request: bytes, actor: Actor, has_left: Callable[[], bool]) -> bytes:
+        wait(has_left)
+        disconnected.set()
         return b"null"
 
     here = home_of(tmp_path, run, [])
@@ -182,7 +182,7 @@ def test_operation_is_notified_when_its_client_disconnects(tmp_path: Path) -> No
             trust_env=False,
             verify=False,
         )
-    assert left.wait(PATIENCE_SECONDS)
+    assert disconnected.wait(PATIENCE_SECONDS)
 
 
 def test_http_requests_keep_an_on_demand_daemon_alive(process: Nacre, stopped: None) -> None:
@@ -201,14 +201,11 @@ def test_http_requests_keep_an_on_demand_daemon_alive(process: Nacre, stopped: N
 def test_concurrent_requests_are_all_answered(site: Serve) -> None:
     here = site()
     token = here.token
-    asked_for = [
-        "recall",
-        "cost",
-        "review",
-        "recall",
-        "overview",
-    ] * 30  # recall leaves notes, the others count them
+    # recall records usage and the other operations count it
+    operations = ["recall", "cost", "review", "recall", "overview"] * 30
     with ThreadPoolExecutor(16) as pool:
-        requests = [{"text": "which database?"} if name == "recall" else {} for name in asked_for]
-        answers = list(pool.map(lambda *one: here.ask(*one, **token), asked_for, requests))
-    assert [one.text for one in answers if one.status_code != 200] == []
+        requests = [{"text": "which database?"} if name == "recall" else {} for name in operations]
+        answers = list(
+            pool.map(lambda *arguments: here.ask(*arguments, **token), operations, requests)
+        )
+    assert [answer.text for answer in answers if answer.status_code != 200] == []

@@ -18,16 +18,13 @@ else:
 
 
 def bounds(description: str, **limits: Any) -> Any:
-    """Return a ``msgspec.Meta`` with help text and limits, such as ``ge``, ``le`` and ``max_length``."""
+    """Return help text and limits, such as ``ge`` and ``max_length``, as a ``msgspec.Meta``."""
 
     return msgspec.Meta(description=description, **limits)
 
 
 def bounds_of(request: type, name: str, description: str = "", **limits: Any) -> Any:
-    """Return a field's limits and help text.
-
-    ``description`` and ``limits`` override them.
-    """
+    """Return a field's help text and limits, which the arguments can override."""
 
     declared = _meta(annotations_of(request)[name]) or msgspec.Meta()
     merged = {
@@ -38,7 +35,7 @@ def bounds_of(request: type, name: str, description: str = "", **limits: Any) ->
 
 @cache
 def annotations_of(request: type) -> dict[str, Any]:
-    """Return the types of a request's fields. Cached, because evaluating annotations is slow."""
+    """Return the type hints of a request's fields; evaluating them is slow."""
     return get_type_hints(request, include_extras=True)
 
 

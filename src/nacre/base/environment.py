@@ -8,10 +8,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 OWN_CALL_VARIABLE = "NACRE_OWN_CALL"
 """Variable that nacre sets for the agent commands it runs, so that their hooks do nothing."""
@@ -49,7 +48,7 @@ SESSIONS = {
 
 
 def environment() -> dict[str, str]:
-    """Return a copy of this process's variables."""
+    """Return a copy of the process's environment variables."""
     return dict(os.environ)
 
 
@@ -59,7 +58,7 @@ def user_home(environ: Mapping[str, str]) -> str:
 
 
 def home_folder(environ: Mapping[str, str], home: str | None = None) -> str:
-    """Return the absolute path of nacre's home: ``home``, ``NACRE_HOME`` or ``~/.nacre``."""
+    """Return the absolute path of nacre's home: ``home``, else ``NACRE_HOME`` or ``~/.nacre``."""
     folder = home or environ.get("NACRE_HOME") or os.path.join(user_home(environ), ".nacre")
     if folder.startswith("~"):
         folder = os.path.join(user_home(environ), folder[1:].lstrip("/\\"))
@@ -67,29 +66,29 @@ def home_folder(environ: Mapping[str, str], home: str | None = None) -> str:
 
 
 def server_address(environ: Mapping[str, str]) -> str:
-    """Return the PostgreSQL address in ``NACRE_DB``, or an empty string if it is unset or names a file."""
+    """Return the PostgreSQL address in ``NACRE_DB``, or "" if it is unset or names a file."""
     address = environ.get("NACRE_DB", "")
     return address if address.startswith(("postgresql://", "postgres://")) else ""
 
 
 def without_login(address: str) -> str:
-    """Return a server's address without login, password and options, for display."""
-    scheme, _, rest = address.partition("://")
-    place, _, options = rest.partition("?")
+    """Return a server's address for display, without login, password and options."""
+    scheme, _, tail = address.partition("://")
+    place, _, options = tail.partition("?")
     if "@" not in place and "@" in options:
         return f"{scheme}://…"  # the password can contain a question mark
     return f"{scheme}://{place.rpartition('@')[2]}"
 
 
 def is_own_call(environ: Mapping[str, str]) -> bool:
-    """Return True if nacre itself started this agent. nacre's hooks do nothing in such an agent."""
+    """Return True if nacre started this agent itself, in which case nacre's hooks do nothing."""
     return bool(environ.get(OWN_CALL_VARIABLE))
 
 
 def session_in(environ: Mapping[str, str]) -> str | None:
     """Return the calling agent's session as ``<tool>:<id>``, if its host sets a session id.
 
-    After a session reset, processes that were already running still have the previous id.
+    Processes that outlive a session reset still have the old id.
     """
     return next(
         (f"{tool}:{environ[name]}" for name, tool in SESSIONS.items() if environ.get(name)), None
@@ -97,25 +96,20 @@ def session_in(environ: Mapping[str, str]) -> str | None:
 
 
 def agent_in(environ: Mapping[str, str]) -> str | None:
-    """Return the agent tool that these environment variables identify, if any."""
+    """Return the name of the agent tool that set these environment variables, if any."""
     return next((tool for name, tool in AGENTS.items() if environ.get(name)), None)
 
 
 def of_the_owner(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment without the variables that identify an agent.
-
-    If an agent started the process, settings that the agent might have set are also removed.
+    """Return the environment without an agent's variables and, if it had any, without the owner's
+    settings.
     """
     removed = {*AGENTS, *SESSIONS, *(OWNERS if any(environ.get(name) for name in AGENTS) else ())}
     return {name: value for name, value in environ.items() if name not in removed}
 
 
 def turn_off_telemetry() -> None:
-    """Turn off onnxruntime's telemetry. Call this before importing onnxruntime.
-
-    The telemetry would assign the device an id, write events below the user's home folder, and
-    could send them.
-    """
+    """Turn off the telemetry of onnxruntime, which must not be imported before."""
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 
@@ -168,7 +162,7 @@ _PS_TIMEOUT_SECONDS = 2
 
 
 def agent_above(pid: int | None = None) -> str | None:
-    """Return the tool of the closest agent among a process's ancestors (default: this process)."""
+    """Return the closest agent tool among a process's ancestors (default: this process)."""
     parent_of = _parent_by_proc if os.path.isdir("/proc/self") else _parent_by_ps
     at = os.getpid() if pid is None else pid
     for _ in range(_MAX_PARENTS):
@@ -182,7 +176,7 @@ def agent_above(pid: int | None = None) -> str | None:
 
 
 def agent_of_process(pid: int) -> str | None:
-    """Return the agent that runs a process, by its parents or else its environment variables."""
+    """Return the agent tool that runs a process, found by its ancestors or its environment."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             pairs = (
@@ -195,7 +189,7 @@ def agent_of_process(pid: int) -> str | None:
 
 
 def is_orphan(pid: int) -> bool:
-    """Return True if a process has no terminal and its parent has ended."""
+    """Return True if a process has no terminal and its parent has exited."""
     parent_and_words = _parent_by_proc(pid)
     if parent_and_words is None:
         return False
@@ -210,12 +204,12 @@ def is_orphan(pid: int) -> bool:
 
 @cache
 def own_agent() -> str | None:
-    """Return the agent that started this process. Cached, because its parents can exit."""
+    """Return the agent tool that started this process, even if its parents have since exited."""
     return agent_above()
 
 
 def agent_of(words: tuple[str, ...]) -> str | None:
-    """Return the agent whose program a command line runs, directly or through an interpreter."""
+    """Return the agent tool that a command line runs, directly or through an interpreter."""
     if not words:
         return None
     program = _stem(words[0])
@@ -256,7 +250,6 @@ def _parent_by_ps(pid: int) -> tuple[int, tuple[str, ...]] | None:
 
 @cache
 def _processes() -> Mapping[int, tuple[int, str]]:
-    """Return a mapping from process ids to the parent's id and the process's command line."""
     import subprocess  # noqa: PLC0415 - 8 ms, needed only without /proc
 
     try:
@@ -290,32 +283,3 @@ NO_VECTORS = f"pip install '{NAME}[vectors]'; lexical search works without it"
 def install_hint(extra: str) -> str:
     """Return the command that installs an optional dependency group."""
     return f"pip install '{NAME}[{extra}]'"
-
-
-# -- Power supply ----------------------------------------------------------------------------------
-
-
-SUPPLIES = Path("/sys/class/power_supply")
-
-
-def is_on_battery(supplies: Path = SUPPLIES) -> bool:
-    """Return True if a battery is discharging and mains power is not connected.
-
-    Return False if this is unknown.
-    """
-    # A mouse battery has scope "Device".
-    own: list[Path] = []
-    with suppress(OSError):
-        own = [file for file in sorted(supplies.iterdir()) if _read(file / "scope") != "Device"]
-    if any(_read(supply / "type") == "Mains" and _read(supply / "online") == "1" for supply in own):
-        return False
-    return any(
-        _read(supply / "type") == "Battery" and _read(supply / "status") == "Discharging"
-        for supply in own
-    )
-
-
-def _read(path: Path) -> str:
-    with suppress(OSError):
-        return path.read_text(encoding="utf-8", errors="replace").strip()
-    return ""

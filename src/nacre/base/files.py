@@ -1,4 +1,4 @@
-"""Private files (mode 0600, folders 0700), zips and SQL files.
+"""Private files (mode 0600, folders 0700).
 
 These modes do not depend on the umask. On Windows, permissions are left unchanged.
 """
@@ -8,14 +8,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import glob
-import lzma
 import os
 import re
-import shlex
 import stat
-import struct
-import zipfile
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -36,15 +31,14 @@ _TEMPORARY_NAME = re.compile(r"\.([0-9]{1,9})\.tmp(-journal)?$")
 
 
 def temporary_name(path: Path, part: str = "") -> Path:
-    """Return a temporary path at which to write a file. ``part`` is added to the name.
-
-    The name contains the process id, so that :func:`sweep` can remove files of killed processes.
+    """Return a path for a temporary file next to ``path``, which :func:`sweep` can later clean
+    up.
     """
     return path.with_name(f".{path.name}.{part}{os.getpid()}.tmp")
 
 
 def make_folder(path: Path) -> None:
-    """Create a folder and its missing parents with mode 0700. Existing folders are not changed."""
+    """Create a folder and its missing parents with mode 0700."""
     missing = [path]
     while not missing[-1].exists() and missing[-1].parent != missing[-1]:
         missing.append(missing[-1].parent)
@@ -62,7 +56,7 @@ def make_folder(path: Path) -> None:
 def open_file(path: Path | str, flags: int, *, dir_fd: int | None = None) -> int:
     """Open a regular file and return its descriptor. A new file gets mode 0600.
 
-    Raises OSError for anything else, including symbolic links, without blocking.
+    Raises OSError for anything else, including symbolic links.
     """
     descriptor = os.open(path, flags | _SAFE_FLAGS, FILE_MODE, dir_fd=dir_fd)
     try:
@@ -78,18 +72,18 @@ def open_file(path: Path | str, flags: int, *, dir_fd: int | None = None) -> int
     return descriptor
 
 
-def write_file(path: Path, data: bytes | str) -> None:
-    """Write or replace a private file atomically."""
-    with new_file(path, overwrite=True) as file:
+def write_file(path: Path, data: bytes | str, *, durable: bool = True) -> None:
+    """Atomically write or replace a file that only its owner can read."""
+    with new_file(path, overwrite=True, durable=durable) as file:
         file.write(data.encode("utf-8", errors="replace") if isinstance(data, str) else data)
 
 
 @contextlib.contextmanager
-def new_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
-    """Yield a private file. Rename it to its final name if the block succeeds, otherwise delete it.
+def new_file(path: Path, *, overwrite: bool = False, durable: bool = True) -> Iterator[BinaryIO]:
+    """Yield a private temporary file that replaces ``path`` once the block succeeds.
 
-    ``file.name`` is the temporary path. Raises ConflictError if the file exists, unless
-    ``overwrite``.
+    Raises ConflictError if ``path`` exists, unless ``overwrite``. Without ``durable``, the content
+    can be lost in a power failure.
     """
     _refuse_taken(path, overwrite)
     make_folder(path.parent)
@@ -103,7 +97,8 @@ def new_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
         ) as file:
             yield file
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
         _refuse_taken(
             path, overwrite
         )  # another process might have created the file during the block
@@ -113,10 +108,9 @@ def new_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
 
 
 def sweep(folder: Path, name: str = "") -> None:
-    """Remove temporary files that killed processes have left in a folder.
+    """Remove temporary files that killed processes left in a folder.
 
-    With ``name``, remove only temporary files of this name, including those of this process.
-    Without it, keep this process's files, because other threads might be writing them.
+    With ``name``, remove only those for this file, including the ones of this process.
     """
     for path in folder.glob(f".{glob.escape(name)}*.tmp*"):
         match = _TEMPORARY_NAME.search(path.name)
@@ -126,7 +120,6 @@ def sweep(folder: Path, name: str = "") -> None:
 
 
 def _is_alive(process: int) -> bool:
-    """Return True if a process exists, or if this cannot be determined."""
     if not _IS_POSIX:
         return True
     try:
@@ -140,39 +133,39 @@ def _is_alive(process: int) -> bool:
 
 def _refuse_taken(path: Path, overwrite: bool) -> None:
     if path.is_dir():
-        raise ConflictError(f"{path} is a folder", hint="name a file")
+        raise ConflictError(f"{path} is a folder", hint="choose a file")
     if os.path.lexists(path) and not overwrite:
-        raise ConflictError(f"{path} exists already", hint="name another file, or add --force")
+        raise ConflictError(f"{path} exists already", hint="choose another, or add --force")
 
 
 def refuse_unsafe(folder: Path) -> None:
     """Raise UnusableStoreError if other users can write to a folder.
 
-    The hint is a command to fix it.
-
-    A folder that others can only read is accepted; ``nacre admin doctor`` reports it. A symbolic
-    link is followed if the owner or root created it.
+    A symbolic link is followed if the owner or root created it.
     """
     if not _IS_POSIX:
         return
     status, itself, owner = folder.stat(), folder.lstat(), os.geteuid()
+    if status.st_uid == owner and itself.st_uid in (owner, 0) and not status.st_mode & 0o022:
+        return
+    import shlex  # noqa: PLC0415 - hooks load this module
+
     if status.st_uid != owner or itself.st_uid not in (owner, 0):
         raise UnusableStoreError(
             f"{folder} belongs to another user",
             hint="run nacre as that user, set NACRE_HOME to a folder of your own, "
             f"or take it over: chown -R {owner} {shlex.quote(str(folder))}",
         )
-    if status.st_mode & 0o022:
-        raise UnusableStoreError(
-            f"{folder} can be written to by other users ({stat.S_IMODE(status.st_mode):o})",
-            hint=f"check that its contents are yours, then: chmod 700 {shlex.quote(str(folder))}",
-        )
+    raise UnusableStoreError(
+        f"{folder} can be written to by other users ({stat.S_IMODE(status.st_mode):o})",
+        hint=f"check that its contents are yours, then: chmod 700 {shlex.quote(str(folder))}",
+    )
 
 
 def shared(paths: list[Path]) -> Iterator[tuple[Path, int]]:
-    """Yield files and folders that other users can access, with the mode that they should have.
+    """Yield files and folders that other users can access, each with the mode it should have.
 
-    Folders are searched recursively. Symbolic links are skipped.
+    Subfolders are included, but symbolic links are not followed.
     """
     if not _IS_POSIX:
         return
@@ -187,20 +180,3 @@ def shared(paths: list[Path]) -> Iterator[tuple[Path, int]]:
             continue
         if not stat.S_ISLNK(status.st_mode) and status.st_mode & 0o077:
             yield path, stat.S_IMODE(status.st_mode) & FOLDER_MODE
-
-
-# -- Zip files from other programs -----------------------------------------------------------------
-
-
-BROKEN = (
-    OSError,
-    EOFError,
-    ValueError,
-    RuntimeError,
-    struct.error,
-    zlib.error,
-    lzma.LZMAError,
-    zipfile.BadZipFile,
-    zipfile.LargeZipFile,
-)
-"""Errors for zip files that are truncated, damaged or encrypted, or use an unknown compression."""

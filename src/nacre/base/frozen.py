@@ -19,31 +19,33 @@ _COPIED = ("__doc__", "__post_init__")
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def frozen(cls: type[T]) -> type[T]:
     """Make a class a frozen dataclass with slots. Its subclasses need ``@frozen`` too."""
-    made: Any = dataclass(init=False, repr=False, eq=False, slots=True)(cls)
-    key = _values(item.name for item in fields(made) if item.compare)
+    new_class: Any = dataclass(init=False, repr=False, eq=False, slots=True)(cls)
+    key = _values(item.name for item in fields(new_class) if item.compare)
     hash_key = _values(
-        item.name for item in fields(made) if (item.compare if item.hash is None else item.hash)
+        item.name
+        for item in fields(new_class)
+        if (item.compare if item.hash is None else item.hash)
     )
 
     def construct(self: Any, *args: Any, **options: Any) -> None:
-        made.__init__ = _constructor(made)
-        made.__init__(self, *args, **options)
+        new_class.__init__ = _constructor(new_class)
+        new_class.__init__(self, *args, **options)
 
     def equals(self: Any, other: Any) -> Any:
         return key(self) == key(other) if other.__class__ is self.__class__ else NotImplemented
 
     own = cls.__dict__
     if "__init__" not in own:
-        made.__init__ = construct
+        new_class.__init__ = construct
     if "__eq__" not in own:
-        made.__eq__ = equals
+        new_class.__eq__ = equals
     if own.get("__hash__") is None:
-        made.__hash__ = lambda self: hash(hash_key(self))
+        new_class.__hash__ = lambda self: hash(hash_key(self))
     if "__repr__" not in own:
-        made.__repr__ = _repr
-    made.__setattr__ = made.__delattr__ = _refuse
-    made.__setstate__ = _restore
-    return made  # type: ignore[no-any-return]
+        new_class.__repr__ = _repr
+    new_class.__setattr__ = new_class.__delattr__ = _refuse
+    new_class.__setstate__ = _restore
+    return new_class  # type: ignore[no-any-return]
 
 
 def _values(names: Iterable[str]) -> Callable[[Any], Any]:
@@ -51,12 +53,11 @@ def _values(names: Iterable[str]) -> Callable[[Any], Any]:
     return attrgetter(*listed) if listed else lambda _: ()
 
 
-def _constructor(made: Any) -> Any:
-    """Compile a constructor like the one that ``dataclass`` would create."""
+def _constructor(new_class: Any) -> Any:
     equal = make_dataclass(
-        made.__name__,
-        [(item.name, item.type, item) for item in fields(made)],
-        namespace={name: getattr(made, name) for name in _COPIED if hasattr(made, name)},
+        new_class.__name__,
+        [(item.name, item.type, item) for item in fields(new_class)],
+        namespace={name: getattr(new_class, name) for name in _COPIED if hasattr(new_class, name)},
         repr=False,
         eq=False,
         frozen=True,
@@ -65,8 +66,10 @@ def _constructor(made: Any) -> Any:
 
 
 def _repr(self: Any) -> str:
-    shown = (f"{item.name}={getattr(self, item.name)!r}" for item in fields(self) if item.repr)
-    return f"{self.__class__.__qualname__}({', '.join(shown)})"
+    fields_text = (
+        f"{item.name}={getattr(self, item.name)!r}" for item in fields(self) if item.repr
+    )
+    return f"{self.__class__.__qualname__}({', '.join(fields_text)})"
 
 
 def _refuse(_: Any, name: str, *__: Any) -> None:
@@ -74,6 +77,5 @@ def _refuse(_: Any, name: str, *__: Any) -> None:
 
 
 def _restore(self: Any, state: tuple[None, dict[str, Any]]) -> None:
-    """Set the fields of a copied or unpickled instance."""
     for name, value in state[1].items():
         object.__setattr__(self, name, value)

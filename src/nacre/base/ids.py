@@ -7,7 +7,6 @@ import os
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
 
 from nacre.base.times import UNKNOWN_TIME, is_known
 
@@ -19,21 +18,17 @@ Ids = Callable[[], str]
 
 
 def utc_now() -> datetime:
-    """Return the current time in UTC, with a time zone."""
+    """Return the current time as an aware datetime in UTC."""
     return datetime.now(UTC)
 
 
 def to_millisecond(moment: datetime) -> datetime:
-    """Truncate a time to milliseconds, which is nacre's resolution."""
+    """Truncate a time to milliseconds, the resolution of stored times."""
     return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
 
 
 def uuid7_source(clock: Clock = utc_now, random: Callable[[int], bytes] = os.urandom) -> Ids:
-    """Return a generator of UUIDv7 ids (RFC 9562): milliseconds, a counter and random bits.
-
-    The counter starts at a random value. Ids from one generator are unique and ascending, even
-    within a millisecond.
-    """
+    """Return a generator of UUIDv7 ids (RFC 9562), which ascend even within a millisecond."""
     lock = threading.Lock()
     last_millisecond = -1
     counter = 0
@@ -55,28 +50,21 @@ def uuid7_source(clock: Clock = utc_now, random: Callable[[int], bytes] = os.ura
 
 
 def uuid7(millisecond: int, bits: int) -> str:
-    """Return a UUIDv7 for a time. ``bits`` is a random number."""
+    """Return a UUIDv7 for a time in epoch milliseconds and random ``bits``."""
     tail = (bits >> 64 & 0xFFF) << 64 | 0b10 << 62 | bits & 0x3FFF_FFFF_FFFF_FFFF
     text = f"{millisecond << 80 | 0x7 << 76 | tail:032x}"
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
-def _blake2b(data: bytes, **options: Any) -> hashlib.blake2b:
-    return hashlib.blake2b(data, **options)
-
-
 def turn_hash(role: str, text: str, occurrence: int) -> str:
-    """Return an id for a turn that has none.
-
-    ``occurrence`` distinguishes turns with the same text.
-    """
+    """Return an id for a turn that has none; ``occurrence`` tells identical turns apart."""
     body = f"{role}\n{occurrence}\n{text}".encode("utf-8", errors="replace")
-    return _blake2b(body, digest_size=8).hexdigest()
+    return hashlib.blake2b(body, digest_size=8).hexdigest()
 
 
 def bytes_hash(data: bytes) -> bytes:
-    """Return a 16-byte hash of bytes."""
-    return _blake2b(data, digest_size=16).digest()
+    """Return a 16-byte hash of binary data."""
+    return hashlib.blake2b(data, digest_size=16).digest()
 
 
 def content_hash(text: str) -> bytes:
@@ -85,24 +73,24 @@ def content_hash(text: str) -> bytes:
 
 
 def keyed_hash(key: bytes, *parts: str) -> str:
-    """Return a 16-digit hex hash of strings, which reveals nothing without the key."""
+    """Hash strings to 16 hex digits that reveal nothing without the key."""
     joined = "\0".join(parts).encode("utf-8", errors="replace")
-    return _blake2b(joined, digest_size=8, key=key).hexdigest()
+    return hashlib.blake2b(joined, digest_size=8, key=key).hexdigest()
 
 
 def to_ms(moment: datetime | None) -> int | None:
-    """Return a time in milliseconds since 1970, or ``None`` if there is no time."""
+    """Convert a time to epoch milliseconds, or ``None`` to ``None``."""
     return None if moment is None else round(moment.timestamp() * 1000)
 
 
 def from_ms(value: int | None) -> datetime | None:
-    """Return the UTC time for milliseconds since 1970, or ``None`` if the time is unknown."""
+    """Convert epoch milliseconds to a UTC time, or to ``None`` if unknown."""
     moment = None if value is None else at_ms(value)
     return None if moment == UNKNOWN_TIME and value else moment
 
 
 def at_ms(value: int) -> datetime:
-    """Return the time in UTC, or ``UNKNOWN_TIME`` for a value out of range."""
+    """Convert epoch milliseconds to a UTC time, or to ``UNKNOWN_TIME`` if out of range."""
     try:
         moment = datetime.fromtimestamp(value / 1000, UTC)
     except (OverflowError, OSError, ValueError):
@@ -111,6 +99,6 @@ def at_ms(value: int) -> datetime:
 
 
 def first_id(millisecond: int) -> str:
-    """Return the lowest UUIDv7 for a time in epoch milliseconds."""
+    """Return the lowest possible UUIDv7 for a time in epoch milliseconds."""
     digits = f"{millisecond:012x}"
     return f"{digits[:8]}-{digits[8:]}"

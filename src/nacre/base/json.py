@@ -17,10 +17,9 @@ MOST_LEVELS = 100
 
 
 def parse(data: bytes | str) -> Any:
-    """Parse JSON. Raises ValueError for malformed or too deeply nested text.
+    """Parse JSON, replacing invalid UTF-8.
 
-    Invalid UTF-8 is replaced. NaN and infinities are rejected, because other parsers cannot read
-    them.
+    Raises ValueError for malformed or too deeply nested JSON, and for NaN and infinities.
     """
     text = data.decode("utf-8", errors="replace") if isinstance(data, bytes) else data
     try:
@@ -33,15 +32,11 @@ def parse(data: bytes | str) -> Any:
 
 
 def quoted(value: Mapping[str, object]) -> str:
-    """Encode a value as one line of JSON for a prompt.
-
-    Angle brackets are escaped, so that the value cannot contain tags.
-    """
+    """Encode a value for a prompt as one line of JSON, with escaped angle brackets."""
     return json.dumps(value, ensure_ascii=False).replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def _levels(value: Any) -> int:
-    """Return a value's nesting depth, or the limit plus one if it is deeper."""
     level, values = 0, [value]
     while values and level <= MOST_LEVELS:
         level += 1
@@ -65,22 +60,25 @@ def _refuse(constant: str) -> None:
 
 T = TypeVar("T")
 
+
+def _special(kind: Any, value: Any) -> Any:
+    if kind is Path and isinstance(value, str):
+        return Path(value)
+    raise TypeError(f"{value!r} is not a {getattr(kind, '__name__', kind)}")
+
+
 _DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {}
-_PREPARED: set[Any] = set()
 _PREPARING = threading.RLock()
 
 
-def _prepare(kind: Any) -> None:
-    """Prepare msgspec for a type, in one thread at a time.
-
-    msgspec first stores incomplete type information on the class. If a second thread decodes the
-    type during this time, the process crashes. Elsewhere in nacre, use only decoders that are
-    created on import.
+def _decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
+    """Create a decoder under a lock, because msgspec crashes if two threads prepare one type at
+    once.
     """
-    if kind not in _PREPARED:
+    if kind not in _DECODERS:
         with _PREPARING:
-            msgspec.json.Decoder(kind)
-            _PREPARED.add(kind)
+            _DECODERS[kind] = msgspec.json.Decoder(kind, dec_hook=_special)
+    return _DECODERS[kind]
 
 
 def convert(
@@ -88,20 +86,14 @@ def convert(
     kind: type[T],
     *,
     strict: bool = True,
-    dec_hook: Callable[[Any, Any], Any] | None = None,
+    dec_hook: Callable[[Any, Any], Any] = _special,
 ) -> T:
-    """Convert a value to a type, as ``msgspec.convert`` does. Raises msgspec.ValidationError."""
-    _prepare(kind)
-    return msgspec.convert(value, kind, strict=strict, dec_hook=dec_hook)
+    """Build a value of a type from plain dicts, lists, strings and numbers.
 
-
-def parse_json_tree(data: bytes | str | msgspec.Raw, kind: type[T]) -> T:
-    """Decode JSON into a value of a type.
-
-    Raises msgspec.ValidationError or msgspec.DecodeError.
+    Unless ``strict``, strings can stand for numbers and booleans. Raises msgspec.ValidationError.
     """
-    _prepare(kind)
-    return msgspec.json.decode(data, type=kind)
+    _decoder(kind)
+    return msgspec.convert(value, kind, strict=strict, dec_hook=dec_hook)
 
 
 def encode(value: Any) -> bytes:
@@ -109,8 +101,8 @@ def encode(value: Any) -> bytes:
     return msgspec.json.encode(value, enc_hook=_plain)
 
 
-def decode(data: bytes | msgspec.Raw, kind: Any) -> Any:
-    """Decode JSON.
+def decode(data: bytes | str | msgspec.Raw, kind: type[T]) -> T:
+    """Decode JSON into a value of the given type.
 
     Raises msgspec.ValidationError, or msgspec.DecodeError if the data is not JSON.
     """
@@ -120,25 +112,9 @@ def decode(data: bytes | msgspec.Raw, kind: Any) -> Any:
         raise msgspec.DecodeError(f"JSON cannot be read: {error}") from error
 
 
-def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
-    decoder = _DECODERS.get(kind)
-    if decoder is None:
-        _prepare(kind)
-        decoder = _DECODERS.setdefault(kind, msgspec.json.Decoder(kind, dec_hook=_special))
-    return decoder
-
-
 def to_plain(value: Any) -> Any:
-    """Convert a value to dicts, lists, strings and numbers."""
+    """Convert a value to plain dicts, lists, strings and numbers."""
     return msgspec.to_builtins(value, enc_hook=_plain)
-
-
-def from_plain(value: Any, kind: Any, *, strict: bool = True) -> Any:
-    """Build a value from the result of :func:`to_plain`. Raises msgspec.ValidationError.
-
-    Unless ``strict``, strings are accepted for numbers and booleans.
-    """
-    return convert(value, kind, strict=strict, dec_hook=_special)
 
 
 def schema_hook(kind: type) -> dict[str, Any]:
@@ -165,9 +141,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, NacreError):  # for display; never decoded
         return {"code": value.code, "message": value.message, "hint": value.hint}
     raise NotImplementedError(f"{type(value).__name__} cannot be sent to another process")
-
-
-def _special(kind: Any, value: Any) -> Any:
-    if kind is Path and isinstance(value, str):
-        return Path(value)
-    raise TypeError(f"{value!r} is not a {getattr(kind, '__name__', kind)}")

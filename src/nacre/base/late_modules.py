@@ -38,8 +38,6 @@ class _NotRunYet(ModuleType):
 
 
 class _Loader:
-    """A loader that runs a module only when a thread needs it."""
-
     def __init__(self, own: Any) -> None:
         self._own = own
         self._lock = RLock()
@@ -56,7 +54,6 @@ class _Loader:
         module.__class__ = _NotRunYet
 
     def run(self, module: ModuleType) -> None:
-        """Run the module. Do nothing if it has run, or if this thread is running it."""
         with self._lock:
             if self._is_running or type(module) is ModuleType:
                 return
@@ -69,8 +66,6 @@ class _Loader:
 
 
 class _Finder:
-    """A finder that makes nacre's non-package modules lazy."""
-
     @staticmethod
     def find_spec(
         name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -83,6 +78,6 @@ class _Finder:
 
 
 def install() -> None:
-    """Make nacre's modules lazy from now on."""
+    """Make all later imports of nacre's modules lazy."""
     lazy: Any = _Finder
     sys.meta_path.insert(0, lazy)

@@ -15,13 +15,13 @@ T = TypeVar("T")
 
 @cache
 def load(target: str) -> Any:
-    """Import and return ``package.module:name``. Raises ImportError, AttributeError."""
+    """Import the object named by ``package.module:name``."""
     module, _, name = target.partition(":")
     return getattr(import_module(module), name)
 
 
 def zstd() -> Any:
-    """Return the Zstandard library, which Python includes since 3.14. Raises UnavailableError."""
+    """Return the Zstandard library. Raises UnavailableError if it is not installed."""
     package = "compression" if sys.version_info >= (3, 14) else "backports"
     try:
         return import_module(f"{package}.zstd")
@@ -30,10 +30,7 @@ def zstd() -> Any:
 
 
 class Module:
-    """A module that is imported when one of its attributes is first used.
-
-    Use it where the module is not always needed. For type checkers, also import the module.
-    """
+    """A stand-in for a module, which is imported when one of its attributes is first used."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -45,8 +42,7 @@ class Module:
 class Lazy(Generic[T]):
     """An attribute created on first access: ``stores: Lazy[Stores] = Lazy("module:Stores")``.
 
-    ``make`` receives the imported target and the object that has the attribute. By default, the
-    target is called with that object's database.
+    By default, the imported class is called with the owner's database; ``make`` replaces this call.
     """
 
     def __init__(

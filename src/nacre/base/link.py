@@ -18,7 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nacre.base import environment, locks
+from nacre.base import environment, files, locks
 
 if TYPE_CHECKING:
     import subprocess
@@ -34,16 +34,11 @@ _MAX_SOCKET_PATH_BYTES = 100
 
 _MAX_NAME_CHARACTERS = 200
 _CHORE_NUMBERS = itertools.count()
-_SAFE_FLAGS = (
-    getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
-)
 
 
 def socket_path(home: str) -> str:
-    """Return the path of the daemon's socket. The socket is usually in the home.
-
-    If that path would be too long for a socket, the socket is in :func:`run_folder`. Symbolic links
-    to the home lead to the same socket.
+    """Return the path of the daemon's socket, in the home or, if that path is too long, in
+    :func:`run_folder`.
     """
     inside = os.path.join(os.path.realpath(home), "daemon.sock")
     if len(os.fsencode(inside)) <= _MAX_SOCKET_PATH_BYTES:
@@ -52,23 +47,25 @@ def socket_path(home: str) -> str:
 
 
 def run_folder() -> str:
-    """Return this user's folder for sockets, which has a short path. It is created with mode 0700."""
+    """Return the user's folder for sockets whose path in the home would be too long."""
     base = "/private/tmp" if sys.platform == "darwin" else "/tmp"  # noqa: S108 - the subfolder belongs only to the user
     return os.path.join(base, f"nacre-{os.getuid() if hasattr(os, 'getuid') else 'user'}")
 
 
 def session_file(home: str, session: str) -> str:
-    """Return the path of the file that records which context a host's session already received."""
+    """Return the path of the file that records which context a session has already received."""
     return os.path.join(home, "run", "sessions", f"{_name(session)}.json")
 
 
 def delivery_file(home: str, memory: str) -> str:
-    """Return the path of the file that counts a memory's limited deliveries, one byte for each."""
+    """Return the path of the file that grows by one byte each time a limited memory is
+    delivered.
+    """
     return os.path.join(home, "run", "intents", _name(memory))
 
 
 def deliveries(home: str, memory: str) -> int:
-    """Return how often a memory was delivered, or 0 if its deliveries are not counted."""
+    """Return how often a limited memory was delivered, or 0 for other memories."""
     try:
         return os.stat(delivery_file(home, memory)).st_size
     except OSError:
@@ -76,20 +73,20 @@ def deliveries(home: str, memory: str) -> int:
 
 
 def chores_folder(home: str) -> str:
-    """Return the chores folder, which has one file per chore."""
+    """Return the path of the folder that contains one file per chore."""
     return os.path.join(home, "run", "chores")
 
 
 def chore_file(home: str) -> str:
-    """Return the path for a new chore's file. Names sort by time."""
+    """Return a path for a new chore's file; these names sort by time."""
     name = f"{time.time_ns():020d}-{os.getpid()}-{next(_CHORE_NUMBERS)}.json"
     return os.path.join(chores_folder(home), name)
 
 
 def write_session(home: str, session: str, state: Mapping[str, Any]) -> None:
-    """Save a session's state after a delivery, and count deliveries of memories with a limit.
+    """Save a session's state after a delivery, and count deliveries of limited memories.
 
-    Disk errors are ignored. If saving fails, the session gets the same context again.
+    Disk errors are ignored: at worst, the session gets the same context again.
     """
     with contextlib.suppress(OSError):
         for memory in state.get("limited", ()):
@@ -98,56 +95,22 @@ def write_session(home: str, session: str, state: Mapping[str, Any]) -> None:
 
 
 def write_json(home: str, path: str, value: Mapping[str, Any]) -> None:
-    """Write a file in a home atomically. Raises OSError."""
-    folder, name = _make_folders(home, path), os.path.basename(path)
-    for entry in os.listdir(folder):
-        if entry.startswith(f".{name}.") and entry.endswith(".tmp"):
-            _remove_if_left(os.path.join(folder, entry), entry.split(".")[-2])
-    temporary = os.path.join(folder, f".{name}.{time.time_ns()}.{os.getpid()}.tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFE_FLAGS, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(json.dumps(value).encode("utf-8", "surrogatepass"))
-        os.replace(temporary, path)
-    except OSError:
-        os.unlink(temporary)
-        raise
-
-
-def _remove_if_left(path: str, process: str) -> None:
-    """Remove a temporary file if the process that wrote it was killed."""
-    try:
-        if os.name == "posix" and process.isdecimal():
-            os.kill(int(process), 0)
-    except ProcessLookupError:
-        os.unlink(path)
-    except OSError:
-        return
+    """Atomically write a JSON file in a home. Raises OSError."""
+    os.stat(home)  # a missing home is not created
+    files.write_file(Path(path), json.dumps(value), durable=False)
 
 
 def append(home: str, path: str, data: bytes) -> int:
-    """Append data to a file in a home, and return the file's size. Raises OSError."""
-    _make_folders(home, path)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _SAFE_FLAGS, 0o600)
-    try:
-        os.write(descriptor, data)
-        return os.fstat(descriptor).st_size
-    finally:
-        os.close(descriptor)
-
-
-def _make_folders(home: str, path: str) -> str:
-    """Create the private folders between a home and a file, but not the home. Return the last folder."""
-    folder = os.path.dirname(path)
-    if len(folder) > len(home):
-        _make_folders(home, folder)
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(folder, 0o700)
-    return folder
+    """Append data to a file in a home, and return the file's new size. Raises OSError."""
+    os.stat(home)
+    files.make_folder(Path(path).parent)
+    descriptor = files.open_file(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    with os.fdopen(descriptor, "ab") as file:
+        file.write(data)
+        return file.tell()
 
 
 def _name(text: str) -> str:
-    """Return a unique, non-hidden file name derived from a text."""
     name = "".join(
         character
         if character.isascii() and (character.isalnum() or character in "-_.")
@@ -166,10 +129,7 @@ def _hash(data: bytes) -> str:
 
 
 def is_own(path: str) -> bool:
-    """Return True if only this user can write to the socket's folder. Raises OSError.
-
-    Otherwise, callers must not connect.
-    """
+    """Return True if only this user can write to the folder of a socket. Raises OSError."""
     if not hasattr(os, "getuid"):
         return True
     folder = os.path.dirname(path)
@@ -197,6 +157,7 @@ _CHUNK = 65_536
 MOST_BYTES = 64_000_000
 """Maximum size of a request or response in bytes."""
 
+_STOP_SECONDS = 5.0
 _STOP_POLL_SECONDS = 0.02
 _LENGTH = re.compile(rb"^content-length: *(\d{1,9})\r$", re.IGNORECASE | re.MULTILINE)
 
@@ -216,8 +177,8 @@ class DaemonRefusedError(Exception):
 def ask(home: str, operation: str, request: dict[str, Any], *, seconds: float) -> Any:
     """Run an operation in the daemon and return its result as parsed JSON.
 
-    ``seconds`` limits the whole exchange. The daemon does not start a request that has expired.
-    Raises DaemonAwayError, DaemonRefusedError.
+    ``seconds`` limits the whole call. Raises DaemonAwayError or, if the operation fails,
+    DaemonRefusedError.
     """
     return ask_whole(home, operation, request, seconds=seconds).get("result")
 
@@ -225,9 +186,9 @@ def ask(home: str, operation: str, request: dict[str, Any], *, seconds: float) -
 def ask_whole(
     home: str, operation: str, request: dict[str, Any], *, seconds: float, **more: Any
 ) -> dict[str, Any]:
-    """Run an operation in the daemon and return the whole response.
+    """Run an operation like :func:`ask`, but return the whole response.
 
-    ``more``: other fields of the message. Raises DaemonAwayError, DaemonRefusedError.
+    ``more``: further fields of the message.
     """
     message = {"protocol": PROTOCOL, "request": request, "seconds": seconds, **more}
     # Daemons reject unpaired surrogates.
@@ -247,7 +208,7 @@ def ask_whole(
 
 
 def post(home: str, target: str, body: bytes, *, seconds: float) -> tuple[int, bytes]:
-    """Post a body to the daemon. Return the status and the response body. Raises DaemonAwayError."""
+    """Send a POST request to the daemon and return the status and body. Raises DaemonAwayError."""
     if not hasattr(socket, "AF_UNIX"):
         raise DaemonAwayError("this system has no local sockets")
     path, until = socket_path(home), time.monotonic() + seconds
@@ -273,7 +234,7 @@ def post(home: str, target: str, body: bytes, *, seconds: float) -> tuple[int, b
 
 
 def is_whole(message: bytearray) -> bool:
-    """Return True if an HTTP message is complete according to Content-Length."""
+    """Return True if an HTTP message is as long as its Content-Length says."""
     end = message.find(b"\r\n\r\n")
     length = _LENGTH.search(message, 0, end + 2) if end >= 0 else None
     return end >= 0 and len(message) - end - 4 >= (int(length[1]) if length else 0)
@@ -286,11 +247,11 @@ def _remaining(until: float) -> float:
     return seconds
 
 
-def ask_to_stop(home: Path, seconds: float = 5.0) -> bool:
-    """Stop a home's daemon. Return True if it has stopped in time."""
+def ask_to_stop(home: Path) -> bool:
+    """Ask a home's daemon to stop, and return True if it did so in time."""
     with contextlib.suppress(DaemonAwayError, DaemonRefusedError):
         ask(str(home), "stop", {}, seconds=1.0)
-    until = time.monotonic() + seconds
+    until = time.monotonic() + _STOP_SECONDS
     while locks.is_held(home / LOCK):
         if time.monotonic() > until:
             return False
@@ -307,9 +268,8 @@ _PATH_VARIABLES = ("NACRE_CONFIG", "NACRE_DB")
 def start_daemon(
     home: str, environ: Mapping[str, str], *options: str
 ) -> subprocess.Popen[bytes] | None:
-    """Start the home's daemon, which exits when idle.
-
-    Do nothing if its lock is held or the system has no local sockets. Raises OSError.
+    """Start the home's daemon, unless it is running or the system has no local sockets. Raises
+    OSError.
     """
     if not hasattr(socket, "AF_UNIX") or locks.is_held(Path(home) / LOCK):
         return None
@@ -317,10 +277,7 @@ def start_daemon(
 
 
 def start_chores(home: str, environ: Mapping[str, str]) -> None:
-    """Start a process that does the chores, unless such a process is running.
-
-    Raises OSError.
-    """
+    """Start a process that does the pending chores, unless one is running. Raises OSError."""
     if not locks.is_held(Path(home) / CHORES_LOCK):
         start_process(home, environ, "chores")
 
@@ -328,9 +285,8 @@ def start_chores(home: str, environ: Mapping[str, str]) -> None:
 def start_process(
     home: str, environ: Mapping[str, str], *arguments: str
 ) -> subprocess.Popen[bytes]:
-    """Start ``nacre <arguments>`` for a home, detached from the caller's pipes and terminal.
-
-    It counts as started by the owner, even if an agent starts it. Raises OSError.
+    """Start ``nacre <arguments>`` for a home in the background, without an agent's variables.
+    Raises OSError.
     """
     import subprocess  # noqa: PLC0415 - every hook loads this module
 
@@ -350,12 +306,12 @@ def start_process(
 
 
 def program() -> list[str]:
-    """Return the command that starts nacre. It does not rely on PATH, which services might not have."""
+    """Return the command that starts nacre, even where PATH is not set."""
     return [sys.executable, "-P", "-m", "nacre"]
 
 
 def environment_of(home: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables for a process that uses the same home. Relative paths are made absolute."""
+    """Return environment variables, with absolute paths, for a process that uses the same home."""
     variables = {**environ, "NACRE_HOME": os.path.abspath(home)}
     variables |= {
         name: os.path.abspath(os.path.expanduser(variables[name]))

@@ -1,4 +1,4 @@
-"""Connection limits."""
+"""Limits on connections to an HTTP server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-# -- Connection limits -----------------------------------------------------------------------------
 # Any process on the machine can open connections. These must not use up the file descriptors.
 
 
@@ -22,13 +21,13 @@ _BACKLOG = 32
 
 
 class Bounded(H11Protocol):
-    """A connection with a time limit. If too many connections are open, the one that waits longest is closed."""
+    """A connection with a time limit, which is closed early if too many others are open."""
 
     most = 128
     """Maximum number of connections. Some systems allow a process only 256 open files."""
 
     patience_seconds = 10.0
-    """Time limit for receiving a request and for sending its answer. Twice this time can pass."""
+    """Time limit for receiving a request or sending its answer. Waits can be twice as long."""
 
     _timer: asyncio.TimerHandle | None = None
     _since = 0.0
@@ -43,8 +42,8 @@ class Bounded(H11Protocol):
             if isinstance(connection, Bounded) and not connection.transport.is_closing()
         ]
         if len(open_connections) > self.most:
-            waiting = [connection for connection in open_connections if connection._is_held_up]
-            min(waiting, key=lambda connection: connection._since).transport.abort()
+            blocked = [connection for connection in open_connections if connection._is_held_up]
+            min(blocked, key=lambda connection: connection._since).transport.abort()
 
     def on_response_complete(self) -> None:
         self._since = time.monotonic()
@@ -57,7 +56,7 @@ class Bounded(H11Protocol):
 
     @property
     def _is_held_up(self) -> bool:
-        """True while waiting for the client to send a request or receive an answer."""
+        """True while the client has to act: to send its request, or to receive the answer."""
         cycle = self.cycle
         return cycle is None or cycle.response_complete or cycle.more_body or self.flow.write_paused
 
@@ -65,7 +64,6 @@ class Bounded(H11Protocol):
         self._timer = self.loop.call_later(self.patience_seconds, self._check, self.cycle)
 
     def _check(self, before: object) -> None:
-        """Close the connection if the same request has been blocked since the last check."""
         if self._is_held_up and self.cycle is before:
             self.transport.abort()
         else:
@@ -79,9 +77,9 @@ def listening_config(
     *,
     room: int = 0,
 ) -> uvicorn.Config:
-    """Return uvicorn's configuration for an app. Use TLS if ``cert`` is given.
+    """Return uvicorn's configuration for an app, with TLS if ``cert`` is given.
 
-    ``room`` replaces the maximum number of connections.
+    ``room`` overrides the maximum number of connections.
     """
     return uvicorn.Config(
         app,

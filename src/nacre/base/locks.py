@@ -38,11 +38,10 @@ Its arguments are the lock's name and how many seconds it was held.
 
 
 class FileLock:
-    """An exclusive, reentrant lock on a file. Each thread needs a separate object.
+    """An exclusive, reentrant lock on a file. Each thread needs its own object.
 
-    Other processes wait up to ``patience_seconds``, then get StoreBusyError. A file that cannot be
-    opened raises UnusableStoreError. Waiting processes have priority over processes that do not
-    wait.
+    Entering it waits up to ``patience_seconds``, then raises StoreBusyError. A file that cannot be
+    opened raises UnusableStoreError.
     """
 
     def __init__(
@@ -66,7 +65,7 @@ class FileLock:
         self.release()
 
     def acquire(self, patience_seconds: float = 0.0) -> bool:
-        """Take the lock within a time limit in seconds. Return True on success."""
+        """Try to acquire the lock within ``patience_seconds``, and return True on success."""
         if self._depth == 0:
             if not (self._wait(patience_seconds) if patience_seconds else self._try_unqueued()):
                 return False
@@ -75,17 +74,16 @@ class FileLock:
         return True
 
     def release(self) -> None:
-        """Release the lock. Call this once for each acquisition. A lost lock is ignored."""
+        """Undo one acquisition; the last one releases the lock."""
         self._depth = max(0, self._depth - 1)
         if self._depth == 0 and self._descriptor >= 0:
             self._free()
 
     def let_others(self) -> None:
-        """Release the lock so that waiting processes can take it, then take the lock again.
+        """Let waiting processes have the lock, then acquire it again, unless an outer block holds
+        it.
 
-        Data read before might be outdated. If this process has taken the lock more than once, the
-        lock is not released, because an outer block relies on it. Raises StoreBusyError if the lock
-        cannot be taken again. The lock is then released.
+        Data read before can be outdated afterwards. Raises StoreBusyError.
         """
         if self._depth != 1:
             return
@@ -95,11 +93,7 @@ class FileLock:
         self.__enter__()
 
     def give_way(self) -> None:
-        """Let other processes that are waiting for the lock go first.
-
-        Call this before acquiring the lock. If this process already holds the lock, nothing
-        happens.
-        """
+        """Let waiting processes acquire the lock first. Call this before acquiring it."""
         until = time.monotonic() + _MAX_GIVE_WAY_SECONDS
         while (
             self._depth == 0
@@ -111,7 +105,7 @@ class FileLock:
 
     @contextmanager
     def if_free(self, patience_seconds: float = 0.0) -> Iterator[bool]:
-        """Hold the lock during the block if it is free in time. Yield whether it is held."""
+        """Try to acquire the lock for the block, and yield True on success."""
         is_held = self.acquire(patience_seconds)
         try:
             yield is_held
@@ -120,13 +114,13 @@ class FileLock:
                 self.release()
 
     def remove(self) -> None:
-        """Delete the lock's files. Call this only when no process uses the lock."""
+        """Delete the files of this lock, which no process may be using."""
         for path in (self._path, self._path.with_suffix(".wait")):
             with suppress(OSError):
                 path.unlink(missing_ok=True)
 
     def is_wanted(self) -> bool:
-        """Return True if another process waits for the lock."""
+        """Return True if another process is waiting for the lock."""
         with _open_descriptor(self._path.with_suffix(".wait")) as queue:
             return not _try(queue)
 
@@ -167,9 +161,8 @@ class FileLock:
 
 
 class Turn:
-    """A reentrant lock for threads that share a home.
-
-    A thread that waits for something outside nacre releases the lock in :meth:`aside`.
+    """A reentrant lock for threads that share a home. :meth:`aside` releases it during slow
+    waits.
     """
 
     def __init__(self) -> None:
@@ -191,10 +184,10 @@ class Turn:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Release the lock during the block. Do nothing if this thread does not hold it.
+        """Release the lock during the block, if this thread holds it.
 
-        The caller must hold no other lock and have no open transaction. Data that was read before
-        the block can be outdated after it.
+        The caller must hold no other lock and have no open transaction. Data read before can be
+        outdated afterwards.
         """
         if self._holder != get_ident():
             yield
@@ -214,7 +207,7 @@ class Turn:
     def wait_for_all(self) -> None:
         """Wait until no thread is in :meth:`aside`.
 
-        The caller must hold the lock. Other threads can acquire it during the wait.
+        The caller must hold the lock; other threads can acquire it meanwhile.
         """
         holder, depth = self._holder, self._depth
         self._holder = self._depth = 0
@@ -223,7 +216,7 @@ class Turn:
 
 
 def is_held(path: Path) -> bool:
-    """Return True if a process holds the lock at a path. Works with read-only files, too."""
+    """Return True if any process holds the lock on a file."""
     for flags in (os.O_RDWR, os.O_RDONLY):
         with suppress(OSError):
             descriptor = files.open_file(path, flags)
@@ -237,7 +230,6 @@ def is_held(path: Path) -> bool:
 
 
 def _warn(message: str) -> None:
-    """Log a warning. It goes to standard error unless the application configured logging."""
     import logging  # noqa: PLC0415 - 8 ms, only while waiting
 
     logging.getLogger("nacre").warning(message)
@@ -263,7 +255,6 @@ def _open_descriptor(path: Path) -> Iterator[int]:
 
 
 def _join_queue(descriptor: int) -> None:
-    """Mark this process as waiting with a shared lock. On Windows, do nothing."""
     if sys.platform != "win32":
         with suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)

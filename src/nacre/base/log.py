@@ -12,19 +12,13 @@ MAX_BYTES = 1_000_000
 
 
 class Log:
-    """A log in a home's ``logs`` folder.
-
-    A full log is renamed to ``.log.1`` and overwrites the previous ``.log.1``.
-    """
+    """A log file in a home's ``logs`` folder. When full, it is renamed to ``.log.1``."""
 
     def __init__(self, home: Path, name: str) -> None:
         self.path = home / "logs" / f"{name}.log"
 
     def write(self, line: str) -> None:
-        """Append a line.
-
-        The file is opened for each line, so that it can be moved or deleted between lines.
-        """
+        """Append a line. The file may be moved or deleted between calls."""
         files.make_folder(self.path.parent)
         descriptor = files.open_file(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         with os.fdopen(descriptor, "a", encoding="utf-8", errors="replace") as file:

@@ -47,79 +47,79 @@ GROUPS = (
 
 @cache
 def find_plugins(group: str) -> Mapping[str, EntryPoint]:
-    """Return a group's entry points by name, in order, without loading them.
+    """Return a group's entry points by name, sorted and not yet loaded.
 
-    If two distributions use the same name, the second key also contains the entry point's value.
+    If two packages use the same name, the second key also contains its target.
     """
     from importlib.metadata import entry_points  # noqa: PLC0415 - slow, and most commands need no plugins
 
-    found: dict[str, EntryPoint] = {}
+    loaded: dict[str, EntryPoint] = {}
     for point in sorted(entry_points(group=group)):
-        found[point.name if point.name not in found else f"{point.name} ({point.value})"] = point
-    return found
+        loaded[point.name if point.name not in loaded else f"{point.name} ({point.value})"] = point
+    return loaded
 
 
 def load_plugin(point: EntryPoint, kind: type[T]) -> T:
-    """Load the object or objects of an entry point.
+    """Load the object, or tuple of objects, to which an entry point refers.
 
-    Raises UnavailableError if loading fails or the type is wrong.
+    Raises UnavailableError if loading fails or a type is wrong.
     """
     hint = "fix or uninstall the package that provides it"
     try:
-        found = point.load()
+        loaded = point.load()
     except Exception as error:  # a plugin for another nacre version can raise anything
         raise UnavailableError(
             f"the plugin {point.name!r} ({point.value}) cannot be loaded: {error}", hint=hint
         ) from error
-    if not all(isinstance(item, kind) for item in (found if isinstance(found, tuple) else [found])):
+    if not all(
+        isinstance(item, kind) for item in (loaded if isinstance(loaded, tuple) else [loaded])
+    ):
         raise UnavailableError(
             f"{point.value} is not registered correctly in {point.group}: {kind.__name__} expected",
             hint=hint,
         )
-    loaded: T = found
-    return loaded
+    plugin: T = loaded
+    return plugin
 
 
 @cache
 def _load(group: str, kind: Any) -> Mapping[str, Any]:
-    """Return a mapping from plugin names to loaded objects.
-
-    If a plugin cannot be loaded, its value is the UnavailableError.
-    """
-    found: dict[str, Any] = {}
+    loaded: dict[str, Any] = {}
     for name, point in find_plugins(group).items():
         try:
-            found[name] = load_plugin(point, kind)
+            loaded[name] = load_plugin(point, kind)
         except UnavailableError as error:
-            found[name] = error
-    return found
+            loaded[name] = error
+    return loaded
 
 
 def load_plugins(group: str, kind: Any = object) -> Mapping[str, Any]:
-    """Return a group's objects by name. Raises UnavailableError if a plugin is broken."""
+    """Return a group's plugins by name. Raises UnavailableError if one is broken."""
     for error in broken_plugins(group, kind):
         raise error
     return _load(group, kind)
 
 
 def load_usable_plugins(group: str, kind: Any = object) -> Mapping[str, Any]:
-    """Return a group's objects by name, without broken plugins."""
+    """Return a group's plugins by name, without broken ones."""
     return {
-        name: found
-        for name, found in _load(group, kind).items()
-        if not isinstance(found, UnavailableError)
+        name: loaded
+        for name, loaded in _load(group, kind).items()
+        if not isinstance(loaded, UnavailableError)
     }
 
 
 def broken_plugins(group: str, kind: Any = object) -> list[UnavailableError]:
-    """Return the errors of a group's broken plugins."""
-    return [found for found in _load(group, kind).values() if isinstance(found, UnavailableError)]
+    """Return the error of each plugin in a group that cannot be loaded."""
+    return [
+        loaded for loaded in _load(group, kind).values() if isinstance(loaded, UnavailableError)
+    ]
 
 
 def load_engine(address: str) -> Engine:
     """Return the database class for a server's address.
 
-    Raises UnavailableError if the plugin for the server is missing.
+    Raises UnavailableError if the required plugin is missing.
     """
     scheme = address.partition("://")[0]
     point = find_plugins(ENGINES).get(scheme)

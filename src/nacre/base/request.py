@@ -8,10 +8,7 @@ import msgspec
 
 
 class RequestType(msgspec.StructMeta):
-    """The metaclass of requests.
-
-    Requests are frozen, have keyword-only fields, and reject unknown fields.
-    """
+    """The metaclass of requests, which are frozen, have keyword-only fields, and reject unknown fields."""
 
     def __new__(mcs, *parts: Any, **options: Any) -> Any:
         defaults = {"frozen": True, "kw_only": True, "forbid_unknown_fields": True}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-"""Names by which this machine can call itself."""
+"""Names by which a machine can address itself."""
 
 PROBLEM = "application/problem+json"
 
@@ -37,16 +37,13 @@ _PORTS = {"http": 80, "https": 443}
 
 @frozen
 class Names:
-    """The host names of a server, each with a port. If the port is ``None``, any port is accepted.
+    """The host names of a server, each with a port, or ``None`` for any port.
 
     ``further``: names that other machines use, possibly through a TLS proxy.
     """
 
     own: frozenset[tuple[str, int | None]]
     further: frozenset[tuple[str, int | None]]
-    origins: frozenset[str] = frozenset()
-    """Other origins whose pages can call the server."""
-
     is_tls: bool = False
     """True if the server itself uses TLS."""
 
@@ -55,29 +52,25 @@ class Names:
         cls,
         own: Sequence[str],
         further: Sequence[str],
-        origins: Sequence[str] = (),
         *,
         is_tls: bool = False,
     ) -> Names:
-        """Parse ``name`` and ``name:port``. Ignore anything else."""
+        """Parse names such as ``name`` and ``name:port``, ignoring invalid ones."""
         return cls(
             frozenset(_parse_names(own)),
             frozenset(_parse_names(further)),
-            frozenset(origins),
             is_tls,
         )
 
-    def knows(self, host: str) -> bool:
+    def accept(self, host: str) -> bool:
         """Return True if a ``Host`` header names this server."""
         place = authority(host)
         return place is not None and _has(self.own | self.further, place)
 
     def is_same(self, origin: str, host: str) -> bool:
-        """Return True if an origin is allowed, or is the server named by ``Host``."""
-        if origin in self.origins:
-            return True
-        scheme, _, rest = origin.partition("://")
-        of_page, of_server = authority(rest), authority(host)
+        """Return True if an ``Origin`` header names the same server as ``Host``."""
+        scheme, _, place = origin.partition("://")
+        of_page, of_server = authority(place), authority(host)
         if of_page is None or of_server is None or scheme not in _PORTS:
             return False
         if scheme != "https" and self.is_tls:
@@ -89,10 +82,9 @@ class Names:
 
 
 class Guard:
-    """Middleware that refuses requests based on their headers, before reading the body.
+    """Middleware that checks the headers of requests.
 
-    The status is 421 for a wrong host, 403 for a page from a wrong origin, and 401 for a
-    missing credential.
+    It answers 421 for a wrong host, 403 for a wrong origin, and 401 for a missing credential.
     """
 
     def __init__(self, app: ASGIApp, names: Names, shows: Shows, lacks: Lacks) -> None:
@@ -112,7 +104,7 @@ class Guard:
 
     def _refusal(self, scope: Scope) -> Refusal | None:
         hosts, origins = values_of(scope, b"host"), values_of(scope, b"origin")
-        if len(hosts) != 1 or not self._names.knows(hosts[0]):
+        if len(hosts) != 1 or not self._names.accept(hosts[0]):
             return OTHER_HOST
         if len(origins) > 1 or not all(self._names.is_same(origin, hosts[0]) for origin in origins):
             return OTHER_ORIGIN
@@ -120,7 +112,7 @@ class Guard:
 
 
 def shows_token(token: str | None) -> Shows:
-    """Return a check for ``Authorization: Bearer`` with this token. Without a token, the check fails."""
+    """Return a check that a request has this bearer token. Without a token, every request fails."""
     expected = (token or "").encode()
 
     def shows(scope: Scope) -> bool:
@@ -133,7 +125,7 @@ def shows_token(token: str | None) -> Shows:
 
 
 def problem(status: int, code: str, message: str, hint: str | None) -> bytes:
-    """Return an error body according to RFC 9457."""
+    """Return the body of an error response in the format of RFC 9457."""
     title = HTTPStatus(status).phrase
     body = {
         "type": "about:blank",
@@ -148,7 +140,7 @@ def problem(status: int, code: str, message: str, hint: str | None) -> bytes:
 
 @frozen
 class Refusal:
-    """A response that refuses a request."""
+    """An HTTP response that refuses a request."""
 
     status: int
     body: bytes
@@ -185,7 +177,7 @@ NO_KEY = Refusal.of(
 
 
 def authority(text: str) -> tuple[str, int | None] | None:
-    """Parse ``name[:port]`` strictly. Users, paths, final dots and invalid ports are rejected."""
+    """Parse ``name[:port]``, or return ``None`` if it is invalid or has a user or path."""
     match = _AUTHORITY.fullmatch(text)
     if match is None or match[1].endswith("."):
         return None
@@ -202,7 +194,7 @@ def _has(names: frozenset[tuple[str, int | None]], place: tuple[str, int | None]
 
 
 def values_of(scope: Scope, name: bytes) -> list[str]:
-    """Return the values of a header. The name must be lower case."""
+    """Return all values of a request header, whose name must be lower case."""
     return [value.decode("latin-1") for header, value in scope["headers"] if header == name]
 
 
@@ -216,7 +208,7 @@ _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 
 
 def names_of(host: str) -> tuple[str, ...]:
-    """Return the names by which other machines reach a host. Loopback addresses have none."""
+    """Return the names under which other machines reach a host; a loopback address has none."""
     if host in _LOOPBACK:
         return ()
     if host not in EVERYWHERE:
@@ -229,18 +221,18 @@ def names_of(host: str) -> tuple[str, ...]:
 
 
 def split_place(place: str) -> tuple[str, int]:
-    """Return the host and port from ``[HOST:]PORT``. Raises InvalidInputError."""
+    """Split ``[HOST:]PORT`` into host and port. Raises InvalidInputError."""
     host, _, port = place.strip().rpartition(":")
     is_clear = ":" not in host or (host.startswith("[") and host.endswith("]"))
     if not is_clear or not port.isascii() or not port.isdigit() or int(port) > _MAX_PORT:
         raise InvalidInputError(
-            f"{place!r} is not a port, or a host and a port", hint="8765, or 127.0.0.1:8765"
+            f"{place!r} is not a port, or a host and a port", hint="try 8765 or 127.0.0.1:8765"
         )
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
 def listen_at(host: str, port: int, hint: str) -> socket.socket:
-    """Listen at an address and return the socket. Raises UnavailableError if the port is in use."""
+    """Return a socket that listens at an address. Raises UnavailableError if that fails."""
     listening = None
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -1,7 +1,7 @@
 """JSON lines files to which processes append without waiting for the database.
 
-To be folded, a spool is renamed, stored in a transaction, and deleted. Storing a line twice must
-have no effect, so that a crash neither loses nor duplicates lines.
+To fold a spool, nacre renames it, stores its lines in a transaction, and deletes it. Storing a
+line twice must have no effect, so that a crash neither loses nor duplicates lines.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PATIENCE_SECONDS = 0.25
 
 
 class Spool:
-    """The file ``<name>.jsonl`` in a folder."""
+    """A file of JSON lines, ``<name>.jsonl``, to which processes append."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self._folder = folder
@@ -28,9 +28,8 @@ class Spool:
         self.path = folder / f"{name}.jsonl"
 
     def append(self, line: bytes, at_most: int | None = None) -> None:
-        """Append a line, unless the file already has ``at_most`` bytes.
-
-        The line is dropped if the disk is full or another process holds the spool.
+        """Append a line if the file is smaller than ``at_most`` bytes. Nothing happens if the disk
+        is full or the file locked.
         """
         with suppress(StoreBusyError, OSError), self._lock():
             descriptor = files.open_file(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -39,17 +38,14 @@ class Spool:
                     # The newline comes first, so that a truncated line does not damage the next.
                     file.write(b"\n" + line)
 
-    def left(self) -> list[Path]:
-        """Return the renamed spools that a crash left behind, oldest first."""
+    def leftovers(self) -> list[Path]:
+        """Return files whose processing a crash interrupted, oldest first."""
         paths = self._folder.glob(f"{self._name}.*.taken")
         return sorted(path for path in paths if path.is_file() and os.access(path, os.R_OK))
 
     def take(self, new_id: Callable[[], str]) -> Iterator[Path]:
-        """Yield the spool files to read, beginning with files that remained after a crash.
-
-        This spool is renamed first, so that new lines go into a new file.
-        """
-        yield from self.left()
+        """Yield the files to read, the leftovers of a crash first; new lines go into a new file."""
+        yield from self.leftovers()
         renamed = self._folder / f"{self._name}.{new_id()}.taken"
         if self.path.is_file() and os.access(self.path, os.R_OK):
             with suppress(FileNotFoundError, StoreBusyError):
@@ -62,7 +58,7 @@ class Spool:
 
 
 def lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the objects in a spool. Damaged lines are skipped."""
+    """Yield the JSON objects in a spool file, skipping damaged lines."""
     for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
         with suppress(ValueError):
             value = json.parse(line)

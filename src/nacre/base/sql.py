@@ -23,9 +23,9 @@ _HEADING = re.compile(r"^-- (\w+) --\s*$", re.MULTILINE)
 
 @cache
 def statements(package: str, folder: str) -> dict[str, str]:
-    """Return the statements in a package folder's ``.sql`` files by name.
+    """Return the statements in the ``.sql`` files of a package's folder, by name.
 
-    Raises ValueError if two statements have the same name.
+    Raises ValueError if two have the same name.
     """
     result: dict[str, str] = {}
     for file in sorted(
@@ -53,7 +53,7 @@ Parameters = Mapping[str, Any] | Sequence[Any]
 
 
 def bound(value: object) -> object:
-    """Convert a value for a column: times to milliseconds, days to text, collections to JSON."""
+    """Convert a value for SQL: times to milliseconds, days to text, collections to JSON."""
     if value is None or type(value) in (str, int, float, bytes):
         return value
     if isinstance(value, Enum):
@@ -72,14 +72,14 @@ def bound(value: object) -> object:
 
 
 def bind(parameters: Parameters, convert: Callable[[Any], Any] = bound) -> Any:
-    """Return the parameters of a statement after converting each value."""
+    """Convert the parameters of a statement for SQL."""
     if isinstance(parameters, Mapping):
         return {name: convert(value) for name, value in parameters.items()}
     return [convert(value) for value in parameters]
 
 
 class Queries(Protocol):
-    """An object that runs named statements."""
+    """An object that runs SQL statements by name."""
 
     def all(self, name: str, /, **parameters: Any) -> list[tuple[Any, ...]]:
         """Return all rows of a named query."""
@@ -91,7 +91,7 @@ class Queries(Protocol):
         return [row[0] for row in self.all(name, **parameters)]
 
     def value(self, name: str, /, **parameters: Any) -> Any | None:
-        """Return the first value of a named query, or ``None`` if there are no rows."""
+        """Return the first value of a named query, or ``None`` without rows."""
         row = self.one(name, **parameters)
         return row[0] if row else None
 
@@ -99,4 +99,4 @@ class Queries(Protocol):
         """Run a named statement and return the number of changed rows."""
 
     def run_many(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
-        """Run a named statement for each row."""
+        """Run a named statement once for each row of parameters."""

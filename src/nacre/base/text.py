@@ -1,4 +1,4 @@
-"""Text: comparison, words and stems, cuts, expressions, wikilinks and model names."""
+"""Text: comparison, words, stems, excerpts, regular expressions, wikilinks and model names."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ _SENTENCE = re.compile(r"(?:^|[.!?。！？]\s+)(\w)")
 
 
 def to_bytes(text: str) -> bytes:
-    """Encode a text. Unpaired surrogates become question marks."""
+    """Encode a text in UTF-8, with question marks for unpaired surrogates."""
     return text.encode("utf-8", "replace")
 
 
 def to_text(data: bytes) -> str:
-    """Decode a text. Invalid bytes become replacement characters."""
+    """Decode UTF-8, with replacement characters for invalid bytes."""
     return data.decode("utf-8", "replace")
 
 
 def numbered(name: str, is_taken: Callable[[str], object]) -> str:
-    """Return ``name`` if it is free, else the first free name with a number, such as ``name-2``."""
+    """Return ``name``, or the first free name such as ``name-2`` if it is taken."""
     number, free = 1, name
     while is_taken(free):
         number += 1
@@ -51,9 +51,9 @@ def numbered(name: str, is_taken: Callable[[str], object]) -> str:
 
 
 def written(text: str) -> str:
-    """Normalize a text's format: spaces, emphasis, quotes, dashes, final full stops, first letters.
+    """Normalize a text's spaces, emphasis, quotes, dashes, final full stops and capitals.
 
-    File names and patterns (``__init__.py``, ``src/**/a``, ``cd ..``) are kept.
+    File names and patterns such as ``__init__.py`` and ``src/**/a`` stay unchanged.
     """
     text = _LAYOUT.sub("", unicodedata.normalize("NFC", text).translate(_MARKS))
     text = _STRONG.sub(r"\1", text)
@@ -120,10 +120,8 @@ _ZERO_WIDTH = tuple(character.encode() for character in "\u200b\u2060\ufeff")
 
 
 def visible(text: str) -> str:
-    """Remove terminal sequences, control characters and zero-width spaces.
-
-    Terminal colours could hide the start of a token from redaction, and would show up in the
-    output.
+    """Remove terminal sequences, control characters and zero-width spaces, which could hide secrets
+    from redaction.
     """
     if is_visible(text.encode("utf-8", "surrogatepass")):
         return text
@@ -148,25 +146,22 @@ _DISGUISES = re.compile(
 
 
 def is_disguised(text: str) -> bool:
-    """Return True if words contain invisible characters or full-width letters."""
+    """Return True if a text hides words behind invisible characters or full-width letters."""
     return not text.isascii() and bool(_MAY_DISGUISE.search(text) and _DISGUISES.search(text))
 
 
 def undisguised(text: str) -> str:
-    """Return a text as people see it: in ordinary letters, without invisible characters."""
+    """Return a text as people see it, without invisible characters or full-width letters."""
     return unicodedata.normalize("NFKC", _UNSEEN.sub("", visible(text)))
 
 
 def normalise(text: str) -> str:
-    """Return a text's words in lower case with single spaces, for comparison."""
+    """Reduce a text to lower-case words and single spaces, for comparison."""
     return " ".join(_WORD.findall(unicodedata.normalize("NFKC", text).lower()))
 
 
 def harmless(text: str) -> str:
-    """Make a text harmless in a prompt.
-
-    Invisible characters are removed. Tags such as ``<system>`` are escaped.
-    """
+    """Make a text safe for a prompt: remove invisible characters and escape tags."""
     text = visible(text)
     if not text.isascii():
         text = _UNSEEN.sub("", text)
@@ -174,15 +169,12 @@ def harmless(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Replace each run of whitespace with one space."""
+    """Replace each run of whitespace with a space."""
     return _SPACES.sub(" ", text).strip()
 
 
 def shorten(text: str, characters: int) -> str:
-    """Shorten a text to at most ``characters``, and add an ellipsis.
-
-    Words are kept whole if possible.
-    """
+    """Shorten a text to at most ``characters``, preferably after a whole word, with an ellipsis."""
     text = one_line(text)
     if len(text) <= characters:
         return text
@@ -192,7 +184,7 @@ def shorten(text: str, characters: int) -> str:
 
 
 def title_of(text: str, characters: int = 80) -> str:
-    """Return the shortened first sentence as the title of a memory that has no subject."""
+    """Return the shortened first sentence of a memory as its title."""
     first = (
         next((line for line in text.strip().splitlines() if line.strip()), "")
         .lstrip("#-*+> ")
@@ -207,21 +199,18 @@ def title_of(text: str, characters: int = 80) -> str:
 
 
 def count(number: int, noun: str, many: str = "") -> str:
-    """Return a number with its noun, such as ``3 memories``. The default plural ends in s."""
+    """Format a number with its noun, such as ``3 memories``. The plural defaults to an added s."""
     return f"{number:,} {noun if number == 1 else many or f'{noun}s'}"
 
 
 def count_tokens(text: str) -> int:
-    """Estimate the number of tokens in a text.
-
-    A token is four characters. In scripts without spaces, a token is one character.
-    """
+    """Estimate a text's tokens at four characters each, or one each in scripts without spaces."""
     unspaced = sum(len(run) for run in _UNSPACED.findall(text)) if not text.isascii() else 0
     return unspaced + -(-(len(text) - unspaced) // CHARACTERS_PER_TOKEN)
 
 
 def is_unspaced(text: str) -> bool:
-    """Return True if most letters belong to scripts that do not separate words with spaces."""
+    """Return True if most letters belong to scripts without spaces between words."""
     if text.isascii():
         return False
     unspaced = sum(len(run) for run in _UNSPACED.findall(text))
@@ -229,11 +218,10 @@ def is_unspaced(text: str) -> bool:
 
 
 def segment(text: str) -> str:
-    """Prepare a text for a full-text index.
+    """Prepare a text for the full-text index.
 
-    Character widths are normalized. In scripts without spaces, the text is split into overlapping
-    pairs of characters. The symbols in names such as ``C++`` and ``F#`` are spelled out, because an
-    index ignores symbols.
+    Scripts without spaces are split into overlapping pairs of characters, and the signs in ``C++``
+    and ``F#`` are spelled out.
     """
     if "#" in text or "++" in text:
         text = _SIGNED.sub(lambda match: f"{match[1]}{_SIGNS[match[2]]} ", text)
@@ -253,10 +241,7 @@ def _pairs(run: str) -> Iterator[str]:
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text, after preparing it with :func:`segment`.
-
-    The words are in lower case and without diacritics.
-    """
+    """Return the words of a text in lower case and without diacritics, split by :func:`segment`."""
     text = segment(text)
     if not text.isascii():
         text = unicodedata.normalize(
@@ -270,12 +255,12 @@ def _bare(match: re.Match[str]) -> str:
 
 
 def stems(text: str) -> str:
-    """Return the stems of a text's words, each between spaces."""
+    """Return the stems of a text's words with a space around each."""
     return f" {' '.join(map(stem, words(text)))} "
 
 
 def identifiers(text: str) -> list[str]:
-    """Return the distinct paths, code names, error codes and hashes in a text, in order."""
+    """Return the distinct paths, code names, error codes and hashes in a text."""
     names: dict[str, None] = {}
     for token in dict.fromkeys(text.split()):
         if len(token) < 3 or (token.isalpha() and token[1:].islower()):
@@ -291,7 +276,9 @@ def identifiers(text: str) -> list[str]:
 
 
 def pieces(text: str, characters: int) -> list[str]:
-    """Split a text into pieces of at most ``characters``, at paragraphs, lines or sentences."""
+    """Split a text into pieces of at most ``characters``, if possible between paragraphs or
+    sentences.
+    """
     text = text.strip()
     result: list[str] = []
     while len(text) > characters:
@@ -326,38 +313,58 @@ STOP_WORDS = frozenset(
 # -- Excerpts --------------------------------------------------------------------------------------
 
 
-EXCERPT_CHARACTERS = 280
+EXCERPT_CHARACTERS = 420
+_REACH = 0.6
+"""Share of an excerpt in which query terms are counted. The rest completes the sentence."""
+
+_BEFORE = 80
+"""Maximum number of characters between the start of an excerpt and the first match."""
+
+_SENTENCE_END = re.compile(r"[.!?]+[\"'”’)*`]*(?=\s)|[。！？]+[”’）]*")
 _LITERAL_CHARACTERS = 60
-"""Maximum number of characters of ``wanted`` that are searched for literally."""
+"""Maximum number of characters of ``phrase`` that are searched for literally."""
 
 
 def excerpt(
-    text: str, terms: Iterable[str], characters: int = EXCERPT_CHARACTERS, *, wanted: str = ""
+    text: str,
+    terms: Iterable[str],
+    characters: int = EXCERPT_CHARACTERS,
+    *,
+    phrase: str = "",
+    answer: re.Pattern[str] | None = None,
 ) -> str:
-    """Return the most relevant part of a text on one line, with ellipses where the text is cut.
+    """Return an excerpt of a text in one line, with ellipses at the cuts.
 
-    The part contains ``wanted`` if possible. Otherwise, it contains as many terms as possible.
+    It contains ``phrase`` or as many terms as possible, preferably in whole sentences.
     """
     text = one_line(text)
     if len(text) <= characters:
         return text
     lowered = text.lower()
-    beginning = one_line(wanted).lower()[:_LITERAL_CHARACTERS]
-    literal_at = lowered.find(beginning) if beginning else -1
+    literal = one_line(phrase).lower()[:_LITERAL_CHARACTERS]
+    literal_at = lowered.find(literal) if literal else -1
     if literal_at >= 0:
         return _from(text, literal_at, characters)
-    places = sorted(place for term in dict.fromkeys(terms) for place in _places(lowered, term))
-    if not places:
-        return shorten(text, characters)
-    reach = characters - 60
-    counts = [bisect_left(places, start + reach) - number for number, start in enumerate(places)]
-    return _from(text, places[counts.index(max(counts))], characters)
+    reach = round(characters * _REACH)
+    places = sorted((at, term) for term in set(terms) for at in _places(lowered, term)) or [(0, "")]
+    ends = [bisect_left(places, (start + reach, "")) for start, _ in places]
+    counts = [len({term for _, term in places[at:end]}) for at, end in enumerate(ends)]
+    most = max(counts)
+    best = [start for (start, _), held in zip(places, counts, strict=True) if held == most]
+    fitting = (start for start in best if answer and answer.search(text, start, start + reach))
+    return _from(text, next(fitting, best[0]), characters)
 
 
 def _from(text: str, place: int, characters: int) -> str:
-    start = max(0, place - 40)
-    start = text.rfind(" ", 0, start) + 1 if start else 0
-    cut = shorten(text[start:], characters - 1)
+    start = max(0, place - _BEFORE)
+    if start:
+        ends = [match.end() for match in _SENTENCE_END.finditer(text, start, place)]
+        start = ends[-1] if ends else max(start, text.rfind(" ", start, place - _BEFORE // 2) + 1)
+    following = text[start:].lstrip()
+    cut = shorten(following, characters - 1)
+    ends = [match.end() for match in _SENTENCE_END.finditer(following, 0, characters - 2)]
+    if len(following) >= characters and max(ends, default=0) > characters * _REACH:
+        cut = f"{following[: ends[-1]]} …"
     return f"…{cut}" if start else cut
 
 
@@ -365,7 +372,7 @@ def _places(lowered: str, term: str) -> list[int]:
     beginning = term[: max(3, len(term) - 2)] if term.isascii() and len(term) > 4 else term
     places: list[int] = []
     at = lowered.find(beginning)
-    while at >= 0 and len(places) < 20:
+    while at >= 0 and len(places) < 10:
         places.append(at)
         at = lowered.find(beginning, at + 1)
     return places
@@ -382,7 +389,10 @@ _MAX_EXPRESSION_NODES = 1_000_000
 
 
 class Expression:
-    """A case-insensitive regular expression. Raises InvalidQueryError if it is invalid or too large."""
+    """A case-insensitive regular expression with limited size and search time.
+
+    Raises InvalidQueryError if it is invalid or too large.
+    """
 
     def __init__(self, expression: str, seconds: float) -> None:
         if (
@@ -402,14 +412,13 @@ class Expression:
         self._seconds = seconds
 
     def search(self, text: str) -> Any:
-        """Return the first match in a text, or ``None``. Raises TimeoutError."""
+        """Return the first match in a text, if any. Raises TimeoutError."""
         return self._compiled.search(text, timeout=self._seconds)
 
 
 def _size(expression: str) -> int:
-    """Return an upper limit for the number of nodes in a regular expression.
-
-    The limit assumes that all repetitions such as ``{3}`` are nested.
+    """Return an upper bound of the compiled size, as if all repetitions such as ``{3}`` were
+    nested.
     """
     counts = ("".join(filter(str.isdecimal, count)) for count in _COUNT.findall(expression))
     return len(expression) * math.prod(max(1, int(count)) for count in counts)
@@ -427,11 +436,7 @@ _MIN_LETTERS = 3
 
 
 def stem(word: str) -> str:
-    """Remove plural endings, verb endings and a silent e from a lower-case word.
-
-    "meetings", "meeting" and "meet" have the same stem. A word that contains anything but letters
-    is not changed.
-    """
+    """Reduce a lower-case English word to a stem, which "meetings", "meeting" and "meet" share."""
     if len(word) <= _MIN_LETTERS or not word.isalpha():
         return word
     word = singular(word)
@@ -443,7 +448,7 @@ def stem(word: str) -> str:
 
 
 def singular(word: str) -> str:
-    """Remove a lower-case word's plural ending: "policies" becomes "policy", "gbs" becomes "gb"."""
+    """Remove the plural ending of a lower-case word: "policies" becomes "policy"."""
     if word.endswith(_NO_PLURALS):
         return word
     candidates = (
@@ -455,7 +460,7 @@ def singular(word: str) -> str:
 
 
 def _undouble(word: str) -> str:
-    """Return "plan" for "plann" (from "planned"), but keep "call" and "miss"."""
+    # "plann" (from "planned") becomes "plan", but "call" and "miss" stay.
     is_double = len(word) > _MIN_LETTERS and word[-1] == word[-2] and word[-1] not in "lsz"
     return word[:-1] if is_double else word
 
@@ -468,19 +473,18 @@ _CODE = re.compile(r"^ {0,3}(```+|~~~+).*?(?:^ {0,3}\1|\Z)|(`+)[^`\n]+\2", re.DO
 _NAME_END = re.compile(r"[#|]|\\\|")
 _WORDS = re.compile(r"[^\W_]+")
 _MAX_LINKS = 500
-"""Maximum number of links in a text. A longer list is not prose."""
+"""Maximum number of links in a text. Text with more is not prose."""
 
 
 def name_key(name: str) -> str:
-    """Join words with hyphens, in lower case: ``Tide Gauge`` becomes ``tide-gauge``."""
+    """Normalize a name: ``Tide Gauge`` becomes ``tide-gauge``."""
     return "-".join(_WORDS.findall(unicodedata.normalize("NFKC", name).lower()))
 
 
 def mentioned(text: str) -> list[str]:
-    """Return the distinct keys of the names to which a text links, except in code.
+    """Return the normalized names in a text's wikilinks, except in code.
 
-    ``[[name#heading|shown]]`` is a link to ``name``. The relative path ``[[../fact/name]]`` is also
-    a link to ``name``.
+    ``[[name#heading|shown]]`` and the relative ``[[../fact/name]]`` both link to ``name``.
     """
     if "[[" not in text:
         return []
@@ -491,12 +495,12 @@ def mentioned(text: str) -> list[str]:
 
 
 def called(subject: str, path: str | None, aliases: Iterable[str]) -> dict[str, tuple[str, bool]]:
-    """Map the key of each name of a memory to the name, and to True for an alias.
+    """Map each normalized name of a memory to the original, and to True if it is an alias.
 
-    The names are the subject, the file name, the path in the vault, and the aliases.
+    The subject, file name and vault path are also names.
     """
-    whole = (path or "").removesuffix(".md")
-    own = (subject, whole.rpartition("/")[2], whole)
+    stem = (path or "").removesuffix(".md")
+    own = (subject, stem.rpartition("/")[2], stem)
     names = [(name, False) for name in own] + [(name, True) for name in aliases]
     keys: dict[str, tuple[str, bool]] = {}
     for name, is_alias in names:
@@ -506,7 +510,7 @@ def called(subject: str, path: str | None, aliases: Iterable[str]) -> dict[str, 
 
 
 def aliases_in(value: object) -> list[str]:
-    """Return the names in the front matter's ``aliases``: a list, or text with commas."""
+    """Return the names in a front matter's ``aliases``, a list or a text with commas."""
     names = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else []
     return [name.strip() for name in names if isinstance(name, str) and name.strip()]
 
@@ -535,13 +539,15 @@ _HOSTED = re.compile(r".*(?::(?:free|nitro|floor|online|exacto)|[:-]cloud|-v\d+:
 
 
 def has_open_weights(model: str) -> bool:
-    """Return True for model families that people run themselves, unless the name shows a provider."""
+    """Return True for a model that people run themselves, unless its name shows a hosting
+    provider.
+    """
     name = model.lower()
     return bool(_families().search(name)) and not is_hosted(name)
 
 
 def is_hosted(model: str) -> bool:
-    """Return True if a model's name shows that it ran at a provider."""
+    """Return True if a model's name shows that it runs at a hosting service."""
     name = model.lower()
     own = name.rpartition("/")[2]
     return (
@@ -552,7 +558,7 @@ def is_hosted(model: str) -> bool:
 
 
 def is_called_local(model: str) -> bool:
-    """Return True if a model's name has a form that is used for models on the user's machine."""
+    """Return True if a model's name suggests that it runs on the user's machine."""
     name = model.lower()
     is_local = (
         bool(_TAGGED.fullmatch(name)) or name.endswith(".gguf") or _is_of_local_provider(name)
@@ -561,10 +567,7 @@ def is_called_local(model: str) -> bool:
 
 
 def answered_by(model: str | None, provider: str | None) -> str | None:
-    """Return a model's name, with the provider unless the provider is known to be remote.
-
-    The model's name alone might not show where the model ran.
-    """
+    """Return the model's name, with the provider unless that is known to be remote."""
     if (
         not (model and provider)
         or _IN_THE_CLOUD.fullmatch(model.lower())
@@ -576,9 +579,8 @@ def answered_by(model: str | None, provider: str | None) -> str | None:
 
 
 def noted(before: str | None, now: str | None) -> str | None:
-    """Choose between a session's recorded model and the model of a new answer.
-
-    The new model is chosen unless the recorded model more likely ran locally.
+    """Return the model to record for a session: the new one, unless the recorded one is more likely
+    local.
     """
     if not (before and now):
         return now or before
@@ -589,9 +591,10 @@ def _likely_local(model: str) -> int:
     return 2 if has_open_weights(model) else int(is_called_local(model))
 
 
+@cache
 def _is_elsewhere(provider: str) -> bool:
-    """Return True if the provider is always remote, or its name was redacted."""
     name = _plain(re.split("[/:]", provider, maxsplit=1)[0])
+    # A redacted name begins with a bracket.
     return provider.startswith(("[", "<")) or name in {
         _plain(host) for host in _words("hosts") | _words("elsewhere")
     }

@@ -19,29 +19,24 @@ _DAY_LENGTH = len("2026-11-20")
 UNKNOWN_TIME = datetime.fromtimestamp(0, UTC)
 
 
-def day_interval(
-    first: date, last: date | None = None, zone: tzinfo | None = None
-) -> tuple[datetime, datetime]:
-    """Return the UTC interval of a local day, or of all days from ``first`` to ``last``.
+def day_interval(day: date) -> tuple[datetime, datetime]:
+    """Return the start and the excluded end of a local day, in UTC.
 
-    The end is excluded. When the clocks change, a day has 23 or 25 hours. Raises OverflowError if
-    the interval is not within the years 1 to 9999.
+    Raises OverflowError outside the years 1 to 9999.
     """
-    following = (last or first) + timedelta(days=1)
-    return in_utc(datetime.combine(first, time()), zone), in_utc(
-        datetime.combine(following, time()), zone
-    )
+    start, end = (datetime.combine(date, time()) for date in (day, day + timedelta(days=1)))
+    return in_utc(start), in_utc(end)
 
 
-def day_of(moment: datetime, zone: tzinfo | None = None) -> date:
-    """Return the local day of a moment."""
-    return (localised(moment, zone) or moment).date()
+def day_of(moment: datetime) -> date:
+    """Return the local day of a time."""
+    return (localised(moment) or moment).date()
 
 
 def in_utc(moment: datetime, zone: tzinfo | None = None) -> datetime:
-    """Convert a time to UTC. A time without a zone is local.
+    """Convert a time to UTC; without a zone, it is local.
 
-    Raises OverflowError if the result is not within the years 1 to 9999.
+    Raises OverflowError outside the years 1 to 9999.
     """
     if moment.tzinfo is None and zone is not None:
         moment = moment.replace(tzinfo=zone)
@@ -49,9 +44,9 @@ def in_utc(moment: datetime, zone: tzinfo | None = None) -> datetime:
 
 
 def parsed(text: str) -> datetime | None:
-    """Parse an ISO 8601 time from a program and return it in UTC, or ``None`` if invalid.
+    """Parse an ISO 8601 time, and return it in UTC, or ``None`` if it is invalid.
 
-    A time without a zone is UTC. A date without a time means local midnight.
+    Without a zone, a time is in UTC; a date alone means local midnight.
     """
     try:
         moment = datetime.fromisoformat(text)
@@ -67,7 +62,7 @@ def parsed(text: str) -> datetime | None:
 
 
 def localised(moment: datetime, zone: tzinfo | None = None) -> datetime | None:
-    """Return a time in the local zone, or ``None`` if it is unknown or cannot be converted."""
+    """Convert a time to the local zone, or to ``None`` if it is unknown or out of range."""
     try:
         return moment.astimezone(zone) if is_known(moment) else None
     except (
@@ -79,23 +74,23 @@ def localised(moment: datetime, zone: tzinfo | None = None) -> datetime | None:
 
 
 def is_known(moment: datetime) -> bool:
-    """Return False for 1970-01-01 and the years 1 and 9999, which stand for an unknown time."""
+    """Return False for 1970-01-01 and the years 1 and 9999, which mark unknown times."""
     return MINYEAR < moment.year < MAXYEAR and moment != UNKNOWN_TIME
 
 
 def shown(moment: date, form: str) -> str:
-    """Format a day, or a time in the local zone."""
+    """Format a day, or a time after conversion to the local zone."""
     local = localised(moment) if isinstance(moment, datetime) else moment
     return local.strftime(form) if local else UNKNOWN
 
 
 def shown_day(moment: date) -> str:
-    """Return a day in the form ``2025-12-31``. A time is converted to its local day."""
+    """Format a day, or a time's local day, as ``2025-12-31``."""
     return shown(moment, "%Y-%m-%d")
 
 
 def shown_minute(moment: datetime) -> str:
-    """Format a time in the local zone, to the minute."""
+    """Format a time in the local zone, with minutes."""
     return shown(moment, "%Y-%m-%d %H:%M")
 
 
@@ -221,7 +216,7 @@ _DAYS_BACK = {
 
 @frozen
 class Window:
-    """A time span, possibly without a start or end, and the words that described it."""
+    """A span of time that a text describes, possibly open at one end."""
 
     since: datetime | None
     until: datetime | None
@@ -229,9 +224,8 @@ class Window:
 
 
 def parse_moment(text: str, now: datetime, zone: tzinfo | None = None) -> datetime:
-    """Parse the time given for an option, such as ``3d``, ``yesterday``, ``march`` or ISO 8601.
-
-    The result is in UTC. Raises InvalidQueryError.
+    """Convert a user's time, such as ``3d``, ``yesterday``, ``march`` or ISO 8601, to UTC. Raises
+    InvalidQueryError.
     """
     cleaned = text.strip().lower()
     relative = re.fullmatch(r"(\d+)\s*([hdwmy])", cleaned)
@@ -251,7 +245,7 @@ def parse_moment(text: str, now: datetime, zone: tzinfo | None = None) -> dateti
 
 
 def find_window(query: str, now: datetime, zone: tzinfo | None = None) -> Window | None:
-    """Return the time span for the first time expression in a question, if any, in UTC."""
+    """Return the time span, in UTC, of the first time expression in a question."""
     local = localised(now, zone)
     window = _find(query.lower(), local.replace(tzinfo=None)) if local else None
     if window is None:
@@ -264,7 +258,6 @@ def find_window(query: str, now: datetime, zone: tzinfo | None = None) -> Window
 
 
 def _find(text: str, now: datetime) -> Window | None:
-    """Return the time span that a text mentions, in local time without a zone."""
     between = _search(_BETWEEN, "between from", text)
     span = _span(between, now) if between else None
     if span:
@@ -278,7 +271,6 @@ def _find(text: str, now: datetime) -> Window | None:
 
 
 def _search(pattern: str, required_words: str, text: str) -> re.Match[str] | None:
-    """Search for a pattern, but compile it only if the text contains one of ``required_words``."""
     has_word = any(word in text for word in required_words.split())
     return _compile(pattern).search(text) if has_word else None
 
@@ -287,7 +279,6 @@ _compile = cache(re.compile)
 
 
 def _span(match: re.Match[str], now: datetime) -> Window | None:
-    """Return the span between two dates. If only the second date has a year, both are in that year."""
     first, second = match.groups()
     year = re.search(r"\b(?:19|20)\d\d\b", second)
     if year and not re.search(r"\d{4}", first):
@@ -319,12 +310,6 @@ def _named_month(name: str) -> int:
 def _yearly(
     match: re.Match[str], now: datetime, span: Callable[[int], tuple[datetime, datetime]]
 ) -> Window:
-    """Return the time span of a date such as "in May".
-
-    If the text names no year, this is usually the latest span that has begun. A day in the next 31
-    days takes precedence, as does the closest span after a word for a deadline. ``span`` returns
-    the span in a given year.
-    """
     side, year = match.groupdict().get("side"), match.groupdict().get("year")
     if year:
         return _side(match, *span(int(year)))
@@ -349,7 +334,6 @@ def _calendar_week(match: re.Match[str], now: datetime, steps: int) -> Window:
 
 
 def _unit(match: re.Match[str], now: datetime) -> Window:
-    """Return the span of this or a previous calendar week, month or year."""
     steps, unit = _STEPS[match["which"]], match["unit"]
     today = _midnight(now)
     if unit in ("week", "周", "星期"):
@@ -382,7 +366,6 @@ def _ago(match: re.Match[str], now: datetime) -> Window | None:
 
 
 def _chinese_ago(match: re.Match[str], now: datetime) -> Window | None:
-    """Return the span of words such as 三天前, 十二天前 or 两三天前."""
     number = match["count"]
     if number.isdecimal():
         least = most = int(number)
@@ -409,7 +392,6 @@ def _day(match: re.Match[str], since: datetime) -> Window:
 
 
 def _side(match: re.Match[str], since: datetime, until: datetime) -> Window:
-    """Change a time span according to a word such as "since" or "before"."""
     match match.groupdict().get("side"):
         case "since" | "以来":
             return Window(since, None, match[0])
@@ -432,10 +414,6 @@ def _month_day(match: re.Match[str], now: datetime) -> Window:
 
 
 def _on_weekday(match: re.Match[str], now: datetime) -> Window:
-    """Return the latest day before today that is the named weekday.
-
-    After a word for a deadline, return the next such day.
-    """
     ahead = (_WEEKDAYS[match["weekday"]] - now.weekday()) % 7
     since = _midnight(now) + (ahead or 7) * _DAY
     if match["side"] not in _DEADLINES or "last" in match[0].split():
@@ -444,7 +422,6 @@ def _on_weekday(match: re.Match[str], now: datetime) -> Window:
 
 
 def _quarter(match: re.Match[str], now: datetime) -> Window:
-    """Return the span of words such as "Q3", "last quarter" or 上个季度."""
     number, wording = match["number"], match.groupdict().get("which")
 
     def span(year: int, quarter: int) -> tuple[datetime, datetime]:
@@ -488,7 +465,6 @@ def _fixed_span(match: re.Match[str], now: datetime) -> Window:
 
 
 def _chinese_past(match: re.Match[str], now: datetime) -> Window | None:
-    """Return the span of words such as 最近三天, 过去两周, 前几天 or 最近一个月."""
     number = match["count"]
     count = int(number) if number.isdecimal() else _CHINESE_NUMBERS[number[-1]]
     return (
@@ -632,4 +608,4 @@ _PATTERNS: tuple[tuple[str, str, _Reader], ...] = (
         lambda match, _: _side(match, _local(int(match["year"])), _local(int(match["year"]) + 1)),
     ),
 )
-"""Patterns, each with words of which a match contains one, and a function that reads a match."""
+"""Patterns, each with words (a match contains at least one) and a function that parses a match."""

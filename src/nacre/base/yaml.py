@@ -1,4 +1,4 @@
-"""A safe subset of YAML for notes: keys, texts, lists and mappings. Every scalar is text.
+"""A safe subset of YAML for notes: keys, strings, lists and mappings. Every scalar is a string.
 
 Aliases, tags, merge keys and repeated keys are rejected, and sizes are limited. The library's own
 composer is not used, because deeply nested files could overflow its C stack.
@@ -37,7 +37,7 @@ class NotPlainError(ValueError):
 
 @frozen
 class Span:
-    """The position of a key in a document. ``end``: end of the key's value."""
+    """The character positions of a key and its value (up to ``end``) in a document."""
 
     start: int
     key_end: int
@@ -45,7 +45,7 @@ class Span:
 
 
 def read(document: str) -> tuple[dict[str, Any], dict[str, Span]]:
-    """Parse a document. Return its values and the position of each key. Raises NotPlainError."""
+    """Parse a document into its values and the position of each key. Raises NotPlainError."""
     if len(document) > MAX_CHARACTERS:
         raise NotPlainError(f"it is longer than {MAX_CHARACTERS:,} characters")
     if document.startswith("\ufeff"):
@@ -62,8 +62,6 @@ def read(document: str) -> tuple[dict[str, Any], dict[str, Span]]:
 
 
 class _Reader:
-    """Builds values from parser events."""
-
     def __init__(self, document: str) -> None:
         self._document = document
         self._events: Iterator[Any] = yaml.parse(document, Loader=_LOADER)
@@ -87,7 +85,7 @@ class _Reader:
             start, key_end = event.start_mark.index, event.end_mark.index
             colon = _COLON.match(self._document, key_end)
             if colon is None:
-                raise NotPlainError("a key without a colon", _line(event))
+                raise NotPlainError("a key has no colon", _line(event))
             self._end = key_end
             values[key] = self._value(self._next(), 1)
             end = key_end + len(self._document[key_end : self._end].rstrip())
@@ -98,7 +96,6 @@ class _Reader:
         return values, spans
 
     def _begin(self) -> Any:
-        """Return the first event of the YAML document, or ``None`` if the document is empty."""
         self._next()
         event = self._next()
         if isinstance(event, yaml.StreamEndEvent):

@@ -34,7 +34,7 @@ Command = tuple[str, ...]
 
 
 def systemd_unit(words: Sequence[str], environ: Mapping[str, str]) -> str:
-    """Return a systemd user unit."""
+    """Return a systemd user unit that runs a command with the given environment variables."""
     lines = "\n".join(
         f"Environment={_quote_for_systemd(f'{name}={value}')}" for name, value in environ.items()
     )
@@ -43,7 +43,7 @@ def systemd_unit(words: Sequence[str], environ: Mapping[str, str]) -> str:
 
 
 def launchd_plist(words: Sequence[str], environ: Mapping[str, str]) -> str:
-    """Return a launchd property list."""
+    """Return a launchd property list that runs a command with the given environment variables."""
     program = "\n".join(f"    <string>{escape(word)}</string>" for word in words)
     pairs = "\n".join(
         f"    <key>{escape(name)}</key>\n    <string>{escape(value)}</string>"
@@ -53,7 +53,7 @@ def launchd_plist(words: Sequence[str], environ: Mapping[str, str]) -> str:
 
 
 def windows_task(words: Sequence[str]) -> str:
-    """Return a Windows task. It runs with the environment of the user who logs on."""
+    """Return the XML of a Windows task that runs a command for the logged-on user."""
     arguments = subprocess.list2cmdline(list(words[1:]))
     return _fill_template(
         "nacre.xml", {"COMMAND": escape(words[0]), "ARGUMENTS": escape(arguments)}
@@ -72,11 +72,11 @@ def _fill_template(name: str, places: Mapping[str, str]) -> str:
 
 @frozen
 class Installation:
-    """A service that runs the daemon.
+    """The system service that runs a home's daemon.
 
-    ``form``: ``systemd``, ``launchd`` or ``task``. ``write``: function that returns the text of the
-    service's file. ``install``, ``start``, ``remove``: commands. ``home``: text in the file that
-    names the home.
+    ``form``: ``systemd``, ``launchd`` or ``task``.
+    ``write``: function that returns the content of the service's file.
+    ``home``: text in the file by which the home is recognised.
     """
 
     form: str
@@ -90,19 +90,19 @@ class Installation:
 
     @property
     def text(self) -> str:
-        """Return the text of the service's file."""
+        """The content that the service's file should have."""
         return self.write()
 
     @property
     def is_installed(self) -> bool:
-        """Return True if the file exists and belongs to this home."""
+        """Whether the service's file exists and belongs to this home."""
         with suppress(OSError):
             return self.home in self.path.read_text(self.encoding, errors="replace")
         return False
 
 
 def installation(settings: Settings) -> Installation:
-    """Return the service for the daemon of a home on this system."""
+    """Return the service that runs a home's daemon on this operating system."""
     words = [*program(), "serve"]
     if settings.platform == "win32":
         return _task(settings, words)
@@ -110,9 +110,9 @@ def installation(settings: Settings) -> Installation:
 
 
 def pinned(settings: Settings) -> dict[str, str]:
-    """Return the environment variables that a service needs to find the home, the tools' files, and programs.
+    """Return the environment variables that a service needs to find the home and the tools.
 
-    No other variable is written to a file, because the environment also contains secrets.
+    Others are left out, because they can contain secrets.
     """
     environ = environment_of(str(settings.home), settings.environ)
     names = {
@@ -128,7 +128,7 @@ def pinned(settings: Settings) -> dict[str, str]:
 
 
 class _Requested(dict[str, str]):
-    """An environment without values. Its keys are the names of requested variables."""
+    """An empty environment that records which variables were requested."""
 
     def get(self, name: str, default: Any = None) -> Any:
         self[name] = ""
@@ -136,7 +136,6 @@ class _Requested(dict[str, str]):
 
 
 def _tool_variables(settings: Settings) -> Mapping[str, str]:
-    """Return the variables that determine where tools keep their transcripts."""
     requested = _Requested()
     for adapter in adapters().values():
         roots_of(adapter, Places(settings.home, requested, settings.platform))
@@ -144,9 +143,9 @@ def _tool_variables(settings: Settings) -> Mapping[str, str]:
 
 
 def install(settings: Settings) -> Installation:
-    """Write the file, and register the service to start now and at every login.
+    """Install the service so that it starts now and at every login.
 
-    Raises ConflictError, UnavailableError.
+    Raises ConflictError if another home's service is installed, or UnavailableError.
     """
     if server_address(settings.environ):
         problem = "NACRE_DB cannot be passed to a service: it can contain a password"
@@ -170,7 +169,7 @@ def install(settings: Settings) -> Installation:
 
 
 def uninstall(settings: Settings) -> Installation:
-    """Stop and remove the service. Raises NotFoundError, UnavailableError."""
+    """Stop and remove the service. Raises NotFoundError if it is missing, or UnavailableError."""
     service = installation(settings)
     if not service.is_installed:
         raise NotFoundError(
@@ -185,7 +184,10 @@ def uninstall(settings: Settings) -> Installation:
 
 
 def start(settings: Settings) -> subprocess.Popen[bytes] | None:
-    """Start the installed service, or else a process that outlives the terminal. Raises UnavailableError."""
+    """Start the installed service or, without one, a process that outlives the terminal.
+
+    Raises UnavailableError if the daemon does not start.
+    """
     service = installation(settings)
     if service.is_installed:
         with suppress(UnavailableError):
@@ -247,13 +249,12 @@ def _task(settings: Settings, words: Sequence[str]) -> Installation:
 
 
 def stop(settings: Settings) -> None:
-    """Stop the daemon if it is running. Raises UnavailableError."""
+    """Stop the daemon. Raises UnavailableError if it does not stop."""
     if not ask_to_stop(settings.home):
         raise UnavailableError("the daemon did not stop", hint="kill the nacre serve process")
 
 
 def _require(settings: Settings, service: Installation) -> None:
-    """Raise UnavailableError, suggesting an alternative, if the system's service manager cannot be used."""
     name = service.install[0][0]
     if shutil.which(name, path=settings.environ.get("PATH")) is None:
         raise UnavailableError(f"{name} is not available here", hint=_UNINSTALLED_HINT)
@@ -261,7 +262,7 @@ def _require(settings: Settings, service: Installation) -> None:
         service.form == "systemd"
         and _code(settings, ("systemctl", "--user", "show-environment")).returncode
     ):
-        raise UnavailableError("systemd does not run for this user", hint=_UNINSTALLED_HINT)
+        raise UnavailableError("no systemd user session is available", hint=_UNINSTALLED_HINT)
 
 
 def _run(settings: Settings, commands: Sequence[Command], *, is_strict: bool = True) -> None:

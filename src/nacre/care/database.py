@@ -1,4 +1,4 @@
-"""Care of the database: statistics, rebuild, backup, reset, vacuum, restore drill, and upkeep of memories."""
+"""Database maintenance: statistics, rebuild, backup, reset, vacuum and restore drill."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from nacre import __version__
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import from_ms
-from nacre.base.text import shorten
-from nacre.base.times import shown_day
-from nacre.care.proofs import as_check, prove
+from nacre.care.proofs import as_checks, prove
 from nacre.data import backup as data_backup
 from nacre.data.history import commit_operations
 from nacre.errors import (
@@ -28,22 +27,17 @@ from nacre.errors import (
     UnusableStoreError,
     UnusableVaultError,
 )
-from nacre.home.home import Home
+from nacre.home.home import Home, open_home
 from nacre.home.operations import apply_intents
 from nacre.learn.ingest import IngestOptions, ingest, list_named_paths
 from nacre.memories.erasure import apply_tombstones
 from nacre.memories.store import fold_usage
 from nacre.operations import operation
 from nacre.readers.adapter import on_disk
-from nacre.recall.recall import recall
-from nacre.review import consolidate
-from nacre.review.consolidate import DreamAction, Step
-from nacre.review.dream import may_end
 from nacre.settings import Settings, load_settings
 from nacre.store import maintenance
 from nacre.store.schema import UNREADABLE
 from nacre.store.sqlite import FileDatabase, engine_version
-from nacre.values.recall import Mode, RecallQuery
 from nacre.values.reports import FAILURE, OK, WARNING, Check, IngestReport, OnProgress, Problem
 
 if TYPE_CHECKING:
@@ -54,7 +48,7 @@ _SIDE_FILES = ("", "-wal", "-shm")
 
 @frozen
 class ToolStats:
-    """Statistics for the sessions of one tool."""
+    """The number and period of the sessions recorded by one tool."""
 
     tool: str
     sessions: int
@@ -65,9 +59,9 @@ class ToolStats:
 
 @frozen
 class Stats:
-    """Numbers, sizes in bytes and locations of a home's contents.
+    """The counts, sizes in bytes and locations of a home's data.
 
-    ``nacre``, ``sqlite``: versions in use. ``schema``: number of the database's last migration.
+    ``nacre`` and ``sqlite`` are versions. ``schema`` is the number of the latest migration.
     """
 
     memories: dict[str, int]
@@ -113,12 +107,16 @@ def stats(home: Home) -> Stats:
     )
 
 
+OpenHome = Callable[[Settings], Home]
+
+
+@operation("db-rebuild", writes=True, takes_long=True, closed=True)
 def rebuild(
     settings: Settings,
-    open_home: Callable[[Settings], Home],
     on_progress: OnProgress | None = None,
     *,
-    vectors: bool = True,
+    vectors: Annotated[bool, bounds("Also create the vectors.")] = True,
+    open_home: OpenHome = open_home,
 ) -> IngestReport:
     """Rebuild the database from the vault, the remaining transcripts, and the archive.
 
@@ -129,10 +127,9 @@ def rebuild(
     """
     _refuse_server(settings)
     fresh = replace(settings, database=settings.database.with_name(f"{settings.database.name}.new"))
-    paths = _read_before(settings, open_home)
-    _remove(fresh.database)
     try:
-        with _earlier_vectors(settings, open_home) as earlier:
+        with _earlier(settings, open_home) as (paths, earlier):
+            _remove(fresh.database)
             report = _build(
                 replace(open_home(fresh), earlier=earlier), paths, on_progress, vectors=vectors
             )
@@ -144,19 +141,27 @@ def rebuild(
 
 
 @contextlib.contextmanager
-def _earlier_vectors(
-    settings: Settings, open_home: Callable[[Settings], Home]
-) -> Iterator[Vectors | None]:
-    """Yield the old database's vectors, so that memories do not have to be embedded again."""
+def _earlier(
+    settings: Settings, open_home: OpenHome
+) -> Iterator[tuple[list[Path], Vectors | None]]:
+    # The old database's vectors save embedding the memories again.
     home = _open_old(settings, open_home) if settings.database.exists() else None
     if home is None:
-        yield None
+        yield [], None
         return
+    paths: list[Path] = []
     vectors = None
-    with contextlib.suppress(EmbedderUnavailableError, UnusableStoreError, *UNREADABLE):
-        vectors = home.vectors
     try:
-        yield vectors
+        with contextlib.suppress(UnusableStoreError, *UNREADABLE):
+            apply_intents(home)
+            apply_tombstones(home)  # content forgotten on other machines is not carried over
+            fold_usage(home)
+            _keep_history(home)
+        with contextlib.suppress(UnusableStoreError, *UNREADABLE):
+            paths = [Path(file.path) for file in home.sessions.seen_files()]
+        with contextlib.suppress(EmbedderUnavailableError, UnusableStoreError, *UNREADABLE):
+            vectors = home.vectors
+        yield paths, vectors
     finally:
         home.close()
 
@@ -191,14 +196,16 @@ def _refuse_server(settings: Settings) -> None:
     if settings.server:
         raise UnavailableError(
             "this memory is on a server, which maintains its own database",
-            hint="do this on the server",
+            hint="maintain the database on the server",
         )
 
 
-def reset(settings: Settings, open_home: Callable[[Settings], Home]) -> Path | None:
-    """Remove the database, keep a copy next to it, and return the copy, or ``None`` if there is no database.
+@operation("db-reset", writes=True, closed=True, owners=True, command="admin db reset")
+def reset(settings: Settings, *, open_home: OpenHome = open_home) -> Path | None:
+    """Remove the database but keep a copy next to it, and return the copy's path, if any.
 
-    Pending writes to the vault are completed first. The vault stays. An unreadable database is copied unchanged.
+    The vault stays, and pending writes to it are completed first. An unreadable database is copied
+    unchanged.
     """
     _refuse_server(settings)
     database = settings.database
@@ -222,14 +229,8 @@ def reset(settings: Settings, open_home: Callable[[Settings], Home]) -> Path | N
     return copy
 
 
-def _put_in_place(
-    settings: Settings, new: Path, open_home: Callable[[Settings], Home]
-) -> list[Problem]:
-    """Replace the database in one step, after writing pending changes to the vault.
-
-    Return one problem for each part that could not be copied. The old log is removed first, because SQLite would apply
-    it to the new database.
-    """
+def _put_in_place(settings: Settings, new: Path, open_home: OpenHome) -> list[Problem]:
+    # The old log is removed first, because SQLite would apply it to the new database.
     database = settings.database
     lost: list[Problem] = []
     with contextlib.ExitStack() as stack:
@@ -267,18 +268,15 @@ def take_place(database: Path, new: Path) -> None:
 
 
 def set_aside(database: Path, name: Path) -> None:
-    """Rename a closed database, starting with its log. An existing file with the new name is removed."""
+    """Rename a closed database and its log. An existing database with the new name is replaced."""
     _remove(name)
     for file, kept_file in list(zip(_files(database), _files(name), strict=True))[::-1]:
         with contextlib.suppress(FileNotFoundError):
             file.replace(kept_file)
 
 
-def _open_old(settings: Settings, open_home: Callable[[Settings], Home]) -> Home | None:
-    """Open the home with its old database. Return ``None`` if the database is unreadable.
-
-    Raises UnusableStoreError if opening fails for a different reason, such as a full disk.
-    """
+def _open_old(settings: Settings, open_home: OpenHome) -> Home | None:
+    # Errors such as a full disk are raised, because the database may be readable later.
     try:
         return open_home(settings)
     except SchemaTooNewError:
@@ -291,10 +289,7 @@ def _open_old(settings: Settings, open_home: Callable[[Settings], Home]) -> Home
 
 
 def _flush_writes(home: Home) -> list[Problem]:
-    """Write all pending changes to the vault. Return a problem if the pending changes cannot be read.
-
-    Raises UnusableVaultError if a change cannot be written, so that the change is not lost.
-    """
+    # A pending change that cannot be written raises an error, so that it is not lost.
     try:
         apply_intents(home)
         is_pending = home.files.has_intents()
@@ -313,7 +308,7 @@ def _flush_writes(home: Home) -> list[Problem]:
 
 
 def _remove(database: Path) -> None:
-    """Remove a database, starting with its log, which SQLite would apply to the next database with that name."""
+    # The log goes first, because SQLite would apply it to the next database with that name.
     for file in reversed(_files(database)):
         file.unlink(missing_ok=True)
 
@@ -322,27 +317,8 @@ def _files(database: Path) -> list[Path]:
     return [database.with_name(database.name + suffix) for suffix in _SIDE_FILES]
 
 
-def _read_before(settings: Settings, open_home: Callable[[Settings], Home]) -> list[Path]:
-    """Return the transcripts recorded in the old database, if it is readable."""
-    home = _open_old(settings, open_home) if settings.database.exists() else None
-    if home is None:
-        return []
-    try:
-        with contextlib.suppress(UnusableStoreError, *UNREADABLE):
-            apply_intents(home)
-            apply_tombstones(home)  # from other machines: forgotten content is not carried over
-            fold_usage(home)
-            _keep_history(home)
-        return [Path(file.path) for file in home.sessions.seen_files()]
-    except (UnusableStoreError, *UNREADABLE):
-        return []
-    finally:
-        home.database.close()
-
-
 def _keep_history(home: Home) -> None:
-    """Commit pending operations to git. Errors are ignored."""
-    if home.journal.waiting()[0]:
+    if home.journal.count_pending()[0]:
         with contextlib.suppress(NacreError):
             commit_operations(home)
 
@@ -352,10 +328,9 @@ def _keep_history(home: Home) -> None:
 
 @frozen
 class Vacuumed:
-    """The result of a vacuum.
+    """The result of a vacuum, with the size of the database and its log in bytes before and after.
 
-    ``before``, ``after``: size of the database and its log in bytes. ``is_clean``: False if the log still contains old
-    bytes, because another process is reading.
+    ``is_clean`` is False if another process is reading, so that the log still contains old bytes.
     """
 
     before: int
@@ -382,18 +357,15 @@ def _bytes(settings: Settings) -> int:
 # -- Restore drill: a backup is restored into a temporary folder and checked ------------------------
 
 
-_COUNTED = ("memories", "projects", "sessions", "turns")
-
-
-def verify(
-    backup: Path,
+@operation("backup-verify", takes_long=True)
+def verify_backup(
     settings: Settings,
-    open_home: Callable[[Settings], Home],
+    backup: Annotated[Path, bounds("The backup's file.")],
     on_progress: OnProgress | None = None,
 ) -> list[Check]:
     """Check a backup by restoring it to a temporary folder. The home is not touched.
 
-    The checks include a recall. Raises NotFoundError. Raises InvalidInputError if the file is damaged or not a backup.
+    Raises NotFoundError, or InvalidInputError if the file is damaged or not a backup.
     """
     folder = Path(tempfile.mkdtemp(prefix="nacre-drill-"))
     home_path = folder / "home"
@@ -414,9 +386,7 @@ def verify(
         try:
             return [
                 hashes,
-                *map(as_check, prove(home, transcripts=False)),
-                _counts(home, manifest),
-                _recall(home),
+                *as_checks(prove(home, transcripts=False)),
                 *(
                     Check("note", WARNING, note, "it is missing from the backup")
                     for note in manifest.notes
@@ -429,96 +399,5 @@ def verify(
 
 
 def _settings(home: Path, settings: Settings) -> Settings:
-    """Return the home's own settings, with models turned off."""
     own = {name: value for name, value in settings.environ.items() if not name.startswith("NACRE_")}
-    return load_settings(
-        home, own | {"NACRE_EMBEDDING_MODEL": "none", "NACRE_RECALL_RERANKER": "none"}
-    )
-
-
-def _counts(home: Home, manifest: data_backup.Manifest) -> Check:
-    present = data_backup.counts_of(home)
-    differing = [
-        f"{name} {present[name]:,} instead of {manifest.counts.get(name, 0):,}"
-        for name in _COUNTED
-        if present[name] < manifest.counts.get(name, 0)
-    ]
-    if differing:
-        return Check("counts", FAILURE, ", ".join(differing), "make another backup")
-    return Check("counts", OK, ", ".join(f"{present[name]:,} {name}" for name in _COUNTED))
-
-
-def _recall(home: Home) -> Check:
-    memory = next(
-        (candidate for candidate in home.memories.everything() if candidate.is_active), None
-    )
-    if memory is None:
-        return Check("recall", OK, "no memory to test with")
-    question = f"{memory.subject} {memory.content}"[:300]
-    answer = recall(home, RecallQuery(text=question, mode=Mode.LEXICAL, turns=0, update=False))
-    if any(hit.memory.id == memory.id for hit in answer.hits):
-        return Check("recall", OK, f"{memory.subject!r} was recalled")
-    return Check(
-        "recall",
-        WARNING,
-        f"{memory.subject!r} was not recalled with its own text",
-        "nacre admin db rebuild",
-    )
-
-
-# -- Ageing of memories ----------------------------------------------------------------------------
-
-
-_STALE_TODO = timedelta(days=30)
-"""Time without a restatement or recall after which an open todo is stale."""
-
-_MANY_ENDING_MEMORIES = 50
-_MAX_NAMED = 3
-_SUBJECT_CHARACTERS = 40
-_ID_CHARACTERS = 8
-
-
-def upkeep(home: Home) -> Iterator[Check]:
-    """Yield findings on the age of memories. Call :func:`fold_usage` first."""
-    now = home.now()
-    yield from _stale_todos(home.usage.idle_todos(now - _STALE_TODO))
-    near = home.memories.in_any_state(home.usage.may_end(now, consolidate.bounds(home.settings)))
-    if near:
-        usage = home.usage.of([memory.id for memory in near])
-        ending = consolidate.plan_ending(may_end(home, near), usage, now, home.settings)
-        yield from _dream(home, ending)
-
-
-def _stale_todos(stale: Sequence[tuple[str, str, datetime]]) -> Iterator[Check]:
-    if stale:
-        named = "; ".join(
-            f"{shorten(subject, _SUBJECT_CHARACTERS)} ({memory[-_ID_CHARACTERS:]}, {shown_day(last)})"
-            for memory, subject, last in stale[:_MAX_NAMED]
-        )
-        more = f"; and {len(stale) - _MAX_NAMED:,} more" if len(stale) > _MAX_NAMED else ""
-        finding = f"{len(stale):,} open, neither stated nor recalled for {_STALE_TODO.days} days: {named}{more}"
-        yield Check(
-            "todos",
-            WARNING,
-            finding,
-            f"nacre retire {stale[0][0][-_ID_CHARACTERS:]}, if it is done or obsolete",
-        )
-
-
-def _dream(home: Home, ending: Sequence[Step]) -> Iterator[Check]:
-    """Report how many memories a dream would retire.
-
-    Suggest a dream if there are many memories and dreams at night are off.
-    """
-    if not ending:
-        return
-    over = sum(step.action is DreamAction.EXPIRE for step in ending)
-    parts = {"over": over, "never recalled": len(ending) - over}
-    finding = " and ".join(f"{number:,} {name}" for name, number in parts.items() if number)
-    if home.settings.flag("dream.at_night"):
-        yield Check("dream", OK, f"{finding}: the daemon's dreams retire a few per night")
-    elif len(ending) > _MANY_ENDING_MEMORIES:
-        ready = f"{len(ending):,} {'memory is' if len(ending) == 1 else 'memories are'} ready for tidying: {finding}"
-        yield Check("dream", WARNING, ready, "nacre dream shows them and asks; nothing is deleted")
-    else:
-        yield Check("dream", OK, f"{finding}: nacre dream --dry-run shows them")
+    return load_settings(home, own | {"NACRE_EMBEDDING_MODEL": "none"})

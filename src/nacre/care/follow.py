@@ -1,4 +1,4 @@
-"""Following transcripts: watched folders, change notices, pace, and learning rounds in a separate process.
+"""Follow transcripts: watch folders, schedule reads, and learn in a separate process.
 
 New text is searchable within two seconds. Learning follows later.
 """
@@ -12,7 +12,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from pathlib import Path
@@ -40,23 +40,22 @@ from nacre.settings import Settings
 from nacre.values.reports import Following, IngestReport
 
 _LOGS = ("-wal", "-journal")
-"""Suffixes of a database's side files. Their changes count as changes to the database."""
+"""Suffixes of a database's side files. A change to one counts as a change to the database."""
 
 _IGNORED = ("-shm", ".lock", ".tmp")
 
 
 @frozen
 class Territory:
-    """The folders to watch: root folders of tools, and folders that contain only transcripts."""
+    """The folders to watch: the tools' own folders, and folders that contain only transcripts."""
 
     roots: tuple[Root, ...]
     folders: tuple[Path, ...] = ()
     scattered: tuple[Path, ...] = ()
-    """Folders of tools whose transcripts consist of several files. Each change can mean new
-    text."""
+    """Folders of tools that split a transcript into several files. Any change can mean new text."""
 
     def deep(self) -> list[Path]:
-        """Return the existing folders that are watched recursively, without nested folders."""
+        """Return the existing folders to watch with their subfolders. None contains another."""
         outermost: list[Path] = []
         for folder in sorted({folder for folder, is_deep in self._candidates() if is_deep}):
             is_nested = outermost and folder.is_relative_to(outermost[-1])
@@ -65,7 +64,7 @@ class Territory:
         return outermost
 
     def flat(self) -> list[Path]:
-        """Return the existing folders that are watched without subfolders."""
+        """Return the existing folders to watch without their subfolders."""
         deep = self.deep()
         flat = dict.fromkeys(folder for folder, is_deep in self._candidates() if not is_deep)
         return [
@@ -75,16 +74,12 @@ class Territory:
         ]
 
     def missing(self) -> list[Path]:
-        """Return the folders that would be watched if they existed."""
+        """Return the folders to watch that do not exist yet."""
         folders = dict.fromkeys(folder for folder, _ in self._candidates())
         return [folder for folder in folders if not folder.is_dir()]
 
     def _candidates(self) -> Iterator[tuple[Path, bool]]:
-        """Yield folders to watch, each with True if its subfolders are watched, too.
-
-        Only folders that match a tool's patterns are watched, because caches and logs elsewhere
-        change constantly.
-        """
+        # Caches and logs change constantly, so not all folders are watched with their subfolders.
         for root in self.roots:
             for pattern in root.patterns:
                 *above, _ = pattern.split("/")
@@ -93,7 +88,7 @@ class Territory:
         yield from ((folder, True) for folder in self.folders)
 
     def transcript(self, path: Path) -> Path | None:
-        """Return the transcript to which a changed path belongs, or ``None``."""
+        """Return the transcript to which a changed file belongs, or ``None``."""
         for log in _LOGS:
             if path.name.endswith(log):
                 path = path.with_name(path.name.removesuffix(log))
@@ -106,14 +101,14 @@ class Territory:
         return None
 
     def is_hint(self, path: Path) -> bool:
-        """Return True if a change to a path, such as a folder, can mean new transcripts."""
+        """Return True if a change of this path may mean that there are new transcripts."""
         if path.name.endswith(_IGNORED):
             return False
         return path.is_dir() or any(path.is_relative_to(folder) for folder in self.scattered)
 
 
 def territory_of(home: Home) -> Territory:
-    """Return the folders to watch for a home."""
+    """Return the folders that must be watched for a home's transcripts."""
     roots = list(discovery.tool_roots(home, discovery.projects_of(home), []))
     scattered = tuple(root.folder for adapter, root in roots if adapter.beside)
     folders = tuple(Path(folder).expanduser() for folder in home.settings.texts("ingest.roots"))
@@ -121,11 +116,11 @@ def territory_of(home: Home) -> Territory:
 
 
 # -- Notices of changed files ----------------------------------------------------------------------
-# Threads gather the system's notices. Notices can be late, repeated or missing, and are only hints.
+# Threads gather the system's notices, which can be late, repeated or missing, and are only hints.
 
 
 GATHER_MS = 500
-"""Maximum time in milliseconds for which changes are gathered before they are reported."""
+"""Maximum time in milliseconds to gather changes before reporting them."""
 
 _STEP_MS = 150
 
@@ -133,34 +128,32 @@ Tell = Callable[[frozenset[Path]], None]
 
 
 class Notices:
-    """A watcher that reports changed paths in the tools' folders. Call ``listen`` again when new folders appear."""
+    """A watcher that reports changed paths in the tools' folders.
+
+    Call ``listen`` again to include new folders.
+    """
 
     def __init__(self, tell: Tell) -> None:
         self._tell = tell
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
         self._failed: queue.Queue[str] = queue.Queue()
-        self._heard: list[tuple[Path, int]] = []
+        self._watched: list[tuple[Path, int]] = []
         self.why_not: str | None = None
 
-    @property
-    def mode(self) -> str:
-        """Return ``polling`` if the system cannot report changes, else ``events``."""
-        return "polling" if self.why_not else "events"
-
     def listen(self, territory: Territory) -> None:
-        """Watch the folders that exist, unless they are already watched."""
+        """Watch all existing folders of a territory."""
         while not self._failed.empty():
             self.why_not = self._failed.get()
         folders = (territory.deep(), territory.flat())
         current = [(path, _inode(path)) for paths in folders for path in paths]
         if self.why_not or (
-            current == self._heard and all(thread.is_alive() for thread in self._threads)
+            current == self._watched and all(thread.is_alive() for thread in self._threads)
         ):
             return
         self.close()
         self._stop = threading.Event()
-        self._heard = current
+        self._watched = current
         for paths, deep in zip(folders, (True, False), strict=True):
             if paths:
                 thread = threading.Thread(
@@ -202,7 +195,6 @@ class Notices:
 
 
 def _inode(path: Path) -> int:
-    """Return a folder's inode, which changes if the folder is recreated."""
     try:
         return path.stat().st_ino
     except OSError:
@@ -212,7 +204,7 @@ def _inode(path: Path) -> int:
 # -- Pace ------------------------------------------------------------------------------------------
 
 
-HOT_SECONDS = 2.0
+CHECK_SECONDS = 2.0
 POLLED_SECONDS = 1.0
 MOST_POLLED_SECONDS = 10.0
 FORGIVE_SECONDS = 3_600.0
@@ -226,24 +218,23 @@ HINTED_SHARE = 20
 """Multiple for a shorter pause, used after a hint of new transcripts and while polling."""
 
 QUIET_SECONDS = 3.0
-"""Time in seconds without new turns after which learning starts."""
+"""Seconds without new turns after which learning starts."""
 
 PATIENCE_SECONDS = 15.0
-"""Maximum time in seconds before learning starts."""
+"""Maximum wait in seconds before learning starts, even if turns keep arriving."""
 
 PAUSE_SECONDS = 10.0
-"""Minimum time in seconds between two rounds, or twice the last round's duration if that is longer."""
+"""Minimum number of seconds between two rounds, unless twice the last round's duration is longer."""
 
 _IDLE_SHARE = 30
-_JUMP_SECONDS = 10.0
-_INTERVALS = {"hot": HOT_SECONDS, "forgive": FORGIVE_SECONDS}
+_INTERVALS = {"check": CHECK_SECONDS, "forgive": FORGIVE_SECONDS}
 
 
 @dataclass
 class Pace:
-    """The times at which the next tasks are due, in seconds on a monotonic clock.
+    """The schedule of scans, learning rounds and retries, in seconds of a monotonic clock.
 
-    ``interval``: usual time between two full scans.
+    ``interval`` is the usual time between two full scans.
     """
 
     started: float
@@ -257,31 +248,30 @@ class Pace:
     _look_cost: float = 0.0
     _looked: float = -math.inf
     _retry_seconds: float = RETRY_SECONDS
-    _offset: float | None = None
 
     def __post_init__(self) -> None:
         self._due = {
             "look": self.started,
-            "hot": self.started,
+            "check": self.started,
             "retry": 0.0,
             "forgive": self.started + FORGIVE_SECONDS,
         }
         self._unlearned_since = self._last_read = self.started
 
     def is_time(self, task: str, now: float) -> bool:
-        """Return True if a task (``look``, ``hot``, ``forgive`` or ``retry``) is due."""
+        """Return True if the task (``look``, ``check``, ``forgive`` or ``retry``) is due."""
         return now >= self._due[task]
 
     def next_due(self, now: float) -> float:
-        """Return the seconds until the next scan or check, at least 0.01."""
-        return max(0.01, min(self._due["look"], self._due["hot"]) - now)
+        """Return the seconds until the next scan or check, but at least 0.01."""
+        return max(0.01, min(self._due["look"], self._due["check"]) - now)
 
-    def again(self, task: str, now: float, *, polling: bool = False) -> None:
-        """Schedule the next run of a completed task."""
-        self._due[task] = now + (POLLED_SECONDS if polling and task == "hot" else _INTERVALS[task])
+    def again(self, task: str, now: float) -> None:
+        """Schedule the next run of a task that was just completed."""
+        self._due[task] = now + _INTERVALS[task]
 
     def looked(self, began: float, now: float, *, polling: bool) -> None:
-        """Schedule the next full scan."""
+        """Schedule the next full scan after one that has just ended."""
         self._look_cost, self._looked = now - began, now
         usual, share = self.interval, SHARE
         if polling:  # every second while agents work, less often when idle
@@ -290,34 +280,25 @@ class Pace:
         self._due["look"] = now + max(usual, share * self._look_cost)
 
     def look_soon(self, now: float) -> None:
-        """Move the next scan to an earlier time, because new transcripts are likely."""
+        """Bring the next scan forward, because there are probably new transcripts."""
         earliest = max(now + 0.1, self._looked + max(1.0, HINTED_SHARE * self._look_cost))
         self._due["look"] = min(self._due["look"], earliest)
 
     def look_later(self, now: float) -> None:
-        """Postpone the next scan."""
+        """Postpone the next scan by the usual pause."""
         self._due["look"] = now + PAUSE_SECONDS
 
-    def notice_jump(self, offset: float, now: float) -> None:
-        """Schedule a scan after the machine slept, because sleep hides changes.
-
-        ``offset``: difference between the wall clock and the monotonic clock. Sleep changes it.
-        """
-        if self._offset is not None and abs(offset - self._offset) > _JUMP_SECONDS:
-            self._due["look"] = now
-        self._offset = offset
-
     def has_read(self, now: float) -> None:
-        """Record that turns were read."""
+        """Record that new turns were read."""
         self._last_read = now
         self._unlearned_since = min(self._unlearned_since, now)
 
     def learn_soon(self, now: float) -> None:
-        """Request a learning round, even if there are no new turns."""
+        """Request a round of learning although no new turns were read."""
         self._unlearned_since = min(self._unlearned_since, now - PATIENCE_SECONDS)
 
     def is_time_to_learn(self, now: float) -> bool:
-        """Return True if a learning round is due."""
+        """Return True if the next round of learning is due."""
         if now < self._rounds_from or self._unlearned_since == math.inf:
             return False
         return (
@@ -326,23 +307,23 @@ class Pace:
         )
 
     def begin_round(self, now: float) -> None:
-        """Record that a learning round has begun."""
+        """Record the start of a learning round."""
         self._round_began = now
         self._unlearned_since = math.inf
 
     def learned(self, now: float, *, more: bool) -> None:
-        """Record a successful round. ``more`` requests another round."""
+        """Record a successful learning round. ``more`` requests another one."""
         self._rounds_from = now + max(PAUSE_SECONDS, 2 * (now - self._round_began))
         self._retry_seconds = RETRY_SECONDS
         if more:
             self.learn_soon(now)
 
     def went_well(self) -> None:
-        """Record that reading succeeded."""
+        """Record that reading succeeded, which resets the delay before a retry."""
         self._retry_seconds = RETRY_SECONDS
 
     def failed(self, now: float) -> None:
-        """Record a failure, and pause reading and learning. The pause becomes longer with each further failure."""
+        """Record a failure. Reading and learning pause, longer after each failure."""
         self._due["retry"] = self._rounds_from = now + self._retry_seconds
         self._unlearned_since = min(self._unlearned_since, now)
         self._retry_seconds = min(2 * self._retry_seconds, MOST_RETRY_SECONDS)
@@ -353,12 +334,12 @@ class Pace:
 
 
 GRACE_SECONDS = 60.0
-"""Maximum time in seconds for a process to finish after it is asked to end."""
+"""Maximum number of seconds for a process to finish after it is asked to end."""
 
 
 @frozen
 class RoundOutcome:
-    """The result of a round: an ingest report, or an ``error``."""
+    """The result of a learning round. ``error`` is set if the round failed."""
 
     files: int = 0
     turns: int = 0
@@ -369,15 +350,12 @@ class RoundOutcome:
 
 
 class Round:
-    """A learning round in a separate process with low priority. The result is passed to ``report`` in a thread."""
+    """A learning round in a low-priority process. A thread passes its result to ``report``."""
 
     def __init__(
         self, settings: Settings, report: Callable[[RoundOutcome], None], *, reads: bool
     ) -> None:
-        """Start the process of a learning round.
-
-        Unless ``reads`` is set, it learns only from turns that were already read. Raises OSError.
-        """
+        # Without reads, the round learns only from turns already read.
         self._report = report
         options = () if reads else ("--no-read",)
         self._process = subprocess.Popen(
@@ -393,7 +371,7 @@ class Round:
         self._thread.start()
 
     def end(self) -> None:
-        """Ask the round to end, and wait. A process that does not end is killed, which is as safe as a crash."""
+        """Ask the round to end, and wait. If it does not, its process is killed, which is safe."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
         self._thread.join(GRACE_SECONDS)
@@ -412,15 +390,13 @@ class Round:
 
 
 # -- Following transcripts -------------------------------------------------------------------------
-# Notices are hints: a file is read if its size, time and cursor show a change. Therefore repeated notices cost nothing.
+# Notices are hints: a file is read only if its size, time and cursor show a change, so repeated notices cost nothing.
 # Periodic full scans make up for missing notices.
 
 
 MUCH_BYTES = 4_000_000
 """Maximum number of bytes read in this process, to keep its memory small. Larger reads use a separate process."""
 
-HOT_FILES = 64
-HOT_FILE_SECONDS = 86_400
 _WAIT_SECONDS = 0.5
 _IDLE_SECONDS = 20.0
 
@@ -429,7 +405,7 @@ Stamp = tuple[int, int]
 
 
 class Follower:
-    """A watcher of a home's transcripts. It runs only once, in one thread."""
+    """The loop that follows a home's transcripts. An instance runs only once, in one thread."""
 
     def __init__(
         self,
@@ -455,7 +431,6 @@ class Follower:
         self._missing: list[Path] = []
         self._round: Round | None = None
         self._due: set[Path] = set()
-        self._hot: dict[Path, Stamp] = {}
         self._futile: dict[Path, Stamp] = {}
         self._followed: set[Path] = set()
         self._reported_problems: set[str] = set()
@@ -463,7 +438,7 @@ class Follower:
         self._is_ending = False
 
     def run(self, stop: threading.Event) -> None:
-        """Follow the transcripts until ``stop`` is set. Failures are reported, and the work is tried again."""
+        """Follow the transcripts until ``stop`` is set. Failures are reported and retried."""
         try:
             self._try(self._listen_to_all)
             why = self._notices.why_not
@@ -476,14 +451,13 @@ class Follower:
             self._end()
 
     def reads(self, path: Path) -> bool:
-        """Return True if the path is a followed transcript, and schedule a read. Works in any thread."""
+        """Schedule reading if the path is a followed transcript, and return True. Thread-safe."""
         if self._territory.transcript(path) is None:
             return False
         self._messages.put(frozenset({path}))
         return True
 
     def _end(self) -> None:
-        """Stop following. Reported changes are still read, and a running round finishes its current step."""
         self._is_ending = True
         self._notices.close()
         self._receive(0.0)
@@ -499,11 +473,9 @@ class Follower:
     def _step(self) -> None:
         self._receive(min(_WAIT_SECONDS, self._pace.next_due(time.monotonic())))
         now = time.monotonic()
-        wall_clock = self._clock()
-        self.state = replace(self.state, heartbeat=wall_clock)
-        self._pace.notice_jump(wall_clock.timestamp() - now, now)
-        if self._pace.is_time("hot", now):
-            self._look_at_hot(now)
+        self.state = replace(self.state, heartbeat=self._clock())
+        if self._pace.is_time("check", now):
+            self._check_places(now)
         if self._due and self._pace.is_time("retry", now):
             self._try(self._read_due)
         if self._pace.is_time("look", now):
@@ -518,7 +490,6 @@ class Follower:
             self._close()
 
     def _receive(self, seconds: float) -> None:
-        """Wait for a message, then process all pending messages."""
         with contextlib.suppress(queue.Empty):
             self._take(
                 self._messages.get(timeout=seconds) if seconds else self._messages.get_nowait()
@@ -548,12 +519,8 @@ class Follower:
             self._due |= due
             raise
 
-    def _look_at_hot(self, now: float) -> None:
-        """Check the files that changed recently, because such files are likely to change again."""
-        self._pace.again("hot", now, polling=self._notices.mode == "polling")
-        for path, stamp in self._hot.items():
-            if _stamp(path) not in (stamp, None):
-                self._due.add(path)
+    def _check_places(self, now: float) -> None:
+        self._pace.again("check", now)
         is_set_anew = _stamp(self._settings.config) != self._config
         if is_set_anew or any(folder.is_dir() for folder in self._missing):
             self._pace.look_soon(now)
@@ -563,14 +530,14 @@ class Follower:
             self._pace.look_later(now)
             return
         self._try(self._find_all)
-        self._pace.looked(now, time.monotonic(), polling=self._notices.mode == "polling")
+        self._pace.looked(now, time.monotonic(), polling=bool(self._notices.why_not))
 
     def _find_all(self) -> None:
         with self._opened_home() as home:
             self._listen(territory_of(home))
             findings = discovery.find(home, (), with_discovery=True)
             self._read_news(home, discovery.without_put_off(home, findings))
-            if self._has_new_settings:  # they might allow the writer to be asked again
+            if self._has_new_settings:  # they might unblock the writer
                 home.sessions.ask_again()
                 self._has_new_settings = False
             if is_due(home):
@@ -579,7 +546,6 @@ class Follower:
     def _read_news(self, home: Home, findings: discovery.Findings) -> None:
         for problem in findings.problems:
             self._complain(problem.message, problem.hint, problem.path)
-        self._warm(findings.files)
         # A file that was unreadable or not a transcript is read again when it changes.
         jobs = jobs_for(
             home,
@@ -631,13 +597,6 @@ class Follower:
         self._pace.has_read(time.monotonic())
         self._tell(f"read {count(report.turns, 'turn')} of {', '.join(report.tools)}")
 
-    def _warm(self, files: Iterable[FoundFile]) -> None:
-        for file in files:
-            if self._clock().timestamp() - file.mtime_ns / 1e9 < HOT_FILE_SECONDS:
-                self._hot[file.path] = _stamp(file.path) or (file.size, file.mtime_ns)
-        latest = sorted(self._hot, key=lambda path: self._hot[path][1], reverse=True)[:HOT_FILES]
-        self._hot = {path: self._hot[path] for path in latest}
-
     def _start_round(self) -> None:
         self._pace.begin_round(time.monotonic())
         try:
@@ -671,8 +630,8 @@ class Follower:
             self._tell(f"read {count(outcome.turns, 'turn')} of {files}")
         parts = [f"learned {count(learned, 'memory', 'memories')}"] if learned else []
         if outcome.vectors_made:
-            left = f", {outcome.vectors_left:,} texts pending" if outcome.vectors_left else ""
-            parts.append(f"made {count(outcome.vectors_made, 'vector')}{left}")
+            pending = f", {outcome.vectors_left:,} texts pending" if outcome.vectors_left else ""
+            parts.append(f"made {count(outcome.vectors_made, 'vector')}{pending}")
         if parts:
             self._tell("; ".join(parts))
 
@@ -681,19 +640,18 @@ class Follower:
             self._listen(territory_of(home))
 
     def _listen(self, territory: Territory) -> None:
-        before = self._notices.mode
+        was_polling = self._notices.why_not
         self._territory = territory
         self._missing = territory.missing()
         self._notices.listen(territory)
         folders = len(territory.deep()) + len(territory.flat())
         why = self._notices.why_not
         self.state = replace(self.state, folders=folders, why_polling=why)
-        if self._notices.mode != before:
+        if why and not was_polling:
             self._pace.look_soon(time.monotonic())
             self._tell(f"switched to polling: {why}")
 
     def _try(self, work: Callable[[], None]) -> None:
-        """Call ``work``. A failure is reported once, and the work is tried again later."""
         try:
             work()
             self._pace.went_well()
@@ -715,7 +673,7 @@ class Follower:
 
     @contextlib.contextmanager
     def _opened_home(self) -> Iterator[Home]:
-        """Yield the home, reopened if its database was rebuilt or its settings might have changed."""
+        # The home is reopened if its database was rebuilt or its config file changed.
         if self._home and not (
             self._home.database.is_in_place() and self._config == _stamp(self._settings.config)
         ):
@@ -736,7 +694,6 @@ class Follower:
 
 
 def _stamp(path: Path) -> Stamp | None:
-    """Return a transcript's size and the time of its last change, or ``None`` if the transcript was deleted."""
     try:
         return discovery.footprint(path)
     except OSError:

@@ -1,6 +1,7 @@
 """Health checks of the installation and the home, traces, and the status page.
 
-The first checks detect changes in a tool's format: unknown records, and sessions that suddenly lack the user's words.
+The first checks detect changes in a tool's format: unknown records, and sessions that suddenly lack
+user messages.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import groupby, takewhile
@@ -28,10 +29,10 @@ from nacre.base.environment import install_hint
 from nacre.base.frozen import frozen
 from nacre.base.locks import is_held
 from nacre.base.text import count, shorten
-from nacre.base.times import day_interval, shown_day, shown_minute
-from nacre.care import autostart, database
+from nacre.base.times import shown_day, shown_minute
+from nacre.care import autostart
 from nacre.care import proofs as prove
-from nacre.context import hooks
+from nacre.care.story import Story, latest_memories, story
 from nacre.context.effects import Effects, count_effects
 from nacre.data import history
 from nacre.data import sync as data_sync
@@ -39,12 +40,12 @@ from nacre.errors import ConflictError, NacreError, NotFoundError, UnusableStore
 from nacre.home import archive, consent
 from nacre.home.home import Home, open_home, open_to_read
 from nacre.home.location import projects
-from nacre.home.spending import budgets, fold_notes, noted_calls
+from nacre.home.spending import daily_budget, fold_notes, noted_calls
 from nacre.home.views import Overview, SessionLine
 from nacre.hosts import verify
 from nacre.hosts.ways import found_hosts, hooks_start_daemon, load
 from nacre.llm.credentials import place_for, provider_of
-from nacre.memories import edit, store, vectors
+from nacre.memories import edit, store
 from nacre.operations import operation
 from nacre.protocols import RemoteEmbedder
 from nacre.recall import scoring
@@ -52,27 +53,27 @@ from nacre.recall.pins import PinCheck, broken_pins
 from nacre.sessions.search import opening_of
 from nacre.settings import Settings
 from nacre.setup import chores, models
-from nacre.setup.models import STATES, WriterStatus, status_as_it_is, status_writer
+from nacre.setup.models import STATES, WriterStatus, read_writer_status, status_writer
 from nacre.store import packs
 from nacre.store.schema import UNREADABLE
 from nacre.store.sqlite import engine_version
 from nacre.values.fields import Limit
 from nacre.values.memory import Memory, SessionFilter
-from nacre.values.models import Trace
+from nacre.values.models import Call
 from nacre.values.recall import Filter
-from nacre.values.reports import FAILURE, OK, WARNING, Check, Following, IngestReport, OnProgress
-from nacre.values.session import Heard, Task
+from nacre.values.reports import FAILURE, OK, WARNING, Check, Following, OnProgress
+from nacre.values.session import MainSession, SessionKind, Task
 from nacre.vault import files
 from nacre.vault.files import LEDGER
 
 FEWEST_NEW = 4
-"""Minimum length of a run of sessions without the user's words. Shorter runs can be chance or have just begun."""
+"""Minimum number of consecutive sessions without user messages. Fewer can be chance."""
 
 FEWEST_BEFORE = 8
-"""Minimum number of earlier sessions needed to know a tool's usual behaviour."""
+"""Minimum number of earlier sessions that show a tool's usual behaviour."""
 
 ODDS = 0.001
-"""Maximum probability that sessions lack the user's words by chance."""
+"""Maximum probability that sessions lack user messages by chance."""
 
 _COMPARED_SESSIONS = 80
 _MAX_LISTED_RECORDS = 8
@@ -81,21 +82,20 @@ _MAX_LISTED_RECORDS = 8
 _REPORTABLE = re.compile(
     r"(?:(?:role|field|block|part|message|content|sender|bubble|response|no) )?[\w./$:-]{1,60}"
 )
-"""Names of records, fields and roles that cannot be a text of a transcript."""
+"""Matches names of records, fields and roles that cannot be transcript text."""
 
 
 def format_checks(home: Home) -> Iterator[Check]:
-    """Yield findings about unknown records in transcripts, and about sessions that lack the user's words.
+    """Report unknown records in transcripts, and sessions without user messages.
 
-    Each line about unknown records can be copied into an issue, because it contains no text of a
-    transcript.
+    The reports contain no transcript text, so that users can copy them into an issue.
     """
     versions = home.sessions.versions()
     counts: dict[tuple[str, str], Counter[str]] = {}
     for file in home.sessions.seen_files():
         version = versions.get(file.path, "")
-        shown = version if _REPORTABLE.fullmatch(version) else ""
-        odd = counts.setdefault((file.tool, shown), Counter())
+        shown_version = version if _REPORTABLE.fullmatch(version) else ""
+        odd = counts.setdefault((file.tool, shown_version), Counter())
         for name, number in file.unknown.items():
             odd[name if _REPORTABLE.fullmatch(name) else "other"] += number
         odd["unreadable or too long lines"] += file.corrupt
@@ -111,10 +111,10 @@ def format_checks(home: Home) -> Iterator[Check]:
                 f"unknown records in {label}: {', '.join(listed)}",
                 f"update nacre ({__version__}), or copy this line into an issue",
             )
-    yield from _silent_sessions(home.sessions.heard(_COMPARED_SESSIONS))
+    yield from _silent_sessions(home.sessions.main_sessions(_COMPARED_SESSIONS))
 
 
-def _silent_sessions(sessions: Sequence[Heard]) -> Iterator[Check]:
+def _silent_sessions(sessions: Sequence[MainSession]) -> Iterator[Check]:
     for tool, group in groupby(sessions, key=lambda session: session.tool):
         listed = list(group)
         silent = list(takewhile(lambda session: not session.owner_spoke, listed))
@@ -135,11 +135,11 @@ def _silent_sessions(sessions: Sequence[Heard]) -> Iterator[Check]:
 
 
 def is_sudden(silent: int, before: int, spoke: int) -> bool:
-    """Return True if a tool has probably stopped recording the user's words.
+    """Return True if a tool has probably stopped recording user messages.
 
-    ``silent``: number of latest sessions, all without the user's words. ``before``: number of
-    earlier sessions. ``spoke``: number of earlier sessions with the user's words. By Laplace's
-    rule, a session is without them with probability ``1 - (spoke + 1) / (before + 2)``.
+    ``spoke`` of ``before`` earlier sessions have user messages, but none of the latest ``silent``
+    sessions. Laplace's rule gives a session without any the probability ``1 - (spoke + 1) / (before
+    + 2)``.
     """
     if silent < FEWEST_NEW or before < FEWEST_BEFORE:
         return False
@@ -150,7 +150,7 @@ def is_sudden(silent: int, before: int, spoke: int) -> bool:
 
 
 def sync(home: Home) -> Iterator[Check]:
-    """Report the outcome of the last sync."""
+    """Report whether the last sync succeeded."""
     last = data_sync.last_sync(home) if home.settings.flag("git.enabled") else None
     if last and last.failing_since:
         yield _warning(f"failing since {last.failing_since}: {last.message}", last.hint)
@@ -159,7 +159,7 @@ def sync(home: Home) -> Iterator[Check]:
 
 
 # -- Quick checks of the ledger, the git history and the archive -----------------------------------
-# They are limited in time and sample large data.
+# They have a time limit and only sample large data.
 
 
 _LEDGER_BYTES = 4_000_000
@@ -168,7 +168,7 @@ _DAY_SECONDS = 86_400
 
 
 def damaged_ledger(home: Home) -> Iterator[Check]:
-    """Report invalid lines at the end of the ledger."""
+    """Report invalid lines in the last part of the ledger."""
     data = home.ledger()
     start = data.find(b"\n", len(data) - _LEDGER_BYTES) + 1 if len(data) > _LEDGER_BYTES else 0
     broken = files.broken_lines(data[start:])
@@ -179,7 +179,7 @@ def damaged_ledger(home: Home) -> Iterator[Check]:
 
 
 def damaged_history(home: Home) -> Iterator[Check]:
-    """Report a git history whose latest commits are unreadable."""
+    """Report if git cannot read the latest commits."""
     repository = home.repository
     if not home.settings.flag("git.enabled") or not repository.exists:
         return
@@ -200,7 +200,7 @@ def damaged_history(home: Home) -> Iterator[Check]:
 
 
 def damaged_archive(home: Home) -> Iterator[Check]:
-    """Report damaged packs. Time is limited, so each day's check starts at a different pack."""
+    """Report damaged packs. A time limit applies, so each day begins with another pack."""
     states = [state for state in home.archive.all() if state.pack]
     first = int(home.clock().timestamp()) // _DAY_SECONDS % max(1, len(states))
     until = time.monotonic() + _ARCHIVE_SECONDS
@@ -226,7 +226,7 @@ NOTHING = "nothing automatically; run nacre ingest, or nacre init to connect you
 
 
 def readers(settings: Settings) -> tuple[str, ...]:
-    """Return the programs that read sessions. These are the hooks of connected agents, and the running daemon."""
+    """Return the programs that read sessions: hooks of connected agents, and the running daemon."""
     wired = tuple(dict.fromkeys(wish.host for wish in load(settings.home).wishes))
     names = [f"hooks from nacre init in {', '.join(wired)}"] if wired else []
     try:
@@ -239,7 +239,7 @@ def readers(settings: Settings) -> tuple[str, ...]:
 
 
 def in_words(names: Sequence[str]) -> str:
-    """Join the readers' names in one line."""
+    """Join the names of reading programs into a phrase."""
     return "; ".join(names) or NOTHING
 
 
@@ -247,20 +247,17 @@ def in_words(names: Sequence[str]) -> str:
 
 
 def writer(home: Home) -> Iterator[Check]:
-    """Report the writer's state and the numbers of waiting sessions and candidates."""
-    state, candidates = status_writer(home), home.candidates.count()
-    waiting = f"; candidates: {candidates:,} (nacre review)" if candidates else ""
+    """Report the state of the background writer and how many sessions wait for it."""
+    state = status_writer(home)
     if state.state == "off":
-        yield _ok(f"none: only your explicit statements are stored (nacre writer set){waiting}")
+        yield _ok("none: only your explicit statements are stored (nacre writer set)")
         return
     use = (
         f"{state.calls_today} calls today"
         if state.limit is None
         else f"{state.tokens_today:,} of {state.limit:,} tokens today"
     )
-    finding = (
-        f"{state.writer}, {STATES[state.state]}, {use}; sessions waiting: {state.waiting}{waiting}"
-    )
+    finding = f"{state.writer}, {STATES[state.state]}, {use}; sessions waiting: {state.waiting}"
     if state.problem:
         finding += f"; {state.problem}"
     if state.state == "ready":
@@ -279,6 +276,9 @@ def writer(home: Home) -> Iterator[Check]:
 
 _LOW_DISK_BYTES = 500_000_000
 _STALE_DAYS = 14
+_STALE_TODO = timedelta(days=30)
+"""Time after which an open todo is stale unless it is restated or recalled."""
+
 _EMBED_TIMEOUT_SECONDS = 10.0
 _STALE_LOCK_SECONDS = 600
 _MAX_NAMED = 5
@@ -312,7 +312,6 @@ def doctor(
 
 
 def _chats(home: Home) -> list[Check]:
-    """Report unknown senders of chat messages if no setting says which sender is the user."""
     senders = home.sessions.unknown_senders() if not home.settings.texts("owner.identities") else []
     if not senders:
         return []
@@ -331,12 +330,12 @@ def _plugin_checks(home: Home) -> Iterator[Check]:
     if broken:
         yield Check("plugins", FAILURE, broken[0].message, broken[0].hint)
     yield from _run_checks(home, looks)
-    wanted = {
+    needed = {
         "gateway": home.settings["gateway.channels"] or home.settings.flag("gateway.enabled"),
         "server": home.settings.text("remote.url"),
     }
-    for name, is_wanted in wanted.items():
-        if is_wanted and name not in looks:
+    for name, is_needed in needed.items():
+        if is_needed and name not in looks:
             yield Check(name, WARNING, "it is not installed", install_hint(name))
 
 
@@ -356,16 +355,13 @@ def _failure(detail: str, hint: str | None) -> Check:
 
 
 def _run_checks(home: Home, looks: Mapping[str, _Look]) -> Iterator[Check]:
-    """Run checks, and yield their results with the checks' names.
-
-    If a check fails with an error, the error is the result.
-    """
+    # An error that a check raises becomes its result.
     for name, look in looks.items():
         try:
             result = look(home)
             checks = [result] if isinstance(result, Check) else list(result)
         except (UnusableStoreError, *UNREADABLE) as error:
-            problem = prove.told_of(error)
+            problem = prove.as_nacre_error(error)
             checks = [_failure(problem.message, problem.hint)]
         except NacreError as error:
             checks = [_warning(error.message, error.hint)]
@@ -373,7 +369,7 @@ def _run_checks(home: Home, looks: Mapping[str, _Look]) -> Iterator[Check]:
 
 
 def installation(home: Home, *, repair: bool = False) -> list[Check]:
-    """Check the environment: Python, SQLite, the home's folder and permissions, and the models."""
+    """Check Python, SQLite, the home's folder and its permissions, and the models."""
     return [
         Check("python", OK, f"{platform.python_version()} on {platform.system()}"),
         Check("sqlite", OK, engine_version()),
@@ -384,7 +380,6 @@ def installation(home: Home, *, repair: bool = False) -> list[Check]:
                 "permissions": partial(_permissions, repair),
                 "disk": _disk,
                 "model": _model,
-                "reranker": _reranker,
                 "credentials": _credentials,
             },
         ),
@@ -392,7 +387,7 @@ def installation(home: Home, *, repair: bool = False) -> list[Check]:
 
 
 def contents(home: Home) -> list[Check]:
-    """Check memories and their use, pending work, and unknown records."""
+    """Check the memories and their use, pending work, and unknown records in transcripts."""
     return [
         *_run_checks(
             home,
@@ -400,7 +395,7 @@ def contents(home: Home) -> list[Check]:
                 "edits": _caught_up,
                 "memories": _memories,
                 "usage": _usage,
-                "upkeep": database.upkeep,
+                "todos": _stale_todos,
                 **_ACTIVITY,
                 "ledger": damaged_ledger,
                 "history": damaged_history,
@@ -417,7 +412,7 @@ def _caught_up(home: Home) -> Sequence[Check]:
 
 
 def problems(home: Home) -> list[Check]:
-    """Return the checks that found a problem. Checks that would have to read every memory are not run."""
+    """Return the checks that failed, without running those that read every memory."""
     return [
         finding
         for finding in _run_checks(home, {"memories": _memories, **_ACTIVITY})
@@ -433,7 +428,6 @@ def _home(home: Home) -> Check:
 
 
 def _permissions(repair: bool, home: Home) -> Check:
-    """Check other users' access to the home and to configured files elsewhere."""
     settings = home.settings
     outside = [settings.config, *settings.database.parent.glob(f"{settings.database.name}*")]
     shared = list(
@@ -475,9 +469,8 @@ def _integrity(home: Home) -> Check:
 
 
 def _parity(home: Home) -> Check:
-    """Check that every file has an index row and every row has a file."""
     edit.catch_up(home)
-    files = {file.memory for file in home.files.seen().values()}
+    files = {file.memory for file in home.files.indexed().values()}
     rows = home.memories.all_ids()
     if files != rows:
         lost = len(files ^ rows)
@@ -486,13 +479,12 @@ def _parity(home: Home) -> Check:
 
 
 def _forgetting(home: Home) -> Iterator[Check]:
-    """Report that the database still contains forgotten data, for example because another process was reading."""
+    # Forgotten data can remain in the database while another process reads it.
     if home.tombstones.due() or home.tombstones.value("erase"):
         yield _warning("the database still contains bytes of forgotten data", "nacre ingest")
 
 
 def _lost_memories(home: Home) -> Iterator[Check]:
-    """Report memories that are lost because their replacement is not active."""
     lost = home.memories.lost()
     if lost:
         named = "; ".join(
@@ -504,10 +496,6 @@ def _lost_memories(home: Home) -> Iterator[Check]:
 
 
 def _history(home: Home) -> Iterator[Check]:
-    """Check that changes are committed to git.
-
-    Report files that are not committed because they seem to contain secrets.
-    """
     if not home.settings.flag("git.enabled"):
         yield _ok("off (git.enabled = false)")
         return
@@ -521,8 +509,7 @@ def _history(home: Home) -> Iterator[Check]:
 
 
 def _repository(home: Home) -> Check:
-    """Check the repository. Raises GitUnavailableError, UnusableRepositoryError."""
-    waiting, oldest = home.journal.waiting()
+    pending, oldest = home.journal.count_pending()
     if not home.repository.exists:
         home.repository.git.version()
         return _ok("starts with the next operation")
@@ -532,24 +519,13 @@ def _repository(home: Home) -> Check:
         return _warning(
             "an interrupted git command left a lock, so git status is out of date", f"rm {lock}"
         )
-    since = f" since {shown_minute(oldest)}" if waiting and oldest else ""
-    return _ok(f"git, branch {head.branch}; {_waiting(waiting, 'operation')} for a commit{since}")
-
-
-def _reranker(home: Home) -> Iterator[Check]:
-    if not home.settings.text("recall.reranker"):
-        return
-    try:
-        loaded = home.reranker
-    except NacreError as error:
-        yield _warning(error.message, error.hint or "recall works without it")
-        return
-    if loaded:
-        yield _ok(str(home.settings.text("recall.reranker")))
+    since = f" since {shown_minute(oldest)}" if pending and oldest else ""
+    return _ok(
+        f"git, branch {head.branch}; {count(pending, 'operation')} waiting for a commit{since}"
+    )
 
 
 def _credentials(home: Home) -> Iterator[Check]:
-    """Check the credentials of the configured models, and report misplaced ones."""
     settings = home.settings
     own = settings["models.providers"]
     for provider in sorted(
@@ -562,7 +538,6 @@ def _credentials(home: Home) -> Iterator[Check]:
 
 
 def _credential(home: Home, provider: str) -> Check:
-    """Check a provider's credential. Raises ModelRefusedError."""
     place = place_for(home.settings, provider, clock=home.clock)
     if place is None and provider_of(home.settings, provider).needs_key:
         return _warning(f"no key for {provider} found", f"nacre writer keys {provider}")
@@ -596,21 +571,32 @@ def _memories(home: Home) -> Check:
 
 
 def _usage(home: Home) -> Iterator[Check]:
-    """Report the use of memories and pending reviews."""
     used = home.usage.buckets()
-    if not used.never + used.some + used.often:
-        return
-    recalled = (
-        f"{used.never} never recalled, {used.some} recalled up to 5 times, {used.often} more often"
-    )
-    yield _ok(recalled)
-    store.queue_reviews(home)
-    _, doubts, conflicts = home.reviews.waiting(home.now_ms())
-    waiting = doubts + conflicts
-    if waiting:
-        yield Check(
-            "review", WARNING, f"{waiting} waiting", "nacre review shows each one and the reason"
+    if used.never + used.some + used.often:
+        yield _ok(
+            f"{used.never} never recalled, {used.some} recalled up to 5 times, {used.often} more often"
         )
+    store.queue_reviews(home)
+    candidates, doubts, conflicts = home.reviews.counts()
+    if pending := candidates + doubts + conflicts:
+        yield Check(
+            "review",
+            WARNING if doubts or conflicts else OK,
+            f"{pending:,} to review",
+            "nacre review shows each one",
+        )
+
+
+def _stale_todos(home: Home) -> Iterator[Check]:
+    stale = home.usage.idle_todos(home.now() - _STALE_TODO)
+    if stale:
+        named = "; ".join(
+            f"{shorten(subject, 40)} ({memory[-8:]}, {shown_day(last)})"
+            for memory, subject, last in stale[:_MAX_NAMED]
+        )
+        more = f"; and {len(stale) - _MAX_NAMED:,} more" if len(stale) > _MAX_NAMED else ""
+        finding = f"{len(stale):,} open, neither stated nor recalled for {_STALE_TODO.days} days: {named}{more}"
+        yield _warning(finding, f"nacre retire {stale[0][0][-8:]}, if it is done or obsolete")
 
 
 def _sessions(home: Home) -> Check:
@@ -623,13 +609,6 @@ def _sessions(home: Home) -> Check:
     if last and scoring.days_between(last, home.now()) > _STALE_DAYS:
         return _warning(f"last read {shown_day(last)}", "nacre ingest")
     return _ok(f"{tools}; {turns:,} turns" + (f"; last read {shown_minute(last)}" if last else ""))
-
-
-def _held_out(home: Home) -> Iterator[Check]:
-    """Report the share of sessions that get no memories, if any."""
-    if share := home.settings.number(hooks.SHARE):
-        finding = f"{share:.0%} of sessions get no memories, to measure the effect"
-        yield _ok(f"{finding}; nacre admin usefulness shows the result")
 
 
 def _pinned(home: Home) -> Iterator[Check]:
@@ -683,7 +662,10 @@ def _following(home: Home, state: Following) -> Iterator[Check]:
 
 
 def _chores(home: Home) -> Iterator[Check]:
-    pending, lost = chores.waiting(home.settings.home), chores.given_up(home.settings.home)
+    pending, lost = (
+        chores.pending_chores(home.settings.home),
+        chores.abandoned_chores(home.settings.home),
+    )
     now = home.clock().timestamp()
     late = [chore for chore in pending if now - chore.at > _LATE_CHORE_SECONDS]
     recent = [chore for chore in lost if now - chore.at < _REPORT_CHORE_SECONDS]
@@ -702,13 +684,15 @@ def _vectors(home: Home) -> Check:
     turns, memories = home.vectors.missing()
     passages, memories_made = home.vectors.count(), home.vectors.count_memories()
     model = home.settings.text("embedding.model")
-    used = consent.hold(home, model)
+    used = consent.refusal(home, model)
     why = f": {used.message}" if used else ""
-    if vectors.is_switching(home):
-        finding = f"{passages:,} passages of {home.vectors.model()}, until those of {model} are complete{why}"
+    if home.vectors.setting() not in (None, model):
+        finding = f"{passages:,} passages of {home.vectors.model()}, not of {model}{why}"
         return _warning(finding, used.hint if used else "nacre writer embedding --resume continues")
     if turns + memories:
-        finding = f"{passages + memories_made:,} made, {_waiting(turns + memories, 'text')}{why}"
+        finding = (
+            f"{passages + memories_made:,} made, {count(turns + memories, 'text')} waiting{why}"
+        )
         return _warning(finding, used.hint if used else "nacre ingest continues")
     finding = (
         f"for {count(memories_made, 'memory', 'memories')} and {passages:,} passages of sessions"
@@ -717,7 +701,6 @@ def _vectors(home: Home) -> Check:
 
 
 def _archive(home: Home) -> Iterator[Check]:
-    """Report archived transcripts."""
     states = [state for state in home.archive.all() if state.pack]
     is_wanted = home.settings.flag("archive.enabled")
     raw, stored = sum(state.raw for state in states), sum(state.size for state in states)
@@ -741,16 +724,11 @@ def _problems(home: Home) -> Iterator[Check]:
         )
 
 
-def _waiting(number: int, noun: str) -> str:
-    return f"{number:,} {noun} waiting" if number == 1 else f"{number:,} {noun}s waiting"
-
-
 _ACTIVITY: Mapping[str, _Look] = {
     "sessions": _sessions,
     "vectors": _vectors,
     "writer": writer,
     "archive": _archive,
-    "held out": _held_out,
     "pinned": _pinned,
     "daemon": _daemon,
     "chores": _chores,
@@ -783,9 +761,13 @@ def prove_home(
 ) -> list[Check]:
     """Check every part of the home against its sources."""
     proofs = prove.prove(home, everything=everything, on_progress=on_progress)
-    if repair and prove.repair(home, proofs):
+    repaired = prove.repair(home, proofs) if repair else 0
+    if repaired:
         proofs = prove.prove(home, everything=everything, on_progress=on_progress)
-    return [prove.as_check(proof) for proof in proofs]
+    if repair:
+        prove.archive_again(home, proofs)
+    done = [Check("repair", OK, f"{count(repaired, 'finding')} repaired")] if repaired else []
+    return [*done, *prove.as_checks(proofs)]
 
 
 @operation("traces")
@@ -795,19 +777,19 @@ def list_traces(
     task: Annotated[Task | None, bounds("Only calls for this task.")] = None,
     since: Annotated[datetime | None, bounds("Only traces from this time on.")] = None,
     limit: Limit = 20,
-) -> list[Trace]:
+) -> list[Call]:
     """Return the traces of model calls, the latest first."""
     fold_notes(home)
-    return home.traces.latest(task, since, limit)
+    return home.spending.traces(task, since, limit)
 
 
 @operation("trace")
 def show_trace(
     home: Home, reference: Annotated[str, bounds("The id, or its start or end.")]
-) -> Trace:
+) -> Call:
     """Return the trace of a call. Raises NotFoundError, ConflictError."""
     fold_notes(home)
-    traces = home.traces.find(reference.strip())
+    traces = home.spending.find(reference.strip())
     if not traces:
         raise NotFoundError(
             f"there is no trace {reference!r}", hint="nacre writer traces shows ids"
@@ -820,62 +802,43 @@ def show_trace(
     return traces[0]
 
 
-@operation("db-rebuild", writes=True, takes_long=True, closed=True)
-def rebuild(
-    settings: Settings,
-    on_progress: OnProgress | None = None,
-    *,
-    vectors: Annotated[bool, bounds("Also create the vectors.")] = True,
-) -> IngestReport:
-    """Rebuild the database from the vault, the transcripts and the archive. Raises SchemaTooNewError."""
-    return database.rebuild(settings, open_home, on_progress, vectors=vectors)
-
-
-@operation("db-reset", writes=True, closed=True, owners=True, command="admin db reset")
-def reset(settings: Settings) -> Path | None:
-    """Remove the database, keep a copy next to it, and return the copy."""
-    return database.reset(settings, open_home)
-
-
-@operation("backup-verify", takes_long=True)
-def verify_backup(
-    settings: Settings,
-    backup: Annotated[Path, bounds("The backup's file.")],
-    on_progress: OnProgress | None = None,
-) -> list[Check]:
-    """Restore a backup into a temporary folder and check it. Raises NotFoundError, InvalidInputError."""
-    return database.verify(backup, settings, open_home, on_progress)
-
-
 # -- Status page -----------------------------------------------------------------------------------
-# It appears immediately, because it takes no locks, reads no new files, and calls no models.
+# It appears immediately, because it takes no locks, reads no new files and calls no models.
 
 
 _BUSY_TIMEOUT_MS = 100
-_MAX_SESSIONS = 1000
 _SHOWN_SESSIONS = 5
 _SHOWN_MEMORIES = 5
+_FEW_MEMORIES = 20
 
 
 @frozen
 class Status:
-    """The state of a home at a glance.
+    """An overview of a home's state.
 
-    ``wired``: connected hosts. ``not_wired``: other installed hosts. ``read``: time when
-    transcripts were last read. ``learned``: latest memories. ``candidates``, ``doubts``,
-    ``conflicts``: numbers of pending items. ``broken_pins``: pinned questions without the
-    expected answer. ``cost``, ``budget``: today's cost and the background budget, in millionths
-    of a US dollar, excluding subscriptions. ``effects``: the effects of delivered context.
+    ``wired``: connected hosts.
+    ``not_wired``: other installed hosts.
+    ``read``: when transcripts were last read.
+    ``sources``: number of sessions per tool.
+    ``learned``: latest memories.
+    ``story``: highlights, only if there are few memories.
+    ``candidates``, ``doubts``, ``conflicts``: numbers of pending reviews.
+    ``broken_pins``: pinned questions without the expected answer.
+    ``cost``, ``budget``: today's cost and its limit for background work, in millionths of a US
+        dollar and without subscriptions.
+    ``effects``: effects of context given to agents.
+    ``faults``: failed checks.
     """
 
     wired: tuple[str, ...] = ()
     not_wired: tuple[str, ...] = ()
     memories: int = 0
     sessions: int = 0
-    today: tuple[SessionLine, ...] = ()
-    sessions_today: int = 0
+    latest: tuple[SessionLine, ...] = ()
     read: datetime | None = None
+    sources: Mapping[str, int] = field(default_factory=dict)
     learned: tuple[Memory, ...] = ()
+    story: Story | None = None
     candidates: int = 0
     doubts: int = 0
     conflicts: int = 0
@@ -884,68 +847,68 @@ class Status:
     cost: int = 0
     budget: int = 0
     effects: Effects = Effects()
+    faults: tuple[Check, ...] = ()
 
 
 @operation("status")
 def status(settings: Settings) -> Status:
     """Return the status. Do not create a missing home. Raises UnusableStoreError and its subclasses."""
-    wired = dict.fromkeys(wish.host for wish in load(settings.home).wishes)
-    not_wired = tuple(
-        found_host.host.name
-        for found_host in found_hosts(settings)
-        if found_host.host.name not in wired
-    )
     if not (settings.server or settings.database.is_file()):
-        return Status(tuple(wired), not_wired)
+        return Status(*_hosts(settings))
     with closing(_open_or_migrate(settings)) as home:
-        return _page(home, tuple(wired), not_wired)
+        return status_of(home)
+
+
+def _hosts(settings: Settings) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    wired = dict.fromkeys(wish.host for wish in load(settings.home).wishes)
+    installed = (item.host.name for item in found_hosts(settings))
+    return tuple(wired), tuple(name for name in installed if name not in wired)
 
 
 def _open_or_migrate(settings: Settings) -> Home:
-    """Open the home read-only. If an older nacre created the home, open and migrate it instead.
-
-    Raises UnusableStoreError and its subclasses.
-    """
+    # Opening read-only fails for a home that an older nacre created.
     try:
         return open_to_read(settings, patience_ms=_BUSY_TIMEOUT_MS)
     except UnusableStoreError:
         return open_home(settings)
 
 
-def _page(home: Home, wired: tuple[str, ...], not_wired: tuple[str, ...]) -> Status:
+def status_of(home: Home, *, with_story: bool = False) -> Status:
+    """Return the status of a home that is already open."""
     day = home.today()
     counts = home.memories.counts()
-    lately = home.sessions.newest(SessionFilter(since=day_interval(day)[0]), limit=_MAX_SESSIONS)
-    active = home.sessions.active([entry.row for entry in lately[:_SHOWN_SESSIONS]])
-    candidates, doubts, conflicts = home.reviews.waiting(home.now_ms())
+    latest = home.sessions.newest(SessionFilter(kind=SessionKind.MAIN), limit=_SHOWN_SESSIONS)
+    candidates, doubts, conflicts = home.reviews.counts()
     spent = sum(entry.cost for entry in home.spending.by_task(day, day))
     noted = sum(entry.cost or 0 for entry in noted_calls(home) if entry.day == day)
+    memories = sum(counts.values()) - counts["superseded"] - counts["retired"]
+    sources = {row[0]: row[1] for row in home.sessions.counts()}
+    sessions = sum(sources.values())
     return Status(
-        wired,
-        not_wired,
-        memories=sum(counts.values()) - counts["superseded"] - counts["retired"],
-        sessions=sum(row[1] for row in home.sessions.counts()),
-        today=tuple(
-            SessionLine(entry, opening_of(home, entry), active.get(entry.row))
-            for entry in lately[:_SHOWN_SESSIONS]
-        ),
-        sessions_today=len(lately),
+        *_hosts(home.settings),
+        memories=memories,
+        sessions=sessions,
+        latest=tuple(SessionLine(stored, opening_of(home, stored)) for stored in latest),
         read=home.sessions.last_ingest(),
-        learned=_latest_memories(home),
+        sources=sources,
+        story=story(home) if with_story or memories < min(sessions, _FEW_MEMORIES) else None,
+        learned=tuple(latest_memories(home, Filter(), _SHOWN_MEMORIES)[0]),
         candidates=candidates,
         doubts=doubts,
         conflicts=conflicts,
         broken_pins=tuple(broken_pins(home)),
-        writer=status_as_it_is(home),
+        writer=read_writer_status(home),
         cost=spent + noted,
-        budget=budgets(home.settings, home.spending, day)[0].most,
+        budget=daily_budget(home).most,
         effects=count_effects(home),
+        faults=tuple(check for check in _run_checks(home, _faults(home)) if check.state != OK),
     )
 
 
-def _latest_memories(home: Home) -> tuple[Memory, ...]:
-    rows, _ = home.selection.list_memories(
-        Filter(), limit=_SHOWN_MEMORIES, offset=0, today=home.today()
-    )
-    memories = home.memories.by_rows(rows)
-    return tuple(memories[row] for row in rows if row in memories)
+def _faults(home: Home) -> dict[str, _Look]:
+    looks: dict[str, _Look] = {"archive": _archive}
+    if home.journal.git_state("sync"):
+        looks["sync"] = sync
+    if any(Path(link.chores_folder(str(home.settings.home))).glob("*/*")):  # abandoned chores
+        looks["chores"] = _chores
+    return looks

@@ -1,9 +1,12 @@
-"""Proofs of a home against its sources, for ``doctor --deep``, with safe repairs."""
+"""Consistency checks of a home ("proofs") for ``doctor --deep``, with safe repairs.
+
+Each proof yields its problems and a summary of the data that it checked.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field, fields, replace
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 
@@ -32,44 +35,40 @@ from nacre.readers.registry import get_adapter
 from nacre.store import maintenance
 from nacre.store.schema import UNREADABLE, turn_identity
 from nacre.values.memory import Memory, Project, SeenMemoryFile
-from nacre.values.reports import OK, Check, OnProgress, Progress
+from nacre.values.reports import FAILURE, OK, WARNING, Check, OnProgress, Problem, Progress
 from nacre.values.session import SeenFile, Session
 from nacre.vault import files
 from nacre.vault.documents import parse
 from nacre.vault.files import LEDGER, FileStat
 
-WARNING, FAILURE = "warning", "failure"
 REBUILD = "nacre admin db rebuild; the vault has all memories"
 DEEP_REPAIR = "nacre admin doctor --deep --repair"
-"""Command that makes all repairs that need no decision by the user."""
+"""Command that makes all repairs for which no user decision is needed."""
 
 Mend = Callable[[Home], object]
 
 
 @frozen
 class Finding:
-    """A problem: its severity, a description, and the command that repairs it.
+    """A result of a proof: its severity, a description, and the command that repairs it.
 
-    ``mend``: function for the same repair, set only if nothing can be lost.
+    ``mend``: function that makes the same repair, set only if nothing can be lost.
     """
 
     severity: str
     sentence: str
-    repair: str
+    repair: str | None = None
     mend: Mend | None = None
 
 
-@frozen
-class Proof:
-    """The result of checking one part of the home. ``looked``: description of the checks."""
+Proof = Callable[[Home], Iterator[Finding]]
 
-    area: str
-    looked: str
-    findings: list[Finding] = field(default_factory=list)
+Proofs = dict[str, list[Finding]]
+"""Findings, keyed by area, such as ``vectors``."""
 
 
-def told_of(error: Exception) -> NacreError:
-    """Return the error to show if reading the database has failed with ``error``."""
+def as_nacre_error(error: Exception) -> NacreError:
+    """Convert an error from reading the database to one that users understand."""
     if isinstance(error, NacreError):
         return error
     text = f"{type(error).__name__}{f': {error}' if str(error) else ''}"
@@ -81,16 +80,16 @@ def told_of(error: Exception) -> NacreError:
 # -- The archive -----------------------------------------------------------------------------------
 
 
-def prove_archive(home: Home) -> Proof:
-    """Check the archive's checksums. Damaged packs are set aside, and reported until they are deleted."""
-    files, problems = archive.verify(home)
-    findings = [
-        Finding(
-            FAILURE, f"{problem.path}: {problem.message}", problem.hint or DEEP_REPAIR, archive.mend
-        )
-        for problem in problems
-    ]
-    return Proof("archive", f"{files:,} transcripts, all checksums verified", findings)
+def prove_archive(home: Home) -> Iterator[Finding]:
+    """Verify the archive's checksums, and report damaged packs that were set aside."""
+    count, problems = archive.verify(home)
+    yield Finding(OK, f"{count:,} transcripts, all checksums verified")
+    yield from map(_of_problem, problems)
+
+
+def _of_problem(problem: Problem) -> Finding:
+    hint = problem.hint or DEEP_REPAIR
+    return Finding(FAILURE, f"{problem.path}: {problem.message}", hint, archive.mend)
 
 
 # -- Git repository --------------------------------------------------------------------------------
@@ -99,73 +98,58 @@ def prove_archive(home: Home) -> Proof:
 _MAX_FINDINGS = 10
 
 
-def prove_git(home: Home) -> Proof:
-    """Check that git finds every object of the vault's repository."""
+def prove_git(home: Home) -> Iterator[Finding]:
+    """Check that git can find every object of the vault's repository."""
     repository = home.repository
     if not repository.exists:
-        return Proof("git", "no repository")
+        yield Finding(OK, "no repository")
+        return
     if not repository.is_whole:
         sentence = f"{repository.git.git_dir} is incomplete: its creation was interrupted"
-        return Proof(
-            "git",
-            "not started",
-            [Finding(WARNING, sentence, "nacre admin commit creates it again")],
-        )
+        yield Finding(WARNING, sentence, "nacre admin commit creates it again")
+        return
     try:
         damage = repository.damage()
     except GitUnavailableError as error:
-        return Proof(
-            "git", "not checked", [Finding(WARNING, error.message, error.hint or "git --version")]
-        )
-    if not damage:
-        return Proof("git", "all objects present")
+        yield Finding(WARNING, error.message, error.hint or "git --version")
+        return
+    yield Finding(OK, "all objects present")
     repair = (
         f"get the missing objects from a clone or a backup, then: git -C {repository.root} fsck"
     )
-    return Proof(
-        "git",
-        "damaged",
-        [Finding(FAILURE, f"git: {line}", repair) for line in damage[:_MAX_FINDINGS]],
-    )
+    for line in damage[:_MAX_FINDINGS]:
+        yield Finding(FAILURE, f"git: {line}", repair)
 
 
 # -- Database: integrity, full text, vectors -------------------------------------------------------
 
 
-def prove_database(home: Home) -> Proof:
-    """Check for damage, unreadable rows and orphaned rows in the database."""
+def prove_database(home: Home) -> Iterator[Finding]:
+    """Check the database for damage, and for unreadable and orphaned rows."""
     sound = maintenance.Soundness(home.database_file)
-    findings = [
-        Finding(FAILURE, f"SQLite: {text}", REBUILD) for text in home.database_file.check()[:20]
+    yield Finding(OK, f"{sound.pages():,} pages")
+    sentences = [
+        *(f"SQLite: {text}" for text in home.database_file.check()[:20]),
+        *(f"a row of {table} is not readable" for table in sound.unreadable()),
+        *(f"{count} rows of {table} are orphaned" for table, count in sound.strays()),
     ]
-    findings += [
-        Finding(FAILURE, f"a row of {table} is not readable", REBUILD)
-        for table in sound.unreadable()
-    ]
-    findings += [
-        Finding(FAILURE, f"{count} rows of {table} are orphaned", REBUILD)
-        for table, count in sound.strays()
-    ]
-    return Proof("database", f"{sound.pages():,} pages", findings)
+    for sentence in sentences:
+        yield Finding(FAILURE, sentence, REBUILD)
 
 
-def prove_full_text(home: Home) -> Proof:
-    """Check that the full-text index contains exactly the memories and turns."""
+def prove_full_text(home: Home) -> Iterator[Finding]:
+    """Check that full-text search covers exactly the stored memories and turns."""
     sound = maintenance.Soundness(home.database_file)
-    memories, turns = sound.memories_unindexed(), sound.turns_unindexed()
-    findings: list[Finding] = []
-    if memories:
+    yield Finding(OK, f"{sound.texts():,} texts")
+    if memories := sound.memories_unindexed():
         sentence = f"{len(memories)} memories are missing from the full text index"
-        findings.append(Finding(FAILURE, sentence, DEEP_REPAIR, partial(_reindex, memories)))
-    if turns:
+        yield Finding(FAILURE, sentence, DEEP_REPAIR, partial(_reindex, memories))
+    if turns := sound.turns_unindexed():
         sentence = f"{len(turns)} turns are missing from the full text index"
-        findings.append(
-            Finding(FAILURE, sentence, DEEP_REPAIR, lambda home: home.sessions.index_again(turns))
-        )
+        yield Finding(FAILURE, sentence, DEEP_REPAIR, lambda home: home.sessions.index_again(turns))
     for table, rows in sound.text_without_rows().items():
         sentence = f"{len(rows)} texts in {table} are orphaned"
-        findings.append(Finding(FAILURE, sentence, DEEP_REPAIR, partial(_forget_text, table, rows)))
-    return Proof("full text", f"{sound.texts():,} texts", findings)
+        yield Finding(FAILURE, sentence, DEEP_REPAIR, partial(_forget_text, table, rows))
 
 
 def _reindex(ids: Sequence[str], home: Home) -> None:
@@ -179,44 +163,35 @@ def _forget_text(table: str, rows: Sequence[int], home: Home) -> None:
         maintenance.Soundness(home.database_file).forget_text(table, rows)
 
 
-def prove_vectors(home: Home) -> Proof:
-    """Check that every text has a vector of the right size from the configured model."""
+def prove_vectors(home: Home) -> Iterator[Finding]:
+    """Check that every memory and passage has a vector of the configured model."""
     if home.settings.text("embedding.model") == "none":
-        return Proof("vectors", "off")
+        yield Finding(OK, "off")
+        return
     try:
         made_by, embedder = home.vectors.model(), embedder_in_use(home)
-        waiting = sum(home.vectors.missing())
+        missing = sum(home.vectors.missing())
     except NacreError as error:
-        return Proof(
-            "vectors",
-            "not checked",
-            [Finding(WARNING, error.message, error.hint or "nacre admin doctor")],
-        )
+        yield Finding(WARNING, error.message, error.hint or "nacre admin doctor")
+        return
+    counts = f"{home.vectors.count_memories():,} memories, {home.vectors.count():,} passages"
+    yield Finding(OK, counts)
     sound = maintenance.Soundness(home.database_file)
-    findings: list[Finding] = []
     if made_by is not None and made_by != embedder.name:
         sentence = f"the vectors were made by {made_by}, but the model is {embedder.name}"
-        findings.append(Finding(FAILURE, sentence, "nacre ingest makes new ones"))
-    elif waiting:
-        findings.append(Finding(WARNING, f"{waiting:,} texts have no vector yet", "nacre ingest"))
+        yield Finding(FAILURE, sentence, "nacre ingest makes new ones")
+    elif missing:
+        yield Finding(WARNING, f"{missing:,} texts have no vector yet", "nacre ingest")
     # Some models report their vector size only with an answer.
-    size = embedder.dimensions or home.vectors.dimensions()
-    wrong = sound.vectors_of_other_size(size)
-    if wrong:
-        sentence = f"{wrong} vectors have a different size from the model's"
-        findings.append(
-            Finding(FAILURE, sentence, f"{DEEP_REPAIR}, then nacre ingest", _drop_vectors)
+    wrong = sound.vectors_of_other_size(embedder.dimensions or home.vectors.dimensions())
+    unindexed = sound.bits_missing()
+    if wrong or unindexed:
+        sentence = (
+            f"{wrong} vectors have a different size from the model's"
+            if wrong
+            else f"{unindexed} passages are missing from the quick index"
         )
-    elif sound.bits_missing():
-        sentence = f"{sound.bits_missing()} passages are missing from the quick index"
-        findings.append(
-            Finding(FAILURE, sentence, f"{DEEP_REPAIR}, then nacre ingest", _drop_vectors)
-        )
-    return Proof(
-        "vectors",
-        f"{home.vectors.count_memories():,} memories, {home.vectors.count():,} passages",
-        findings,
-    )
+        yield Finding(FAILURE, sentence, f"{DEEP_REPAIR}, then nacre ingest", _drop_vectors)
 
 
 def _drop_vectors(home: Home) -> None:
@@ -229,33 +204,29 @@ def _drop_vectors(home: Home) -> None:
 
 
 SAMPLE = 20
-"""Number of transcripts that a check reads again by default, spread evenly over all transcripts."""
+"""Default number of transcripts that a check reads again, spread evenly over all of them."""
 
 
-def prove_transcripts(home: Home, *, everything: bool, notify: OnProgress) -> Proof:
-    """Check that the index contains every turn that was read from the existing transcripts."""
+def prove_transcripts(home: Home, *, everything: bool, notify: OnProgress) -> Iterator[Finding]:
+    """Check that the index contains every turn that was read from transcripts that still exist."""
     sound = maintenance.Soundness(home.database_file)
-    findings = [
-        Finding(
-            FAILURE,
-            f"session {name} has a wrong count of turns",
-            DEEP_REPAIR,
-            partial(_count_again, row),
-        )
-        for row, name in sound.sessions_miscounted()
-    ]
-    seen_files = home.sessions.seen_files()
-    present = [file for file in seen_files if Path(file.path).is_file()]
+    for row, name in sound.sessions_miscounted():
+        sentence = f"session {name} has a wrong count of turns"
+        yield Finding(FAILURE, sentence, DEEP_REPAIR, partial(_count_again, row))
+    read_files = home.sessions.seen_files()
+    present = [file for file in read_files if Path(file.path).is_file()]
     unchanged = [file for file in present if _is_unchanged(file)]
     chosen = unchanged if everything else unchanged[:: max(1, -(-len(unchanged) // SAMPLE))]
     for index, file in enumerate(chosen):
-        findings += _read_again(home, sound, file)
+        yield from _read_again(home, sound, file)
         notify(Progress("proving", index + 1, len(chosen), Path(file.path).name))
     if len(unchanged) < len(present):
         sentence = f"{len(present) - len(unchanged)} transcripts changed since the last read"
-        findings.append(Finding(WARNING, sentence, "nacre ingest"))
-    looked = f"{len(chosen):,} of {len(present):,} transcripts reread, {len(seen_files) - len(present):,} are gone"
-    return Proof("transcripts", looked, findings)
+        yield Finding(WARNING, sentence, "nacre ingest")
+    missing = len(read_files) - len(present)
+    yield Finding(
+        OK, f"{len(chosen):,} of {len(present):,} transcripts reread, {missing:,} are gone"
+    )
 
 
 def _is_unchanged(file: SeenFile) -> bool:
@@ -265,24 +236,22 @@ def _is_unchanged(file: SeenFile) -> bool:
         return False
 
 
-def _read_again(home: Home, sound: maintenance.Soundness, file: SeenFile) -> list[Finding]:
+def _read_again(home: Home, sound: maintenance.Soundness, file: SeenFile) -> Iterator[Finding]:
     path = Path(file.path)
+    command = f"nacre ingest --force {path}"
     try:
-        lacking, total = _count_missing(home, sound, path, file.tool)
+        missing, total = _count_missing(home, sound, path, file.tool)
     except (NacreError, OSError, ValueError) as error:
-        return [
-            Finding(WARNING, f"{path} cannot be reread: {error}", f"nacre ingest --force {path}")
-        ]
-    if not lacking:
-        return []
-    sentence = f"{lacking} of {total} turns of {path} are missing from the index"
-    return [Finding(FAILURE, sentence, f"nacre ingest --force {path}", partial(_ingest, path))]
+        yield Finding(WARNING, f"{path} cannot be reread: {error}", command)
+        return
+    if missing:
+        sentence = f"{missing} of {total} turns of {path} are missing from the index"
+        yield Finding(FAILURE, sentence, command, partial(_ingest, path))
 
 
 def _count_missing(
     home: Home, sound: maintenance.Soundness, path: Path, tool: str
 ) -> tuple[int, int]:
-    """Return the number of turns missing from the index, and the number of turns in the file."""
     turns: dict[bytes, None] = {}
     unknown = 0
     row: int | None = None
@@ -324,51 +293,38 @@ _RETIREMENT_ACTIONS = frozenset({"retire", "restore", "unretire", "import", "und
 _UNORDERED = frozenset({"tags", "links"})
 
 
-def prove_writes(home: Home) -> Proof:
-    """Check that no write to the vault is pending."""
-    waiting = home.files.intents()
-    findings = [
-        Finding(
-            FAILURE,
-            f"a {intent.action} of {intent.path} is pending",
-            "nacre admin doctor shows why; any command then writes it",
-        )
-        for intent in waiting
-    ]
-    return Proof("writes", "none pending" if not waiting else f"{len(waiting)} pending", findings)
+def prove_writes(home: Home) -> Iterator[Finding]:
+    """Check that all changes have been written to the vault."""
+    yield Finding(OK, "none pending")
+    for intent in home.files.intents():
+        sentence = f"a {intent.action} of {intent.path} is pending"
+        yield Finding(FAILURE, sentence, "nacre admin doctor shows why; any command then writes it")
 
 
-def prove_files(home: Home) -> Proof:
-    """Check that every memory file has a row in the index with the same fields, and that every row has a file."""
-    seen_files = home.files.seen()
+def prove_files(home: Home) -> Iterator[Finding]:
+    """Check that memory files and index rows correspond and have the same fields."""
+    indexed = home.files.indexed()
     stats = {stat.path: stat for stat in home.vault.scan()}
+    yield Finding(OK, f"{len(stats):,} files")
     broken = {problem.partition(": ")[0]: problem for problem in home.problems}
-    findings: list[Finding] = []
     for path, stat in stats.items():
         if path in broken:
-            findings.append(
-                Finding(
-                    FAILURE,
-                    broken[path],
-                    "correct the file; until then recall uses its last good version",
-                )
+            yield Finding(
+                FAILURE,
+                broken[path],
+                "correct the file; until then recall uses its last good version",
             )
-        elif path not in seen_files:
-            findings.append(
-                Finding(FAILURE, f"{path} is missing from the index", "nacre admin db rebuild")
-            )
+        elif path not in indexed:
+            sentence = f"{path} is missing from the index"
+            yield Finding(FAILURE, sentence, "nacre admin db rebuild")
         else:
-            findings += _compare_file(home, stat, seen_files[path])
-    for path in seen_files.keys() - stats.keys() - home.files.pending_paths():
-        findings.append(
-            Finding(
-                FAILURE, f"{path} is in the index but not in the vault", "nacre admin db rebuild"
-            )
-        )
+            yield from _compare_file(home, stat, indexed[path])
+    for path in indexed.keys() - stats.keys() - home.files.pending_paths():
+        sentence = f"{path} is in the index but not in the vault"
+        yield Finding(FAILURE, sentence, "nacre admin db rebuild")
     for memory in filter(None, map(home.memories.find, home.files.unfiled())):
         sentence = f"{_label(memory)} is in the index but has no file"
-        findings.append(Finding(FAILURE, sentence, DEEP_REPAIR, partial(_write_file_again, memory)))
-    return Proof("vault", f"{len(stats):,} files", findings)
+        yield Finding(FAILURE, sentence, DEEP_REPAIR, partial(_write_file_again, memory))
 
 
 def _compare_file(home: Home, stat: FileStat, seen_file: SeenMemoryFile) -> Iterator[Finding]:
@@ -418,53 +374,49 @@ def _write_file_again(memory: Memory, home: Home) -> None:
         change.put([memory])
 
 
-def prove_links(home: Home) -> Proof:
-    """Check that links lead to existing memories. Superseded memories and their successors must name each other."""
+def prove_links(home: Home) -> Iterator[Finding]:
+    """Check that all links lead to memories, and that superseded memories and successors agree."""
     memories = {memory.id: memory for memory in home.memories.everything()}
-    findings: list[Finding] = []
-    links = 0
+    links = sum(len(memory.links) for memory in memories.values())
+    yield Finding(OK, f"{links:,} in the front matter of {len(memories):,} memories")
     for memory in memories.values():
-        links += len(memory.links)
+        label, short_id = _label(memory), memory.id[-8:]
         for link in memory.links:
             if link.to not in memories and not link.to.startswith(CODE):
-                sentence = f"{_label(memory)}: dangling link {link.rel} {link.to}"
-                findings.append(Finding(WARNING, sentence, f"nacre edit {memory.id[-8:]}"))
+                sentence = f"{label}: dangling link {link.rel} {link.to}"
+                yield Finding(WARNING, sentence, f"nacre edit {short_id}")
         newer = memory.superseded_by
-        compare = f"nacre show {memory.id[-8:]} --history; edit the wrong one"
+        compare = f"nacre show {short_id} --history; edit the wrong one"
         if newer and newer not in memories:
-            sentence = f"{_label(memory)}: dangling link superseded_by {newer}"
-            findings.append(Finding(WARNING, sentence, f"nacre retire --restore {memory.id[-8:]}"))
+            sentence = f"{label}: dangling link superseded_by {newer}"
+            yield Finding(WARNING, sentence, f"nacre retire --restore {short_id}")
         elif newer and not memory.retired and memory.id not in superseded_ids(memories[newer]):
-            sentence = f"{_label(memory)} names {_label(memories[newer])} as its successor, which does not confirm it"
-            findings.append(Finding(WARNING, sentence, compare))
+            sentence = f"{label} names {_label(memories[newer])} as its successor, which does not confirm it"
+            yield Finding(WARNING, sentence, compare)
         for old in superseded_ids(memory):
-            successor = memories.get(old)
-            if successor and successor.is_active and not memory.retired:
-                sentence = f"{_label(memory)} claims to supersede {_label(successor)}, which is still active"
-                findings.append(Finding(WARNING, sentence, compare))
-    return Proof("links", f"{links:,} in the front matter of {len(memories):,} memories", findings)
+            older = memories.get(old)
+            if older and older.is_active and not memory.retired:
+                sentence = f"{label} claims to supersede {_label(older)}, which is still active"
+                yield Finding(WARNING, sentence, compare)
 
 
-def prove_projects(home: Home) -> Proof:
-    """Check that the index has the same aliases, folders and remotes as the project pages."""
-    keys_by_slug: dict[str, set[tuple[str, str]]] = {}
-    for key, value, slug in home.files.project_keys():
-        keys_by_slug.setdefault(slug, set()).add((key, value))
-    claimed = set().union(*keys_by_slug.values()) if keys_by_slug else set()
-    findings: list[Finding] = []
+def prove_projects(home: Home) -> Iterator[Finding]:
+    """Check that the index agrees with the aliases, folders and remotes on the project pages."""
     projects = home.files.projects()
+    yield Finding(OK, f"{len(projects):,} pages")
+    keys = home.files.project_keys()
+    claimed = {(kind, value) for kind, value, _ in keys}
     for project in projects:
         try:
             expected = page_keys(home, project.slug)
         except (FileNotFoundError, InvalidMemoryError, UnusableVaultError):
             continue  # the scan reports unreadable pages
-        lacking, extra = expected - claimed, keys_by_slug.get(project.slug, set()) - expected
-        if lacking or extra:
+        own = {(kind, value) for kind, value, slug in keys if slug == project.slug}
+        if differing := sorted((expected - claimed) | (own - expected)):
             sentence = f"the index has other aliases, folders or remotes for project {project.slug} than its page: "
-            named = ", ".join(f"{key} {value}" for key, value in sorted(lacking | extra))
+            named = shorten(", ".join(f"{kind} {value}" for kind, value in differing), 200)
             mend = partial(_read_page_again, project)
-            findings.append(Finding(FAILURE, sentence + shorten(named, 200), DEEP_REPAIR, mend))
-    return Proof("projects", f"{len(projects):,} pages", findings)
+            yield Finding(FAILURE, sentence + named, DEEP_REPAIR, mend)
 
 
 def _read_page_again(project: Project, home: Home) -> None:
@@ -473,43 +425,29 @@ def _read_page_again(project: Project, home: Home) -> None:
     read_pages(home)
 
 
-def prove_ledger(home: Home) -> Proof:
-    """Check that the same memories are retired in the ledger and in the files."""
-    try:
-        data = home.vault.read(LEDGER)
-    except FileNotFoundError:
-        return Proof("ledger", "none yet")
+def prove_ledger(home: Home) -> Iterator[Finding]:
+    """Check that the ledger and the files agree which memories are retired."""
+    data = home.ledger()
     entries = list(files.read(data))
-    findings = [
-        Finding(
-            WARNING,
-            f"line {number} of ledger.jsonl is not an entry",
-            f"correct or remove it in {home.vault.root}/{LEDGER}",
-        )
-        for number in files.broken_lines(data)
-    ]
-    last_actions: dict[str, str] = {}
+    yield Finding(OK, f"{len(entries):,} entries")
+    for number in files.broken_lines(data):
+        sentence = f"line {number} of ledger.jsonl is not an entry"
+        yield Finding(WARNING, sentence, f"correct or remove it in {home.vault.root}/{LEDGER}")
+    last_actions: dict[object, str] = {}
     for entry in entries:
-        listed = entry.details.get("memories")
-        for memory_id in [
-            *(listed if isinstance(listed, list) else ()),
-            entry.details.get("memory"),
-        ]:
-            if entry.action in _RETIREMENT_ACTIONS and isinstance(memory_id, str):
-                last_actions[memory_id] = entry.action
+        if entry.action in _RETIREMENT_ACTIONS:
+            listed = entry.details.get("memories")
+            ids = listed if isinstance(listed, list) else [entry.details.get("memory")]
+            last_actions |= {str(memory_id): entry.action for memory_id in ids}
     for memory in home.memories.everything():
         last = last_actions.get(memory.id)
         if memory.retired and last not in ("retire", "import", "undo"):
             sentence = f"{_label(memory)} is retired, but not in the ledger"
-            findings.append(Finding(WARNING, sentence, DEEP_REPAIR, partial(_record, memory)))
+            yield Finding(WARNING, sentence, DEEP_REPAIR, partial(_record, memory))
         elif not memory.retired and last == "retire":
             sentence = f"{_label(memory)} is active, but retired in the ledger"
-            findings.append(
-                Finding(
-                    WARNING, sentence, f"nacre retire {memory.id[-8:]}, unless it should be active"
-                )
-            )
-    return Proof("ledger", f"{len(entries):,} entries", findings)
+            repair = f"nacre retire {memory.id[-8:]}, unless it should be active"
+            yield Finding(WARNING, sentence, repair)
 
 
 def _record(memory: Memory, home: Home) -> None:
@@ -525,85 +463,66 @@ def _label(memory: Memory) -> str:
 # -- All proofs and repairs ------------------------------------------------------------------------
 
 
-_PROOFS = (
-    prove_database,
-    prove_writes,
-    prove_files,
-    prove_links,
-    prove_full_text,
-    prove_vectors,
-    prove_projects,
-    prove_ledger,
-    prove_archive,
-)
-
-
 def prove(
     home: Home,
     *,
     everything: bool = False,
     transcripts: bool = True,
     on_progress: OnProgress | None = None,
-) -> list[Proof]:
-    """Check that the home's data is consistent. Manual edits are read first and do not count as findings.
+) -> Proofs:
+    """Check that the home's data is consistent.
 
-    Unless ``everything`` is set, only a sample of the transcripts is read again.
+    Manual edits are indexed first, because they are no faults. Unless ``everything`` is set, only a
+    sample of the transcripts is checked.
     """
-    notify = on_progress or (lambda _: None)
-    parts: list[Callable[[Home], Proof]] = list(_PROOFS)
+    proofs: dict[str, Proof] = {
+        "edits": _catch_up,
+        "database": prove_database,
+        "writes": prove_writes,
+        "vault": prove_files,
+        "links": prove_links,
+        "full text": prove_full_text,
+        "vectors": prove_vectors,
+        "projects": prove_projects,
+        "ledger": prove_ledger,
+        "archive": prove_archive,
+    }
     if transcripts:
-        parts.append(partial(prove_transcripts, everything=everything, notify=notify))
-    return [*_caught_up(home), *(_proof(part, home) for part in (*parts, prove_git))]
+        notify = on_progress or (lambda _: None)
+        proofs["transcripts"] = partial(prove_transcripts, everything=everything, notify=notify)
+    proofs["git"] = prove_git
+    return {area: list(_readable(proof, home)) for area, proof in proofs.items()}
 
 
-def _caught_up(home: Home) -> list[Proof]:
-    """Read manual edits. Return a failed proof if the database is unreadable."""
+def _catch_up(home: Home) -> Iterator[Finding]:
+    catch_up(home)
+    yield from ()
+
+
+def _readable(proof: Proof, home: Home) -> Iterator[Finding]:
     try:
-        catch_up(home)
+        yield from proof(home)
     except (UnusableStoreError, *UNREADABLE) as error:
-        return [Proof("edits", "not included", [_unreadable(error)])]
-    return []
+        problem = as_nacre_error(error)
+        yield Finding(FAILURE, problem.message, problem.hint or REBUILD)
 
 
-def _proof(part: Callable[[Home], Proof], home: Home) -> Proof:
-    """Run a check. If its data is unreadable, report this as a finding."""
-    try:
-        return part(home)
-    except (UnusableStoreError, *UNREADABLE) as error:
-        name = getattr(part, "func", part).__name__.removeprefix("prove_").replace("_", " ")
-        return Proof(name, "not checked", [_unreadable(error)])
-
-
-def _unreadable(error: Exception) -> Finding:
-    problem = told_of(error)
-    return Finding(FAILURE, problem.message, problem.hint or REBUILD)
-
-
-def repair(home: Home, proofs: Sequence[Proof]) -> int:
-    """Repair all findings for which a safe repair exists. Return the number of repairs."""
-    mends = [finding.mend for proof in proofs for finding in proof.findings if finding.mend]
+def repair(home: Home, proofs: Proofs) -> int:
+    """Make all repairs that the proofs offer, and return their number."""
+    mends = [finding.mend for findings in proofs.values() for finding in findings if finding.mend]
     for mend in mends:
         mend(home)
     return len(mends)
 
 
-def archive_again(home: Home, proofs: Sequence[Proof]) -> None:
-    """Archive pending transcripts. Failures become findings of the check of the archive."""
-    failures = [
-        Finding(FAILURE, f"{problem.path}: {problem.message}", problem.hint or DEEP_REPAIR)
-        for problem in archive.archive(home).problems
-    ]
-    for proof in proofs:
-        if proof.area == "archive":
-            proof.findings.extend(failures)
+def archive_again(home: Home, proofs: Proofs) -> None:
+    """Archive pending transcripts, and add any failures to the archive's findings."""
+    proofs["archive"] += map(_of_problem, archive.archive(home).problems)
 
 
-def as_check(proof: Proof) -> Check:
-    """Convert a proof to a check with its worst finding."""
-    worst = next((finding for finding in proof.findings if finding.severity == FAILURE), None)
-    worst = worst or next(iter(proof.findings), None)
-    if worst is None:
-        return Check(proof.area, OK, proof.looked)
-    more = f" (and {len(proof.findings) - 1} more)" if len(proof.findings) > 1 else ""
-    state = FAILURE if worst.severity == FAILURE else WARNING
-    return Check(proof.area, state, f"{worst.sentence}{more}", worst.repair)
+def as_checks(proofs: Proofs) -> Iterator[Check]:
+    """Convert findings to checks. If an area has problems, only those are included."""
+    for area, findings in proofs.items():
+        problems = [finding for finding in findings if finding.severity != OK]
+        for finding in problems or findings:
+            yield Check(area, finding.severity, finding.sentence, finding.repair)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TextIO, TypeVar
 
 import click
@@ -37,7 +38,10 @@ _HELP_WIDTH = 100
 
 
 class Parsed(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic since click 8.3
-    """A parameter that a function parses. The function raises BadParameter."""
+    """A click parameter type that parses text with a function.
+
+    The function raises BadParameter for invalid text.
+    """
 
     def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
         self.name = name
@@ -59,12 +63,10 @@ JSON = click.Option(
     expose_value=False,
     help="Answer with one JSON object on standard output.",
 )
-"""Option of all commands, like ``--help``. The error boundary looks for ``--json`` before arguments are parsed."""
+"""The option of every command. The error boundary checks for it before arguments are parsed."""
 
 
 class _Documented(click.Command):
-    """A command or group with ``--json`` and examples."""
-
     _params: list[Any]
 
     def __init__(self, *args: Any, examples: Sequence[str] = (), **kwargs: Any) -> None:
@@ -74,7 +76,7 @@ class _Documented(click.Command):
 
     @property
     def params(self) -> list[click.Parameter]:
-        """The command's own parameters. They are made on first use, because they load request types."""
+        # Parameters are created on first use, because they load request types.
         self._params = [
             item if isinstance(item, click.Parameter) else item() for item in self._params
         ]
@@ -85,12 +87,10 @@ class _Documented(click.Command):
         self._params = value
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Return the command's own parameters, ``--json`` and ``--help``."""
         *own, last = super().get_params(ctx)
         return [*own, JSON, last]
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """List the examples in the help without wrapping them."""
         if self.examples:
             with formatter.section("Examples"):
                 for example in self.examples:
@@ -98,22 +98,23 @@ class _Documented(click.Command):
 
 
 class Command(_Documented):
-    """A command whose function takes the :class:`Run` and the options."""
+    """A command whose function receives the :class:`Run` and the options."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         kwargs["callback"] = click.pass_obj(kwargs["callback"])
         super().__init__(*args, **kwargs)
 
     def get_short_help_str(self, limit: int = 45) -> str:  # noqa: ARG002
-        """Return the first sentence of the help, uncut."""
+        """Return the whole first sentence of the help."""
         return first_sentence(self.help)
 
 
 class Group(_Documented, click.Group):
-    """A group of commands. If no command is given, the group shows its help.
+    """A group of commands, which shows its help if no command is given.
 
-    ``places`` maps names to locations of commands, which are loaded on use (see :func:`load_command`). ``guesses`` maps
-    names that users try first to actual commands. ``extras`` maps commands of plugins to the extra that installs them.
+    ``places`` maps commands to the locations from which :func:`load_command` loads them,
+    ``guesses`` likely wrong names to actual commands, and ``extras`` plugins' commands to the
+    extras that install them.
     """
 
     command_class = Command
@@ -137,7 +138,7 @@ class Group(_Documented, click.Group):
     """True if the group's own callback runs when no command is given."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return all names, sorted."""
+        """Return all command names, sorted."""
         return sorted({*super().list_commands(ctx), *self._places, *self._find_plugins()})
 
     def _find_plugins(self) -> Mapping[str, EntryPoint]:
@@ -150,17 +151,17 @@ class Group(_Documented, click.Group):
         """
         if place := self._places.get(cmd_name):
             return load_command(place)
-        found = super().get_command(ctx, cmd_name)
-        if found is None and (point := self._find_plugins().get(cmd_name)):
+        subcommand = super().get_command(ctx, cmd_name)
+        if subcommand is None and (point := self._find_plugins().get(cmd_name)):
             return plugins.load_plugin(point, click.Command)
-        if found is None and (extra := self._extras.get(cmd_name)):
+        if subcommand is None and (extra := self._extras.get(cmd_name)):
             raise click.UsageError(f"nacre {extra} is not installed: {install_hint(extra)}")
-        return found
+        return subcommand
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command. If there is none, raises UsageError with similar names."""
+        """Find the command. Raises UsageError with similar names if it does not exist."""
         name = self._guesses.get(args[0], args[0])
         if self.get_command(ctx, name) is None and not name.startswith("-"):
             from difflib import get_close_matches  # noqa: PLC0415 - only a misspelt command needs it
@@ -183,7 +184,7 @@ class Group(_Documented, click.Group):
 
 
 class DefaultGroup(Group):
-    """A command group that can run without a command. Its function then receives the :class:`Run` and the options."""
+    """A group whose own function runs, with a :class:`Run` and options, if no command is given."""
 
     has_default = True
 
@@ -197,7 +198,7 @@ class DefaultGroup(Group):
 
 
 def show_help() -> None:
-    """Show the current group's help if no command was given. With ``--json``, raises UsageError instead."""
+    """Show the current group's help if no command was given, or raise UsageError with ``--json``."""
     context = click.get_current_context()
     if context.invoked_subcommand is None:
         if context.obj.as_json:
@@ -220,7 +221,7 @@ def load_command(place: str) -> click.Command:
 
 
 def walk_commands(parent: click.Context) -> Iterator[click.Context]:
-    """Yield a context for each visible command below a group, each followed by the contexts of its subcommands."""
+    """Yield the contexts of all visible commands below a group, depth first."""
     group = parent.command
     if not isinstance(group, click.Group):
         return
@@ -236,7 +237,7 @@ def walk_commands(parent: click.Context) -> Iterator[click.Context]:
 
 
 def first_sentence(text: str | None) -> str:
-    """Return the first paragraph of a help text, which is one sentence, on one line."""
+    """Return the first paragraph of a help text as a single line."""
     return " ".join((text or "").split("\n\n")[0].split())
 
 
@@ -250,14 +251,14 @@ PIPED_WIDTH = 100
 PIPED_TABLE_WIDTH = 140
 _NARROWEST = 20
 _WIDEST = 110
-"""Maximum width of text in columns, because longer lines are hard to read. Tables can be wider."""
+"""Maximum width of text in columns, for readability. Tables can be wider."""
 _WIDEST_TABLE = 200
 _GAP = 2
 _LEAST_FLEXIBLE = 24
 
-# DEL and C1, bidirectional marks, zero-width characters, tags and variation selectors that can hide words
+# DEL and C1, bidirectional marks, zero-width characters, surrogates, tags and variation selectors that can hide words
 _STEERING = re.compile(
-    "[\x7f-\x9f\u00ad\u061c\u180e\u200b\u200c\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
+    "[\x7f-\x9f\u00ad\u061c\u180e\u200b\u200c\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
 )
 
 _STYLES: dict[str, str] = {
@@ -275,7 +276,7 @@ _STYLES: dict[str, str] = {
 
 @frozen
 class Span:
-    """Text in one style. Names of combined styles are separated by spaces."""
+    """Text in one style. The names of combined styles are separated by spaces."""
 
     text: str
     style: str = ""
@@ -297,41 +298,26 @@ def dim(text: str) -> Span:
 
 
 def printable(text: str) -> str:
-    """Remove control characters from text. Line ends are kept, and tabs become spaces."""
+    """Remove control and invisible characters, and make white space except line breaks spaces."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(_visible(character) for character in passages.visible(text))
+    return _STEERING.sub("", re.sub(r"[^\S\n\xa0]", " ", passages.visible(text)))
 
 
-def unsteered(encoded: str) -> str:
+def escape_invisible(encoded: str) -> str:
     """Escape invisible and control characters in JSON text."""
     return (
-        encoded
-        if encoded.isascii() and "\x7f" not in encoded
-        else _STEERING.sub(_numbered, encoded)
+        encoded if encoded.isascii() and "\x7f" not in encoded else _STEERING.sub(_escape, encoded)
     )
 
 
-def _numbered(match: re.Match[str]) -> str:
+def _escape(match: re.Match[str]) -> str:
     units = match[0].encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
 
 
-def _visible(character: str) -> str:
-    if character == "\n" or character == "\u200d":
-        return character
-    if character.isspace():
-        return " " if character != "\u00a0" else character
-    # C0, C1, surrogates, and bidirectional marks
-    hidden = (
-        unicodedata.category(character) in ("Cc", "Cs", "Cf")
-        or 0xE0000 <= ord(character) <= 0xE0FFF
-    )
-    return "" if hidden else character
-
-
 def cells(text: str) -> int:
-    """Return the number of terminal columns that a text needs."""
+    """Return the width of text in terminal columns."""
     if text.isascii():
         return len(text)
     return sum(_cell(character) for character in text)
@@ -344,10 +330,10 @@ def _cell(character: str) -> int:
 
 
 class Paper:
-    """A buffer of output lines. ``width`` is the line width in columns.
+    """A buffer of output lines that are ``width`` columns wide.
 
-    If ``fits`` is set, tables are cut to ``table_width``. ``is_agents`` returns True if an agent reads the output, and
-    is called only if needed.
+    If ``fits`` is set, tables are cut to ``table_width``. ``is_agents`` tells if an agent reads the
+    output, and is called only if that matters.
     """
 
     def __init__(
@@ -365,7 +351,6 @@ class Paper:
         self.fits = fits
         self._is_agents = is_agents
         self._lines: list[str] = []
-        self._margin = 0
 
     @classmethod
     def of(
@@ -374,7 +359,7 @@ class Paper:
         environ: Mapping[str, str],
         is_agents: Callable[[], bool] = lambda: False,
     ) -> Paper:
-        """Create a buffer for a stream, as wide as its terminal, and coloured if the terminal supports colour."""
+        """Create a buffer with the width and colours that a stream's terminal supports."""
         if not stream.isatty():
             return cls()
         columns = shutil.get_terminal_size((PIPED_WIDTH, 24)).columns
@@ -388,19 +373,8 @@ class Paper:
         )
 
     def text(self) -> str:
-        """Return all lines as text."""
-        return "".join(f"{line}\n" for line in self._lines).rstrip("\n") + (
-            "\n" if self._lines else ""
-        )
-
-    @contextlib.contextmanager
-    def indented(self, columns: int) -> Iterator[None]:
-        """Indent all output written inside the context."""
-        self._margin += columns
-        try:
-            yield
-        finally:
-            self._margin -= columns
+        """Return the buffered lines as one string."""
+        return "\n".join(self._lines).rstrip("\n") + "\n" if self._lines else ""
 
     def blank(self) -> None:
         """Add an empty line, except at the start or after another empty line."""
@@ -408,12 +382,12 @@ class Paper:
             self._lines.append("")
 
     def line(self, *parts: Part, indent: int = 0, hang: int | None = None) -> None:
-        """Add a wrapped paragraph. Lines after the first are indented by ``indent + hang``.
+        """Add a wrapped paragraph.
 
-        ``hang`` is 2 in an indented paragraph, otherwise 0.
+        The lines after the first are indented by ``indent + hang``. By default, ``hang`` is 2 if
+        there is an indent, else 0.
         """
         hang = (2 if indent else 0) if hang is None else hang
-        indent += self._margin
         for number, marks in enumerate(_wrap(_marks(parts), self.width - indent, hang)):
             self._lines.append(" " * (indent + (hang if number else 0)) + self._ink(marks))
 
@@ -430,16 +404,16 @@ class Paper:
     def note(
         self, text: str, style: str = "dim", *, indent: int = 0, hang: int | None = None
     ) -> None:
-        """Add a paragraph in one style. The default style is dim."""
+        """Add a paragraph in one style, by default dim."""
         self.line(Span(text, style), indent=indent, hang=hang)
 
     def more(self, number: int, hint: str = "") -> None:
-        """Add the number of items that are not shown, if any."""
+        """Add a note with the number of omitted items, if any."""
         if number > 0:
             self.note(f"and {number:,} more{hint}", indent=2)
 
     def framed(self, text: str, origin: str, *, indent: int = 0) -> None:
-        """Add external text, marked as data. For agents and pipes, tags enclose the text."""
+        """Add external text, marked as data and, if an agent or pipe reads it, enclosed in tags."""
         if self.fits and not self._is_agents():
             self.note(f"from outside ({origin}):", "yellow", indent=indent)
             self.body(text, indent=indent + 2)
@@ -455,13 +429,13 @@ class Paper:
         self.line(bold(text))
 
     def body(self, text: str, *, indent: int = 0) -> None:
-        """Add a text, preserving its line ends and indentation."""
+        """Add text, preserving its line breaks and indentation."""
         for row in printable(text).split("\n"):
             own = len(row) - len(row.lstrip())
             self.line(row, indent=indent + min(own, 12), hang=0) if row.strip() else self.blank()
 
     def facts(self, facts: Iterable[tuple[str, Cell | int | None]], *, indent: int = 0) -> None:
-        """Add names with their values, aligned. Empty values and zeros are omitted."""
+        """Add aligned name-value pairs, omitting empty values and zeros."""
         rows = [
             (name, f"{value:,}" if isinstance(value, int) else value)
             for name, value in facts
@@ -481,37 +455,36 @@ class Paper:
         indent: int = 0,
         least: int = _LEAST_FLEXIBLE,
     ) -> None:
-        """Add a table with aligned columns.
+        """Add a table with aligned columns, without empty ones.
 
-        Empty columns are omitted. The last column is cut to fit the line. Columns in ``drop`` are
-        removed one by one while the last column is narrower than ``least``.
+        The last column is cut to fit the line. While it is narrower than ``least``, the columns in
+        ``drop`` are removed one by one.
         """
         if header:
-            named = [
+            titles = [
                 dim(name if any(_text(row[at]) for row in rows) else "")
                 for at, name in enumerate(header)
             ]
-            rows = [named, *rows]
-        indent += self._margin
+            rows = [titles, *rows]
         columns = list(range(max((len(row) for row in rows), default=0)))
         widths = {column: max(cells(_text(row[column])) for row in rows) for column in columns}
         columns = [column for column in columns if widths[column] or column == columns[-1]]
         for victim in drop:
-            if self._left(columns, widths, indent) >= least:
+            if self._room(columns, widths, indent) >= least:
                 break
             columns = [column for column in columns if column != victim]
-        left = max(8, self._left(columns, widths, indent))
+        room = max(8, self._room(columns, widths, indent))
         for row in rows:
             self._lines.append(
-                " " * indent + self._row([row[column] for column in columns], widths, columns, left)
+                " " * indent + self._row([row[column] for column in columns], widths, columns, room)
             )
 
-    def _left(self, columns: Sequence[int], widths: Mapping[int, int], indent: int) -> int:
+    def _room(self, columns: Sequence[int], widths: Mapping[int, int], indent: int) -> int:
         width = self.table_width if self.fits else PIPED_TABLE_WIDTH
         return width - indent - sum(widths[column] + _GAP for column in columns[:-1])
 
     def _row(
-        self, row: Sequence[Cell], widths: Mapping[int, int], columns: Sequence[int], left: int
+        self, row: Sequence[Cell], widths: Mapping[int, int], columns: Sequence[int], room: int
     ) -> str:
         inked = []
         for cell, column in zip(row, columns, strict=True):
@@ -520,7 +493,7 @@ class Paper:
                 for character, style in _marks(_parts(cell))
             ]
             if column == columns[-1]:
-                text = cut("".join(character for character, _ in marks), left)
+                text = cut("".join(character for character, _ in marks), room)
                 inked.append(
                     self._ink([(character, marks[at][1]) for at, character in enumerate(text)])
                 )
@@ -531,25 +504,26 @@ class Paper:
     def _ink(self, marks: Iterable[Mark]) -> str:
         if not self.colour:
             return "".join(text for text, _ in marks).replace("\u00a0", " ")
-        written: list[str] = []
-        for style, text in _runs(marks):
+        pieces: list[str] = []
+        for style, run in groupby(marks, key=lambda mark: mark[1]):
+            text = "".join(character for character, _ in run)
             codes = ";".join(_STYLES[name] for name in style.split())
-            written.append(f"\x1b[{codes}m{text}\x1b[0m" if codes and text.strip() else text)
-        return "".join(written).replace("\u00a0", " ")
+            pieces.append(f"\x1b[{codes}m{text}\x1b[0m" if codes and text.strip() else text)
+        return "".join(pieces).replace("\u00a0", " ")
 
 
 def cut(text: str, columns: int) -> str:
-    """Cut a text to a number of columns, between words if possible."""
+    """Shorten text to a number of columns, at a word boundary if possible."""
     if cells(text) <= columns:
         return text
-    kept, used = "", 0
+    start, used = "", 0
     for character in text:
         used += _cell(character)
         if used > columns - 1:
             break
-        kept += character
-    at = kept.rfind(" ")
-    return (kept[:at] if at > len(kept) * 0.8 else kept).rstrip(" ,;:.-–—") + "…"
+        start += character
+    at = start.rfind(" ")
+    return (start[:at] if at > len(start) * 0.8 else start).rstrip(" ,;:.-–—") + "…"
 
 
 def _parts(cell: Cell) -> Sequence[Part]:
@@ -566,17 +540,6 @@ def _marks(parts: Iterable[Part]) -> list[Mark]:
         style = part.style if isinstance(part, Span) else ""
         marks += [(character, style) for character in _text(part)]
     return marks
-
-
-def _runs(marks: Iterable[Mark]) -> Iterator[tuple[str, str]]:
-    style, text = "", ""
-    for piece, own in marks:
-        if own != style and text:
-            yield style, text
-            text = ""
-        style, text = own, text + piece
-    if text:
-        yield style, text
 
 
 def _wrap(marks: Sequence[Mark], width: int, hang: int) -> Iterator[list[Mark]]:
@@ -597,7 +560,6 @@ def _wrap(marks: Sequence[Mark], width: int, hang: int) -> Iterator[list[Mark]]:
 
 
 def _words(marks: Sequence[Mark]) -> Iterator[tuple[int, list[Mark]]]:
-    """Yield words and single wide characters for wrapping, each with the number of preceding spaces."""
     word: list[Mark] = []
     spaces = 0
     for character, style in marks:
@@ -618,7 +580,7 @@ def _words(marks: Sequence[Mark]) -> Iterator[tuple[int, list[Mark]]]:
 
 
 def joined(parts: Iterable[Any], separator: str = " · ") -> str:
-    """Join the non-empty parts."""
+    """Join the non-empty values."""
     return separator.join(str(part) for part in parts if part)
 
 
@@ -628,25 +590,23 @@ def joined(parts: Iterable[Any], separator: str = " · ") -> str:
 
 @dataclass
 class Run:
-    """The state of one call of ``nacre``. Answers are collected and written once, on success.
-
-    ``problems``: problems that the daemon reported.
-    ``afterwards``: a function to run after the answer is written. Its errors are ignored.
-    """
+    """The state of one ``nacre`` command. Its output is written only if the command succeeds."""
 
     as_json: bool = False
     exit_code: int = 0
     is_resumable: bool = False
     """True if repeating the command continues an interrupted run."""
     by_itself: bool = False
-    """True to answer in this process even if a daemon is running."""
+    """True to run operations in this process even if a daemon is running."""
     warnings: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    """Problems that the daemon reported."""
+
     keeps_history: bool = True
-    afterwards: list[Callable[[], object]] = field(default_factory=list)
     umask: int | None = None
     """Umask of the calling process, or ``None`` if nacre did not change the umask."""
-    _written: list[str] = field(default_factory=list)
+    _output: list[str] = field(default_factory=list)
+    _shown_warnings: set[str] = field(default_factory=set)
 
     @cached_property
     def settings(self) -> settings.Settings:
@@ -675,18 +635,15 @@ class Run:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> None:
-        """Write a value as JSON if ``--json`` is given. Otherwise, write the output of ``render(paper, …)``."""
+        """Add ``value`` to the output, as JSON with ``--json``, else as text from ``render``."""
         if self.as_json:
-            self._written.append(self._as_line(value))
+            is_unicode = "utf" in (getattr(sys.stdout, "encoding", None) or "").lower()
+            encoded = json.dumps(json_values.to_plain(value), ensure_ascii=not is_unicode)
+            self._output.append(escape_invisible(encoded) + "\n")
             return
         paper = self.paper()
         render(paper, *args, **kwargs)
-        self._written.append(paper.text())
-
-    def _as_line(self, value: object) -> str:
-        is_unicode = "utf" in (getattr(sys.stdout, "encoding", None) or "").lower()
-        plain = json_values.to_plain(value)
-        return unsteered(json.dumps(plain, ensure_ascii=not is_unicode)) + "\n"
+        self._output.append(paper.text())
 
     def present(
         self,
@@ -695,7 +652,7 @@ class Run:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> None:
-        """Write a value as JSON if ``--json`` is given. Otherwise, write the output of ``render(paper, value, …)``."""
+        """Call :meth:`answer`, and pass ``value`` to ``render``."""
         self.answer(value, lambda paper: render(paper, value, *args, **kwargs))
 
     def paper(self, *, stderr: bool = False) -> Paper:
@@ -712,20 +669,13 @@ class Run:
         render(paper, *args, **kwargs)
         click.echo(paper.text(), nl=False, err=True)
 
-    def introduce(
-        self, render: Callable[Concatenate[Paper, P], object], *args: P.args, **kwargs: P.kwargs
-    ) -> None:
-        """Print an empty line and the output of ``render(paper, …)`` on standard error."""
-        click.echo(err=True)
-        self.show(render, *args, **kwargs)
-
     def tell(self, sentence: str) -> None:
         """Print a sentence on standard error, wrapped on a terminal."""
         self.show(Paper.line, sentence)
 
     @property
     def environ(self) -> Mapping[str, str]:
-        """The environment variables with which the settings were loaded. The mapping is empty if loading fails."""
+        """The environment used to load the settings, or an empty mapping if loading fails."""
         try:
             return self.settings.environ
         except NacreError:
@@ -737,9 +687,10 @@ class Run:
         return bool(sys.stdin and sys.stdin.isatty())
 
     def confirm(self, question: str, *, yes: bool = False, refusal: str = "") -> None:
-        """Ask a question on the terminal, unless ``yes`` is true.
+        """Ask a question on the terminal, unless ``yes`` is True.
 
-        Raises Abort if the answer is no. If not interactive and ``refusal`` is given, raises UsageError with this text.
+        Raises Abort if the answer is no. Without a terminal, raises UsageError with the text
+        ``refusal``, if given.
         """
         if self.is_interactive and not yes:
             click.confirm(question, abort=True, err=True)
@@ -747,17 +698,19 @@ class Run:
             raise click.UsageError(refusal)
 
     def flush(self) -> None:
-        """Write the answer, then the warnings."""
-        click.echo("".join(self._written), nl=False)
-        self._written.clear()
+        """Write the output, and the warnings that were not shown yet."""
+        click.echo("".join(self._output), nl=False)
+        self._output.clear()
         warnings, problems = list(self.warnings), list(self.problems)
         if "home" in self.__dict__:
             warnings += sync.warnings_of(self.home, of_sync=self.keeps_history)
             problems += self.home.problems
         for warning in dict.fromkeys([*warnings, *problems]):
-            click.echo(f"warning: {warning}", err=True)
-        if problems:
+            if warning not in self._shown_warnings:
+                click.echo(f"warning: {warning}", err=True)
+        if not self._shown_warnings.issuperset(problems):
             click.echo(
                 f"hint: correct the file in {self.settings.vault}; nacre admin doctor checks it",
                 err=True,
             )
+        self._shown_warnings.update(warnings, problems)

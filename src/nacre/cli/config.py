@@ -3,35 +3,41 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from fnmatch import fnmatch
 from typing import Any
 
 import click
 
 from nacre import known_settings
 from nacre import settings as nacre_settings
-from nacre.cli.command import Group, Paper, Run, bold, dim
+from nacre.cli.command import DefaultGroup, Paper, Run, bold, dim
 from nacre.cli.operations import perform
 from nacre.cli.options import argument
 from nacre.errors import NacreError
-from nacre.home import consent
+from nacre.home import consent, spending
+from nacre.memories import projects
 from nacre.setup import models as writers
 from nacre.values.memory import Face
+from nacre.values.session import Task
 
 
 @click.group(
     "config",
-    cls=Group,
+    cls=DefaultGroup,
     guesses={"get": "show", "list": "show"},
-    examples=[
-        "nacre config show",
-        "nacre config show recall.limit",
-        "nacre config set recall.limit 20",
-    ],
+    examples=["nacre config", "nacre config show", "nacre config set recall.limit 20"],
 )
-def config() -> None:
-    """Show and change settings."""
+def config(run: Run) -> None:
+    """Show and change settings.
+
+    Without a command, show the settings that differ from their defaults.
+    """
+    _show_settings(
+        run, [view for view in writers.list_settings(run.settings) if view.origin != "default"]
+    )
 
 
 @config.command(
@@ -45,15 +51,18 @@ def show(run: Run, key: str | None) -> None:
     --json also includes rarely used settings that are not set. API keys are cut to their last four characters.
     """
     if key:
-        found = perform(run, writers.get_setting, key=key)
-        run.answer(found, Paper.verbatim, _text(found.value))
+        setting = perform(run, writers.get_setting, key=key)
+        run.answer(setting, Paper.verbatim, _text(setting.value))
         return
+    _show_settings(run, writers.list_settings(run.settings))
+
+
+def _show_settings(run: Run, views: Sequence[writers.SettingView]) -> None:
     settings = run.settings
-    views = writers.list_settings(settings)
-    shown = [
+    visible = [
         view
         for view in views
-        if view.origin != "default" or not known_settings.known(view.key).is_hidden
+        if view.origin != "default" or not known_settings.setting_of(view.key).is_hidden
     ]
     places = {
         "home": str(settings.home),
@@ -64,10 +73,18 @@ def show(run: Run, key: str | None) -> None:
     def render(paper: Paper) -> None:
         paper.facts(places.items())
         paper.blank()
+        if not visible:
+            paper.line("All settings have their defaults.", dim("  nacre config show lists them"))
+            return
         paper.table(
             [
-                (bold(item.key), _text(item.value), dim(item.origin), dim(item.summary))
-                for item in shown
+                (
+                    bold(item.key),
+                    _text(item.value),
+                    dim("config" if item.origin == places["config"] else item.origin),
+                    dim(item.summary),
+                )
+                for item in visible
             ],
             header=("setting", "value", "from", "meaning"),
             drop=(2,) if all(view.origin == "default" for view in views) else (),
@@ -94,33 +111,29 @@ def set_value(run: Run, key: str, value: str) -> None:
     """
     settings = replace(nacre_settings.load_settings(mending=key), face=Face.COMMAND_LINE)
     settings.actor.require_owner("nacre config set")
-    path = settings.config
-    written = writers.write(settings, key, value)
-    shown = writers.hidden(run.settings, written)
-    if shown != written:
+    view = writers.set_setting(settings, key, value)
+    new_value = run.settings[key]
+    if view.value != new_value:
         run.warnings.append(
-            f"{path} now contains an API key; to store the key more safely, use nacre writer keys"
+            f"{settings.config} now contains an API key; to store the key more safely, use nacre writer keys"
         )
-    variable = known_settings.known(key).variable
-    if run.settings.values[key].origin == f"${variable}":
-        run.warnings.append(f"${variable} is set and overrides the file")
+    if view.origin == f"${view.variable}":
+        run.warnings.append(f"${view.variable} is set and overrides the file")
     warning = None
     if key == "embedding.model":
         with suppress(NacreError):  # nacre writer embedding reports it
-            warning = consent.notice_of(nacre_settings.load_settings(), written)
-    elif key == "writer.tokens_per_day" and written:
-        warning = writers.too_few(settings, writers.named(settings), written)
+            warning = consent.consent_notice(nacre_settings.load_settings(), new_value)
+    elif key == "writer.tokens_per_day" and new_value:
+        warning = writers.too_few(settings, spending.set_for(settings, Task.EXTRACTION), new_value)
     elif key == "writer.exclude_projects" and (settings.server or settings.database.is_file()):
-        for name in writers.unmatched(run.home, written):
-            run.warnings.append(f"no project matches {name!r}: nacre project list shows the names")
+        names = projects.known_slugs(run.home)
+        run.warnings += [
+            f"no project matches {pattern!r}: nacre project list shows the names"
+            for pattern in new_value
+            if not any(fnmatch(name, pattern) for name in names)
+        ]
     run.warnings += [warning] if warning else []
-    run.answer(
-        {"key": key, "value": shown, "path": str(path)},
-        Paper.line,
-        bold(key),
-        f" = {_text(shown)}",
-        dim(f"  in {path}"),
-    )
+    run.present(view, _render_change)
 
 
 @config.command("unset", examples=["nacre config unset recall.limit"])
@@ -129,8 +142,11 @@ def unset(run: Run, key: str) -> None:
     """Remove a setting from the config file, so that its default applies."""
     settings = replace(nacre_settings.load_settings(mending=key), face=Face.COMMAND_LINE)
     settings.actor.require_owner("nacre config unset")
-    found = writers.unset_setting(settings, key)
-    run.answer(found, Paper.line, bold(key), f" = {_text(found.value)}", dim(f"  {found.origin}"))
+    run.present(writers.unset_setting(settings, key), _render_change)
+
+
+def _render_change(paper: Paper, view: writers.SettingView) -> None:
+    paper.line(bold(view.key), f" = {_text(view.value)}", dim(f"  {view.origin}"))
 
 
 def _text(value: Any) -> str:

@@ -9,13 +9,11 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, replace
-from datetime import timedelta
 from functools import partial
 from typing import Any
 
 import click
 
-from nacre import __version__
 from nacre import settings as settings_module
 from nacre.base import environment, ids, link, locks
 from nacre.base.log import Log
@@ -75,7 +73,6 @@ def serve(run: Run, no_watch: bool, on_demand: bool, idle: bool, **door: Any) ->
 
 
 def _words(options: Mapping[str, Any]) -> Iterator[str]:
-    """Return the given options as typed on the command line."""
     for name, value in options.items():
         if value is not None and value is not False:
             yield f"--{name.replace('_', '-')}"
@@ -84,15 +81,18 @@ def _words(options: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _serve(run: Run, door: Mapping[str, Any], *, watches: bool, idle: bool) -> None:
-    settings = said = run.settings
+    settings = door_settings = run.settings
     for name, key in _DOOR.items():
-        said = said if door[name] in (None, False) else said.having(key, door[name])
+        door_settings = (
+            door_settings if door[name] in (None, False) else door_settings.having(key, door[name])
+        )
     options = server.DaemonOptions(
         idle,
         settings.number("daemon.idle_minutes"),
         watches and settings.flag("daemon.watch"),
-        daemon_web.Door.of(said, said.text("daemon.http"), asks_token=not door["no_token"]),
-        __version__,
+        daemon_web.Door.of(
+            door_settings, door_settings.text("daemon.http"), asks_token=not door["no_token"]
+        ),
     )
     stop = stopped_by_signals()
     run.keeps_history = False
@@ -113,21 +113,19 @@ def _serve(run: Run, door: Mapping[str, Any], *, watches: bool, idle: bool) -> N
         raise
     if why is server.End.UPGRADED and not idle:
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - the same program again
-    if daemon.is_at_work:  # threads that do not end in time would keep the process
+    if daemon.is_at_work:  # unfinished threads would keep the process alive
         sys.stdout.flush()
         os._exit(0)
-    run.exit_code = 1 if why in (server.End.OUTDATED, server.End.GONE) else 0
+    run.exit_code = 1 if why in (server.End.OUTDATED, server.End.HOME_MISSING) else 0
 
 
 def _tell(run: Run, line: str) -> None:
-    """Print a line, and write it to the log."""
     line = _log(run, line)
     with suppress(OSError):  # a closed terminal must not stop the daemon
         click.echo(f"{ids.utc_now():%H:%M:%S}  {line}")
 
 
 def _log(run: Run, line: str) -> str:
-    """Remove secrets from a line, write the line to the log, and return it."""
     line = printable(output.redactor_of(run).clean(line))
     with suppress(OSError):  # a full disk must not stop the daemon
         if run.settings.home.is_dir():
@@ -144,19 +142,21 @@ def install(run: Run, dry_run: bool, yes: bool) -> None:
 
     It writes one file: a systemd user unit, a launchd agent, or a Windows task. On a terminal it asks first.
     """
-    found = autostart.installation(run.settings)
+    installation = autostart.installation(run.settings)
     if dry_run:
-        run.answer(_installation_record(found, done=False), _show_plan, found)
+        run.answer(_installation_record(installation, is_done=False), _show_plan, installation)
         return
     run.settings.actor.require_owner("nacre serve install")
-    run.confirm(f"Write {found.path}, and run {shlex.join(found.install[-1])}?", yes=yes)
+    run.confirm(
+        f"Write {installation.path}, and run {shlex.join(installation.install[-1])}?", yes=yes
+    )
     _prepare(run)
     autostart.install(run.settings)
     run.answer(
-        _installation_record(found, done=True),
+        _installation_record(installation, is_done=True),
         Paper.line,
         bold("Installed"),
-        f" {found.path}; nacre serve status shows its state",
+        f" {installation.path}; nacre serve status shows its state",
     )
 
 
@@ -167,40 +167,44 @@ def uninstall(run: Run, dry_run: bool) -> None:
 
     Your memories stay.
     """
-    found = autostart.installation(run.settings)
+    installation = autostart.installation(run.settings)
     if not dry_run:
         run.settings.actor.require_owner("nacre serve uninstall")
         autostart.uninstall(run.settings)
     words = "Would remove" if dry_run else "Removed"
     run.answer(
-        _installation_record(found, done=not dry_run), Paper.line, bold(words), f" {found.path}"
+        _installation_record(installation, is_done=not dry_run),
+        Paper.line,
+        bold(words),
+        f" {installation.path}",
     )
 
 
 def _prepare(run: Run) -> None:
-    """Create the home and check that it can be used, before a background process uses it."""
     run.keeps_history = False
     run.home.now()
 
 
-def _installation_record(found: autostart.Installation, *, done: bool) -> dict[str, object]:
+def _installation_record(
+    installation: autostart.Installation, *, is_done: bool
+) -> dict[str, object]:
     return {
-        "form": found.form,
-        "path": found.path,
-        "text": found.text,
-        "commands": found.install,
-        "done": done,
+        "form": installation.form,
+        "path": installation.path,
+        "text": installation.text,
+        "commands": installation.install,
+        "done": is_done,
     }
 
 
-def _show_plan(paper: Paper, found: autostart.Installation) -> None:
-    paper.line("Would write ", bold(str(found.path)), ":")
+def _show_plan(paper: Paper, installation: autostart.Installation) -> None:
+    paper.line("Would write ", bold(str(installation.path)), ":")
     paper.blank()
-    for line in found.text.splitlines():
+    for line in installation.text.splitlines():
         paper.verbatim(f"    {line}")
     paper.blank()
     paper.line("and run:")
-    for command in found.install:
+    for command in installation.install:
         paper.verbatim(f"    {shlex.join(command)}")
 
 
@@ -212,30 +216,30 @@ def start_daemon(run: Run) -> None:
     """
     _prepare(run)
     log = Log(run.settings.home, "daemon")
-    before, found = log.last_lines(1), homes.greet(run.settings.home)
+    before, greeting = log.last_lines(1), homes.greet(run.settings.home)
     process, until = None, time.monotonic() + _START_SECONDS
-    if found is None or found.on_demand:
+    if greeting is None or greeting.on_demand:
         process = autostart.start(run.settings)
-    while found is None or found.on_demand:
+    while greeting is None or greeting.on_demand:
         if time.monotonic() > until or (process and process.poll() is not None):
             last = log.last_lines(1)
-            told = f"; it printed: {last[0]}" if last != before else ""
+            reason = f"; it printed: {last[0]}" if last != before else ""
             raise UnavailableError(
-                f"the daemon did not start{told}", hint="nacre serve shows the problem"
+                f"the daemon did not start{reason}", hint="nacre serve shows the problem"
             )
         time.sleep(_POLL_SECONDS)
-        found = homes.greet(run.settings.home)
-    run.answer({"state": "running", **asdict(found)}, _show, found)
+        greeting = homes.greet(run.settings.home)
+    run.answer({"state": "running", **asdict(greeting)}, _show, greeting)
 
 
-@serve.command("status", examples=["nacre serve status", "nacre serve status --json"])
+@serve.command("status", examples=["nacre serve status"])
 def daemon_status(run: Run) -> None:
     """Show the state of this home's daemon.
 
     Exits with 1 if no daemon answers.
     """
-    if found := homes.greet(run.settings.home):
-        run.answer({"state": "running", **asdict(found)}, _show, found)
+    if greeting := homes.greet(run.settings.home):
+        run.answer({"state": "running", **asdict(greeting)}, _show, greeting)
         return
     run.exit_code = 1
     if locks.is_held(run.settings.home / link.LOCK):
@@ -248,41 +252,41 @@ def daemon_status(run: Run) -> None:
     run.answer({"state": state}, Paper.line, bold(problem), dim(f"  {hint}"))
 
 
-def _show(paper: Paper, found: homes.Greeting) -> None:
+def _show(paper: Paper, greeting: homes.Greeting) -> None:
     ends = (
-        f"until {found.idle_minutes:g} minutes without requests"
-        if found.on_demand
+        f"until {greeting.idle_minutes:g} minutes without requests"
+        if greeting.on_demand
         else "until it is stopped"
     )
     facts = [
         (
             "process",
-            f"{found.pid}, version {found.version}"
-            + (f", {found.memory_mb:.0f} MB" if found.memory_mb else ""),
+            f"{greeting.pid}, version {greeting.version}"
+            + (f", {greeting.memory_mb:.0f} MB" if greeting.memory_mb else ""),
         ),
-        ("runs", f"for {duration(timedelta(seconds=found.seconds))}, {ends}"),
+        ("runs", f"for {duration(greeting.seconds)}, {ends}"),
         (
             "answered",
-            f"{found.answered:,} requests"
-            + (f"; {found.at_work} in progress" if found.at_work else ""),
+            f"{greeting.answered:,} requests"
+            + (f"; {greeting.at_work} in progress" if greeting.at_work else ""),
         ),
-        *_following_facts(found),
+        *_following_facts(greeting),
     ]
-    facts += [("over HTTP", found.http)] if found.http else []
-    facts += [("problem", problem) for problem in found.problems]
-    paper.line(bold("The daemon is running" if found.is_warm else "The daemon is loading"))
+    facts += [("over HTTP", greeting.http)] if greeting.http else []
+    facts += [("problem", problem) for problem in greeting.problems]
+    paper.line(bold("The daemon is running" if greeting.is_warm else "The daemon is loading"))
     paper.facts(tuple(facts), indent=2)
 
 
-def _following_facts(found: homes.Greeting) -> Iterator[tuple[str, str]]:
-    state = found.following
+def _following_facts(greeting: homes.Greeting) -> Iterator[tuple[str, str]]:
+    state = greeting.following
     if state is None:
         yield "sessions", "not followed"
         return
     how = f" by polling: {state.why_polling}" if state.why_polling else ""
     read = f"{count(state.turns, 'turn')} of {count(state.transcripts, 'transcript')} read"
-    learned = f"{count(state.memories, 'memory', 'memories')} learned"
-    yield "sessions", f"followed in {count(state.folders, 'folder')}{how}; {read}, {learned}"
+    memories = f"{count(state.memories, 'memory', 'memories')} learned"
+    yield "sessions", f"followed in {count(state.folders, 'folder')}{how}; {read}, {memories}"
     if state.last_error and state.last_error_at:
         yield "last problem", f"{state.last_error} ({shown_minute(state.last_error_at)})"
 
@@ -296,8 +300,8 @@ def stop_daemon(run: Run) -> None:
     """
     was_there = locks.is_held(run.settings.home / link.LOCK)
     autostart.stop(run.settings)
-    told = "The daemon ended." if was_there else "No daemon is running for this home."
-    run.answer({"ended": was_there}, Paper.line, told)
+    message = "The daemon ended." if was_there else "No daemon is running for this home."
+    run.answer({"ended": was_there}, Paper.line, message)
 
 
 @serve.command("logs", examples=["nacre serve logs", "nacre serve logs -n 200"])
@@ -312,12 +316,12 @@ def stop_daemon(run: Run) -> None:
 def daemon_logs(run: Run, lines: int) -> None:
     """Show the daemon's log, with problems and the sessions it has read."""
     log = Log(run.settings.home, "daemon")
-    found = log.last_lines(lines)
+    log_lines = log.last_lines(lines)
 
     def render(paper: Paper) -> None:
-        for line in found:
+        for line in log_lines:
             paper.verbatim(line)
-        if not found:
+        if not log_lines:
             paper.note(f"Nothing in {log.path} yet.")
 
-    run.answer({"path": str(log.path), "lines": found}, render)
+    run.answer({"path": str(log.path), "lines": log_lines}, render)

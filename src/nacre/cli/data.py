@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nacre.base.json import to_plain
-from nacre.care import health
+from nacre.care import database
 from nacre.cli import output
 from nacre.cli.command import Group, Paper, Run, Span, bold, command, dim
 from nacre.cli.learn import render_ingest
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from nacre.data.imports import ImportPlan
 
 
-@command("archive", examples=["nacre data archive", "nacre data archive --json"])
+@command("archive", examples=["nacre data archive"])
 def archive(run: Run) -> None:
     """Show the archived transcripts, and transcripts that tools will delete soon.
 
@@ -72,12 +72,14 @@ def _render_status(paper: Paper, status: home_archive.ArchiveStatus) -> None:
     if status.waiting:
         paper.line(f"{count(status.waiting, 'transcript')} pending until the next ingest.")
     if status.withheld:
-        paper.note(f"{status.withheld:,} are stored without their forgotten or excluded parts.")
+        paper.note(
+            f"{count(status.withheld, 'transcript')} archived without forgotten or excluded content"
+        )
 
 
 def _describe(tool: home_archive.ArchivedTool) -> str:
-    gone = f", {tool.gone:,} deleted by the tool" if tool.gone else ""
-    return f"{count(tool.files, 'transcript')}{gone}, {size(tool.stored)}, {day(tool.first)} to {day(tool.last)}"
+    deletions = f", {tool.gone:,} deleted by the tool" if tool.gone else ""
+    return f"{count(tool.files, 'transcript')}{deletions}, {size(tool.stored)}, {day(tool.first)} to {day(tool.last)}"
 
 
 # ----------------------------------------------------------------------------
@@ -104,7 +106,7 @@ def backup() -> None:
     "create", examples=["nacre data backup create", "nacre data backup create /mnt/usb/nacre.zip"]
 )
 @argument("backup-create", "target", metavar="[FILE]", required=False)
-@option("backup-create", "overwrite", "--force", help="Overwrite FILE.")
+@option("backup-create", "overwrite", "--force")
 def create(run: Run, target: Path | None, overwrite: bool) -> None:
     """Write a backup of the whole home, without blocking other writers.
 
@@ -136,8 +138,7 @@ def verify_backup(run: Run, backup: Path) -> None:
 
     Exits with 1 if a check fails.
     """
-    checks = perform(run, health.verify_backup, backup=backup)
-    answer_checks(run, checks, {"path": backup})
+    answer_checks(run, perform(run, database.verify_backup, backup=backup))
 
 
 @backup.command(
@@ -148,18 +149,8 @@ def verify_backup(run: Run, backup: Path) -> None:
     ],
 )
 @argument("backup-restore", "backup", metavar="FILE")
-@option(
-    "backup-restore",
-    "target",
-    "--to",
-    help="The folder that becomes the home [default: the current home].",
-)
-@option(
-    "backup-restore",
-    "replace",
-    "--force",
-    help="Replace an existing home. The old home is kept under another name.",
-)
+@option("backup-restore", "target", "--to")
+@option("backup-restore", "replace", "--force")
 def restore(run: Run, backup: Path, target: Path | None, replace: bool) -> None:
     """Restore a home from a backup.
 
@@ -193,14 +184,12 @@ def restore(run: Run, backup: Path, target: Path | None, replace: bool) -> None:
 _STDOUT = "-"
 _FORMS = {
     "jsonl": "JSON lines",
-    "markdown": "one page",
     "zip": "Markdown files",
     "clawxmemory": "for ClawXMemory",
 }
 _NAMES = {
     "memory": ("memory", "memories"),
     "page": ("project page", "project pages"),
-    "link": ("computed edge", "computed edges"),
     "ledger": ("ledger entry", "ledger entries"),
     "session": ("session", "sessions"),
     "turn": ("turn", "turns"),
@@ -211,7 +200,6 @@ _NAMES = {
     "export",
     examples=[
         "nacre data export memories.jsonl            # for another nacre, or for a program",
-        "nacre data export memories.md               # one page to read",
         "nacre data export vault.zip --sessions      # the Markdown files themselves, and every session",
     ],
 )
@@ -220,26 +208,23 @@ _NAMES = {
     "export",
     "form",
     "--format",
-    type=click.Choice(["jsonl", "markdown", "clawxmemory"]),
+    type=click.Choice(["jsonl", "clawxmemory"]),
     default=None,
     show_default=False,
-    help="The format [default: by FILE's extension: .md (one page), .zip (Markdown files), else JSON lines]. "
-    "ClawXMemory can import clawxmemory.",
+    help="The format [default: by FILE's extension: .zip (Markdown files), else JSON lines]. "
+    "Use clawxmemory for ClawXMemory.",
 )
 @option("export", "sessions")
-@option(
-    "export", "project", callback=None, help="Only this project; . means this folder's project."
-)
+@option("export", "project", callback=None)
 @option("export", "include_retired")
-@option("export", "overwrite", "--force", help="Overwrite FILE.")
+@option("export", "overwrite", "--force")
 def export(
     run: Run,
     target: Path,
     form: str | None,
-    sessions: bool,
     project: str | None,
-    include_retired: bool,
     overwrite: bool,
+    **selection: Any,
 ) -> None:
     """Export your memories to one file that other programs can read.
 
@@ -252,27 +237,17 @@ def export(
             "standard output cannot carry both the export and --json: name a file, or drop --json"
         )
     options = exporting.ExportOptions(
-        form=_form(target, form),
-        sessions=sessions,
-        include_retired=include_retired,
+        form=form or ("zip" if target.suffix.lower() == ".zip" else "jsonl"),
         project=project_slug(run.home, project) if project else None,
+        **selection,
     )
     out = sys.stdout.buffer if to_stdout else target
-    with output.shown(run) as notify:
+    with output.progress_bar(run) as notify:
         report = exporting.export(run.home, out, options, overwrite=overwrite, on_progress=notify)
     if to_stdout:
         run.show(_render_export, report)
         return
     run.present(report, _render_export)
-
-
-def _form(file: Path, form: str | None) -> str:
-    ending = file.suffix.lower()
-    if ending == ".zip" and form in (None, "markdown"):
-        return "zip"
-    if form:
-        return form
-    return "markdown" if ending in (".md", ".markdown") else "jsonl"
 
 
 def _render_export(paper: Paper, report: exporting.ExportReport) -> None:
@@ -281,16 +256,16 @@ def _render_export(paper: Paper, report: exporting.ExportReport) -> None:
         f" {count(report.counts['memory'], 'memory', 'memories')} to {report.path} ",
         dim(f"({_FORMS[report.form]}, {size(report.bytes)})"),
     )
-    others = [
+    counts = [
         count(number, *_NAMES[name])
         for name, number in report.counts.items()
         if number and name != "memory"
     ]
-    if others:
-        paper.line(f"with {', '.join(others)}", indent=2)
+    if counts:
+        paper.line(f"with {', '.join(counts)}", indent=2)
     if report.left_out:
-        retired = count(report.left_out, "retired memory", "retired memories")
-        paper.note(f"without {retired}; to include them: --include-retired", indent=2)
+        omitted = count(report.left_out, "retired memory", "retired memories")
+        paper.note(f"without {omitted}; to include them: --include-retired", indent=2)
     if report.withheld:
         memories = count(report.withheld, "memory", "memories")
         paper.note(
@@ -308,23 +283,12 @@ def _render_export(paper: Paper, report: exporting.ExportReport) -> None:
     examples=[
         "nacre data import ~/.claude-mem/claude-mem.db --dry-run",
         "nacre data import ~/Downloads/chatgpt-export.zip",
-        "nacre sessions extract session.jsonl --json | nacre data import - --trust",
     ],
 )
 @argument("import", "path")
-@option(
-    "import",
-    "source",
-    "--from",
-    help="The program that wrote it [default: detected from the content].",
-)
+@option("import", "source", "--from")
 @option("import", "trust")
-@option(
-    "import",
-    "project",
-    callback=None,
-    help="Put everything into this project; . means this folder's project.",
-)
+@option("import", "project", callback=None)
 @flag("--dry-run", "Only show what would be done.")
 @option("import", "vectors", help="Do not compute vectors until the next ingest.")
 @YES
@@ -350,7 +314,7 @@ def _import(
     if run.is_interactive and not yes:
         run.show(_render_plan, plan)
         run.confirm("Import this?")
-    with output.shown(run) as notify, resumable(run):
+    with output.progress_bar(run) as notify, resumable(run):
         report = imports.carry_out(run.home, plan, notify)
     report.duplicates += plan.count(imports.Action.DUPLICATE)
     run.exit_code = 1 if report.ingest and report.ingest.problems else 0
@@ -359,7 +323,6 @@ def _import(
 
 
 def _expected(plan: imports.ImportPlan) -> imports.ImportReport:
-    """Return the import report that the plan would produce without errors."""
     return imports.ImportReport(
         [step.memory.id for step in plan.steps if step.action is imports.Action.ADD],
         plan.count(imports.Action.UPDATE),
@@ -374,7 +337,6 @@ def _expected(plan: imports.ImportPlan) -> imports.ImportReport:
 
 
 def _import_record(plan: imports.ImportPlan, report: imports.ImportReport) -> Record:
-    left_out = [{"reason": name, "count": number} for name, number in _left_out(plan).items()]
     return {
         **to_plain(report),
         "source": plan.source.name,
@@ -383,9 +345,8 @@ def _import_record(plan: imports.ImportPlan, report: imports.ImportReport) -> Re
         "kinds": plan.kinds,
         "added": len(report.added),
         "newly_trusted": report.trusted,
-        "known": plan.count(imports.Action.KNOWN),
+        "known": plan.count(imports.Action.PRESENT),
         "skipped": plan.skipped,
-        "left_out": left_out,
         "transcripts": plan.transcripts,
     }
 
@@ -440,21 +401,14 @@ def _reasons(plan: ImportPlan, action: str) -> str:
     return ", ".join(f"{number:,} {reason}" for reason, number in reasons.most_common(4))
 
 
-def _left_out(plan: ImportPlan) -> dict[str, int]:
-    numbers = Counter[str]()
-    for item in plan.skipped:
-        numbers[item.reason] += item.count
-    return dict(numbers.most_common())
-
-
 def _render_skipped(paper: Paper, plan: ImportPlan) -> None:
-    reasons: dict[str, list[Skipped]] = {}
+    groups: defaultdict[str, list[Skipped]] = defaultdict(list)
     for item in plan.skipped:
-        reasons.setdefault(item.reason, []).append(item)
-    if reasons:
+        groups[item.reason].append(item)
+    if groups:
         paper.heading("Left out")
-    for reason, number in _left_out(plan).items():
-        items = reasons[reason]
+    for reason, items in groups.items():
         more = f" and {len(items) - 3} more" if len(items) > 3 else ""
         places = ", ".join(item.where for item in items[:3])
+        number = sum(item.count for item in items)
         paper.line(f"{number:,} ", Span(reason, "yellow"), f": {places}{more}", indent=2)

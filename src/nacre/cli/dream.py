@@ -19,6 +19,7 @@ from nacre.cli.options import (
     argument,
     count,
     day,
+    find_project,
     flag,
     kind_span,
     option,
@@ -27,34 +28,24 @@ from nacre.cli.options import (
 )
 from nacre.home import spending
 from nacre.learn import learn
-from nacre.review import consolidate as dreams
 from nacre.review import dream as review_dream
-from nacre.review import run as review_run
+from nacre.review.consolidate import DreamAction, DreamPlan
 from nacre.values import memory
-from nacre.values import session as values_session
+from nacre.values.session import SessionKind, Task
 
 if TYPE_CHECKING:
     from nacre.learn.learn import Proposal
-    from nacre.review.consolidate import DreamPlan, DreamReport, Step
+    from nacre.review.consolidate import DreamReport, Step
 
 
-_SHOWN = 12
+_MAX_STEPS = 12
 _PAGES_SHOWN = 3
-_UNLINK = dreams.DreamAction.UNLINK
-_EFFECTS = (
-    (None, "memory", "memories", "retired"),
-    (_UNLINK, "link", "links", "dropped"),
-    (dreams.DreamAction.FILE, "memory", "memories", "filed"),
-    (dreams.DreamAction.PAGE, "page", "pages", "written"),
-)
 _HEADINGS = {
-    dreams.DreamAction.MERGE: "Duplicates, merged into one",
-    dreams.DreamAction.SUPERSEDE: "Superseded by later statements",
-    dreams.DreamAction.EXPIRE: "Expired",
-    dreams.DreamAction.FORGET: "Never used",
-    dreams.DreamAction.UNLINK: "Broken links",
-    dreams.DreamAction.FILE: "From the inbox to their projects",
-    dreams.DreamAction.PAGE: "Pages",
+    DreamAction.MERGE: "Duplicates, merged into one",
+    DreamAction.SUPERSEDE: "Superseded by later statements",
+    DreamAction.EXPIRE: "Expired",
+    DreamAction.FORGET: "Never used",
+    DreamAction.PAGE: "Pages",
 }
 
 
@@ -66,11 +57,10 @@ _HEADINGS = {
         "nacre dream --yes --project hivelog --most 100",
     ],
 )
-@option("dream", "project")
+@option("dream", "project", callback=None)
 @option("dream", "most")
 @option("dream", "tier")
 @option("dream", "writer", help="Do not use the writer (tiers 2 and 3).")
-@option("dream", "backfill")
 @flag("--alike", "Only list similar memories, without a model.")
 @flag("--dry-run", "Only show the plan.")
 @YES
@@ -84,9 +74,9 @@ def dream(run: Run, /, alike: bool, dry_run: bool, yes: bool, **request: Any) ->
     and retires memories that later ones replace. Code and a second model call check each proposal. Rejected proposals
     are pending in nacre review.
 
-    With --tier 3, memories in the inbox move to the project that their session or text names. Project pages list recent
-    work and decisions. Your writer also fills these pages and your profile.
+    With --tier 3, project pages list recent work and decisions. Your writer also fills these pages and your profile.
     """
+    request["project"] = find_project(run, request["project"])
     if alike:
         run.present(
             ask(run, review_dream.Alike, "alike", project=request["project"]), _render_alike
@@ -94,17 +84,17 @@ def dream(run: Run, /, alike: bool, dry_run: bool, yes: bool, **request: Any) ->
         return
     if not dry_run:
         run.settings.actor.require_owner("nacre dream")
-    asks = run.is_interactive and not (yes or dry_run or run.as_json)
-    if not (asks or yes or dry_run):
+    interactive = run.is_interactive and not (yes or dry_run or run.as_json)
+    if not (interactive or yes or dry_run):
         raise click.UsageError("not interactive: pass --yes, or --dry-run to see the plan")
-    has_writer = spending.set_for(run.settings, values_session.Task.DREAM) != spending.NONE
-    if asks and request["tier"] > 1 and request["writer"] and has_writer:
+    has_writer = spending.set_for(run.settings, Task.DREAM) != spending.NONE
+    if interactive and request["tier"] > 1 and request["writer"] and has_writer:
         request["writer"] = click.confirm("Ask the writer, which may cost money?", err=True)
-    if dry_run or asks:
+    if dry_run or interactive:
         plan = (
-            ask(run, dreams.DreamPlan, "dream-plan", **request)
+            ask(run, DreamPlan, "dream-plan", **request)
             if request["tier"] == 1  # instant
-            else perform(run, review_run.plan, **request)
+            else perform(run, review_dream.plan, **request)
         )
         if dry_run:
             run.present(plan, _render_plan)
@@ -115,7 +105,9 @@ def dream(run: Run, /, alike: bool, dry_run: bool, yes: bool, **request: Any) ->
         if plan.steps:
             run.confirm("Apply this plan?")
         request["steps"] = tuple(step.key for step in plan.steps)
-    run.present(perform(run, review_run.dream, **request, first=asks), _render, is_seen=asks)
+    run.present(
+        perform(run, review_dream.dream, **request, first=interactive), _render, is_seen=interactive
+    )
 
 
 def _render_alike(paper: Paper, alike: review_dream.Alike) -> None:
@@ -146,25 +138,17 @@ def _render_plan(paper: Paper, plan: DreamPlan) -> None:
     for action, heading in _HEADINGS.items():
         steps = [step for step in plan.steps if step.action is action]
         if steps:
-            paper.heading(
-                f"{heading}: {sum(len(step.ends or step.links) or 1 for step in steps):,}"
-            )
+            paper.heading(f"{heading}: {sum(len(step.ends) or 1 for step in steps):,}")
             _steps(paper, steps, dict(plan.texts))
     paper.blank()
-    dropped = f", and {count(plan.dropped, 'link')} dropped" if plan.dropped else ""
-    paper.line(
-        f"{plan.ending:,} of {count(plan.seen, 'memory', 'memories')} would be retired{dropped}."
-    )
+    paper.line(f"{plan.ending:,} of {count(plan.seen, 'memory', 'memories')} would be retired.")
     for text in _remarks(plan):
         paper.note(text)
 
 
 def _remarks(plan: DreamPlan) -> Iterator[str]:
-    """Yield sentences about memories and proposals that the dream leaves unchanged."""
     for path, why in plan.unwritten:
         yield f"unchanged: {path}: {why}"
-    if plan.unfiled:
-        yield f"{count(len(plan.unfiled), 'memory', 'memories')} more in the inbox: project unknown"
     if plan.brought_back:
         yield f"unchanged: {count(plan.brought_back, 'memory', 'memories')} that you restored after a dream"
     if plan.refused:
@@ -174,17 +158,17 @@ def _remarks(plan: DreamPlan) -> Iterator[str]:
     if plan.note:
         yield f"Writer: {plan.note}"
     if plan.put_off:
-        why = f"a dream retires at most {plan.most:,} memories (--most); the first with a writer only makes a plan"
+        why = f"a dream retires at most {plan.most:,} memories (--most); the first dream with a writer only plans"
         yield f"{count(len(plan.put_off), 'step')} more left for later: {why}"
 
 
 def _steps(paper: Paper, steps: Sequence[Step], texts: Mapping[str, str]) -> None:
-    for step in steps[:_SHOWN]:
+    for step in steps[:_MAX_STEPS]:
         stays = (step.into[-SHORT_ID:],) if step.into else ()
         ends = ", ".join(memory_id[-SHORT_ID:] for memory_id in step.ends)
-        named = " → ".join(filter(None, (ends, *stays, step.project if step.into else "")))
-        paper.line(bold(step.subject), dim(f"  {named}  {step.why}"), indent=2)
-        if step.action is dreams.DreamAction.PAGE:
+        ids = " → ".join(filter(None, (ends, *stays)))
+        paper.line(bold(step.subject), dim(f"  {ids}  {step.why}"), indent=2)
+        if step.action is DreamAction.PAGE:
             for line in filter(None, step.words.splitlines()) if len(steps) <= _PAGES_SHOWN else ():
                 paper.note(line, indent=4)
             continue
@@ -196,7 +180,7 @@ def _steps(paper: Paper, steps: Sequence[Step], texts: Mapping[str, str]) -> Non
         ):
             if memory_id and memory_id in texts:
                 paper.note(f"{label}: {texts[memory_id]}", indent=4)
-    paper.more(len(steps) - _SHOWN)
+    paper.more(len(steps) - _MAX_STEPS)
 
 
 def _render(paper: Paper, report: DreamReport, *, is_seen: bool) -> None:
@@ -207,26 +191,22 @@ def _render(paper: Paper, report: DreamReport, *, is_seen: bool) -> None:
             "The first dream changes nothing. The next one applies this plan; nacre dream --dry-run shows it."
         )
     elif report.operation:
-        paper.line(bold("Done: "), f"{_done(report)}. See {report.diary} in the vault.")
+        paper.line(bold("Done: "), f"{_describe_changes(report)}. See {report.diary} in the vault.")
         paper.note(f"nacre undo {report.operation[-8:]} reverts it")
     for step, why in report.left:
         paper.note(f"skipped: {step.subject}: {why}")
 
 
-def _done(report: DreamReport) -> str:
-    """Describe how many changes were made."""
-    left = [step for step, _ in report.left]
-    done = [step for step in report.plan.steps if step not in left]
-    parts = []
-    for action, noun, nouns, verb in _EFFECTS:
-        affected = [
-            len(step.ends if action is None else step.links if action is _UNLINK else "1")
-            for step in done
-            if action in (None, step.action)
-        ]
-        if number := sum(affected):
-            parts.append(f"{count(number, noun, nouns)} {verb}")
-    return ", ".join(parts) or "0 memories retired"
+def _describe_changes(report: DreamReport) -> str:
+    skipped_steps = [step for step, _ in report.left]
+    steps = [step for step in report.plan.steps if step not in skipped_steps]
+    pages = sum(step.action is DreamAction.PAGE for step in steps)
+    retired = count(sum(len(step.ends) for step in steps), "memory", "memories")
+    parts = (
+        f"{retired} retired" if any(step.ends for step in steps) else "",
+        f"{count(pages, 'page')} written" if pages else "",
+    )
+    return joined(parts, ", ") or "0 memories retired"
 
 
 # ----------------------------------------------------------------------------
@@ -242,28 +222,22 @@ def _done(report: DreamReport) -> str:
     ],
 )
 @argument(
-    "extract-propose",
+    "extract",
     "path",
     type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
 )
 @option(
-    "extract-propose",
+    "extract",
     "session",
     help="One session of PATH. Without PATH: a session that was already read.",
 )
-@option(
-    "extract-propose", "model", help="The language model, as provider:model, or none (only rules)."
-)
+@option("extract", "model")
 def extract(run: Run, path: Path | None, **request: Any) -> None:
     """Show what nacre would learn from a transcript, without storing it.
 
     PATH is a transcript, or - for standard input. The language model set for extraction reads the transcript in the
     foreground. Rules are used if there is no model. Rules are also used for parts where the model fails.
     """
-    if path is None and not request["session"]:
-        raise click.UsageError(
-            "nothing to extract from: pass a transcript, - for standard input, or --session"
-        )
     with readable(path) if path else nullcontext() as file:
         proposals = perform(run, learn.propose, path=file, **request)
     run.warnings += _warnings(proposals)
@@ -312,10 +286,10 @@ def _render_proposals(
                 ),
                 indent=2,
             )
-        for gone in proposal.asked.overtaken if proposal.asked else ():
+        for claim in proposal.asked.overtaken if proposal.asked else ():
             paper.blank()
-            paper.line(bold("outdated"), " ", gone.memory.content, hang=2)
-            paper.note(f"“{gone.quote}”", indent=2)
+            paper.line(bold("outdated"), " ", claim.memory.content, hang=2)
+            paper.note(f"“{claim.quote}”", indent=2)
     paper.blank()
     rules = (
         ""
@@ -326,20 +300,18 @@ def _render_proposals(
 
 
 def _how(proposal: Proposal) -> str:
-    """Return a description of how many memories were found, and whether rules or a model found them."""
-    if proposal.session.kind is not values_session.SessionKind.MAIN:
+    if proposal.session.kind is not SessionKind.MAIN:
         return f"no memories: sessions of kind {proposal.session.kind.value} are skipped"
     result = (
         count(len(proposal.memories), "memory", "memories") if proposal.memories else "no memories"
     )
-    waiting = len(proposal.candidates) - len(proposal.memories)
-    result += f" and {count(waiting, 'candidate')}" if waiting else ""
-    asked = proposal.asked
-    if asked is None or asked.by_rules == asked.parts:
+    candidates = len(proposal.candidates) - len(proposal.memories)
+    result += f" and {count(candidates, 'candidate')}" if candidates else ""
+    reading = proposal.asked
+    if reading is None or reading.by_rules == reading.parts:
         return f"{result}, by rules"
-    shown = "whole" if asked.is_whole else f"in {count(asked.parts, 'part')}"
-    read = asked.tokens.input + asked.tokens.cached + asked.tokens.written
-    result += f", by {asked.model} {shown}: {count(asked.calls, 'call')}, "
-    result += f"{read:,} + {asked.tokens.output:,} tokens"
-    dropped = ", ".join(f"{number} {reason}" for reason, number in sorted(asked.dropped.items()))
+    extent = "whole" if reading.parts == 1 else f"in {count(reading.parts, 'part')}"
+    result += f", by {reading.model} {extent}: {count(reading.calls, 'call')}, "
+    result += f"{reading.tokens.sent:,} + {reading.tokens.output:,} tokens"
+    dropped = ", ".join(f"{number} {reason}" for reason, number in sorted(reading.dropped.items()))
     return f"{result}; dropped: {dropped}" if dropped else result

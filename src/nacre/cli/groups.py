@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import click
-from click.shell_completion import get_completion_class
+from click.shell_completion import BashComplete, get_completion_class
 
 from nacre.cli.command import (
     Command,
@@ -39,14 +39,14 @@ admin = Group(
     "admin",
     help="Check and repair the installation.",
     places={
-        "check": "measures:check",
+        "check": "status:check",
         "commit": "history:commit",
         "completion": "groups:completion",
         "db": "sync:db",
         "doctor": "status:doctor",
         "redact": "history:redact",
         "scrub": "history:scrub",
-        "usefulness": "measures:usefulness",
+        "usefulness": "status:usefulness",
     },
     examples=["nacre admin doctor", "nacre admin db stats"],
 )
@@ -108,9 +108,7 @@ def completion(run: Run, shell: str) -> None:
 
     SHELL is bash, zsh or fish.
     """
-    completion_class = get_completion_class(shell)
-    if completion_class is None:
-        raise click.UsageError(f"no completion for {shell}; use bash, zsh or fish")
+    completion_class = get_completion_class(shell) or BashComplete
     script = completion_class(
         click.get_current_context().find_root().command, {}, "nacre", _VARIABLE
     )

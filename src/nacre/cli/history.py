@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,12 +22,12 @@ from nacre.cli.options import (
     ask_pages,
     count,
     day,
+    duration,
     flag,
     minute,
     option,
     options,
     project_slug,
-    seconds,
     short_session,
 )
 from nacre.data import forget as forgetting
@@ -45,7 +44,6 @@ from nacre.setup import examples as example_sessions
 if TYPE_CHECKING:
     from nacre.data.history import Committed
     from nacre.values.memory import (
-        Excerpt,
         ForgetPlan,
         ForgetReport,
         Forgotten,
@@ -68,21 +66,19 @@ _TINTS = {
     "supersede": "blue",
 }
 _FIELDS_SHOWN = frozenset({"file", "kind", "importance", "project", "tags", "links"})
-"""Fields shown for a new or deleted memory. Its file and the output of --json have all fields."""
-_PLANNED = {
+"""Fields shown for a new or deleted memory. Its file and ``--json`` contain all fields."""
+_PLANNED_VERBS = {
     "bring back": "restores",
     "change back": "reverts",
     "retire": "retires",
     "remove": "removes",
-    "keep both": "keeps both",
     "conflict": "cannot undo",
 }
-_DONE = {
+_DONE_VERBS = {
     "bring back": "restored",
     "change back": "reverted",
     "retire": "retired",
     "remove": "removed",
-    "keep both": "kept both",
 }
 
 
@@ -93,11 +89,11 @@ _DONE = {
     "Show the changes in detail: of this operation, of a memory's last one, or of the last one.",
     "shows_diff",
 )
-@option("log", "project", help="Only changes in this project; . means this folder's project.")
+@option("log", "project")
 @option("log", "action", metavar="NAME")
 @option("log", "limit", type=click.IntRange(1, 10_000), default=30)
 @EVERYTHING
-def log(run: Run, reference: str | None, shows_diff: bool, **asked: Any) -> None:
+def log(run: Run, reference: str | None, shows_diff: bool, **request: Any) -> None:
     """List changes to your memories, newest first.
 
     Each line is an operation: its id, time, action, source (the command line, an agent's tools …), memory and reason.
@@ -109,8 +105,8 @@ def log(run: Run, reference: str | None, shows_diff: bool, **asked: Any) -> None
         record = {"operation": operation, "changes": differences}
         run.answer(record, _render_diff, operation, differences)
         return
-    _, rows = ask_pages(run, list[views.Listed], "log", "", reference=reference, **asked)
-    record = {"operations": rows, "limit": None if asked["everything"] else asked["limit"]}
+    _, rows = ask_pages(run, list[views.Listed], "log", "", reference=reference, **request)
+    record = {"operations": rows, "limit": None if request["everything"] else request["limit"]}
     run.answer(record, _render_log, rows, with_git=run.settings.flag("git.enabled"))
 
 
@@ -119,9 +115,8 @@ def log(run: Run, reference: str | None, shows_diff: bool, **asked: Any) -> None
 )
 @argument("undo", "operation", metavar="[OPERATION|ITEM]")
 @flag("--dry-run", "Only show what would be done.")
-@option("undo", "force", help="Keep both versions of text that was changed again later.")
 @YES
-def undo(run: Run, operation: str | None, dry_run: bool, force: bool, yes: bool) -> None:
+def undo(run: Run, operation: str | None, dry_run: bool, yes: bool) -> None:
     """Undo an operation.
 
     Without an id, the command undoes the last operation that is not undone yet. Repeated calls go further back. Created
@@ -131,56 +126,44 @@ def undo(run: Run, operation: str | None, dry_run: bool, force: bool, yes: bool)
     needs an id or --yes.
     """
     try:
-        _undo(run, operation, dry_run=dry_run, force=force, yes=yes)
+        _undo(run, operation, dry_run=dry_run, yes=yes)
     except NotFoundError as absent:
-        if operation is None:
+        if operation is None or dry_run:
             raise
-        if dry_run:
-            raise NotFoundError(absent.message, hint="--dry-run takes operations only") from None
-        run.confirm(
-            f"Revert the last decision about {operation}?",
-            yes=yes or not run.is_interactive,
-            refusal="pass --yes",
-        )
+        run.confirm(f"Revert the last decision about {operation}?", yes=yes)
         try:
             memory = perform(run, queue.reopen, reference=operation)
         except NotFoundError:
-            raise NotFoundError(
-                f"no operation or decided review item matches {operation!r}",
-                hint="nacre log shows operations, nacre review shows items",
-            ) from None
+            raise absent from None
         run.answer(memory, hits.render_outcomes, "Pending again", [memory])
 
 
-def _undo(run: Run, operation: str | None, *, dry_run: bool, force: bool, yes: bool) -> None:
+def _undo(run: Run, operation: str | None, *, dry_run: bool, yes: bool) -> None:
     is_seen = run.is_interactive and not yes
     if dry_run or is_seen or not (yes or operation):
-        plan = perform(run, data_undo.plan_undo, operation=operation, force=force)
+        plan = perform(run, data_undo.plan_undo, operation=operation)
         if dry_run:
             run.present(plan, _render_undo)
             return
         if not is_seen:
-            raise _unnamed(plan.operation)
+            last = plan.operation
+            about = f" ({last.subject})" if last.subject else ""
+            raise click.UsageError(
+                f"not interactive: pass --yes to undo the last operation, {last.action} {_short_operation(last)}"
+                f"{about}, or an operation's id"
+            )
         run.show(_render_undo, plan)
         if not plan.conflicts and (plan.steps or plan.waiting):
             run.confirm("Undo?")
         operation = plan.operation.id  # by now another operation may be the last
     run.present(
-        perform(run, data_undo.undo, operation=operation, force=force),
+        perform(run, data_undo.undo, operation=operation),
         _render_undo,
         is_seen=is_seen,
     )
 
 
-def _unnamed(last: Operation) -> click.UsageError:
-    about = f" ({last.subject})" if last.subject else ""
-    return click.UsageError(
-        f"not interactive: pass --yes to undo the last operation, {last.action} {_short_operation(last)}{about}, "
-        "or an operation's id"
-    )
-
-
-@command("commit", examples=["nacre admin commit", "nacre admin commit --json"])
+@command("commit", examples=["nacre admin commit"])
 @flag("--quiet", "Print nothing, and exit if another process is already committing.")
 def commit(run: Run, quiet: bool) -> None:
     """Commit pending changes to the vault's git history now.
@@ -196,16 +179,15 @@ def commit(run: Run, quiet: bool) -> None:
 
 
 def _short_operation(operation: Operation) -> str:
-    """Return the end of an operation's id, or the start of a commit's id."""
     return operation.id[-SHORT_ID:] if "-" in operation.id else operation.id[:SHORT_ID]
 
 
-def _render_log(paper: Paper, listed: Sequence[views.Listed], *, with_git: bool = True) -> None:
-    if not listed:
+def _render_log(paper: Paper, entries: Sequence[views.Listed], *, with_git: bool = True) -> None:
+    if not entries:
         paper.line("There are no operations yet.")
         return
     rows: list[tuple[Cell, ...]] = []
-    for entry in listed:
+    for entry in entries:
         operation = entry.operation
         mark = "" if operation.committed or not with_git else "*"
         why = f"  ({operation.why})" if operation.why else ""
@@ -219,7 +201,7 @@ def _render_log(paper: Paper, listed: Sequence[views.Listed], *, with_git: bool 
             )
         )
     paper.table(rows, header=("id", "when", "action", "by", "subject"), drop=(3, 1))
-    if with_git and any(not entry.operation.committed for entry in listed):
+    if with_git and any(not entry.operation.committed for entry in entries):
         paper.note("* not committed yet")
 
 
@@ -256,19 +238,14 @@ def _render_diff(
 
 def _field(paper: Paper, field: views.FieldChange) -> None:
     before, after = _value(field.before), _value(field.after)
-    if not before:
-        paper.line(dim(f"{field.name}: "), Span(after, "green"), indent=2, hang=4)
-    elif not after:
-        paper.line(dim(f"{field.name}: "), Span(before, "red"), dim(" → empty"), indent=2, hang=4)
-    else:
-        paper.line(
-            dim(f"{field.name}: "),
-            Span(before, "red"),
-            dim(" → "),
-            Span(after, "green"),
-            indent=2,
-            hang=4,
-        )
+    paper.line(
+        dim(f"{field.name}: "),
+        Span(before, "red"),
+        dim(" → ") if before else "",
+        Span(after, "green") if after else dim("empty"),
+        indent=2,
+        hang=4,
+    )
 
 
 def _value(value: Any) -> str:
@@ -280,7 +257,6 @@ def _value(value: Any) -> str:
 
 
 def _render_undo(paper: Paper, undoing: data_undo.Undoing, *, is_seen: bool = False) -> None:
-    """Print the steps of an undo, unless the user has already seen them (``is_seen``)."""
     operation = undoing.operation
     verb = "Undone" if undoing.op else "To undo"
     paper.line(
@@ -294,12 +270,12 @@ def _render_undo(paper: Paper, undoing: data_undo.Undoing, *, is_seen: bool = Fa
         paper.line("pending in review again: ", candidate.subject, indent=2, hang=4)
     if not undoing.steps and not undoing.waiting:
         paper.line("There is nothing left to undo.", indent=2)
-    if undoing.op and undoing.steps:  # a candidate alone is decided again, not undone
+    if undoing.op and undoing.steps:  # undoing only a review decision cannot be undone
         paper.note(f"nacre undo {undoing.op[-SHORT_ID:]} reverts this", indent=2)
 
 
 def _step(paper: Paper, step: data_undo.Step, *, is_done: bool) -> None:
-    verb = (_DONE if is_done else _PLANNED).get(step.action, step.action)
+    verb = (_DONE_VERBS if is_done else _PLANNED_VERBS).get(step.action, step.action)
     clashes = f": also changed later: {', '.join(step.clashes)}" if step.clashes else ""
     style = "yellow" if step.clashes else ""
     paper.line(Span(verb, style), f" {step.subject}", Span(clashes, style), indent=2, hang=4)
@@ -325,8 +301,7 @@ def _render_committed(paper: Paper, result: Committed) -> None:
 # ``nacre forget``.
 
 
-_SHOWN = 12
-_SHORTEST_ID = 4
+_MAX_ROWS = 12
 
 
 @command(
@@ -340,12 +315,7 @@ _SHORTEST_ID = 4
 @click.argument("words", nargs=-1, metavar="", type=TEXT)
 @option("forget", "sessions", metavar="ID", help="A session and the memories learned from it.")
 @option("forget", "memories", "--memory", metavar="ID", help="A memory and its source turns.")
-@option(
-    "forget",
-    "project",
-    callback=None,
-    help="Everything in a project; . means this folder's project.",
-)
+@option("forget", "project", callback=None)
 @option("forget", "match", metavar="TEXT", help="Every turn and memory that contains this text.")
 @option("forget", "regex", help="With --match: TEXT is a regular expression.")
 @option("forget", "before", help="Everything before this day; with --project, in that project.")
@@ -369,7 +339,7 @@ def forget(
     dry_run: bool,
     yes: bool,
     examples: bool,
-    **wanted: Any,
+    **selection: Any,
 ) -> None:
     """Permanently delete memories, their source turns and everything derived from them.
 
@@ -377,7 +347,10 @@ def forget(
     restores the content. To hide memories from recall but keep them, retire them.
     """
     if words:
-        raise _unmarked(words)
+        raise InvalidInputError(
+            "forget deletes permanently: an option must select the content to delete",
+            hint="--memory ID, --session ID or --match TEXT; with --dry-run, nothing is deleted",
+        )
     if shows_list:
         runs = perform(run, forgetting.forgotten)
         run.answer({"forgotten": runs}, _render_forgotten_list, runs)
@@ -385,14 +358,14 @@ def forget(
     if reference:
         _allow(run, reference)
         return
-    if examples and any(wanted.values()):
+    if examples and any(selection.values()):
         raise click.UsageError("--examples cannot be combined with other selections")
     if examples:
         deletion = example_sessions.plan_to_forget(run.home)
     else:
-        if wanted["project"]:
-            wanted["project"] = project_slug(run.home, wanted["project"])
-        request = operation_of(forgetting.plan).make(wanted)
+        if selection["project"]:
+            selection["project"] = project_slug(run.home, selection["project"])
+        request = operation_of(forgetting.plan).make(selection)
         deletion = forgetting.prepare(run.home, request)
     if dry_run or deletion.plan.is_empty:
         run.answer(deletion.plan, _render_plan, deletion.plan, is_dry=True)
@@ -409,44 +382,25 @@ def forget(
     run.present(report, _render_forgotten)
 
 
-def _unmarked(words: Sequence[str]) -> InvalidInputError:
-    """Return the error for words that need an option. The hint suggests an option."""
-    word = words[0]
-    is_id = (
-        len(words) == 1
-        and len(word) >= _SHORTEST_ID
-        and not set(word.lower()) - set("0123456789abcdef-")
-    )
-    chosen = f"--memory {word}" if is_id else f"--match {shlex.quote(' '.join(words))}"
-    return InvalidInputError(
-        "forget deletes permanently: pass an option that says what to delete",
-        hint=f"nacre forget {chosen} --dry-run shows what would be deleted",
-    )
-
-
 def _allow(run: Run, reference: str) -> None:
-    allowed = perform(run, forgetting.allow_again, reference=reference)
+    deletion = perform(run, forgetting.allow_again, reference=reference)
 
     def render(paper: Paper) -> None:
         paper.line(bold("Allowed again"), f": {reference}")
         paper.note("nacre ingest reads it again if a transcript still has it", indent=2)
 
-    run.answer(allowed, render)
+    run.answer(deletion, render)
 
 
 def _counts(plan: ForgetPlan) -> str:
     counts = [count(len(plan.memories), "memory", "memories"), count(plan.turns, "turn")]
-    counts += [count(len(plan.sessions), "whole session")] if plan.sessions else []
-    counts += [count(len(plan.handoffs), "handoff")] if plan.handoffs else []
-    counts += (
-        [count(plan.traces, "trace of questions or models", "traces of questions or models")]
-        if plan.traces
-        else []
+    numbers = (
+        (len(plan.sessions), "whole session", ""),
+        (len(plan.handoffs), "handoff", ""),
+        (plan.traces, "trace of questions or models", "traces of questions or models"),
+        (plan.held, "entry of the gateway", "entries of the gateway"),
     )
-    counts += (
-        [count(plan.held, "entry of the gateway", "entries of the gateway")] if plan.held else []
-    )
-    return joined(counts, ", ")
+    return ", ".join([*counts, *(count(*item) for item in numbers if item[0])])
 
 
 def _render_plan(paper: Paper, plan: ForgetPlan, *, is_dry: bool = False) -> None:
@@ -464,7 +418,10 @@ def _render_plan(paper: Paper, plan: ForgetPlan, *, is_dry: bool = False) -> Non
     _render_memories(paper, "Memories that lose evidence but stay", plan.losing)
     _render_memories(paper, "Retired, because their successors are deleted", plan.released)
     if plan.excerpts:
-        _render_excerpts(paper, plan.excerpts)
+        paper.heading("Matching text")
+        rows = [(dim(excerpt.of[-13:]), excerpt.text) for excerpt in plan.excerpts[:_MAX_ROWS]]
+        paper.table(rows, indent=2)
+        paper.more(len(plan.excerpts) - _MAX_ROWS, "; --json lists all")
 
 
 def _render_forgotten(paper: Paper, report: ForgetReport) -> None:
@@ -515,32 +472,26 @@ def _render_sessions(paper: Paper, title: str, sessions: Mapping[str, int]) -> N
     paper.heading(title)
     names = list(sessions.items())
     rows = []
-    for session, turns in names[:_SHOWN]:
+    for session, turns in names[:_MAX_ROWS]:
         tool, _, native_id = session.partition(":")
         rows.append(
             (f"{tool} {short_session(native_id)}", dim(count(turns, "turn") if turns else ""))
         )
     paper.table(rows, indent=2)
-    paper.more(len(names) - _SHOWN, "; --json lists all")
+    paper.more(len(names) - _MAX_ROWS, "; --json lists all")
 
 
 def _render_memories(paper: Paper, title: str, memories: Sequence[Memory]) -> None:
     if memories:
         paper.heading(title)
-        hits.render_table(paper, memories[:_SHOWN], indent=2)
-        paper.more(len(memories) - _SHOWN, "; --json lists all")
-
-
-def _render_excerpts(paper: Paper, excerpts: Sequence[Excerpt]) -> None:
-    paper.heading("Matching text")
-    paper.table([(dim(excerpt.of[-13:]), excerpt.text) for excerpt in excerpts[:_SHOWN]], indent=2)
-    paper.more(len(excerpts) - _SHOWN, "; --json lists all")
+        hits.render_table(paper, memories[:_MAX_ROWS], indent=2)
+        paper.more(len(memories) - _MAX_ROWS, "; --json lists all")
 
 
 def _render_unreached(paper: Paper, places: Sequence[Unreached]) -> None:
-    for place in places[:_SHOWN]:
+    for place in places[:_MAX_ROWS]:
         paper.line(f"{place.what}: ", place.where, indent=2)
-    paper.more(len(places) - _SHOWN, "; --json lists all")
+    paper.more(len(places) - _MAX_ROWS, "; --json lists all")
     paper.note(places[0].remedy, indent=4)
 
 
@@ -578,18 +529,21 @@ def redact(run: Run, words: tuple[str, ...], lists_rules: bool) -> None:
     text, is_typed = _text_of(words)
     redactor = nacre_redact.Redactor(*run.settings.redaction)
     result = redactor.redact(text)
-    record = {"text": result.text, "found": dict(result.found), "total": sum(result.found.values())}
+    record = {
+        "text": result.text,
+        "found": dict(result.counts),
+        "total": sum(result.counts.values()),
+    }
     run.answer(record, Paper.verbatim, result.text.removesuffix("\n"))
     if not run.as_json:
         notes = run.paper(stderr=True)
         if is_typed and len(words) == 1 and not words[0].split()[1:]:
             notes.note("There is no file with this name, so it was read as text.")
-        _render_redacted(notes, dict(result.found))
+        _render_redacted(notes, dict(result.counts))
         click.echo(notes.text(), err=True, nl=False)
 
 
 def _text_of(words: tuple[str, ...]) -> tuple[str, bool]:
-    """Return the text to use. The boolean is True if the text was typed on the command line."""
     if words == ("-",):
         return sys.stdin.buffer.read().decode("utf-8", errors="replace"), False
     if len(words) == 1 and os.path.exists(words[0]):
@@ -626,12 +580,12 @@ def scrub(run: Run, yes: bool, **request: Any) -> None:
     run.answer({**to_plain(report), "total": report.total}, _render_scrub, report)
 
 
-def _render_redacted(paper: Paper, found: Mapping[str, int]) -> None:
-    if not found:
+def _render_redacted(paper: Paper, counts: Mapping[str, int]) -> None:
+    if not counts:
         paper.note("No secrets were found.")
         return
-    paper.line(bold(count(sum(found.values()), "secret")), " would not be stored:")
-    paper.table([(f"{number:>5,}", rule) for rule, number in _by_number(found)], indent=2)
+    paper.line(bold(count(sum(counts.values()), "secret")), " would not be stored:")
+    paper.table([(f"{number:>5,}", rule) for rule, number in _by_number(counts)], indent=2)
 
 
 def _render_rules(paper: Paper, names: Sequence[str]) -> None:
@@ -643,7 +597,7 @@ def _render_rules(paper: Paper, names: Sequence[str]) -> None:
 def _render_scrub(paper: Paper, report: ScrubReport) -> None:
     if report.total:
         verb = "would be removed" if report.dry_run else "removed"
-        paper.line(bold(count(report.total, "secret")), f" {verb} in {seconds(report.seconds)}:")
+        paper.line(bold(count(report.total, "secret")), f" {verb} in {duration(report.seconds)}:")
         rows = [
             (f"{number:>6,}", rule, dim(f"in {place}"))
             for place, rules in report.found.items()
@@ -661,7 +615,9 @@ def _render_scrub(paper: Paper, report: ScrubReport) -> None:
         verb = "would be checked" if report.dry_run else "of the vault's history rewritten"
         paper.line(f"{count(report.commits, 'commit')} {verb}.")
     if report.vectors_left:
-        paper.note(f"{report.vectors_left:,} texts have no vectors yet: run nacre ingest.")
+        paper.note(
+            f"{report.vectors_left:,} passages and memories have no vectors yet: run nacre ingest."
+        )
     _render_rest(paper, report)
 
 
@@ -681,5 +637,5 @@ def _render_rest(paper: Paper, report: ScrubReport) -> None:
             paper.line(f"- {place}", indent=2)
 
 
-def _by_number(found: Mapping[str, int]) -> list[tuple[str, int]]:
-    return sorted(found.items(), key=lambda item: (-item[1], item[0]))
+def _by_number(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))

@@ -1,11 +1,12 @@
-"""JSON and text output of memories and search hits, shared by all commands."""
+"""Text output of memories and search hits, shared by all commands."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
-from nacre.base import ids, text, times
+from nacre.base import ids, times
+from nacre.base.text import normalise, shorten
 from nacre.cli.command import Paper, Part, Run, Span, bold, dim, joined
 from nacre.cli.options import (
     SHORT_ID,
@@ -13,90 +14,100 @@ from nacre.cli.options import (
     day,
     kind_span,
     place_name,
-    says_the_same,
+    repeats_content,
     short_id,
-    short_session,
     speaker_name,
+    turn_name,
     when,
 )
-from nacre.values import session as session_module
+from nacre.home import location
 from nacre.values.memory import USUAL_STRENGTH, Memory, Validity
-from nacre.values.recall import TurnHit
+from nacre.values.recall import Quote, TurnHit
+from nacre.values.session import Trust
 
 if TYPE_CHECKING:
-    from nacre.home.views import LinkView
+    from nacre.home.views import LinkView, Listing
     from nacre.memories.graph import Hop, LinkLine
     from nacre.values.recall import Evidence, Lane, MemoryHit, RecallResult
+
+P = ParamSpec("P")
+V = TypeVar("V")
 
 HIT_CHARACTERS = 420
 LINE_CHARACTERS = 160
 _COLUMNS = ("id", "date", "kind", "imp.", "project", "memory")
 _PROJECT = 24
+_MIN_CONTENT_COLUMNS = 44
 
 
-def render_table(paper: Paper, memories: Sequence[Memory], *, indent: int = 0) -> None:
-    """Print memories as a table. In a narrow terminal, date, project and subject are dropped last."""
+def render_table(
+    paper: Paper,
+    memories: Sequence[Memory],
+    *,
+    is_overview: bool = False,
+    indent: int = 0,
+) -> None:
+    """Print memories as a table, whose less important columns are left out on a narrow terminal.
+
+    An overview has no header, but always shows the kind.
+    """
     rows = [
         (
             dim(short_id(memory)),
             dim(day(memory.created)),
             kind_span(memory.kind),
             Span(f"{memory.importance:>4}", "bold" if memory.importance >= 8 else ""),
-            text.shorten(place_name(memory), _PROJECT),
+            shorten(place_name(memory), _PROJECT),
             subject_and_content(memory),
         )
         for memory in memories
     ]
-    paper.table(rows, header=_COLUMNS, drop=(3, 2, 1, 4), indent=indent)
+    if is_overview:
+        paper.table(rows, drop=(3, 1, 4), least=_MIN_CONTENT_COLUMNS, indent=indent)
+    else:
+        paper.table(rows, header=_COLUMNS, drop=(3, 2, 1, 4), indent=indent)
 
 
 def subject_and_content(memory: Memory) -> tuple[Part, ...]:
-    """Return a memory's subject and content for a table row. Expired and untrusted memories have a warning."""
+    """Return a memory's subject and content for a table row, after a warning if there is one."""
+    warning = "proposed: " if memory.proposed else ""
+    if memory.trust is Trust.UNTRUSTED:
+        warning = "untrusted: "
     if memory.expires_on and memory.expires_on <= times.day_of(ids.utc_now()):
-        return Span(f"expired {memory.expires_on}: ", "yellow"), text.shorten(
-            full_text(memory), LINE_CHARACTERS
-        )
-    if memory.trust is session_module.Trust.UNTRUSTED:
-        return Span("untrusted: ", "yellow"), text.shorten(full_text(memory), LINE_CHARACTERS)
-    if text.normalise(memory.content).startswith(text.normalise(memory.subject)):
-        return (text.shorten(memory.content, LINE_CHARACTERS),)
-    return bold(memory.subject), "  ", text.shorten(memory.content, LINE_CHARACTERS)
-
-
-def waits_for_owner(run: Run, memory: Memory) -> bool:
-    """Return True if the owner must review an agent's change to this memory."""
-    return run.settings.actor.is_agent and memory.speaker is session_module.Speaker.OWNER
-
-
-def render_outcome(paper: Paper, verb: str, memory: Memory) -> None:
-    """Print the change to a memory."""
-    facts = joined((place_name(memory), f"importance {memory.importance}", short_id(memory)))
-    paper.line(
-        f"{verb}: ", kind_span(memory.kind), " ", bold(memory.subject), "  ", dim(facts), hang=2
-    )
+        warning = f"expired {memory.expires_on}: "
+    if warning:
+        return Span(warning, "yellow"), shorten(full_text(memory), LINE_CHARACTERS)
+    if normalise(memory.content).startswith(normalise(memory.subject)):
+        return (shorten(memory.content, LINE_CHARACTERS),)
+    return bold(memory.subject), "  ", shorten(memory.content, LINE_CHARACTERS)
 
 
 def render_outcomes(paper: Paper, verb: str, memories: Sequence[Memory]) -> None:
-    """Print the change to each memory."""
+    """Print one line per memory: ``verb``, and a description of the memory."""
     for memory in memories:
-        render_outcome(paper, verb, memory)
+        facts = joined((place_name(memory), f"importance {memory.importance}", short_id(memory)))
+        paper.line(
+            f"{verb}: ", kind_span(memory.kind), " ", bold(memory.subject), "  ", dim(facts), hang=2
+        )
 
 
-def render_list(paper: Paper, memories: Sequence[Memory], *, total: int, offset: int) -> None:
-    """Print a page of memories and the total."""
-    render_table(paper, memories)
-    shown = offset + len(memories)
-    if shown < total:
+def render_list(paper: Paper, listing: Listing, *, nothing: str, offset: int = 0) -> None:
+    """Print a page of memories and the total, or ``nothing`` for an empty page."""
+    if not listing.memories:
+        paper.line(nothing)
+    render_table(paper, listing.memories)
+    number, end = len(listing.memories), offset + len(listing.memories)
+    if number and end < listing.total:
         paper.blank()
         paper.note(
-            f"{len(memories)} of {count(total, 'memory', 'memories')}; more: --offset {shown}"
+            f"{number} of {count(listing.total, 'memory', 'memories')}; more: --offset {end}"
         )
 
 
 def full_text(memory: Memory) -> str:
-    """Return the content, preceded by the subject unless the content starts with the subject."""
-    has_subject = text.normalise(memory.content).startswith(text.normalise(memory.subject))
-    return text.shorten(
+    """Return a memory's subject and content, or only the content if it repeats the subject."""
+    has_subject = normalise(memory.content).startswith(normalise(memory.subject))
+    return shorten(
         memory.content if has_subject else f"{memory.subject}: {memory.content}", HIT_CHARACTERS
     )
 
@@ -108,17 +119,18 @@ def origin_of(memory: Memory) -> str:
 
 
 def link_facts(link: Hop | LinkLine | LinkView) -> str:
-    """Return a link's strength, origin, validity and reason, without default values."""
+    """Describe a link's strength, origin, validity and reason, omitting defaults."""
     parts = (
         f"{round(link.strength, 2):g}" if link.strength != USUAL_STRENGTH else "",
         link.origin if link.origin != "manual" else "",
-        _span_of(link.valid),
+        period(link.valid),
         link.reason or "",
     )
     return joined(parts, ", ")
 
 
-def _span_of(valid: Validity) -> str:
+def period(valid: Validity) -> str:
+    """Describe the days on which a memory or link is valid, or return "" for always."""
     if valid.since and valid.until:
         return f"{valid.since} to {valid.until}"
     if valid.until:
@@ -133,8 +145,60 @@ def _span_of(valid: Validity) -> str:
 _QUOTE_CHARACTERS = 180
 _INDENT = 4
 NOTHING = "Nothing matches."
-EMPTY = "There are no memories yet."
 _TITLE_CHARACTERS = 70
+
+
+def present(
+    run: Run,
+    value: V,
+    is_match: object,
+    render: Callable[Concatenate[Paper, V, P], object],
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> None:
+    """Show a search result or, if the home is empty, suggest commands to start with."""
+    if is_match or run.as_json or not location.is_empty(run.home):
+        run.present(value, render, *args, **kwargs)
+    else:
+        run.answer(value, _render_beginning)
+
+
+def _render_beginning(paper: Paper) -> None:
+    paper.line(bold("There are no memories yet."))
+    paper.facts(
+        (
+            ("nacre ingest", "reads your agents' sessions on this machine"),
+            ('nacre store "…"', "stores a memory"),
+        ),
+        indent=2,
+    )
+
+
+def render_answer(
+    paper: Paper,
+    result: RecallResult,
+    results: Sequence[MemoryHit | TurnHit],
+    *,
+    explain: bool,
+    more: str,
+    offset: int = 0,
+) -> None:
+    """Print search results, time filter and search lanes, and ``more`` if results were left out."""
+    if not results:
+        paper.line(bold(NOTHING))
+        paper.note("Try other words, or fewer filters.", indent=2)
+    render_results(paper, results, explain=explain, offset=offset)
+    if result.span:
+        paper.blank()
+        paper.note(
+            f"“{result.time_words}”: results {result.span} rank higher. To turn this off: --ignore-time"
+            if result.time_words
+            else f"Only results {result.span}."
+        )
+    _render_lanes(paper, result, explain=explain)
+    if result.truncated:
+        paper.blank()
+        paper.note(more)
 
 
 def render_results(
@@ -153,11 +217,20 @@ def render_results(
 
 def _render_memory(paper: Paper, rank: int, hit: MemoryHit) -> None:
     memory = hit.memory
-    if memory.trust is session_module.Trust.UNTRUSTED:
+    if memory.trust is Trust.UNTRUSTED:
         paper.line(bold(f"{rank:>2}"), "  ", kind_span(memory.kind), hang=_INDENT)
         paper.framed(full_text(memory), origin_of(memory), indent=_INDENT)
     else:
-        _render_words(paper, rank, memory)
+        paper.line(
+            bold(f"{rank:>2}"),
+            "  ",
+            kind_span(memory.kind),
+            "  ",
+            bold(memory.subject),
+            hang=_INDENT,
+        )
+        if normalise(memory.content) != normalise(memory.subject):
+            paper.line(shorten(memory.content, HIT_CHARACTERS), indent=_INDENT)
     facts = (
         hit.confidence.value,
         hit.space or "",
@@ -169,14 +242,6 @@ def _render_memory(paper: Paper, rank: int, hit: MemoryHit) -> None:
     )
     paper.note(joined(facts), indent=_INDENT)
     _render_notes(paper, hit)
-
-
-def _render_words(paper: Paper, rank: int, memory: Memory) -> None:
-    paper.line(
-        bold(f"{rank:>2}"), "  ", kind_span(memory.kind), "  ", bold(memory.subject), hang=_INDENT
-    )
-    if text.normalise(memory.content) != text.normalise(memory.subject):
-        paper.line(text.shorten(memory.content, HIT_CHARACTERS), indent=_INDENT)
 
 
 def _render_notes(paper: Paper, hit: MemoryHit) -> None:
@@ -195,15 +260,14 @@ def _render_notes(paper: Paper, hit: MemoryHit) -> None:
 
 def _evidence_line(paper: Paper, evidence: Sequence[Evidence], memory: Memory) -> None:
     first = next((item for item in evidence if item.speaker is memory.speaker), evidence[0])
-    tool, _, native_id = first.session_id.partition(":")
     more = f" and {count(len(evidence) - 1, 'more turn')}" if len(evidence) > 1 else ""
     speaker = speaker_name(memory.speaker, memory.author)
-    source = f"said by {speaker} in {tool} {short_session(native_id)}{more}"
+    source = f"said by {speaker} in {turn_name(first.session_id, first.seq)}{more}"
     date = when(first.time) if when(first.time) != when(memory.created) else ""
-    quote = text.shorten(first.excerpt, _QUOTE_CHARACTERS)
-    # Words of a different speaker are not quoted as words of the memory's speaker.
+    quote = shorten(first.excerpt, _QUOTE_CHARACTERS)
+    # Do not attribute a different speaker's words to the memory's speaker.
     is_own = first.speaker is memory.speaker
-    quoted = f": “{quote}”" if is_own and not says_the_same(first.excerpt, memory.content) else ""
+    quoted = f": “{quote}”" if is_own and not repeats_content(first.excerpt, memory.content) else ""
     paper.note(f"{joined((source, date), ', ')}{quoted}", indent=_INDENT)
 
 
@@ -215,60 +279,36 @@ def _render_components(paper: Paper, score: float, parts: dict[str, float]) -> N
 
 
 def _formula(parts: dict[str, float]) -> str:
-    """Return the formula of a memory's score, or an empty string for a turn."""
     factors = " × ".join(name.removeprefix("x_") for name in parts if name.startswith("x_"))
     return f" = relevance{' × ' * bool(factors)}{factors}" if "relevance" in parts else ""
 
 
 def _render_turn(paper: Paper, rank: int, hit: TurnHit) -> None:
     session = hit.session
-    title = f"“{text.shorten(session.title, _TITLE_CHARACTERS)}”" if session.title else ""
-    source = f"{session.tool} {short_session(session.native_id)}"
+    title = f"“{shorten(session.title, _TITLE_CHARACTERS)}”" if session.title else ""
+    source = turn_name(session.id, hit.seq)
     place = joined((hit.confidence.value, source, hit.project, when(hit.turn.time), title))
     paper.line(bold(f"{rank:>2}"), "  ", dim(place), hang=_INDENT)
     speaker = speaker_name(hit.turn.speaker, hit.turn.author)
-    if hit.turn.trust is session_module.Trust.UNTRUSTED:
+    for quote in hit.quotes:
+        if quote.seq < hit.seq:
+            _render_quote(paper, quote)
+    if hit.turn.trust is Trust.UNTRUSTED:
         paper.framed(hit.excerpt, f"from {speaker} in {source}", indent=_INDENT)
     else:
         paper.line(Span(f"{speaker}:", "bold"), " ", hit.excerpt, indent=_INDENT)
-    if hit.then_by:
-        name = speaker_name(hit.then_by, None)
-        paper.line(Span(f"then {name}:", "bold"), " ", hit.then, indent=_INDENT)
+    for quote in hit.quotes:
+        if quote.seq > hit.seq:
+            _render_quote(paper, quote)
+    if hit.doubt:
+        paper.note(f"may be out of date: {hit.doubt}", "yellow", indent=_INDENT)
 
 
-def render_beginning(paper: Paper) -> None:
-    """Print the message that there are no memories. Also print the first commands to run."""
-    paper.line(bold(EMPTY))
-    paper.facts(
-        (
-            ("nacre ingest", "reads your agents' sessions on this machine"),
-            ('nacre store "…"', "stores a memory"),
-        ),
-        indent=2,
-    )
+def _render_quote(paper: Paper, quote: Quote) -> None:
+    paper.line(f"{speaker_name(quote.speaker, None)}: {quote.excerpt}", indent=_INDENT)
 
 
-def render_nothing(paper: Paper, message: str) -> None:
-    """Print the message that nothing was found, and a hint."""
-    paper.line(bold(message))
-    paper.note("Try other words, or fewer filters.", indent=2)
-
-
-def render_span(paper: Paper, result: RecallResult) -> None:
-    """Print the time filter. If the filter comes from the question, also print the option that turns it off."""
-    if not result.span:
-        return
-    paper.blank()
-    if result.time_words:
-        paper.note(
-            f"“{result.time_words}”: results {result.span} rank higher. To turn this off: --ignore-time"
-        )
-    else:
-        paper.note(f"Only results {result.span}.")
-
-
-def render_lanes(paper: Paper, result: RecallResult, *, explain: bool) -> None:
-    """Print the search lanes that did not fully work, or all lanes if ``explain`` is set."""
+def _render_lanes(paper: Paper, result: RecallResult, *, explain: bool) -> None:
     lanes: Sequence[Lane] = result.lanes if explain else result.degraded
     corrected = next(
         (lane.note for lane in result.lanes if lane.name == "spelling" and lane.note), None
@@ -276,16 +316,14 @@ def render_lanes(paper: Paper, result: RecallResult, *, explain: bool) -> None:
     if corrected and not explain:
         paper.blank()
         paper.note(f"spelling: {corrected}")
-    if not lanes:
-        return
-    description = describe_lanes(lanes)
-    paper.blank()
-    took = f" · {result.took_ms:.0f} ms" if explain else ""
-    paper.note(f"lanes: {description}{took}" if explain else f"degraded: {description}")
+    if lanes:
+        paper.blank()
+        label, took = ("lanes", f" · {result.took_ms:.0f} ms") if explain else ("degraded", "")
+        paper.note(f"{label}: {describe_lanes(lanes)}{took}")
 
 
 def describe_lanes(lanes: Sequence[Lane]) -> str:
-    """Describe the states of search lanes."""
+    """Describe the state of each search lane."""
     return "; ".join(
         f"{lane.name} {lane.state.value}{f' ({lane.note})' if lane.note else ''}" for lane in lanes
     )

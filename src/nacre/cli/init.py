@@ -2,215 +2,311 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 import click
 
-from nacre import settings
-from nacre.base import files, ids
+from nacre import __version__, settings
+from nacre.base import files, ids, link
 from nacre.base.frozen import frozen
-from nacre.cli import hits, output
-from nacre.cli import services as home_wiring
 from nacre.cli import writer as cli_writer
-from nacre.cli.command import TEXT, Paper, Run, Span, bold, command, dim
-from nacre.cli.learn import render_estimate, render_ingest
+from nacre.cli.command import TEXT, Paper, Run, Span, bold, command, dim, joined
+from nacre.cli.learn import render_estimate
 from nacre.cli.operations import perform
-from nacre.cli.options import YES, Record, count, flag, kind_span, seconds, short_id, size
-from nacre.cli.status import render_problems
+from nacre.cli.options import YES, Record, count, duration, flag, size
+from nacre.cli.status import describe_sources, render_problems, render_story
 from nacre.data import imports
 from nacre.errors import InvalidInputError
+from nacre.home import spending
 from nacre.hosts import connect, registry, ways
-from nacre.learn import ingest
-from nacre.memories import vectors
 from nacre.redact import redactor
+from nacre.serve import homes
 from nacre.setup import examples, setup
-from nacre.setup import models as writers
 from nacre.values import reports
 
 if TYPE_CHECKING:
-    from nacre.cli.services import DaemonMet, Shown
     from nacre.hosts.ways import FoundHost
+    from nacre.settings import Settings
+    from nacre.setup.models import WriterStatus
     from nacre.setup.setup import (
-        FirstReading,
+        FoundWriter,
         QuickstartResult,
-        Reach,
-        SampleAnswer,
-        WriterProposal,
+        SetupProposal,
     )
-    from nacre.values.reports import WiringPlan, WiringWish
+    from nacre.values.reports import FileChange, LeftAlone, WiringDone, WiringPlan, WiringWish
 
-Planner = Callable[[Sequence[str]], "WiringPlan"]
-"""A function that returns the plan for the named hosts."""
+_START_SECONDS = 10.0
+
+
+@frozen
+class DaemonChange:
+    """The effect of a command on the daemon.
+
+    ``state`` is ``runs`` if an outdated or unneeded daemon keeps running because hooks did not
+    start it.
+    """
+
+    version: str
+    state: Literal["started", "ended", "runs"]
+    message: str
+
+
+def _start_for_hosts(settings: Settings) -> DaemonChange | None:
+    try:
+        started = (
+            link.start_daemon(str(settings.home), settings.environ)
+            if settings.flag("daemon.enabled")
+            else None
+        )
+    except OSError:
+        return None  # hooks try again
+    if started is None:
+        return None
+    until = time.monotonic() + _START_SECONDS
+    while not (greeting := homes.greet(settings.home)) or not greeting.is_warm:
+        if started.poll() is not None or time.monotonic() > until:
+            return None  # its log has the reason; hooks try again
+        time.sleep(0.05)
+    idle = f"{settings.number('daemon.idle_minutes'):g} minutes without use"
+    message = f"The daemon now runs (fast answers); it ends after {idle}."
+    return DaemonChange(__version__, "started", message)
+
+
+def _settle_daemon(settings: Settings, *, is_removal: bool, starts: bool) -> DaemonChange | None:
+    is_needed = bool(ways.load(settings.home).wishes)
+    greeting = homes.greet(settings.home)
+    if is_removal and (is_needed or greeting is None):
+        return None
+    if greeting is None or (greeting.version == __version__ and not is_removal):
+        return _start_for_hosts(settings) if starts and is_needed else None
+    version = greeting.version
+    if greeting.on_demand and link.ask_to_stop(settings.home):
+        if is_removal:
+            message = "The daemon was stopped. Only nacre ingest reads new sessions now."
+        else:
+            message = f"The daemon of nacre {version} was stopped; the next one has {__version__}."
+            if starts and is_needed:
+                _start_for_hosts(settings)
+        return DaemonChange(version, "ended", message)
+    if is_removal:
+        reads = " and reading your agents' sessions" if greeting.following else ""
+        stop = "to stop it, run nacre serve stop, or nacre serve uninstall to remove its service"
+        return DaemonChange(version, "runs", f"The daemon is still running{reads}; {stop}.")
+    message = f"The daemon has version {version}, not {__version__}: restart it (nacre serve stop)."
+    return DaemonChange(version, "runs", message)
+
+
+# ----------------------------------------------------------------------------
+# Planned and completed changes to hosts' files.
+
+
+_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+Clean = Callable[[str], str]
+_LONGEST_LINE = 300
+_NEW_LINES = 12
+"""Maximum number of lines shown of a new file."""
+_PLANNED_VERBS = {"create": "write", "change": "change", "remove": "remove"}
+_DONE_VERBS = {"create": "wrote", "change": "changed", "remove": "removed"}
+
+
+@frozen
+class _Display:
+    user: Path
+    home: Path
+    clean: Clean
+
+    def short(self, path: Path) -> str:
+        return f"~/{path.relative_to(self.user)}" if path.is_relative_to(self.user) else str(path)
+
+
+def _render_plan(
+    paper: Paper, plan: WiringPlan, places: _Display, *, is_whole: bool = False
+) -> None:
+    verbs = {action: f"would {verb}" for action, verb in _PLANNED_VERBS.items()}
+    _render_changes(paper, plan, places, verbs, shows_lines=True, is_whole=is_whole)
+    same = sum(change.action == "none" for change in plan.changes)
+    if same:
+        paper.note(f"{count(same, 'file')} already up to date")
+
+
+def _render_outline(paper: Paper, plan: WiringPlan, places: _Display) -> None:
+    _render_changes(paper, plan, places, _PLANNED_VERBS)
+
+
+def _render_changes(
+    paper: Paper,
+    plan: WiringPlan,
+    places: _Display,
+    verbs: Mapping[str, str],
+    *,
+    shows_lines: bool = False,
+    is_whole: bool = False,
+) -> None:
+    width = max(map(len, verbs.values()))
+    own: Counter[tuple[str, str, str]] = Counter()
+    for change in plan.changes:
+        if change.action == "none":
+            continue
+        if change.path.is_relative_to(places.home) and not is_whole:
+            own[change.action, change.hosts[0], change.what] += 1
+            continue
+        labels = ", ".join(registry.ALL_HOSTS[host].label for host in change.hosts)
+        verb = bold(f"{verbs[change.action]:<{width}}")
+        paper.line(verb, f" {places.short(change.path)}", dim(f"  {labels}: {change.what}"))
+        for line in _changed_lines(change, places.clean, is_whole=is_whole) if shows_lines else ():
+            paper.verbatim("  " + line, _STYLES.get(line[:1], "dim"))
+    for (action, host, what), number in own.items():
+        where = f" {count(number, 'file')} in {places.short(places.home / 'hosts' / host)}"
+        what = f"  {registry.ALL_HOSTS[host].label}: {what}"
+        paper.line(bold(f"{verbs[action]:<{width}}"), where, dim(what))
+    for memory in plan.own_memories:
+        style = "yellow" if memory.hint else "green"
+        label = registry.ALL_HOSTS[memory.host].label
+        hint = f" ({memory.hint})" if memory.hint else ""
+        state = f" own memory of {label}: {memory.told}{hint}"
+        paper.line(Span(f"{memory.state:<8}", style), state, hang=2)
+    _render_skipped(paper, plan.left_alone, places)
+    _render_skipped(paper, plan.kept, places, "kept      ")
+
+
+def _render_done(
+    paper: Paper,
+    result: WiringDone,
+    places: _Display,
+    daemon: DaemonChange | None = None,
+    captured: Sequence[imports.Captured] = (),
+) -> None:
+    skipped_paths = {item.path for item in result.left_alone}
+    changes = tuple(change for change in result.plan.changes if change.path not in skipped_paths)
+    plan = replace(result.plan, changes=changes)
+    _render_changes(paper, plan, places, _DONE_VERBS)
+    if result.trusted:
+        paper.line(Span(f"{'trusted':<8}", "green"), " the hooks, by Codex")
+    elif result.plan.is_nothing and not plan.left_alone:
+        state = "nothing is connected." if plan.is_removal else "everything is connected."
+        paper.line(f"Nothing to do: {state}")
+    _render_captured(paper, captured, places)
+    for path in result.backups:
+        paper.note(f"backup: {places.short(path)}")
+    for path in result.old_copies:
+        paper.note(f"original file, before nacre: {places.short(path)}")
+    _render_skipped(paper, result.left_alone, places)
+    if daemon:
+        paper.line(daemon.message, hang=2)
+    if plan.is_removal:
+        paper.note(f"Your memories stay in {places.short(places.home)}.")
+        return
+    for host, note in plan.notes:
+        if not plan.is_nothing or host == registry.NAME_CODEX:  # its hooks are not trusted yet
+            paper.line(bold(registry.ALL_HOSTS[host].label), f": {note}", hang=2)
+    paper.note("nacre admin doctor hosts tests the hooks; nacre init --uninstall removes them.")
+
+
+def _render_captured(paper: Paper, captured: Sequence[imports.Captured], places: _Display) -> None:
+    for host in dict.fromkeys(item.host for item in captured):
+        own = [item for item in captured if item.host == host]
+        added, updated = sum(item.added for item in own), sum(item.updated for item in own)
+        if added or updated:
+            above = places.short(Path(os.path.commonpath([item.path for item in own])))
+            changed = f", {updated} changed" if updated else ""
+            hint = dim(f"  searchable; to give them to sessions: nacre data import {above} --trust")
+            paper.line(
+                Span("imported", "green"),
+                f" {count(added, 'memory', 'memories')} of {above}{changed}",
+                hint,
+                hang=2,
+            )
+        for item in own:
+            if item.problem:
+                paper.line(
+                    Span("left alone", "yellow"),
+                    f" {places.short(item.path)}: {item.problem}",
+                    hang=2,
+                )
+
+
+def _changed_lines(change: FileChange, clean: Clean, *, is_whole: bool) -> Iterator[str]:
+    lines = [  # some settings files consist of a single line
+        line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}…"
+        for line in connect.diff_of(change, clean)[2:]
+    ]
+    if change.action == "change" or is_whole:
+        yield from lines
+        return
+    if change.action == "remove":
+        return
+    yield from lines[1 : _NEW_LINES + 1]
+    if len(lines) > _NEW_LINES + 1:
+        yield f"  … and {len(lines) - _NEW_LINES - 1} more lines"
+
+
+def _render_skipped(
+    paper: Paper, items: Sequence[LeftAlone], places: _Display, label: str = "left alone"
+) -> None:
+    for alone in items:
+        reason = f" {places.short(alone.path)}: {alone.reason} ({alone.hint})"
+        paper.line(Span(label, "yellow"), reason, hang=2)
+
+
+# ----------------------------------------------------------------------------
+# The proposal of ``nacre init``.
+
 
 _INTRODUCTION = "nacre connects to your agents: their sessions start with your memory, and nacre learns from them."
 
 
-@frozen
-class Proposal:
-    """The steps that nacre proposes in addition to connecting hosts.
-
-    ``reading``: pending transcripts, if nothing was read yet. ``writer``: proposed writer. ``has_examples``: True if
-    the examples of ``nacre quickstart`` will be removed.
-    """
-
-    reading: FirstReading | None = None
-    writer: WriterProposal | None = None
-    has_examples: bool = False
-
-    @property
-    def is_nothing(self) -> bool:
-        """True if the proposal is empty."""
-        return not (self.reading or self.writer or self.has_examples)
-
-
-@frozen
-class Agreement:
-    """The user's choices: the plan, sessions to read (``all``, ``week`` or ``later``), and whether to use the proposed
-    writer (``writes``)."""
-
-    plan: WiringPlan
-    reads: str = "all"
-    writes: bool = False
-
-
-def propose(run: Run) -> Proposal:
-    """Return the steps to propose for this home, without storing anything or creating a home."""
-    with setup.home_to_look(run.settings) as home:
-        is_new = not examples.has_others(home)
-        reading = setup.look(home) if is_new else None
-        scope = reading.scope if reading else None
-        return Proposal(
-            reading if reading and reading.files else None,
-            setup.propose(home, scope) if writers.status_writer(home).state == "off" else None,
-            bool(examples.present(home)),
-        )
-
-
-def agree(
-    run: Run, found: Sequence[FoundHost], plan_for: Planner, proposal: Proposal, places: Shown
-) -> Agreement:
-    """Show the proposal, and return the plan that the user accepts. Raises Abort."""
-    click.echo(err=True)
-    run.tell(_INTRODUCTION)
-    names = [host.host.name for host in found]
-    agreement = Agreement(plan_for(names))
-    run.introduce(_render_agreement, agreement, found, proposal, places)
-    writes = "w(ith writer), " if proposal.writer else ""
-    question = f"Do this? y(es), {writes}n(o), d(iff), ? for more"
-    while not (agreement.plan.is_nothing and not agreement.plan.left_alone and proposal.is_nothing):
-        answer = str(click.prompt(question, default="y", err=True)).strip().lower()
-        words = answer.replace(",", " ").split()
-        if words == ["all"] or (
-            words and all(word.isdecimal() and 1 <= int(word) <= len(found) for word in words)
-        ):
-            numbers = range(1, len(names) + 1) if words == ["all"] else map(int, words)
-            agreement = Agreement(plan_for([names[at - 1] for at in dict.fromkeys(numbers)]))
-            run.introduce(_render_agreement, agreement, found, proposal, places)
-        elif answer in ("n", "no"):
-            raise click.Abort
-        elif answer in ("d", "diff"):
-            run.show(home_wiring.render_plan, agreement.plan, places, is_whole=True)
-        elif agreed := _agreed(agreement, words, proposal):
-            return agreed
-        else:
-            if answer != "?":
-                click.echo(f"{answer!r} is not a choice. Type one of these:", err=True)
-            run.show(_explain, found, proposal)
-    return agreement
-
-
-def _agreed(agreement: Agreement, words: Sequence[str], proposal: Proposal) -> Agreement | None:
-    """Return the plan with the choices that the user typed, or ``None`` if the user did not accept the plan."""
-    meanings: dict[str, dict[str, Any]] = {"y": {}, "yes": {}}
-    if proposal.writer:
-        meanings |= {"w": {"writes": True}, "writer": {"writes": True}}
-    if proposal.reading:
-        meanings |= {"l": {"reads": "later"}, "later": {"reads": "later"}}
-        meanings |= {"week": {"reads": "week"}} if proposal.reading.has_older else {}
-    if not words or not meanings.keys() >= set(words):
-        return None
-    for word in words:
-        agreement = replace(agreement, **meanings[word])
-    return agreement
-
-
-def _render_agreement(
+def _render_setup(
     paper: Paper,
-    agreement: Agreement,
-    found: Sequence[FoundHost],
-    proposal: Proposal,
-    places: Shown,
+    plan: WiringPlan,
+    hosts: Sequence[FoundHost],
+    proposal: SetupProposal,
+    places: _Display,
 ) -> None:
+    paper.line(_INTRODUCTION)
     paper.heading("Found on this machine")
-    rows, chosen = [], [wish.host for wish in agreement.plan.wishes]
-    for at, host in enumerate(found, start=1):
+    rows = []
+    for host in hosts:
         state = "already connected" if host.is_wired else ""
-        state = state if host.host.name in chosen else "left out"
-        notes = ", ".join(filter(None, (host.program, state)))
-        rows.append((f"{at:>4}", host.host.label, dim(notes)))
-    paper.table(rows)
+        rows.append((host.host.label, dim(joined((host.program, state), ", "))))
+    paper.table(rows, indent=2)
     paper.heading("To do")
-    home_wiring.render_outline(paper, agreement.plan, places)
-    has_codex = any(host.host.name == registry.NAME_CODEX and host.program for host in found)
-    _render_proposal(paper, proposal, trusts=has_codex and _needs_trust(agreement.plan))
+    _render_outline(paper, plan, places)
+    has_codex = any(host.host.name == registry.NAME_CODEX and host.program for host in hosts)
+    _render_proposal(paper, proposal, trusts=has_codex and _needs_trust(plan))
 
 
-def _render_proposal(paper: Paper, proposal: Proposal, *, trusts: bool) -> None:
+def _render_proposal(paper: Paper, proposal: SetupProposal, *, trusts: bool) -> None:
     rows: list[tuple[str, str, str]] = []
     if trusts:
         rows.append(("trust", "the hooks, in Codex", "which runs only trusted hooks"))
     if proposal.has_examples:
         rows.append(("forget", "the example sessions", "of nacre quickstart, and their memories"))
-    reading = proposal.reading
-    if reading:
-        costs = "the cost of a model is below" if reading.estimate else "this is free"
+    if proposal.files:
+        costs = "the cost of a model is below" if proposal.estimate else "this is free"
         rows.append(
             (
                 "read",
-                f"{count(reading.files, 'transcript')} of {size(reading.bytes)}",
+                f"{count(proposal.files, 'transcript')} of {size(proposal.bytes)}",
                 f"they stay in place; {costs}",
             )
         )
     for verb, subject, remark in rows:
         paper.line(bold(f"{verb:<7}"), subject, "  ", dim(remark), hang=7)
-    if reading and reading.estimate:
-        render_estimate(paper, reading.estimate)
+    if proposal.estimate:
+        render_estimate(paper, proposal.estimate)
     if proposal.writer:
-        _render_writer(paper, proposal.writer)
-
-
-def _render_writer(paper: Paper, proposal: WriterProposal) -> None:
-    paper.blank()
-    paper.body(
-        "No writer is set yet, so only your explicit statements become memories. "
-        f"{proposal.writer.label} could write other memories after each session: it {proposal.terms}. "
-        f"{cli_writer.describe_scope(proposal)} Type w to accept this too.",
-    )
-    cli_writer.render_alternatives(paper, proposal)
-
-
-def _explain(paper: Paper, found: Sequence[FoundHost], proposal: Proposal) -> None:
-    choices = [("y", "yes: everything under To do"), ("n", "no: change nothing")]
-    if len(found) > 1:
-        choices.append(("1,2", "select tools by number, or all"))
-    choices.append(("d", "show every line to be written"))
-    if proposal.writer:
-        choices.append(("w", f"yes, and {proposal.writer.writer.label} writes memories"))
-    if proposal.reading:
-        choices.append(("l", "yes, but read existing sessions later, with nacre ingest"))
-        if proposal.reading.has_older:
-            recent = count(len(proposal.reading.recent), "transcript")
-            choices.append(("week", f"yes, but read only the last seven days ({recent})"))
-    paper.facts([(f"  {word}", meaning) for word, meaning in choices])
+        paper.blank()
+        cli_writer.render_offer(paper, proposal.writer)
+        paper.note("Type w to accept this too.")
 
 
 def _needs_trust(plan: WiringPlan) -> bool:
-    """Return True if the plan writes hooks that Codex only runs after it trusts them."""
     return not plan.is_removal and any(
         registry.NAME_CODEX in change.hosts and change.action != "none" for change in plan.changes
     )
@@ -220,100 +316,67 @@ def _needs_trust(plan: WiringPlan) -> bool:
 # ``nacre quickstart``.
 
 
-_HITS_SHOWN = 1
-
-
-@command("quickstart", examples=["nacre quickstart", "nacre quickstart --json"])
+@command("quickstart", examples=["nacre quickstart"])
 def quickstart(run: Run) -> None:
     """Read your agents' transcripts and show what nacre learns from them.
 
     Without transcripts, it uses six example sessions. A second run adds no duplicates.
     """
     result = perform(run, setup.run_quickstart)
-    vault = run.settings.where_documents
-    run.present(result, render_quickstart, vault)
-    if is_short_of_vectors(result):
-        run.afterwards.append(partial(finish_vectors, run))
+    run.present(result, render_quickstart, run.settings.where_documents)
+    if run.is_interactive:
+        run.flush()
+        start_daemon(run)
 
 
-def is_short_of_vectors(result: QuickstartResult) -> bool:
-    """Return True if vectors are missing only because the time ran out."""
-    return bool(result.report.vectors_left) and not result.report.vectors_note
-
-
-def finish_vectors(run: Run) -> None:
-    """Create the remaining vectors after quickstart. After Ctrl-C, the next ingest creates them."""
-    with output.shown(run) as notify:
-        vectors.embed_pending(run.home, notify or (lambda _: None))
+def start_daemon(run: Run) -> None:
+    """Start the daemon, and tell the user."""
+    if started := _start_for_hosts(run.settings):
+        run.tell(started.message)
 
 
 def render_quickstart(paper: Paper, result: QuickstartResult, vault: str) -> None:
-    """Print the result of quickstart and the next commands."""
+    """Print the transcripts and memories of a quickstart, and commands to try next."""
     render_first_look(paper, result)
-    render_reach(paper, result.reach)
-    _render_next(paper, result, vault)
+    paper.heading("Next steps")
+    rows = [
+        ('nacre recall "…"', "ask a question in your own words"),
+        ("nacre open", "see, search and edit everything in your browser"),
+        ("nacre init", "connect your agents to this memory"),
+    ]
+    if result.has_examples:
+        rows.append(("nacre forget --examples", "delete the examples and their memories"))
+    paper.table([(bold(words), purpose) for words, purpose in rows], indent=2)
+    paper.line(bold(vault), "  your memories as Markdown", indent=2)
+    paper.line(*_describe_writer(result.status.writer, result.found), indent=2)
 
 
 def render_first_look(paper: Paper, result: QuickstartResult) -> None:
-    """Print the transcripts that were read, new memories, and answers to a few questions."""
+    """Print the transcripts and memories of a quickstart."""
     _render_read(paper, result)
-    if result.best:
-        paper.heading("New memories")
-        rows = [
-            (kind_span(memory.kind), dim(memory.project or ""), memory.content)
-            for memory in result.best
-        ]
-        paper.table(rows, drop=(1,), indent=2)
-        left = len(result.report.memories) - len(result.best)
-        paper.more(left, ": nacre list")
-    if result.answers:
-        paper.heading("Sample answers")
-        for answer in result.answers:
-            _render_answer(paper, answer)
+    if result.status.story:
+        render_story(paper, result.status.story)
     render_problems(paper, result.report.problems)
 
 
-def render_reach(paper: Paper, reach: Reach) -> None:
-    """Print the numbers of memories, turns and candidates, and the current or suggested writer."""
-    paper.heading("Available")
-    searchable = f"{count(reach.turns, 'turn')} of {count(reach.sessions, 'session')}"
-    memories = count(reach.memories, "memory", "memories")
-    replaced = f", and {reach.replaced:,} superseded" if reach.replaced else ""
-    paper.line(f"{memories}{replaced}; full text of {searchable}", indent=2)
-    if reach.candidates:
-        candidates = count(reach.candidates, "candidate")
-        paper.line(
-            f"{candidates} (possible memories) for you to accept or reject: ",
-            bold("nacre review"),
-            indent=2,
-        )
-        for statement in reach.likeliest:
-            paper.note(f"“{statement}”", indent=4, hang=1)
-    paper.line(*_describe_writer(reach), indent=2)
-
-
-def _describe_writer(reach: Reach) -> tuple[str | Span, ...]:
-    writer = reach.writer
+def _describe_writer(writer: WriterStatus, candidate: FoundWriter | None) -> tuple[str | Span, ...]:
     if writer.state != "off":
-        waiting = f"; {count(writer.waiting, 'session')} to read" if writer.waiting else ""
+        pending = f"; {count(writer.waiting, 'session')} to read" if writer.waiting else ""
         return (
-            f"{writer.writer} writes other memories after each session{waiting}: ",
+            f"{writer.writer} writes other memories after each session{pending}: ",
             bold("nacre writer"),
         )
-    alone = "Without a model, nacre keeps only your explicit statements. "
-    if reach.found is None:
-        return (f"{alone}A language model can write other memories: ", bold("nacre writer set"))
-    problem = f" {reach.found.problem}" if reach.found.problem else ""
+    problem = f". {candidate.problem}" if candidate and candidate.problem else ""
     return (
-        f"{alone}{reach.found.label} can write other memories after each session: ",
+        "Without a model, nacre keeps only your explicit statements. "
+        f"{candidate.label if candidate else 'A language model'} can write other memories after each session: ",
         bold("nacre writer set"),
-        f".{problem}" if problem else "",
+        problem,
     )
 
 
 def _render_read(paper: Paper, result: QuickstartResult) -> None:
     report = result.report
-    tools = ", ".join(f"{label} ({number:,})" for label, number in result.tools.items())
     if result.source == "examples":
         could = "could be read" if report.unread or report.problems else "were found"
         paper.line(
@@ -322,14 +385,17 @@ def _render_read(paper: Paper, result: QuickstartResult) -> None:
         )
     else:
         paper.line(bold("Your agents' transcripts were found on this machine."))
+    memories = count(result.status.memories, "memory", "memories")
+    sessions = count(result.status.sessions, "session")
+    read = f"{size(report.bytes_read)} in {duration(report.seconds)}"
+    remark = (
+        f"{report.vectors_left:,} passages and memories have no vectors until the daemon is done"
+    )
     paper.facts(
         (
-            (
-                "read",
-                f"{count(sum(result.tools.values()), 'transcript')}: {tools}" if tools else "",
-            ),
-            ("now", _describe_news(result)),
-            ("vectors", report.vectors_note or _pending_vectors(result)),
+            ("read", read if report.files else "nothing new since the last run"),
+            ("now", f"{memories}, {sessions}: {describe_sources(result.status)}"),
+            ("vectors", report.vectors_note or (remark if report.vectors_left else "")),
         ),
         indent=2,
     )
@@ -337,78 +403,20 @@ def _render_read(paper: Paper, result: QuickstartResult) -> None:
         paper.note(line, indent=2)
 
 
-def _pending_vectors(result: QuickstartResult) -> str:
-    if not is_short_of_vectors(result):
-        return ""
-    return f"{result.report.vectors_left:,} texts can be found only by words until their vectors are created below"
-
-
-def _describe_news(result: QuickstartResult) -> str:
-    report = result.report
-    if not report.files:
-        return "nothing new since the last run"
-    learned = count(len(report.memories), "memory", "memories")
-    took = f"{size(report.bytes_read)} in {seconds(report.read_seconds)}"
-    return f"{count(report.sessions, 'session')}, {count(report.turns, 'turn')}, {learned}; {took}"
-
-
-def _render_answer(paper: Paper, answer: SampleAnswer) -> None:
-    paper.line(dim("$"), f' nacre recall "{answer.question}"', indent=2)
-    with paper.indented(2):
-        hits.render_results(paper, answer.result.ranked[:_HITS_SHOWN])
-
-
-def _render_next(paper: Paper, result: QuickstartResult, vault: str) -> None:
-    paper.heading("Next steps")
-    rows = [('nacre recall "…"', "ask a question in your own words")]
-    if result.changed:
-        name, sessions = result.changed
-        rows.append((f"nacre did {name}", f"see why it was changed, in {sessions:,} sessions"))
-    if result.best:
-        rows.append((f"nacre show {short_id(result.best[0])}", "show a memory with its sources"))
-    if result.has_examples:
-        rows.append(("nacre forget --examples", "delete the example sessions and their memories"))
-    rows += [
-        ("nacre open", "see, search and edit everything in your browser"),
-        ("nacre init", "connect your agents: their sessions start with your memory"),
-        ('nacre store "…"', "store a memory"),
-        (vault, f"your memories as Markdown{'' if '://' in vault else ': read and edit them'}"),
-    ]
-    paper.table([(bold(words), purpose) for words, purpose in rows[:-1]], indent=2)
-    paper.line(bold(rows[-1][0]), f"  {rows[-1][1]}", indent=2)
-
-
 # ----------------------------------------------------------------------------
 # A late step of ``nacre init``: read existing sessions.
 
 
-def read_first(run: Run, found: FirstReading, span: str) -> bool:
-    """Read all existing sessions (``all``), sessions of the last week (``week``), or no sessions (``later``).
-
-    Return True if vectors are still missing.
-    """
-    if span != "all":  # the daemon then reads only newer sessions
-        since = run.home.clock() - (setup.RECENT if span == "week" else timedelta())
-        stamp = since.isoformat(timespec="milliseconds")
+def read_first(run: Run, *, is_later: bool) -> None:
+    """Read all existing sessions, or set a start date so that the daemon reads only newer ones."""
+    if is_later:
+        stamp = run.home.clock().isoformat(timespec="milliseconds")
         settings.write_setting(run.settings.config, "watch.changed_since", stamp)
-    if span == "later":
         run.tell("New sessions are read as they happen. To read older sessions, run nacre ingest.")
-        return False
+        return
     click.echo(err=True)
-    return _read(run, found.recent if span == "week" else ())
-
-
-def _read(run: Run, paths: Sequence[Path]) -> bool:
-    is_short = False
-    if paths:
-        report = perform(run, ingest.ingest, paths=paths, remember_paths=False)
-        run.answer({}, render_ingest, report, searched=False)
-    else:
-        result = perform(run, setup.run_quickstart)
-        run.answer({}, render_first_look, result)
-        is_short = is_short_of_vectors(result)
+    run.answer({}, render_first_look, perform(run, setup.run_quickstart))
     run.flush()
-    return is_short
 
 
 # ----------------------------------------------------------------------------
@@ -437,7 +445,6 @@ def _read(run: Run, paths: Sequence[Path]) -> bool:
     metavar="PATH",
     help="Only for the project in this folder.",
 )
-@flag("--plain", "Claude Code: use its settings instead of a plugin.")
 @flag("--slot", "OpenClaw: also use its memory slot.")
 @flag("--tool-hook", "Claude Code, Codex: also run before edits and commands.")
 @click.option(
@@ -446,7 +453,7 @@ def _read(run: Run, paths: Sequence[Path]) -> bool:
     help="Import the host's built-in memory and turn it off (isolate), keep it on, or add a block about nacre to its "
     "MEMORY.md (note).",
 )
-@flag("--trust-hooks", "Codex: make it trust the hooks.")
+@flag("--trust-hooks", "Codex: trust the hooks.")
 @flag("--dry-run", "Only show what would change.")
 @flag("--uninstall", "Disconnect nacre.")
 @YES
@@ -454,7 +461,6 @@ def init(  # noqa: PLR0913 - one parameter per option
     run: Run,
     hosts: tuple[str, ...],
     project: Path | None,
-    plain: bool,
     slot: bool,
     tool_hook: bool,
     own_memory: str | None,
@@ -471,26 +477,29 @@ def init(  # noqa: PLR0913 - one parameter per option
     """
     if not dry_run:
         run.settings.actor.require_owner("nacre init")
-    asks = run.is_interactive and not yes and not dry_run and not run.as_json
+    interactive = run.is_interactive and not yes and not dry_run and not run.as_json
     folder = _folder(project)
-    template = reports.WiringWish("", folder, plain, slot, tool_hook)
-    if not (asks or yes or dry_run):
+    template = reports.WiringWish("", folder, slot, tool_hook)
+    if not (interactive or yes or dry_run):
         raise click.UsageError("not interactive: pass --yes, or --dry-run to see what would change")
-    named = [name.strip() for part in hosts for name in part.split(",") if name.strip()]
-    if asks and not (named or uninstall):
+    names = [name.strip() for part in hosts for name in part.split(",") if name.strip()]
+    if interactive and not (names or uninstall):
         _run_dialog(run, template, own_memory, trusts=trust_hooks)
         return
-    wishes = _wishes(run, template, _chosen(run, named, template, uninstall=uninstall), own_memory)
+    wishes = _select_wishes(run, names, template, uninstall=uninstall)
+    wishes = [_with_own_memory(run, wish, own_memory) for wish in wishes]
     plan = _plan(run, wishes, uninstall=uninstall)
     if dry_run:
-        _show_init(run, plan)
+        record = {**_record(run, reports.WiringDone(plan, ())), "done": False}
+        run.answer(record, _render_plan, plan, _display(run))
         return
-    if asks and not plan.is_nothing:
-        _confirm(run, plan)
-    _carry_out(run, plan, trusts=trust_hooks, asks=asks)
-    if uninstall and (name := writers.named(run.settings)):
+    if interactive and not plan.is_nothing:
+        run.show(_render_outline, plan, _display(run))
+        _ask(run, "Remove it?" if uninstall else "Write this?", plan, {"y": "y(es)"}, "n")
+    _carry_out(run, plan, trusts=trust_hooks, interactive=interactive)
+    if uninstall and spending.has_writer(run.settings):
         run.warnings.append(
-            f"{name} is still the writer of your sessions: turn it off with nacre writer set none"
+            "a writer still reads your sessions: turn it off with nacre writer set none"
         )
 
 
@@ -501,71 +510,75 @@ def _run_dialog(
     *,
     trusts: bool,
 ) -> None:
-    """Propose a complete setup for this machine and apply the accepted parts. Raises InvalidInputError."""
-    found = _found(run, template)
-    proposal = propose(run)
-
-    def plan_for(names: Sequence[str]) -> WiringPlan:
-        return _plan(run, _wishes(run, template, names, own_memory), uninstall=False)
-
-    agreed = agree(run, found, plan_for, proposal, _display(run))
-    trusts = trusts or _needs_trust(agreed.plan)
-    _carry_out(run, agreed.plan, trusts=trusts, asks=True, goes_on=True)
+    hosts = _detect_hosts(run, template)
+    with setup.existing_or_temporary_home(run.settings) as home:
+        proposal = setup.propose_setup(home)
+    wishes = _wishes_for([host.host.name for host in hosts], template)
+    wishes = [_with_own_memory(run, wish, own_memory) for wish in wishes]
+    plan = _plan(run, wishes, uninstall=False)
+    run.show(_render_setup, plan, hosts, proposal, _display(run))
+    choice = "y"
+    if not (plan.is_nothing and not plan.left_alone and proposal.is_nothing):
+        choices = {"y": "y(es)"}
+        choices |= {"w": "w(ith writer)"} if proposal.writer else {}
+        choices |= {"l": "l(ater: read no sessions now)"} if proposal.files else {}
+        choice = _ask(run, "Do this?", plan, choices)
+    trusts = trusts or _needs_trust(plan)
+    _carry_out(run, plan, trusts=trusts, interactive=True, has_next_step=True)
     if proposal.has_examples:
         examples.forget(run.home, examples.plan_to_forget(run.home))
         run.tell("The example sessions are deleted: nacre recall now uses your own sessions.")
-    is_short = proposal.reading is not None and read_first(run, proposal.reading, agreed.reads)
-    if proposal.writer and agreed.writes:
-        perform(run, writers.set_writer, **cli_writer.request_of(proposal.writer))
-    reach = setup.reach(replace(run.home, settings=settings.load_settings()))
-    if reach.sessions:
-        click.echo(err=True)
-        run.answer({}, render_reach, reach)
-    if is_short:
-        run.flush()
-        finish_vectors(run)
-    if run.exit_code == 0 and (started := home_wiring.start_for_hosts(run.settings)):
-        run.tell(started.message)
+    if proposal.files:
+        read_first(run, is_later=choice == "l")
+    if proposal.writer and choice == "w":
+        cli_writer.accept(run, proposal.writer)
+    if run.exit_code == 0:
+        start_daemon(run)
 
 
-def _wishes(
-    run: Run, template: WiringWish, chosen: Sequence[WiringWish | str], own_memory: str | None
-) -> list[WiringWish]:
-    wishes = [
-        choice
-        if isinstance(choice, reports.WiringWish)
-        else ways.drop_unsupported(run.settings, replace(template, host=choice))
-        for choice in chosen
-    ]
-    return [_with_own_memory(run, wish, own_memory) for wish in wishes]
+def _wishes_for(names: Sequence[str], template: WiringWish) -> list[WiringWish]:
+    return [ways.drop_unsupported(replace(template, host=name)) for name in dict.fromkeys(names)]
 
 
 def _carry_out(
-    run: Run, plan: WiringPlan, *, trusts: bool, asks: bool, goes_on: bool = False
+    run: Run, plan: WiringPlan, *, trusts: bool, interactive: bool, has_next_step: bool = False
 ) -> None:
-    """Apply the plan.
-
-    Plan again if the user was not asked or the changes have been made meanwhile.
-    """
     if not plan.is_removal:
         files.make_folder(run.settings.home)
     with connect.alone(run.settings.home):
         again = _plan(run, plan.wishes, uninstall=plan.is_removal)
-        plan = plan if asks and not again.is_nothing else again
-        _do(run, plan, trusts=trusts, asks=asks, goes_on=goes_on)
+        # Use the plan that the user saw, unless another process has already carried it out.
+        plan = plan if interactive and not again.is_nothing else again
+        hosts = [] if plan.is_removal else [wish.host for wish in plan.wishes if wish.isolates]
+        captured = (
+            imports.capture(run.home, hosts) if hosts else []
+        )  # before a host's memory is turned off
+        result = connect.apply(run.settings, plan, ids.utc_now())
+        run.exit_code = 1 if result.left_alone or plan.left_alone else 0
+        trust = (
+            None if plan.is_removal else _trust(run, plan, trusts=trusts, interactive=interactive)
+        )
+        if trust:
+            notes = tuple((host, note) for host, note in plan.notes if host != "codex")
+            result = replace(result, plan=replace(plan, notes=notes), trusted=trust == "now")
+        daemon = _settle_daemon(
+            run.settings,
+            is_removal=plan.is_removal,
+            starts=run.exit_code == 0 and not has_next_step,
+        )
+        record = {**_record(run, result, daemon, captured), "done": True}
+        run.answer(record, _render_done, result, _display(run), daemon, captured)
+        if not run.as_json:
+            run.flush()
 
 
 def _with_own_memory(run: Run, wish: WiringWish, own_memory: str | None) -> WiringWish:
-    """Return the request with the user's choice about the host's built-in memory.
-
-    If the user did not choose, keep the previous choice.
-    """
-    before = next(
-        (former for former in ways.load(run.settings.home).wishes if former.place == wish.place),
+    previous = next(
+        (item for item in ways.load(run.settings.home).wishes if item.place == wish.place),
         None,
     )
-    isolates = own_memory == "isolate" if own_memory else bool(before and before.isolates)
-    introduces = own_memory == "note" if own_memory else bool(before and before.introduces)
+    isolates = own_memory == "isolate" if own_memory else bool(previous and previous.isolates)
+    introduces = own_memory == "note" if own_memory else bool(previous and previous.introduces)
     can = ways.can_isolate(wish) if isolates else ways.has_own_memory(wish)
     if (isolates or introduces) and not can:
         label = ways.host_named(wish.host).label
@@ -576,25 +589,25 @@ def _with_own_memory(run: Run, wish: WiringWish, own_memory: str | None) -> Wiri
     return replace(wish, isolates=isolates, introduces=introduces)
 
 
-def _confirm(run: Run, plan: WiringPlan) -> None:
-    """Show the planned changes and ask the user to confirm them. Raises Abort."""
-    places = _display(run)
-    run.introduce(home_wiring.render_outline, plan, places)
-    question = f"{'Remove it' if plan.is_removal else 'Write this'}? y(es), n(o), d(iff)"
+def _ask(
+    run: Run, question: str, plan: WiringPlan, choices: Mapping[str, str], default: str = "y"
+) -> str:
+    choices = {**choices, "n": "n(o)", "d": "d(iff)"}
     while True:
-        answer = str(click.prompt(question, default="n", err=True)).strip().lower()
-        if answer in ("y", "yes"):
-            return
+        words = f"{question} {', '.join(choices.values())}"
+        answer = str(click.prompt(words, default=default, err=True)).strip().lower()
         if answer in ("n", "no"):
             raise click.Abort
         if answer in ("d", "diff"):
-            run.show(home_wiring.render_plan, plan, places, is_whole=True)
+            run.show(_render_plan, plan, _display(run), is_whole=True)
+        elif answer == "yes" or answer in choices:
+            return answer[0]
         else:
-            click.echo("Type y, n, or d to see every line.", err=True)
+            click.echo(f"{answer!r} is not a choice.", err=True)
 
 
-def _display(run: Run) -> Shown:
-    return home_wiring.Shown(
+def _display(run: Run) -> _Display:
+    return _Display(
         run.settings.user_home,
         run.settings.home.resolve(),
         (redactor.Redactor(*run.settings.redaction).clean),
@@ -602,10 +615,6 @@ def _display(run: Run) -> Shown:
 
 
 def _folder(project: Path | None) -> Path | None:
-    """Return the project folder to connect, or ``None`` if nacre is connected for all projects of the user.
-
-    Raises InvalidInputError.
-    """
     if not project:
         return None
     folder = project.expanduser().resolve()
@@ -616,33 +625,31 @@ def _folder(project: Path | None) -> Path | None:
     return folder
 
 
-def _chosen(
-    run: Run, named: list[str], template: WiringWish, *, uninstall: bool
-) -> list[WiringWish] | list[str]:
-    """Return the named hosts, or else the configured hosts, or else the detected hosts. Raises InvalidInputError."""
-    if named:
-        return [ways.host_named(name).name for name in dict.fromkeys(named)]
-    wired = [
+def _select_wishes(
+    run: Run, names: list[str], template: WiringWish, *, uninstall: bool
+) -> list[WiringWish]:
+    if names:
+        return _wishes_for([ways.host_named(name).name for name in names], template)
+    wishes = [
         wish
         for wish in ways.load(run.settings.home).wishes
         if template.project in (None, wish.project)
     ]
-    if uninstall or wired:  # without a dialog, repair earlier choices and add none
-        return wired
-    return [host.host.name for host in _found(run, template)]
+    if uninstall or wishes:  # without a dialog, repair earlier choices and add none
+        return wishes
+    return _wishes_for([host.host.name for host in _detect_hosts(run, template)], template)
 
 
-def _found(run: Run, template: reports.WiringWish) -> list[FoundHost]:
-    """Return the detected hosts. Raises InvalidInputError if no host was detected."""
-    found = [
+def _detect_hosts(run: Run, template: reports.WiringWish) -> list[FoundHost]:
+    hosts = [
         host
         for host in ways.found_hosts(run.settings)
         if host.host.by_project or not template.project
     ]
-    if not found:
+    if not hosts:
         hint = "name it: nacre init --host NAME; see nacre init --help"
         raise InvalidInputError("no agent was found on this machine", hint=hint)
-    return found
+    return hosts
 
 
 def _plan(run: Run, wishes: Sequence[WiringWish], *, uninstall: bool) -> WiringPlan:
@@ -655,54 +662,14 @@ def _plan(run: Run, wishes: Sequence[WiringWish], *, uninstall: bool) -> WiringP
     return plan
 
 
-def _show_init(run: Run, plan: WiringPlan) -> None:
-    record = {**_record(run, reports.WiringDone(plan, ())), "done": False}
-    run.answer(record, home_wiring.render_plan, plan, _display(run))
-
-
-def _do(run: Run, plan: WiringPlan, *, trusts: bool, asks: bool, goes_on: bool) -> None:
-    captured = _capture(run, plan)
-    result = connect.apply(run.settings, plan, ids.utc_now())
-    run.exit_code = 1 if result.failed or result.left_alone or plan.left_alone else 0
-    trust = None if plan.is_removal else _trust(run, plan, trusts=trusts, asks=asks)
-    if trust:
-        notes = tuple((host, note) for host, note in plan.notes if host != "codex")
-        result = replace(result, plan=replace(plan, notes=notes), trusted=trust == "now")
-    daemon = _settle_daemon(
-        run, is_removal=plan.is_removal, starts=run.exit_code == 0 and not goes_on
-    )
-    record = {**_record(run, result, daemon, captured), "done": True}
-    run.answer(record, home_wiring.render_done, result, _display(run), daemon, captured)
-    if not run.as_json:
-        run.flush()
-
-
-def _capture(run: Run, plan: WiringPlan) -> list[imports.Captured]:
-    """Import hosts' built-in memories before they are turned off. If the import fails, nothing is changed."""
-    hosts = [] if plan.is_removal else [wish.host for wish in plan.wishes if wish.isolates]
-    return imports.capture(run.home, hosts) if hosts else []
-
-
-def _settle_daemon(run: Run, *, is_removal: bool, starts: bool) -> DaemonMet | None:
-    """Stop the daemon if it is not needed or has a different version. Start a daemon for connected hosts."""
-    home, is_wired = run.settings.home, bool(ways.load(run.settings.home).wishes)
-    if is_removal:
-        return None if is_wired else home_wiring.end_unneeded(home)
-    other = home_wiring.end_other_version(home)
-    may_start = starts and is_wired and (other is None or other.state == "ended")
-    started = home_wiring.start_for_hosts(run.settings) if may_start else None
-    return other or started
-
-
-def _trust(run: Run, plan: WiringPlan, *, trusts: bool, asks: bool) -> str | None:
-    """Return ``before`` if Codex already trusts the hooks, ``now`` if the user agreed to trust them, or ``None``."""
+def _trust(run: Run, plan: WiringPlan, *, trusts: bool, interactive: bool) -> str | None:
     wish = next((wish for wish in plan.wishes if wish.host == "codex"), None)
     trust = ways.trust_in(run.settings, wish) if wish else None
     if wish is None or trust is None:
         return None
-    if trust.seen and not trust.untrusted:
+    if trust.hooks and not trust.untrusted:
         return "before"
-    if not (trusts or (asks and _may_trust())):
+    if not (trusts or (interactive and _may_trust())):
         return None
     with connect.attribute_write(run.settings, ways.config_file(run.settings)):
         problem = ways.trust_hooks(run.settings, wish)
@@ -713,34 +680,32 @@ def _trust(run: Run, plan: WiringPlan, *, trusts: bool, asks: bool) -> str | Non
 
 
 def _may_trust() -> bool:
-    """Ask whether Codex should trust the hooks. Ctrl-C counts as no, because the files are already written."""
     question = "Codex runs only trusted hooks. Trust the new hooks?"
     try:
         return click.confirm(question, default=True, err=True)
     except click.Abort:
+        # Ctrl-C means no, because files were already written.
         click.echo(err=True)
         return False
 
 
 def _record(
     run: Run,
-    done: reports.WiringDone,
-    daemon: DaemonMet | None = None,
+    result: reports.WiringDone,
+    daemon: DaemonChange | None = None,
     captured: Sequence[imports.Captured] = (),
 ) -> Record:
-    plan = done.plan
+    plan = result.plan
     return {
         "hosts": plan.wishes,
         "own_memories": plan.own_memories,
         "captured": captured,
         "files": connect.changed_files(run.settings, plan),
-        "left_alone": plan.left_alone + done.left_alone,
+        "left_alone": plan.left_alone + result.left_alone,
         "kept": plan.kept,
-        "commands": plan.commands,
         "notes": plan.notes,
-        "backups": done.backups,
-        "old_copies": done.old_copies,
+        "backups": result.backups,
+        "old_copies": result.old_copies,
         "daemon": daemon,
-        "failed": done.failed,
-        "trusted": done.trusted,
+        "trusted": result.trusted,
     }

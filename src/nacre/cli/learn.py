@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nacre.base.json import to_plain
-from nacre.cli.command import Paper, Run, bold, command
+from nacre.cli.command import Paper, Run, bold, command, joined
 from nacre.cli.operations import perform
-from nacre.cli.options import argument, count, flag, option, seconds, size
+from nacre.cli.options import argument, count, duration, flag, option, size
 from nacre.cli.status import PROBLEMS_SHOWN, render_problems
 from nacre.learn import ingest as ingestion
 
@@ -27,8 +27,8 @@ _MAX_PROBLEMS = 20
 def render_estimate(paper: Paper, estimate: Estimate) -> None:
     """Print the pending sessions, the maximum cost of learning from them, and today's limit."""
     what = f"{count(estimate.waiting, 'session')} with content to learn from"
-    rest = f", {estimate.trivial:,} trivial (not sent to a model)" if estimate.trivial else ""
-    paper.line(bold(what), rest)
+    trivial = f", {estimate.trivial:,} trivial (not sent to a model)" if estimate.trivial else ""
+    paper.line(bold(what), trivial)
     if not estimate.waiting:
         return
     if estimate.model == "none":
@@ -46,7 +46,7 @@ def render_estimate(paper: Paper, estimate: Estimate) -> None:
     else:
         note = (
             f"Left today: {estimate.limit}. A model reads at least {estimate.now:,} of them, "
-            f"and the others {estimate.rest}."
+            f"and the others {estimate.continuation}."
         )
     paper.line(note)
     for problem in estimate.problems[:_MAX_PROBLEMS]:
@@ -54,32 +54,24 @@ def render_estimate(paper: Paper, estimate: Estimate) -> None:
 
 
 # ----------------------------------------------------------------------------
-# The report and plan of an ingest, as JSON and as lines.
+# The report and plan of an ingest.
 
 
 def render_ingest(paper: Paper, report: IngestReport, *, searched: bool) -> None:
-    """Print what an ingest read and learned, and any problems."""
-    if not report.files and not report.problems:
-        _render_nothing_new(paper, report, searched=searched)
-        _render_oddities(paper, report)
-        if report.extraction:
-            _render_model_problem(paper, report.extraction)
-        return
+    """Print the results of an ingest, and any problems."""
     if report.files:
-        rate = report.bytes_read / max(report.read_seconds, 0.001)
-        shown = f" ({size(int(rate))}/s)" if report.bytes_read > 1_000_000 else ""
-        took = f" in {seconds(report.read_seconds)}{shown}"
-        paper.line(
-            bold(f"Read {count(report.files, 'file')}"), f", {size(report.bytes_read)}{took}"
-        )
+        took = f", {size(report.bytes_read)} in {duration(report.seconds)}"
+        paper.line(bold(f"Read {count(report.files, 'file')}"), took)
         _render_counts(paper, report)
+    elif not report.problems:
+        _render_nothing_new(paper, report, searched=searched)
     _render_oddities(paper, report)
     if report.extraction:
         _render_model_problem(paper, report.extraction)
     render_problems(
         paper,
         report.problems,
-        rest="everything else was read" if report.files else "nothing was read",
+        outcome="everything else was read" if report.files else "nothing was read",
     )
 
 
@@ -95,16 +87,13 @@ def render_plan(paper: Paper, plan: IngestPlan) -> None:
                 "tools",
                 ", ".join(f"{tool} {number:,}" for tool, number in sorted(plan.tools.items())),
             ),
-            (
-                "unchanged",
-                f"{plan.skipped - plan.unrecognised:,}" if plan.skipped > plan.unrecognised else "",
-            ),
+            ("unchanged", plan.skipped - plan.unrecognised),
             ("not transcripts", plan.unrecognised),
-            ("excluded", f"{sum(plan.excluded.values()):,}" if plan.excluded else ""),
+            ("excluded", sum(plan.excluded.values())),
         ),
         indent=2,
     )
-    render_problems(paper, plan.problems, rest="everything else can be read")
+    render_problems(paper, plan.problems, outcome="everything else can be read")
 
 
 def _render_counts(paper: Paper, report: IngestReport) -> None:
@@ -140,10 +129,9 @@ def _render_counts(paper: Paper, report: IngestReport) -> None:
 
 
 def _learning_facts(report: IngestReport) -> list[tuple[str, str]]:
-    """Return the names and numbers of learned items."""
     has_news = bool(report.files or report.memories or report.ended)
     return [
-        ("memories", _learned(report) if has_news else ""),
+        ("memories", _describe_memories(report) if has_news else ""),
         ("doubts", f"{report.doubted:,} may be outdated (nacre review)" if report.doubted else ""),
         ("candidates", f"{report.candidates:,} (nacre review)" if report.candidates else ""),
         ("model", _by_model(report.extraction)),
@@ -155,12 +143,11 @@ def _by_model(report: ModelExtraction | None) -> str:
         return f"{count(report.elsewhere, 'session')} being read in another process"
     if report is None or not report.calls:
         return ""
-    read = report.tokens.input + report.tokens.cached + report.tokens.written
     dropped = sum(report.dropped.values())
     summary = (
         f"{report.model}: {count(report.sessions, 'session')}, {count(report.calls, 'call')}, "
     )
-    summary += f"{read:,} + {report.tokens.output:,} tokens"
+    summary += f"{report.tokens.sent:,} + {report.tokens.output:,} tokens"
     summary += f", {count(report.held, 'proposal')} held back" if report.held else ""
     return summary + (f", {count(dropped, 'proposal')} discarded" if dropped else "")
 
@@ -176,26 +163,21 @@ def _render_model_problem(paper: Paper, report: ModelExtraction) -> None:
 
 
 def _archived(report: IngestReport) -> str:
-    kept = report.archived
-    pruned = f"; {count(kept.pruned, 'transcript')} pruned as configured" if kept.pruned else ""
-    return (
-        f"{size(kept.read)} as {size(kept.stored)}, in another {kept.seconds:.1f} s{pruned}"
-        if kept.files
-        else ""
+    archive = report.archived
+    pruned = (
+        f"; {count(archive.pruned, 'transcript')} pruned as configured" if archive.pruned else ""
     )
+    return f"{size(archive.read)} as {size(archive.stored)}{pruned}" if archive.files else ""
 
 
 def _render_nothing_new(paper: Paper, report: IngestReport, *, searched: bool) -> None:
-    if report.skipped > report.unrecognised:
-        paper.line(
-            f"Nothing new: {count(report.skipped - report.unrecognised, 'transcript')} read earlier."
-        )
+    unchanged = report.skipped - report.unrecognised
+    if unchanged or report.vectors_made or report.vectors_left:
+        read = f"Nothing new: {count(unchanged, 'transcript')} read earlier."
+        paper.line(read if unchanged else "No new transcripts.")
         paper.facts(
             [*_learning_facts(report), ("vectors", _vectors_ingest_report(report))], indent=2
         )
-    elif report.vectors_made or report.vectors_left:
-        paper.line("No new transcripts.")
-        paper.facts([("vectors", _vectors_ingest_report(report))], indent=2)
     elif report.unread:
         paper.line(bold("Nothing could be read."))
     elif searched:
@@ -212,10 +194,10 @@ def _render_nothing_new(paper: Paper, report: IngestReport, *, searched: bool) -
         paper.line("No transcripts were found in these paths.")
 
 
-def _learned(report: IngestReport) -> str:
-    known = f" ({report.duplicates:,} already known)" if report.duplicates else ""
+def _describe_memories(report: IngestReport) -> str:
+    duplicates = f" ({report.duplicates:,} already known)" if report.duplicates else ""
     ended = f", {report.ended:,} ended" if report.ended else ""
-    return f"{len(report.memories):,} new{known}{ended}"
+    return f"{len(report.memories):,} new{duplicates}{ended}"
 
 
 def _skipped(report: IngestReport) -> str:
@@ -225,22 +207,16 @@ def _skipped(report: IngestReport) -> str:
         f"{report.unrecognised:,} not transcripts" if report.unrecognised else "",
         *(f"{number:,} excluded by {why}" for why, number in sorted(report.excluded.items())),
     ]
-    return ", ".join(text for text in parts if text)
+    return joined(parts, ", ")
 
 
 def _vectors_ingest_report(report: IngestReport) -> str:
-    note = report.vectors_note
-    if note and not report.vectors_made and not report.vectors_left:
-        return note
-    made = f"{report.vectors_made:,} texts" if report.vectors_made else ""
-    left = (
-        f"{report.vectors_left:,} pending" + ("" if note else " until the next nacre ingest")
-        if report.vectors_left
-        else ""
+    until = "" if report.vectors_note else " until the next nacre ingest"
+    counts = (
+        f"{report.vectors_made:,} texts" if report.vectors_made else "",
+        f"{report.vectors_left:,} pending{until}" if report.vectors_left else "",
     )
-    return "; ".join(
-        text for text in (", ".join(text for text in (made, left) if text), note) if text
-    )
+    return joined((joined(counts, ", "), report.vectors_note), "; ")
 
 
 def _render_oddities(paper: Paper, report: IngestReport) -> None:
@@ -248,8 +224,10 @@ def _render_oddities(paper: Paper, report: IngestReport) -> None:
         paper.note(hint, indent=2)
     if report.corrupt:
         too_long = f" ({report.oversized:,} too long)" if report.oversized else ""
-        were = "was" if report.corrupt == 1 else "were"
-        note = f"{count(report.corrupt, 'line')} could not be parsed and {were} skipped{too_long}."
+        note = (
+            f"Skipped {count(report.corrupt, 'line')} that cannot be parsed{too_long}. All other "
+            "lines were read. nacre admin doctor counts skipped lines by tool and version."
+        )
         paper.note(note, indent=2)
     if report.unknown:
         kinds = ", ".join(
@@ -268,7 +246,7 @@ def _render_oddities(paper: Paper, report: IngestReport) -> None:
 
 _BACKGROUND_NICENESS = 10
 _BACKGROUND_VECTOR_SECONDS = 20.0
-"""Time limit in seconds for vectors in a round of the daemon. The next round creates the remaining vectors."""
+"""Time limit in seconds for creating vectors each time the daemon ingests."""
 
 
 @command(
@@ -310,7 +288,7 @@ def ingest(
         _give_way()
         request |= {"puts_off": True, "vector_seconds": _BACKGROUND_VECTOR_SECONDS}
     if yes and not request["older"]:
-        raise click.UsageError("--yes is only for --older, which asks")
+        raise click.UsageError("--yes is only for --older")
     if dry_run:
         plan = perform(run, ingestion.plan, **request)
         run.exit_code = 1 if plan.problems else 0
@@ -326,7 +304,6 @@ def ingest(
     report = perform(run, ingestion.ingest, **request)
     if report.problems and not background:
         run.exit_code = 1
-    run.warnings += [report.foreseen] if report.foreseen else []
     run.warnings += [
         f"{item.path} {item.message}; the next ingest tries again"
         for item in report.archived.problems
@@ -335,7 +312,6 @@ def ingest(
 
 
 def _give_way() -> None:
-    """Lower this process's priority, and turn SIGTERM into KeyboardInterrupt."""
     if hasattr(os, "nice"):
         os.nice(_BACKGROUND_NICENESS)
 
@@ -346,7 +322,6 @@ def _give_way() -> None:
 
 
 def _agree(run: Run, request: Mapping[str, Any], *, yes: bool) -> None:
-    """Show the cost of older sessions and ask for consent. Raises UsageError, InvalidInputError, Abort."""
     ingestion.check_older(run.home, ingestion.IngestOptions(extract=request["extract"], older=True))
     estimated = perform(run, ingestion.estimate, **request)
     run.show(render_estimate, estimated)

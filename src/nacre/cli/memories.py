@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nacre.base import text
+from nacre.base.text import shorten
 from nacre.cli import hits
 from nacre.cli.command import TEXT, DefaultGroup, Paper, Run, Span, bold, command, dim, joined
-from nacre.cli.operations import DAY, ask, is_empty, perform
+from nacre.cli.operations import DAY, ask, perform
 from nacre.cli.options import (
     EVERYTHING,
     HERE,
@@ -31,8 +31,8 @@ from nacre.cli.options import (
     project_slug,
     read_content,
     short_id,
-    short_session,
     speaker_name,
+    turn_name,
     when,
     with_memory_filter,
 )
@@ -42,13 +42,12 @@ from nacre.learn import ingest
 from nacre.memories import decision, judge, usage
 from nacre.memories import retire as retiring
 from nacre.memories import store as remembering
-from nacre.values import memory as values_memory
 from nacre.values import recall, review
-from nacre.values import session as values_session
+from nacre.values.memory import Expiry, Kind, Memory, Scope, StandingRetirement
+from nacre.values.session import Speaker, Trust
 
 if TYPE_CHECKING:
     from nacre.home.home import Home
-    from nacre.values.memory import Memory, StandingRetirement
     from nacre.values.recall import Evidence, Filter
     from nacre.values.reports import StoreOutcome
 
@@ -73,8 +72,8 @@ _STORED = {
 @argument("store", "content")
 @options("store", "subject", "kind", "importance", "expiry", "scope")
 @option("store", "expires_on", type=DAY)
-@option("store", "project", callback=None, help="The project; . means this folder's project.")
-@option("store", "tags", help="A tag.")
+@option("store", "project", callback=None)
+@option("store", "tags")
 @option("store", "triggers", "--trigger")
 @option("store", "trigger_times", "--times", show_default=False)
 @option("store", "canonical_key", "--key")
@@ -93,8 +92,8 @@ def store(run: Run, content: str, project: str | None, dry_run: bool, **values: 
     values |= {"content": read_content(content), "project": slug, "folder": folder}
     rehearsal: remembering.Rehearsal | None = None
     if dry_run:
-        rehearsal = found = perform(run, ingest.rehearse, **values)
-        outcome, memory = found.outcome, found.memory
+        rehearsal = perform(run, ingest.rehearse, **values)
+        outcome, memory = rehearsal.outcome, rehearsal.memory
     else:
         outcome = perform(run, ingest.store, **values)
         memory = remembering.get(run.home, outcome.memory_id)
@@ -104,7 +103,6 @@ def store(run: Run, content: str, project: str | None, dry_run: bool, **values: 
 
 
 def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
-    """Return the named project and no folder, or the current folder and no project for ``.``."""
     if project != HERE:
         return (project_slug(home, project) if project else None), None
 
@@ -123,8 +121,7 @@ def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
 @argument("edit", "reference", metavar="ID")
 @option("edit", "subject", help="A new title.")
 @option("edit", "content", help="New content; - reads it from standard input.")
-@option("edit", "kind", help="Another kind.")
-@options("edit", "importance", "expiry", "scope")
+@options("edit", "kind", "importance", "expiry", "scope")
 @option(
     "edit",
     "expires_on",
@@ -132,8 +129,7 @@ def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
     help='Exclude it from recall and context from this day on; "" never excludes it.',
 )
 @option("edit", "project", callback=None, help='The project; "" if it applies everywhere.')
-@option("edit", "tags")
-@option("edit", "add_tags", help="An additional tag.")
+@options("edit", "tags", "add_tags")
 @option("edit", "triggers", "--trigger")
 @option("edit", "trigger_times", "--times")
 @option(
@@ -152,16 +148,14 @@ def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
 def edit(run: Run, reference: str, **options: Any) -> None:
     """Change a memory, with options or in your editor."""
     changes = _changes(run, options)
-    edited = (
+    memory: Memory = (
         perform(run, retiring.edit, reference=reference, **changes)
         if changes
         else _edit_file(run, reference)
     )
-    memory: Memory = edited
-    waits = hits.waits_for_owner(run, memory)
-    run.answer(
-        memory, hits.render_outcome, "Pending the owner's review" if waits else "Saved", memory
-    )
+    is_pending = run.settings.actor.is_agent and memory.speaker is Speaker.OWNER
+    verb = "Pending the owner's review" if is_pending else "Saved"
+    run.answer(memory, hits.render_outcomes, verb, [memory])
 
 
 def _changes(run: Run, options: dict[str, Any]) -> dict[str, Any]:
@@ -171,9 +165,9 @@ def _changes(run: Run, options: dict[str, Any]) -> dict[str, Any]:
     if "content" in changes:
         changes["content"] = read_content(changes["content"])
     if "project" in changes:
-        named = changes["project"].strip()
+        project = changes["project"].strip()
         changes["project"] = (
-            project_slug(run.home, named, change.project_of_work) if named else None
+            project_slug(run.home, project, change.project_of_work) if project else None
         )
     for name in _LISTS:
         if name in changes:
@@ -207,9 +201,9 @@ def _edit_file(run: Run, reference: str) -> Memory:
 def _render_stored(
     paper: Paper, outcome: StoreOutcome, memory: Memory, *, dry_run: bool = False
 ) -> None:
-    hits.render_outcome(paper, _STORED[outcome.action][dry_run], memory)
+    hits.render_outcomes(paper, _STORED[outcome.action][dry_run], [memory])
     if outcome.action == "updated":
-        paper.line(text.shorten(memory.content, hits.HIT_CHARACTERS), indent=2)
+        paper.line(shorten(memory.content, hits.HIT_CHARACTERS), indent=2)
     if outcome.reason:
         forced = {"known": "; --force stores it anyway", "retired": "; --force keeps it active"}
         by = f"{outcome.decided_by}: " if outcome.decided_by else ""
@@ -229,7 +223,6 @@ def _render_stored(
 
 
 def _relation(memory: Memory, other: Memory) -> tuple[str, Memory, str]:
-    """Return how two similar memories relate, the other memory, and a note for the user."""
     ours = {link.rel for link in memory.links if link.to == other.id}
     theirs = {link.rel for link in other.links if link.to == memory.id}
     if judge.CONTRADICTS in ours:
@@ -242,7 +235,7 @@ def _relation(memory: Memory, other: Memory) -> tuple[str, Memory, str]:
 def _concerned(paper: Paper, how: str, memory: Memory, reason: str) -> None:
     facts = joined((reason, day(memory.created), short_id(memory)))
     paper.line(
-        f"{how}: ", text.shorten(memory.content, hits.LINE_CHARACTERS), "  ", dim(facts), indent=2
+        f"{how}: ", shorten(memory.content, hits.LINE_CHARACTERS), "  ", dim(facts), indent=2
     )
 
 
@@ -263,25 +256,17 @@ def _concerned(paper: Paper, how: str, memory: Memory, reason: str) -> None:
 @OFFSET
 @EVERYTHING
 @with_memory_filter
-def list_memories(run: Run, words: tuple[str, ...], wanted: Filter, **paging: Any) -> None:
+def list_memories(run: Run, words: tuple[str, ...], criteria: Filter, **paging: Any) -> None:
     """List memories, the newest first.
 
     With WORDS, the list contains only memories whose subject, content or tags contain all words. To ask a question, use
     nacre recall.
     """
-    request = {"filter": wanted, "words": " ".join(words), **paging}
+    request = {"filter": criteria, "words": " ".join(words), **paging}
     last, memories = ask_pages(run, views.Listing, "list", "memories", **request)
-    offset = paging["offset"]
-
-    def render(paper: Paper) -> None:
-        if memories:
-            hits.render_list(paper, memories, total=last.total, offset=offset)
-        elif is_empty(run):
-            hits.render_beginning(paper)
-        else:
-            paper.line("No memory matches." if not offset else "No more memories.")
-
-    run.answer(replace(last, memories=memories), render)
+    nothing = "No more memories." if paging["offset"] else "No memory matches."
+    listing = replace(last, memories=memories)
+    hits.present(run, listing, memories, hits.render_list, nothing=nothing, offset=paging["offset"])
 
 
 # ----------------------------------------------------------------------------
@@ -309,18 +294,13 @@ def show(run: Run, reference: str, session: str | None, update: bool, with_histo
     ID is the memory's id, its beginning or end (four characters or more), or its subject.
     """
     if with_history:
-        _show_history(run, reference)
+        steps = ask(run, list[views.Step], "history", reference=reference)
+        run.answer({"history": steps}, _render_history, steps)
         return
-
     view = ask(run, views.MemoryView, "look", reference=reference, update=update, session=session)
     vault = run.settings.shown_vault
-    shown = replace(view, path=str(vault / view.path)) if view.path else view
-    run.answer(shown, render_memory, view, vault)
-
-
-def _show_history(run: Run, reference: str) -> None:
-    steps = ask(run, list[views.Step], "history", reference=reference)
-    run.answer({"history": steps}, _render_history, steps)
+    display = replace(view, path=str(vault / view.path)) if view.path else view
+    run.answer(display, render_memory, view, vault)
 
 
 def _render_history(paper: Paper, steps: Sequence[views.Step]) -> None:
@@ -331,7 +311,7 @@ def _render_history(paper: Paper, steps: Sequence[views.Step]) -> None:
         paper.line(
             mark,
             dim(f"{step.since} to {until}  "),
-            text.shorten(memory.content, hits.HIT_CHARACTERS),
+            shorten(memory.content, hits.HIT_CHARACTERS),
             hang=4,
         )
         paper.note(joined((memory.kind.value, memory.subject, short_id(memory))), indent=4)
@@ -353,7 +333,7 @@ def render_memory(paper: Paper, view: views.MemoryView, vault: Path) -> None:
         paper.note(f"Superseded by {memory.superseded_by[-8:]}{since}", "yellow")
     if view.doubt:
         paper.note(f"May be out of date: {view.doubt}", "yellow", hang=2)
-    if memory.trust is values_session.Trust.UNTRUSTED:
+    if memory.trust is Trust.UNTRUSTED:
         paper.framed(f"{memory.subject}\n{memory.content}", hits.origin_of(memory))
     else:
         paper.line(bold(memory.subject))
@@ -373,14 +353,12 @@ def render_memory(paper: Paper, view: views.MemoryView, vault: Path) -> None:
 
 
 def _by_model(memory: Memory, how: str) -> str:
-    """Return which model changed the memory and why, or an empty string if no model did."""
     change = memory.extra.get(how)
     return f"by {change.get('by')}: {change.get('reason')}" if isinstance(change, dict) else ""
 
 
 def _facts(view: views.MemoryView, vault: Path) -> list[tuple[str, str | Span]]:
     memory, times = view.memory, view.memory.trigger_times
-    valid = (memory.valid.since, memory.valid.until)
     used = f"{count(view.usage.recall_count, 'time')}, last {when(view.usage.last_recalled)}"
     uses = count(view.usage.access_count, "use")
     updated = memory.updated if memory.updated != memory.created else None
@@ -396,13 +374,13 @@ def _facts(view: views.MemoryView, vault: Path) -> list[tuple[str, str | Span]]:
         ("excluded from", ", ".join(memory.suppressed_contexts)),
         (
             "expiry",
-            memory.expiry.value if memory.expiry is not values_memory.Expiry.PERMANENT else "",
+            memory.expiry.value if memory.expiry is not Expiry.PERMANENT else "",
         ),
         ("expires on", str(memory.expires_on or "")),
-        ("scope", memory.scope.value if memory.scope is not values_memory.Scope.PRIVATE else ""),
+        ("scope", memory.scope.value if memory.scope is not Scope.PRIVATE else ""),
         ("created", minute(memory.created)),
         ("updated", minute(updated)),
-        ("valid", f"{valid[0] or '…'} to {valid[1] or '…'}" if any(valid) else ""),
+        ("valid", hits.period(memory.valid)),
         ("said by", speaker_name(memory.speaker, memory.author)),
         ("trust", memory.trust.value if memory.trust.value != "trusted" else ""),
         ("confidence", memory.confidence.value),
@@ -430,11 +408,10 @@ def _effects(used: review.Usage) -> str:
 
 def render_evidence(paper: Paper, item: Evidence, memory: Memory) -> None:
     """Print the speaker, session, time and text of a turn that is evidence for a memory."""
-    tool, _, native_id = item.session_id.partition(":")
     said_by = speaker_name(item.speaker, memory.author if item.speaker is memory.speaker else None)
     paper.line(
         bold(said_by),
-        dim(f", {joined((f'{tool} {short_session(native_id)}', minute(item.time)), ', ')}"),
+        dim(f", {joined((turn_name(item.session_id, item.seq), minute(item.time)), ', ')}"),
         indent=2,
     )
     paper.line(item.excerpt, indent=4)
@@ -481,39 +458,21 @@ _HOW = {
     ],
 )
 @argument("retire", "references", metavar="[ID|SUBJECT|PATTERN]...")
-@option(
-    "retire",
-    "contains",
-    "--contains",
-    metavar="TEXT",
-    help="Also memories whose subject contains this.",
-)
-@option("retire", "subjects", metavar="TEXT")
-@option(
-    "retire",
-    "like",
-    "--like",
-    "--fuzzy",
-    metavar="TEXT",
-    help="Also memories with a similar subject.",
-)
+@option("retire", "contains", "--contains", metavar="TEXT")
+@option("retire", "like", "--like", "--fuzzy", metavar="TEXT")
 @options("retire", "reason", "persist")
 @flag("--dry-run", "Only show what would be retired.")
 @flag("--list", "List retired memories and rules for later ones.", "shows_list")
 @flag("--restore", "Restore retired or superseded memories.")
 @flag("--yes", "Do not ask.", "-y", "--force", "yes")
-def retire(  # noqa: PLR0913 - one parameter per option
+def retire(
     run: Run,
-    references: tuple[str, ...],
-    contains: tuple[str, ...],
-    subjects: tuple[str, ...],
-    like: tuple[str, ...],
     reason: str | None,
-    persist: bool,
     dry_run: bool,
     shows_list: bool,
     restore: bool,
     yes: bool,
+    **request: Any,
 ) -> None:
     """Remove memories from recall, but keep their files.
 
@@ -522,61 +481,42 @@ def retire(  # noqa: PLR0913 - one parameter per option
     and patterns that match several memories require --yes.
     """
     if shows_list:
-        _list(run)
+        retired, rules = perform(run, retiring.list_retired), perform(run, retiring.list_standing)
+        run.answer({"retired": retired, "standing": rules}, _render_retired_list, retired, rules)
         return
-    if restore and references:
-        _restore(run, references)
+    references, persist = request["references"], request["persist"]
+    if restore and references:  # a memory that superseded a restored one stays active, too
+        run.present(perform(run, retiring.unretire, references=references), _render_unretired)
         return
-    if not (references or contains or subjects or like):
-        raise click.UsageError("name the memories: ids, subjects, patterns, --contains or --like")
-    chosen = perform(
-        run,
-        retiring.choose,
-        references=references,
-        contains=contains,
-        subjects=subjects,
-        like=like,
-        persist=persist,
-    )
+    if not (references or request["contains"] or request["like"]):
+        raise click.UsageError(
+            "no memories are named: pass ids, subjects or patterns, or --contains or --like"
+        )
+    plan = perform(run, retiring.choose, **request)
     if dry_run:
-        run.answer(chosen, _render_retired, chosen.memories, [], is_dry=True)
+        run.answer(plan, _render_retired, plan.memories, [], is_dry=True)
         return
-    _ask(run, chosen, persist=persist, yes=yes)
-    done, rules = retiring.retire_chosen(run.home, chosen, reason, persist=persist)
-    retired, waiting = (
-        [item for item in done if item.retired],
-        [item for item in done if not item.retired],
+    _ask(run, plan, persist=persist, yes=yes)
+    memories, rules = retiring.retire_chosen(run.home, plan, reason, persist=persist)
+    retired, pending = (
+        [item for item in memories if item.retired],
+        [item for item in memories if not item.retired],
     )
-    record = {"retired": retired, "waiting_for_review": waiting, "standing": rules}
-    run.answer(record, _render_retired, retired, rules, waiting=waiting)
+    record = {"retired": retired, "waiting_for_review": pending, "standing": rules}
+    run.answer(record, _render_retired, retired, rules, pending=pending)
 
 
-def _restore(run: Run, references: tuple[str, ...]) -> None:
-    """Restore memories or end retirement rules. ``references`` are ids that ``--list`` shows.
-
-    If a memory superseded a restored memory, both are active.
-    """
-    run.present(perform(run, retiring.unretire, references=references), _render_unretired)
-
-
-def _list(run: Run) -> None:
-    found = perform(run, retiring.list_retired)
-    rules = perform(run, retiring.list_standing)
-    run.answer({"retired": found, "standing": rules}, _render_retired_list, found, rules)
-
-
-def _ask(run: Run, chosen: retiring.RetirePlan, *, persist: bool, yes: bool) -> None:
-    if yes:
-        return
-    if not run.is_interactive:
-        if chosen.is_wider:
-            raise click.UsageError(
-                f"{len(chosen.memories)} memories match: check them with --dry-run, then pass --yes"
-            )
-        return
-    run.show(hits.render_table, chosen.memories)
+def _ask(run: Run, plan: retiring.RetirePlan, *, persist: bool, yes: bool) -> None:
+    if run.is_interactive and not yes:
+        run.show(hits.render_table, plan.memories)
+    question = "Retire these, and all later memories with a matching subject?"
+    count = len(plan.memories)
     run.confirm(
-        "Retire these, and all later memories with a matching subject?" if persist else "Retire?"
+        question if persist else "Retire?",
+        yes=yes,
+        refusal=f"{count} memories match: check them with --dry-run, then pass --yes"
+        if plan.is_wider
+        else "",
     )
 
 
@@ -585,7 +525,7 @@ def _render_retired(
     memories: Sequence[Memory],
     rules: Sequence[StandingRetirement],
     *,
-    waiting: Sequence[Memory] = (),
+    pending: Sequence[Memory] = (),
     is_dry: bool = False,
 ) -> None:
     if is_dry:
@@ -597,7 +537,7 @@ def _render_retired(
         hits.render_table(paper, memories, indent=2)
         return
     hits.render_outcomes(paper, "Retired", memories)
-    hits.render_outcomes(paper, "Pending the owner's review", waiting)
+    hits.render_outcomes(paper, "Pending the owner's review", pending)
     for rule in rules:
         paper.line("From now on: ", _standing(rule), hang=2)
         paper.note(f"nacre retire --restore {rule.id[-SHORT_ID:]} ends this rule", indent=2)
@@ -648,25 +588,17 @@ def _standing(rule: StandingRetirement) -> str:
     cls=DefaultGroup,
     examples=["nacre todo", 'nacre todo add "Rotate the staging keys"', "nacre todo done 5f0c2a4d"],
 )
-@option("store", "project", help="Only todos of this project; . means this folder's project.")
-@limit_option("list", default=50, help="Maximum number of todos.")
+@option("review", "project")
+@limit_option("list", default=50)
 def todo(run: Run, project: str | None, limit: int) -> None:
     """List, add and finish todos.
 
     They are listed newest first. nacre list --kind todo has more filters.
     """
     projects = () if project is None else (project,)
-    wanted = recall.Filter(kinds=(values_memory.Kind.TODO,), projects=projects, strict=True)
-    found = ask(run, views.Listing, "list", filter=wanted, limit=limit, offset=0)
-    memories, total = found.memories, found.total
-
-    def render(paper: Paper) -> None:
-        if memories:
-            hits.render_list(paper, memories, total=total, offset=0)
-        else:
-            paper.line("Nothing to do.", dim('  nacre todo add "…"'))
-
-    run.answer(found, render)
+    criteria = recall.Filter(kinds=(Kind.TODO,), projects=projects, strict=True)
+    listing = ask(run, views.Listing, "list", filter=criteria, limit=limit, offset=0)
+    run.present(listing, hits.render_list, nothing='Nothing to do.  nacre todo add "…"')
 
 
 @todo.command(
@@ -678,27 +610,14 @@ def todo(run: Run, project: str | None, limit: int) -> None:
 )
 @argument("store", "content", metavar="TEXT...", nargs=-1)
 @option("store", "importance", default=6)
-@option("store", "project", callback=None, help="The project; . means this folder's project.")
-@option("store", "tags", help="A tag.")
-def add(
-    run: Run, content: tuple[str, ...], importance: int, project: str | None, tags: tuple[str, ...]
-) -> None:
+@option("store", "project", callback=None)
+@option("store", "tags")
+def add(run: Run, content: tuple[str, ...], project: str | None, **values: Any) -> None:
     """Add a todo."""
     slug = project_slug(run.home, project) if project else None
     outcome = perform(
-        run,
-        ingest.store,
-        content=" ".join(content),
-        kind="todo",
-        importance=importance,
-        tags=tags,
-        project=slug,
+        run, ingest.store, content=" ".join(content), kind="todo", project=slug, **values
     )
-    answer_todo(run, outcome)
-
-
-def answer_todo(run: Run, outcome: StoreOutcome) -> None:
-    """Print the stored todo."""
     memory = remembering.get(run.home, outcome.memory_id)
     verb = {"stored": "Added", "retired": "Added and retired"}.get(outcome.action, "Already stored")
     run.answer(outcome, Paper.line, f"{verb}: ", bold(memory.subject), "  ", dim(short_id(memory)))
@@ -708,7 +627,7 @@ def answer_todo(run: Run, outcome: StoreOutcome) -> None:
     "done", examples=["nacre todo done 5f0c2a4d", 'nacre todo done "Rotate the staging keys"']
 )
 @argument("todo-done", "references", metavar="ID...")
-def done(run: Run, references: tuple[str, ...]) -> None:
+def finish(run: Run, references: tuple[str, ...]) -> None:
     """Finish todos."""
     finished = perform(run, retiring.finish_todos, references=references)
 

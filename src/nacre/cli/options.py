@@ -1,17 +1,16 @@
-"""Formatting of values, and the options that commands share."""
+"""Formatting of values, and options shared by commands."""
 
 from __future__ import annotations
 
 import functools
-import pathlib
 import re
 import sys
 import tempfile
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, fields, is_dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
@@ -25,11 +24,10 @@ from nacre.base.bounds import annotations_of, bounds_of
 from nacre.base.frozen import frozen
 from nacre.base.times import day_of, shown_day, shown_minute
 from nacre.cli.command import TEXT, Run, Span
-from nacre.cli.operations import MOMENT, PERIOD, SAID_DAY, ask, place_of
+from nacre.cli.operations import MOMENT, PAST_DAY, PERIOD, ask, place_of
 from nacre.errors import NotFoundError
 from nacre.home import change, location
 from nacre.serve.catalogue import request_of
-from nacre.values import codec
 from nacre.values.memory import Kind, Memory, Validity
 from nacre.values.recall import Filter
 
@@ -44,7 +42,7 @@ _UUID = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-([0-9a-f])[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE
 )
 _ID_CHARACTERS = 24
-_UNITS = ("B", "KB", "MB", "GB", "TB")
+_LARGER_UNITS = ("KB", "MB", "GB", "TB")
 _TINTS = {
     "fact": "blue",
     "decision": "green",
@@ -59,30 +57,23 @@ _SPEAKERS = {"owner": "you", "agent": "agent", "tool": "tool", "system": "system
 count = text.count
 
 
-def stamp(moment: datetime | None) -> str | None:
-    """Return a time as it is written in JSON, or ``None`` if there is no time."""
-    return codec.stamp(moment) if moment else None
-
-
-def split_session(session: str | None) -> tuple[str | None, str | None]:
-    """Split ``<tool>:<id>`` into the tool and the tool's id for the session."""
-    if not session:
-        return None, None
-    tool, _, native_id = session.partition(":")
-    return tool, native_id
-
-
 def short_id(memory: Memory) -> str:
-    """Return the end of a memory's id. Ids created at the same moment have the same start."""
+    """Return the end of a memory's id, because ids created at the same time start alike."""
     return memory.id[-SHORT_ID:]
 
 
 def short_session(native_id: str) -> str:
-    """Return the start of a session's id, which is long enough to tell sessions apart."""
+    """Return the start of a session's id, long enough to tell sessions apart."""
     match = _UUID.fullmatch(native_id)
     if match:
         return native_id[:13] if match.group(1) == "7" else native_id[:8]
     return native_id[:_ID_CHARACTERS]
+
+
+def turn_name(session: str, seq: int) -> str:
+    """Return a turn's name, ``<tool> <id>#<turn>``, which ``nacre sessions show`` accepts."""
+    tool, _, native_id = session.partition(":")
+    return f"{tool} {short_session(native_id)}#{seq}"
 
 
 def kind_span(kind: Kind) -> Span:
@@ -91,27 +82,27 @@ def kind_span(kind: Kind) -> Span:
 
 
 def place_name(memory: Memory) -> str:
-    """Return a memory's project. This is ``inbox`` while the project is undecided, and empty if there is none."""
+    """Return a memory's project, ``inbox`` if it is undecided, or an empty string if none."""
     return "inbox" if memory.inbox else memory.project or ""
 
 
 def speaker_name(speaker: Speaker, author: str | None = None) -> str:
-    """Return the author's name, or the speaker's role if there is no name."""
+    """Return the author's name, or else the speaker's role."""
     return author or _SPEAKERS[speaker]
 
 
 def day(moment: datetime | None) -> str:
-    """Return the day in local time."""
+    """Format a time as a local date."""
     return shown_day(moment) if moment else ""
 
 
 def minute(moment: datetime | None) -> str:
-    """Return the day and minute in local time."""
+    """Format a time as a local date and time, to the minute."""
     return shown_minute(moment) if moment else ""
 
 
 def when(moment: datetime | None) -> str:
-    """Return the day, with an age such as ``(3 days ago)`` if recent."""
+    """Format a time as a local date, with an age such as ``(3 days ago)`` if recent."""
     if moment is None:
         return ""
     days = (day_of(ids.utc_now()) - day_of(moment)).days
@@ -123,27 +114,18 @@ def when(moment: datetime | None) -> str:
 
 def size(number: int) -> str:
     """Format a number of bytes."""
-    value = float(number)
-    for unit in _UNITS:
-        if value < 1000 or unit == _UNITS[-1]:
-            return f"{value:.0f} {unit}" if value >= 100 or unit == "B" else f"{value:.1f} {unit}"
-        value /= 1000
-    return f"{number} B"
+    value, unit = float(number), "B"
+    for larger in _LARGER_UNITS:
+        if value >= 1000:
+            value, unit = value / 1000, larger
+    return f"{value:.0f} {unit}" if value >= 100 or unit == "B" else f"{value:.1f} {unit}"
 
 
-def seconds(value: float) -> str:
-    """Format a duration in seconds."""
-    if value < 60:
-        return f"{value:.1f} s"
-    return f"{int(value // 60)} min {int(value % 60)} s"
-
-
-def duration(span: timedelta) -> str:
-    """Format a duration: ``40 s``, ``12 min``, ``3 h 5 min``, ``2 d 4 h``."""
-    total = int(span.total_seconds())
-    if total < 60:
-        return f"{total} s"
-    minutes, hours = total // 60 % 60, total // 3600
+def duration(seconds: float) -> str:
+    """Format a duration: ``0.4 s``, ``12 min``, ``3 h 5 min``, ``2 d 4 h``."""
+    if seconds < 60:
+        return f"{round(seconds, 1):g} s"
+    minutes, hours = int(seconds) // 60 % 60, int(seconds) // 3600
     if hours >= 24:
         return f"{hours // 24} d {hours % 24} h" if hours % 24 else f"{hours // 24} d"
     if not hours:
@@ -159,14 +141,14 @@ def amount(number: int) -> str:
     return f"{value:.0f} {unit}" if value >= 10 else f"{value:.1f} {unit}"
 
 
-def tokens_told(tokens: Tokens) -> str:
-    """Format the number of tokens that models read and wrote."""
+def describe_tokens(tokens: Tokens) -> str:
+    """Format the numbers of tokens that models read and wrote."""
     cached = f" ({amount(tokens.cached)} of it cached)" if tokens.cached else ""
     return f"{amount(tokens.input + tokens.cached)} read{cached}, {amount(tokens.output)} written"
 
 
-def says_the_same(quote: str, content: str) -> bool:
-    """Return True if the content already says what the quotation says."""
+def repeats_content(quote: str, content: str) -> bool:
+    """Return True if the content contains all or nearly all of the quotation."""
     quoted, normalised = text.normalise(quote.strip("…")), text.normalise(content)
     return bool(quoted) and (
         quoted in normalised or (normalised in quoted and len(quoted) < 1.3 * len(normalised))
@@ -189,7 +171,7 @@ _SIMPLE: dict[Any, Any] = {
     int: click.INT,
     float: click.FLOAT,
     datetime: MOMENT,
-    date: SAID_DAY,
+    date: PAST_DAY,
     Path: click.Path(path_type=Path),
     Validity: PERIOD,
 }
@@ -198,7 +180,10 @@ _ABSENT = (MISSING, msgspec.NODEFAULT, msgspec.UNSET)
 
 @frozen
 class RequestField:
-    """A request field on the command line. ``item`` is the field's type, or the element type if ``many`` is set."""
+    """A request field that has a command-line option.
+
+    For a list (``many``), ``item`` is the type of its elements.
+    """
 
     name: str
     item: Any
@@ -209,7 +194,7 @@ class RequestField:
 
     @property
     def type(self) -> Any:
-        """Return the click type, with the field's bounds."""
+        """Return the option's click type, with the field's bounds."""
         meta, item = self.meta, self.item
         if isinstance(item, type) and issubclass(item, StrEnum):
             return click.Choice([member.value for member in item], case_sensitive=False)
@@ -246,11 +231,11 @@ def field_of(source: str | type, name: str) -> RequestField:
 
 
 def option(source: str | type, name: str, *declarations: str, **own: Any) -> Decorator:
-    """Make a command-line option for a field of a request.
+    """Make a command-line option for a request field.
 
-    The option of a list field can be repeated. A boolean field becomes a flag, which is named
-    ``--no-name`` if the field is on by default. ``declarations``: names that replace the field's
-    name. ``own``: click settings that override the field's settings.
+    The option of a list field can be repeated. A boolean field becomes a flag, called ``--no-name``
+    if it is on by default. ``declarations`` replace the option's names, and ``own`` overrides click
+    settings.
     """
 
     def make() -> click.Parameter:
@@ -263,12 +248,15 @@ def option(source: str | type, name: str, *declarations: str, **own: Any) -> Dec
 
 
 def flag(name: str, description: str, *more_names: str) -> Decorator:
-    """Make an option that takes no value. ``more_names`` can contain other spellings and the name of the parameter."""
+    """Make an option without a value.
+
+    ``more_names`` are other spellings and the parameter's name.
+    """
     return click.option(name, *more_names, is_flag=True, help=description)
 
 
 def argument(source: str | type, name: str, **own: Any) -> Decorator:
-    """Make the positional argument for a field."""
+    """Make a positional argument for a request field."""
 
     def make() -> click.Parameter:
         field = field_of(source, name)
@@ -283,8 +271,6 @@ def argument(source: str | type, name: str, **own: Any) -> Decorator:
 
 
 def _with_parameter(make: Callable[[], click.Parameter]) -> Decorator:
-    """Add a parameter to a command. ``make`` is called when the command is first used."""
-
     def decorate(function: Function) -> Function:
         vars(function).setdefault("__click_params__", []).append(make)
         return function
@@ -293,7 +279,7 @@ def _with_parameter(make: Callable[[], click.Parameter]) -> Decorator:
 
 
 def options(source: str | type, *names: str) -> Decorator:
-    """Make the options for several fields, in this order."""
+    """Make the options for several request fields, in this order."""
 
     def decorate(function: Function) -> Function:
         for name in reversed(names):
@@ -305,10 +291,14 @@ def options(source: str | type, *names: str) -> Decorator:
 
 def _resolve_project(context: click.Context, _: click.Parameter, name: str | None) -> str | None:
     run = context.find_object(Run)
-    return name if run is None or context.resilient_parsing else find_project(run, name)
+    if run is None or context.resilient_parsing:
+        return name
+    return find_project(run, name, or_all=True)
 
 
 def _names(field: RequestField) -> tuple[str, ...]:
+    if field.name == "project":
+        return ("--project", "-p")
     word = field.name.replace("_", "-")
     if field.item is bool:
         if field.optional and field.default is None:
@@ -318,7 +308,12 @@ def _names(field: RequestField) -> tuple[str, ...]:
 
 
 def _click_settings(field: RequestField) -> dict[str, Any]:
-    settings: dict[str, Any] = {"help": field.meta.description}
+    description = field.meta.description
+    if field.item in (date, datetime):
+        description = f"{description.rstrip('.')}: 2026-11-20, 3d, 2w, yesterday, march."
+    elif field.name.startswith("project") and field.item is str:
+        description = f"{description.rstrip('.')}; . means this folder's project."
+    settings: dict[str, Any] = {"help": description}
     if field.item is bool:
         if field.optional and field.default is None:
             return settings | {"default": None}
@@ -338,7 +333,7 @@ def _click_settings(field: RequestField) -> dict[str, Any]:
 
 @cache
 def _defaults(request: type) -> dict[str, Any]:
-    """Return the defaults of a request's fields. Cached, because msgspec evaluates all types to find the defaults."""
+    # The result is cached because msgspec evaluates all types to find the fields.
     request_fields = fields(request) if is_dataclass(request) else msgspec.structs.fields(request)
     return {field.name: field.default for field in request_fields}
 
@@ -352,47 +347,32 @@ HERE = "."
 Page = TypeVar("Page")
 
 _PAGE = 500
-"""Number of items per page of a list."""
+"""Number of items per list page."""
 
 YES = flag("--yes", "Do not ask.", "-y")
 
-_PLACE_AND_TIME = (
-    (
-        "projects",
-        "--project",
-        "Only this project and memories without a project; . means this folder's project.",
-    ),
-    (
-        "strict",
-        "--strict",
-        "With --project: exclude its dependencies and memories without a project.",
-    ),
-    ("exclude_projects", "--exclude-project", "Exclude this project."),
-    ("since", "--since", "From this day on: 2026-11-20, 3d, 2w, yesterday, march."),
-    ("until",),
-    ("owner_only", "--mine", "--user-only", "Only what you said yourself."),
-    ("trusted",),
+_FILTER_NAMES = {
+    "projects": ("--project", "-p"),
+    "owner_only": ("--mine", "--user-only"),
+    "tools": ("--tool", "--platform"),
+}
+"""Names of options for fields of :class:`Filter`, if they differ from the field's name."""
+
+_TURN_FIELDS = (
+    "tools",
+    "projects",
+    "strict",
+    "exclude_projects",
+    "since",
+    "until",
+    "owner_only",
+    "trusted",
 )
-_MEMORY = (
-    ("kinds", "--kind", "Only memories of this kind."),
-    ("tags", "--tag", "Only memories with this tag."),
-    ("min_importance",),
-    ("expiry",),
-    ("as_of",),
-    ("scope",),
-    (
-        "tools",
-        "--tool",
-        "--platform",
-        "Only memories from sessions with this tool, e.g. claude-code.",
-    ),
-)
-_TURN = (("tools", "--tool", "Only sessions with this tool, e.g. claude-code."),)
-"""Fields of :class:`Filter`, each with its options and help if these are not the field's."""
+_MEMORY_FIELDS = ("kinds", "tags", "min_importance", "expiry", "as_of", "scope", *_TURN_FIELDS)
 
 
 def limit_option(operation: str, **own: Any) -> Decorator:
-    """Make the option ``--limit`` for an operation that lists things.
+    """Make the ``--limit`` option for a list operation.
 
     With ``default=None``, the limit comes from the settings.
     """
@@ -404,7 +384,6 @@ LANES = option(
     "mode",
     default=None,
     show_default=False,
-    help="The lanes to use.",
     type=click.Choice(["hybrid", "lexical", "vector"], case_sensitive=False),
 )
 SESSION = option("recall", "session")
@@ -413,50 +392,48 @@ EVERYTHING = flag("--all", "Show all, regardless of --limit.", "everything")
 OFFSET = option("list", "offset", show_default=False)
 
 
-def with_memory_filter(function: Function) -> Function:
-    """Add options that select memories to a command. The command receives the filter as ``wanted``."""
-    return _with_filter(function, (*_MEMORY, *_PLACE_AND_TIME))
-
-
-def with_turn_filter(function: Function) -> Function:
-    """Add options that select turns to a command. The command receives the filter as ``wanted``."""
-    return _with_filter(function, (*_TURN, *_PLACE_AND_TIME))
-
-
-def _with_filter(function: Function, fields: tuple[tuple[str, ...], ...]) -> Function:
+def _with_filter(function: Function, names: Sequence[str]) -> Function:
     @functools.wraps(function)
     def call(run: Run, /, **values: Any) -> Any:
         run.by_itself = values.pop("no_daemon", False)
-        wanted = {name: values.pop(name) for name, *_ in fields}
+        criteria = {name: values.pop(name) for name in names}
         for name in ("projects", "exclude_projects"):
-            wanted[name] = [_known_project(run, project) for project in wanted[name]]
-        return function(run, wanted=json.from_plain(json.to_plain(wanted), Filter), **values)
+            projects = [find_project(run, project, or_all=True) for project in criteria[name]]
+            criteria[name] = [project for project in projects if project]
+        return function(run, criteria=json.convert(json.to_plain(criteria), Filter), **values)
 
     decorated: Function = call
-    for name, *words in reversed(fields):
-        own = {"help": words.pop()} if words else {}
-        decorated = option(Filter, name, *words, **own)(decorated)
+    for name in reversed(names):
+        decorated = option(Filter, name, *_FILTER_NAMES.get(name, ()))(decorated)
     return decorated
 
 
-def _known_project(run: Run, name: str) -> str:
-    """Return the project with this name. Warn if the project is unknown, because the filter then matches nothing."""
+with_memory_filter = functools.partial(_with_filter, names=_MEMORY_FIELDS)
+"""Add the memory filter options to a command, which receives the filter as ``criteria``."""
+
+with_turn_filter = functools.partial(_with_filter, names=_TURN_FIELDS)
+"""Add the turn filter options to a command, which receives the filter as ``criteria``."""
+
+
+def find_project(run: Run, name: str | None, *, or_all: bool = False) -> str | None:
+    """Return the project with this name or alias or, for ``.``, of the current folder.
+
+    Warns if the project is unknown. Raises NotFoundError if the folder has no project, unless
+    ``or_all`` is set.
+    """
+    if not name:
+        return None
     place = place_of(run, name)
     if place.project is None:
-        raise _no_project_here(place.namesake)
-    if place.project not in place.known:
+        error = _no_project_here(place.namesake)
+        if not or_all:
+            raise error
+        run.warnings.append(f"{error.message}, so all projects are shown; {error.hint}")
+    elif place.project not in place.known:
         run.warnings.append(
             f"there is no project {name!r}; known projects: {', '.join(place.known) or 'none yet'}"
         )
     return place.project
-
-
-def find_project(run: Run, name: str | None) -> str | None:
-    """Return the project with this name or alias. ``.`` stands for the project of the current folder.
-
-    If there is no name, the result is ``None``. Unknown projects cause a warning. Raises NotFoundError.
-    """
-    return _known_project(run, name) if name else None
 
 
 def ask_pages(
@@ -471,50 +448,50 @@ def ask_pages(
     offset: int = 0,
     **fields: Any,
 ) -> tuple[Page, tuple[Any, ...]]:
-    """Ask for a list page by page. Return the last page and the collected items.
+    """Request a list page by page, and return the last page and all items.
 
-    Unless ``everything`` is set, at most ``limit`` items are collected. ``items``: name of the
-    page's attribute with the items, or empty if the page is a list.
+    ``limit`` is ignored if ``everything`` is set. ``items`` is the page's attribute for its items,
+    or empty if the page is itself a list.
     """
-    found: list[Any] = []
+    results: list[Any] = []
     while True:
-        size = _PAGE if everything else min(limit - len(found), _PAGE)
-        page = ask(run, result, operation, limit=size, offset=offset + len(found), **fields)
-        listed: Any = getattr(page, items) if items else page
-        found += listed
-        if len(listed) < size or (len(found) >= limit and not everything):
-            return page, tuple(found)
+        size = _PAGE if everything else min(limit - len(results), _PAGE)
+        page = ask(run, result, operation, limit=size, offset=offset + len(results), **fields)
+        page_items: Any = getattr(page, items) if items else page
+        results += page_items
+        if len(page_items) < size or (len(results) >= limit and not everything):
+            return page, tuple(results)
 
 
 def project_slug(
     home: Home, name: str, of_folder: Callable[[Home, Path], str | None] | None = None
 ) -> str:
-    """Return the project with this name or alias. ``.`` stands for the project of the current folder.
+    """Return the project with this name or alias or, for ``.``, of the current folder.
 
-    ``of_folder`` is a function that finds the project of a folder. Raises NotFoundError if the folder has no project.
+    ``of_folder`` finds a folder's project. Raises NotFoundError if there is none.
     """
     if name != HERE:
         return change.project_called(home, name, location.projects(home))
-    slug = (of_folder or location.project_of_folder)(home, pathlib.Path.cwd())
+    slug = (of_folder or location.project_of_folder)(home, Path.cwd())
     if slug is None:
         raise _no_project_here()
     return slug
 
 
 def tie_hint(namesake: str) -> str:
-    """Return the hint for a folder that has no project but has the same name as a project."""
+    """Return the hint for a folder that has no project but shares its name with one."""
     return f"if this folder belongs to {namesake}: nacre project tie {namesake}"
 
 
 def _no_project_here(namesake: str | None = None) -> NotFoundError:
     return NotFoundError(
-        f"{pathlib.Path.cwd()} belongs to no known project",
+        f"{Path.cwd()} belongs to no known project",
         hint=tie_hint(namesake) if namesake else "name a project; nacre project list shows them",
     )
 
 
 def read_content(content: str) -> str:
-    """Return the content, or read standard input if it is ``-``."""
+    """Return ``content`` or, if it is ``-``, the text on standard input."""
     if content != "-":
         return content
     data: bytes = sys.stdin.buffer.read()
@@ -522,12 +499,12 @@ def read_content(content: str) -> str:
 
 
 @contextmanager
-def readable(path: pathlib.Path) -> Iterator[pathlib.Path]:
-    """Yield the path of a file that can be read repeatedly. For ``-``, this is a copy of standard input."""
+def readable(path: Path) -> Iterator[Path]:
+    """Yield a path that can be read repeatedly: for ``-``, a copy of standard input."""
     if str(path) != "-":
         yield path
         return
     with tempfile.TemporaryDirectory(prefix="nacre-") as folder:
-        file = pathlib.Path(folder) / "standard-input"
+        file = Path(folder) / "standard-input"
         file.write_bytes(sys.stdin.buffer.read())
         yield file

@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ from nacre.base import text
 from nacre.base.times import shown_minute
 from nacre.cli import hits
 from nacre.cli.command import TEXT, Paper, Run, bold, command, dim
-from nacre.cli.operations import ask, is_empty, perform
+from nacre.cli.operations import ask, perform
 from nacre.cli.options import (
     LANES,
     NO_DAEMON,
@@ -35,18 +34,16 @@ from nacre.context import handoff as context_handoff
 from nacre.home import location, views
 from nacre.home.home import territory
 from nacre.recall import deep, pins
-from nacre.recall import recall as recalling
 from nacre.setup import chores as queue
-from nacre.values import context as values_context
-from nacre.values import recall as deep_recall
+from nacre.values.context import LOOKED_FOR, ContextBlock, LeftOut
 from nacre.values.memory import Actor, Face, acting
+from nacre.values.recall import DeepResult, Filter, RecallResult, Route
 
 if TYPE_CHECKING:
-    from nacre.values.recall import DeepResult, Filter, RecallResult
     from nacre.values.session import HandoffView
 
 _WITH_DEEP = ("text", "filter", "update", "session")
-"""The parts of a request that ``--deep`` accepts."""
+"""Request fields that ``--deep`` accepts."""
 
 _DECIDERS = {"model": "the model", "rules": "rules", "asker": "you"}
 
@@ -60,7 +57,12 @@ _DECIDERS = {"model": "the model", "rules": "rules", "asker": "you"}
     ],
 )
 @argument("recall", "text", metavar="[QUESTION]...", nargs=-1, required=False)
-@limit_option("recall", default=None, show_default=False)
+@limit_option(
+    "recall",
+    default=None,
+    show_default=False,
+    help="Maximum number of results [default: the settings recall.limit and recall.turns].",
+)
 @with_memory_filter
 @option("recall", "around")
 @option("recall", "radius_days", "--around-radius")
@@ -71,7 +73,6 @@ _DECIDERS = {"model": "the model", "rules": "rules", "asker": "you"}
     "Show what an agent should know first, from one project that the configured model or rules choose.",
 )
 @flag("--browse", "Sort by importance and date; no question needed.")
-@options("recall", "expand", "rerank")
 @option("recall", "budget_tokens", "--budget")
 @option("recall", "turns", default=None, show_default=False)
 @flag("--explain", "Show the parts of each score and the state of each lane.")
@@ -93,7 +94,7 @@ _DECIDERS = {"model": "the model", "rules": "rules", "asker": "you"}
 def recall(
     run: Run,
     text: tuple[str, ...],
-    wanted: Filter,
+    criteria: Filter,
     deep: bool,
     browse: bool,
     explain: bool,
@@ -103,7 +104,7 @@ def recall(
     """Find the memories that answer a question."""
     if answer is not None and not text:
         raise click.UsageError("write the question before --pin")
-    request |= {"text": " ".join(text), "filter": wanted}
+    request |= {"text": " ".join(text), "filter": criteria}
     if answer is not None:
         _refuse_with("pin", "deep", "browse", *request.keys() - {"text"})
         pinned = perform(run, pins.pin, question=request["text"], answer=answer)
@@ -114,23 +115,23 @@ def recall(
         _recall_deep(run, {name: request[name] for name in _WITH_DEEP}, explain=explain)
         return
     settings = run.settings
-    request["limit"] = request["limit"] or settings.whole("recall.limit")
+    most = request["limit"]
+    request["limit"] = most or settings.whole("recall.limit")
     request["mode"] = "browse" if browse else request["mode"] or "hybrid"
     request["budget_tokens"] = request["budget_tokens"] or 0
     if request["turns"] is None:
         request["turns"] = settings.whole("recall.turns")
-    request["rerank"] |= settings.text("recall.reranker") == "model"
-    # A model can be slow, so its progress is shown.
-    find = (
-        partial(perform, run, recalling.recall)
-        if request["expand"] or request["rerank"]
-        else partial(ask, run, deep_recall.RecallResult, "recall")
+    result = ask(run, RecallResult, "recall", **request).best(most)
+    more = "More memories match, but exceed the token budget (--budget)."
+    hits.present(
+        run,
+        result,
+        result.ranked,
+        hits.render_answer,
+        result.ranked,
+        explain=explain,
+        more=more,
     )
-    result = find(**request)
-    message = None
-    if not (result.hits or result.turns):
-        message = hits.EMPTY if is_empty(run) else hits.NOTHING
-    run.present(result, _render_recall, message=message, explain=explain)
 
 
 def _refuse_with(option: str, *names: str) -> None:
@@ -149,46 +150,17 @@ def _recall_deep(run: Run, request: dict[str, Any], *, explain: bool) -> None:
     run.present(perform(run, deep.deep_recall, **request), _render_deep, explain=explain)
 
 
-def _render_recall(
-    paper: Paper, result: RecallResult, *, message: str | None, explain: bool
-) -> None:
-    if message == hits.EMPTY:
-        hits.render_beginning(paper)
-        return
-    hits.render_results(paper, result.ranked, explain=explain)
-    if message:
-        hits.render_nothing(paper, message)
-    _render_notes(paper, result)
-    hits.render_lanes(paper, result, explain=explain)
-
-
-def _render_notes(paper: Paper, result: RecallResult) -> None:
-    hits.render_span(paper, result)
-    if result.truncated:
-        paper.blank()
-        paper.note("More memories match, but exceed the token budget (--budget).")
-
-
-def _message_of(result: DeepResult) -> str | None:
-    """Explain why there are no hits.
-
-    Return ``None`` if there are hits or the user must first choose a project.
-    """
-    if result.hits or result.clarify:
-        return None
-    if result.route is deep_recall.Route.NONE:
-        return "This question needs no memory."
-    return "No match; the context has only your profile." if result.context else hits.NOTHING
-
-
 def _render_deep(paper: Paper, result: DeepResult, *, explain: bool) -> None:
     if result.clarify:
         paper.line(bold("Which project do you mean?"))
         for slug in result.clarify:
             paper.line(f"--project {slug}", indent=2)
     elif not result.hits:
-        paper.line(bold(_message_of(result) or hits.NOTHING))
-        if result.route is not deep_recall.Route.NONE:
+        if result.route is Route.NONE:
+            paper.line(bold("This question needs no memory."))
+        else:
+            profile = "No match; the context has only your profile."
+            paper.line(bold(profile if result.context else hits.NOTHING))
             paper.note(
                 "Untrusted memories are left out; nacre recall without --deep can show more.",
                 indent=2,
@@ -218,8 +190,7 @@ def _render_steps(paper: Paper, result: DeepResult, *, explain: bool) -> None:
     if lanes:
         paper.note(f"{'lanes' if explain else 'degraded'}: {hits.describe_lanes(lanes)}", hang=2)
     if explain:
-        again = " · cached answer" if result.repeated else ""
-        paper.note(f"model: {result.model or 'none'} · {result.took_ms:.0f} ms{again}")
+        paper.note(f"model: {result.model or 'none'} · {result.took_ms:.0f} ms")
 
 
 # ----------------------------------------------------------------------------
@@ -248,11 +219,15 @@ _SUBJECTS_SHOWN = 3
     "is_start",
 )
 @option(
-    "context", "folder", type=_FOLDER, help="The agent's working folder [default: the current one]."
+    "context",
+    "folder",
+    "--folder",
+    type=_FOLDER,
+    help="The agent's working folder [default: the current one].",
 )
-@options("context", "session", "occasion")
+@options("context", "project", "session", "occasion")
 @option("context", "budget_tokens", "--budget")
-@option("context", "parts", help="Only this part; repeatable.")
+@options("context", "parts")
 @option("context", "alone", "--lexical")
 @flag("--explain", "Show why each item is included, and what was left out.")
 @click.option(
@@ -295,9 +270,11 @@ def context(  # noqa: PLR0913 - one parameter per option
         str((folder or Path.cwd()).absolute()),
         request["session"],
     )
+    if request["project"] and (is_handoff or pointers):
+        raise click.UsageError("--handoff and --pointers need --folder, not --project")
     if is_handoff:
         if words and not store:
-            raise click.UsageError("to store a text, add --store")
+            raise click.UsageError("a text for --handoff needs --store")
         run.present(
             perform(
                 run,
@@ -320,23 +297,22 @@ def context(  # noqa: PLR0913 - one parameter per option
     text = sys.stdin.read() if words == "-" else words
     run.by_itself = no_daemon
     request["moment"] = "prompt" if text.strip() and not is_start else "start"
-    block = ask(run, values_context.ContextBlock, "context", prompt=text, folder=here, **request)
+    block = ask(run, ContextBlock, "context", prompt=text, folder=here, **request)
     changed = categories.write_snapshot(output, block, territory(run.settings)) if output else None
     record = {"context": replace(block, state=None), "output": output, "changed": changed}
     if explain:
         run.answer(record, _render_explained, block)
     else:
         run.answer(record, _render_context, block, output=output, changed=changed)
-        if not (block.text or run.as_json) and block.gate in ("", values_context.LOOKED_FOR):
-            _explain_empty(run, *_reason_for_empty(run, block.project, here))
-        elif not run.as_json and block.gate == values_context.HELD_OUT:
-            hint = "the agent can still search; nacre admin usefulness shows the effect"
-            _explain_empty(run, values_context.HELD_OUT, hint)
+        if not (block.text or run.as_json) and block.gate in ("", LOOKED_FOR):
+            reason, hint = _reason_for_empty(run, block.project, here)
+            run.show(Paper.note, f"No context: {reason}.", hang=2)
+            run.show(Paper.note, f"hint: {hint}")
     hooks.write_state(run.settings.home, session, block.state)
 
 
 def _render_context(
-    paper: Paper, block: values_context.ContextBlock, *, output: Path | None, changed: bool | None
+    paper: Paper, block: ContextBlock, *, output: Path | None, changed: bool | None
 ) -> None:
     if output:
         if changed:
@@ -347,13 +323,8 @@ def _render_context(
         paper.verbatim(block.text)
 
 
-def _explain_empty(run: Run, why: str, hint: str) -> None:
-    run.show(Paper.note, f"No context: {why}.", hang=2)
-    run.show(Paper.note, f"hint: {hint}")
-
-
 def _reason_for_empty(run: Run, project: str | None, folder: str) -> tuple[str, str]:
-    if is_empty(run):
+    if location.is_empty(run.home):
         return "there are no memories yet", "nacre quickstart"
     if project:
         return f"no memory of {project} is relevant", "--explain shows what was left out"
@@ -362,7 +333,7 @@ def _reason_for_empty(run: Run, project: str | None, folder: str) -> tuple[str, 
     return f"{folder} belongs to no known project, and no global memory is relevant", hint
 
 
-def _render_explained(paper: Paper, block: values_context.ContextBlock) -> None:
+def _render_explained(paper: Paper, block: ContextBlock) -> None:
     head = f"{block.tokens:,} tokens" if block.text else "No context."
     paper.line(
         bold(head),
@@ -371,7 +342,7 @@ def _render_explained(paper: Paper, block: values_context.ContextBlock) -> None:
     part = None
     for item in block.items:
         if item.part is not part:
-            tokens = sum(other.tokens for other in block.items if other.part is item.part)
+            tokens = sum(entry.tokens for entry in block.items if entry.part is item.part)
             paper.heading(f"{item.part.value} · {tokens:,} tokens")
             part = item.part
         paper.line(text.shorten(item.text.lstrip("-> "), _TEXT_CHARACTERS), indent=2)
@@ -385,8 +356,8 @@ def _render_explained(paper: Paper, block: values_context.ContextBlock) -> None:
     paper.note(f"{lanes}{block.took_ms:.0f} ms", hang=2)
 
 
-def _render_left_out(paper: Paper, left_out: Iterable[values_context.LeftOut]) -> None:
-    groups: defaultdict[tuple[str, str], list[values_context.LeftOut]] = defaultdict(list)
+def _render_left_out(paper: Paper, left_out: Iterable[LeftOut]) -> None:
+    groups: defaultdict[tuple[str, str], list[LeftOut]] = defaultdict(list)
     for item in left_out:
         groups[item.part.value, item.why].append(item)
     for (part, why), items in groups.items():
@@ -402,36 +373,17 @@ def _render_left_out(paper: Paper, left_out: Iterable[values_context.LeftOut]) -
 # ----------------------------------------------------------------------------
 # ``nacre context --handoff`` and ``nacre chores``.
 
-_NO_CHORES = "No pending chores."
 
-
-@command("chores", hidden=True, examples=["nacre chores", "nacre chores --list"])
-@flag("--list", "List pending and abandoned chores without running them.", "only_list")
+@command("chores", hidden=True, examples=["nacre chores"])
 @option("chores", "seconds")
-def chores(run: Run, only_list: bool, seconds: float) -> None:
+def chores(run: Run, seconds: float) -> None:
     """Do the work that hooks left: read sessions, write handoffs, learn."""
-    if only_list:
-        home = run.settings.home
-        lists = queue.waiting(home), queue.given_up(home)
-        run.answer(dict(zip(("waiting", "given_up"), lists, strict=True)), _render_chores, *lists)
-        return
     with acting(Actor(Face.DAEMON)):  # started by a hook that an agent ran
         report = perform(run, queue.do_waiting, seconds=seconds)
     counts = ", ".join(
         f"{count} {name.replace('_', ' ')}" for name, count in asdict(report).items() if count
     )
-    run.answer(report, Paper.line, counts or _NO_CHORES)
-
-
-def _render_chores(
-    paper: Paper, pending: Sequence[queue.Chore], abandoned: Sequence[queue.Chore]
-) -> None:
-    for state, chores in (("", pending), ("given up: ", abandoned)):
-        for chore in chores:
-            place = chore.session or chore.folder or ""
-            paper.line(bold(f"{state}{chore.kind}"), f"  {place}", dim(f"  {chore.note}"))
-    if not (pending or abandoned):
-        paper.line(_NO_CHORES)
+    run.answer(report, Paper.line, counts or "No pending chores.")
 
 
 def _render_handoff(paper: Paper, view: HandoffView) -> None:

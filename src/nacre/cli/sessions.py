@@ -1,4 +1,4 @@
-"""``nacre sessions`` (except ``search``) and ``nacre resume``."""
+"""``nacre sessions`` and ``nacre resume``."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from nacre.base import text as passages
+from nacre.base.text import one_line, shorten
 from nacre.cli import hits
 from nacre.cli.command import (
     TEXT,
@@ -27,7 +27,7 @@ from nacre.cli.command import (
     dim,
     joined,
 )
-from nacre.cli.operations import ask, is_empty, perform, place_of
+from nacre.cli.operations import ask, perform, place_of
 from nacre.cli.options import (
     EVERYTHING,
     OFFSET,
@@ -36,22 +36,33 @@ from nacre.cli.options import (
     ask_pages,
     count,
     day,
+    describe_tokens,
     duration,
     flag,
     limit_option,
     minute,
     option,
+    options,
     short_session,
     size,
     speaker_name,
-    tokens_told,
 )
-from nacre.cli.options import options as options_options
 from nacre.data import export
 from nacre.errors import UnavailableError
 from nacre.home import archive, views
-from nacre.values import session as values_session
 from nacre.values.memory import SessionFilter
+from nacre.values.session import (
+    Ending,
+    ErrorMet,
+    Flag,
+    SessionKind,
+    SessionOutcome,
+    Speaker,
+    StoredSession,
+    StoredTurn,
+    Summary,
+    Trust,
+)
 
 if TYPE_CHECKING:
     from nacre.home.views import Resumption, SessionLine, SessionReport, SessionView
@@ -66,6 +77,11 @@ REFERENCE = click.argument(
     required=False,
 )
 _TINTS = {"owner": "bold green", "agent": "bold cyan", "tool": "dim", "system": "dim"}
+ENDINGS = {
+    Ending.DONE: Span("done", "green"),
+    Ending.FAILED: Span("failed", "red"),
+    Ending.STOPPED: Span("stopped", "yellow"),
+}
 _TURN_CHARACTERS = 2000
 _CALLS_SHOWN = 8
 _CHILDREN_SHOWN = 12
@@ -80,9 +96,7 @@ _CHILDREN_SHOWN = 12
     ],
 )
 @REFERENCE
-@option(
-    "session", "first", "--from", show_default=False, help="The first turn to show, counted from 0."
-)
+@option("session", "first", "--from", show_default=False)
 @option(
     "session",
     "limit",
@@ -119,7 +133,7 @@ def show(
 def ask_session(
     run: Run, reference: str | None, *, limit: int | None, first: int = 0, at_end: bool = False
 ) -> SessionView:
-    """Return the session with this id or start of an id. The default is the last session of the current folder.
+    """Return the session whose id starts with ``reference``, by default this folder's last one.
 
     If ``limit`` is ``None``, all turns are included.
     """
@@ -134,36 +148,34 @@ def ask_session(
         at_end=at_end,
         folder=here,
     )
-    tell_which(run, reference, view.session)
+    warn_of_default(run, reference, view.session)
     return view
 
 
-def tell_which(run: Run, reference: str | None, session: values_session.StoredSession) -> None:
-    """Warn if the default session is from a different project because this folder has no session."""
+def warn_of_default(run: Run, reference: str | None, session: StoredSession) -> None:
+    """Warn that the default session is from another project if this folder has no session."""
     if reference is None and (
         session.project is None or place_of(run, None).project != session.project
     ):
         click.echo(
-            "No session in this folder is known; showing the last session of any folder.", err=True
+            "No known session in this folder; showing the last session of any folder.", err=True
         )
 
 
 def session_title(line: SessionLine) -> tuple[Span | str, ...]:
     """Return a session's kind (unless ``main``), followed by its title or first request."""
     session = line.session.session
-    kind = (
-        dim(f"{session.kind.value}: ")
-        if session.kind is not values_session.SessionKind.MAIN
-        else ""
-    )
+    kind = dim(f"{session.kind.value}: ") if session.kind is not SessionKind.MAIN else ""
     return kind, session.title or dim(line.opening or "no messages")
 
 
 def render_facts(paper: Paper, view: SessionView) -> None:
     """Print a session's title and properties."""
-    stored = view.session
+    stored, parent = view.session, view.parent
     session = stored.session
-    paper.line(bold(passages.one_line(session.title or view.opening or session.id)))
+    version = f"{session.tool} {session.tool_version}" if session.tool_version else ""
+    span = " to ".join(filter(None, (minute(session.started), minute(stored.ended))))
+    paper.line(bold(one_line(session.title or view.opening or session.id)))
     paper.blank()
     paper.facts(
         (
@@ -173,13 +185,23 @@ def render_facts(paper: Paper, view: SessionView) -> None:
             ("branch", session.branch),
             (
                 "kind",
-                session.kind.value if session.kind is not values_session.SessionKind.MAIN else "",
+                session.kind.value if session.kind is not SessionKind.MAIN else "",
             ),
-            ("started by", _reference(view.parent) if view.parent else session.parent or ""),
-            ("model", _model(session)),
-            ("time", _time(view)),
+            (
+                "started by",
+                joined((short_session(parent.session.native_id), parent.session.title))
+                if parent
+                else session.parent,
+            ),
+            ("model", joined((session.model, version))),
+            (
+                "time",
+                joined(
+                    (span, f"{duration(view.active.total_seconds())} active" if view.active else "")
+                ),
+            ),
             ("turns", f"{stored.turns:,}"),
-            ("tokens", tokens_told(session.tokens) if session.tokens else ""),
+            ("tokens", describe_tokens(session.tokens) if session.tokens else ""),
             ("file", stored.file),
         )
     )
@@ -194,10 +216,10 @@ def _render_end(paper: Paper, view: SessionView, *, full: bool) -> None:
 def _render_session(paper: Paper, view: SessionView, *, full: bool) -> None:
     _render_end(paper, view, full=full)
     following = view.turns[-1].seq + 1 if view.turns else view.session.turns
-    left = view.session.turns - following
-    if left > 0:
+    remaining = view.session.turns - following
+    if remaining > 0:
         paper.blank()
-        paper.note(f"{count(left, 'more turn')}: --from {following}, or --limit 0 for all")
+        paper.note(f"{count(remaining, 'more turn')}: --from {following}, or --limit 0 for all")
     render_outcome(paper, view)
 
 
@@ -212,48 +234,27 @@ def render_outcome(paper: Paper, view: SessionView) -> None:
 
 def _render_children(paper: Paper, view: SessionView) -> None:
     paper.heading("Sub-agents")
-    shown = view.children[:_CHILDREN_SHOWN]
+    children = view.children[:_CHILDREN_SHOWN]
     paper.table(
         [
             (
                 dim(short_session(line.session.session.native_id)),
                 line.session.session.kind.value,
                 f"{line.session.turns:>4}",
-                duration(line.active) if line.active else "",
+                duration(line.active.total_seconds()) if line.active else "",
                 session_title(line)[1],
             )
-            for line in shown
+            for line in children
         ],
         drop=(3, 2),
         indent=2,
     )
-    paper.more(len(view.children) - len(shown))
+    paper.more(len(view.children) - len(children))
 
 
-def _reference(stored: values_session.StoredSession) -> str:
-    return joined((short_session(stored.session.native_id), stored.session.title or ""))
-
-
-def _model(session: values_session.Session) -> str:
-    version = f"{session.tool} {session.tool_version}" if session.tool_version else ""
-    return joined((session.model or "", version))
-
-
-def _time(view: SessionView) -> str:
-    stored = view.session
-    span = " to ".join(
-        part for part in (minute(stored.session.started), minute(stored.ended)) if part
-    )
-    return joined((span, f"{duration(view.active)} active" if view.active else ""))
-
-
-def _render_turn(paper: Paper, item: values_session.StoredTurn, *, full: bool) -> None:
+def _render_turn(paper: Paper, item: StoredTurn, *, full: bool) -> None:
     turn = item.turn
-    notes = [
-        flag.name.lower()
-        for flag in turn.flags
-        if flag.name and flag is not values_session.Flag.COMMAND
-    ]
+    notes = [flag.name.lower() for flag in turn.flags if flag.name and flag is not Flag.COMMAND]
     details = ", ".join([text for text in (minute(turn.time), *notes) if text])
     speaker = speaker_name(turn.speaker, turn.author)
     paper.blank()
@@ -261,7 +262,7 @@ def _render_turn(paper: Paper, item: values_session.StoredTurn, *, full: bool) -
     if turn.text:
         is_long = not full and len(turn.text) > _TURN_CHARACTERS
         text = turn.text[:_TURN_CHARACTERS] + " …" if is_long else turn.text
-        if turn.trust is values_session.Trust.UNTRUSTED:
+        if turn.trust is Trust.UNTRUSTED:
             paper.framed(text, f"from {speaker}", indent=2)
         else:
             paper.body(text, indent=2)
@@ -269,7 +270,7 @@ def _render_turn(paper: Paper, item: values_session.StoredTurn, *, full: bool) -
     for call in calls:
         outcome = f" → {call.outcome}" if call.outcome and call.outcome != "ok" else ""
         paper.note(
-            f"{call.name}: {passages.shorten(call.input, 120)}{passages.shorten(outcome, 100)}",
+            f"{call.name}: {shorten(call.input, 120)}{shorten(outcome, 100)}",
             indent=2,
         )
     if len(calls) < len(turn.tool_calls):
@@ -292,7 +293,7 @@ _COLUMNS = (
     "tokens",
     "title",
 )
-_LEAST_TITLE = 30
+_MIN_TITLE_COLUMNS = 30
 _PROJECT = 24
 _BRANCH = 20
 _MODEL = 20
@@ -332,17 +333,9 @@ def sessions() -> None:
 @argument(SessionFilter, "words", nargs=-1)
 @limit_option("sessions")
 @OFFSET
-@option(SessionFilter, "tool")
-@option(SessionFilter, "project", help="Only this project; . means this folder's project.")
-@option(
-    SessionFilter,
-    "since",
-    help="Only sessions that ended after this time: 2026-11-20, 3d, 2w, yesterday, march.",
-)
-@option(SessionFilter, "until", help="Only sessions that started before this time.")
-@option(SessionFilter, "branch", help="Only sessions that started on this branch.")
+@options(SessionFilter, "tool", "project", "since", "until", "branch")
 @option(SessionFilter, "model", help="Only sessions whose model name contains this, e.g. opus.")
-@options_options(SessionFilter, "kind", "subagents")
+@options(SessionFilter, "kind", "subagents")
 @EVERYTHING
 def list_sessions(
     run: Run,
@@ -357,7 +350,7 @@ def list_sessions(
     WORDS select sessions by title, or by your first message if they have no title.
     """
     filters["words"] = " ".join(words) or None
-    last, shown = ask_pages(
+    last, lines = ask_pages(
         run,
         views.SessionPage,
         "sessions",
@@ -368,25 +361,19 @@ def list_sessions(
         everything=everything,
     )
 
-    def render(paper: Paper) -> None:
-        if shown:
-            _render_sessions(paper, shown, has_more=last.more, offset=offset)
-        elif is_empty(run):
-            hits.render_beginning(paper)
-        else:
-            paper.line("No session matches. Try fewer filters.")
-
-    run.answer(replace(last, lines=shown), render)
+    page = replace(last, lines=lines)
+    hits.present(run, page, lines, _render_sessions, offset=offset)
 
 
-def _render_sessions(
-    paper: Paper, lines: Sequence[SessionLine], *, has_more: bool, offset: int
-) -> None:
-    rows = [_row(line) for line in lines]
-    paper.table(rows, header=_COLUMNS, drop=(5, 8, 4, 6, 7, 2, 1, 3), least=_LEAST_TITLE)
-    if has_more:
+def _render_sessions(paper: Paper, page: views.SessionPage, *, offset: int) -> None:
+    if not page.lines:
+        paper.line("No session matches. Try fewer filters.")
+        return
+    rows = [_row(line) for line in page.lines]
+    paper.table(rows, header=_COLUMNS, drop=(5, 8, 4, 6, 7, 2, 1, 3), least=_MIN_TITLE_COLUMNS)
+    if page.more:
         paper.blank()
-        paper.note(f"more: --offset {offset + len(lines)}")
+        paper.note(f"more: --offset {offset + len(page.lines)}")
 
 
 def _row(line: SessionLine) -> tuple[Cell, ...]:
@@ -395,10 +382,10 @@ def _row(line: SessionLine) -> tuple[Cell, ...]:
         dim(short_session(session.native_id)),
         dim(day(stored.ended or session.started)),
         session.tool,
-        passages.shorten(stored.project or "", _PROJECT),
-        dim(passages.shorten(session.branch or "", _BRANCH)),
-        dim(passages.shorten(session.model or "", _MODEL)),
-        f"{duration(line.active):>9}" if line.active else "",
+        shorten(stored.project or "", _PROJECT),
+        dim(shorten(session.branch or "", _BRANCH)),
+        dim(shorten(session.model or "", _MODEL)),
+        f"{duration(line.active.total_seconds()):>9}" if line.active else "",
         f"{stored.turns:>5}",
         dim(f"{amount(session.tokens.total):>6}") if session.tokens else "",
         session_title(line),
@@ -411,12 +398,6 @@ def _row(line: SessionLine) -> tuple[Cell, ...]:
 
 _FILES_SHOWN = 12
 _ERRORS_SHOWN = 3
-_TINTS_SUMMARY = {
-    "done": "bold green",
-    "failed": "bold red",
-    "stopped": "bold yellow",
-    "unknown": "dim",
-}
 _OPEN_END_LABELS = {
     "request": "unfinished",
     "question": "asked",
@@ -430,33 +411,22 @@ _OPEN_END_LABELS = {
     "summary",
     examples=[
         "nacre sessions summary",
-        "nacre sessions summary 7f3a1c2d 019fc8be-3658",
+        "nacre sessions summary 7f3a1c2d",
         "nacre sessions summary claude-code:7f3a1c2d --json",
     ],
 )
-@argument("session-summary", "reference", metavar="[ID]...", nargs=-1)
-def summary(run: Run, reference: tuple[str, ...]) -> None:
-    """Summarise sessions: requests, outcome, open points and actions.
+@REFERENCE
+def summary(run: Run, reference: str | None) -> None:
+    """Summarise a session: requests, outcome, open points and actions.
 
     ID is the tool's session id or its beginning [default: the last session of this folder]. No model is used: the
     summary quotes you and the agent, without untrusted text.
     """
-    here, ids = str(Path.cwd()), dict.fromkeys(reference or (None,))
-    reports = [
-        ask(run, views.SessionReport, "session-summary", reference=session_id, folder=here)
-        for session_id in ids
-    ]
-    tell_which(run, next(iter(ids)), reports[0].view.session)
-
-    def render(paper: Paper) -> None:
-        for number, report in enumerate(reports):
-            if number:
-                paper.blank()
-                paper.line("─" * 40)
-                paper.blank()
-            _render_summary(paper, report)
-
-    run.answer({"summaries": reports}, render)
+    report = ask(
+        run, views.SessionReport, "session-summary", reference=reference, folder=str(Path.cwd())
+    )
+    warn_of_default(run, reference, report.view.session)
+    run.present(report, _render_summary)
 
 
 def _render_summary(paper: Paper, report: SessionReport) -> None:
@@ -465,11 +435,7 @@ def _render_summary(paper: Paper, report: SessionReport) -> None:
     if summary.topics:
         paper.heading("Asked for")
         for topic in summary.topics:
-            speaker = (
-                ""
-                if topic.speaker is values_session.Speaker.OWNER
-                else f"{speaker_name(topic.speaker)}: "
-            )
+            speaker = "" if topic.speaker is Speaker.OWNER else f"{speaker_name(topic.speaker)}: "
             paper.line("· ", dim(speaker), topic.text, indent=2)
     paper.heading("Ended")
     _render_outcome(paper, summary.outcome)
@@ -485,15 +451,14 @@ def _render_summary(paper: Paper, report: SessionReport) -> None:
 
 
 def _address_owner(reason: str) -> str:
-    """Return a reason with "the owner" replaced by "you"."""
     for old, new in (("the owner is", "you are"), ("the owner's", "your"), ("the owner", "you")):
         reason = reason.replace(old, new)
     return reason
 
 
-def _render_outcome(paper: Paper, outcome: values_session.SessionOutcome) -> None:
+def _render_outcome(paper: Paper, outcome: SessionOutcome) -> None:
     paper.line(
-        Span(outcome.ending.value, _TINTS_SUMMARY[outcome.ending]),
+        ENDINGS.get(outcome.ending, dim(outcome.ending.value)),
         dim(f"  {_address_owner(outcome.reason)}"),
         indent=2,
     )
@@ -501,8 +466,10 @@ def _render_outcome(paper: Paper, outcome: values_session.SessionOutcome) -> Non
         paper.line(bold(f"{speaker_name(outcome.speaker)}:"), " ", outcome.words, indent=2)
 
 
-def _render_work(paper: Paper, summary: values_session.Summary) -> None:
-    changed = [f"{file.path}{_times(file.edits)}" for file in summary.modified]
+def _render_work(paper: Paper, summary: Summary) -> None:
+    files = [f"{file.path}{_times(file.edits)}" for file in summary.modified]
+    more = len(files) - _FILES_SHOWN
+    changed = ", ".join(files[:_FILES_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
     read = sum(1 for file in summary.files if not file.edits)
     only_read = f"{count(read, 'file')} only read" if read else ""
     resolved = sum(1 for error in summary.errors if error.mended)
@@ -511,7 +478,7 @@ def _render_work(paper: Paper, summary: values_session.Summary) -> None:
     paper.heading("Done")
     paper.facts(
         (
-            ("changed", joined((_list(changed, _FILES_SHOWN), only_read))),
+            ("changed", joined((changed, only_read))),
             ("commits", ", ".join(summary.commits)),
             ("requests", ", ".join(summary.pull_requests)),
             ("errors", f"{resolved:,} resolved" if resolved else ""),
@@ -520,18 +487,12 @@ def _render_work(paper: Paper, summary: values_session.Summary) -> None:
     )
 
 
-def _render_errors(paper: Paper, errors: Sequence[values_session.ErrorMet]) -> None:
+def _render_errors(paper: Paper, errors: Sequence[ErrorMet]) -> None:
     paper.heading("Unresolved errors")
     for error in errors[:_ERRORS_SHOWN]:
         paper.note(f"{error.call}{_times(error.times)}", indent=2)
         paper.framed(error.text, "tool output", indent=4)
     paper.more(len(errors) - _ERRORS_SHOWN, " with --json")
-
-
-def _list(items: Iterable[str], most: int) -> str:
-    parts = list(items)
-    more = f" and {len(parts) - most:,} more" if len(parts) > most else ""
-    return ", ".join(parts[:most]) + more
 
 
 def _times(number: int) -> str:
@@ -566,7 +527,7 @@ def resume(run: Run, what: tuple[str, ...], only_print: bool) -> None:
         run.answer(resumption, Paper.verbatim, _shell_command(resumption))
         return
     if not (run.is_interactive and sys.stdout.isatty()):
-        raise click.UsageError("no terminal: pass --print")
+        raise click.UsageError("the tool needs a terminal; --print only prints its command")
     program = shutil.which(resumption.command[0])
     if program is None:
         raise UnavailableError(
@@ -580,21 +541,16 @@ def resume(run: Run, what: tuple[str, ...], only_print: bool) -> None:
         hang=2,
     )
     run.close()
-    _exec_tool(run, program, resumption)
-
-
-def _shell_command(resumption: Resumption) -> str:
-    command = shlex.join(resumption.command)
-    return f"cd {shlex.quote(resumption.folder)} && {command}" if resumption.folder else command
-
-
-def _exec_tool(run: Run, program: str, resumption: Resumption) -> NoReturn:
-    """Replace this process with the tool. Raises OSError."""
     if resumption.folder:
         os.chdir(resumption.folder)
     if run.umask is not None:
         os.umask(run.umask)
     os.execv(program, resumption.command)  # noqa: S606 - the adapter's command; the id cannot be an option
+
+
+def _shell_command(resumption: Resumption) -> str:
+    command = shlex.join(resumption.command)
+    return f"cd {shlex.quote(resumption.folder)} && {command}" if resumption.folder else command
 
 
 # ----------------------------------------------------------------------------

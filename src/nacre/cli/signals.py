@@ -10,11 +10,7 @@ _SIGNALS = ("SIGTERM", "SIGINT", "SIGBREAK", "SIGHUP")
 
 
 def stopped_by_signals() -> threading.Event:
-    """Return an event that is set when a signal ends this process. Call this function in the main thread.
-
-    A different thread sets the event. A signal handler could not do this safely: if the main thread holds the event's
-    lock at that moment, the handler waits forever.
-    """
+    """Return an event that is set when a signal ends this process. Call this in the main thread."""
     stop = threading.Event()
     signals: SimpleQueue[None] = SimpleQueue()
 
@@ -22,6 +18,8 @@ def stopped_by_signals() -> threading.Event:
         signals.get()
         stop.set()
 
+    # Another thread sets the event: a signal handler would wait forever if the main thread held the
+    # event's lock at that moment.
     threading.Thread(target=wait, daemon=True, name="signals").start()
     for name in _SIGNALS:
         if hasattr(signal, name):

@@ -1,20 +1,20 @@
-"""``nacre status``, ``nacre admin doctor`` and ``nacre project``."""
+"""``nacre status`` and ``nacre project``, and the checks of ``nacre admin``."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from nacre.base import ids
 from nacre.base.times import shown
 from nacre.care import health as checking
-from nacre.care import proofs as prove
-from nacre.cli import hits, output, sessions
+from nacre.cli import hits, sessions
 from nacre.cli.command import Cell, DefaultGroup, Paper, Run, Span, bold, command, dim
 from nacre.cli.operations import ask, perform, place_of
 from nacre.cli.options import (
@@ -26,7 +26,6 @@ from nacre.cli.options import (
     flag,
     kind_span,
     option,
-    place_name,
     read_content,
     short_id,
     short_session,
@@ -34,24 +33,25 @@ from nacre.cli.options import (
     when,
 )
 from nacre.context import build
+from nacre.context.effects import Effects
 from nacre.home import change
 from nacre.hosts import verify
 from nacre.memories import projects
+from nacre.recall import pins
 from nacre.setup import models as writers
 from nacre.values import models
 
 if TYPE_CHECKING:
     from nacre.care.health import Status
+    from nacre.care.story import Story
     from nacre.home.views import Place, SessionLine
-    from nacre.values.memory import Memory
     from nacre.values.reports import Check, Problem
-
-_LEAST_CONTENT = 44
+    from nacre.values.session import LargestChange
 
 
 @command("status", examples=["nacre", "nacre status", "nacre status --json"])
 def status(run: Run) -> None:
-    """Show today's activity, new memories and pending reviews.
+    """Show sources, new memories, pending items, today's cost and faults.
 
     On a terminal, nacre without a command also shows this. The command does not wait for work in progress, so the
     latest turns of a session can be missing.
@@ -68,15 +68,23 @@ def _render(paper: Paper, status: Status) -> None:
         count(status.sessions, "session"),
     )
     paper.line(bold("nacre"), f": {memories}, {sessions} on record.")
-    paper.facts(_hosts(status), indent=2)
-    _render_today(paper, status)
-    _render_learned(paper, status)
-    _render_waiting(paper, status)
-    if effects := _effects(status):
+    paper.facts(_sources(status), indent=2)
+    if status.story:
+        render_story(paper, status.story)
+    else:
+        _render_sessions(paper, status.latest)
+        _render_learned(paper, status)
+    if rows := [(label, bold(command)) for label, command in _pending_rows(status)]:
+        paper.heading("Pending")
+        paper.table(rows, indent=2)
+    if effects := effects_line(status.effects):
         paper.heading("Context in the last 30 days")
         paper.line(effects, indent=2)
     paper.heading("Today's cost")
     paper.line(_cost(status), indent=2)
+    if status.faults:
+        paper.heading("Faults")
+        _render_checks(paper, status.faults)
     paper.blank()
     paper.note('nacre recall "…" searches it; nacre --help lists all commands')
 
@@ -95,14 +103,14 @@ def _render_beginning(paper: Paper, page: Status) -> None:
         ),
         ('nacre store "…"', "stores a memory"),
     ]
-    width = max(len(name) for name, _ in rows)
-    for name, effect in rows:
-        paper.line(bold(name), "\u00a0" * (width - len(name) + 2), effect, indent=2, hang=width + 2)
+    paper.table([(bold(name), effect) for name, effect in rows], indent=2)
     paper.blank()
     paper.note("nacre --help lists all commands")
 
 
-def _hosts(page: Status) -> Iterator[tuple[str, Cell]]:
+def _sources(page: Status) -> Iterator[tuple[str, Cell]]:
+    tools = describe_sources(page)
+    yield "read", f"{tools}; last {when(page.read)}" if page.read else tools
     if page.wired:
         yield "connected", ", ".join(page.wired)
     if page.not_wired:
@@ -112,28 +120,58 @@ def _hosts(page: Status) -> Iterator[tuple[str, Cell]]:
         yield "connected", ("no agent: ", bold("nacre\u00a0init"))
 
 
-def _render_today(paper: Paper, page: Status) -> None:
-    number = count(page.sessions_today, "session")
-    paper.heading(f"Today: {number}" if page.today else "Today")
-    if page.today:
-        paper.table([_session(line) for line in page.today], drop=(2, 1), indent=2)
-        more = page.sessions_today - len(page.today)
-        after = f"and {more:,} more: nacre sessions list --since today; " if more > 0 else ""
-        paper.note(f"{after}nacre resume ID reopens one", indent=2)
-        return
-    read = f"; transcripts last read {when(page.read)}" if page.read else ""
-    paper.line(f"No session yet{read}: ", bold("nacre\u00a0ingest"), indent=2)
+def describe_sources(page: Status) -> str:
+    """Return the names of tools with their session counts."""
+    return ", ".join(f"{tool} ({number:,})" for tool, number in page.sources.items())
 
 
-def _session(line: SessionLine) -> tuple[Cell, ...]:
-    stored, session = line.session, line.session.session
-    at = shown(stored.ended or session.started or ids.utc_now(), "%H:%M")
+def render_story(paper: Paper, story: Story) -> None:
+    """Print a home's sessions, largest changes, decisions, questions and candidates."""
+    _render_sessions(paper, story.sessions)
+    if story.changes:
+        paper.heading("Largest changes")
+        paper.table([_change(change) for change in story.changes], indent=2)
+    if story.decisions:
+        paper.heading("Decisions")
+        hits.render_table(paper, story.decisions, is_overview=True, indent=2)
+    if story.questions:
+        paper.heading("Questions that nacre can answer")
+        questions = [
+            (dim(confidence), bold(f'nacre recall "{question}"'))
+            for question, confidence in story.questions.items()
+        ]
+        paper.table(questions, indent=2)
+    if story.candidates:
+        paper.heading("Candidates (nacre review keeps or drops them)")
+        hits.render_table(paper, story.candidates, is_overview=True, indent=2)
+
+
+def _render_sessions(paper: Paper, lines: Sequence[SessionLine]) -> None:
+    rows = []
+    for line in lines:
+        stored, session = line.session, line.session.session
+        last = stored.ended or session.started
+        rows.append(
+            (
+                dim(short_session(session.native_id)),
+                dim(shown(last, "%Y-%m-%d") if last else ""),
+                stored.project or "",
+                sessions.ENDINGS.get(line.ending, "") if line.ending else "",
+                sessions.session_title(line),
+            )
+        )
+    if rows:
+        paper.heading("Latest sessions (nacre resume ID reopens one)")
+        paper.table(rows, indent=2)
+
+
+def _change(change: LargestChange) -> tuple[Cell, ...]:
+    name = re.split(r"[\\/]", change.path)[-1]
+    project = f" in {change.project}" if change.project else ""
+    who = f"{count(change.edits, 'edit')} by {change.tool}{project}"
     return (
-        dim(short_session(session.native_id)),
-        dim(at),
-        session.tool,
-        stored.project or "",
-        sessions.session_title(line),
+        bold(f"nacre did {shlex.quote(name)}"),
+        f"{who}, {count(change.sessions, 'session')}",
     )
 
 
@@ -141,33 +179,13 @@ def _render_learned(paper: Paper, page: Status) -> None:
     if not page.learned:
         return
     paper.heading("Latest memories")
-    paper.table(
-        [_memory(memory) for memory in page.learned], drop=(1, 3), least=_LEAST_CONTENT, indent=2
-    )
+    hits.render_table(paper, page.learned, is_overview=True, indent=2)
     paper.note("nacre retire ID removes one from recall", indent=2)
     if any(memory.proposed for memory in page.learned):
         paper.note("nacre review keep ID accepts an agent's proposal", indent=2)
 
 
-def _memory(memory: Memory) -> tuple[Cell, ...]:
-    marks = (Span("proposed: ", "yellow"),) if memory.proposed else ()
-    return (
-        dim(short_id(memory)),
-        dim(day(memory.created)),
-        kind_span(memory.kind),
-        place_name(memory),
-        (*marks, *hits.subject_and_content(memory)),
-    )
-
-
-def _render_waiting(paper: Paper, page: Status) -> None:
-    rows = list(_waiting(page))
-    if rows:
-        paper.heading("Pending")
-        paper.table([(label, bold(command)) for label, command in rows], indent=2)
-
-
-def _waiting(page: Status) -> Iterator[tuple[str, str]]:
+def _pending_rows(page: Status) -> Iterator[tuple[str, str]]:
     items = page.conflicts + page.doubts + page.candidates
     if items:
         yield f"{count(items, 'item')} to review", "nacre review"
@@ -179,8 +197,8 @@ def _waiting(page: Status) -> Iterator[tuple[str, str]]:
         yield label, "nacre writer"
 
 
-def _effects(page: Status) -> str:
-    effects = page.effects
+def effects_line(effects: Effects) -> str:
+    """Summarise how agents used delivered context, or return "" if there was none."""
     if not (effects.shown or effects.pointers):
         return ""
     memories = count(effects.shown, "memory", "memories")
@@ -214,12 +232,12 @@ PROBLEMS_SHOWN = 20
 
 
 def render_problems(
-    paper: Paper, problems: Sequence[Problem], *, rest: str = "everything else was read"
+    paper: Paper, problems: Sequence[Problem], *, outcome: str = "everything else was read"
 ) -> None:
     """Print the files that could not be read, with hints."""
     if not problems:
         return
-    paper.heading(f"{count(len(problems), 'problem')}; {rest}")
+    paper.heading(f"{count(len(problems), 'problem')}; {outcome}")
     for problem in problems[:PROBLEMS_SHOWN]:
         hint = f" ({problem.hint})" if problem.hint else ""
         paper.line(Span(problem.path, "yellow"), f": {problem.message}{hint}", indent=2)
@@ -247,9 +265,7 @@ _MARKS = {
 )
 @click.argument("part", required=False, type=click.Choice(["hosts"]), metavar="[hosts]")
 @flag("--deep", "Check every part against its source.")
-@option(
-    "doctor-deep", "everything", "--all", help="With --deep: reread all transcripts, not a sample."
-)
+@option("doctor-deep", "everything", "--all")
 @option(
     "doctor",
     "repair",
@@ -261,105 +277,53 @@ def doctor(run: Run, part: str | None, deep: bool, everything: bool, repair: boo
     With the argument hosts, the command checks that your agents can run nacre. For this, it runs the commands in their
     configuration. The command exits with 1 if a check fails. Each failure has a hint.
     """
+    if part and (deep or repair):
+        raise click.UsageError("hosts cannot be combined with --deep or --repair")
     if part:
-        _prove_hosts(run, with_options=deep or repair)
+        answer_checks(run, perform(run, verify.prove_hosts))
         return
     if everything and not deep:
         raise click.UsageError("--all requires --deep")
     if deep:
-        _prove(run, everything=everything, with_repair=repair)
+        checks = checking.installation(run.home, repair=repair)
+        checks += perform(run, checking.prove_home, everything=everything, repair=repair)
     else:
         checks = perform(run, checking.doctor, repair=repair)
-        run.home.problems.clear()  # they are among the checks
-        answer_checks(run, checks)
+    run.home.problems.clear()  # they are among the checks
+    answer_checks(run, checks)
 
 
-def _prove_hosts(run: Run, *, with_options: bool) -> None:
-    if with_options:
-        raise click.UsageError("hosts cannot be combined with --deep or --repair")
-    answer_checks(run, perform(run, verify.prove_hosts))
-
-
-def _prove(run: Run, *, everything: bool, with_repair: bool) -> None:
-    repaired = 0
-    with output.shown(run) as notify:
-        proofs = prove.prove(run.home, everything=everything, on_progress=notify)
-        if with_repair:
-            repaired = prove.repair(run.home, proofs)
-            proofs = (
-                prove.prove(run.home, everything=everything, on_progress=notify)
-                if repaired
-                else proofs
-            )
-            prove.archive_again(run.home, proofs)
-    checks = [*checking.installation(run.home, repair=with_repair), *map(prove.as_check, proofs)]
-    run.home.problems.clear()  # they are among the findings
-    findings = [
-        {
-            "area": proof.area,
-            "severity": finding.severity,
-            "sentence": finding.sentence,
-            "repair": finding.repair,
-            "repairable": finding.mend is not None,
-        }
-        for proof in proofs
-        for finding in proof.findings
-    ]
-    more = {"findings": findings, "repaired": repaired}
-    answer_checks(run, checks, more, lambda paper: _render_findings(paper, proofs, repaired))
-
-
-def answer_checks(
-    run: Run,
-    checks: Sequence[Check],
-    more: Mapping[str, object] = MappingProxyType({}),
-    render_more: Callable[[Paper], None] | None = None,
-) -> None:
-    """Show the results of checks. The exit code is 1 if any check failed.
-
-    ``more`` is added to the JSON, and ``render_more`` prints additional text.
-    """
+def answer_checks(run: Run, checks: Sequence[Check]) -> None:
+    """Show the results of checks, and set the exit code to 1 if any check failed."""
     is_ok = not any(check.state == "failure" for check in checks)
     run.exit_code = 0 if is_ok else 1
-
-    def render(paper: Paper) -> None:
-        _render_checks(paper, checks)
-        if render_more:
-            render_more(paper)
-
-    run.answer({**more, "ok": is_ok, "checks": checks}, render)
+    run.answer({"ok": is_ok, "checks": checks}, _render_checks, checks)
 
 
 def _render_checks(paper: Paper, checks: Sequence[Check]) -> None:
     width = max((len(check.name) for check in checks), default=0)
+    counts = Counter[str]()
     for check in checks:
+        counts[check.name] += 1
+        if counts[check.name] > PROBLEMS_SHOWN:
+            continue
         mark = _MARKS.get(check.state, Span(check.state))
         padded = Span(f"{mark.text:<7}".replace(" ", "\u00a0"), mark.style)
         name = f"{check.name:<{width}}".replace(" ", "\u00a0")
         paper.line(padded, "  ", bold(name), "  ", check.detail, hang=width + 11)
         if check.hint and check.state != "ok":
             paper.note(check.hint, indent=width + 11)
-
-
-def _render_findings(paper: Paper, proofs: Sequence[prove.Proof], repaired: int) -> None:
-    if repaired:
-        paper.blank()
-        paper.line(bold(f"Repaired {count(repaired, 'finding')}."))
-    for proof in proofs:
-        if len(proof.findings) < 2:
-            continue
-        paper.heading(f"{proof.area}: {count(len(proof.findings), 'finding')}")
-        for finding in proof.findings[:PROBLEMS_SHOWN]:
-            paper.line(finding.sentence, indent=2)
-            paper.note(finding.repair, indent=4)
-        paper.more(len(proof.findings) - PROBLEMS_SHOWN, ": --json lists all")
+    paper.more(
+        sum((counts - Counter(dict.fromkeys(counts, PROBLEMS_SHOWN))).values()),
+        ": --json lists all",
+    )
 
 
 # ----------------------------------------------------------------------------
 # ``nacre project``.
 
 
-_SHOWN = 12
+_MAX_ROWS = 12
 
 
 @click.group(
@@ -378,11 +342,10 @@ def project(run: Run) -> None:
     identified by the repository's remote, or else by the path. projects/NAME/project.md in the vault lists its folders,
     remotes and names.
     """
-    place = place_of(run, None)
-    run.present(place, _render_project)
+    run.present(place_of(run, None), _render_project)
 
 
-@project.command("list", examples=["nacre project list", "nacre project list --json"])
+@project.command("list", examples=["nacre project list"])
 def list_(run: Run) -> None:
     """List the projects, the most recently used first."""
     lines = ask(run, list[projects.ProjectLine], "project-list")
@@ -394,7 +357,7 @@ def list_(run: Run) -> None:
 def show_project(run: Run, project: str) -> None:
     """Show a project, by default this folder's."""
     run.present(
-        ask(run, projects.ProjectDetail, "project-show", project=_named(run, project)),
+        ask(run, projects.ProjectDetail, "project-show", project=_resolve_name(run, project)),
         _render_detail,
     )
 
@@ -420,8 +383,7 @@ def tie(run: Run, project: str, folder: Path | None) -> None:
     """
     path = Path(os.path.abspath(folder or Path.cwd()))
     place = perform(run, change.tie, project=project, folder=str(path))
-    record = {"project": place.project, "folder": str(path)}
-    run.answer(record, Paper.line, f"{path} now belongs to ", bold(place.project or ""), ".")
+    run.answer(place, Paper.line, f"{path} now belongs to ", bold(place.project or ""), ".")
 
 
 @project.command(
@@ -437,7 +399,9 @@ def rename(run: Run, project: str, name: str, reason: str | None) -> None:
     Its folder in the vault is renamed too. Its memories keep their ids, and the old name stays as an alias.
     """
     run.present(
-        perform(run, projects.rename, project=_named(run, project), name=name, reason=reason),
+        perform(
+            run, projects.rename, project=_resolve_name(run, project), name=name, reason=reason
+        ),
         _render_moved,
         "is now called",
     )
@@ -461,12 +425,11 @@ def merge(run: Run, dry_run: bool, yes: bool, reason: str | None, **names: str) 
     INTO gets the memories, sessions, folders, remotes and names of FROM. The page of FROM is retired, and your text on
     it is appended to the page of INTO. nacre undo reverts the merge.
     """
-    fields: dict[str, Any] = {name: _named(run, value) for name, value in names.items()}
+    fields: dict[str, Any] = {name: _resolve_name(run, value) for name, value in names.items()}
     plan = perform(run, projects.plan_merge, **fields)
     if dry_run:
         run.present(plan, _render_plan)
         return
-    run.settings.actor.require_owner("nacre project merge")
     if not yes and run.is_interactive:
         run.show(_render_plan, plan)
     run.confirm(
@@ -492,13 +455,14 @@ def depend(run: Run, project: str, on: Sequence[str], remove: bool) -> None:
 
     In PROJECT, recall and context then include memories of these projects, but not of their dependencies.
     """
-    line = perform(run, projects.depend, project=_named(run, project), on=tuple(on), remove=remove)
-    named = ", ".join(line.dependencies) or "nothing"
-    run.answer(line, Paper.line, bold(line.slug), f" depends on {named}.")
+    line = perform(
+        run, projects.depend, project=_resolve_name(run, project), on=tuple(on), remove=remove
+    )
+    names = ", ".join(line.dependencies) or "nothing"
+    run.answer(line, Paper.line, bold(line.slug), f" depends on {names}.")
 
 
-def _named(run: Run, name: str) -> str:
-    """Return the name of a project. ``.`` is replaced with the project of the current folder."""
+def _resolve_name(run: Run, name: str) -> str:
     return (find_project(run, name) or name) if name == "." else name
 
 
@@ -510,12 +474,7 @@ def _render_project(paper: Paper, place: Place) -> None:
             "This folder belongs to no project",
             dim(f"  {tie_hint(place.namesake)}") if place.namesake else ".",
         )
-    if not place.known:
-        paper.note("There are no projects yet: each is created by its first session or memory.")
-        return
-    paper.heading("Projects")
-    for name in place.known:
-        paper.line(name, indent=2)
+    paper.note("nacre project list shows all projects")
 
 
 def _render_list(paper: Paper, lines: Sequence[projects.ProjectLine]) -> None:
@@ -581,17 +540,12 @@ def _render_plan(paper: Paper, plan: projects.ProjectMergePlan) -> None:
         f"{count(plan.memories, 'memory', 'memories')} (retired ones included) and {count(plan.sessions, 'session')}",
         indent=2,
     )
-    for kind, value in plan.takes[:_SHOWN]:
+    for kind, value in plan.takes[:_MAX_ROWS]:
         paper.line(f"{kind}  {value}", indent=2)
-    paper.more(len(plan.takes) - _SHOWN)
+    paper.more(len(plan.takes) - _MAX_ROWS)
     if plan.words:
         paper.line(f"your text on its page, appended to the page of {plan.into}:", indent=2)
         paper.body(plan.words, indent=4)
-    paper.blank()
-    for reason in plan.evidence:
-        paper.line(f"Same project because: {reason}.")
-    if not plan.evidence:
-        paper.line("nacre has no evidence that they are the same project. You decide.")
 
 
 def _render_moved(paper: Paper, moved: projects.ProjectMoved, words: str) -> None:
@@ -631,18 +585,19 @@ def page(
     files in the vault and can be changed with any editor.
     """
     if (text is not None) + edit + remove > 1:
-        raise click.UsageError("give only one of TEXT, --edit and --remove")
+        raise click.UsageError("TEXT, --edit and --remove cannot be combined")
     if text is not None and not text.strip():
         raise click.UsageError("the text is empty; use --remove to delete the page")
     before = perform(run, build.own_page_answers, name=name, project=project)
+    if edit and not run.is_interactive:
+        raise click.UsageError("--edit needs a terminal; pass TEXT, or - for standard input")
     if edit:
-        text = _edited(run, before)
+        text = click.edit(before.text, extension=".md")  # None if nothing was saved
     elif text is not None:
         text = read_content(text)
-    after: build.OwnPage = (
-        before
-        if text is None and not remove
-        else perform(
+    page = before
+    if text is not None or remove:
+        page = perform(
             run,
             build.write_own_page_answers,
             name=name,
@@ -650,37 +605,18 @@ def page(
             text=text or "",
             expected=before.etag if edit else None,
         )
-    )
-    did_change = after.text != before.text
-    if after.tokens > after.told_tokens:
+    if page.tokens > page.told_tokens:
         run.warnings.append(
-            f"the page has {after.tokens} tokens; sessions receive only about the first {after.told_tokens}"
+            f"the page has {page.tokens} tokens; sessions receive only about the first {page.told_tokens}"
         )
-    record = {
-        "page": name,
-        "path": str(run.settings.shown_vault / after.path),
-        "text": after.text,
-        "tokens": after.tokens,
-        "told_tokens": after.told_tokens,
-        "changed": did_change,
-        "etag": after.etag,
-    }
-    run.answer(
-        record, _render_page, after, did_change=did_change, is_read=text is None and not remove
-    )
+    run.present(page, _render_page, before=None if page is before else before)
 
 
-def _edited(run: Run, before: build.OwnPage) -> str | None:
-    """Return the text from the editor, or ``None`` if the user saved nothing."""
-    if not run.is_interactive:
-        raise click.UsageError("--edit needs a terminal; pass TEXT, or - for standard input")
-    return click.edit(before.text, extension=".md")
-
-
-def _render_page(paper: Paper, page: build.OwnPage, *, did_change: bool, is_read: bool) -> None:
-    if not is_read:
+def _render_page(paper: Paper, page: build.OwnPage, *, before: build.OwnPage | None) -> None:
+    if before:
         verb = "Saved" if page.text else "Deleted"
-        paper.line(f"{verb}: {page.path}" if did_change else "Nothing changed.")
+        is_new = page.text != before.text
+        paper.line(f"{verb}: {page.path}" if is_new else "Nothing changed.")
         return
     if not page.text:
         paper.line(
@@ -689,3 +625,49 @@ def _render_page(paper: Paper, page: build.OwnPage, *, did_change: bool, is_read
         )
     for line in page.text.splitlines():
         paper.verbatim(line)
+
+
+# ----------------------------------------------------------------------------
+# ``nacre admin usefulness`` and ``nacre admin check``.
+
+
+@command("usefulness", examples=["nacre admin usefulness"])
+def usefulness(run: Run) -> None:
+    """Show how often agents followed or broke the memories in their context.
+
+    Only sessions from the last 30 days count.
+    """
+    effects = ask(run, Effects, "usefulness")
+    line = effects_line(effects) or "No agent received memories in the last 30 days."
+    run.answer(effects, Paper.line, line)
+
+
+@command(
+    "check",
+    examples=["nacre admin check", 'nacre admin check --remove "which database do we use?"'],
+)
+@option("pin", "question", "--remove", required=False, help="Unpin the answer to this question.")
+def check(run: Run, question: str | None) -> None:
+    """Check the pinned answers.
+
+    nacre recall QUESTION --pin pins an answer. nacre checks all pins after reading sessions, after a dream and after a
+    change of the embedding model. A dream that would break one is not applied. You can edit pinned.txt in the vault.
+    The command exits with 1 if a pinned answer is neither the first answer nor a sure one.
+    """
+    if question:
+        pin = perform(run, pins.pin, question=question, remove=True)
+        run.answer(pin, Paper.line, "Removed: ", bold(pin.question))
+        return
+    checks = ask(run, list[pins.PinCheck], "check")
+    run.exit_code = 0 if all(pin.holds for pin in checks) else 1
+    run.answer({"pins": checks}, _render_pins, checks)
+
+
+def _render_pins(paper: Paper, checks: Sequence[pins.PinCheck]) -> None:
+    for pin in checks:
+        mark = Span("holds  ", "green") if pin.holds else Span("broken ", "yellow")
+        paper.line(mark, bold(pin.question), f"  {pin.answer}", hang=7)
+        if not pin.holds:
+            paper.note(f"now: {pin.first or 'no answer'}", indent=7)
+    if not checks:
+        paper.line('No answer is pinned: nacre recall "…" --pin pins the first answer.')

@@ -6,31 +6,32 @@ from typing import Any
 
 import click
 
-from nacre.base.json import to_plain
-from nacre.care import database, health
-from nacre.cli.command import Group, Paper, Run, bold, command, dim
+from nacre.care import database
+from nacre.cli.command import Group, Paper, Run, bold, command, dim, joined
 from nacre.cli.learn import render_ingest
 from nacre.cli.operations import perform
 from nacre.cli.options import SHORT_ID, YES, count, day, flag, option, size
 from nacre.data import sync as syncing
 from nacre.memories import edit
-from nacre.vault import documents
+from nacre.vault.documents import MergeOutcome
 
 _MAX_NOTES = 10
-_COUNTED = {
-    "merged": ("merged 1", "merged {}"),
-    "kept_twice": ("1 kept twice", "{} kept twice"),
-    "stays_retired": ("1 edited but still retired", "{} edited but still retired"),
-    "kept_edited": (
-        "1 deleted on one side, edited on the other, kept",
-        "{} deleted on one side, edited on the other, kept",
+_OUTCOMES = {
+    MergeOutcome.MERGED: "merged: {name}: {fields} changed on both sides, decided by rule",
+    MergeOutcome.KEPT_TWICE: (
+        "kept twice: {name}: both sides changed the same words; the other version is {note.other}; "
+        "choose with nacre review resolve"
     ),
-    "renamed": ("1 renamed", "{} renamed"),
-    "copy_kept": ("1 copy got a new id", "{} copies got new ids"),
-    "united": ("1 created on both sides, combined", "{} created on both sides, combined"),
-    "kept_beside": ("1 file kept in two versions", "{} files kept in two versions"),
-    "forgotten": ("1 forgotten elsewhere", "{} forgotten elsewhere"),
+    MergeOutcome.STAYS_RETIRED: (
+        "stays retired: {name}: edited elsewhere; nacre retire --restore ID makes it active"
+    ),
+    MergeOutcome.KEPT_EDITED: "kept: {name}: deleted on one side, edited on the other",
+    MergeOutcome.RENAMED: "renamed: {name} is now {note.path}; {note.other} was taken",
+    MergeOutcome.UNITED: "combined: {note.path} was created on both sides",
+    MergeOutcome.KEPT_BESIDE: "two versions: {note.path}; the other is {note.other}",
+    MergeOutcome.FORGOTTEN: "forgotten on another machine: {name}",
 }
+"""Maps each outcome to its message about a memory."""
 
 
 @command(
@@ -41,25 +42,10 @@ _COUNTED = {
         "nacre sync --dry-run",
     ],
 )
-@option(
-    "sync",
-    "remote",
-    metavar="URL|NAME",
-    help="The remote: an ssh or https address, a path, or a remote's name.",
-)
-@option("sync", "dry_run", help="Only show what would be sent, received and merged.")
-@option(
-    "sync",
-    "timeout_seconds",
-    "--timeout",
-    type=click.FloatRange(1, 3600),
-    help="Seconds to wait for the remote.",
-)
-@option(
-    "sync",
-    "accept_rewritten",
-    help="If the remote's history was rewritten: accept it and apply local changes on top.",
-)
+@option("sync", "remote", metavar="URL|NAME")
+@option("sync", "dry_run")
+@option("sync", "timeout_seconds", "--timeout", type=click.FloatRange(1, 3600))
+@option("sync", "accept_rewritten")
 @flag("--quiet", "Print nothing; nacre admin doctor shows the result.")
 def sync(run: Run, quiet: bool, **request: Any) -> None:
     """Sync your memories with another machine.
@@ -84,64 +70,35 @@ def _render_sync(paper: Paper, result: syncing.Synced) -> None:
         return
     paper.line(bold(_summary(result)))
     for note in result.notes[:_MAX_NOTES]:
-        if note.outcome is not documents.MergeOutcome.MERGED or note.fields:
-            paper.line(f"  {_describe(note)}")
+        if note.outcome is not MergeOutcome.MERGED or note.fields:
+            short = f" ({note.memory[-SHORT_ID:]})" if note.memory else ""
+            sentence = _OUTCOMES[note.outcome]
+            name, fields = f"{note.subject or note.path}{short}", ", ".join(note.fields)
+            paper.line(f"  {sentence.format(note=note, name=name, fields=fields)}")
     paper.more(len(result.notes) - _MAX_NOTES, "; --json lists them all")
-    for held in result.held:
-        paper.line(f"  not sent: {held.path} {held.reason}")
+    for file in result.held:
+        paper.line(f"  not sent: {file.path} {file.reason}")
     for path in result.left_out:
         paper.line(f"  left out: {path} is a symbolic link or a separate repository")
     paper.note(f"  {result.url or result.remote}, branch {result.branch}")
 
 
 def _summary(result: syncing.Synced) -> str:
-    planned = result.state == "planned"
+    is_plan = result.state == "planned"
     if not result.sent and not result.received:
         return (
-            "Nothing to send or receive." if planned else "Up to date: nothing to send or receive."
+            "Nothing to send or receive." if is_plan else "Up to date: nothing to send or receive."
         )
-    parts = []
-    if result.sent:
-        parts.append(f"{'would send' if planned else 'sent'} {count(result.sent, 'operation')}")
-    if result.received:
-        parts.append(
-            f"{'would receive' if planned else 'received'} {count(result.received, 'operation')}"
-        )
-    first = ", ".join(parts)
-    outcomes = [note.outcome for note in result.notes]
-    counted = [
-        _COUNTED[outcome][outcomes.count(outcome) > 1].format(outcomes.count(outcome))
-        for outcome in documents.MergeOutcome
-        if outcome in outcomes
-    ]
-    return f"{first[:1].upper()}{first[1:]}{'; ' if counted else ''}{', '.join(counted)}."
-
-
-def _describe(note: documents.Note) -> str:
-    name = note.subject or note.path
-    short = f" ({note.memory[-SHORT_ID:]})" if note.memory else ""
-    match note.outcome:
-        case documents.MergeOutcome.KEPT_TWICE:
-            return (
-                f"kept twice: {name}{short}: both sides changed the same words; the other version is {note.other}; "
-                "choose with nacre review resolve"
-            )
-        case documents.MergeOutcome.STAYS_RETIRED:
-            return f"stays retired: {name}{short}: edited elsewhere; nacre retire --restore {(note.memory or '')[-8:]}"
-        case documents.MergeOutcome.KEPT_EDITED:
-            return f"kept: {name}{short}: deleted on one side, edited on the other"
-        case documents.MergeOutcome.RENAMED:
-            return f"renamed: {name}{short} is now {note.path}; {note.other} was taken"
-        case documents.MergeOutcome.COPY_KEPT:
-            return f"copy: {note.path} has a new id; {note.other} keeps the old one"
-        case documents.MergeOutcome.UNITED:
-            return f"combined: {note.path} was created on both sides"
-        case documents.MergeOutcome.KEPT_BESIDE:
-            return f"two versions: {note.path}; the other is {note.other}"
-        case documents.MergeOutcome.FORGOTTEN:
-            return f"forgotten on another machine{short}"
-        case _:
-            return f"merged: {name}{short}: {', '.join(note.fields)} changed on both sides, decided by rule"
+    parts = (
+        f"{'would send' if is_plan else 'sent'} {count(result.sent, 'operation')}"
+        if result.sent
+        else "",
+        f"{'would receive' if is_plan else 'received'} {count(result.received, 'operation')}"
+        if result.received
+        else "",
+    )
+    summary = joined(parts, ", ")
+    return f"{summary[:1].upper()}{summary[1:]}."
 
 
 # ----------------------------------------------------------------------------
@@ -156,13 +113,13 @@ def db() -> None:
     """
 
 
-@db.command("stats", examples=["nacre admin db stats", "nacre admin db stats --json"])
+@db.command("stats", examples=["nacre admin db stats"])
 def stats(run: Run) -> None:
     """Count memories, sessions, vectors and bytes, and show paths and versions."""
     run.present(perform(run, database.stats), _render_stats)
 
 
-@db.command("vacuum", examples=["nacre admin db vacuum", "nacre admin db vacuum --json"])
+@db.command("vacuum", examples=["nacre admin db vacuum"])
 def vacuum(run: Run) -> None:
     """Shrink the database file.
 
@@ -190,10 +147,9 @@ def rebuild(run: Run, vectors: bool, yes: bool) -> None:
     command asks first.
     """
     run.confirm(f"Rebuild {run.settings.database}? The old file is kept.", yes=yes)
-    report = perform(run, health.rebuild, vectors=vectors)
+    report = perform(run, database.rebuild, vectors=vectors)
     edit.scan(run.home)  # reports the files that the rebuild could not read
-    broken = list(run.home.problems)
-    run.exit_code = 1 if broken else 0
+    run.exit_code = 1 if run.home.problems else 0
     total = len(run.home.memories.all_ids())
 
     def render(paper: Paper) -> None:
@@ -204,13 +160,7 @@ def rebuild(run: Run, vectors: bool, yes: bool) -> None:
         if report.files or report.problems:
             render_ingest(paper, report, searched=True)
 
-    record = {
-        "database": str(run.settings.database),
-        "total": total,
-        "broken": broken,
-        **to_plain(report),
-    }
-    run.answer(record, render)
+    run.answer(report, render)
 
 
 @db.command("reset", examples=["nacre admin db reset", "nacre admin db reset --yes"])
@@ -219,7 +169,7 @@ def reset(run: Run, yes: bool) -> None:
     """Remove the database, but keep the vault and a copy of the database."""
     question = f"Remove {run.settings.database}? A copy is kept."
     run.confirm(question, yes=yes, refusal="reset removes the database: add --yes")
-    copy = perform(run, health.reset)
+    copy = perform(run, database.reset)
 
     def render(paper: Paper) -> None:
         if copy:

@@ -1,4 +1,4 @@
-"""``nacre did``, ``fix``, ``search`` and ``gateway search``."""
+"""``nacre did``, ``fix`` and ``search``."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nacre.base import text as passages
+from nacre.base.text import one_line, shorten
 from nacre.cli import hits
 from nacre.cli.command import TEXT, Paper, Run, Span, bold, command, dim, joined
-from nacre.cli.operations import ask, is_empty, perform
+from nacre.cli.operations import ask, perform
 from nacre.cli.options import (
     LANES,
     OFFSET,
@@ -18,9 +18,10 @@ from nacre.cli.options import (
     flag,
     limit_option,
     option,
+    options,
     read_content,
-    short_session,
     speaker_name,
+    turn_name,
     when,
     with_turn_filter,
 )
@@ -28,13 +29,24 @@ from nacre.home import views
 from nacre.recall.requests import ASPECTS, ROLES
 from nacre.sessions import find
 from nacre.values import recall
-from nacre.values import session as values_session
 from nacre.values.memory import DeedFilter
+from nacre.values.session import (
+    FileChange,
+    FileHistory,
+    Repair,
+    SessionKind,
+    Speaker,
+    ToolCall,
+    Trouble,
+    Trust,
+    Turn,
+)
 
 if TYPE_CHECKING:
     from nacre.sessions.find import Matches
 
 
+_Deed = FileChange | Repair
 _INDENT = 4
 _TURN_CHARACTERS = 280
 _CALL_CHARACTERS = 120
@@ -47,31 +59,29 @@ _FILTER = {"project", "tool", "since", "until"}
     examples=[
         "nacre did src/billing/retry.py",
         "nacre did docs --since 2w --project .",
-        "nacre did Makefile --reads --commands --json",
+        "nacre did Makefile --reads --json",
     ],
 )
 @argument("did", "path")
 @limit_option("did")
 @OFFSET
-@option("did", "reads", help="Also show turns that only read the file.")
-@option("did", "commands", help="Also show commands that mention the file.")
-@option(DeedFilter, "tool", help="Only sessions with this tool, e.g. claude-code.")
-@option(DeedFilter, "project", help="Only this project; . means this folder's project.")
-@option(DeedFilter, "since", help="From this day on: 2026-11-20, 3d, 2w, yesterday, march.")
-@option(DeedFilter, "until")
-def did(run: Run, path: str, **asked: Any) -> None:
+@options("did", "reads")
+@options(DeedFilter, "tool", "project", "since", "until")
+def did(run: Run, path: str, **request: Any) -> None:
     """Show who changed a file, when and why.
 
-    PATH is a file or folder. A relative path such as src/app.py matches below any folder where agents worked.
+    PATH is a file or folder. A relative path such as src/app.py matches at any depth below folders
+    where agents worked.
     """
-    history = ask(run, values_session.FileHistory, "did", path=path, **_with_filter(asked))
-    empty = not history.changes and is_empty(run)
-    run.present(history, _render_history, offset=asked["offset"], empty=empty)
+    limits = " within these limits" if any(request[name] for name in _FILTER) else ""
+    history = ask(run, FileHistory, "did", path=path, **_with_filter(request))
+    hits.present(
+        run, history, history.changes, _render_history, offset=request["offset"], limits=limits
+    )
 
 
-def _with_filter(asked: dict[str, Any]) -> dict[str, Any]:
-    """Group the filter options in the field ``wanted``."""
-    return asked | {"wanted": {name: asked.pop(name) for name in _FILTER & asked.keys()}}
+def _with_filter(request: dict[str, Any]) -> dict[str, Any]:
+    return request | {"wanted": {name: request.pop(name) for name in _FILTER & request.keys()}}
 
 
 @command(
@@ -84,28 +94,20 @@ def _with_filter(asked: dict[str, Any]) -> dict[str, Any]:
 )
 @argument("fix", "error", nargs=-1, required=False)
 @limit_option("fix")
-@option(DeedFilter, "tool", help="Only sessions with this tool, e.g. claude-code.")
-@option(DeedFilter, "project", help="Only this project; . means this folder's project.")
-@option(DeedFilter, "since", help="From this day on: 2026-11-20, 3d, 2w, yesterday, march.")
-def fix(run: Run, error: tuple[str, ...], **asked: Any) -> None:
+@options(DeedFilter, "tool", "project", "since")
+def fix(run: Run, error: tuple[str, ...], **request: Any) -> None:
     """Show earlier attempts to fix an error, and which worked.
 
     ERROR is a line or a whole trace; - reads standard input.
     """
     words = read_content(" ".join(error))
-    result = ask(run, views.FixResult, "fix", error=words, **_with_filter(asked))
-    empty = not (result.troubles or result.lessons or result.talk) and is_empty(run)
-    run.present(result, _render_fix, empty=empty)
+    result = ask(run, views.FixResult, "fix", error=words, **_with_filter(request))
+    hits.present(run, result, result.troubles or result.lessons or result.talk, _render_fix)
 
 
-def _render_history(
-    paper: Paper, history: values_session.FileHistory, *, offset: int, empty: bool
-) -> None:
-    if empty:
-        hits.render_beginning(paper)
-        return
+def _render_history(paper: Paper, history: FileHistory, *, offset: int, limits: str) -> None:
     if not history.paths and not history.changes:
-        paper.line(bold(f"No recorded session touched {history.asked}."))
+        paper.line(bold(f"No recorded session touched {history.asked}{limits}."))
         return
     paths = history.paths[:_PATHS_SHOWN]
     paper.line(bold(paths[0] if len(paths) == 1 else history.asked))
@@ -121,9 +123,9 @@ def _render_history(
         for path in paths:
             paper.note(path, indent=2)
         paper.more(len(history.paths) - len(paths))
-    if not history.changes:
+    if not (history.changes or history.edits):
         paper.blank()
-        paper.line("It was only read, never changed; --reads shows when.")
+        paper.line(f"It was only read, never changed{limits}; --reads shows when.")
     for rank, change in enumerate(history.changes, start=offset + 1):
         paper.blank()
         _render_change(paper, rank, change, names_file=len(history.paths) > 1)
@@ -132,10 +134,7 @@ def _render_history(
         paper.note(f"more: --offset {offset + len(history.changes)}")
 
 
-def _render_fix(paper: Paper, result: views.FixResult, *, empty: bool) -> None:
-    if empty:
-        hits.render_beginning(paper)
-        return
+def _render_fix(paper: Paper, result: views.FixResult) -> None:
     for number, trouble in enumerate(result.troubles):
         if number:
             paper.blank()
@@ -151,29 +150,25 @@ def _render_fix(paper: Paper, result: views.FixResult, *, empty: bool) -> None:
         paper.line(bold("This error does not occur in your sessions."))
 
 
-def _render_change(
-    paper: Paper, rank: int, change: values_session.FileChange, *, names_file: bool
-) -> None:
+def _render_change(paper: Paper, rank: int, change: FileChange, *, names_file: bool) -> None:
     paper.line(
         bold(f"{rank:>2}"),
         "  ",
-        dim(_describe_place(change.session, change.project, when(change.time))),
+        dim(_describe_place(change)),
         hang=_INDENT,
     )
     if names_file and change.path:
         paper.line(change.path, indent=_INDENT)
-    _render_turn(paper, change.request, "asked", change.session)
-    _render_turn(paper, change.words, "said", change.session)
+    _render_turn(paper, change.request, "asked", change)
+    _render_turn(paper, change.words, "said", change)
     counts = [f"edited {_turns(change.edits)}"] if change.edits else []
     counts += [f"read {_turns(change.reads)}"] if change.reads and not change.edits else []
     counts += [f"{change.failed} failed"] if change.failed else []
     if counts:
         paper.note(joined(counts), indent=_INDENT)
-    for call in change.commands[:3]:
-        _render_call(paper, call, indent=_INDENT)
 
 
-def _render_trouble(paper: Paper, trouble: values_session.Trouble) -> None:
+def _render_trouble(paper: Paper, trouble: Trouble) -> None:
     paper.framed(trouble.error, "tool output")
     counts = joined(
         (f"occurred {_times(trouble.times)}", f"in {count(trouble.sessions, 'session')}")
@@ -184,12 +179,12 @@ def _render_trouble(paper: Paper, trouble: values_session.Trouble) -> None:
         _render_repair(paper, repair)
 
 
-def _render_repair(paper: Paper, repair: values_session.Repair) -> None:
+def _render_repair(paper: Paper, repair: Repair) -> None:
     mark = Span("✓", "bold green") if repair.worked else Span("✗", "bold red")
     paper.line(
         mark,
         "   ",
-        dim(_describe_place(repair.session, repair.project, when(repair.time))),
+        dim(_describe_place(repair)),
         hang=_INDENT,
     )
     _render_call(paper, repair.failed, indent=_INDENT)
@@ -200,39 +195,39 @@ def _render_repair(paper: Paper, repair: values_session.Repair) -> None:
             _render_call(paper, call, indent=_INDENT + 2)
     else:
         paper.note(joined((again, "no later success")), indent=_INDENT)
-    _render_turn(paper, repair.words, "said", repair.session)
+    _render_turn(paper, repair.words, "said", repair)
 
 
 def _render_turn(
-    paper: Paper, turn: values_session.Turn | None, verb: str, session: values_session.Session
+    paper: Paper,
+    turn: Turn | None,
+    verb: str,
+    deed: _Deed,
 ) -> None:
     if turn is None or not turn.text:
         return
     speaker = (
         "the other agent"
-        if verb == "asked" and turn.speaker is values_session.Speaker.AGENT
+        if verb == "asked" and turn.speaker is Speaker.AGENT
         else speaker_name(turn.speaker)
     )
-    text = passages.shorten(passages.one_line(turn.text), _TURN_CHARACTERS)
-    if turn.trust is values_session.Trust.UNTRUSTED:
-        paper.framed(
-            text, f"{speaker} in {session.tool} {short_session(session.native_id)}", indent=_INDENT
-        )
+    text = shorten(one_line(turn.text), _TURN_CHARACTERS)
+    if turn.trust is Trust.UNTRUSTED:
+        paper.framed(text, f"{speaker} in {turn_name(deed.session.id, deed.seq)}", indent=_INDENT)
     else:
         paper.line(Span(f"{speaker}:", "bold"), " ", text, indent=_INDENT)
 
 
-def _render_call(paper: Paper, call: values_session.ToolCall, *, indent: int) -> None:
-    outcome = f" → {passages.shorten(call.outcome, 60)}" if call.failed and call.outcome else ""
-    paper.note(
-        f"{call.name}: {passages.shorten(call.input, _CALL_CHARACTERS)}{outcome}", indent=indent
-    )
+def _render_call(paper: Paper, call: ToolCall, *, indent: int) -> None:
+    outcome = f" → {shorten(call.outcome, 60)}" if call.failed and call.outcome else ""
+    paper.note(f"{call.name}: {shorten(call.input, _CALL_CHARACTERS)}{outcome}", indent=indent)
 
 
-def _describe_place(session: values_session.Session, project: str | None, time: str) -> str:
-    kind = "" if session.kind is values_session.SessionKind.MAIN else session.kind.value
-    name = f"{session.tool} {short_session(session.native_id)}"
-    return joined((name, kind, project, session.branch, session.model, time))
+def _describe_place(deed: _Deed) -> str:
+    session = deed.session
+    kind = "" if session.kind is SessionKind.MAIN else session.kind.value
+    name = turn_name(session.id, deed.seq)
+    return joined((name, kind, deed.project, session.branch, session.model, when(deed.time)))
 
 
 def _turns(number: int) -> str:
@@ -248,7 +243,7 @@ def _times(number: int) -> str:
 
 
 _MATCHED = ("limit", "offset", "aspect", "role")
-"""Options that also apply to regular expressions."""
+"""Options that also apply to regular-expression searches."""
 
 
 @command(
@@ -268,7 +263,6 @@ _MATCHED = ("limit", "offset", "aspect", "role")
     "aspect",
     "--scope",
     type=click.Choice(ASPECTS.split("|")),
-    help="Only turns of this type.",
 )
 @option(
     "search-sessions",
@@ -277,72 +271,54 @@ _MATCHED = ("limit", "offset", "aspect", "role")
     help="Only turns of this speaker; owner is you.",
 )
 @flag("--regex", "Search all turns for a regular expression, newest first.")
-@option("search-sessions", "around", help="Prefer turns around this time.")
-@option("search-sessions", "ignore_time")
+@options("search-sessions", "around", "ignore_time")
 @LANES
-@option("search-sessions", "fuzzy")
+@options("search-sessions", "fuzzy")
 @flag("--explain", "Show the parts of each score and the state of each lane.")
 def search(
     run: Run,
     question: tuple[str, ...],
-    wanted: recall.Filter,
+    criteria: recall.Filter,
     regex: bool,
     explain: bool,
-    **asked: Any,
+    **request: Any,
 ) -> None:
     """Search the turns and tool calls of all sessions."""
-    words, offset = " ".join(question), asked["offset"]
+    words, offset = " ".join(question), request["offset"]
     if regex:
-        _match(run, words, wanted, {name: asked[name] for name in _MATCHED})
+        _match(run, words, criteria, {name: request[name] for name in _MATCHED})
         return
-    asked["mode"] = asked["mode"] or "hybrid"
-    result = ask(run, recall.RecallResult, "search-sessions", text=words, filter=wanted, **asked)
-    message = None if result.turns else _nothing(run)
-    run.present(result, _render_search, message=message, explain=explain, offset=offset)
+    request["mode"] = request["mode"] or "hybrid"
+    result = ask(
+        run, recall.RecallResult, "search-sessions", text=words, filter=criteria, **request
+    )
+    hits.present(
+        run,
+        result,
+        result.turns,
+        hits.render_answer,
+        result.turns,
+        explain=explain,
+        more=f"more: --offset {offset + len(result.turns)}",
+        offset=offset,
+    )
 
 
-def _nothing(run: Run) -> str:
-    return hits.EMPTY if is_empty(run) else hits.NOTHING
-
-
-def _match(run: Run, expression: str, wanted: recall.Filter, asked: dict[str, Any]) -> None:
-    """Search turns in this process, because a slow search would block the daemon."""
-    matches = perform(run, find.match_turns, expression=expression, filter=wanted, **asked)
-    message = None if matches.turns else _nothing(run)
+def _match(run: Run, expression: str, criteria: recall.Filter, request: dict[str, Any]) -> None:
+    # Search in this process: a slow search would block the daemon.
+    matches = perform(run, find.match_turns, expression=expression, filter=criteria, **request)
     if matches.unread:
         run.warnings.append(
             "time limit reached before all turns were searched; narrow with --since or --project"
         )
     if matches.given_up:
         run.warnings.append(f"{matches.given_up} turns were skipped because matching took too long")
-    run.present(matches, _render_matches, message=message, offset=asked["offset"])
+    hits.present(run, matches, matches.turns, _render_matches, offset=request["offset"])
 
 
-def _render_search(
-    paper: Paper,
-    result: recall.RecallResult,
-    *,
-    message: str | None,
-    explain: bool,
-    offset: int = 0,
-) -> None:
-    if message == hits.EMPTY:
-        hits.render_beginning(paper)
-        return
-    if message:
-        hits.render_nothing(paper, message)
-    hits.render_results(paper, result.turns, explain=explain, offset=offset)
-    hits.render_span(paper, result)
-    hits.render_lanes(paper, result, explain=explain)
-    if result.truncated:
-        paper.note(f"more: --offset {offset + len(result.turns)}")
-
-
-def _render_matches(paper: Paper, matches: Matches, *, message: str | None, offset: int) -> None:
-    if message == hits.EMPTY:
-        hits.render_beginning(paper)
-    elif message:
-        paper.line(bold(message))
+def _render_matches(paper: Paper, matches: Matches, *, offset: int) -> None:
+    if not matches.turns:
+        paper.line(bold(hits.NOTHING))
     hits.render_results(paper, matches.turns, offset=offset)
     if matches.more:
         paper.note(f"more: --offset {offset + len(matches.turns)}")

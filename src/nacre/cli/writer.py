@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import astuple
 from datetime import datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,7 +16,6 @@ from nacre import settings
 from nacre.base import text
 from nacre.base.json import to_plain
 from nacre.care import health
-from nacre.cli import output
 from nacre.cli.command import Cell, DefaultGroup, Paper, Part, Run, Span, bold, dim, joined
 from nacre.cli.operations import ask, perform
 from nacre.cli.options import (
@@ -25,11 +24,12 @@ from nacre.cli.options import (
     amount,
     argument,
     count,
+    duration,
     flag,
     limit_option,
     minute,
     option,
-    seconds,
+    options,
     size,
     when,
 )
@@ -41,22 +41,19 @@ from nacre.memories import vectors
 from nacre.recall import pins
 from nacre.setup import models as setup_requests
 from nacre.setup import setup
-from nacre.values import models as values_models
-from nacre.values.models import Capabilities, Price, Trace, dollars
+from nacre.values.models import Call, Capabilities, Place, Price, TaskCost, dollars
 
 if TYPE_CHECKING:
-    from nacre.home.home import Home
-    from nacre.memories.vectors import Embedded, Lot, Plan, Standing
+    from nacre.memories.vectors import Embedded, Plan, Standing
     from nacre.settings import Settings
     from nacre.setup.models import Offer, SigningIn, Trial, Way, WriterStatus
-    from nacre.setup.setup import FoundWriter, WriterProposal
+    from nacre.setup.setup import WriterProposal
     from nacre.values.session import Task
 
-KEPT_HERE = (
+_LOCAL_MODELS_NOTE = (
     "Sessions with a model that may run on your own machine (qwen, llama, gpt-oss …) "
     "go only to a writer on this machine."
 )
-"""Part of the consent text about sessions that are not sent to remote writers."""
 
 _TINTS = {"ready": "green", "failing": "red", "unavailable": "red"}
 
@@ -108,16 +105,8 @@ def set_writer(
         return
     if writer is None and not run.is_interactive:
         raise click.UsageError("not interactive: name the writer, such as claude-cli:haiku")
-    if writer is None or (
-        run.is_interactive
-        and dollars_per_day is None
-        and (
-            setup_requests.is_without_bound(
-                run.settings,
-                setup_requests.WriterRequest(writer=writer, tokens_per_day=tokens_per_day),
-            )
-        )
-    ):
+    is_bounded = tokens_per_day is not None or dollars_per_day is not None
+    if writer is None or (run.is_interactive and not is_bounded):
         if not offer(run, writer):
             run.answer({}, Paper.line, "No writer was set.")
         return
@@ -143,88 +132,58 @@ def resume(run: Run) -> None:
     _answer(run, perform(run, setup_requests.resume))
 
 
-def offer(run: Run, name: str | None = None) -> bool:
-    """Ask the owner to let a model write memories, and set this writer if the owner agrees.
+def offer(run: Run, name: str | None) -> bool:
+    """Propose a writer, by default the best on this machine.
 
-    Without a name, the best model on this machine is proposed. Return True if the owner agrees.
-    Raises ModelRefusedError if the named model cannot be a writer.
+    If the owner agrees, set it and return True. Raises ModelRefusedError if the named model cannot
+    be a writer.
     """
-    proposal = proposed(run, name)
-    if proposal is None:
-        return False
-    run.introduce(_render_offer, proposal)
-    if not click.confirm(
-        f"Let {proposal.writer.label} write memories{proposal.bound}?", default=False, err=True
-    ):
-        return False
-    _answer(run, perform(run, setup_requests.set_writer, **request_of(proposal)))
-    return True
-
-
-def _render_offer(paper: Paper, proposal: setup.WriterProposal) -> None:
-    paper.line(bold("Writer of your memories"))
-    paper.line(
-        f"{proposal.writer.label} can read each session once, after it ends, and write memories from it. "
-        f"It {proposal.terms}. {describe_scope(proposal)}"
-    )
-    render_alternatives(paper, proposal)
-
-
-def proposed(run: Run, name: str | None) -> WriterProposal | None:
-    """Return the writer to propose. If there is none, print the reason and return ``None``."""
     if name:
         setup_requests.check_obstacle(run.settings, name)
-        return named(run.home, name)
-    proposal = setup.propose(run.home)
+    proposal = setup.propose(run.settings, name)
     if proposal is None:
         for candidate in setup.found_writers(run.settings):
             run.tell(f"{candidate.label}: {candidate.problem}")
         run.tell(
             "No writer is available: start a local model, or store a key with nacre writer keys PROVIDER."
         )
-    return proposal
+        return False
+    run.show(render_offer, proposal)
+    if not click.confirm(f"Let {proposal.writer.label} write memories?", err=True):
+        return False
+    accept(run, proposal)
+    return True
 
 
-def named(home: Home, name: str) -> WriterProposal:
-    """Propose a model as the writer, even if the model cannot be used now. Raises ModelRefusedError."""
-    found = setup.writer_named(home.settings, name)
-    return setup.proposal_of(home.settings, found, setup.scope_of(home, name))
+def accept(run: Run, proposal: WriterProposal) -> None:
+    """Set the proposed writer with the proposed limits, and show its status."""
+    status = perform(
+        run,
+        setup_requests.set_writer,
+        writer=proposal.writer.name,
+        tokens_per_day=proposal.tokens_per_day,
+        dollars_per_day=proposal.dollars_per_day,
+    )
+    _answer(run, status)
 
 
-def request_of(proposal: WriterProposal) -> dict[str, Any]:
-    """Return the arguments for ``writer-set`` from an accepted proposal."""
-    request = proposal.request
-    return {
-        "writer": request.writer,
-        "tokens_per_day": request.tokens_per_day,
-        "dollars_per_day": request.dollars_per_day,
-    }
-
-
-def render_alternatives(paper: Paper, proposal: WriterProposal) -> None:
-    """Print why the proposed writer cannot be used, and which other writers are available."""
+def render_offer(paper: Paper, proposal: WriterProposal) -> None:
+    """Describe the proposed writer, its limit, the sessions that it reads, and the alternatives."""
+    local = "" if proposal.writer.is_here else f" {_LOCAL_MODELS_NOTE}"
+    paper.line(bold("A writer for your memories"))
+    paper.line(
+        f"{proposal.writer.label} can read each session once, after it ends, and write memories from it. "
+        f"It {proposal.terms}. It gets the sessions of all tools and projects that nacre reads, with secrets removed; "
+        f"exclude some with writer.exclude_tools and writer.exclude_projects.{local}"
+    )
     if proposal.writer.problem:
         paper.note(proposal.writer.problem)
-    if proposal.others:
-        paper.note(
-            f"Also available: {', '.join(map(_named, proposal.others))}; choose with nacre writer set NAME."
-        )
-
-
-def _named(writer: FoundWriter) -> str:
-    return f"{writer.name} ({writer.problem.rstrip('.')})" if writer.problem else writer.name
-
-
-def describe_scope(proposal: WriterProposal) -> str:
-    """Describe the sessions that a writer reads, with the tools and projects of the latest sessions, if any."""
-    kept = "" if proposal.writer.is_here else f" {KEPT_HERE}"
-    scope = proposal.scope
-    projects = ", ".join(scope.projects) or "no project"
-    covered = f" ({', '.join(scope.tools)}; {projects})" if scope.tools else ""
-    return (
-        "It gets the sessions of all tools and projects that nacre reads"
-        f"{covered}, with secrets removed; exclude some with writer.exclude_tools and writer.exclude_projects.{kept}"
-    )
+    if proposal.alternatives:
+        names = [
+            f"{writer.name} ({writer.problem.rstrip('.')})" if writer.problem else writer.name
+            for writer in proposal.alternatives
+        ]
+        paper.note(f"Also available: {', '.join(names)}; choose with nacre writer set NAME.")
 
 
 def _answer(run: Run, writer_status: WriterStatus) -> None:
@@ -232,29 +191,28 @@ def _answer(run: Run, writer_status: WriterStatus) -> None:
     run.answer({**to_plain(writer_status), "read_by": reads}, _render, writer_status, reads)
 
 
-def _off(model: str) -> str:
-    if model == "none":
-        return "nacre writer set proposes an agent or a model"
-    return f"{model} only works on request; to make it the writer: nacre writer set {model}"
-
-
 def _render(paper: Paper, writer_status: WriterStatus, reads: Sequence[str]) -> None:
     if writer_status.state == "off":
         paper.line(
             "No writer: rules keep your explicit statements. Other candidates are pending in nacre review."
         )
-        paper.note(_off(writer_status.writer))
+        model = writer_status.writer
+        paper.note(
+            "nacre writer set proposes an agent or a model"
+            if model == "none"
+            else f"{model} only works on request; to make it the writer: nacre writer set {model}"
+        )
         return
     paper.line(
         bold(writer_status.writer),
         "  ",
         Span(setup_requests.STATES[writer_status.state], _TINTS.get(writer_status.state, "yellow")),
     )
-    taken = f"{writer_status.tokens_today:,} tokens in {count(writer_status.calls_today, 'call')}"
+    usage = f"{writer_status.tokens_today:,} tokens in {count(writer_status.calls_today, 'call')}"
     most = f"{writer_status.limit:,}" if writer_status.limit else ""
     paper.facts(
         (
-            ("today", f"{taken}, of {most}" if most else taken),
+            ("today", f"{usage}, of {most}" if most else usage),
             ("pending", count(writer_status.waiting, "session") if writer_status.waiting else ""),
             (
                 "reads",
@@ -262,7 +220,7 @@ def _render(paper: Paper, writer_status: WriterStatus, reads: Sequence[str]) -> 
                 if writer_status.since
                 else "all sessions",
             ),
-            ("kept here", _kept(writer_status.kept_here)),
+            ("kept here", _describe_local_sessions(writer_status.kept_here)),
             ("read by", health.in_words(reads) if reads else Span(health.NOTHING, "yellow")),
         ),
         indent=2,
@@ -273,18 +231,16 @@ def _render(paper: Paper, writer_status: WriterStatus, reads: Sequence[str]) -> 
         paper.note(f"hint: {writer_status.hint}")
 
 
-def _kept(models: Sequence[str]) -> str:
-    """Describe the sessions that only a local writer may read. ``models``: each session's model."""
-    named = ", ".join(dict.fromkeys(models))
+def _describe_local_sessions(models: Sequence[str]) -> str:
+    names = ", ".join(dict.fromkeys(models))
     return (
-        f"{count(len(models), 'session')} of the last 7 days, with models that may run on this machine: {named}"
+        f"{count(len(models), 'session')} of the last 7 days, with models that may run on this machine: {names}"
         if models
         else ""
     )
 
 
 def _local(since: str) -> str:
-    """Convert a time to the local time zone. Return the text unchanged if it is not a time."""
     with suppress(ValueError):
         return minute(datetime.fromisoformat(since))
     return since
@@ -314,9 +270,9 @@ def models(run: Run, name: str, test: bool) -> None:
     if name and not test:
         raise click.UsageError("PROVIDER:MODEL needs --test")
     if test:
-        with output.waiting(run, f"Asking {name or settings['models.default']}"):
-            trial = perform(run, setup_requests.try_model, name=name)
-        run.present(trial, _render_trial)
+        if run.is_interactive and not run.as_json:
+            run.tell(f"Asking {name or settings['models.default']} …")
+        run.present(perform(run, setup_requests.try_model, name=name), _render_trial)
         return
     uses, offers = setup_requests.uses(run.home), perform(run, setup_requests.offers)
     run.answer({"tasks": uses, "models": offers}, _render_models, settings, uses, offers)
@@ -328,8 +284,8 @@ def _render_models(
     if not offers:
         paper.line("No language model is set: everything works by rules.")
         paper.note(
-            "nacre writer set or nacre config set models.default sets one; "
-            "nacre writer models --test PROVIDER:MODEL tries one first"
+            "set one with nacre writer set or nacre config set models.default; "
+            "try one first: nacre writer models --test PROVIDER:MODEL"
         )
         return
     for offer in offers:
@@ -339,17 +295,6 @@ def _render_models(
     idle = [task.value for task, name in uses.items() if name == "none"]
     if idle:
         paper.note(f"without a model: {', '.join(idle)}")
-    paper.note(_background(settings, [offer.name for offer in offers]))
-    unpriced = [
-        offer.name
-        for offer in offers
-        if offer.problem is None
-        and offer.capabilities.price is None
-        and not budgets.is_by_subscription(settings, offer.name)
-    ]
-    if unpriced and settings.flag("models.background"):
-        note = f"but not {', '.join(unpriced)}: budgets need a price (set models.capabilities)"
-        paper.note(note, "yellow")
 
 
 def _facts(settings: Settings, offer: Offer) -> list[tuple[str, Cell]]:
@@ -375,7 +320,7 @@ def _facts(settings: Settings, offer: Offer) -> list[tuple[str, Cell]]:
 
 def _size(able: Capabilities) -> str:
     cache = ", with prompt caching" if able.caches else ""
-    unknown = "" if able.known else "; unknown model, low estimate"
+    unknown = "" if able.known else "; unknown model: low estimates"
     return f"{able.window:,} tokens, answers up to {able.output:,}{cache}{unknown}"
 
 
@@ -392,24 +337,16 @@ def _dollars(amount: Decimal) -> str:
     return f"${amount:,.2f}" if amount == round(amount, 2) else f"${amount.normalize():f}"
 
 
-def _background(settings: Settings, names: Sequence[str]) -> str:
-    if not settings.flag("models.background"):
-        return "in the background: off (models.background)"
-    paid = {not budgets.is_by_subscription(settings, name) for name in names}
-    bounds = [f"${settings.number(budgets.DAILY):,.2f}"] if True in paid else []
-    bounds += (
-        [f"{settings.whole(budgets.TOKENS):,} tokens of a subscription"] if False in paid else []
-    )
-    return f"in the background: on, up to {' and '.join(bounds)} a day"
-
-
 def _render_trial(paper: Paper, trial: Trial) -> None:
     tokens = trial.tokens
-    whole = tokens.input + tokens.cached + tokens.written
     free = "by subscription" if trial.is_by_subscription else "free"
     cost = "cost unknown" if trial.cost is None else dollars(trial.cost) if trial.cost else free
     paper.line(Span("✓ ", "green"), bold(trial.name), f" answers: {trial.answer}")
-    facts = [f"{trial.seconds:.2f} s", f"{count(whole, 'token')} in, {tokens.output:,} out", cost]
+    facts = [
+        f"{trial.seconds:.2f} s",
+        f"{count(tokens.sent, 'token')} in, {tokens.output:,} out",
+        cost,
+    ]
     if trial.model and trial.model != trial.name.partition(":")[2]:
         facts.append(f"by {trial.model}")
     paper.note(" · ".join(facts))
@@ -446,8 +383,8 @@ def keys(run: Run, provider: str | None, remove: bool, yes: bool) -> None:
     keys. Nothing is changed, and the network is not used.
 
     With PROVIDER, type the provider's key at a hidden prompt or send the key to standard input. The key is stored in
-    the system's keyring. If there is no keyring, the key is stored in credentials.toml. --remove deletes the key, also
-    from the config. Logins of other tools and environment variables are not changed.
+    credentials.toml, which only you can read. --remove deletes the key, also from the config. Logins of other tools and
+    environment variables are not changed.
     """
     if provider and remove:
         _remove_key(run, provider, yes=yes)
@@ -466,43 +403,43 @@ def _set_key(run: Run, provider: str) -> None:
         ).strip()
     else:
         secret = sys.stdin.read(MAX_KEY_CHARACTERS).strip()
-    kept = perform(
+    place = perform(
         run,
         setup_requests.replace_key,
         provider=provider,
         secret=check_key(secret, "standard input"),
     )
-    taken = credentials.credential_for(
+    credential = credentials.credential_for(
         settings.load_settings(run.settings.home, run.settings.environ), provider
     )
-    if taken and taken.secret != secret:
+    if credential and credential.secret != secret:
         run.warnings.append(
-            f"{taken.origin} has a different key, which takes precedence over the stored one"
+            f"{credential.origin} has a different key, which takes precedence over the stored one"
         )
-    record = {"provider": provider, "kept": kept, "masked": credentials.mask(secret)}
+    record = {"provider": provider, "kept": place, "masked": credentials.mask(secret)}
     run.answer(
-        record, Paper.line, f"Stored the key {credentials.mask(secret)} for {provider} in {kept}."
+        record, Paper.line, f"Stored the key {credentials.mask(secret)} for {provider} in {place}."
     )
 
 
 def _remove_key(run: Run, provider: str, *, yes: bool) -> None:
     run.confirm(f"Delete the key for {provider}?", yes=yes)
-    removed = perform(run, setup_requests.remove, provider=provider)
-    left = setup_requests.left(run.settings, provider)
+    places = perform(run, setup_requests.remove, provider=provider)
+    other_places = setup_requests.other_places(run.settings, provider)
 
     def render(paper: Paper) -> None:
-        paper.line("Deleted the key for ", bold(provider), f" from {' and '.join(removed)}.")
-        for place in left:
+        paper.line("Deleted the key for ", bold(provider), f" from {' and '.join(places)}.")
+        for place in other_places:
             paper.line(
                 f"It still signs in with the credential in {place}, which nacre does not manage.",
                 indent=2,
             )
 
-    run.answer({"provider": provider, "removed": removed, "left": left}, render)
+    run.answer({"provider": provider, "removed": places, "left": other_places}, render)
 
 
 def check_key(secret: str, where: str) -> str:
-    """Return a key in a valid format. Raises InvalidInputError."""
+    """Return the key. Raises InvalidInputError if it is empty or malformed."""
     if not secret:
         raise InvalidInputError(f"there is no key in {where}", hint="nacre writer keys --help")
     if not secret.isascii() or not secret.isprintable() or " " in secret:
@@ -519,38 +456,21 @@ def _render_status(paper: Paper, signing_in: SigningIn) -> None:
                 "model",
                 "none: nacre works without one" if signing_in.model == "none" else signing_in.model,
             ),
-            ("keys stored", describe_key_storage(signing_in)),
-            ("commands", list_programs(signing_in)),
+            ("keys stored", f"in {signing_in.key_file}, readable only by you"),
+            ("commands", ", ".join(signing_in.programs.values()) or "no agent's command"),
         )
     )
     paper.heading("Sign-in methods")
-    shown = [way for way in signing_in.ways if way.method or way.state != "missing" or way.is_used]
-    width = max(len(way.method or way.provider) for way in shown)
-    for way in shown:
+    ways = [way for way in signing_in.ways if way.method or way.state != "missing" or way.is_used]
+    width = max(len(way.method or way.provider) for way in ways)
+    for way in ways:
         _render_way(paper, way, width)
-    missing = [way.provider for way in signing_in.ways if way not in shown]
+    missing = [way.provider for way in signing_in.ways if way not in ways]
     if missing:
         paper.blank()
         paper.note(f"By key, none found: {', '.join(missing)}", hang=2)
     if signing_in.model == "none" or not any(way.is_used for way in signing_in.ways):
         paper.note("nacre writer set proposes a model; nacre writer keys PROVIDER stores a key")
-
-
-def describe_key_storage(signing_in: SigningIn) -> str:
-    """Describe where nacre stores keys."""
-    if signing_in.keyring:
-        return f"in the keyring ({signing_in.keyring})"
-    return f"in {signing_in.key_file}, readable only by you: {signing_in.why_no_keyring}"
-
-
-def list_programs(signing_in: SigningIn) -> str:
-    """List the installed commands of agent tools."""
-    return (
-        ", ".join(
-            f"{program.name} ({program.path})" for program in signing_in.programs if program.path
-        )
-        or "neither claude nor codex"
-    )
 
 
 def _render_way(paper: Paper, way: Way, width: int) -> None:
@@ -578,9 +498,6 @@ def _render_way(paper: Paper, way: Way, width: int) -> None:
 # ``nacre writer embedding``.
 
 
-_LOT_STATES = {"in_use": "in use", "making": "being created"}
-
-
 @writer.command(
     "embedding",
     examples=[
@@ -596,12 +513,13 @@ _LOT_STATES = {"in_use": "in use", "making": "being created"}
 def embed(run: Run, name: str | None, resume: bool, estimate: bool, yes: bool) -> None:
     """Show the embedding model, or switch to another.
 
-    Without MODEL, you see the current model, the numbers of vectors and pending texts, and where texts are sent.
+    Without MODEL, the command shows the current model, the numbers of vectors and pending texts, and where
+    texts are sent.
 
-    MODEL is minilm (bundled, offline), onnx:FOLDER, or PROVIDER:MODEL, with @N for N dimensions. PROVIDER is openai,
-    gemini, voyage, ollama, lmstudio, or any model provider. Recall uses the old vectors until all new vectors are
-    complete. Then the old vectors are deleted. An interrupted switch continues with --resume, at the next ingest, or in
-    the daemon. To cancel the switch, name the current model.
+    MODEL is minilm (bundled, offline) or PROVIDER:MODEL, with @N for N dimensions. PROVIDER is openai,
+    gemini, voyage, ollama, lmstudio, or any model provider. If the new model answers, the old vectors are deleted.
+    Until a text has a new vector, recall finds it only by words. An interrupted switch continues with --resume, at the
+    next ingest, or in the daemon.
 
     You are asked before texts leave this machine, unless you agreed earlier. The daily budget does not apply.
     """
@@ -621,36 +539,37 @@ def embed(run: Run, name: str | None, resume: bool, estimate: bool, yes: bool) -
 
 
 def _make(run: Run, name: str | None, *, estimate: bool, yes: bool) -> None:
-    """Switch to the named model, or create the missing vectors of the current model."""
     model = name or run.settings.text("embedding.model")
     if name or model != "none":
-        planned = perform(run, vectors.plan, name=model)
-        model = planned.setting
+        plan = perform(run, vectors.plan, name=model)
+        model = plan.setting
         if estimate:
-            record = {**to_plain(planned), "asks": planned.wants_yes}
-            run.answer(record, _render_plan, planned)
+            record = {**to_plain(plan), "asks": plan.wants_yes}
+            run.answer(record, _render_plan, plan)
             return
         trial = perform(run, vectors.try_one, name=name) if name else None
-        if planned.wants_yes or (name and planned.texts):
-            _ask_to_send(run, planned, trial, yes=yes)
-    made = perform(run, vectors.switch, name=name) if name else perform(run, vectors.resume)
-    run.exit_code = 1 if made.left and made.note else 0
+        if plan.wants_yes or (name and plan.texts):
+            _ask_to_send(run, plan, trial, yes=yes)
+    result = perform(run, vectors.switch, name=name) if name else perform(run, vectors.resume)
+    run.exit_code = 1 if result.left and result.note else 0
     run.warnings += [
         f"the pinned answer to {pin.question!r} is gone: nacre admin check"
         for pin in perform(run, pins.check_pins)
         if not pin.holds
     ]
-    run.answer({"setting": model, **to_plain(made)}, _render_made, model, made)
+    run.answer({"setting": model, **to_plain(result)}, _render_made, model, result)
 
 
-def _ask_to_send(run: Run, planned: Plan, trial: vectors.Trial | None = None, *, yes: bool) -> None:
-    if yes or planned.place.is_local:
+def _ask_to_send(run: Run, plan: Plan, trial: vectors.Trial | None = None, *, yes: bool) -> None:
+    if yes or plan.place.is_local:
         return
     if not run.is_interactive:
+        texts = f"{count(plan.texts, 'text')} ({_embedding_cost(plan.cost)})"
         raise click.UsageError(
-            f"{_describe_sending(planned)}: check with --estimate, then add --yes"
+            f"{texts} would be sent to {plan.place.host}; later texts and questions, too: "
+            "check with --estimate, then add --yes"
         )
-    run.show(_render_plan, planned, trial)
+    run.show(_render_plan, plan, trial)
     run.confirm("Continue?")
 
 
@@ -660,59 +579,40 @@ def _render_standing(paper: Paper, standing: Standing) -> None:
         "  ",
         dim(_where(standing.place) if standing.wanted != "none" else "vectors are off"),
     )
-    if standing.problem:
-        paper.note(standing.problem.message, "red", indent=2)
-        paper.note(standing.problem.hint or "", indent=2)
-    if standing.held:
-        paper.note(standing.held.message, "yellow", indent=2)
-        paper.note(standing.held.hint or "", indent=2)
-    for lot in (standing.in_use, standing.other):
-        if lot:
-            paper.blank()
-            state = (
-                "started, then canceled"
-                if lot.state == "making" and not standing.switching
-                else _LOT_STATES[lot.state]
-            )
-            paper.line(bold(lot.setting), "  ", dim(state))
-            paper.facts(_lot_facts(lot), indent=2)
-    if standing.in_use is None:
-        paper.note("no vectors yet: nacre ingest creates them", indent=2)
-    if standing.switching:
+    for error, style in ((standing.problem, "red"), (standing.held, "yellow")):
+        if error:
+            paper.note(error.message, style, indent=2)
+            paper.note(error.hint or "", indent=2)
+    if lot := standing.in_use:
         paper.blank()
-        paper.line("Recall uses the old vectors until the new ones are complete.")
-        if not standing.held:
+        paper.line(bold(lot.setting), "  ", dim("in use"))
+        counts = f"{count(lot.passages, 'passage')}, {count(lot.memories, 'memory', 'memories')}"
+        paper.facts(
+            (
+                ("model", lot.model if lot.model != lot.setting else ""),
+                ("vectors", f"{counts}; {lot.dimensions:,} dimensions, {size(lot.bytes)}"),
+                ("pending", count(lot.waiting, "text") if lot.waiting else ""),
+            ),
+            indent=2,
+        )
+        if not standing.held and (lot.waiting or standing.wanted not in (lot.setting, "none")):
             paper.note("nacre writer embedding --resume, nacre ingest or the daemon continues")
+    else:
+        paper.note("no vectors yet: nacre ingest creates them", indent=2)
 
 
-def _lot_facts(lot: Lot) -> list[tuple[str, Cell]]:
-    made = f"{count(lot.passages, 'passage')}, {count(lot.memories, 'memory', 'memories')}"
-    facts: list[tuple[str, Cell]] = [("model", lot.model)] if lot.model != lot.setting else []
-    facts.append(("vectors", f"{made}; {lot.dimensions:,} dimensions, {size(lot.bytes)}"))
-    if lot.waiting:
-        facts.append(("pending", f"{count(lot.waiting, 'text')}"))
-    return facts
-
-
-def _where(place: values_models.Place) -> str:
+def _where(place: Place) -> str:
     if not place.host:
         return "texts stay on this machine"
     return f"texts go to {place.host}" + (", on this machine" if place.is_here else "")
 
 
-def _describe_sending(plan: Plan) -> str:
-    now = f"{count(plan.texts, 'text')} ({plan.tokens:,} tokens, {_embedding_cost(plan.cost)})"
-    return f"{now} would be sent to {plan.place.host}; later texts and questions, too"
-
-
 def _render_plan(paper: Paper, plan: Plan, trial: vectors.Trial | None = None) -> None:
     paper.line(bold(plan.setting), "  ", dim(_where(plan.place)))
-    answers = (
-        [("answers", f"{trial.dimensions:,} dimensions, in {trial.seconds:.2f} s")] if trial else []
-    )
+    answers = f"{trial.dimensions:,} dimensions, in {trial.seconds:.2f} s" if trial else ""
     paper.facts(
         [
-            *answers,
+            ("answers", answers),
             ("replaces", plan.used or "no vectors yet")
             if plan.used != plan.setting
             else ("continues", "its own vectors"),
@@ -726,17 +626,14 @@ def _render_plan(paper: Paper, plan: Plan, trial: vectors.Trial | None = None) -
 
 
 def _later(plan: Plan) -> str:
-    """Describe where texts that are added later will be sent."""
     if plan.place.is_local:
         return ""
     if plan.cost is None:
         return "new texts wait until you set the price in models.capabilities or run nacre writer embedding --resume"
     if not plan.place.price:
         return "new texts and each question are sent there too"
-    left = values_models.dollars(plan.left)
-    return (
-        f"new texts and each question are sent there within the daily budget; {left} is left today"
-    )
+    budget = dollars(plan.left)
+    return f"new texts and each question are sent there within the daily budget; {budget} is left today"
 
 
 def _embedding_cost(cost: Decimal | None) -> str:
@@ -747,25 +644,25 @@ def _embedding_cost(cost: Decimal | None) -> str:
     )
 
 
-def _spent(made: Embedded) -> Span:
-    return dim(f" · {made.tokens:,} tokens" if made.tokens else "")
+def _spent(result: Embedded) -> Span:
+    return dim(f" · {result.tokens:,} tokens" if result.tokens else "")
 
 
-def _render_made(paper: Paper, setting: str, made: Embedded) -> None:
-    if made.left:
+def _render_made(paper: Paper, setting: str, result: Embedded) -> None:
+    if result.left:
         paper.line(
             bold(setting),
-            f": {made.made:,} vectors created, {count(made.left, 'text')} pending",
-            _spent(made),
+            f": {result.made:,} vectors created, {count(result.left, 'text')} pending",
+            _spent(result),
         )
         paper.note(
             "nacre writer embedding --resume continues; until then recall uses the existing vectors"
         )
     else:
-        created = f"; {count(made.made, 'text')} got vectors" if made.made else ""
-        paper.line(Span("✓ ", "green"), bold(setting), f" is in use{created}", _spent(made))
-    if made.note:
-        paper.note(made.note)
+        created = f"; {count(result.made, 'text')} got vectors" if result.made else ""
+        paper.line(Span("✓ ", "green"), bold(setting), f" is in use{created}", _spent(result))
+    if result.note:
+        paper.note(result.note)
 
 
 # ----------------------------------------------------------------------------
@@ -775,7 +672,7 @@ def _render_made(paper: Paper, setting: str, made: Embedded) -> None:
 _PROMPT_CHARACTERS = 60
 
 
-@writer.command("cost", examples=["nacre writer cost", "nacre writer cost --json"])
+@writer.command("cost", examples=["nacre writer cost"])
 def cost(run: Run) -> None:
     """Show the cost of models today and this month, by task.
 
@@ -786,13 +683,12 @@ def cost(run: Run) -> None:
 
 
 def _render_costs(paper: Paper, report: views.CostReport) -> None:
-    for limit in report.budgets:
-        left = f"{dollars(limit.left)} left" if limit.most else "nothing is allowed"
-        name = "today" if limit.period == "day" else "this month"
-        paper.line(
-            bold(f"{name:<12}".replace(" ", "\u00a0")),
-            f"{dollars(limit.spent)} of {dollars(limit.most)} in the background, {left}",
-        )
+    limit = report.budget
+    remaining = f"{dollars(limit.remaining)} left" if limit.most else "nothing is allowed"
+    paper.line(
+        bold(f"{'today':<12}".replace(" ", "\u00a0")),
+        f"{dollars(limit.spent)} of {dollars(limit.most)} in the background, {remaining}",
+    )
     if not report.is_background_on:
         paper.note("Only chats use models in the background: models.background is off.")
     if not report.tasks:
@@ -801,7 +697,7 @@ def _render_costs(paper: Paper, report: views.CostReport) -> None:
     tasks = list(report.tasks)
     if len(tasks) > 1:
         numbers = zip(*(astuple(task)[1:] for task in tasks), strict=True)
-        tasks.append(values_models.TaskCost("total", *map(sum, numbers)))
+        tasks.append(TaskCost("total", *map(sum, numbers)))
     rows = [
         (
             task.task,
@@ -829,8 +725,7 @@ def _render_costs(paper: Paper, report: views.CostReport) -> None:
     ],
 )
 @argument("trace", "reference", metavar="[ID]", required=False)
-@option("traces", "task")
-@option("traces", "since", help="From this day on: 2026-11-20, 3d, 2w, yesterday, march.")
+@options("traces", "task", "since")
 @limit_option("traces", default=20)
 def traces(
     run: Run, reference: str | None, task: str | None, since: datetime | None, limit: int
@@ -840,13 +735,13 @@ def traces(
     Prompts and answers are stored without secrets. Traces are deleted after traces.keep_days.
     """
     if reference:
-        run.present(ask(run, values_models.Trace, "trace", reference=reference), _render_trace)
+        run.present(ask(run, Call, "trace", reference=reference), _render_trace)
         return
-    entries = ask(run, list[values_models.Trace], "traces", task=task, since=since, limit=limit)
+    entries = ask(run, list[Call], "traces", task=task, since=since, limit=limit)
     run.answer({"traces": entries, "limit": limit}, _render_traces, entries)
 
 
-def _render_traces(paper: Paper, traces: Sequence[Trace]) -> None:
+def _render_traces(paper: Paper, traces: Sequence[Call]) -> None:
     if not traces:
         paper.line("There are no traces, because no model was called recently.")
         return
@@ -854,9 +749,9 @@ def _render_traces(paper: Paper, traces: Sequence[Trace]) -> None:
         (
             dim(trace.id[-SHORT_ID:]),
             minute(trace.at),
-            Span(trace.task.value, "cyan"),
+            Span(trace.task, "cyan"),
             trace.model,
-            seconds(trace.seconds),
+            duration(trace.seconds),
             _trace_cost(trace),
             Span(trace.error, "red")
             if trace.error
@@ -868,14 +763,13 @@ def _render_traces(paper: Paper, traces: Sequence[Trace]) -> None:
     paper.note("nacre writer traces ID shows one")
 
 
-def _render_trace(paper: Paper, trace: Trace) -> None:
-    paper.line(Span(trace.task.value, "cyan"), "  ", bold(trace.model))
+def _render_trace(paper: Paper, trace: Call) -> None:
+    paper.line(Span(trace.task, "cyan"), "  ", bold(trace.model))
     tokens = trace.tokens
-    read = tokens.input + tokens.cached + tokens.written
     facts = (
         minute(trace.at),
-        seconds(trace.seconds),
-        f"{amount(read)} tokens read, {amount(tokens.output)} written",
+        duration(trace.seconds),
+        f"{amount(tokens.sent)} tokens read, {amount(tokens.output)} written",
         _trace_cost(trace),
         trace.id[-SHORT_ID:],
     )
@@ -889,5 +783,5 @@ def _render_trace(paper: Paper, trace: Trace) -> None:
         paper.body(trace.error)
 
 
-def _trace_cost(trace: Trace) -> str:
+def _trace_cost(trace: Call) -> str:
     return "price unknown" if trace.cost is None else dollars(trace.cost)

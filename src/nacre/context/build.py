@@ -1,4 +1,4 @@
-"""Build contexts for session starts and prompts, read and write the owner's pages, and answer hooks."""
+"""Contexts for session starts and prompts, the owner's pages, and answers to hooks."""
 
 from __future__ import annotations
 
@@ -39,7 +39,6 @@ from nacre.context.categories import (
     TURN_CHARACTERS,
     Draft,
     Sentences,
-    frame,
     frame_tokens,
     is_guess,
     lack_of_evidence,
@@ -61,13 +60,12 @@ from nacre.memories import edit, projects
 from nacre.operations import operation
 from nacre.recall import recall
 from nacre.recall.lanes import SMALL_HOME_TURNS
-from nacre.recall.question import asks_or_refers_back, refers_back
+from nacre.recall.question import asks_or_orders, asks_or_refers_back, refers_back
 from nacre.recall.ranking import projects_named
-from nacre.recall.scoring import BORDER, SURE
+from nacre.recall.scoring import BORDER, SURE, least_confidence
 from nacre.values import fields
 from nacre.values import memory as filters
 from nacre.values.context import (
-    HELD_OUT,
     LOOKED_FOR,
     ContextBlock,
     ContextItem,
@@ -82,7 +80,7 @@ from nacre.values.context import (
     SessionState,
 )
 from nacre.values.memory import Expiry, Intent, Kind, Memory
-from nacre.values.recall import HitConfidence, MemoryHit, Mode, RecallQuery, TurnHit
+from nacre.values.recall import MemoryHit, Mode, RecallQuery, TurnHit
 from nacre.values.session import BY_RULES, Flag, Handoff, SessionKind, Speaker, Trust, Turn
 from nacre.vault.files import OWN_PAGES
 
@@ -90,33 +88,24 @@ if TYPE_CHECKING:
     from nacre.values.session import StoredSession
 
 _MAX_MEMORIES = {Part.RULES: 12, Part.ACTIVE: 3, Part.DECISIONS: 3, Part.KNOWN: 3}
-"""Maximum number of memories in each part of the context at a session's start."""
+"""Maximum number of memories in each section of a start context."""
 
 _FORGOT = frozenset({Occasion.COMPACT, Occasion.CLEAR})
-"""Occasions after which the agent no longer knows the session's context."""
+"""Occasions on which the agent forgets its context."""
 
 _SESSION_CHARACTERS = 80
 
 
 @frozen
 class Added:
-    """Items for one part of a context.
-
-    ``state``: the session's new state if all items fit into the context. ``declined``: function
-    that is called with each item that does not fit.
-    """
+    """The items for one section, and the session's new state if all of them fit."""
 
     items: tuple[ContextItem, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     state: SessionState | None = None
-    declined: Callable[[ContextItem], object] = lambda _: None
 
 
 def _open_handoffs(draft: Draft) -> Added:
-    """Claim and return the handoffs that earlier sessions left for this session.
-
-    A handoff that comes after the start of the session is delivered with a prompt.
-    """
     home, request, state = draft.home, draft.request, draft.state
     is_start = request.moment is Moment.START
     if not is_start and (state.handed or not request.session):
@@ -125,10 +114,10 @@ def _open_handoffs(draft: Draft) -> Added:
     # If the session start was missed, the first prompt counts as the start.
     if not is_late and request.occasion is not Occasion.RESUME:
         state = replace(state, started=home.now_ms(), handed=False)
-    items, left, known_lines = [], [], Sentences()
+    items, omitted, known_lines = [], [], Sentences()
 
     def is_known(session: str, line: str) -> bool:
-        return draft.knows(line) or known_lines.has_all(line) or draft.states(session, line)
+        return draft.has_received(line) or known_lines.has_all(line) or draft.states(session, line)
 
     for handoff in delivery.due(
         home, draft.project, request.session, own=request.occasion in _FORGOT
@@ -141,7 +130,7 @@ def _open_handoffs(draft: Draft) -> Added:
         if is_late and not is_due:
             continue
         if not delivery.claim(home, handoff, request.session):
-            left.append(LeftOut(Part.HANDOFF, handoff.id, "another session gets it"))
+            omitted.append(LeftOut(Part.HANDOFF, handoff.id, "another session gets it"))
             continue
         news = _news(handoff, partial(is_known, handoff.session))
         if news:
@@ -156,31 +145,28 @@ def _open_handoffs(draft: Draft) -> Added:
             )
             known_lines.add("\n".join(news))
         else:
-            left.append(LeftOut(Part.HANDOFF, handoff.id, IS_REPEATED))
+            omitted.append(LeftOut(Part.HANDOFF, handoff.id, IS_REPEATED))
     return Added(
         tuple(items),
-        tuple(left),
+        tuple(omitted),
         replace(state, handed=state.handed or bool(items)),
-        lambda item: delivery.let_go(home, str(item.ref), request.session),
     )
 
 
 def _news(handoff: Handoff, is_known: Callable[[str], bool]) -> list[str]:
-    """Return the sentences of a handoff that the session does not know yet, and all its headings."""
     lines = [line for line in handoff.content.splitlines() if line.strip()]
     has_headings = handoff.by != BY_RULES
     news = []
     for line in lines:
         is_heading = has_headings and line.endswith(":")
         sentences = SENTENCE.split(line.removeprefix("- "))
-        kept = [sentence for sentence in sentences if is_heading or not is_known(sentence)]
-        if not all(map(is_trivial, kept)):
-            news.append("- " * line.startswith("- ") + " ".join(kept))
+        news_of_line = [sentence for sentence in sentences if is_heading or not is_known(sentence)]
+        if not all(map(is_trivial, news_of_line)):
+            news.append("- " * line.startswith("- ") + " ".join(news_of_line))
     return news if any(not line.endswith(":") for line in news) else []
 
 
 def _new_signals(draft: Draft) -> Added:
-    """Return relevant memories that other sessions stored since this session's first context."""
     home, request = draft.home, draft.request
     if not request.session:
         return Added()
@@ -222,7 +208,7 @@ def _store_reminder(draft: Draft) -> Added:
 QUERY_CHARACTERS = 2_000
 _PROMPT_CHARACTERS = 20_000
 RECENT_PROMPTS, PROMPT_CHARACTERS = 5, 200
-"""Number of recent prompts to keep, and their maximum length in characters."""
+"""Number of recent prompts to keep, and their maximum length."""
 
 _SAME_PROMPT_OVERLAP = 0.85
 """Jaccard overlap above which two prompts count as the same."""
@@ -235,7 +221,7 @@ _POINTS_BACK = re.compile(
     r"|\b(?:it|that|this|those|them|there)\b\W*$|^(?:那|还有|为什么|这个|那个|它)",
     re.IGNORECASE,
 )
-"""Pattern for the start or end of a short prompt that refers to the previous one."""
+"""The start or end of a short prompt that refers to the previous one."""
 
 _COMMAND = re.compile(r"\s*(?:/[\w:.-]+(?=\s|$)|!\s*\w)")
 _FENCED = re.compile(r"^(```|~~~).*?(?:^\1|\Z)", re.DOTALL | re.MULTILINE)
@@ -244,7 +230,7 @@ _TRACE = re.compile(
     r"|[+-]\s{2,}|[{}\[\]<>|$%]|\w*(?:Error|Exception|Warning):"
     r"|(?:npm|yarn|pip|error|warn|info|debug|fatal)\b[\w\[\] .!]*(?:ERR|:)|[\w./\\-]+:\d+(?::\d+)?:?\s)"
 )
-"""Pattern for the start of machine-generated lines, such as traces, logs, diffs and markup."""
+"""The start of a line from a trace, log, diff or other machine-generated text."""
 
 _LETTER = re.compile(r"[^\W\d_]")
 
@@ -255,37 +241,28 @@ _MAY_BE_SECRET = re.compile(
 )
 
 
-@frozen
-class PromptQuery:
-    """A search query for a prompt. ``why``: reason for an empty query."""
+def query_of(prompt: str, before: str = "", prompts: Sequence[str] = ()) -> tuple[str, str]:
+    """Return the search query for a prompt, or "" and the reason why there is none.
 
-    query: str = ""
-    why: str = ""
-
-
-def query_of(prompt: str, before: str = "", prompts: Sequence[str] = ()) -> PromptQuery:
-    """Return what to search for when the user sends a prompt.
-
-    ``before`` is the session's last query, and ``prompts`` are the session's last prompts. For a
-    host's own command, the query is empty. Pasted text, such as traces and diffs, is ignored. If a
-    short prompt refers to the previous prompt, the query contains both prompts.
+    ``before`` is the session's last query, and ``prompts`` are its last prompts. A short prompt
+    that refers to the previous one is searched together with it. Pasted text is ignored.
     """
     if _COMMAND.match(prompt):
-        return PromptQuery(why="a command of the host")
+        return "", "a command of the host"
     text = prose(prompt)
     if not text:
-        return PromptQuery(why="nothing but pasted text" if prompt.strip() else "empty")
+        return "", "nothing but pasted text" if prompt.strip() else "empty"
     if is_trivial(text):
-        return PromptQuery(why="nothing in it to look for")
+        return "", "nothing in it to look for"
     if prompts and len(text.split()) <= _POINTS_BACK_WORDS and _POINTS_BACK.search(text):
         text = f"{text}\n{prompts[-1]}"
     if before and _is_same(text, before):
-        return PromptQuery(why="asked just now")
-    return PromptQuery(text)
+        return "", "asked just now"
+    return text, ""
 
 
 def prose(prompt: str) -> str:
-    """Return the lines of a prompt that the owner probably typed, cut to ``QUERY_CHARACTERS``."""
+    """Return a prompt's lines that the owner probably typed, up to ``QUERY_CHARACTERS``."""
     lines = (
         line.strip()
         for line in _FENCED.sub("\n", prompt[:_PROMPT_CHARACTERS]).splitlines()
@@ -295,7 +272,7 @@ def prose(prompt: str) -> str:
 
 
 def is_trivial(text: str) -> bool:
-    """Return True if a prompt has no letters, or is only a greeting, thanks, assent or "go on"."""
+    """Return True if a prompt has no letters or is only a greeting, thanks, assent or "go on"."""
     if not _LETTER.search(text):
         return True
     plain, phrases = _trivial_words()
@@ -314,13 +291,8 @@ def is_trivial(text: str) -> bool:
     )
 
 
-def is_plain(text: str) -> bool:
-    """Return True if a prompt certainly contains no secret. The test is cheap, and most prompts pass it."""
-    return not _MAY_BE_SECRET.search(text)
-
-
 def add_prompt(prompts: Sequence[str], prompt: str) -> tuple[str, ...]:
-    """Return the session's last prompts. Add the new prompt unless it is trivial."""
+    """Return the session's last prompts, including the new one unless it is trivial."""
     text = prose(prompt)[:PROMPT_CHARACTERS]
     return (*prompts, text)[-RECENT_PROMPTS:] if text and not is_trivial(text) else tuple(prompts)
 
@@ -333,7 +305,6 @@ def _remove_phrases(run: str, phrases: Sequence[str]) -> str:
 
 @cache
 def _trivial_words() -> tuple[frozenset[str], tuple[str, ...]]:
-    """Return trivial words and trivial phrases, longest phrases first."""
     tables = tomllib.loads(Path(__file__).with_name("trivial.toml").read_text(encoding="utf-8"))
     plain = frozenset(word for table in tables.values() for word in table.get("words", "").split())
     phrases = sorted(
@@ -345,7 +316,6 @@ def _trivial_words() -> tuple[frozenset[str], tuple[str, ...]]:
 
 
 def _is_same(prompt: str, before: str) -> bool:
-    """Return True if the prompts are nearly equal or ``prompt`` adds no content words."""
     words, words_before = set(text_words(prompt)), set(text_words(before))
     return (
         words - STOP_WORDS <= words_before
@@ -357,7 +327,7 @@ def _is_same(prompt: str, before: str) -> bool:
 
 
 STALE_DAYS = 30
-"""Maximum age of a previous session to show, in days."""
+"""Maximum age of a previous session whose end is shown."""
 
 _MAX_SESSIONS = 5
 _MAX_TURNS = 80
@@ -365,13 +335,13 @@ _MAX_BROWSED = 100
 _PAGE_CHARACTERS = 8_000
 _PROFILE = "profile.md"
 _MARK = "nacre:start"
-"""Marker in pages that a dream changed."""
+"""Marker that dreams leave in changed pages."""
 
 _NOT_CONVERSATION = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN | Flag.COMMAND
 
 
 def add_previous(draft: Draft) -> None:
-    """Add the last exchange of the project's previous session."""
+    """Add the last exchange of the project's previous session to the context."""
     previous = _session_before(draft) if draft.wants(Part.PREVIOUS) else None
     if previous:
         session, turns = previous
@@ -382,7 +352,7 @@ def add_previous(draft: Draft) -> None:
             room = draft.room(Part.PREVIOUS)
             for turn in _not_handed_over(draft, session, turns):
                 text = text_of(draft.home, session.row, turn)
-                if not text or draft.knows(text) or draft.states(session.session.id, text):
+                if not text or draft.has_received(text) or draft.states(session.session.id, text):
                     continue
                 line = quote_turn(
                     turn.speaker.value, text, TURN_CHARACTERS, turn.time or session.ended
@@ -398,10 +368,6 @@ def add_previous(draft: Draft) -> None:
 
 
 def _learned(draft: Draft) -> dict[Part, list[Memory]]:
-    """Return the memories that a session start can contain, most important first.
-
-    A resumed session gets only new memories.
-    """
     home, criteria = draft.home, draft.filter()
     sorts = (
         replace(criteria, expiry=(Expiry.CORE,)),
@@ -430,7 +396,9 @@ def _learned(draft: Draft) -> dict[Part, list[Memory]]:
             or ("likely to be outdated" if memory.id in outdated else "")
             or lack_of_evidence(memory, part, usage[memory.id])
         )
-        if not reason and draft.has_begun and not _is_new(memory, draft.state.started):
+        started = draft.state.started
+        is_new = memory.id >= first_id(started) or (to_ms(memory.updated) or 0) > started
+        if not reason and draft.has_begun and not is_new:
             reason = "it was there when the session began"
         if reason:
             draft.leave(part, memory.id, reason, memory.subject)
@@ -440,7 +408,6 @@ def _learned(draft: Draft) -> dict[Part, list[Memory]]:
 
 
 def _add_learned(draft: Draft, part: Part, memories: Sequence[Memory]) -> None:
-    """Add memories to a part until its share or its maximum number is reached."""
     room, most = draft.room(part), _MAX_MEMORIES[part]
     for at, memory in enumerate(memories):
         room -= count_tokens(draft.line(memory))
@@ -448,16 +415,12 @@ def _add_learned(draft: Draft, part: Part, memories: Sequence[Memory]) -> None:
             why = f"a {memory.kind.value}, importance {memory.importance}"
             draft.add_memory(part, memory, memory.importance / 10, why)
             continue
-        for rest in memories[at:]:
-            draft.leave(part, rest.id, OVER_BUDGET, rest.subject)
+        for omitted in memories[at:]:
+            draft.leave(part, omitted.id, OVER_BUDGET, omitted.subject)
         if part is Part.RULES:
             text = f"- … and {len(memories) - at} more: nacre list --kind preference"
             draft.add(ContextItem(part, text, count_tokens(text), why="rules that do not fit"))
         return
-
-
-def _is_new(memory: Memory, since_ms: int) -> bool:
-    return memory.id >= first_id(since_ms) or (to_ms(memory.updated) or 0) > since_ms
 
 
 def _page(draft: Draft, part: Part, *paths: str) -> None:
@@ -475,10 +438,6 @@ def _page(draft: Draft, part: Part, *paths: str) -> None:
 
 
 def _session_before(draft: Draft) -> tuple[StoredSession, list[Turn]] | None:
-    """Return the project's latest session, except the current one, and its last exchange.
-
-    Sessions with only trivial prompts are skipped.
-    """
     if not draft.project:
         return None
     sessions = draft.home.sessions
@@ -515,7 +474,7 @@ def _session_before(draft: Draft) -> tuple[StoredSession, list[Turn]] | None:
 def _not_handed_over(draft: Draft, session: StoredSession, turns: Sequence[Turn]) -> list[Turn]:
     handoffs = [
         handoff
-        for handoff in draft.home.handoffs.waiting(draft.project or "")
+        for handoff in draft.home.handoffs.pending(draft.project or "")
         if handoff.session == session.session.id
     ]
     covered = {
@@ -531,23 +490,20 @@ def _not_handed_over(draft: Draft, session: StoredSession, turns: Sequence[Turn]
 
 
 # -- Building a context -------------------------------------------------------
-# This writes nothing. A session gets each item only once.
+# A session gets each item only once. The caller saves the state.
 
 
 _PROMPT_HITS, _MAX_RELEVANT = 8, 3
 _POINTER_HITS, _MIN_SAME_SESSION = 8, 3
 _POINTER_SURENESS = {Mode.LEXICAL: 0.995, Mode.HYBRID: 0.93}
-"""Minimum confidence of a turn.
-
-Single turns can match by chance, so other turns of the session must match too.
-"""
+"""Minimum confidence for a pointer. As one turn can match by chance, others must match, too."""
 
 _MAX_QUESTION_WORDS = 40
-"""Maximum length of a prompt that guessed facts can match. Longer prompts share words by chance."""
+"""Maximum length of a question that guesses can match. Longer prompts share words by chance."""
 
 _POINTER_CHARACTERS = 200
 _UNQUOTED = re.compile(r"[^\n:：\"“”„«»「」『』《》`<>{}|=]+")
-"""Pattern for a turn without marks of quoted or pasted text."""
+"""A text without signs of quotation or pasting."""
 
 _START_HITS = 3
 """Maximum number of hits for a first prompt."""
@@ -563,24 +519,22 @@ def build(home: Home, request: ContextRequest) -> ContextBlock:
     """
     started = time.perf_counter()
     before = read_state(home.settings.home, request.session)
-    state = replace(before, held_out=False)
-    if request.moment is Moment.START:
+    state = before
+    is_start = request.moment is Moment.START
+    if is_start:
         state = replace(state, owed="")
         if request.occasion is not Occasion.RESUME:
             state = replace(state, given=(), asked="")
-    if hooks.is_held_out(home, request.session):
-        after = replace(state, started=state.started or to_ms(home.clock()) or 0, held_out=True)
-        took = (time.perf_counter() - started) * 1000
-        return ContextBlock(gate=HELD_OUT, took_ms=took, state=after if after != before else None)
-    budget = (
-        request.budget_tokens
-        if request.budget_tokens is not None
-        else _budget(home, request.moment)
+    setting = "context.budget_tokens" if is_start else "context.prompt_tokens"
+    budget = request.budget_tokens
+    if budget is None:
+        budget = home.settings.whole(setting)
+    project = request.project or (
+        project_of_folder(home, Path(request.folder)) if request.folder else None
     )
-    project = project_of_folder(home, Path(request.folder)) if request.folder else None
     draft = Draft(home, request, state, project, budget - frame_tokens())
     if draft.budget_tokens > 0:
-        (add_start if request.moment is Moment.START else _prompt)(draft)
+        (add_start if is_start else _prompt)(draft)
     text = draft.text()
     already_said = (
         omitted.ref for omitted in draft.left_out if omitted.why is IS_REPEATED and omitted.ref
@@ -599,13 +553,8 @@ def build(home: Home, request: ContextRequest) -> ContextBlock:
     )
 
 
-def _budget(home: Home, moment: Moment) -> int:
-    name = "context.budget_tokens" if moment is Moment.START else "context.prompt_tokens"
-    return int(home.settings[name])
-
-
 def add_start(draft: Draft) -> None:
-    """Add pages, memories, the previous session's end, and memories for the first prompt.
+    """Add pages, memories, the end of the previous session, and hits for the first prompt.
 
     A resumed session already has the pages and the previous session's end.
     """
@@ -621,7 +570,7 @@ def add_start(draft: Draft) -> None:
     _add(draft, Moment.START)
     if not draft.has_begun:
         add_previous(draft)
-    prompt = query_of(draft.request.prompt).query
+    prompt = query_of(draft.request.prompt)[0]
     if prompt:
         _note_prompt(draft)
     if prompt and draft.wants(Part.RELEVANT):
@@ -633,28 +582,26 @@ def add_start(draft: Draft) -> None:
 def _prompt(draft: Draft) -> None:
     if draft.wants(Part.RELEVANT):
         state = draft.state
-        prompt_query = query_of(draft.request.prompt, state.asked, state.heard)
-        draft.gate = prompt_query.why or LOOKED_FOR
+        query, why = query_of(draft.request.prompt, state.asked, state.heard)
+        draft.gate = why or LOOKED_FOR
         _note_prompt(draft)
-        if prompt_query.query:
-            draft.state = replace(draft.state, asked=_without_secrets(draft, prompt_query.query))
-            _choose_projects(draft, prompt_query.query)
+        if query:
+            draft.state = replace(draft.state, asked=_without_secrets(draft, query))
+            _choose_projects(draft, query)
             room, is_first = draft.left_tokens, not state.heard
-            _add_relevant(draft, prompt_query.query, _PROMPT_HITS, room, is_first=is_first)
+            _add_relevant(draft, query, _PROMPT_HITS, room, is_first=is_first)
     _add(draft, Moment.PROMPT)
 
 
 def _add_relevant(draft: Draft, query: str, limit: int, room: int, *, is_first: bool) -> None:
-    """Add triggered memories, and memories that match a prompt or a pointer.
-
-    ``is_first``: the prompt is the first one of the session.
-    """
     prompt = prose(draft.request.prompt)
     hooks.add_intents(draft, hooks.Occurrence(stems(prompt), hooks.PATHS.findall(prompt)))
     is_triggered = draft.relevant_count > 0
-    hits = _find_hits(draft, query, limit)
-    is_sure = any(hit.confidence is HitConfidence.SURE and not is_guess(hit.memory) for hit in hits)
-    if is_triggered or is_sure or not _add_pointer(draft, query, is_first=is_first):
+    # After the first prompt, most questions are about the session itself.
+    is_question = asks_or_refers_back(query) if is_first else refers_back(query)
+    hits = _find_hits(draft, query, limit, is_question=is_question)
+    is_sure = any(hit.components["sure"] >= SURE and not is_guess(hit.memory) for hit in hits)
+    if is_triggered or is_sure or not (is_question and _add_pointer(draft, query)):
         _add_hits(draft, hits, room)
 
 
@@ -664,14 +611,13 @@ def _note_prompt(draft: Draft) -> None:
 
 
 def _without_secrets(draft: Draft, prompt: str) -> str:
-    """Return a prompt without secrets.
-
-    There is no time to redact if no daemon is running. Then a suspect prompt is replaced with "".
+    """Remove secrets from a prompt. A hook without a daemon has no time for this and drops a
+    suspicious prompt.
     """
     if draft.request.alone:
         patterns, _, kinds = draft.home.settings.redaction
         has_own_rules = bool(patterns or kinds)
-        return prompt if is_plain(prompt) and not has_own_rules else ""
+        return "" if has_own_rules or _MAY_BE_SECRET.search(prompt) else prompt
     return draft.home.redactor.clean(prompt)
 
 
@@ -684,10 +630,6 @@ def _choose_projects(draft: Draft, query: str) -> None:
 
 
 def _add(draft: Draft, moment: Moment) -> None:
-    """Add handoffs, signals and, for a prompt, a reminder.
-
-    The session's state changes only for parts whose items all fit.
-    """
     additions = {Part.HANDOFF: _open_handoffs, Part.SIGNALS: _new_signals}
     if moment is Moment.PROMPT:
         additions[Part.NUDGE] = _store_reminder
@@ -699,16 +641,16 @@ def _add(draft: Draft, moment: Moment) -> None:
         too_much = [
             item for item in added.items if not (draft.includes(item.ref) or draft.add(item))
         ]
-        for item in too_much:
-            added.declined(item)
+        if part is Part.HANDOFF:
+            for item in too_much:
+                delivery.let_go(draft.home, str(item.ref), draft.request.session)
         if added.state is not None and not too_much:
             draft.state = added.state
 
 
-def _find_hits(draft: Draft, query: str, limit: int) -> tuple[MemoryHit, ...]:
-    """Return the memories that match a query. Guessed memories match only short questions.
-
-    The more turns a home has, the more memories match by chance, so the more confidence is needed.
+def _find_hits(draft: Draft, query: str, limit: int, *, is_question: bool) -> tuple[MemoryHit, ...]:
+    """Return matching memories. With more turns, more match by chance, so the minimum confidence
+    grows.
     """
     query_request = RecallQuery(
         query,
@@ -724,14 +666,12 @@ def _find_hits(draft: Draft, query: str, limit: int) -> tuple[MemoryHit, ...]:
     result = recall.recall(draft.home, query_request)
     draft.lanes = result.lanes
     draft.spaces = {hit.memory.id: hit.space for hit in result.hits if hit.space}
-    asks = asks_or_refers_back(query) and len(query.split()) <= _MAX_QUESTION_WORDS
-    search = draft.home.turn_search
-    turns = search.corpus(search.terms(text_words(query)[:1])).rows
-    least = BORDER + (SURE - BORDER) * turns / (turns + SMALL_HOME_TURNS)
+    allows_guess = is_question and len(query.split()) <= _MAX_QUESTION_WORDS
+    least = least_confidence(draft.home.turn_search.corpus(()).rows, SMALL_HOME_TURNS)
     return tuple(
         hit
         for hit in result.hits
-        if hit.components["sure"] >= least and (asks or not is_guess(hit.memory))
+        if hit.components["sure"] >= least and (allows_guess or not is_guess(hit.memory))
     )
 
 
@@ -747,15 +687,9 @@ def _add_hits(draft: Draft, hits: Sequence[MemoryHit], room: int) -> None:
         draft.add_memory(Part.RELEVANT, memory, score, why)
 
 
-def _add_pointer(draft: Draft, query: str, *, is_first: bool) -> bool:
-    """Point to the turn that answers a question, and return True if there is one.
-
-    After a session's first prompt, most questions are about the session itself. So they must refer
-    to earlier work. Only words that the owner typed are shown.
-    """
+def _add_pointer(draft: Draft, query: str) -> bool:
     home, request = draft.home, draft.request
-    asks = asks_or_refers_back(query) if is_first else refers_back(query)
-    if not (draft.wants(Part.POINTER) and asks) or pointers_are_off(home, draft.project):
+    if not draft.wants(Part.POINTER) or pointers_are_off(home, draft.project):
         return False
     own_sessions = (request.session, *draft.state.after)
     turn_query = RecallQuery(
@@ -765,34 +699,42 @@ def _add_pointer(draft: Draft, query: str, *, is_first: bool) -> bool:
         limit=_POINTER_HITS,
         is_prompt=True,
     )
-    for mode, found in recall.turns_for_prompt(home, turn_query):
+    for mode, turn_hits in recall.turns_for_prompt(home, turn_query):
         hits = [
             hit
-            for hit in found
+            for hit in turn_hits
             if hit.session.id not in own_sessions
             and hit.turn.speaker in (Speaker.OWNER, Speaker.AGENT)
             and not hit.turn.flags & _NOT_CONVERSATION
+            and "narration" not in hit.components
         ]
         sure = hits[0].components["sure"] if hits else 0.0
         same = sum(hit.session.id == hits[0].session.id for hit in hits)
         if sure >= _POINTER_SURENESS[mode] and same >= _MIN_SAME_SESSION:
             return _point_to(draft, hits[0])
-        if sure < BORDER:  # turns without the words of a question rarely answer it
+        if sure < BORDER:
             return False
     return False
 
 
 def _point_to(draft: Draft, hit: TurnHit) -> bool:
     turn, session, sessions = hit.turn, hit.session, draft.home.sessions
-    ref = f"{session.id}#{turn.id}"
+    row = sessions.find(session.id)[0].row
+    words, answer_id = shorten(_typed_words(turn), _POINTER_CHARACTERS), turn.id
+    if turn.speaker is Speaker.OWNER and (asks_or_orders(turn.text) or not words):
+        asked_at = sessions.place_of(row, turn.id) or 0
+        answer = recall.answer_after(draft.home, row, asked_at + 1)
+        if answer is None:
+            return False
+        answer_id = answer.id
+    ref = f"{session.id}#{answer_id}"
     if ref in draft.state.given:
         draft.leave(Part.POINTER, ref, IS_GIVEN)
         return False
     short = session.native_id[:ID_CHARACTERS]
     name = short if len(sessions.find(short)) == 1 else session.id
-    place = sessions.place_of(sessions.find(session.id)[0].row, turn.id)
+    place = sessions.place_of(row, answer_id)
     origin = f"{shown_day(turn.time)}, {session.tool}" if turn.time else session.tool
-    words = shorten(_typed_words(turn), _POINTER_CHARACTERS)
     quote = f": “{words}”" if words else ""
     call = one_line(f"{name}#{place}")
     text = harmless(f"- {origin}{quote} (memory_get {call}, or: nacre sessions show {call})")
@@ -802,7 +744,6 @@ def _point_to(draft: Draft, hit: TurnHit) -> bool:
 
 
 def _typed_words(turn: Turn) -> str:
-    """Return the words that the owner typed, or "" if some look quoted or pasted."""
     words = sentences.without_chosen(turn.text)
     is_own = (
         turn.speaker is Speaker.OWNER
@@ -826,12 +767,9 @@ _MAX_PAGE_CHARACTERS = 100_000
 
 @frozen
 class OwnPage:
-    """A page of the vault.
+    """A page of the vault, with an empty text and etag if the file is missing.
 
-    ``text`` is the whole file, including the front matter of a project's page. ``etag`` identifies
-    the text. ``text`` and ``etag`` are empty if the file is missing. ``told_tokens`` limits how
-    much of the page a session gets at its start. A page keeps its front matter if a new text has
-    none.
+    At its start, a session gets at most ``told_tokens`` of the page.
     """
 
     name: str
@@ -857,7 +795,8 @@ def _slug(home: Home, name: str, project: str | None) -> str | None:
         raise InvalidInputError(f"there is no page {name!r}", hint=f"one of: {', '.join(PAGES)}")
     if (name == Part.PROJECT) != bool(project):
         raise InvalidInputError(
-            "give a project for its page, and none for the other pages", hint="nacre project list"
+            "only the page 'project' belongs to a project, which must be given",
+            hint="nacre project list",
         )
     if not project:
         return None
@@ -879,22 +818,6 @@ def _read(home: Home, name: str, slug: str | None) -> tuple[str, bytes | None]:
         if home.vault.exists(path):
             return path, home.vault.read(path)
     return places[0], None
-
-
-# -- Contexts outside of hooks ------------------------------------------------
-
-
-_PATIENCE_SECONDS = 0.2
-
-
-def context_for(home: Home, request: ContextRequest) -> ContextBlock:
-    """Import manual edits of the vault, then build the context.
-
-    Hooks skip the import, because an import can wait for other processes.
-    """
-    if not request.alone:
-        edit.catch_up(home, _PATIENCE_SECONDS)
-    return build(home, request)
 
 
 # -- Operations ---------------------------------------------------------------
@@ -949,7 +872,7 @@ def write_own_page_answers(
         path, data = _read(home, name, slug)
         if expected not in (None, _etag(data)):
             raise EditConflictError(
-                f"{path} was changed meanwhile", hint="read it again; nothing was written"
+                f"{path} has changed since you read it", hint="read it again; nothing was written"
             )
         with change.transaction():
             if slug:
@@ -977,23 +900,17 @@ def note_given(
 
 
 STARTED = "session-start"
-"""Task at a session's start.
-
-It retires delivered handoffs, and hands over sessions that ended unnoticed.
-"""
+"""Chore that puts away delivered handoffs, and hands over sessions whose end went unnoticed."""
 
 _CONTEXT_WITH_PROMPT = frozenset({"gemini-cli"})
-"""Hosts that receive the start context with the first prompt.
-
-When such a host resumes a session, it loses a prompt that begins with the context.
-"""
+"""Hosts that receive the start context with the first prompt, because they lose it on resuming."""
 
 _MOMENTS = {HookEvent.SESSION_START: Moment.START, HookEvent.PROMPT: Moment.PROMPT}
 
 
 @operation("hook", http=False)
 def answer(home: Home, call: HookCall) -> HookAnswer:
-    """Return the context, tool rule or request that a hook gives to the agent.
+    """Return the context or tool rule that a hook gives to the agent.
 
     The answer is empty for other events and in automated sessions. If no context was delivered at
     the session's start, the first prompt gets it. Hosts in ``_CONTEXT_WITH_PROMPT`` always get it
@@ -1006,14 +923,8 @@ def answer(home: Home, call: HookCall) -> HookAnswer:
         return HookAnswer(
             state=replace(state, name=call.session, folder=call.folder or "", ended=now)
         )
-    if call.event in (HookEvent.TURN_END, HookEvent.TOOL):
-        if not call.is_apart and hooks.is_held_out(home, call.session):
-            return HookAnswer(held_out=True)
-        return (
-            hooks.answer(home, call)
-            if call.event is HookEvent.TOOL
-            else _request_proposals(home, call)
-        )
+    if call.event is HookEvent.TOOL:
+        return hooks.answer(home, call)
     if moment is None or call.is_apart:
         return HookAnswer()
     occasion = call.occasion
@@ -1038,19 +949,4 @@ def answer(home: Home, call: HookCall) -> HookAnswer:
     )
     block = build(home, request)
     chores = (STARTED,) if moment is Moment.START and call.session else ()
-    return HookAnswer(block.text, chores, block.state, held_out=block.gate == HELD_OUT)
-
-
-def _request_proposals(home: Home, call: HookCall) -> HookAnswer:
-    if (
-        call.is_apart
-        or call.goes_on
-        or not call.session
-        or not hooks.is_asked_for_proposals(home, call.host)
-    ):
-        return HookAnswer()
-    state = read_state(home.settings.home, call.session)
-    if state.prompts < home.settings.whole("context.proposals_after"):
-        return HookAnswer()
-    text = frame([(Part.NUDGE, [hooks.PROPOSE])])
-    return HookAnswer(text, state=replace(state, prompts=-1))
+    return HookAnswer(block.text, chores, block.state)

@@ -1,4 +1,4 @@
-"""Select memories for a context, format them, and keep to the token budget."""
+"""Selection of memories for a context, their format, and the token budget."""
 
 from __future__ import annotations
 
@@ -45,24 +45,21 @@ from nacre.values.session import Speaker, Turn
 
 _RECENT, _TEMPORARY = timedelta(days=30), timedelta(days=7)
 _MIN_GENERAL_IMPORTANCE = 7
-"""Minimum importance of memories that sessions on any topic need. See prompts/system-5.md."""
+"""Minimum importance of a memory that is useful for any task (see prompts/system-5.md)."""
 
 _MAX_IGNORED, _MAX_IGNORED_CHOICE = 5, 1
-"""Number of sessions that received a memory without using it, after which it is left out.
-
-The second number applies to important memories that a writer chose.
-"""
+"""Number of sessions that can ignore a memory, or one stored as important, before it is left out."""
 
 _RULES = (Kind.PREFERENCE, Kind.LESSON, Kind.DECISION)
 _NAMED = (Kind.PREFERENCE, Kind.DECISION, Kind.TODO)
-"""Kinds that the owner's words show reliably. Other kinds are guesses."""
+"""Kinds that rules recognise reliably. Other kinds are guesses."""
 
 
 def part_of(memory: Memory, now: datetime) -> Part | None:
-    """Return the part of a session start that shows a memory, or ``None`` if the memory is too old.
+    """Return the section of a session's start context for a memory, or ``None`` if it is too old.
 
-    Core memories, and the preferences, lessons and decisions that the owner stored, are rules.
-    Decisions found in a session are shown as decisions for 30 days.
+    Core memories count as rules, and so do preferences, lessons and decisions that the owner
+    stored.
     """
     if memory.kind is Kind.TODO:
         return Part.ACTIVE
@@ -76,14 +73,14 @@ def part_of(memory: Memory, now: datetime) -> Part | None:
 
 
 def is_guess(memory: Memory) -> bool:
-    """Return True if rules or an import determined the memory's kind and importance."""
+    """Return True if rules or an import determined the kind and importance of a memory."""
     is_of_file = memory.source.file and not (memory.source.session or memory.is_owners)
     is_inferred = bool(is_of_file) or memory.confidence is Confidence.INFERRED
     return is_inferred and memory.kind not in _NAMED
 
 
 def lack_of_evidence(memory: Memory, part: Part, usage: Usage) -> str:
-    """Return the reason to omit a memory, or "" if there is evidence that the memory is useful.
+    """Return why a memory is probably not useful, or "".
 
     The owner's explicit instructions need no evidence.
     """
@@ -106,7 +103,7 @@ def lack_of_evidence(memory: Memory, part: Part, usage: Usage) -> str:
 
 
 # -- Text format --------------------------------------------------------------
-# Adapters recognise the frame and learn nothing from its content.
+# Readers of transcripts recognise the frame, so that nacre does not learn from its own context.
 
 
 OPENING, CLOSING = "<nacre-context>", "</nacre-context>"
@@ -137,28 +134,28 @@ _SUBJECT_CHARACTERS = 120
 _LINE_CHARACTERS = 480
 ID_CHARACTERS = 8
 _MAX_LINE_TOKENS = 200
-"""Maximum number of tokens of a memory that is delivered with a prompt."""
+"""Maximum number of tokens of a memory for a prompt."""
 
 _SAID_SHARE = 0.8
-"""A subject is omitted if the content includes at least this share of its words."""
+"""Share of a subject's words in the content at which the subject is left out."""
 
 
 def frame(sections: Sequence[tuple[Part, Sequence[str]]]) -> str:
-    """Return the non-empty sections as one block, or "" if all sections are empty.
+    """Return the non-empty sections as one block, or "" if there are none.
 
-    The lines must be escaped already. :func:`line_of` and :func:`quote` return escaped lines.
+    Callers must escape the lines, for example with :func:`line_of` or :func:`quote`.
     """
     filled = [f"## {_TITLES[part]}\n" + "\n".join(lines) for part, lines in sections if lines]
     return "\n\n".join([OPENING + "\n" + HEAD, *filled]) + "\n" + CLOSING if filled else ""
 
 
 def frame_tokens() -> int:
-    """Return the number of tokens in a context without sections."""
+    """Return the number of tokens in an empty context."""
     return count_tokens(_FRAME)
 
 
 def title(part: Part) -> str:
-    """Return a section's heading with surrounding newlines."""
+    """Return a section's heading between newlines."""
     return f"\n\n## {_TITLES[part]}\n"
 
 
@@ -181,13 +178,12 @@ def line_of(
 
 
 def _first_sentences(text: str, characters: int) -> str:
-    """Shorten a text, if possible after a sentence."""
     end = max((match.start() for match in SENTENCE.finditer(text[: characters - 1])), default=0)
     return f"{text[:end]} …" if end > characters / 3 else shorten(text, characters)
 
 
 def says_otherwise(newer: Sequence[str]) -> str:
-    """Return a note that newer memories contradict a memory, or "" if there are none."""
+    """Return a note that newer memories contradict a memory, or ""."""
     ids = ", ".join(memory_id[-ID_CHARACTERS:] for memory_id in newer)
     return f"{ids} {'says' if len(newer) == 1 else 'say'} otherwise" if ids else ""
 
@@ -199,10 +195,7 @@ _LAYOUT = re.compile(
 
 
 def quote_turn(speaker: str, text: str, characters: int, at: datetime | None = None) -> str:
-    """Return a turn as one quoted line with the speaker and the day.
-
-    Tables, code blocks and marks of headings are removed.
-    """
+    """Return a turn as one quoted line, without tables, code blocks and heading marks."""
     bare = _LAYOUT.sub("", text)
     text = bare if bare.strip() else text
     return f"> {speaker}{f', {shown_day(at)}' if at else ''}: {shorten(harmless(text), characters)}"
@@ -214,7 +207,6 @@ def quote(text: str) -> list[str]:
 
 
 def _includes(content: str, subject: str) -> bool:
-    """Return True if the content contains the words of the subject in any order."""
     if subject.rstrip("….").lower() in content.lower():
         return True
     content_stems = set(map(stem, words(content)))
@@ -238,22 +230,22 @@ SHARES = {
     Part.RELEVANT: 0.10,
     Part.KNOWN: 0.04,
 }
-"""Share of the budget for each section, in the order in which the sections are filled."""
+"""Share of the budget for each section, in the order of filling."""
 
 _MORE = "> …"
 
 
 def cut_to_fit(lines: Sequence[str], tokens: int) -> list[str]:
-    """Return the leading lines that fit. The last line is "> …" if lines are omitted."""
-    kept: list[str] = []
+    """Return the first lines that fit the budget, followed by "> …" if any are left out."""
+    fitting: list[str] = []
     for line in lines:
         tokens -= count_tokens(line + "\n")
         if tokens < 0:
             break
-        kept.append(line)
-    if len(kept) < len(lines):
-        kept = [*kept[:-1], _MORE] if kept else []
-    return kept if any(line.strip("> …") for line in kept) else []
+        fitting.append(line)
+    if len(fitting) < len(lines):
+        fitting = [*fitting[:-1], _MORE] if fitting else []
+    return fitting if any(line.strip("> …") for line in fitting) else []
 
 
 # -- Text that a session has received -----------------------------------------
@@ -261,13 +253,13 @@ def cut_to_fit(lines: Sequence[str], tokens: int) -> list[str]:
 
 
 TURN_CHARACTERS = 400
-"""Maximum length of the text shown from a turn, in characters."""
+"""Maximum length of the excerpt of a turn."""
 
 _LATEST_TURNS = 80
 
 
 class Sentences:
-    """The sentences that a session has received."""
+    """The sentences that a session has received as context."""
 
     def __init__(self) -> None:
         self._sentences: set[str] = set()
@@ -276,20 +268,19 @@ class Sentences:
         self._sentences.update(_sentences(text))
 
     def has_all(self, text: str) -> bool:
-        """Return True if the session has already received every sentence of a text.
+        """Return True if the session has received every sentence of a text.
 
-        A part of a longer sentence does not count, because the longer sentence can mean the
-        opposite.
+        A fragment of a longer sentence does not count, because it can mean the opposite.
         """
         parts = list(_sentences(text))
         return bool(parts) and all(sentence in self._sentences for sentence in parts)
 
 
 def text_of(home: home_home.Home, row: int, turn: Turn) -> str:
-    """Return the part of a turn's text that can be shown.
+    """Return a turn's text without pasted text.
 
-    Text that the owner pasted is removed. If the session has read external text, answers that the
-    agent offered to the owner are also removed.
+    If the session had read external text before, options that an agent offered and the owner chose
+    are removed, too.
     """
     if turn.speaker is not Speaker.OWNER:
         return turn.text
@@ -330,7 +321,7 @@ _OF_USER: Mapping[str, tuple[str, ...]] = {
     "opencode": (".config/opencode/AGENTS.md", ".claude/CLAUDE.md"),
 }
 _OWN_MEMORY = {"openclaw": ("MEMORY.md", "USER.md")}
-"""Files of a host's built-in memory, which nacre can disable."""
+"""Files of a host's own memory, which nacre can turn off."""
 
 _AUTO_MEMORY = ".claude/projects/{slug}/memory/MEMORY.md"
 _NOT_IN_SLUGS = re.compile(r"[^A-Za-z0-9]")
@@ -394,10 +385,7 @@ _SUPPRESSED_AT = {Moment.START: "session-start", Moment.PROMPT: "prompt"}
 
 @dataclass
 class Draft:
-    """A context that is being built. ``budget_tokens`` covers items and headings.
-
-    ``line_characters``: maximum length of a memory's line.
-    """
+    """A context that is being built. ``budget_tokens`` covers items and headings."""
 
     home: home_home.Home
     request: ContextRequest
@@ -424,16 +412,16 @@ class Draft:
 
     @property
     def relevant_count(self) -> int:
-        """The number of memories added for a prompt."""
+        """The number of memories that this context has added for the prompt."""
         return sum(item.part is Part.RELEVANT for item in self.items)
 
     @property
     def has_begun(self) -> bool:
-        """True for a resumed session that has already received its start context."""
+        """True if a resumed session has received its start context."""
         return self.request.occasion is Occasion.RESUME and self.state.started > 0
 
     def room(self, part: Part) -> int:
-        """Return the number of tokens left for a section, excluding its heading."""
+        """Return the number of tokens left for the items of a section."""
         tokens = self.left_tokens
         if not self.request.parts:
             parts = list(SHARES)
@@ -443,7 +431,7 @@ class Draft:
 
     @cached_property
     def given_sentences(self) -> Sentences:
-        """The sentences in this context and the session's earlier contexts."""
+        """The sentences that the session has received, including those in this context."""
         history = Sentences()
         refs = [ref for ref in self.state.given if "#" in ref]
         ids = set(self.state.given).difference(refs)
@@ -462,9 +450,9 @@ class Draft:
         return history
 
     def add(self, item: ContextItem, words: str = "", subject: str | None = None) -> bool:
-        """Add an item if the token budget has room. Return True if the item was added.
+        """Add an item if it fits, and return True on success.
 
-        ``words``: the item's content without formatting. ``subject``: the subject of a memory.
+        ``words`` is its content without formatting, and ``subject`` the subject of a memory.
         """
         heading = "" if self._has(item.part) else title(item.part)
         tokens = count_tokens(item.text + "\n") + count_tokens(heading)
@@ -479,38 +467,35 @@ class Draft:
         return True
 
     def add_page(self, part: Part, lines: Sequence[str], why: str) -> None:
-        """Add as many lines of a page as the section's limit permits."""
-        kept = cut_to_fit(lines, min(self.room(part), self.left_characters // 4))
-        if kept:
-            text = "\n".join(kept)
+        """Add as many lines of a page as fit into the section."""
+        fitting = cut_to_fit(lines, min(self.room(part), self.left_characters // 4))
+        if fitting:
+            text = "\n".join(fitting)
             self.add(ContextItem(part, text, count_tokens(text), why=why))
-        if lines and len(kept) < len(lines):
+        if lines and len(fitting) < len(lines):
             self.leave(part, None, OVER_BUDGET)
 
     @cached_property
     def stale(self) -> dict[str, tuple[float, str]]:
-        """For each memory id, the probability that it is outdated by file changes, and why."""
+        """The probability and the reason that file changes made a memory outdated, by memory id."""
         return self.home.memories.stale()
 
     def _doubt(self, memory: Memory) -> tuple[float, str]:
         return self.stale.get(memory.id, (0.0, ""))
 
     def line(self, memory: Memory, newer: Sequence[str] = (), characters: int | None = None) -> str:
-        """Return a memory as one line of text, cut to fit ``characters``.
-
-        The line contains a warning if changed files or ``newer`` memories cast doubt on the memory.
-        """
+        """Return a memory as one line, with a warning if files or ``newer`` memories contradict it."""
         doubt = self._doubt(memory)[1] or says_otherwise(newer)
         return line_of(
             memory, characters or self.line_characters, doubt, self.spaces.get(memory.id)
         )
 
     def weaken(self, memory: Memory, score: float) -> float:
-        """Return a score that is lower if the memory might be outdated, and halved if it certainly is."""
+        """Lower the score of a memory that might be outdated, at most by half."""
         return score * (1 - self._doubt(memory)[0] / 2)
 
     def add_memory(self, part: Part, memory: Memory, score: float, why: str) -> bool:
-        """Add a memory unless there is a reason to exclude it."""
+        """Add a memory unless :meth:`reason_against` gives a reason."""
         reason = self.reason_against(memory)
         if reason:
             self.leave(part, memory.id, reason, memory.subject)
@@ -528,7 +513,7 @@ class Draft:
         return self.add(item, memory.content, memory.subject)
 
     def reason_against(self, memory: Memory) -> str:
-        """Return the reason to exclude a memory, or an empty string."""
+        """Return the reason to leave a memory out of the context, or ""."""
         if _SUPPRESSED_AT[self.request.moment] in memory.suppressed_contexts:
             return SUPPRESSED
         if self.request.moment is Moment.START and self._doubt(memory)[0] >= review.LEAST_REVIEWED:
@@ -537,15 +522,14 @@ class Draft:
             return ABOVE
         if memory.id in self.state.given:
             return IS_GIVEN
-        if self.knows(memory.content):
+        if self.has_received(memory.content):
             return IS_REPEATED
-        # One changed word can reverse the meaning, so each sentence must be there verbatim.
+        # A single changed word can reverse the meaning.
         parts = _sentences_host_files(memory.content)
         return LOADED if parts and parts <= self._host_files else ""
 
     @cached_property
     def _host_files(self) -> frozenset[str]:
-        """The sentences in the instruction files that the host loads."""
         tool = (self.request.session or "").partition(":")[0]
         left_characters = _MAX_HOST_CHARACTERS
         sentences: set[str] = set()
@@ -558,12 +542,12 @@ class Draft:
             sentences |= _sentences_host_files(text)
         return frozenset(sentences)
 
-    def knows(self, text: str) -> bool:
-        """Return True if the session has already received a text verbatim."""
+    def has_received(self, text: str) -> bool:
+        """Return True if the session has received each sentence of a text."""
         return self.given_sentences.has_all(text)
 
     def states(self, session: str, text: str) -> bool:
-        """Return True if the text from a session includes a memory of this context."""
+        """Return True if a text repeats one of this context's memories from ``session``."""
         return any(
             memory.source.session == session and normalise(memory.content) in normalise(text)
             for memory in self.memories
@@ -573,22 +557,21 @@ class Draft:
         return ref is not None and any(item.ref == ref for item in self.items)
 
     def leave(self, part: Part, ref: str | None, why: str, subject: str | None = None) -> None:
-        """Record an item that was left out. ``subject`` is a memory's subject."""
+        """Record that an item was left out of the context."""
         self.left_out.append(LeftOut(part, ref, why, subject))
 
     def filter(self) -> Filter:
-        """Return a filter for trusted memories that are not in the inbox.
+        """Return a filter for trusted memories outside the inbox.
 
-        In a project, the filter selects global memories and memories of the project and its
-        dependencies. In a session without a project, it selects global memories and memories of
-        projects that the prompt names.
+        They are global or belong to the project, to its dependencies, or to projects named in the
+        prompt.
         """
         if self.project:
             return location.with_dependencies(
                 self.home, Filter(projects=(self.project,), trusted=True, settled=True)
             )
-        others = self.home.memories.projects() - set(self.named)
-        return Filter(exclude_projects=tuple(sorted(others)), trusted=True, settled=True)
+        other_projects = self.home.memories.projects() - set(self.named)
+        return Filter(exclude_projects=tuple(sorted(other_projects)), trusted=True, settled=True)
 
     def text(self) -> str:
         order = list(Part)
@@ -604,13 +587,11 @@ class Draft:
 # -- CONTEXT.md, for hosts that only read files -------------------------------
 
 
-def write_snapshot(path: Path, block: ContextBlock, keep_out: named_files.Territory) -> bool:
-    """Replace the content of a file with a context.
+def write_snapshot(path: Path, block: ContextBlock, keep_out: named_files.KeptOut) -> bool:
+    """Write a context to a file, and return False if the file already contains it.
 
-    Return False if the file has this content already. The file is replaced atomically. If the
-    context is empty, the file becomes empty, so that hosts do not read an outdated context. Raises
-    ConflictError if nacre must not write to the path, and UnusableStoreError if the file cannot be
-    written.
+    Even an empty context replaces the file, so that no host reads an outdated one. Raises
+    ConflictError if nacre must not write there, and UnusableStoreError if it cannot.
     """
     named_files.refuse_named(path, keep_out)
     data = (block.text + "\n" if block.text else "").encode()

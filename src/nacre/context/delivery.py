@@ -1,7 +1,7 @@
-"""Deliver each handoff to only one session, fast enough for hooks.
+"""Delivery of each handoff to only one session, fast enough for hooks.
 
-The first session to create a claim file in ``run/handoffs`` gets the handoff, so no locks are
-needed. The session's state records the delivery. An undelivered claim expires after a minute.
+The session that creates a claim file in ``run/handoffs`` gets the handoff, so that no locks are
+needed. Its state records the delivery, without which the claim expires after a minute.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ def due(
 ) -> list[Handoff]:
     """Return the handoffs of a project that a session can receive, latest first.
 
-    At most ``_MAX_HANDOFFS`` are returned. Handoffs that other sessions received or claimed are
-    left out. The session's own handoffs are included only with ``own``, after a compaction or
-    reset. If ``session`` is ``None``, no handoff is left out.
+    Handoffs that other sessions received or claimed are left out unless ``session`` is ``None``.
+    Handoffs about the session itself are left out unless it needs them after a compaction or reset
+    (``own``).
     """
     if not project:
         return []
     since = home.now() - HANDED_FOR
-    recent = [item for item in home.handoffs.waiting(project) if item.written >= since]
+    recent = [item for item in home.handoffs.pending(project) if item.written >= since]
     candidates = [item for item in recent if own or not session or item.session != session]
     return [item for item in candidates if not session or _is_free(home, item, session)][
         :_MAX_HANDOFFS
@@ -42,10 +42,10 @@ def due(
 
 
 def claim(home: Home, handoff: Handoff, session: str | None) -> bool:
-    """Claim a handoff for a session. Return True if the session can receive the handoff.
+    """Claim a handoff for a session, and return True if the session can receive it.
 
-    A session needs no claim for a handoff about itself, which stays available for the next session.
-    If nacre's home folder is not writable, every session receives the handoff.
+    A handoff about the session itself is not claimed, because the next session also needs it. If
+    nacre's home is not writable, every session receives it.
     """
     if not session or handoff.session == session:
         return True
@@ -79,19 +79,19 @@ def claim(home: Home, handoff: Handoff, session: str | None) -> bool:
     except OSError:
         with suppress(OSError):
             path.unlink()
-    if home.handoffs.waits(handoff):
+    if home.handoffs.is_pending(handoff):
         return True
     forget_claim(home, handoff.id)  # another session got the handoff in the meantime
     return False
 
 
 def is_held(home: Home, handoff: Handoff, session: str | None) -> bool:
-    """Return True if a session has claimed a handoff, whether or not it was delivered."""
+    """Return True if the session has claimed the handoff."""
     return bool(session) and _holder(_path(home.settings.home, handoff.id)) == session
 
 
 def let_go(home: Home, handoff_id: str, session: str | None) -> None:
-    """Release a session's claim on a handoff that did not fit into the context."""
+    """Release the claim on a handoff that does not fit into the context."""
     path = _path(home.settings.home, handoff_id)
     if session and _holder(path) == session:
         with suppress(OSError):
@@ -99,7 +99,7 @@ def let_go(home: Home, handoff_id: str, session: str | None) -> None:
 
 
 def iter_delivered(home: Home) -> Iterator[tuple[str, str]]:
-    """Yield (handoff id, session) for each claimed handoff that was delivered."""
+    """Yield the id of each handoff that was delivered but is still claimed, and its session."""
     home_path = home.settings.home
     for path in _claims(home_path):
         holder = _holder(path)
@@ -108,7 +108,7 @@ def iter_delivered(home: Home) -> Iterator[tuple[str, str]]:
 
 
 def has_claim(home: Home, session: str) -> bool:
-    """Return True if a session has claimed any handoff."""
+    """Return True if any session has claimed a handoff."""
     return any(_holder(path) == session for path in _claims(home.settings.home))
 
 
@@ -119,10 +119,7 @@ def forget_claim(home: Home, handoff_id: str) -> None:
 
 
 def covered_turns(handoff: Handoff, turns: Sequence[Turn]) -> frozenset[str]:
-    """Return the ids of the turns that a handoff covers.
-
-    A handoff that was made without a model covers only the owner's turns.
-    """
+    """Return the ids of the turns that a handoff summarises, only the owner's if no model wrote it."""
     ids = [turn.id for turn in turns]
     if handoff.until in ids:
         earlier = list(turns[: ids.index(handoff.until) + 1])
@@ -134,9 +131,9 @@ def covered_turns(handoff: Handoff, turns: Sequence[Turn]) -> frozenset[str]:
 
 
 def is_late(handoff: Handoff, started_ms: int) -> bool:
-    """Return True if an earlier session's handoff was written after the current session started.
+    """Return True if a handoff was written after the current session had started.
 
-    The earlier session itself must have ended before the current session started.
+    The handoff's session must have ended before that.
     """
     started = datetime.fromtimestamp(started_ms / 1000, UTC)
     return handoff.said <= started <= handoff.written + timedelta(seconds=1)
@@ -155,7 +152,7 @@ def _is_free(home: Home, handoff: Handoff, session: str) -> bool:
 
 
 def _holder(path: Path) -> str | None:
-    """Return the session named in a claim file, or "" if the file is still being written."""
+    """Return the claiming session, or "" while the claim file is being written."""
     try:
         with os.fdopen(files.open_file(path, os.O_RDONLY), "rb") as file:
             return file.read(_MAX_BYTES).decode("utf-8", "replace")

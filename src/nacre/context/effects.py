@@ -1,4 +1,4 @@
-"""Rules that decide whether a session followed or broke the context that it received."""
+"""Rules that judge whether a session followed its context."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ONLY_IF = re.compile(
     r"\b(?:without|unless|until|before|after|except|if|when|while|during|only|ohne|außer|bevor|wenn)\b|除非",
     re.IGNORECASE,
 )
-"""Words that limit a prohibition to a condition, such as "unless" and "before"."""
+"""Words that make a prohibition conditional, such as "unless" and "before"."""
 
 _ALWAYS = re.compile(r"\b(?:always|every|immer|toujours|siempre)\b|总是|一律", re.IGNORECASE)
 _AGAIN = re.compile(
@@ -56,14 +56,14 @@ _GENERIC = {
         "please must want need prefer"
     ).split()
 }
-_ASKS = re.compile(r"memory_(?:get|search)|\bnacre\b", re.IGNORECASE)
+_CALLS_NACRE = re.compile(r"memory_(?:get|search)|\bnacre\b", re.IGNORECASE)
 _ID_CHARACTERS = 8
 _RULES = (Kind.PREFERENCE, Kind.LESSON, Kind.DECISION)
 _MIN_SHARE, _MIN_WORDS, _MIN_SPOKEN_SHARE, _MIN_SPOKEN = 0.5, 2, 0.6, 3
 
 
 class Outcome(StrEnum):
-    """What an agent did with an item of context."""
+    """The reaction of an agent to an item of context."""
 
     FOLLOWED = "followed"
     BROKEN = "broken"
@@ -71,51 +71,49 @@ class Outcome(StrEnum):
 
 
 def judge(kind: Kind, text: str, turns: Sequence[Turn]) -> Outcome:
-    """Return whether a memory was followed, broken or neither in the turns after its delivery."""
-    wanted, bans = _split(_BRACKETS.sub(" ", text))
-    code, signs = _CODE.findall(wanted), _stems(" ".join(_SIGN.findall(wanted))).difference(*bans)
-    names = [signs] if signs else [_stems(name) for name in code or identifiers(wanted)]
+    """Judge from the turns after a memory's delivery whether the agent followed or violated it."""
+    orders, bans = _split(_BRACKETS.sub(" ", text))
+    code, signs = _CODE.findall(orders), _stems(" ".join(_SIGN.findall(orders))).difference(*bans)
+    names = [signs] if signs else [_stems(name) for name in code or identifiers(orders)]
     acts = list(_acts(turns))
     broken = any(ban <= act for ban in bans for act in acts if not any(map(act.issuperset, names)))
-    content = _content(wanted)
+    content = _content(orders)
     if code and signs and _ALWAYS.search(text):
         broken |= any(_stems(code[0]) <= act and not signs <= act for act in acts)
     if broken or _is_corrected(kind, text, turns):
         return Outcome.BROKEN
-    said = list(_said(turns))
-    spoken = [stems for stems, _ in said] if kind not in _RULES else []
+    statements = list(_statements(turns))
+    spoken = [stems for stems, _ in statements] if kind not in _RULES else []
     if kind is Kind.TODO:
         spoken.append(frozenset().union(*acts))
     is_followed = (
         any(any(map(act.issuperset, names)) for act in acts)
         or any(_covers(content, act, _MIN_SHARE, 1 if bans else _MIN_WORDS) for act in acts)
         or any(_covers(content, stems, _MIN_SPOKEN_SHARE, _MIN_SPOKEN) for stems in spoken)
-        or any(denies and ban <= stems for ban in bans for stems, denies in said)
+        or any(denies and ban <= stems for ban in bans for stems, denies in statements)
     )
     return Outcome.FOLLOWED if is_followed else Outcome.UNTOUCHED
 
 
 def _split(text: str) -> tuple[str, list[frozenset[str]]]:
-    """Return the text without prohibitions, and the content of each prohibition."""
-    wanted: list[str] = []
+    orders: list[str] = []
     bans: list[frozenset[str]] = []
     at = 0
     for match in _NOT.finditer(text):
         if match.start() < at:
             continue
         end = _CLAUSE_END.search(text, match.end())
-        wanted.append(text[at : match.start()])
+        orders.append(text[at : match.start()])
         at = end.start() if end else len(text)
         clause = text[match.end() : at]
         if not _ONLY_IF.search(clause):
             options = [_content(option) for option in _OR.split(clause)]
             is_list = all(len(option) == 1 for option in options)
             bans += filter(None, options if is_list else [_content(clause)])
-    return " ".join([*wanted, text[at:]]), bans
+    return " ".join([*orders, text[at:]]), bans
 
 
 def _acts(turns: Sequence[Turn]) -> Iterator[frozenset[str]]:
-    """Yield the stems of each command and edit of the agent. Removed lines do not count."""
     for call in (call for turn in turns for call in turn.tool_calls):
         if call.action is Action.EDIT:
             lines = [line for line in call.input.splitlines() if not line.startswith("-")]
@@ -126,8 +124,7 @@ def _acts(turns: Sequence[Turn]) -> Iterator[frozenset[str]]:
                     yield _stems(" ".join(word for word in part if " " not in word))
 
 
-def _said(turns: Sequence[Turn]) -> Iterator[tuple[frozenset[str], bool]]:
-    """Yield the stems of each sentence of the agent, and True if it contains a negation."""
+def _statements(turns: Sequence[Turn]) -> Iterator[tuple[frozenset[str], bool]]:
     for turn in turns:
         if turn.speaker is Speaker.AGENT:
             for sentence in _SENTENCE.split(turn.text):
@@ -135,7 +132,6 @@ def _said(turns: Sequence[Turn]) -> Iterator[tuple[frozenset[str], bool]]:
 
 
 def _is_corrected(kind: Kind, text: str, turns: Sequence[Turn]) -> bool:
-    """Return True if the owner later objects to the memory, with words that the memory contains."""
     start = next((at for at, turn in enumerate(turns) if turn.speaker is Speaker.AGENT), len(turns))
     content = _stems(text) - STOP_WORDS
     for message in sentences.utterances(turns):
@@ -169,38 +165,38 @@ def _stems(text: str) -> frozenset[str]:
 
 
 def judge_pointer(ref: str, text: str, turns: Sequence[Turn]) -> Outcome:
-    """Return whether a session opened a turn (``<session>#<turn>``), searched for it or used it."""
+    """Judge whether a session opened, searched for or used the turn ``<session>#<turn>``."""
     session, _, turn_id = ref.partition("#")
     ids = (turn_id, session.partition(":")[2][:_ID_CHARACTERS])
     content = _content(text)
     for call in (call for turn in turns for call in turn.tool_calls):
-        asked = f"{call.name} {call.input}"
-        if _ASKS.search(asked) and (
+        request = f"{call.name} {call.input}"
+        if _CALLS_NACRE.search(request) and (
             any(map(call.input.__contains__, filter(None, ids)))
             or len(_content(call.input) & content) >= _MIN_WORDS
         ):
             return Outcome.FOLLOWED
-    told = [_content(sentence) for sentence in _SENTENCE.split(text)]
+    own_sentences = [_content(sentence) for sentence in _SENTENCE.split(text)]
     is_used = any(
         _covers(sentence, stems, _MIN_SPOKEN_SHARE, _MIN_SPOKEN)
-        for stems, _ in _said(turns)
-        for sentence in told
+        for stems, _ in _statements(turns)
+        for sentence in own_sentences
     )
     return Outcome.FOLLOWED if is_used else Outcome.UNTOUCHED
 
 
 def record_effects(home: Home, stored: StoredSession) -> None:
-    """Record what the session did with the memories and pointers that it received."""
+    """Record which of the delivered memories and pointers a session followed."""
     name = stored.session.id
-    given = read_state(home.settings.home, name).given
-    if not given:
+    refs = read_state(home.settings.home, name).given
+    if not refs:
         return
     turns = [item.turn for item in home.sessions.turns_of(stored.row)]
     outcomes = {
         memory.id: (judge(memory.kind, memory.content, turns), "")
-        for memory in home.memories.in_any_state(given)
+        for memory in home.memories.in_any_state(refs)
     }
-    for ref in given:
+    for ref in refs:
         session, _, turn_id = ref.partition("#")
         if stored.project and turn_id and not turn_id.endswith("#"):
             texts = [
@@ -218,7 +214,7 @@ def record_effects(home: Home, stored: StoredSession) -> None:
             )
 
 
-# -- Pointers that nobody follows, and the status page --------------------------------------------
+# -- Ignored pointers, and the status page --------------------------------------------
 
 
 _MAX_IGNORED_POINTERS = 20
@@ -227,11 +223,7 @@ _PERIOD = timedelta(days=30)
 
 @frozen
 class Effects:
-    """Outcomes of context from the last 30 days.
-
-    ``shown``: number of delivered memories. ``pointers``: number of delivered pointers to turns.
-    ``off``: projects without pointers because the last 20 were ignored.
-    """
+    """Outcomes of the context that nacre delivered in the last 30 days."""
 
     shown: int = 0
     followed: int = 0
@@ -239,16 +231,18 @@ class Effects:
     pointers: int = 0
     pointers_followed: int = 0
     off: tuple[str, ...] = ()
+    """Projects that get no more pointers because the last 20 were ignored."""
 
 
 def pointers_are_off(home: Home, project: str | None) -> bool:
-    """Return True if a project's sessions followed none of the last 20 pointers."""
+    """Return True if agents ignored the last 20 pointers in a project."""
     outcomes = home.usage.pointer_outcomes(project, _MAX_IGNORED_POINTERS) if project else []
     return len(outcomes) == _MAX_IGNORED_POINTERS and Outcome.FOLLOWED.value not in outcomes
 
 
+@operation("usefulness", command="admin usefulness")
 def count_effects(home: Home) -> Effects:
-    """Count the outcomes of context from the last 30 days."""
+    """Count the outcomes of delivered context in the last 30 days."""
     counts = home.usage.effects(home.now_ms() - _PERIOD // timedelta(milliseconds=1))
     memories, pointers = (
         {outcome: number for (outcome, is_pointer), number in counts.items() if is_pointer is kind}

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
@@ -62,7 +61,7 @@ _TURN_CHARACTERS = 1_500
 _ENTRY_CHARACTERS = 400
 _OUTPUT_TOKENS = 1_500
 _MIN_SUPPORTED_SHARE = 0.6
-"""Minimum share of an entry's content words that must occur in the session."""
+"""Share of an entry's content words that the session must contain."""
 
 _NUMBER = re.compile(r"\d[\d.,:]*")
 _SPEAKERS = (Speaker.OWNER, Speaker.AGENT)
@@ -86,7 +85,7 @@ _SECTIONS = (
 
 
 def shown_turns(turns: Sequence[Turn]) -> list[Turn]:
-    """Return the last trusted turns of the owner and agent, to show to the model."""
+    """Return the last trusted turns of owner and agent, which a model may read."""
     eligible = [
         reading.shorten_for_regex(turn)
         for turn in turns
@@ -98,13 +97,13 @@ def shown_turns(turns: Sequence[Turn]) -> list[Turn]:
 def handoff_prompt(
     turns: Sequence[Turn], able: models.Capabilities, seconds: float
 ) -> models.Prompt | None:
-    """Return the prompt for a handoff, or ``None`` if the session is too short."""
+    """Return the prompt for a model to write a handoff, or ``None`` if the session is too short."""
     if (
         len(turns) < LEAST_TURNS
         or sum(len(turn.text.strip().splitlines()) for turn in turns) < LEAST_LINES
     ):
         return None
-    kept: list[str] = []
+    latest_lines: list[str] = []
     room = MOST_CHARACTERS
     for line in reversed(
         [
@@ -112,14 +111,14 @@ def handoff_prompt(
             for turn in turns
         ]
     ):
-        if kept and len(line) + 1 > room:
+        if latest_lines and len(line) + 1 > room:
             break
-        kept.append(line[:room])
+        latest_lines.append(line[:room])
         room -= len(line) + 1
-    text = "\n".join(kept[::-1])
+    text = "\n".join(latest_lines[::-1])
     return models.Prompt(
         task=Task.HANDOFF,
-        system=_words(),
+        system=(files(__package__) / "prompts" / f"handoff-{VERSION}.md").read_text("utf-8"),
         text=f"{prompts.frame('session', text)}\n\nWrite the handoff.",
         answer=failures.schema_of(HandoffAnswer),
         name="handoff",
@@ -130,20 +129,15 @@ def handoff_prompt(
 
 
 class _Ground:
-    """A session's text, used to check the entries of a handoff."""
-
     def __init__(self, turns: Sequence[Turn]) -> None:
         self._text = " ".join(turn.text for turn in turns).lower()
-        self._words = frozenset[str]().union(
-            *(reading.content_words(turn.text, sentences.language_of(turn.text)) for turn in turns)
-        )
+        self._words = frozenset[str]().union(*(reading.content_words(turn.text) for turn in turns))
 
     def bears(self, entry: str) -> bool:
-        """Return True if the session contains all names and numbers and most words of an entry."""
         names = [*identifiers(entry), *_NUMBER.findall(entry)]
         if not all(name.lower().rstrip(".,:") in self._text for name in names):
             return False
-        entry_words = reading.content_words(entry, sentences.language_of(entry))
+        entry_words = reading.content_words(entry)
         return not entry_words or len(entry_words & self._words) >= _MIN_SUPPORTED_SHARE * len(
             entry_words
         )
@@ -156,11 +150,6 @@ def _entries(entries: Sequence[str]) -> Iterator[str]:
             yield shorten(line, _ENTRY_CHARACTERS)
 
 
-@cache
-def _words() -> str:
-    return (files(__package__) / "prompts" / f"handoff-{VERSION}.md").read_text(encoding="utf-8")
-
-
 # -- Sessions worth a handoff -------------------------------------------------
 
 
@@ -170,42 +159,31 @@ def has_something(
     spoken: Sequence[sentences.Utterance],
     telling: Sequence[sentences.Utterance],
 ) -> bool:
-    """Return True if a session contains requested, completed or unfinished work, or a decision.
+    """Return True if a session contains requested, done or unfinished work, or a decision.
 
-    A question that was answered is not enough. ``telling`` contains the owner's messages that have
-    content.
+    An answered question does not count. ``telling`` are the owner's messages with content.
     """
+    ended = outcome(turns, spoken)
     return (
         any(map(_is_work, telling))
         or any(
-            (
-                False
-                if call.outcome != "ok"
-                else (
-                    reading.is_change(call)
-                    or bool(call.made)
-                    or (
-                        call.action is Action.RUN
-                        and summary.does(call)
-                        and not summary.is_check(call)
-                    )
-                )
+            call.outcome == "ok"
+            and (
+                reading.is_change(call)
+                or bool(call.made)
+                or (call.action is Action.RUN and summary.does(call) and not summary.is_check(call))
             )
             for turn in turns
             for call in turn.tool_calls
         )
-        or _is_open(turns, spoken)
+        or ended.ending in (Ending.STOPPED, Ending.FAILED)
+        or bool(open_ends(turns, spoken, ended))
         or bool(learn_extract.extract(session, turns))
     )
 
 
 def _is_work(utterance: sentences.Utterance) -> bool:
     return any(asks_for_work(statement.text) for statement in utterance.statements)
-
-
-def _is_open(turns: Sequence[Turn], spoken: Sequence[sentences.Utterance]) -> bool:
-    ended = outcome(turns, spoken)
-    return ended.ending in (Ending.STOPPED, Ending.FAILED) or bool(open_ends(turns, spoken, ended))
 
 
 # -- Handoffs by rules --------------------------------------------------------
@@ -219,9 +197,8 @@ _HEAD = "The owner said last in that session:"
 
 @frozen
 class LastWords:
-    """The content of a handoff.
-
-    ``until``: id of the last turn that the handoff covers. ``request``: id of the last request.
+    """A handoff without a model. ``until`` and ``request`` are the ids of its last turn and
+    request.
     """
 
     content: str
@@ -232,14 +209,17 @@ class LastWords:
 def by_rules(
     session: Session, turns: Sequence[Turn], is_nod: Callable[[str], bool] = is_idle
 ) -> LastWords | None:
-    """Return the owner's last three messages as a handoff, each cut to 200 characters.
+    """Return the owner's last three messages as a handoff, or ``None`` without work to hand over.
 
-    Pasted text and messages that only agree, such as "go on", are left out. ``is_nod`` returns True
-    for other messages to leave out. Returns ``None`` if there is no work to hand over.
+    Each is cut to 200 characters. Pasted text is left out, and so are messages that only agree ("go
+    on") or for which ``is_nod`` returns True.
     """
     bounded_turns = [reading.shorten_for_regex(turn) for turn in turns]
     spoken = [
-        item for item in sentences.utterances(bounded_turns) if _is_sound(bounded_turns[item.index])
+        item
+        for item in sentences.utterances(bounded_turns)
+        if bounded_turns[item.index].speaker is Speaker.OWNER
+        and bounded_turns[item.index].trust is Trust.TRUSTED
     ]
     outside = next(
         (at for at, turn in enumerate(bounded_turns) if trust.reached_out([turn], 0)),
@@ -280,11 +260,6 @@ def by_rules(
 
 
 def _without_pasted(utterance: sentences.Utterance, *, is_outside: bool) -> sentences.Utterance:
-    """Return a message without pasted or quoted text.
-
-    If ``is_outside``, the session has read external text, so options that the owner chose are also
-    removed.
-    """
     text = reading.own_words(
         sentences.without_chosen(utterance.text) if is_outside else utterance.text
     )
@@ -301,7 +276,7 @@ def _without_pasted(utterance: sentences.Utterance, *, is_outside: bool) -> sent
 
 
 def last_turn(turns: Sequence[Turn]) -> Turn | None:
-    """Return the last turn of the owner or the agent that has content."""
+    """Return the last turn of the owner or agent that has content."""
     spoken = (
         turn
         for turn in reversed(turns)
@@ -310,18 +285,13 @@ def last_turn(turns: Sequence[Turn]) -> Turn | None:
     return next(spoken, None)
 
 
-def _is_sound(turn: Turn) -> bool:
-    """Return True if the owner wrote the turn, and the turn is trusted."""
-    return turn.speaker is Speaker.OWNER and turn.trust is Trust.TRUSTED
-
-
 # -- Storing handoffs ---------------------------------------------------------
 # Rules write a handoff immediately, and a model improves it later. A session has at most one
-# undelivered handoff. A later version replaces it in one write.
+# undelivered handoff, which later versions replace.
 
 
 LATE_FOR = timedelta(days=1)
-"""Maximum time between a session's end and a late handoff."""
+"""Maximum delay of a handoff after the session's end."""
 
 QUIET = timedelta(minutes=2)
 """Inactivity after which a session counts as ended. Before that, it might be active in another window."""
@@ -332,14 +302,11 @@ _IN_WORDS = (Speaker.AGENT, Speaker.OWNER)
 
 
 def hand_over(home: Home, session: StoredSession, words: str | None = None) -> Handoff | None:
-    """Store a handoff for a session without using a model, and return the handoff.
+    """Store and return a handoff with ``words``, by default the owner's last messages.
 
-    The handoff contains ``words`` or, by default, the owner's last messages. A handoff that a model
-    has written is kept until the owner makes a new request.
-
-    Returns ``None`` if the session is automated (sub-agent, schedule, heartbeat) or has no project,
-    if there is no work to hand over, and if nothing has happened since the last handoff. Raises
-    StoreBusyError, UnusableStoreError.
+    Return ``None`` for an automated session, without a project, without work to hand over, or if
+    nothing has happened since the last handoff. A handoff by a model is kept until the owner makes
+    a new request. Raises StoreBusyError or UnusableStoreError.
     """
     if session.session.kind is not SessionKind.MAIN or not session.project:
         return None
@@ -358,15 +325,15 @@ def hand_over(home: Home, session: StoredSession, words: str | None = None) -> H
             return None
         before = home.handoffs.of_session(session.session.id)
         delivered = {handoff for handoff, _ in delivery.iter_delivered(home)}
-        waiting = next((item for item in before if not (item.given or item.id in delivered)), None)
+        pending = next((item for item in before if not (item.given or item.id in delivered)), None)
         if last_words and not words:
             if any(item.until == last_words.until for item in before):
                 return None
-            if waiting and waiting.by != BY_RULES and waiting.asked == request_id:
-                return waiting
+            if pending and pending.by != BY_RULES and pending.asked == request_id:
+                return pending
         new_handoff = Handoff(
-            waiting.id if waiting else home.ids(),
-            waiting.project if waiting else session.project,
+            pending.id if pending else home.ids(),
+            pending.project if pending else session.project,
             session.session.id,
             home.redactor.clean(content),
             by,
@@ -380,12 +347,11 @@ def hand_over(home: Home, session: StoredSession, words: str | None = None) -> H
 
 
 def improve(home: Home, session: StoredSession, *, background: bool = True) -> Handoff | None:
-    """Let a model rewrite a session's handoff, and return the new handoff.
+    """Let a model rewrite a session's handoff, and return the new one.
 
-    Returns ``None`` and keeps the old handoff if no model is available, if the handoff is up to
-    date, or if the model's text contains nothing from the session. The same happens if the handoff
-    was delivered or changed during the call. No lock is held during the call. Raises the errors of
-    the call.
+    Return ``None`` and keep the old one without a model, if it is up to date, if it was delivered
+    or changed meanwhile, or if the session does not support the new text. Raises the model's
+    errors.
     """
     turns = _turns(home, session)
     last = last_turn(turns)
@@ -413,10 +379,9 @@ def improve(home: Home, session: StoredSession, *, background: bool = True) -> H
 
 
 def hand_over_late(home: Home, project: str, *, before: datetime, but: str) -> Handoff | None:
-    """Store a handoff for a project's last session, if nobody told nacre that the session ended.
+    """Store a handoff for a project's last session if nacre was not notified of its end.
 
-    The session must have ended before the time ``before``. ``but`` is the current session, which is
-    ignored.
+    That session must have ended before ``before``. ``but`` is the current one, which is skipped.
     """
     criteria = SessionFilter(project=project, kind=SessionKind.MAIN)
     for session in home.sessions.newest(criteria, limit=_MAX_SESSIONS):
@@ -427,7 +392,7 @@ def hand_over_late(home: Home, project: str, *, before: datetime, but: str) -> H
 
 
 def put_away(home: Home) -> None:
-    """Record which handoffs were delivered, and delete handoffs older than ``HANDED_FOR``."""
+    """Record which handoffs were delivered, and delete those older than ``HANDED_FOR``."""
     delivered = list(delivery.iter_delivered(home))
     before = home.now() - HANDED_FOR
     handoffs = (*home.handoffs.everything(), *home.handoffs.damaged())
@@ -446,7 +411,7 @@ def put_away(home: Home) -> None:
 
 
 def latest(home: Home, project: str | None) -> Handoff | None:
-    """Return a project's latest undelivered handoff. If all were delivered, return the latest."""
+    """Return a project's latest undelivered handoff, or else its latest delivered one."""
     since = home.now() - HANDED_FOR
     handoffs = home.handoffs.of_project(project) if project else []
     return next((item for item in handoffs if item.written >= since), None)
@@ -457,10 +422,6 @@ def _turns(home: Home, session: StoredSession) -> list[Turn]:
 
 
 def _ask(home: Home, turns: list[Turn], *, background: bool) -> tuple[str, str] | None:
-    """Ask a model for a handoff. Return the text and the name of the model.
-
-    Entries that the session does not support are removed from the text.
-    """
     model_turns = shown_turns(turns)
     model = spending.model_for(home, Task.HANDOFF, background=background)
     if model is None:
@@ -477,14 +438,14 @@ def _ask(home: Home, turns: list[Turn], *, background: bool) -> tuple[str, str] 
             words_left = MOST_WORDS
             sections: list[str] = []
             for title, name in _SECTIONS:
-                kept = []
+                supported = []
                 for entry in _entries(getattr(answer, name)):
                     size = len(words(entry))
                     if size <= words_left and ground.bears(entry):
-                        kept.append(f"- {entry}")
+                        supported.append(f"- {entry}")
                         words_left -= size
-                if kept:
-                    sections.append("\n".join([f"{title}:", *kept]))
+                if supported:
+                    sections.append("\n".join([f"{title}:", *supported]))
             text = "\n\n".join(sections)
         except UnusableAnswerError:
             return None
@@ -492,7 +453,6 @@ def _ask(home: Home, turns: list[Turn], *, background: bool) -> tuple[str, str] 
 
 
 def _to_improve(home: Home, session: StoredSession, last: str) -> Handoff | None:
-    """Return the session's undelivered handoff if a model should rewrite it."""
     for item in home.handoffs.of_session(session.session.id):
         if (
             not item.given
@@ -537,7 +497,7 @@ def handoff(
         words = (words or "").strip() or None
         if words and home.actor.is_agent and _is_from_outside(home, stored, words):
             raise InvalidInputError(
-                "these words come from a page, mail or file that the session read, and cannot be handed over",
+                "these words come from external text that the session read, and cannot be handed over",
                 hint="describe the remaining work in your own words",
             )
         new_handoff = hand_over(home, stored, words)
@@ -568,17 +528,12 @@ def _is_from_outside(home: Home, session: StoredSession, words: str) -> bool:
     )
 
 
-def _is_in_folder_project(home: Home, session: StoredSession, folder: str | None) -> bool:
-    """Return True if the session belongs to the folder's project, or the folder has no project."""
-    project = project_of_folder(home, Path(folder)) if folder else None
-    return project in (None, session.project)
-
-
 def _session(home: Home, reference: str | None, folder: str | None) -> StoredSession:
     own = home.settings.session  # in an agent's shell
     if own and not reference and not read_state(home.settings.home, own).ended:
         session = ingest.read_session(home, own)
-        if session and _is_in_folder_project(home, session, folder):
+        project = project_of_folder(home, Path(folder)) if folder else None
+        if session and project in (None, session.project):
             return session
     if reference:
         session = ingest.read_session(home, reference)
@@ -600,6 +555,6 @@ def _session(home: Home, reference: str | None, folder: str | None) -> StoredSes
     )
     if not newest:
         raise NotFoundError(
-            "no session of this project was read", hint="run nacre ingest, or give --session"
+            "no session of this project is known", hint="run nacre ingest, or give --session"
         )
     return ingest.find_session(home, newest[0].session.id) or newest[0]

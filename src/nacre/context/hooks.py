@@ -1,7 +1,7 @@
-"""Session state for hooks, tool rules, the holdout group, reminders and signals.
+"""Session state for hooks, memories for tool calls, reminders and signals.
 
-Each session's state is a small file without locks. Concurrent writes can lose an update, and the
-session then gets an item twice.
+Each session's state is a small file without locks. If a concurrent write loses an update, the
+session gets an item twice.
 """
 
 from __future__ import annotations
@@ -20,15 +20,13 @@ from typing import Any
 
 from nacre.base import files
 from nacre.base.frozen import frozen
-from nacre.base.ids import first_id, keyed_hash
+from nacre.base.ids import first_id
 from nacre.base.link import deliveries, session_file, write_session
 from nacre.base.text import CHARACTERS_PER_TOKEN, count_tokens, identifiers, stems, words
 from nacre.context import categories
-from nacre.errors import UnusableStoreError
 from nacre.home import location
 from nacre.home.home import Home
 from nacre.readers import conversation
-from nacre.settings import Settings
 from nacre.store import memories, schema, search
 from nacre.values.context import (
     ContextRequest,
@@ -45,7 +43,7 @@ from nacre.values.session import Action
 KEPT_DAYS = 7
 _DAY_SECONDS = 86_400
 _RESET_SECONDS = 60
-"""Maximum time between two sessions that a reset separates, in seconds."""
+"""Maximum time between a session's end and its continuation after a reset."""
 
 _MAX_BYTES = 200_000
 _MAX_OTHERS = 30
@@ -53,7 +51,7 @@ _MAX_PREDECESSORS = 20
 
 
 def read_state(home: Path, session: str | None) -> SessionState:
-    """Return a session's state, or a new state if the file is missing or unreadable."""
+    """Return a session's state, or a new one if the file is missing or unreadable."""
     return _read(_path(home, session)) if session else SessionState()
 
 
@@ -78,26 +76,26 @@ def _load(path: Path) -> dict[str, Any]:
 
 
 def write_state(home: Path, session: str | None, state: SessionState | None) -> None:
-    """Save the state after delivery, ignoring disk errors."""
+    """Save a session's state after the context was delivered, ignoring disk errors."""
     if session and state is not None:
         write_session(str(home), session, asdict(state))
 
 
 def just_ended(home: Path, session: str, folder: str | None, now_ms: int) -> tuple[str, ...]:
-    """Return the tool's sessions that ended in a folder within the last minute.
+    """Return the sessions of the same tool that ended in a folder within the last minute.
 
-    The sessions that they continue are included.
+    Sessions that they continued are included.
     """
     tool = session.partition(":")[0]
     names: list[str] = []
-    for state in _others(home, session):
+    for state in _other_states(home, session):
         is_there = state.name.partition(":")[0] == tool and state.folder == (folder or "")
         if is_there and state.ended and 0 <= now_ms - state.ended <= _RESET_SECONDS * 1000:
             names += [state.name, *state.after]
     return tuple(dict.fromkeys(names))[:_MAX_PREDECESSORS]
 
 
-def _others(home: Path, session: str) -> Iterator[SessionState]:
+def _other_states(home: Path, session: str) -> Iterator[SessionState]:
     own = _path(home, session)
     with contextlib.suppress(OSError):
         paths = sorted(
@@ -109,7 +107,9 @@ def _others(home: Path, session: str) -> Iterator[SessionState]:
 
 
 def prune_states(home: Path, now: float) -> None:
-    """Delete old temporary files and states unused for a week. ``now`` is in epoch seconds."""
+    """Delete temporary files and the states of sessions unused for a week. ``now`` is in epoch
+    seconds.
+    """
     folder = _path(home, "any").parent
     files.sweep(folder)
     for path in folder.glob("[!.]*"):
@@ -123,9 +123,8 @@ def _path(home: Path, session: str) -> Path:
 
 
 # -- Standing intents ---------------------------------------------------------
-# A memory with triggers is delivered when a prompt, an edit or a command matches one of them. A
-# preference or lesson that names the file or command of a call needs no trigger. Decision 20 lists
-# the alternatives.
+# A memory is delivered when a prompt, an edit or a command matches one of its triggers. A preference
+# or lesson that names the file or command needs no trigger (decision 20).
 
 
 _TOOL_HOSTS = frozenset({"claude-code", "codex", "generic"})
@@ -139,14 +138,14 @@ _MAX_FOLDERS = 12
 _COMMAND = re.compile(r"(?:\$ |`)(.+?)`?")
 _PATH = re.compile(r"\S*[/*]\S*|\S+\.\w+")
 PATHS = re.compile(r"[\w~@*+-]*(?:[/\\.]+[\w~@*+-]+)+/?|[\w-]+/", re.ASCII)
-"""Pattern for the paths in a prompt."""
+"""The paths in a prompt."""
 
 
 @frozen
 class Occurrence:
-    """A prompt or a tool call.
+    """A prompt or tool call that can trigger memories.
 
-    ``stems``: the stems of a prompt's words. ``paths``: the paths that it names or edits.
+    ``stems`` are the stems of a prompt's words, and ``paths`` are those that it names or edits.
     """
 
     stems: str = ""
@@ -154,11 +153,10 @@ class Occurrence:
     programs: Sequence[conversation.Invocation] = ()
 
     def matches(self, trigger: str) -> bool:
-        """Return True if a trigger's words, path or command match this occurrence."""
         if command := _COMMAND.fullmatch(trigger):
             if any(
-                wanted.words[0] == program.words[0] and set(wanted.words) <= set(program.words)
-                for wanted in conversation.invocations(command[1])
+                pattern.words[0] == program.words[0] and set(pattern.words) <= set(program.words)
+                for pattern in conversation.invocations(command[1])
                 for program in self.programs
             ):
                 return True
@@ -168,7 +166,7 @@ class Occurrence:
 
 
 def add_intents(draft: categories.Draft, occurrence: Occurrence) -> None:
-    """Add at most three memories with a matching trigger, the most important first."""
+    """Add up to three memories with a matching trigger to the context, most important first."""
     home = draft.home
     rows = home.selection.with_triggers(draft.filter(), today=home.today())
     memories = home.memories.by_rows(rows)
@@ -183,20 +181,20 @@ def add_intents(draft: categories.Draft, occurrence: Occurrence) -> None:
 
 
 def _is_in(path: str, pattern: str) -> bool:
-    """Return True if a path or a folder above it has a name or pattern. ``*`` matches any text."""
+    """Match a path or its parents against a pattern, in which ``*`` also matches slashes."""
     plain = path.replace("\\", "/").strip("/")
     pattern = pattern.removeprefix("~").removeprefix("./").strip("/").replace("[", "[[]")
     return fnmatchcase(f"/{plain}/", f"*/{pattern}/*")
 
 
 def answer(home: Home, call: HookCall) -> HookAnswer:
-    """Return the memories with a trigger for a tool call, or else a rule that applies to it.
+    """Return the memories that a tool call triggers, or else a rule that applies to it.
 
-    The answer is empty if nothing applies, in automated sessions, and if the daemon is not running.
+    Return nothing in automated sessions and without a daemon.
     """
     if call.is_apart or call.alone or not call.session or call.host not in _TOOL_HOSTS:
         return HookAnswer()
-    tool_call = conversation.asked(call.tool, call.arguments)
+    tool_call = conversation.new_call(call.tool, call.arguments)
     if tool_call.action not in (Action.EDIT, Action.RUN):
         return HookAnswer()
     draft = categories.Draft(
@@ -214,7 +212,7 @@ def answer(home: Home, call: HookCall) -> HookAnswer:
     if not draft.items:
         where = schema.memory_clause(replace(draft.filter(), kinds=_RULES), home.today())
         rules = [memory for path in tool_call.paths for memory in _naming_file(home, path, where)]
-        verbal = [program for program in writing if program.told]
+        verbal = [program for program in writing if program.subcommands]
         rows = {row for program in verbal for row in _naming_command(home, program, where)}
         rules += home.memories.by_rows(sorted(rows)).values()
         doubts = home.reviews.doubts([memory.id for memory in rules], both_ways=True)
@@ -231,10 +229,6 @@ def answer(home: Home, call: HookCall) -> HookAnswer:
 
 
 def _naming_file(home: Home, path: str, where: schema.Clause) -> list[Memory]:
-    """Return the rules that mention a file or one of its folders.
-
-    A folder must be mentioned with at least two path components.
-    """
     names = [name for name in path.replace("\\", "/").split("/") if name]
     pairs = [f"{above}/{name}" for above, name in pairwise(names)][-_MAX_FOLDERS:]
     matched = home.memory_search.match_parts([*names[-1:], *pairs], where, _MAX_CANDIDATES)
@@ -251,12 +245,7 @@ def _naming_file(home: Home, path: str, where: schema.Clause) -> list[Memory]:
 def _naming_command(
     home: Home, program: conversation.Invocation, where: schema.Clause
 ) -> list[int]:
-    """Return the database rows of the rules that contain all arguments of a program.
-
-    If the program has fewer than two arguments, a rule must also contain an option or the program's
-    name.
-    """
-    arguments = _words(program.told)
+    arguments = _words(program.subcommands)
     options = [_words([word.partition("=")[0]]) for word in program.words if word.startswith("--")]
     terms = [program.name, *dict.fromkeys(sum(options, arguments))]
     matched = home.memory_search.match(
@@ -281,85 +270,8 @@ def _words(names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(words(" ".join(names))))
 
 
-# -- The holdout group --------------------------------------------------------
-# A hash of the session name decides which share of sessions gets no context. See
-# :mod:`nacre.care.usefulness`. ``hold-out.json`` contains the salt and the history of shares.
-
-
-SHARE = "usefulness.hold_out"
-_FILE = "hold-out.json"
-_SALT_BYTES = 16
-_HASHES = 2.0**64
-
-
-@frozen
-class Draw:
-    """The random choice of sessions that get no memories (holdout).
-
-    ``shares`` contains pairs of a start time in epoch milliseconds and the share of sessions that
-    is held out from then on.
-    """
-
-    salt: str = ""
-    shares: tuple[tuple[int, float], ...] = ()
-
-    def share_at(self, at: int) -> float:
-        return next((share for since, share in reversed(self.shares) if since <= at), 0.0)
-
-    def is_steady(self, begin: int, end: int) -> bool:
-        """Return True if the held-out share was constant from ``begin`` to ``end`` and not zero."""
-        return self.share_at(begin) > 0 and not any(
-            begin < since <= end for since, _ in self.shares
-        )
-
-    def takes(self, session: str, began: int) -> bool:
-        """Return True if a session (``<tool>:<id>``) that started at ``began`` (epoch milliseconds) is held out."""
-        share = self.share_at(began)
-        return (
-            share > 0 and int(keyed_hash(bytes.fromhex(self.salt), session), 16) < share * _HASHES
-        )
-
-
-def is_held_out(home: Home, session: str | None) -> bool:
-    """Return True if a session gets no context, because it was randomly chosen at its start."""
-    if not session or home.settings.number(SHARE) <= 0:
-        return False
-    began = read_state(home.settings.home, session).started or home.now_ms()
-    return read_draw(home.settings.home).takes(session, began)
-
-
-def read_draw(home: Path) -> Draw:
-    """Read the random choice from its file. Return an empty one if this fails."""
-    record = _load(home / _FILE)
-    try:
-        bytes.fromhex(record["salt"])
-        shares = tuple((int(since), float(share)) for since, share in record["shares"])
-        return Draw(record["salt"], shares)
-    except (ValueError, TypeError, KeyError):
-        return Draw()
-
-
-def note_share(settings: Settings, now_ms: int) -> None:
-    """Record the configured share if it has changed. Raises UnusableStoreError."""
-    draw, share = read_draw(settings.home), settings.number(SHARE)
-    if share == draw.share_at(now_ms):
-        return
-    record = {
-        "salt": draw.salt or os.urandom(_SALT_BYTES).hex(),
-        "shares": [*draw.shares, (now_ms, share)],
-    }
-    try:
-        files.make_folder(settings.home)
-        files.write_file(settings.home / _FILE, json.dumps(record))
-    except OSError as error:
-        raise UnusableStoreError(
-            f"cannot record the holdout: {error.strerror}", hint="is the disk full?"
-        ) from error
-
-
 # -- Reminders ----------------------------------------------------------------
 # An agent that has stored nothing for eight turns is reminded, at most three times per session.
-# Claude Code can also be asked for proposals, once per session.
 
 
 TURNS = 8
@@ -371,32 +283,20 @@ TEXT = (
     "need, store it with memory_store; if not, go on."
 )
 
-PROPOSE = (
-    "Before you stop: if up to five things were settled, learned or asked for in this session that later sessions need "
-    "and that are not stored yet, store them now with one call of memory_store, each with its quote, the person's own "
-    "words copied from their message. None is a good answer. Then say in one short line what you stored, no more."
-)
-
-_PROPOSAL_HOSTS = frozenset({"claude-code"})
-"""Hosts that accept a request at the end of a turn and then continue the session."""
-
 _HOSTS_WITH_TOOLS = frozenset(
     {"claude-code", "codex", "cursor", "gemini-cli", "opencode", "openclaw"}
 )
-"""Hosts for which ``nacre init`` sets up both nacre's tools and hooks."""
+"""Hosts for which ``nacre init`` sets up both tools and hooks."""
 
 
 def count_prompt(
     home: Home, state: SessionState, session: str | None, project: str | None
 ) -> SessionState:
-    """Count a prompt, and return the new state of the session.
+    """Count the prompts since a session last stored a memory, and return its new state.
 
-    The turn count restarts when the session stores a memory. Prompts from hosts without reminders
-    are not counted.
+    Prompts from hosts without nacre's tools do not count.
     """
     host = (session or "").partition(":")[0]
-    if is_asked_for_proposals(home, host) and state.prompts >= 0:
-        state = replace(state, prompts=state.prompts + 1)
     if not session or host not in _HOSTS_WITH_TOOLS:
         return state
     last = home.memories.last_row()
@@ -409,21 +309,13 @@ def count_prompt(
     return replace(state, turns=state.turns + 1)
 
 
-def is_asked_for_proposals(home: Home, host: str) -> bool:
-    """Return True if a host's agents should be asked to propose memories."""
-    return host in _PROPOSAL_HOSTS and home.settings.whole("context.proposals_after") > 0
-
-
 # -- Signals ------------------------------------------------------------------
 # When a session stores an important memory, other running sessions get it with their next prompt.
-# The caller saves the mark and counts after delivery, so undelivered signals are repeated.
+# The state is saved after delivery, so that undelivered signals are repeated.
 
 
 SAID_WITHIN = timedelta(days=1)
-"""Maximum age of a statement that is signalled to other sessions.
-
-Imported transcripts can contain older statements.
-"""
+"""Maximum age of a statement that is signalled. Imported transcripts contain older ones."""
 
 
 _SIGNAL_LIMITS = SignalLimits(8, 3, 30, 10, 300)
@@ -432,11 +324,10 @@ _SIGNAL_LIMITS = SignalLimits(8, 3, 30, 10, 300)
 def due(
     home: Home, state: SessionState, project: str | None, narrower: SignalLimits | None
 ) -> list[tuple[int, Memory]]:
-    """Return memories from other sessions that a running session should learn of, with their rows.
+    """Return important new memories from other sessions, with their database rows.
 
-    The memories are important and trusted, and belong to the given project or to no project.
-    Memories from sessions that this session continues are left out. Nothing is returned during the
-    cooldown or after the session's limit is reached.
+    They are trusted and belong to the given project or to none. Return nothing during the cooldown,
+    or when the session has reached its limit.
     """
     now, limits = home.clock(), _SIGNAL_LIMITS.within(narrower or SignalLimits())
     now_ms = int(now.timestamp() * 1000)
@@ -464,5 +355,5 @@ def due(
 
 
 def start_signals(home: Home, state: SessionState) -> SessionState:
-    """Start to watch for later memories of other sessions. Return the session's new state."""
+    """Start watching for new memories from other sessions, and return the new state."""
     return state if state.signal_mark >= 0 else replace(state, signal_mark=home.memories.last_row())

@@ -23,13 +23,14 @@ from typing import Annotated, BinaryIO
 from nacre.base import files
 from nacre.base import json as json_text
 from nacre.base.bounds import bounds
-from nacre.base.files import BROKEN
 from nacre.base.frozen import frozen
 from nacre.base.locks import FileLock
 from nacre.base.named_files import named_file
 from nacre.base.text import to_text
+from nacre.base.zips import BROKEN
 from nacre.data.export import Overwrite
 from nacre.data.history import COMMIT_LOCK
+from nacre.data.importers import safe_name
 from nacre.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
 from nacre.home.change import put_in_place
 from nacre.home.home import Home, territory
@@ -40,7 +41,7 @@ from nacre.memories.store import fold_usage
 from nacre.operations import operation
 from nacre.store.gateway import DATABASE as GATEWAY_DATABASE
 from nacre.store.sqlite import Snapshot
-from nacre.values.codec import stamp
+from nacre.values.codec import plain, stamp
 from nacre.values.reports import OnProgress, Progress
 from nacre.vault.files import GIT_FOLDER
 
@@ -65,8 +66,8 @@ Place = tuple[int, int, int, int]
 
 
 @frozen
-class Kept:
-    """A file in a backup, with its path in the home, size in bytes, SHA-256 hash, and modification time."""
+class BackupFile:
+    """A file in a backup. ``path`` is relative to the home, and ``size`` is in bytes."""
 
     path: str
     size: int
@@ -76,22 +77,22 @@ class Kept:
 
 @frozen
 class Manifest:
-    """The contents of a backup. ``notes`` describe differences from the home."""
+    """The list of files in a backup. ``notes`` lists how the backup differs from the home."""
 
     created: str
     counts: dict[str, int]
-    files: tuple[Kept, ...]
+    files: tuple[BackupFile, ...]
     notes: tuple[str, ...] = ()
 
     @property
     def bytes(self) -> int:
-        """The total size of the files, uncompressed."""
+        """The total size of the uncompressed files."""
         return sum(file.size for file in self.files)
 
 
 @frozen
 class BackupReport:
-    """The result of a backup. ``bytes``: size of the backup file."""
+    """The path, size and manifest of a new backup."""
 
     path: Path
     bytes: int
@@ -100,7 +101,7 @@ class BackupReport:
 
 @frozen
 class RestoreReport:
-    """The result of a restore, with the new path of the previous home, if any."""
+    """The result of a restore. An existing home was moved to ``kept``."""
 
     home: Path
     kept: Path | None
@@ -112,7 +113,7 @@ class _Writing:
     home: Home
     archive: zipfile.ZipFile
     notify: OnProgress
-    files: dict[str, Kept] = field(default_factory=dict)
+    files: dict[str, BackupFile] = field(default_factory=dict)
     places: dict[str, Place] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -152,16 +153,7 @@ def create(
             tuple(sorted(work.files.values(), key=lambda entry: entry.path)),
             tuple(work.notes),
         )
-        values = {
-            "format": FORMAT,
-            "version": VERSION,
-            "created": manifest.created,
-            "counts": manifest.counts,
-            "notes": manifest.notes,
-            "files": [
-                [entry.path, entry.size, entry.sha256, entry.mtime_ns] for entry in manifest.files
-            ],
-        }
+        values = {"format": FORMAT, "version": VERSION, **plain(manifest)}
         archive.writestr(MANIFEST, json.dumps(values, ensure_ascii=False, indent=1))
     return BackupReport(target, target.stat().st_size, manifest)
 
@@ -181,19 +173,18 @@ def _copy_database(work: _Writing, target: Path) -> dict[str, int]:
 
 def _copy_snapshot(work: _Writing, target: Path, name: str, snapshot: Snapshot) -> None:
     copy = files.temporary_name(target, f"{DATABASE}.")
-    with snapshot:
-        try:
-            os.close(files.open_file(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
-            snapshot.copy(
-                copy, lambda done, total: work.notify(Progress("backup", done, total, "database"))
-            )
-            _add(work, name, copy)
-        finally:
-            copy.unlink(missing_ok=True)
+    try:
+        os.close(files.open_file(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+        snapshot.copy(
+            copy, lambda done, total: work.notify(Progress("backup", done, total, "database"))
+        )
+        _add(work, name, copy)
+    finally:
+        copy.unlink(missing_ok=True)
 
 
 def counts_of(home: Home) -> dict[str, int]:
-    """Return the numbers of memories, projects, sessions, turns and files."""
+    """Count the memories, projects, sessions, turns and memory files in a home."""
     sessions = home.sessions.counts()
     return {
         "memories": len(home.memories.all_ids()),
@@ -205,7 +196,6 @@ def counts_of(home: Home) -> dict[str, int]:
 
 
 def _copy_files(work: _Writing, target: Path) -> None:
-    """Copy the home except the databases, derived and temporary files, and the backup itself."""
     home = work.home.settings.home
     paths = [path for path in _walk(work, home) if path != target]
     for index, path in enumerate(paths):
@@ -217,7 +207,6 @@ def _copy_files(work: _Writing, target: Path) -> None:
 
 
 def _catch_up(work: _Writing) -> None:
-    """Copy the vault files that have changed since the first copy."""
     home = work.home.settings.home
     present = {path.relative_to(home).as_posix(): path for path in _walk(work, home / "vault")}
     for name in [name for name in work.files if name.startswith("vault/") and name not in present]:
@@ -246,10 +235,10 @@ def _walk(work: _Writing, folder: Path) -> Iterator[Path]:
             if name.endswith(".lock") or (name.startswith(".") and name.endswith(".tmp")):
                 continue
             if refusal := _refusal(path):
-                shown = os.fsencode(path.relative_to(settings.home)).decode(
+                name = os.fsencode(path.relative_to(settings.home)).decode(
                     "utf-8", "backslashreplace"
                 )
-                note = f"{shown} {refusal}; it was left out"
+                note = f"{name} {refusal}; it was left out"
                 work.notes += [note] if note not in work.notes else []
                 continue
             yield path
@@ -277,18 +266,17 @@ def _add(work: _Writing, name: str, path: Path) -> None:
     except FileNotFoundError:
         return
     with source, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a changed file is added again, and the last copy counts
+        warnings.simplefilter("ignore")  # a changed file is added again; the last copy is used
         with work.archive.open(info, "w", force_zip64=True) as member:
             for block in _blocks(work, name, source):
                 member.write(block)
                 digest.update(block)
                 size += len(block)
-    work.files[name] = Kept(name, size, digest.hexdigest(), place[0])
+    work.files[name] = BackupFile(name, size, digest.hexdigest(), place[0])
     work.places[name] = place
 
 
 def _blocks(work: _Writing, name: str, source: BinaryIO) -> Iterator[bytes]:
-    """Yield a file's bytes. Credentials are removed from the files in ``_WITH_CREDENTIALS``."""
     if name in _WITH_CREDENTIALS:
         text = to_text(source.read())
         bare = text
@@ -313,7 +301,7 @@ def _place(path: Path) -> Place | None:
 
 
 def read_manifest(backup: Path) -> Manifest:
-    """Read the manifest of a backup. Raises NotFoundError, InvalidInputError if it is damaged or not a backup."""
+    """Read a backup's manifest. Raises InvalidInputError if the file is damaged or not a backup."""
     with _opened(backup) as archive:
         return _manifest(backup, archive)
 
@@ -321,10 +309,11 @@ def read_manifest(backup: Path) -> Manifest:
 def restore(
     backup: Path, home: Path, *, replace: bool = False, on_progress: OnProgress | None = None
 ) -> RestoreReport:
-    """Restore a backup as a home. With ``replace``, an existing home is renamed and kept.
+    """Restore a backup to ``home``, completely or not at all.
 
-    Files are first written next to the home and verified against their hashes. The restore is atomic, even if the
-    process is killed. Raises NotFoundError, InvalidInputError, ConflictError, UnavailableError.
+    With ``replace``, an existing home is renamed and kept. Raises NotFoundError, InvalidInputError
+    for a damaged backup, ConflictError if the home exists, or UnavailableError if the disk is too
+    full.
     """
     home = home.expanduser().absolute()
     if os.path.lexists(home) and not home.is_dir():
@@ -350,7 +339,11 @@ def restore(
 
 
 def unpack(backup: Path, folder: Path, notify: OnProgress) -> Manifest:
-    """Write a backup's files into a new folder and verify all hashes. Raises InvalidInputError, UnavailableError."""
+    """Extract a backup to a new folder.
+
+    Raises InvalidInputError if a file does not match its hash, or UnavailableError if the disk is
+    too full.
+    """
     with _opened(backup) as archive:
         manifest = _manifest(backup, archive)
         if shutil.disk_usage(folder.parent).free < manifest.bytes + _SPARE_BYTES:
@@ -373,7 +366,7 @@ def unpack(backup: Path, folder: Path, notify: OnProgress) -> Manifest:
     return manifest
 
 
-def _unpack_one(backup: Path, archive: zipfile.ZipFile, folder: Path, file: Kept) -> None:
+def _unpack_one(backup: Path, archive: zipfile.ZipFile, folder: Path, file: BackupFile) -> None:
     target = folder / file.path
     files.make_folder(target.parent)
     digest, remaining = hashlib.sha256(), file.size
@@ -391,7 +384,6 @@ def _unpack_one(backup: Path, archive: zipfile.ZipFile, folder: Path, file: Kept
 
 
 def _member(backup: Path, archive: zipfile.ZipFile, name: str) -> Iterator[bytes]:
-    """Yield the bytes of a file in a backup. Raises InvalidInputError if it is unreadable."""
     try:
         with archive.open(name) as member:
             while block := member.read(_BLOCK_BYTES):
@@ -422,34 +414,23 @@ def _manifest(backup: Path, archive: zipfile.ZipFile) -> Manifest:
             raise InvalidInputError(
                 f"{backup} was made by a newer nacre", hint="upgrade nacre, then restore it"
             )
-        files = tuple(
-            Kept(str(path), int(size), str(digest), int(time))
-            for path, size, digest, time in values["files"]
-        )
-        counts = {str(name): int(number) for name, number in values["counts"].items()}
-        _check(files)
-        return Manifest(str(values["created"]), counts, files, tuple(map(str, values["notes"])))
-    except (KeyError, TypeError, AttributeError, *BROKEN) as error:
+        manifest = json_text.convert(values, Manifest)
+        _check(manifest.files)
+        return manifest
+    except (KeyError, TypeError, *BROKEN) as error:
         raise _damaged(backup, f"its manifest is not readable ({error})") from error
 
 
-def _check(files: tuple[Kept, ...]) -> None:
-    """Check that all paths are inside the home and differ in more than upper and lower case."""
+def _check(files: tuple[BackupFile, ...]) -> None:
     checked_paths: set[str] = set()
     if len(files) > _MAX_FILES:
         raise ValueError("too many files")
     for file in files:
-        parts = PurePosixPath(file.path).parts
-        plain = str(PurePosixPath(*parts)) == file.path if parts else False
-        if (
-            not plain
-            or file.path.startswith("/")
-            or ".." in parts
-            or "\\" in file.path
-            or ":" in parts[0]
-        ):
+        is_normal = str(PurePosixPath(file.path)) == file.path
+        if not is_normal or not safe_name(file.path) or ":" in file.path.split("/")[0]:
             raise ValueError(f"{file.path!r} points outside the home")
-        if file.size < 0 or "\x00" in file.path or file.path.casefold() in checked_paths:
+        # On Windows and macOS, paths that differ only in case are the same file.
+        if file.size < 0 or file.path.casefold() in checked_paths:
             raise ValueError(f"{file.path!r} occurs twice or is not a file")
         checked_paths.add(file.path.casefold())
 

@@ -1,40 +1,38 @@
-"""Permanent deletion ("forgetting"), and removal of secrets from stored data ("scrubbing")."""
+"""Permanent deletion ("forgetting")."""
 
 from __future__ import annotations
 
-import os
-import re
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Annotated, Any
 
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
-from nacre.base.ids import bytes_hash, content_hash
+from nacre.base.ids import content_hash
 from nacre.base.request import Request
-from nacre.base.text import to_bytes, to_text
+from nacre.base.text import to_text
+from nacre.data.scrub import list_copies, rename
 from nacre.errors import (
     ConflictError,
     EditConflictError,
-    InvalidMemoryError,
+    GitUnavailableError,
     InvalidQueryError,
     NotFoundError,
+    UnusableRepositoryError,
     UnusableVaultError,
 )
-from nacre.home.change import FEW, Change, Run, page_path
+from nacre.home.change import Change, page_path
 from nacre.home.home import Home
-from nacre.home.location import redact
 from nacre.home.operations import apply_intents
 from nacre.home.projects import REFERENCE_CHARACTERS, references_of
 from nacre.home.spending import fold_notes
 from nacre.learn import discovery
 from nacre.learn.ingest import jobs_for, read_changed
 from nacre.memories import erasure
-from nacre.memories.edit import catch_up, read_written
+from nacre.memories.edit import catch_up
 from nacre.memories.erasure import (
     apply_tombstones,
     clear_traces,
@@ -51,12 +49,12 @@ from nacre.memories.tombstones import (
     Barred,
     Pattern,
     excerpt_of,
+    forgetting_in,
     heed_ledger,
     is_in_path,
     is_shared,
     memory_texts,
     project_value,
-    read_forgetting,
     standing_tombstones,
     survey,
     tombstones_of,
@@ -64,253 +62,26 @@ from nacre.memories.tombstones import (
     turn_value,
     words_value,
 )
-from nacre.memories.usage import write_listings
 from nacre.operations import operation
 from nacre.readers.nacre_chat import sessions_folder
-from nacre.store.maintenance import clean_stored, clean_value
-from nacre.values.codec import stamp, texts_of
+from nacre.values.codec import stamp
 from nacre.values.memory import (
-    NAMES,
     Excerpt,
     ForgetPlan,
     ForgetReport,
     Forgotten,
-    Intent,
-    Memory,
-    SeenMemoryFile,
     Tombstone,
     TombstoneKind,
     TurnPlace,
     Unreached,
 )
 from nacre.vault import files
-from nacre.vault.documents import load, merge, split
-from nacre.vault.files import LEDGER, is_memory_file, path_for, slugify
 
-_MAX_TEXT_BYTES = 200_000_000
-
-
-@dataclass(slots=True)
-class Tally:
-    """Counts the secrets that were found, separately for each place."""
-
-    home: Home
-    place: str = ""
-    found: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    changed: Counter[str] = field(default_factory=Counter)
-
-    def at(self, place: str) -> Tally:
-        self.place = place
-        return self
-
-    def clean(self, text: str) -> str:
-        """Remove and count the secrets in text."""
-        redacted_text = self.home.redactor.redact(text)
-        if redacted_text.found:
-            self.found[self.place].update(redacted_text.found)
-        return redacted_text.text if redacted_text.found else text
-
-    def stored(self, text: str | None) -> str | None:
-        return clean_stored(text, self.clean) if text else text
-
-
-def clean_document(text: str, tally: Tally) -> str:
-    """Remove secrets from a vault file. Each value in front matter is cleaned, so that the YAML remains valid."""
-    front, body = split(text)
-    if front is None:
-        return clean_lines(text, tally)
-    try:
-        values = load(front)
-    except InvalidMemoryError:
-        return tally.clean(text)
-    changed = {
-        key: new
-        for key, value in values.items()
-        if (new := clean_value(value, tally.clean)) != value
-    }
-    merged = merge(front, changed, []) if changed else front
-    head = text[: len(text) - len(body)]
-    return head.replace(front, tally.clean(merged), 1) + tally.clean(body)
-
-
-def clean_lines(text: str, tally: Tally) -> str:
-    """Remove secrets from text. JSON lines remain valid."""
-    lines = text.split("\n")
-    if not any(line[:1] in ("{", "[") for line in lines):
-        return tally.clean(text)
-    cleaned = [
-        clean_stored(line, tally.clean) if line[:1] in ("{", "[") else tally.clean(line)
-        for line in lines
-    ]
-    return "\n".join(cleaned)
-
-
-def text_files(folder: Path, *, skipped: set[str]) -> Iterator[tuple[Path, str]]:
-    """Yield the path and contents of each text file below a folder, without following links."""
-    for parent, folders, names in os.walk(folder):
-        omitted = skipped if Path(parent) == folder else set()
-        folders[:] = sorted({*folders} - omitted)
-        for name in sorted({*names} - omitted):
-            path = Path(parent, name)
-            if path.is_symlink() or name.endswith(".lock"):
-                continue
-            if not path.is_file() or path.stat().st_size > _MAX_TEXT_BYTES:
-                continue
-            data = path.read_bytes()
-            if b"\0" not in data:
-                with suppress(UnicodeDecodeError):
-                    yield path, data.decode("utf-8")
-
-
-# -- Scrubbing the vault ---------------------------------------------------------------------------
-# Changes are found without a lock. Then each part is read again and changed under the lock.
-
-
-SCRUB = "scrub"
-"""Name of the scrub operation in the ledger and history."""
-
-REASON = "the rules of redaction"
-
-
-def scrub_memories(home: Home, run: Run, tally: Tally, *, dry_run: bool) -> None:
-    """Scrub the indexed memories and rewrite their files."""
-    changed = []
-    for memory in home.memories.everything():
-        if redact(home.redactor, memory) != memory:
-            for text in texts_of(memory, NAMES):
-                tally.clean(text)
-            changed.append(memory.id)
-    tally.changed["memories"] += len(changed)
-    if dry_run:
-        return
-    _in_parts(run, changed, _redact)
-    if changed:
-        with run.part() as change:
-            change.note(SCRUB, count=len(changed), reason=REASON)
-    misnamed = [file.memory for file, _ in _misnamed(home, home.files.seen().values())]
-    _in_parts(run, misnamed, _rename)
-
-
-def scrub_files(home: Home, run: Run, tally: Tally, *, dry_run: bool) -> None:
-    """Scrub the other vault files: comments, pages, manually written files, and the ledger."""
-    changed = []
-    for path, text in text_files(home.settings.vault, skipped={".git"}):
-        if clean_document(text, tally) != text:
-            tally.changed["files"] += 1
-            changed.append(path.relative_to(home.settings.vault).as_posix())
-    if not dry_run:
-        _in_parts(run, changed, _clean)
-
-
-def is_named_after_more(path: str, subject: str) -> bool:
-    """Return True if a file name contains words that were redacted from its memory's subject."""
-    if "[REDACTED:" not in subject and "[private]" not in subject:
-        return False
-    stem, slug = PurePosixPath(path).stem, slugify(subject)
-    return not (stem == slug or re.fullmatch(r"-[0-9a-f]+", stem.removeprefix(slug)))
-
-
-def _in_parts(
-    run: Run, names: Sequence[str], work: Callable[[Change, Sequence[str]], None]
-) -> None:
-    """Call ``work`` with batches of names. Between batches, other processes can write."""
-    for start in range(0, len(names), FEW):
-        with run.part() as change:
-            apply_intents(change.home)
-            work(change, names[start : start + FEW])
-
-
-def _redact(change: Change, memory_ids: Sequence[str]) -> None:
-    """Load the current versions of memories, and redact them."""
-    memories = (change.home.memories.find(memory_id) for memory_id in memory_ids)
-    change.put([redact(change.home.redactor, memory) for memory in memories if memory])
-
-
-def _misnamed(
-    home: Home, files: Iterable[SeenMemoryFile]
-) -> Iterator[tuple[SeenMemoryFile, Memory]]:
-    """Yield memory files whose names contain words that were redacted from the memory."""
-    for file in files:
-        memory = home.memories.find(file.memory)
-        if memory and is_named_after_more(file.path, memory.subject):
-            yield file, memory
-
-
-def _rename(change: Change, memory_ids: Sequence[str]) -> None:
-    """Rename files of memories whose subjects contained a secret."""
-    files = (change.home.files.file_of(memory_id) for memory_id in memory_ids)
-    rename(change, _misnamed(change.home, [file for file in files if file]))
-
-
-def rename(change: Change, misnamed: Iterable[tuple[SeenMemoryFile, Memory]]) -> list[str]:
-    """Rename files after the subjects of their memories, and return the old paths."""
-    home = change.home
-    moves: list[tuple[Intent, Intent]] = []
-    for file, memory in misnamed:
-        text = to_text(home.vault.read(file.path))
-        taken_paths = {write.path for write, _ in moves}
-
-        def is_taken(path: str, taken_paths: Set[str] = taken_paths) -> bool:
-            return path in taken_paths or home.files.is_taken(path)
-
-        path = path_for(memory, is_taken)
-        write = Intent("write", path, text, None, memory.id)
-        moves.append((write, Intent("remove", file.path, base=file.hash, memory=memory.id)))
-    with home.transaction():
-        for write, remove in moves:
-            home.files.forget(remove.path)
-            data = to_bytes(write.document or "")
-            home.files.save(
-                SeenMemoryFile(write.path, write.memory or "", 0, len(data), bytes_hash(data))
-            )
-            change.intend((write, remove))
-            if renamed := home.memories.find(write.memory or ""):
-                home.memories.names.put(renamed)
-    change.apply()
-    with home.transaction():
-        for write, remove in moves:
-            home.journal.rename(remove.path, write.path)
-    return [remove.path for _, remove in moves]
-
-
-def _clean(change: Change, names: Sequence[str]) -> None:
-    """Remove secrets from files, and index the files again."""
-    home = change.home
-    writes = [write for name in names if (write := _cleaned(home, name))]
-    change.intend(writes)
-    change.apply()
-    with home.transaction():
-        for write in writes:
-            home.files.distrust(write.path)
-    read_written(change, [write.path for write in writes])
-
-
-def _cleaned(home: Home, name: str) -> Intent | None:
-    """Return an :class:`Intent` that redacts a file, if necessary. The ledger is redacted immediately."""
-    try:
-        data = home.vault.read(name, whole=True)
-        text = data.decode("utf-8")
-    except (FileNotFoundError, UnicodeDecodeError):
-        return None
-    cleaned = clean_document(text, Tally(home))
-    if cleaned == text:
-        return None
-    if name != LEDGER:
-        seen_file = home.files.at(name) if is_memory_file(name) else None
-        return Intent(
-            "write", name, cleaned, bytes_hash(data), seen_file.memory if seen_file else None
-        )
-    home.vault.write(LEDGER, cleaned, base=bytes_hash(data))
-    with home.transaction():
-        home.journal.set_ledger_end(*home.vault.append(LEDGER, []))
-    return None
-
-
-# -- Removing a text from file names and links -----------------------------------------------------
+# -- Removing matches from file names and links ----------------------------------------------------
 
 
 def clear_reasons(change: Change, match: Pattern) -> None:
-    """Remove the reason of each link whose reason contains a text."""
+    """Remove the reasons of all links whose reason matches a pattern."""
     home = change.home
     for memory in [*home.memories.everything()]:
         links = tuple(
@@ -325,10 +96,10 @@ def clear_reasons(change: Change, match: Pattern) -> None:
 
 
 def rename_files(change: Change, match: Pattern) -> None:
-    """Rename memory files that contain a text in their name, but not in the memory's subject."""
+    """Rename memory files whose name, but not whose subject, still matches a pattern."""
     home = change.home
     misnamed = []
-    for path, file in home.files.seen().items():
+    for path, file in home.files.indexed().items():
         memory = home.memories.find(file.memory) if is_in_path(match, path) else None
         if memory and not match.search(memory.subject):
             misnamed.append((file, memory))
@@ -367,17 +138,6 @@ class ForgetRequest(Request):
         return chosen[0]
 
 
-class ScrubOptions(Request):
-    """Apply the current redaction rules to all stored data."""
-
-    dry_run: Annotated[bool, bounds("Show what would be removed, but change nothing.")] = False
-    history: Annotated[
-        bool, bounds("Also rewrite the vault's git history; all commits get new ids.")
-    ] = False
-    remove_copies: Annotated[bool, bounds("Also remove older copies of the database.")] = False
-    vectors: Annotated[bool, bounds("If false, the next ingest computes the vectors.")] = True
-
-
 # -- Remaining copies ------------------------------------------------------------------------------
 # Places that nacre cannot change and that might still contain forgotten content, each with a remedy.
 
@@ -388,12 +148,12 @@ _MAX_SEARCHED_BYTES = 64 * 1024 * 1024
 
 
 def pattern_of(request: ForgetRequest | ForgetPlan) -> Pattern | None:
-    """Return the search pattern of a request, or ``None``. Raises InvalidQueryError."""
+    """Return the text pattern to forget, if any. Raises InvalidQueryError if it is invalid."""
     return None if request.match is None else Pattern(request.match, is_regex=request.regex)
 
 
 def unreached(home: Home, plan: ForgetPlan) -> tuple[Unreached, ...]:
-    """Return the places that might still contain the forgotten content."""
+    """List places, such as backups, that may still contain the forgotten content."""
     match = pattern_of(plan)
     transcripts = [file for file in plan.files if Path(file).exists()]
     remedy = "delete the host's file yourself; nacre no longer reads it"
@@ -412,26 +172,17 @@ def unreached(home: Home, plan: ForgetPlan) -> tuple[Unreached, ...]:
 
 
 def _git(home: Home) -> Iterator[Unreached]:
-    repository = home.settings.vault / ".git"
-    if home.database.server or not repository.exists():
+    if home.database.server or not home.repository.exists:
         return
     yield Unreached("git history", str(home.vault.root), "nacre admin scrub --history")
-    with suppress(OSError):
-        config = (repository / "config").read_text(encoding="utf-8", errors="replace")
-        for line in config.splitlines():
-            if line.strip().startswith("url"):
-                remote = line.partition("=")[2].strip()
-                yield Unreached(
-                    "git remote", remote, "rewrite or delete its history and every clone"
-                )
+    with suppress(GitUnavailableError, UnusableRepositoryError):
+        for url in home.repository.git.remote_urls().values():
+            yield Unreached("git remote", url, "rewrite or delete its history and every clone")
 
 
 def _copies(home: Home) -> Iterator[Unreached]:
-    database = home.settings.database
-    copies = {*database.parent.glob(f"{database.name}.*"), *database.parent.glob("nacre-*.db")}
-    for file in sorted(copies):
-        if file.is_file():
-            yield Unreached("older database", str(file), _DELETE_HINT)
+    for file in list_copies(home):
+        yield Unreached("older database", str(file), _DELETE_HINT)
     for file in sorted((home.settings.home / "archive").glob("*/*.damaged")):
         yield Unreached("damaged part of the archive", str(file), _DELETE_HINT)
     folder = home.settings.home / "backups"
@@ -446,7 +197,6 @@ def _copies(home: Home) -> Iterator[Unreached]:
 
 
 def _pages(home: Home, plan: ForgetPlan) -> Iterator[Unreached]:
-    """Yield the pages on which nacre has written a line about a forgotten memory."""
     forgotten = {memory.id[-REFERENCE_CHARACTERS:] for memory in plan.memories}
     for path in (*(page_path(project.slug) for project in home.files.projects()), _PROFILE):
         try:
@@ -462,7 +212,6 @@ def _pages(home: Home, plan: ForgetPlan) -> Iterator[Unreached]:
 
 
 def _quoting(home: Home, match: Pattern) -> Iterator[Unreached]:
-    """Yield places that still contain the text: files, and sessions' folder or branch names."""
     home_path, database = home.settings.home, home.settings.database
     for file in sorted(home_path.rglob("*")):
         inside = file.relative_to(home_path).parts
@@ -494,16 +243,14 @@ def _quoting(home: Home, match: Pattern) -> Iterator[Unreached]:
 # deleted, so that the next command can complete an interrupted run.
 
 
-_HASHES_PER_ENTRY = 1000
-_SINGLE = {TombstoneKind.KEY: "key", TombstoneKind.BEFORE: "before"}
 _MAX_EXCERPTS = 200
 
 
 @frozen
 class Deletion:
-    """A plan to forget, with its tombstones.
+    """A planned deletion.
 
-    The tombstones include the hash key and never leave the process.
+    Its tombstones include the secret hash key and must not leave the process.
     """
 
     plan: ForgetPlan
@@ -520,7 +267,10 @@ def plan(home: Home, request: ForgetRequest) -> ForgetPlan:
 
 
 def prepare(home: Home, request: ForgetRequest) -> Deletion:
-    """Prepare a deletion for :func:`forget`. Raises InvalidQueryError, NotFoundError, ConflictError."""
+    """Plan a deletion for :func:`forget`, without deleting anything.
+
+    Raises InvalidQueryError, NotFoundError, or ConflictError for an ambiguous id.
+    """
     how = request.how
     catch_up(home)
     # The gateway's database can contain messages that are not ingested yet.
@@ -535,7 +285,8 @@ def prepare(home: Home, request: ForgetRequest) -> Deletion:
     traces = 0
     if match:  # traces that quote the text, including unanswered questions
         fold_notes(home)
-        traces = home.traces.count_where(lambda text: match.search(text) is not None)
+        quotes = [text for text in home.spending.texts() if match.search(text)]
+        traces = len(quotes) + len(home.questions.matching(lambda text: bool(match.search(text))))
     planned = replace(
         _planned(home, how, affected),
         excerpts=tuple(excerpts),
@@ -549,9 +300,9 @@ def prepare(home: Home, request: ForgetRequest) -> Deletion:
 
 
 def forget(home: Home, deletion: Deletion) -> ForgetReport:
-    """Carry out a deletion. If it is interrupted, the next command completes it.
+    """Delete the planned content. If the deletion is interrupted, the next command completes it.
 
-    The report lists places that could not be reached. Raises OwnerOnlyError.
+    The report lists places that still contain the content. Raises OwnerOnlyError.
     """
     home.actor.require_owner("nacre forget")
     fold_usage(home)
@@ -567,23 +318,22 @@ def forget(home: Home, deletion: Deletion) -> ForgetReport:
             clear_reasons(change, match)
             rename_files(change, match)
             home.erasing.clear_journal(match.search)
-            waiting = (candidate.memory for candidate in home.candidates.with_words())
+            candidates = (candidate.memory for candidate in home.candidates.with_words())
             home.candidates.delete(
                 [
                     candidate.id
-                    for candidate in waiting
+                    for candidate in candidates
                     if excerpt_of(match, memory_texts(candidate)) is not None
                 ]
             )
             clear_traces(home, lambda text: match.search(text) is not None)
             erasure.erase_quoting(home, match)
         with change.transaction():
-            change.append(_entries(change, deletion))
+            change.append([_entry(change, deletion)])
             home.tombstones.set("erase", "1")
     apply_tombstones(home)
     if planned.project:
         home.database.run("delete_code_project", project=planned.project)
-    write_listings(home)
     run = change.operation_id
     is_done = not home.files.has_intents() and run not in home.tombstones.due()
     return ForgetReport(
@@ -596,7 +346,7 @@ def forgotten(home: Home) -> list[Forgotten]:
     """Complete interrupted runs, and return past runs, latest first."""
     catch_up(home)
     erase_written_bytes(home)
-    entries = list(read_forgetting(home))
+    entries = list(forgetting_in(home.ledger()))
     holding = {
         tombstone.run
         for tombstone in standing_tombstones(entries)
@@ -616,7 +366,7 @@ def forgotten(home: Home) -> list[Forgotten]:
 @operation("forget-allow-again", writes=True, owners=True, command="forget --allow-again")
 def allow_again(
     home: Home,
-    reference: Annotated[str, bounds("The id of a run (or its end), a session or a memory.")],
+    reference: Annotated[str, bounds("The id of a deletion (or its end), a session or a memory.")],
 ) -> Forgotten:
     """Allow nacre to read forgotten content again, if a transcript still contains the content.
 
@@ -633,7 +383,7 @@ def allow_again(
 
 
 _Aim = tuple[list[Tombstone], list[Excerpt]]
-"""The tombstones that a request needs, and excerpts of the matches."""
+"""The tombstones for a request, and excerpts of the matches."""
 
 
 def _sessions_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:  # noqa: ARG001 - shared signature
@@ -660,19 +410,18 @@ def _session_id(home: Home, reference: str) -> str:
 
 
 def _memories_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:
-    """Return tombstones for memories, their copies, and the turns from which they were learned."""
     ids = home.erasing.alike([get(home, reference).id for reference in request.memories])
     memories = home.memories.in_any_state(ids)
-    shown: dict[str, set[str]] = {}
+    turns_by_session: dict[str, set[str]] = {}
     for memory in memories:
         again = ((confirmation.session, confirmation.turns) for confirmation in memory.confirmed)
         for session, turn_ids in ((memory.source.session, memory.source.turns), *again):
             if session:
-                shown.setdefault(session, set()).update(turn_ids)
+                turns_by_session.setdefault(session, set()).update(turn_ids)
     turns = [
         tombstone
-        for session, wanted_turns in shown.items()
-        for tombstone in _turns_of(home, key, session, wanted_turns)
+        for session, turn_ids in turns_by_session.items()
+        for tombstone in _turns_of(home, key, session, turn_ids)
     ]
     return [Tombstone(TombstoneKind.MEMORY, memory.id) for memory in memories] + turns, []
 
@@ -745,7 +494,6 @@ _AIMS: dict[str, Callable[[Home, ForgetRequest, bytes], _Aim]] = {
 def _tombstones(
     home: Home, how: str, affected: Affected, targets: Sequence[Tombstone], key: Tombstone
 ) -> tuple[Tombstone, ...]:
-    """Return tombstones for all affected content. They have the same effect on all machines."""
     secret = bytes.fromhex(key.value)
     stones: dict[tuple[TombstoneKind, str], Tombstone] = {
         (tombstone.kind, tombstone.value): tombstone for tombstone in targets
@@ -804,7 +552,6 @@ def _planned(home: Home, how: str, affected: Affected) -> ForgetPlan:
 
 
 def _turns_of(home: Home, key: bytes, session_id: str, turn_ids: set[str]) -> Iterator[Tombstone]:
-    """Yield tombstones for a session's turns, even if the session is no longer in the index."""
     tool, _, native_id = session_id.partition(":")
     sessions = [
         session for session in home.sessions.find(session_id) if session.session.id == session_id
@@ -842,61 +589,36 @@ def _before(moment: datetime, key: bytes, project: str | None) -> Tombstone:
 
 
 def _key(home: Home) -> Tombstone:
-    """Return the hash key, which the first run on any machine creates."""
+    """Return the hash key that all machines share, or create one for the first deletion."""
     keys = sorted(stone.value for stone in home.tombstones.all() if stone.kind is TombstoneKind.KEY)
     key = keys[0] if keys else content_hash(home.ids() + home.ids()).hex()
     return Tombstone(TombstoneKind.KEY, key)
 
 
-def _entries(change: Change, deletion: Deletion) -> list[files.LedgerEntry]:
-    """Return a run's ledger entries. Each entry contains up to a thousand hashes.
-
-    The first entry's id is the run's id.
-    """
-    lines: list[dict[str, Any]] = [{}]
-    hashes_on_line = 0
-    for name, owner, hashes in _grouped(deletion.tombstones):
-        for start in range(0, max(1, len(hashes)), _HASHES_PER_ENTRY):
-            if hashes_on_line >= _HASHES_PER_ENTRY:
-                lines.append({})
-                hashes_on_line = 0
-            piece = hashes[start : start + _HASHES_PER_ENTRY]
-            lines[-1].setdefault(name, {})[owner] = piece
-            hashes_on_line += len(piece) + 1
-    entries = [change.entry(FORGET) for _ in lines]
-    common = {"run": change.operation_id, "how": deletion.plan.how}
-    single = {
-        _SINGLE[stone.kind]: stone.value for stone in deletion.tombstones if stone.kind in _SINGLE
+def _entry(change: Change, deletion: Deletion) -> files.LedgerEntry:
+    stones = deletion.tombstones
+    sessions: dict[str, list[str]] = {
+        stone.value: [] for stone in stones if stone.kind is TombstoneKind.SESSION
     }
-    words = [
-        stone.value
-        for stone in deletion.tombstones
-        if stone.kind is TombstoneKind.WORDS and not stone.owner
-    ]
-    lines[0] |= {**single, **({"words": words} if words else {})}
-    return [
-        replace(stone, details={**common, **line})
-        for stone, line in zip(entries, lines, strict=True)
-    ]
-
-
-def _grouped(tombstones: Sequence[Tombstone]) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield (kind, owner, hashes) with the kinds ``sessions``, ``turns`` and ``memories``."""
-    whole = {stone.value for stone in tombstones if stone.kind is TombstoneKind.SESSION}
-    memories: dict[str, list[str]] = {
-        stone.value: [] for stone in tombstones if stone.kind is TombstoneKind.MEMORY
-    }
-    turns: dict[str, list[str]] = {session: [] for session in sorted(whole)}
-    for stone in tombstones:
-        if stone.kind is TombstoneKind.TURN:
-            turns.setdefault(stone.owner, []).append(stone.value)
-        elif stone.kind is TombstoneKind.WORDS and stone.owner:
-            memories.setdefault(stone.owner, []).append(stone.value)
-    yield from (
-        ("sessions" if owner in whole else "turns", owner, hashes)
-        for owner, hashes in turns.items()
-    )
-    yield from (("memories", owner, hashes) for owner, hashes in memories.items())
+    turns: dict[str, list[str]] = {}
+    memories: dict[str, list[str]] = {}
+    details: dict[str, Any] = {"run": change.operation_id, "how": deletion.plan.how}
+    for stone in stones:
+        match stone.kind:
+            case TombstoneKind.TURN:
+                owners = sessions if stone.owner in sessions else turns
+                owners.setdefault(stone.owner, []).append(stone.value)
+            case TombstoneKind.MEMORY:
+                memories.setdefault(stone.value, [])
+            case TombstoneKind.WORDS if stone.owner:
+                memories.setdefault(stone.owner, []).append(stone.value)
+            case TombstoneKind.WORDS:
+                details.setdefault("words", []).append(stone.value)
+            case TombstoneKind.KEY | TombstoneKind.BEFORE:
+                details[stone.kind.value] = stone.value
+    groups = {"sessions": sessions, "turns": turns, "memories": memories}
+    details |= {name: values for name, values in groups.items() if values}
+    return replace(change.entry(FORGET), details=details)
 
 
 def _forgotten_run(run: str, items: Sequence[files.LedgerEntry], holding: set[str]) -> Forgotten:
@@ -921,7 +643,6 @@ def _forgotten_run(run: str, items: Sequence[files.LedgerEntry], holding: set[st
 def _matching_runs(
     home: Home, reference: str, runs: dict[str, Forgotten]
 ) -> tuple[list[str], dict[str, str]]:
-    """Return the runs of ``nacre forget`` that match a reference to a run, session or memory."""
     matching = [
         run for run in runs if run == reference or (len(reference) >= 4 and run.endswith(reference))
     ]

@@ -38,15 +38,15 @@ from nacre.home.home import Home
 from nacre.home.location import without_secrets
 from nacre.memories.edit import scan
 from nacre.memories.tombstones import FORGET, Barred, Gate
-from nacre.memories.usage import write_listings
 from nacre.values.memory import ADOPT, EDIT, FOREIGN, REMOVE, SYNC, WITHHELD, Operation
 from nacre.vault.files import GIT_FOLDER, LEDGER, is_memory_file
 from nacre.vault.git import Head, NewCommit, PastCommit
+from nacre.vault.merging import id_in
 
 Clean = Callable[[str], str]
 
 BEGINNING = "Begin the history of the vault"
-"""Message of the first commit, which contains no operation."""
+"""Message of the first commit, which belongs to no operation."""
 
 MOST_PATHS = 20
 """Maximum number of files in a shared commit. Larger operations get their own commit.
@@ -62,9 +62,9 @@ _ITEM = re.compile(r"^- (\S+?): ?(.*)$")
 
 @frozen
 class RecordedOperation:
-    """An operation in a commit message.
+    """An operation that a commit message describes.
 
-    ``paths``: the operation's files, or ``None`` if all files of the commit belong to it.
+    ``paths`` is ``None`` if all files of the commit belong to the operation.
     """
 
     operation: Operation
@@ -72,15 +72,12 @@ class RecordedOperation:
 
 
 def unnamed(path: str, clean: Clean) -> bool:
-    """Return True if a file name contains a line break or a possible secret.
-
-    Such a name must not appear in a commit message.
-    """
+    """Return True if a file name contains a line break or a secret, so no commit may mention it."""
     return "\n" in path or clean(path) != path
 
 
 def write_message(operations: Sequence[tuple[Operation, Sequence[str]]], clean: Clean) -> str:
-    """Return a commit message for operations and their changed files. ``clean`` removes secrets."""
+    """Write the commit message for some operations and the files that they changed."""
     lines = [clean(_title([operation for operation, _ in operations])), ""]
     for operation, paths in operations:
         lines.append(f"- {operation.action}: {clean(operation.subject or '')}".rstrip())
@@ -95,7 +92,7 @@ def write_message(operations: Sequence[tuple[Operation, Sequence[str]]], clean: 
 
 
 def read_message(message: str, commit: str) -> list[RecordedOperation]:
-    """Return the operations in a commit's message, or an empty list if nacre did not make the commit."""
+    """Return the operations that a commit message describes, or none if nacre did not write it."""
     ids = _TRAILERS.findall(message)
     items: list[list[str]] = []
     for line in message.splitlines()[1:]:
@@ -127,7 +124,7 @@ def _parsed_operation(
 
 
 def time_of(op: str) -> datetime:
-    """Return an operation's time from its UUIDv7, or 1970 if the id contains no time."""
+    """Return the time encoded in an operation's UUIDv7, or 1970 for any other id."""
     try:
         return at_ms(int(op.replace("-", "")[:12], 16))
     except (ValueError, OverflowError, OSError):
@@ -146,15 +143,17 @@ def _title(operations: Sequence[Operation]) -> str:
 
 
 # -- Operations from history, cached in the database -----------------------------------------------
-# An operation found in the history is no longer pending, so that a crash after a commit has no effect.
+# An operation found in the history is no longer pending, so a crash after a commit is harmless.
 
 
-_ID = re.compile(rb"\A(?:\xef\xbb\xbf)?---[ \t]*\r?\n(?:(?!---).*\n)*?id:[ \t]*[\"']?([\w-]+)")
 _BATCH = 500
 
 
 def catch_up(home: Home) -> None:
-    """Record the commits that were added since the last call. Raises GitUnavailableError, UnusableRepositoryError."""
+    """Add the operations in new commits to the journal.
+
+    Raises GitUnavailableError or UnusableRepositoryError.
+    """
     repository = home.repository
     if not repository.exists:
         return
@@ -170,7 +169,7 @@ def catch_up(home: Home) -> None:
     for start in range(0, len(commits), _BATCH):
         part = commits[start : start + _BATCH]
         recorded = [
-            (commit, operation) for commit in part for operation in _operations_of(home, commit)
+            (commit, operation) for commit in part for operation in operations_of(home, commit)
         ]
         files = _files(home, [item for item in recorded if not _is_known(home, item[1])])
         with home.transaction():
@@ -179,10 +178,10 @@ def catch_up(home: Home) -> None:
             home.journal.set_git_state("read", part[-1].id)
 
 
-def _operations_of(home: Home, commit: PastCommit) -> list[RecordedOperation]:
-    """Return the operations in a commit. A commit by another program counts as one operation.
+def operations_of(home: Home, commit: PastCommit) -> list[RecordedOperation]:
+    """Return the operations in a commit.
 
-    A merge that changes nothing itself contains no operation.
+    A commit by another program counts as one operation, but a clean merge as none.
     """
     message = home.redactor.clean(commit.message)
     operations = read_message(message, commit.id)
@@ -206,7 +205,6 @@ def _record(
     files: Mapping[str, bytes],
     barred: Barred,
 ) -> None:
-    """Record an operation from the git history. Texts with forgotten content are omitted."""
     if _is_known(home, recorded):
         home.journal.committed(recorded.operation.id, commit.id)
         return
@@ -217,11 +215,7 @@ def _record(
         operation = replace(operation, subject=None, why=None)
     home.journal.add_past(
         operation,
-        (
-            (path, match[1].decode() if (match := _ID.match(data)) else "")
-            for path, data in contents.items()
-            if path not in barred_paths
-        ),
+        ((path, id_in(data) or "") for path, data in contents.items() if path not in barred_paths),
     )
 
 
@@ -236,7 +230,6 @@ def _paths(commit: PastCommit, recorded: RecordedOperation) -> Iterable[str]:
 def _files(
     home: Home, recorded: Sequence[tuple[PastCommit, RecordedOperation]]
 ) -> dict[str, bytes]:
-    """Return memory files, keyed by ``<commit>:<path>``. For removed files, return the previous contents."""
     needed = [
         (commit, path)
         for commit, operation in recorded
@@ -262,14 +255,14 @@ OWN_FILES = {
 }
 """Configuration files of the vault's repository.
 
-git keeps all bytes unchanged, merges ledgers, and ignores temporary files and Obsidian's workspace.
+git keeps bytes unchanged, merges ledgers, and ignores temporary files and Obsidian's workspace.
 """
 
 
 def prepare(home: Home) -> Head:
-    """Create the vault's repository if needed, check that it can accept commits, and return its HEAD.
+    """Create the repository if needed and return its HEAD.
 
-    Raises GitUnavailableError, UnusableRepositoryError.
+    Raises GitUnavailableError, or UnusableRepositoryError if the repository cannot accept commits.
     """
     if not home.repository.exists or not home.repository.is_whole:
         home.repository.create()
@@ -281,9 +274,9 @@ def prepare(home: Home) -> Head:
 
 
 def fit_to_commit(home: Home) -> Head:
-    """Check that a repository can accept commits, and return its HEAD.
+    """Return HEAD if the repository can accept commits.
 
-    Raises GitUnavailableError, UnusableRepositoryError.
+    Raises GitUnavailableError, or UnusableRepositoryError if it cannot.
     """
     home.repository.git.version()
     home.repository.check()
@@ -291,7 +284,10 @@ def fit_to_commit(home: Home) -> Head:
 
 
 def settled_head(home: Home) -> Head:
-    """Return the HEAD. Raises UnusableRepositoryError if it is detached or a merge or similar is in progress."""
+    """Return HEAD.
+
+    Raises UnusableRepositoryError if HEAD is detached, or during a merge, rebase or similar.
+    """
     repository = home.repository
     head = repository.head()
     if head.branch is None:
@@ -316,41 +312,40 @@ COMMIT_LOCK = "commit.lock"
 SYNC_LOCK = "sync.lock"
 REMOTE_LOCK = "remote.lock"
 KEPT_WITHOUT_GIT = 500
-"""Number of operations whose text is kept if git is off."""
+"""Number of recent operations whose text is kept if git is off."""
 
 
 _COMMIT_AFTER_OPERATIONS = 100
-"""Pending operations are committed, regardless of their age, if there are at least this many."""
+"""Number of pending operations that are committed regardless of their age."""
 
 _SYNC_EVERY = timedelta(seconds=300)
 
 
 def is_due(home: Home) -> bool:
-    """Return True if it is time to commit pending operations in the background.
+    """Return True if it is time for a background commit.
 
-    There must be many pending operations, or an operation that has been pending for long. The last background commit
-    must have started at least ``git.commit_after_seconds`` ago.
+    Many operations must be pending, or one for longer than ``git.commit_after_seconds``. The same
+    time must have passed since the last commit started.
     """
     settings = home.settings
     if not settings.flag("git.enabled") or not settings.flag("git.background"):
         return False
-    waiting, oldest = home.journal.waiting()
-    if not waiting or oldest is None:
+    count, oldest = home.journal.count_pending()
+    if not count or oldest is None:
         return False
     patience = timedelta(seconds=settings.whole("git.commit_after_seconds"))
-    if waiting < _COMMIT_AFTER_OPERATIONS and home.now() - oldest < patience:
+    if count < _COMMIT_AFTER_OPERATIONS and home.now() - oldest < patience:
         return False
     return home.clock() - _tried(home, COMMIT_LOCK) >= patience
 
 
 def _tried(home: Home, lock: str) -> datetime:
-    """Return when the last background process was started, which is the lock file's date."""
+    """Return when the last background process started: the lock file's modification time."""
     path = home.settings.home / lock
     return datetime.fromtimestamp(path.stat().st_mtime if path.exists() else 0, UTC)
 
 
 def _start(home: Home, lock: str, interval: timedelta, *arguments: str) -> bool:
-    """Start a background process, and return True, unless one was started within the interval."""
     if abs(home.clock() - _tried(home, lock)) < interval:
         return False
     (home.settings.home / lock).touch(mode=0o600)
@@ -359,28 +354,25 @@ def _start(home: Home, lock: str, interval: timedelta, *arguments: str) -> bool:
 
 
 def commit_in_background(home: Home) -> None:
-    """Start a process that commits, if due, without delaying the caller.
-
-    A missing repository is created first. If git is missing, the journal is shortened instead.
-    """
+    """Start a background commit if one is due. Without git, only shorten the journal."""
     if (
         not home.settings.flag("git.enabled")
         or shutil.which("git", path=home.settings.environ.get("PATH")) is None
     ):
         # The text of the last operations is kept for undo.
-        if home.journal.waiting()[0] > 2 * KEPT_WITHOUT_GIT:
+        if home.journal.count_pending()[0] > 2 * KEPT_WITHOUT_GIT:
             with home.transaction():
                 home.journal.keep_last(KEPT_WITHOUT_GIT)
         return
     is_new = not home.vault.exists(GIT_FOLDER)
-    if is_new and home.settings.flag("git.background") and home.journal.waiting()[0]:
+    if is_new and home.settings.flag("git.background") and home.journal.count_pending()[0]:
         prepare(home)
     if is_due(home):
         _start(home, COMMIT_LOCK, timedelta(), "admin", "commit", "--quiet")
 
 
 def sync_in_background(home: Home) -> bool:
-    """Start a process that syncs and commits, if enabled and due. Return True if it was started."""
+    """Start a background sync if one is enabled and due, and return True if it was started."""
     flags = ("sync.auto", "git.enabled", "git.background")
     return all(map(home.settings.flag, flags)) and _start(
         home, SYNC_LOCK, _SYNC_EVERY, "sync", "--quiet"
@@ -388,7 +380,7 @@ def sync_in_background(home: Home) -> bool:
 
 
 def exchange_in_background(home: Home) -> None:
-    """Start a process that exchanges data with the home's server, if due."""
+    """Start a background exchange of data with the home's server, if one is due."""
     settings = home.settings
     if not settings.text("remote.url") or home.database.server:
         return
@@ -399,7 +391,7 @@ def exchange_in_background(home: Home) -> None:
 # -- The committer ---------------------------------------------------------------------------------
 # The committer moves whole operations from the journal into the repository, never while a memory is being written.
 # Commits are built from the journal, because files can be incomplete. Then the branch is moved to the new commits in
-# one step. If it has moved in between, the commits are built again. An operation is removed from the journal only
+# one step. If it has moved meanwhile, the commits are built again. An operation is removed from the journal only
 # when it is found in the history, so that no crash loses or duplicates it.
 
 
@@ -408,7 +400,7 @@ _MAX_OPERATIONS_PER_RUN = 2000
 _MAX_TRIES = 5
 _NO_COMMIT = "-"
 UNWRITTEN = "not written yet"
-"""The reason if another process is about to write the file."""
+"""The reason for holding back a file that another process is about to write."""
 
 _MAX_FILE_BYTES = 20_000_000
 
@@ -417,8 +409,8 @@ _Changes = dict[str, bytes | None]
 
 
 @frozen
-class Held:
-    """The reason why a file cannot be committed now."""
+class UncommittedFile:
+    """A file that cannot be committed now, with the reason."""
 
     path: str
     reason: str
@@ -426,19 +418,20 @@ class Held:
 
 @frozen
 class Committed:
-    """The result of a run: commits as (id, title), the number of committed operations, and files held back."""
+    """The result of committing.
+
+    Each commit is a pair of id and title, and ``held`` lists skipped files.
+    """
 
     commits: tuple[tuple[str, str], ...] = ()
     operations: int = 0
     waiting: int = 0
-    held: tuple[Held, ...] = ()
+    held: tuple[UncommittedFile, ...] = ()
     note: str | None = None
 
 
 @dataclass
 class _Plan:
-    """The planned commits, including the one that is being built."""
-
     blobs: dict[str, str]
     clean: Clean
     ledger: bytearray = field(default_factory=bytearray)
@@ -446,27 +439,23 @@ class _Plan:
     ignored: set[str] = field(default_factory=set)
     busy: set[str] = field(default_factory=set)
     commits: list[NewCommit] = field(default_factory=list)
-    titles: list[str] = field(default_factory=list)
-    told: list[_OperationPaths] = field(default_factory=list)
+    current: list[_OperationPaths] = field(default_factory=list)
     changes: _Changes = field(default_factory=dict)
     empty: list[Operation] = field(default_factory=list)
     operations: int = 0
     is_ledger_changed: bool = False
 
     def seal(self) -> None:
-        """Finish the current commit."""
-        if self.told:
+        if self.current:
             if self.is_ledger_changed:
                 self.changes[LEDGER] = bytes(self.ledger)
-            message = write_message(self.told, self.clean)
-            at = max(operation.at for operation, _ in self.told)
+            message = write_message(self.current, self.clean)
+            at = max(operation.at for operation, _ in self.current)
             self.commits.append(NewCommit(message, at, dict(self.changes)))
-            self.titles.append(message.partition("\n")[0])
-            self.operations += len(self.told)
-        self.told, self.changes, self.is_ledger_changed = [], {}, False
+            self.operations += len(self.current)
+        self.current, self.changes, self.is_ledger_changed = [], {}, False
 
     def append(self, lines: Sequence[bytes]) -> None:
-        """Append lines to the ledger."""
         torn = b"" if not self.ledger or self.ledger.endswith(b"\n") else b"\n"
         self.ledger += torn + b"".join(line + b"\n" for line in lines)
         self.lines.update(lines)
@@ -474,22 +463,22 @@ class _Plan:
 
 
 def commit_operations(home: Home, *, patience_seconds: float = 20.0) -> Committed:
-    """Commit all complete operations, and then other changed files in the vault.
+    """Commit all finished operations, then any other changes in the vault.
 
-    Raises GitUnavailableError. Raises UnusableRepositoryError if the repository is damaged, has no current branch, or
-    has an unfinished merge. Raises StoreBusyError if another process is committing.
+    Raises GitUnavailableError, StoreBusyError if another process is committing, or
+    UnusableRepositoryError if the repository cannot accept commits.
     """
     if not home.settings.flag("git.enabled"):
-        write_listings(home)
-        return Committed(waiting=home.journal.waiting()[0], note="git is off (git.enabled = false)")
+        return Committed(
+            waiting=home.journal.count_pending()[0], note="git is off (git.enabled = false)"
+        )
     with FileLock(home.settings.home / COMMIT_LOCK, patience_seconds):
         prepare(home)
-        write_listings(home)
         return _commit_all(home)
 
 
 def commit_quietly(home: Home) -> None:
-    """Read manual edits and commit in the background. ``nacre admin doctor`` reports obstacles."""
+    """Read manual edits and commit, ignoring errors, which ``nacre admin doctor`` reports."""
     with contextlib.suppress(NacreError):
         scan(home)
         commit_operations(home, patience_seconds=0)
@@ -499,9 +488,8 @@ def commit_quietly(home: Home) -> None:
 def _commit_all(home: Home) -> Committed:
     commits: list[tuple[str, str]] = []
     operations = 0
-    held_files: dict[str, Held] = {}
-    if home.journal.git_state("index") is None:
-        _initialise_index(home)
+    held_files: dict[str, UncommittedFile] = {}
+    step_index(home)
     while True:
         new_commits, count = _commit_once(home, held_files, _plan)
         commits += new_commits
@@ -516,16 +504,15 @@ def _commit_all(home: Home) -> Committed:
         commits += new_commits
         operations += count
         note = step_index(home)
-    waiting = len(home.journal.pending())
-    return Committed(tuple(commits), operations, waiting, tuple(held_files.values()), note)
+    pending = len(home.journal.pending())
+    return Committed(tuple(commits), operations, pending, tuple(held_files.values()), note)
 
 
 def _commit_once(
     home: Home,
-    held_files: dict[str, Held],
-    planned: Callable[[Home, str | None, dict[str, Held]], _Plan],
+    held_files: dict[str, UncommittedFile],
+    planned: Callable[[Home, str | None, dict[str, UncommittedFile]], _Plan],
 ) -> tuple[list[tuple[str, str]], int]:
-    """Make the planned commits. If another process commits in the meantime, make a new plan and try again."""
     for _ in range(_MAX_TRIES):
         catch_up(home)
         head = home.repository.head()
@@ -537,13 +524,14 @@ def _commit_once(
         ids = home.repository.add_commits(plan.commits, head.commit)
         if home.repository.move_head(ids[-1], head.commit, f"nacre: {plan.operations} operations"):
             catch_up(home)
-            return list(zip(ids, plan.titles, strict=True)), plan.operations
+            titles = (commit.message.partition("\n")[0] for commit in plan.commits)
+            return list(zip(ids, titles, strict=True)), plan.operations
     raise RepositoryBusyError(
         "the vault's branch keeps changing", hint="run nacre admin commit to try again"
     )
 
 
-def _plan(home: Home, commit: str | None, held_files: dict[str, Held]) -> _Plan:
+def _plan(home: Home, commit: str | None, held_files: dict[str, UncommittedFile]) -> _Plan:
     pending = home.journal.pending(limit=_MAX_OPERATIONS_PER_RUN)
     tree = home.repository.tree(commit if pending else None)
     present = home.repository.read([tree[LEDGER][1]]).values() if LEDGER in tree else ()
@@ -570,20 +558,19 @@ def _plan(home: Home, commit: str | None, held_files: dict[str, Held]) -> _Plan:
 
 
 def _begin(home: Home, plan: _Plan, at: datetime) -> None:
-    """Plan the first commit, which contains the repository's configuration files."""
     files: dict[str, bytes | None] = {}
     for path in OWN_FILES:
         with contextlib.suppress(FileNotFoundError):
             files[path] = home.vault.read(path)
     plan.commits.append(NewCommit(f"{BEGINNING}\n", at, files))
-    plan.titles.append(BEGINNING)
     plan.blobs |= {
         path: home.repository.blob_id(data) for path, data in files.items() if data is not None
     }
 
 
-def _add(home: Home, plan: _Plan, operation: Operation, held_files: dict[str, Held]) -> None:
-    """Add an operation to the plan, unless it cannot be committed yet."""
+def _add(
+    home: Home, plan: _Plan, operation: Operation, held_files: dict[str, UncommittedFile]
+) -> None:
     written, lines = _written(home, operation, held_files, plan.busy)
     if written is None:
         return
@@ -601,9 +588,9 @@ def _add(home: Home, plan: _Plan, operation: Operation, held_files: dict[str, He
     is_large = len(changes) > MOST_PATHS or any(
         unnamed(path, home.redactor.clean) for path in changes
     )
-    if is_large or changes.keys() & plan.changes.keys() or len(plan.told) >= OPERATIONS_A_COMMIT:
+    if is_large or changes.keys() & plan.changes.keys() or len(plan.current) >= OPERATIONS_A_COMMIT:
         plan.seal()
-    plan.told.append((operation, sorted(changes)))
+    plan.current.append((operation, sorted(changes)))
     plan.changes |= changes
     for path, data in changes.items():
         plan.blobs[path] = "" if data is None else home.repository.blob_id(data, like)
@@ -616,12 +603,8 @@ def _add(home: Home, plan: _Plan, operation: Operation, held_files: dict[str, He
 
 
 def _written(
-    home: Home, operation: Operation, held_files: dict[str, Held], busy: Collection[str]
+    home: Home, operation: Operation, held_files: dict[str, UncommittedFile], busy: Collection[str]
 ) -> tuple[dict[str, bytes | None] | None, list[bytes]]:
-    """Return the files and ledger lines that an operation wrote.
-
-    The files are ``None`` if the operation cannot be committed yet.
-    """
     contents: dict[str, bytes | None] = {}
     lines: list[bytes] = []
     reason = UNWRITTEN if home.journal.is_unapplied(operation.id) else ""
@@ -641,13 +624,13 @@ def _written(
         reason = "waiting for earlier changes"
     if reason:
         for path in contents:
-            held_files.setdefault(path, Held(path, reason))
+            held_files.setdefault(path, UncommittedFile(path, reason))
         return None, []
     return contents, lines
 
 
 def _mended(home: Home, path: str) -> str | None:
-    """Return the text of a file that was held back, or ``None`` if it is still held back."""
+    """Return the text of a file held back because of a secret, if the secret is gone."""
     try:
         data = home.vault.read(path)
     except FileNotFoundError:
@@ -659,7 +642,6 @@ def _mended(home: Home, path: str) -> str | None:
 
 
 def _settle_empty(home: Home, operation: Operation, commit: str | None) -> None:
-    """Close an operation that has nothing left to commit."""
     with home.transaction():
         if operation.action in (EDIT, REMOVE, ADOPT, SYNC) or commit is None:
             home.journal.drop(operation.id)
@@ -668,46 +650,43 @@ def _settle_empty(home: Home, operation: Operation, commit: str | None) -> None:
             home.journal.committed(operation.id, home.repository.last_change(paths) or commit)
 
 
-def _initialise_index(home: Home) -> None:
-    """Update git's index for a new database. Changes that the user has staged stay staged."""
-    head = home.repository.head().commit
-    with contextlib.suppress(RepositoryBusyError, UnusableRepositoryError):
-        if head:
-            home.repository.update_index(head if home.repository.list_staged() else None, head)
-    home.journal.set_git_state("index", head or _NO_COMMIT)
-
-
 def step_index(home: Home) -> str | None:
-    """Update git's index so that ``git status`` is clean. Return the reason if this is impossible."""
+    """Update git's index so that ``git status`` is clean, and return a message if that fails.
+
+    Changes that the user has staged stay staged.
+    """
     head = home.repository.head().commit
     last_indexed = home.journal.git_state("index")
-    if head is None or head == last_indexed:
+    if (head or _NO_COMMIT) == last_indexed:
         return None
     try:
-        is_there = last_indexed != _NO_COMMIT and home.repository.is_ancestor(last_indexed, head)
-        home.repository.update_index(last_indexed if is_there else None, head)
+        old = None
+        if head and last_indexed is None:  # a new database
+            old = head if home.repository.list_staged() else None
+        elif last_indexed != _NO_COMMIT and home.repository.is_ancestor(last_indexed, head):
+            old = last_indexed
+        if head:
+            home.repository.update_index(old, head)
     except (RepositoryBusyError, UnusableRepositoryError) as error:
         return f"git status is out of date: {error.message}"
     with home.transaction():
-        home.journal.set_git_state("index", head)
+        home.journal.set_git_state("index", head or _NO_COMMIT)
     return None
 
 
-def _adopt(home: Home, _: str | None, held_files: dict[str, Held]) -> _Plan:
-    """Plan to commit files that the user added to the vault, as with ``git add``."""
+def _adopt(home: Home, _: str | None, held_files: dict[str, UncommittedFile]) -> _Plan:
     changes = _unrecorded(home, held_files)
     plan = _Plan({}, home.redactor.clean)
     if changes:
         paths = sorted(changes)
         subject = paths[0] + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
         adoption = Operation(home.ids(), home.now(), ADOPT, subject, "found in the vault")
-        plan.told, plan.changes = _forgotten(home, changes) or ([(adoption, paths)], changes)
+        plan.current, plan.changes = _forgotten(home, changes) or ([(adoption, paths)], changes)
     plan.seal()
     return plan
 
 
 def _forgotten(home: Home, changes: _Changes) -> tuple[list[_OperationPaths], _Changes] | None:
-    """Return the forget operations without file names, and the removals of their files."""
     runs = [operation for operation in home.journal.without_texts() if operation.action == FORGET]
     removed = [path for path, data in changes.items() if data is None and is_memory_file(path)]
     if not runs and removed:
@@ -718,13 +697,13 @@ def _forgotten(home: Home, changes: _Changes) -> tuple[list[_OperationPaths], _C
         ]
         runs = [Operation(home.ids(), home.now(), FORGET)] if removed else []
     removals = {path: data for path, data in changes.items() if path == LEDGER or path in removed}
+    # The commit message must not name forgotten files.
     return ([(operation, ()) for operation in runs], removals) if runs and removals else None
 
 
-def _unrecorded(home: Home, held_files: dict[str, Held]) -> dict[str, bytes | None]:
-    """Return differences between HEAD and the work tree that no operation explains."""
+def _unrecorded(home: Home, held_files: dict[str, UncommittedFile]) -> dict[str, bytes | None]:
     contents: dict[str, bytes | None] = {}
-    seen_files = home.files.seen()
+    seen_files = home.files.indexed()
     busy = home.files.journal_paths()
     for state, path in home.repository.list_changed():
         if (
@@ -741,14 +720,14 @@ def _unrecorded(home: Home, held_files: dict[str, Held]) -> dict[str, bytes | No
                 contents[path] = None
             continue
         except NacreError as error:
-            held_files[path] = Held(path, error.message)
+            held_files[path] = UncommittedFile(path, error.message)
             continue
         if is_memory_file(path) and (
             path not in seen_files or seen_files[path].hash != bytes_hash(data)
         ):
-            held_files[path] = Held(path, "not readable as a memory")
+            held_files[path] = UncommittedFile(path, "not readable as a memory")
         elif reason := _unfit(home, path, data):
-            held_files[path] = Held(path, reason)
+            held_files[path] = UncommittedFile(path, reason)
         else:
             contents[path] = data
     return contents

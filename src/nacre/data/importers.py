@@ -22,13 +22,13 @@ from typing import Any
 
 from nacre.base import json
 from nacre.base.environment import install_hint
-from nacre.base.files import BROKEN
 from nacre.base.frozen import frozen
-from nacre.base.ids import content_hash, from_ms, to_millisecond, uuid7
+from nacre.base.ids import at_ms, content_hash, from_ms, to_millisecond, uuid7
 from nacre.base.lazy import load
 from nacre.base.plugins import IMPORTERS, find_plugins, load_plugin
 from nacre.base.text import normalise, one_line, title_of, to_bytes
 from nacre.base.times import parsed
+from nacre.base.zips import BROKEN
 from nacre.errors import (
     InvalidInputError,
     InvalidMemoryError,
@@ -39,18 +39,8 @@ from nacre.hosts.files import drop_blocks
 from nacre.store.foreign import open_foreign
 from nacre.values import reports
 from nacre.values.memory import Confidence, Kind, Memory, Retirement, Source
-from nacre.values.review import Usage
-from nacre.values.session import (
-    Action,
-    Flag,
-    Session,
-    SessionKind,
-    Speaker,
-    Tokens,
-    ToolCall,
-    Trust,
-    Turn,
-)
+from nacre.values.review import NEUTRAL_QUALITY, Usage
+from nacre.values.session import Session, Speaker, Turn
 from nacre.vault.documents import MANAGED, as_text, assemble, parse, split
 from nacre.vault.documents import load as documents_load
 from nacre.vault.files import LEDGER, is_memory_file, slugify
@@ -71,7 +61,8 @@ _DATABASE = b"SQLite format 3\x00"
 class Leaf:
     """A file to import.
 
-    ``read`` returns the given number of bytes, or all bytes for ``None``. ``name``: file name that can contain secrets.
+    ``read`` returns up to the given number of bytes, or the whole file. ``name`` can contain
+    secrets.
     """
 
     size: int
@@ -82,10 +73,10 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Tree:
-    """The files to import, keyed by relative name without secrets.
+    """The files to import, with secrets removed from their names.
 
-    ``root``: path of the import. ``single``: True if ``root`` is a single file. ``clean``: function that removes
-    secrets from a text. A text must be cleaned before it is split, because a part of a secret would not be recognised.
+    ``root`` is a file if ``single`` is set, and otherwise a folder or zip. Call ``clean`` on a
+    string before splitting it, since it cannot recognise half a secret.
     """
 
     root: Path
@@ -95,15 +86,15 @@ class Tree:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Return all names, sorted."""
+        """All file names in alphabetical order."""
         return tuple(sorted(self.leaves))
 
     def matching(self, suffix: str) -> Iterator[str]:
-        """Return the names that end with a suffix."""
+        """Return the names of files with the given suffix, ignoring case."""
         return (name for name in self.names if name.lower().endswith(suffix))
 
     def text(self, name: str, most: int = MOST_BYTES) -> str | None:
-        """Return a file as text, or ``None`` if it is too large, unreadable or not text."""
+        """Return a file's text, or ``None`` if the file is too large, unreadable or not text."""
         leaf = self.leaves[name]
         if leaf.size > most:
             return None
@@ -118,7 +109,7 @@ class Tree:
         )
 
     def head(self, name: str) -> bytes:
-        """Return a file's first 64 KiB, or empty bytes if it is unreadable."""
+        """Return the first 64 KiB of a file, or nothing if it is unreadable."""
         try:
             return self.leaves[name].read(_HEAD_BYTES)
         except BROKEN:
@@ -129,14 +120,11 @@ class Tree:
         return self.head(name).startswith(_DATABASE)
 
     def path_of(self, name: str) -> Path:
-        """Return the path of a file on disk.
-
-        For a file in a zip, return the zip's path followed by the file's name.
-        """
+        """Return a file's path on disk. For a file in a zip, it begins with the path of the zip."""
         return self.root if self.single else self.root / self.leaves[name].name
 
     def grown(self, leaves: Mapping[str, str]) -> Tree:
-        """Return a tree with the same root and new files. ``leaves`` maps file names to texts."""
+        """Return a tree with the same root but new files, given as text by name."""
         modified = next(iter(self.leaves.values())).modified
         written = {
             name: _written(name, text, modified) for name, text in leaves.items() if safe_name(name)
@@ -145,9 +133,9 @@ class Tree:
 
 
 def open_tree(path: Path, clean: Callable[[str], str] = str) -> Tree:
-    """Return the files in a folder or zip, or a single file. ``clean`` is a function that removes secrets.
+    """Return the files in a folder or zip, or a single file, for import.
 
-    Raises NotFoundError, InvalidInputError.
+    Raises NotFoundError, or InvalidInputError for a damaged zip or too many files.
     """
     path = path.expanduser().absolute()
     if path.is_dir():
@@ -170,7 +158,7 @@ def open_tree(path: Path, clean: Callable[[str], str] = str) -> Tree:
 
 
 def safe_name(name: str) -> bool:
-    """Return True if a relative path stays inside its folder."""
+    """Return True if a relative path cannot lead outside its folder."""
     pure = PurePosixPath(name)
     return (
         bool(name)
@@ -208,7 +196,6 @@ def _archive(path: Path) -> Iterator[tuple[str, Leaf]]:
 
 
 def _by_name(leaves: Iterable[tuple[str, Leaf]], clean: Callable[[str], str]) -> dict[str, Leaf]:
-    """Return files keyed by name without secrets. Duplicate names are numbered."""
     by_name: dict[str, Leaf] = {}
     for name, leaf in leaves:
         original = own = PurePosixPath(clean(name))
@@ -222,25 +209,18 @@ def _bounded(leaves: Iterator[tuple[str, Leaf]]) -> Iterator[tuple[str, Leaf]]:
     for number, item in enumerate(leaves):
         if number == MOST_FILES:
             raise InvalidInputError(
-                f"more than {MOST_FILES:,} files",
+                f"there are more than {MOST_FILES:,} files to import",
                 hint="give the folder that contains only the memories",
             )
         yield item
 
 
 def _leaf(path: Path, name: str) -> Leaf:
-    status = path.stat()
-
     def read(limit: int | None) -> bytes:
         with path.open("rb") as file:
             return file.read(MOST_BYTES if limit is None else limit)
 
-    return Leaf(
-        status.st_size,
-        datetime.fromtimestamp(status.st_mtime_ns // 1_000_000 / 1000, UTC),
-        read,
-        name,
-    )
+    return Leaf(path.stat().st_size, modified_of(path), read, name)
 
 
 def _from_zip(path: Path, name: str) -> Callable[[int | None], bytes]:
@@ -260,10 +240,10 @@ def _written(name: str, text: str, modified: datetime) -> Leaf:
 
 
 @frozen
-class Found:
+class ImportedMemory:
     """A memory from another system, in nacre's format.
 
-    ``cwd``: the folder in which it was learned, if the source states a folder instead of a project.
+    ``cwd`` is the folder where the memory was learned, if the source does not name projects.
     """
 
     memory: Memory
@@ -273,7 +253,10 @@ class Found:
 
 @frozen
 class Skipped:
-    """A skipped item, or ``count`` similar items, with a short reason. ``where``: file, id, or kind of items."""
+    """An item that was not imported, or ``count`` similar ones, with the reason.
+
+    ``where`` is a file, an id or a description.
+    """
 
     where: str
     reason: str
@@ -282,7 +265,7 @@ class Skipped:
 
 @frozen
 class Page:
-    """A project page or the user profile, with its path in the vault and its text."""
+    """A project page or the user profile. ``path`` is relative to the vault."""
 
     path: str
     document: str
@@ -297,29 +280,29 @@ class Operation:
 
 @frozen
 class Talk:
-    """A session with all its turns and its project."""
+    """A session with all its turns."""
 
     session: Session
     project: str | None
     file: str | None
-    turns: tuple[Turn, ...]
+    turns: list[Turn]
 
 
 @frozen
 class Transcript:
-    """A transcript for ingest."""
+    """A transcript file from which nacre reads sessions."""
 
     path: Path
 
 
-Item = Found | Skipped | Page | Operation | Talk | Transcript
+Item = ImportedMemory | Skipped | Page | Operation | Talk | Transcript
 
 
 @frozen
 class ImportSource:
-    """Functions that recognise and read the files of another system.
+    """Functions that recognise and read the files of another memory system.
 
-    ``recognise`` examines names and content. ``read`` yields items. A damaged file does not cause an error.
+    ``read`` yields damaged files as :class:`Skipped`.
     """
 
     name: str
@@ -336,7 +319,10 @@ Tables = Mapping[str, frozenset[str]]
 
 
 def database_with(tree: Tree, tables: Tables) -> Path | None:
-    """Return the path of the first database that contains all given tables. Databases in zips are ignored."""
+    """Return the path of the first SQLite database with the given tables, if any.
+
+    Databases in zips are ignored.
+    """
     if tree.root.is_file() and not tree.single:
         return None
     for name in tree.names:
@@ -354,7 +340,7 @@ def database_with(tree: Tree, tables: Tables) -> Path | None:
 
 
 def refused(tree: Tree, reason: str) -> Iterator[Skipped]:
-    """Report each database as skipped, with a reason. Raises InvalidInputError."""
+    """Yield every database as skipped. Raises InvalidInputError if one is unreadable."""
     for name in tree.names:
         with open_foreign(tree.path_of(name)):
             yield Skipped(str(tree.path_of(name)), reason)
@@ -379,38 +365,43 @@ _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 
 @frozen
 class Note:
-    """A statement with the headings above it. The outermost heading comes first."""
+    """A statement in a Markdown file, with the headings above it, outermost first."""
 
     headings: tuple[str, ...]
     text: str
 
     @property
     def subject(self) -> str:
-        """The statement's subject: its bold beginning, or else its first sentence."""
+        """The bold beginning of the statement, or else its first sentence."""
         lead = _LEAD.match(self.text)
         return one_line(lead.group(1)) if lead else title_of(self.text)
 
     @property
-    def is_said(self) -> bool:
-        """True if the text has at least two words, or one long word."""
+    def is_long_enough(self) -> bool:
+        """True if the statement has at least two words, or one long word."""
         words = normalise(self.text)
         return " " in words or len(words) >= _MIN_CHARACTERS // (1 if words.isascii() else 3)
 
 
-def notes(text: str) -> Iterator[Note]:
-    """Yield the statements in a text in order. A code block belongs to the preceding statement.
+def notes(text: str, *, allow_short: bool = False) -> Iterator[Note]:
+    """Yield the distinct statements in Markdown, each with the code block that follows it.
 
-    Blocks that nacre wrote are skipped.
+    Blocks that nacre wrote are skipped, and so are very short statements unless ``allow_short`` is
+    set.
     """
-    reader = _Reader()
+    reader, texts = _Reader(), set[str]()
     for line in _COMMENT.sub("", drop_blocks(text)).splitlines():
-        yield from reader.take(line)
-    yield from reader.flush()
-    yield from reader.release()
+        reader.take(line)
+    reader.flush()
+    for note in reader.found:
+        is_statement = normalise(note.text) if allow_short else note.is_long_enough
+        if is_statement and note.text not in texts:
+            texts.add(note.text)
+            yield note
 
 
 def kind_of(headings: Sequence[str], default: Kind) -> Kind:
-    """Return the kind that the headings indicate. The innermost known heading decides."""
+    """Guess a memory's kind from the headings above it, innermost first."""
     for heading in reversed(headings):
         lowered = heading.lower()
         for kind, words in _table():
@@ -421,39 +412,37 @@ def kind_of(headings: Sequence[str], default: Kind) -> Kind:
 
 class _Reader:
     def __init__(self) -> None:
+        self.found: list[Note] = []
         self.headings: list[tuple[int, str]] = []
         self.lines: list[str] = []
         self.lead = ""
         self.fence = ""
-        self.item = False
-        self.held: tuple[Note, bool] | None = None
+        self.is_item = self.was_item = self.can_continue = False
 
-    def take(self, line: str) -> Iterator[Note]:
+    def take(self, line: str) -> None:
         mark = _FENCE.match(line)
+        heading = _HEADING.match(line)
         if self.fence or mark:
-            if mark and not self.fence and not self.lines and self.held:
-                (note, self.item), self.held = self.held, None
-                self.lines = [note.text, ""]  # the code block continues the statement
+            if mark and not self.lines and self.can_continue:
+                # The code block belongs to the last statement.
+                self.lines, self.is_item = [self.found.pop().text, ""], self.was_item
             if mark and (not self.fence or mark.group(1).startswith(self.fence)):
                 self.fence = "" if self.fence else mark.group(1)
             self.lines.append(line)
-            return
-        heading = _HEADING.match(line)
-        if heading or _RULE.match(line):
-            yield from self.flush()
-            yield from self.release()
-            self.lead = ""
+        elif heading or _RULE.match(line):
+            self.flush()
+            self.lead, self.can_continue = "", False
             if heading:
                 self.enter(len(heading.group(1)), one_line(heading.group(2)))
         elif _ITEM.match(line):
-            yield from self.flush()
-            self.lines, self.item = [_ITEM.sub("", line)], True
-        elif not line.strip() and self.item:
+            self.flush()
+            self.lines, self.is_item = [_ITEM.sub("", line)], True
+        elif not line.strip() and self.is_item:
             self.lines.append("")  # an indented item can continue after a blank line
         elif not line.strip():
-            yield from self.flush()
-        elif self.item and not line[0].isspace() and self.lines and not self.lines[-1]:
-            yield from self.flush()
+            self.flush()
+        elif self.is_item and not line[0].isspace() and self.lines and not self.lines[-1]:
+            self.flush()
             self.lead, self.lines = "", [line]
         else:
             self.lines.append(line)
@@ -463,28 +452,21 @@ class _Reader:
             (level, heading)
         ]
 
-    def release(self) -> Iterator[Note]:
-        """Yield the statement that was held because a code block might follow it."""
-        if self.held:
-            (note, _), self.held = self.held, None
-            yield note
-
-    def flush(self) -> Iterator[Note]:
-        """Finish the current statement. Yield the statement that was held before it."""
+    def flush(self) -> None:
         text = "\n".join(self.lines).strip()
-        was_item, self.item, self.lines = self.item, False, []
+        is_item, self.is_item, self.lines = self.is_item, False, []
         if not text:
             return
-        if not was_item and text.endswith((":", "：")) and "\n" not in text:
+        if not is_item and text.endswith((":", "：")) and "\n" not in text:
             self.lead = text.rstrip(":： ")  # it introduces the following list
             return
-        bold = None if was_item else _BOLD.fullmatch(text)
+        bold = None if is_item else _BOLD.fullmatch(text)
         if bold:
             self.enter(_BOLD_LEVEL, one_line(bold.group(1)))
             return
         above = tuple(heading for _, heading in self.headings)
-        yield from self.release()
-        self.held = Note((*above, self.lead) if was_item and self.lead else above, text), was_item
+        self.found.append(Note((*above, self.lead) if is_item and self.lead else above, text))
+        self.was_item, self.can_continue = is_item, True
 
 
 @cache
@@ -515,16 +497,16 @@ SOURCES: dict[str, str | None] = {
     "openclaw": "nacre.data.imports_agents:SOURCE_OPENCLAW",
     "instructions": "nacre.data.imports_agents:SOURCE_INSTRUCTIONS",
 }
-"""Import sources in the order of detection. ``None``: nacre-extras provides the source."""
+"""Import sources in the order of detection. nacre-extras provides those without a module."""
 
 
 def sources() -> list[str]:
-    """Return all source names in order of detection, starting with sources from plugins."""
+    """Return the names of all import formats in the order of detection, plugins first."""
     return [*sorted(find_plugins(IMPORTERS).keys() - SOURCES.keys()), *SOURCES]
 
 
 def detect(tree: Tree) -> ImportSource:
-    """Return the source that recognises a tree. Raises InvalidInputError if none does."""
+    """Return the import format that recognises the files. Raises InvalidInputError if none does."""
     for name in sources():
         with suppress(UnavailableError):
             if (source := get_source(name)).recognise(tree):
@@ -532,12 +514,15 @@ def detect(tree: Tree) -> ImportSource:
     hint = f"give the format: --from {', '.join(sources())}; for transcripts, use nacre ingest"
     if "agenr" not in find_plugins(IMPORTERS):
         hint += f"; for other memory systems: {install_hint('extras')}"
-    raise InvalidInputError(f"no known format of another memory in {tree.root}", hint=hint)
+    raise InvalidInputError(f"no known memory format in {tree.root}", hint=hint)
 
 
 @cache
 def get_source(name: str) -> ImportSource:
-    """Return a source by name. Raises NotFoundError, UnavailableError if its plugin is missing."""
+    """Return an import format by name.
+
+    Raises NotFoundError, or UnavailableError without its plugin.
+    """
     if point := find_plugins(IMPORTERS).get(name):
         return load_plugin(point, ImportSource)
     if name not in SOURCES:
@@ -573,19 +558,15 @@ _TAG_CHARACTERS = 60
 _ISO = re.compile(r"^\d{4}-\d\d-\d\d")
 
 
-def imported_id(source: str, key: str, stated: datetime | None) -> str:
-    """Return a UUIDv7 for an imported item.
-
-    The id depends only on the source, the item's key and the item's date. A second import of the item gives the same
-    id.
-    """
+def imported_id(source: str, key: str, date: datetime | None) -> str:
+    """Return a UUIDv7 that depends only on the source, the key and the date of an imported item."""
     digest = int.from_bytes(hashlib.blake2b(to_bytes(f"{source}\0{key}"), digest_size=16).digest())
-    millisecond = max(0, int(stated.timestamp() * 1000)) & 0xFFFF_FFFF_FFFF if stated else 0
+    millisecond = max(0, int(date.timestamp() * 1000)) & 0xFFFF_FFFF_FFFF if date else 0
     return uuid7(millisecond, digest)
 
 
 def words_hash(content: str) -> str:
-    """Return a hash of an imported memory's words, to detect later edits."""
+    """Return a hash of a memory's content by which to detect later edits."""
     return content_hash(content.strip()).hex()
 
 
@@ -597,21 +578,20 @@ def shape(
     modified: datetime,
     subject: str | None = None,
     kind: Kind = Kind.FACT,
-    stated: datetime | None = None,
+    date: datetime | None = None,
     updated: datetime | None = None,
     ended: str | None = None,
     file: str | None = None,
     extra: Mapping[str, Any] | None = None,
     **more: Any,
 ) -> Memory:
-    """Build a memory from a source's words.
+    """Build a memory from imported content, by default stated by the agent.
 
-    ``stated`` is the date in the source. If there is none, ``modified`` is used. ``ended`` is the source's reason for
-    retiring the memory. The default speaker is the agent. Reserved keys in ``extra`` are dropped, because a file must
-    not be able to make a memory trusted.
+    ``date`` defaults to ``modified``, and ``ended`` is the reason for retiring the memory. Reserved
+    keys in ``extra`` are dropped, because a file must not make a memory trusted.
     """
     content = content.strip()
-    created = to_millisecond(stated or modified)
+    created = to_millisecond(date or modified)
     last = to_millisecond(updated) if updated else created
     origin = {"from": source, "id": key, "hash": words_hash(content)}
     own_values = {key: value for key, value in (extra or {}).items() if key not in MANAGED}
@@ -623,7 +603,7 @@ def shape(
         **more,
     }
     return Memory(
-        id=imported_id(source, key, stated),
+        id=imported_id(source, key, date),
         kind=kind,
         subject=one_line(subject or "") or title_of(content),
         content=content,
@@ -635,16 +615,16 @@ def shape(
 
 
 def front_of(tree: Tree, name: str) -> tuple[dict[str, Any], str]:
-    """Return a file's front matter and body without secrets.
+    """Return the front matter and body of a file, with secrets removed.
 
-    Raises InvalidMemoryError for broken front matter.
+    Raises InvalidMemoryError if the front matter is broken.
     """
     front, body = split(tree.text(name) or "")
     return cleaned(documents_load(front) if front else {}, tree.clean), tree.clean(body).strip()
 
 
 def readable_front(tree: Tree, name: str) -> dict[str, Any]:
-    """Return a file's front matter, or an empty mapping if it is broken."""
+    """Return a file's front matter, or an empty dictionary if it is broken."""
     try:
         return front_of(tree, name)[0]
     except InvalidMemoryError:
@@ -669,7 +649,7 @@ def cleaned(value: Any, clean: Callable[[str], str]) -> Any:
 
 
 def moment(value: object) -> datetime | None:
-    """Parse a date from another system, or return ``None`` if it is invalid."""
+    """Parse an ISO date or a Unix time, or return ``None`` if the value is neither."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         try:
             return from_ms(round(value if value > 100_000_000_000 else value * 1000))
@@ -681,8 +661,8 @@ def moment(value: object) -> datetime | None:
 
 
 def modified_of(path: Path) -> datetime:
-    """Return the modification time of a file."""
-    return datetime.fromtimestamp(path.stat().st_mtime_ns // 1_000_000 / 1000, UTC)
+    """Return the time of a file's last modification."""
+    return at_ms(path.stat().st_mtime_ns // 1_000_000)
 
 
 def from_note(
@@ -693,8 +673,8 @@ def from_note(
     default: Kind,
     cwd: str | None = None,
     **more: Any,
-) -> Found:
-    """Build a memory from a statement in a file. ``more`` replaces values of the memory."""
+) -> ImportedMemory:
+    """Build a memory from a statement in a file. ``more`` overrides fields of the memory."""
     file = str(tree.path_of(name))
     values: dict[str, Any] = {
         "key": f"{file}#{words_hash(note.text)}",
@@ -704,11 +684,11 @@ def from_note(
         "file": file,
         **more,
     }
-    return Found(shape(source, content=note.text, **values), cwd=cwd)
+    return ImportedMemory(shape(source, content=note.text, **values), cwd=cwd)
 
 
 def read_note(tree: Tree, name: str) -> tuple[dict[str, Any], str] | Skipped:
-    """Return a file's front matter and body, or the reason why it cannot be read."""
+    """Return a file's front matter and body, or why the file cannot be read."""
     if tree.text(name) is None:
         return Skipped(name, "too large or not text")
     try:
@@ -718,32 +698,33 @@ def read_note(tree: Tree, name: str) -> tuple[dict[str, Any], str] | Skipped:
 
 
 def objects_of(value: object) -> list[dict[str, Any]]:
-    """Return the mappings in a list or in the text of a JSON list."""
+    """Return the dictionaries in a list, which may be given as JSON text."""
     return [item for item in listed(value) if isinstance(item, dict)]
 
 
 def listed(value: object) -> list[Any]:
-    """Return a list or parsed JSON list, or an empty list for other values."""
-    if isinstance(value, str):
-        try:
-            value = json.parse(value)
-        except ValueError:
-            return []
+    """Return a list, possibly given as JSON text, or an empty one for other values."""
+    value = _parsed_text(value)
     return value if isinstance(value, list) else []
 
 
 def named(value: object) -> dict[str, Any]:
-    """Return a mapping or parsed JSON object, or an empty mapping for other values."""
-    if isinstance(value, str):
-        try:
-            value = json.parse(value)
-        except ValueError:
-            return {}
+    """Return a dictionary, possibly given as JSON text, or an empty one for other values."""
+    value = _parsed_text(value)
     return value if isinstance(value, dict) else {}
 
 
+def _parsed_text(value: object) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.parse(value)
+    except ValueError:
+        return None
+
+
 def text_of(values: Mapping[str, Any], *names: str) -> str | None:
-    """Return the first value of the given keys that is a non-empty text."""
+    """Return the first non-empty string under any of the given keys."""
     candidates = (values.get(name) for name in names)
     return next(
         (value.strip() for value in candidates if isinstance(value, str) and value.strip()), None
@@ -751,7 +732,7 @@ def text_of(values: Mapping[str, Any], *names: str) -> str | None:
 
 
 def tags_of(value: object, *more: str) -> tuple[str, ...]:
-    """Return unique tags from a list or comma-separated text."""
+    """Return the distinct tags in a list or a comma-separated string."""
     listed: Iterable[object] = (
         value.split(",") if isinstance(value, str) else value if isinstance(value, list) else ()
     )
@@ -760,17 +741,17 @@ def tags_of(value: object, *more: str) -> tuple[str, ...]:
 
 
 def is_true(value: object) -> bool:
-    """Return True if a flag, given as text or number, is set."""
+    """Return True for the values true, yes and 1, including as text."""
     return str(value).strip().lower() in ("true", "yes", "1")
 
 
 def project_of(name: str | None) -> str | None:
-    """Return the slug for another system's project name."""
+    """Return the slug for a project name from another system."""
     return (slugify(name) or None) if name else None
 
 
 def between(value: object, least: float, most: float, default: float) -> float:
-    """Clamp a number, or return the default for other values."""
+    """Clamp a number to a range, or return the default if the value is not a number."""
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -779,14 +760,12 @@ def between(value: object, least: float, most: float, default: float) -> float:
 
 
 # -- nacre's own exports ---------------------------------------------------------------------------
-# JSON lines, a zip of Markdown files, a vault folder, or the output of nacre sessions extract --json.
+# JSON lines, a zip of Markdown files, or a vault folder.
 
 
 NAME = "nacre"
 
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
-_EXTRACTED = re.compile(rb'\s*\{\s*"sessions"\s*:\s*\[\s*(?:\]|\{\s*"session"\s*:)')
-_OF_CANDIDATES = ("content", "turns", "held", "detail", "score", "nodded", "mixed")
 _PAGE = re.compile(r"(?:identity|IDENTITY|profile|projects/[^/]+/project)\.md")
 _DAMAGED_HINT = (
     "export it again; only the zip of Markdown files (nacre data export vault.zip) can be edited"
@@ -798,42 +777,12 @@ Values = Mapping[str, Any]
 def _recognise(tree: Tree) -> bool:
     if tree.single:
         first = tree.head(tree.names[0]).split(b"\n", 1)[0]
-        return (b'"format"' in first and reports.FORMAT.encode() in first) or _is_extracted(tree)
+        return b'"format"' in first and reports.FORMAT.encode() in first
     return any(
         {"id", "kind"} <= readable_front(tree, name).keys()
         for name in tree.names
         if is_memory_file(name)
     )
-
-
-def _is_extracted(tree: Tree) -> bool:
-    return tree.single and bool(_EXTRACTED.match(tree.head(tree.names[0])))
-
-
-def _read(tree: Tree) -> Iterator[Item]:
-    yield from (
-        _extracted(tree) if _is_extracted(tree) else _lines(tree) if tree.single else _files(tree)
-    )
-
-
-def _extracted(tree: Tree) -> Iterator[Item]:
-    """Yield the memories from each session, without candidates, which ingest finds again."""
-    for proposal in objects_of(named(json_of(tree, tree.names[0])).get("sessions")):
-        session = named(proposal.get("session"))
-        started, name = session.get("started"), f"{session.get('tool')}:{session.get('native_id')}"
-        for candidate in objects_of(proposal.get("candidates")):
-            if candidate.get("held"):
-                yield Skipped(name, f"a candidate: {candidate['held']}")
-                continue
-            content = _text(candidate, "content") or ""
-            front = {
-                "created": started,
-                **{key: value for key, value in candidate.items() if key not in _OF_CANDIDATES},
-                "id": imported_id(NAME, f"{name}#{content}", moment(started)),
-                "source": {"session": name, "turns": candidate.get("turns")},
-            }
-            item = _from_line(tree, 1, {"front": front, "content": content})
-            yield replace(item, cwd=_text(session, "cwd")) if isinstance(item, Found) else item
 
 
 def _files(tree: Tree) -> Iterator[Item]:
@@ -865,30 +814,35 @@ def _from_file(tree: Tree, name: str) -> Item:
 
 
 def _lines(tree: Tree) -> Iterator[Item]:
-    """Yield all items in order. Raises InvalidInputError if the last line's checksum is wrong."""
-    digest, lines, closed = hashlib.sha256(), 0, False
-    talk: tuple[Session, Values, list[Turn]] | None = None
+    digest, lines, is_complete = hashlib.sha256(), 0, False
+    talk: Talk | None = None
     with tree.path_of(tree.names[0]).open("rb") as file:
         for line in file:
             values = _object(tree, line) or {}
             kind = values.get("type")
             if kind == reports.TRAILER:
-                closed = values.get("lines") == lines and values.get("sha256") == digest.hexdigest()
+                is_complete = (values.get("lines"), values.get("sha256")) == (
+                    lines,
+                    digest.hexdigest(),
+                )
                 break
             digest.update(line)
             lines += 1
             if talk and kind != reports.TURN:
-                yield _talk(talk)
+                yield talk
                 talk = None
-            if kind == reports.SESSION:
-                talk = (_session(values), values, [])
-            elif kind == reports.TURN and talk:
-                talk[2].append(_turn(values))
-            else:
-                yield from _item(tree, lines, values)
+            try:
+                if kind == reports.SESSION:
+                    talk = json.convert({**values, "turns": []}, Talk)
+                elif kind == reports.TURN and talk:
+                    talk.turns.append(json.convert(values.get("turn"), Turn))
+                else:
+                    yield from _item(tree, lines, values)
+            except ValueError as error:
+                yield Skipped(f"line {lines}", str(error))
     if talk:
-        yield _talk(talk)
-    if not closed:
+        yield talk
+    if not is_complete:
         raise InvalidInputError(f"{tree.root} is incomplete or was changed", hint=_DAMAGED_HINT)
 
 
@@ -905,7 +859,7 @@ def _item(tree: Tree, line: int, values: Values) -> Iterator[Item]:
         yield Page(str(values["path"]), str(values.get("document") or ""))
     elif kind == reports.LEDGER_ENTRY and isinstance(values.get("entry"), dict):
         yield Operation(values["entry"])
-    elif kind != reports.LINK:  # similarity is recomputed, and joint use is counted anew
+    else:
         yield Skipped(f"line {line}", f"unknown kind of record: {kind}")
 
 
@@ -925,122 +879,22 @@ def _from_line(tree: Tree, line: int, values: Values) -> Item:
             modified=modified,
         )
 
-    return _checked(tree, where, make, _usage(values.get("usage")))
+    usage = json.convert(values["usage"], Usage) if values.get("usage") else None
+    if usage:
+        usage = replace(usage, quality=between(usage.quality, 0, 1, NEUTRAL_QUALITY))
+    return _checked(tree, where, make, usage)
 
 
 def _checked(tree: Tree, where: str, make: Callable[[], Memory], usage: Usage | None) -> Item:
-    """Return a memory, or a problem if its id or project name is invalid."""
     try:
         memory = make()
     except InvalidMemoryError as error:
         return Skipped(where, error.message)
     if not _ID.fullmatch(memory.id):
         memory = replace(memory, id=imported_id(NAME, memory.id, None))
-    return Found(replace(memory, project=project_of(tree.clean(memory.project or ""))), usage)
-
-
-def _usage(values: object) -> Usage | None:
-    if not isinstance(values, dict):
-        return None
-    try:
-        return Usage(
-            int(values.get("recall_count") or 0),
-            moment(values.get("last_recalled")),
-            tuple(int(at) for at in values.get("recall_intervals") or ())[-100:],
-            int(values.get("contradictions") or 0),
-            min(1.0, max(0.0, float(values.get("quality", 0.5)))),
-            int(values.get("access_count") or 0),
-        )
-    except (TypeError, ValueError, OverflowError):
-        return None
-
-
-def _session(values: Values) -> Session:
-    kind = _text(values, "kind")
-    return Session(
-        _text(values, "tool") or "unknown",
-        _text(values, "id") or "unknown",
-        kind=SessionKind(kind) if kind in list(SessionKind) else SessionKind.MAIN,
-        started=_time(values, "started"),
-        tokens=_tokens(values.get("tokens")),
-        **{
-            name: _text(values, name)
-            for name in ("title", "cwd", "branch", "parent", "tool_version", "model")
-        },
+    return ImportedMemory(
+        replace(memory, project=project_of(tree.clean(memory.project or ""))), usage
     )
-
-
-def _tokens(counts: object) -> Tokens | None:
-    if (
-        isinstance(counts, list)
-        and len(counts) == 3
-        and all(type(count) is int for count in counts)
-    ):
-        return Tokens(*counts).bounded
-    return None
-
-
-def _talk(talk: tuple[Session, Values, list[Turn]]) -> Talk:
-    session, values, turns = talk
-    return Talk(session, project_of(_text(values, "project")), _text(values, "file"), tuple(turns))
-
-
-def _turn(values: Values) -> Turn:
-    speaker, trust = _text(values, "speaker"), _text(values, "trust")
-    tools, flags = values.get("tools"), values.get("flags")
-    calls = tools if isinstance(tools, list) else []
-    return Turn(
-        _text(values, "id") or "unknown",
-        Speaker(speaker) if speaker in list(Speaker) else Speaker.AGENT,
-        _text(values, "text") or "",
-        _time(values, "time"),
-        tuple(_call(*call) for call in calls if isinstance(call, list) and 3 <= len(call) <= 7),
-        Flag(flags & 63) if isinstance(flags, int) else Flag.NONE,
-        Trust.TRUSTED if trust == "trusted" else Trust.UNTRUSTED,
-        _text(values, "author"),
-        unique=values.get("unique") is True,
-    )
-
-
-def _call(
-    name: object,
-    brief: object,
-    result: object,
-    action: object = None,
-    paths: object = None,
-    error: object = None,
-    made: object = None,
-) -> ToolCall:
-    return ToolCall(
-        str(name),
-        str(brief or ""),
-        _or_none(result),
-        Action(str(action)) if action in list(Action) else Action.OTHER,
-        _texts(paths),
-        _or_none(error),
-        _texts(made),
-    )
-
-
-def _texts(values: object) -> tuple[str, ...]:
-    return tuple(str(value) for value in values) if isinstance(values, list) else ()
-
-
-def _or_none(value: object) -> str | None:
-    return None if value is None else str(value)
-
-
-def _text(values: Values, name: str) -> str | None:
-    value = values.get(name)
-    return value if isinstance(value, str) and value else None
-
-
-def _time(values: Values, name: str) -> datetime | None:
-    value = values.get(name)
-    try:
-        return from_ms(round(value)) if isinstance(value, int | float) else None
-    except (OverflowError, ValueError):
-        return None
 
 
 def _object(tree: Tree, line: bytes | str) -> dict[str, Any] | None:
@@ -1051,4 +905,9 @@ def _object(tree: Tree, line: bytes | str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-SOURCE = ImportSource(NAME, "nacre data export", _recognise, _read)
+SOURCE = ImportSource(
+    NAME,
+    "nacre data export",
+    _recognise,
+    lambda tree: _lines(tree) if tree.single else _files(tree),
+)

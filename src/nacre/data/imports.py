@@ -18,6 +18,7 @@ from typing import Annotated
 
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
+from nacre.base.named_files import is_within
 from nacre.base.text import to_bytes, words
 from nacre.data import backup as backups
 from nacre.data import export as exporting
@@ -25,7 +26,7 @@ from nacre.data.export import ExportReport, ExportRequest, ImportOptions
 from nacre.data.importers import (
     MOST_BYTES,
     ORIGIN,
-    Found,
+    ImportedMemory,
     ImportSource,
     Operation,
     Page,
@@ -35,6 +36,7 @@ from nacre.data.importers import (
     detect,
     get_source,
     open_tree,
+    project_of,
     words_hash,
 )
 from nacre.errors import (
@@ -69,26 +71,26 @@ from nacre.vault import files
 from nacre.vault.files import slugify
 
 _MIN_LIKENESS = 0.6
-"""Minimum share of the words, in the same order, that an edited statement keeps."""
+"""Minimum similarity of an edited statement to its original, from 0 to 1."""
 
 _STATEMENT = "#"
 
 
 def origin_of(memory: Memory) -> Mapping[str, str]:
-    """Return a memory's origin, or an empty mapping if it was not imported."""
+    """Return where a memory was imported from, or an empty mapping if it was not imported."""
     value = memory.extra.get(ORIGIN)
     return value if isinstance(value, dict) else {}
 
 
 def is_untouched(memory: Memory) -> bool:
-    """Return True if a memory's words have not changed since the import."""
+    """Return True if a memory's content has not changed since its import."""
     return words_hash(memory.content) == origin_of(memory).get("hash")
 
 
 def edited_statements(home: Home, source: str, offered: Sequence[Memory]) -> dict[str, Memory]:
-    """Find the old memories of statements that were edited in the source.
+    """Find the memories whose statements were edited in the source since the last import.
 
-    The result maps the id of the new memory to the old memory. Memories that were also edited in nacre are left out.
+    Returns the old memories by the ids of the new ones, except memories also edited in nacre.
     """
     keys = {origin_of(memory).get("id", "") for memory in offered}
     statements = [memory for memory in offered if _file_of(memory)]
@@ -120,7 +122,6 @@ def edited_statements(home: Home, source: str, offered: Sequence[Memory]) -> dic
 
 
 def _file_of(memory: Memory) -> str:
-    """Return the file that contains a statement, or "" if the memory is a whole file."""
     file, mark, _ = origin_of(memory).get("id", "").rpartition(_STATEMENT)
     return file if mark and file == memory.source.file else ""
 
@@ -138,7 +139,6 @@ def _likeness(left: Memory, right: Memory) -> float:
 BATCH = 20
 """Number of memories in a batch. Other processes can write between batches."""
 
-_ENTRIES_PER_PART = 50
 _MAX_SIMILAR = 12
 _ENDING_RELATIONS = frozenset({SUPERSEDES, "contradicts"})
 
@@ -150,13 +150,16 @@ class Action(StrEnum):
     UPDATE = "update"
     TRUST = "trust"
     BRING_BACK = "bring back"
-    KNOWN = "known"
+    PRESENT = "known"
     DUPLICATE = "duplicate"
 
 
 @frozen
 class Step:
-    """A memory to import, the decision and the reason. ``same_as``: id of the memory that it duplicates."""
+    """The decision about one memory to import, with the reason.
+
+    ``same_as`` is the id of the memory that it duplicates.
+    """
 
     memory: Memory
     action: Action
@@ -167,7 +170,7 @@ class Step:
 
 @dataclass(slots=True)
 class ImportPlan:
-    """The items to import from a source, and the decision about each memory."""
+    """The contents of an import, with a decision about each memory."""
 
     options: ImportOptions
     source: ImportSource
@@ -180,12 +183,12 @@ class ImportPlan:
     turns: int = 0
 
     def count(self, action: Action) -> int:
-        """Count the memories with an action."""
+        """Return the number of memories with the given decision."""
         return sum(step.action is action for step in self.steps)
 
     @property
     def kinds(self) -> dict[str, int]:
-        """Number of memories to add for each kind."""
+        """The number of new memories of each kind."""
         return dict(
             Counter(
                 step.memory.kind.value for step in self.steps if step.action is Action.ADD
@@ -194,14 +197,17 @@ class ImportPlan:
 
     @property
     def is_empty(self) -> bool:
-        """True if there is nothing to do."""
-        todo = any(step.action not in (Action.KNOWN, Action.DUPLICATE) for step in self.steps)
+        """True if the plan changes nothing."""
+        todo = any(step.action not in (Action.PRESENT, Action.DUPLICATE) for step in self.steps)
         return not (todo or self.pages or self.entries or self.transcripts or self.sessions)
 
 
 @dataclass(slots=True)
 class ImportReport:
-    """The result of an import. ``duplicates``: number of added memories that proved to be duplicates."""
+    """The result of an import.
+
+    ``duplicates`` counts memories that turned out to be duplicates only after they were added.
+    """
 
     added: list[str] = field(default_factory=list)
     updated: int = 0
@@ -228,80 +234,66 @@ def plan_import(home: Home, options: ImportOptions) -> ImportPlan:
     tree = open_tree(options.path, home.redactor.clean)
     source = detect(tree) if options.source == "auto" else get_source(options.source)
     plan = ImportPlan(options, source)
-    items: list[Found] = []
+    items: list[ImportedMemory] = []
     for item in source.read(tree):
-        if isinstance(item, Found):
-            items.append(item)
-        else:
-            _note(home, plan, item)
-    _only_new(home, plan)
+        match item:
+            case ImportedMemory():
+                items.append(item)
+            case Skipped():
+                plan.skipped.append(item)
+            case Transcript(path):
+                plan.transcripts.append(path)
+            case Talk() if not home.sessions.find(item.session.id):
+                plan.sessions += 1
+                plan.turns += len(item.turns)
+            case Page(path) if home.vault.exists(path):
+                plan.skipped.append(Skipped(path, "a page already exists"))
+            case Page():
+                plan.pages.append(item)
+            case Operation(values):
+                plan.entries += files.read(files.encode(clean_values(home.redactor, values)))
+    present = {entry.line() for entry in files.read(home.ledger())}
+    new_entries = {entry.line(): entry for entry in plan.entries if entry.line() not in present}
+    plan.entries = list(new_entries.values())
     _withhold(plan)
-    candidates = [shaped for item in items if (shaped := _candidate(home, plan, item))]
-    _Sorter(home, plan, candidates).sort()
+    _add_steps(home, plan, items)
     return plan
 
 
 def carry_out(home: Home, plan: ImportPlan, on_progress: OnProgress | None = None) -> ImportReport:
-    """Carry out a plan. After a crash, the next import completes the plan.
+    """Import as planned. After a crash, the next import completes the work.
 
-    Raises OwnerOnlyError if an agent imports conversations, because nacre would learn from them as the user's own
-    words.
+    Raises OwnerOnlyError if an agent imports conversations, which nacre would believe the user
+    said.
     """
     if plan.transcripts:
         home.actor.require_owner("nacre data import of conversations")
-    with home.run("import", why=_why(plan)) as run:
-        return _carry_out(home, run, plan, on_progress)
-
-
-def _carry_out(
-    home: Home, run: Run, plan: ImportPlan, on_progress: OnProgress | None
-) -> ImportReport:
+    trust = "trusted" if plan.options.trust else "untrusted"
+    why = f"from {plan.source.label}, {plan.options.path}, {trust}"
     notify = on_progress or (lambda _: None)
     report = ImportReport()
-    _write_pages(home, run, plan, report)
-    _write_memories(home, run, plan, report, notify)
-    _write_entries(run, plan)
-    report.entries = len(plan.entries)
-    if plan.sessions:
-        _write_talks(home, plan, report, notify)
-    if plan.transcripts:
-        ingested = IngestOptions(paths=tuple(plan.transcripts), vectors=plan.options.vectors)
-        report.ingest = ingest(home, ingested, on_progress, run=run)
-    elif plan.options.vectors and (report.added or report.brought_back):
-        embed_pending(home, notify)
+    with home.run("import", why=why) as run:
+        for page in plan.pages:
+            report.pages += write_new_page(run, page.path, home.redactor.clean(page.document))
+        if plan.pages:
+            read_pages(home)
+        _write_memories(home, run, plan, report, notify)
+        # A later import recognises the entries of another vault by their original ids.
+        if plan.entries:
+            with run.part() as change:
+                change.append(plan.entries)
+        report.entries = len(plan.entries)
+        if plan.sessions:
+            _write_talks(home, plan, report, notify)
+        if plan.transcripts:
+            ingested = IngestOptions(paths=tuple(plan.transcripts), vectors=plan.options.vectors)
+            report.ingest = ingest(home, ingested, on_progress, run=run)
+        elif plan.options.vectors and (report.added or report.brought_back):
+            embed_pending(home, notify)
     return report
 
 
-def _note(home: Home, plan: ImportPlan, item: object) -> None:
-    match item:
-        case Skipped():
-            plan.skipped.append(item)
-        case Transcript(path):
-            plan.transcripts.append(path)
-        case Talk():
-            if home.sessions.find(item.session.id):
-                return
-            plan.sessions += 1
-            plan.turns += len(item.turns)
-        case Page(path):
-            if home.vault.exists(path):
-                plan.skipped.append(Skipped(path, "a page already exists"))
-            else:
-                plan.pages.append(item)
-        case Operation(values):
-            plan.entries += files.read(files.encode(clean_values(home.redactor, values)))
-
-
-def _only_new(home: Home, plan: ImportPlan) -> None:
-    """Remove ledger entries from the plan if they already exist or occur twice."""
-    present = {entry.line() for entry in files.read(home.ledger())}
-    plan.entries = list(
-        {line: entry for entry in plan.entries if (line := entry.line()) not in present}.values()
-    )
-
-
 def _withhold(plan: ImportPlan) -> None:
-    """Remove project pages, ledger entries and sessions from the plan, unless the user trusts the source."""
     if plan.options.trust:
         return
     withheld = (
@@ -311,15 +303,11 @@ def _withhold(plan: ImportPlan) -> None:
     )
     for items, name in withheld:
         if items:
-            plan.skipped.append(Skipped(f"{len(items)} {name}", "only with --trust"))
+            plan.skipped.append(Skipped(f"{len(items)} {name}", "requires --trust"))
     plan.pages, plan.entries, plan.sessions, plan.turns = [], [], 0, 0
 
 
-def _candidate(home: Home, plan: ImportPlan, item: Found) -> Step | None:
-    """Return the step that adds a memory without secrets, or ``None`` for an invalid memory.
-
-    The memory is trusted only if the user trusts the source.
-    """
+def _candidate(home: Home, plan: ImportPlan, item: ImportedMemory) -> Step | None:
     try:
         memory = redact(home.redactor, item.memory)
         if len(to_bytes(memory.content)) > MAX_BODY_BYTES:
@@ -337,132 +325,83 @@ def _candidate(home: Home, plan: ImportPlan, item: Found) -> Step | None:
     return Step(memory, Action.ADD, usage=item.usage if plan.options.trust else None)
 
 
-class _Sorter:
-    """Decides what to do with each memory of an import, and redirects links to existing memories."""
+def _add_steps(home: Home, plan: ImportPlan, items: Sequence[ImportedMemory]) -> None:
+    candidates = [shaped for item in items if (shaped := _candidate(home, plan, item))]
+    edited = edited_statements(home, plan.source.name, [step.memory for step in candidates])
+    ids: set[str] = set()
+    ids_by_digest: dict[bytes, str] = {}
+    for step in candidates:
+        if step.memory.id in ids:
+            plan.skipped.append(Skipped(step.memory.id, "two records with the same id"))
+            continue
+        ids.add(step.memory.id)
+        plan.steps.append(_decide(home, plan, step, edited, ids_by_digest))
 
-    def __init__(self, home: Home, plan: ImportPlan, candidates: Sequence[Step]) -> None:
-        self.home = home
-        self.plan = plan
-        self.candidates = candidates
-        self.offered: dict[bytes, str] = {}
-        self.edited = edited_statements(
-            home, plan.source.name, [step.memory for step in candidates]
-        )
 
-    def sort(self) -> None:
-        ids: set[str] = set()
-        for step in self.candidates:
-            if step.memory.id in ids:
-                self.plan.skipped.append(Skipped(step.memory.id, "two records with the same id"))
-                continue
-            ids.add(step.memory.id)
-            self.plan.steps.append(self.decide(step))
-        same = {step.memory.id: step.same_as for step in self.plan.steps if step.same_as}
-        self.plan.steps = [self.linked(step, same, ids) for step in self.plan.steps]
+def _decide(
+    home: Home,
+    plan: ImportPlan,
+    step: Step,
+    edited: Mapping[str, Memory],
+    ids_by_digest: dict[bytes, str],
+) -> Step:
+    memory = step.memory
+    present = home.memories.find(memory.id)
+    if present:
+        return _decide_about_present(plan, step, present)
+    same = home.memories.same_content(memory.content, memory.project)
+    before = edited.get(memory.id)
+    if before and not same and _may_replace(step, before):
+        return _updating(step, before)
+    digest = memory_hash(memory.content, memory.project)
+    reason = "same text as an existing memory"
+    if same is None and digest in ids_by_digest:
+        same, reason = ids_by_digest[digest], "same text twice in the import"
+    if same is None and memory.is_active:
+        same, reason = _repetition(home, memory)
+    if same:
+        return replace(step, action=Action.DUPLICATE, reason=reason, same_as=same)
+    ids_by_digest[digest] = memory.id
+    return step
 
-    def decide(self, step: Step) -> Step:
-        memory = step.memory
-        present = self.home.memories.find(memory.id)
-        if present:
-            return self.known(step, present)
-        before = self.edited.get(memory.id)
-        if (
-            before
-            and _may_follow(step, before)
-            and not self.home.memories.same_content(memory.content, memory.project)
-        ):
-            return _followed(step, before)
-        digest = memory_hash(memory.content, memory.project)
-        same = self.home.memories.same_content(memory.content, memory.project)
-        reason = "same text as an existing memory"
-        if same is None and digest in self.offered:
-            same, reason = self.offered[digest], "same text twice in the import"
-        if same is None and memory.is_active:
-            same, reason = self.repetition(memory)
-        if same:
-            return replace(step, action=Action.DUPLICATE, reason=reason, same_as=same)
-        self.offered[digest] = memory.id
-        return step
 
-    def known(self, step: Step, present: Memory) -> Step:
-        """Return what to do with a memory that exists already.
-
-        The existing memory is updated only if it was edited in the source and not in nacre.
-        """
-        if self.plan.options.trust and present.was_taken_out and not step.memory.retired:
-            back = replace(present, retired=None, trust=step.memory.trust)
-            return replace(
-                step, memory=back, action=Action.BRING_BACK, reason="removed here by an undo"
-            )
+def _decide_about_present(plan: ImportPlan, step: Step, present: Memory) -> Step:
+    trust = step.memory.trust
+    if plan.options.trust and present.was_taken_out and not step.memory.retired:
+        back = replace(present, retired=None, trust=trust)
+        reason = "removed here by an undo"
+        return replace(step, memory=back, action=Action.BRING_BACK, reason=reason)
+    state = "imported before" if ORIGIN in present.extra else "already here"
+    state = "retired here" if present.retired else state
+    if plan.options.trust and (present.trust, trust) == (Trust.UNTRUSTED, Trust.TRUSTED):
+        trusted = replace(present, trust=trust)
+        return replace(step, memory=trusted, action=Action.TRUST, reason=state)
+    theirs, ours = origin_of(step.memory), origin_of(present)
+    is_edited = theirs and ours and theirs.get("hash") != ours.get("hash")
+    if is_edited and not present.retired:
+        if is_untouched(present) and _may_replace(step, present):
+            return _updating(step, present)
         state = (
-            "retired here"
-            if present.retired
-            else "imported before"
-            if ORIGIN in present.extra
-            else "already here"
+            "edited there, but trusted here: needs --trust"
+            if is_untouched(present)
+            else "edited in both places; kept as it is here"
         )
-        if (
-            self.plan.options.trust
-            and present.trust is Trust.UNTRUSTED
-            and step.memory.trust is Trust.TRUSTED
-        ):
-            return replace(
-                step,
-                memory=replace(present, trust=Trust.TRUSTED),
-                action=Action.TRUST,
-                reason=state,
-            )
-        theirs, ours = origin_of(step.memory), origin_of(present)
-        if not theirs or not ours or theirs.get("hash") == ours.get("hash") or present.retired:
-            return replace(step, action=Action.KNOWN, reason=state)
-        if not is_untouched(present):
-            return replace(
-                step, action=Action.KNOWN, reason="edited in both places; kept as it is here"
-            )
-        if not _may_follow(step, present):
-            return replace(
-                step, action=Action.KNOWN, reason="edited there, but trusted here: needs --trust"
-            )
-        return _followed(step, present)
-
-    def repetition(self, memory: Memory) -> tuple[str | None, str]:
-        """Return the id of an active memory with the same meaning, or ``None``, and the reason."""
-        rows = self.home.comparisons.alike(memory, limit=_MAX_SIMILAR)
-        similar = {other.id: other for other in self.home.memories.by_rows(rows).values()}
-        active = [other for other in similar.values() if not other.superseded_by]
-        again = next(
-            (other for other in compare(memory, active) if other.repeats),
-            None,
-        )
-        return (again.other.id, again.verdict.reason) if again else (None, "")
-
-    def linked(self, step: Step, same: Mapping[str, str], offered: set[str]) -> Step:
-        """Replace links to duplicates with links to existing memories.
-
-        An untrusted memory loses links that would retire one of the user's memories.
-        """
-        if step.action is not Action.ADD:
-            return step
-        links = [replace(link, to=same.get(link.to, link.to)) for link in step.memory.links]
-        if not self.plan.options.trust:
-            links = [
-                link for link in links if link.rel not in _ENDING_RELATIONS or link.to in offered
-            ]
-        by = step.memory.superseded_by
-        memory = replace(
-            step.memory,
-            links=tuple(dict.fromkeys(link for link in links if link.to != step.memory.id)),
-            superseded_by=same.get(by, by) if by else None,
-        )
-        return replace(step, memory=memory)
+    return replace(step, action=Action.PRESENT, reason=state)
 
 
-def _may_follow(step: Step, present: Memory) -> bool:
-    """Return True if an import may replace the content of an existing memory."""
+def _repetition(home: Home, memory: Memory) -> tuple[str | None, str]:
+    rows = home.comparisons.alike(memory, limit=_MAX_SIMILAR)
+    similar = {other.id: other for other in home.memories.by_rows(rows).values()}
+    active = [other for other in similar.values() if not other.superseded_by]
+    again = next((other for other in compare(memory, active) if other.repeats), None)
+    return (again.other.id, again.verdict.reason) if again else (None, "")
+
+
+def _may_replace(step: Step, present: Memory) -> bool:
     return step.memory.is_vouched or not present.is_vouched
 
 
-def _followed(step: Step, present: Memory) -> Step:
+def _updating(step: Step, present: Memory) -> Step:
     new = replace(
         present,
         content=step.memory.content,
@@ -477,8 +416,8 @@ def _followed(step: Step, present: Memory) -> Step:
 def _write_memories(
     home: Home, run: Run, plan: ImportPlan, report: ImportReport, notify: OnProgress
 ) -> None:
-    todo = [step for step in plan.steps if step.action not in (Action.KNOWN, Action.DUPLICATE)]
-    same: dict[str, str] = {}
+    todo = [step for step in plan.steps if step.action not in (Action.PRESENT, Action.DUPLICATE)]
+    same = {step.memory.id: step.same_as for step in plan.steps if step.same_as}
     touched: set[str] = set()
     with run.part() as change, change.transaction():
         done = 0
@@ -489,22 +428,46 @@ def _write_memories(
             done += len(chain)
             notify(Progress("importing", done, len(todo), f"{len(report.added):,} memories"))
         write_touched(change, touched)
-    notify(Progress("importing", len(todo), len(todo), f"{len(report.added):,} memories"))
-    _mend_links(home, run, report.added, same)
+    # A duplicate can be found after a memory that links to it was written.
+    added = [memory for memory in map(home.memories.find, report.added) if memory]
+    changed = [new for memory in added if (new := _redirected(home, memory, same)) != memory]
+    for start in range(0, len(changed), BATCH):
+        with run.part() as change:
+            change.put(changed[start : start + BATCH])
 
 
 def _chains(steps: Sequence[Step]) -> Iterator[list[Step]]:
-    """Yield groups of memories that must be written together, because they supersede each other."""
+    """Group memories that supersede each other, because they must be written together."""
     by_id = {step.memory.id: step for step in steps}
     chains: dict[str, list[tuple[int, Step]]] = {}
     for step in steps:
-        last, seen = step, set[str]()
-        while (by := last.memory.superseded_by) in by_id and by not in seen:
-            seen.add(by)
+        last, visited = step, set[str]()
+        while (by := last.memory.superseded_by) in by_id and by not in visited:
+            visited.add(by)
             last = by_id[by]
-        chains.setdefault(last.memory.id, []).append((len(seen), step))
+        chains.setdefault(last.memory.id, []).append((len(visited), step))
     for chain in chains.values():
         yield [step for _, step in sorted(chain, key=itemgetter(0))]
+
+
+def _redirected(home: Home, memory: Memory, same: Mapping[str, str]) -> Memory:
+    links = [replace(link, to=same.get(link.to, link.to)) for link in memory.links]
+    ended_ids = {link.to for link in links if link.rel in _ENDING_RELATIONS}
+    # An untrusted import must not retire the user's memories.
+    protected_ids = {
+        other.id
+        for other in home.memories.in_any_state(sorted(ended_ids))
+        if other.is_vouched and not memory.is_vouched
+    }
+    kept = (
+        link
+        for link in links
+        if link.to != memory.id and not (link.rel in _ENDING_RELATIONS and link.to in protected_ids)
+    )
+    by = memory.superseded_by
+    return replace(
+        memory, links=tuple(dict.fromkeys(kept)), superseded_by=same.get(by, by) if by else None
+    )
 
 
 def _write(
@@ -525,11 +488,9 @@ def _write(
 def _add(
     change: Change, step: Step, report: ImportReport, same: dict[str, str], touched: set[str]
 ) -> None:
-    memory = step.memory
+    memory = _redirected(change.home, step.memory, same)
     if change.home.memories.find(memory.id):
         return  # another import added it first
-    by = same.get(memory.superseded_by or "", memory.superseded_by)
-    memory = replace(memory, superseded_by=by)
     if not memory.is_active:
         put(change, memory, ())
     else:
@@ -543,58 +504,26 @@ def _add(
     report.added.append(memory.id)
 
 
-def _mend_links(home: Home, run: Run, added: Sequence[str], same: dict[str, str]) -> None:
-    """Replace links to duplicates with links to the memories that were kept."""
-    if not same:
-        return
-    changed = []
-    for memory in filter(None, map(home.memories.find, added)):
-        links = tuple(
-            dict.fromkeys(replace(link, to=same.get(link.to, link.to)) for link in memory.links)
-        )
-        if links != memory.links:
-            changed.append(replace(memory, links=links))
-    for start in range(0, len(changed), BATCH):
-        with run.part() as change:
-            change.put(changed[start : start + BATCH])
-
-
-def _write_pages(home: Home, run: Run, plan: ImportPlan, report: ImportReport) -> None:
-    for page in plan.pages:
-        report.pages += write_new_page(run, page.path, home.redactor.clean(page.document))
-    if plan.pages:
-        read_pages(home)
-
-
-def _write_entries(run: Run, plan: ImportPlan) -> None:
-    """Append the other vault's ledger entries. A later import recognises their original ids."""
-    for start in range(0, len(plan.entries), _ENTRIES_PER_PART):
-        with run.part() as change:
-            change.append(plan.entries[start : start + _ENTRIES_PER_PART])
-
-
-def _why(plan: ImportPlan) -> str:
-    return f"from {plan.source.label}, {plan.options.path}, {'trusted' if plan.options.trust else 'untrusted'}"
-
-
 def _write_talks(home: Home, plan: ImportPlan, report: ImportReport, notify: OnProgress) -> None:
-    """Store new sessions. No memories are extracted, because the import contains them."""
     for talk in plan.source.read(open_tree(plan.options.path, home.redactor.clean)):
         if not isinstance(talk, Talk):
             continue
         if home.sessions.find(talk.session.id):
             continue
         with home.transaction():
-            row = home.sessions.upsert(talk.session, project=talk.project, file=talk.file)
+            row = home.sessions.upsert(
+                talk.session, project=project_of(talk.project), file=talk.file
+            )
             report.turns += home.sessions.add_turns(talk.session, row, talk.turns)
             home.sessions.refresh([row])
+            # The import already contains the memories of this session.
             home.sessions.mark_extracted(row, len(talk.turns))
         report.sessions += 1
         notify(Progress("importing", report.sessions, plan.sessions, "sessions"))
 
 
 # -- Capture of hosts' own memories ----------------------------------------------------------------
-# If a host writes notes although its own memory is off, they are imported as an agent's untrusted words. A file or
+# If a host writes notes although its own memory is off, they are imported as an agent's untrusted statements. A file or
 # folder is read again only if its notes have changed.
 
 
@@ -603,9 +532,9 @@ _MAX_NOTES = 5_000
 
 @frozen
 class Captured:
-    """The result of importing a file or folder from a host's own memory.
+    """The result of importing the notes that a host keeps itself.
 
-    ``problem`` describes why the import failed.
+    ``problem`` explains a failure.
     """
 
     host: str
@@ -616,10 +545,9 @@ class Captured:
 
 
 def capture(home: Home, hosts: Sequence[str] = ()) -> list[Captured]:
-    """Import new notes from the memories that hosts keep themselves.
+    """Import new notes from the hosts' own memories, by default from those that are switched off.
 
-    By default, notes are imported from the hosts whose own memory is switched off. After a crash, the next call
-    completes the import.
+    After a crash, the next call completes the import.
     """
     folder = home.settings.home
     state = own_memory.load(folder)
@@ -629,7 +557,10 @@ def capture(home: Home, hosts: Sequence[str] = ()) -> list[Captured]:
             notes = _digest(place.path)
             if state.read.get(str(place.path), "") == notes:
                 continue
-            captures.append(_imported(home, host, place) if notes else Captured(host, place.path))
+            captured = Captured(host, place.path)
+            if notes:
+                captured = _import_notes(home, place, captured)
+            captures.append(captured)
             state = replace(state, read={**state.read, str(place.path): notes})
             own_memory.save(folder, state)
     return captures
@@ -644,19 +575,16 @@ def _places(home: Home, host: str) -> Sequence[MemoryPlace]:
     return own(places) if own else ()
 
 
-def _imported(home: Home, host: str, place: MemoryPlace) -> Captured:
+def _import_notes(home: Home, place: MemoryPlace, captured: Captured) -> Captured:
     try:
         plan = plan_import(home, ImportOptions(path=place.path, source=place.source, vectors=False))
     except (InvalidInputError, NotFoundError) as error:
-        return Captured(host, place.path, problem=error.message)
-    if plan.is_empty:
-        return Captured(host, place.path)
-    report = carry_out(home, plan)
-    return Captured(host, place.path, len(report.added), report.updated)
+        return replace(captured, problem=error.message)
+    report = carry_out(home, plan) if not plan.is_empty else ImportReport()
+    return replace(captured, added=len(report.added), updated=report.updated)
 
 
 def _digest(path: Path) -> str:
-    """Return a hash of all notes in a file or folder. If there are no notes, return ""."""
     hashed = hashlib.sha256()
     is_empty = True
     for note in _notes(path):
@@ -727,6 +655,6 @@ def restore(
             "this memory is on a server, but a backup contains files",
             hint="--to FOLDER restores the files; docs/server.md describes how to restore a server",
         )
-    if target != settings.home and territory(settings).holds(target):
+    if target != settings.home and is_within(target, territory(settings)):
         raise ConflictError(f"{target} is inside the existing home", hint="give a folder elsewhere")
     return backups.restore(backup, target, replace=replace, on_progress=on_progress)

@@ -8,9 +8,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from nacre.base import json
-from nacre.base.text import normalise, one_line
+from nacre.base.text import one_line
 from nacre.data.importers import (
-    Found,
+    ImportedMemory,
     ImportSource,
     Item,
     Skipped,
@@ -58,7 +58,7 @@ _POINTER = re.compile(r"\[[^\]]*\]\([^)\s]+\.md\)")
 _LINK = re.compile(r"\[\[([^\]\n|#]{1,120})")
 _DAILY_NOTE = re.compile(r"\d{4}-\d\d-\d\d.*\.md")
 _GEMINI_ROOT = ".project_root"
-"""File next to Gemini CLI's memory folder that contains the project's folder."""
+"""File next to Gemini CLI's memory folder that contains the project's path."""
 
 _KNOWN_KEYS = frozenset(
     {"name", "description", "type", "metadata", "tags", "created", "updated", "modified"}
@@ -66,7 +66,6 @@ _KNOWN_KEYS = frozenset(
 
 
 def _folders(tree: Tree) -> list[str]:
-    """Return the names of memory folders below the imported path. The root's name is empty."""
     folders = {str(PurePosixPath(name).parent) for name in tree.matching(".md")}
     own = tree.root.name == "memory" or (
         _is_host(tree.root) and "." in folders and _INDEX in tree.leaves
@@ -141,7 +140,7 @@ def _file(tree: Tree, name: str, cwd: str | None, ids: Mapping[str, str]) -> Ite
     front, body = note
     if not front or PurePosixPath(name).name == _INDEX:
         for statement in notes(body):
-            if statement.is_said and not _POINTER.search(statement.text):
+            if not _POINTER.search(statement.text):
                 yield from_note(NAME_CLAUDE_MEMORY, tree, name, statement, Kind.FACT, cwd)
     elif not body and not text_of(front, "description"):
         yield Skipped(name, "empty")
@@ -171,7 +170,7 @@ def _fact(
         if description and len(description) <= 120
         else _name(front, name).replace("-", " ").replace("_", " ").capitalize(),
         kind=_KINDS_CLAUDE_MEMORY.get(kind, Kind.FACT),
-        stated=moment(text_of(front, "created")),
+        date=moment(text_of(front, "created")),
         file=str(tree.path_of(name)),
         tags=tags_of(front.get("tags")),
         links=tuple(
@@ -179,11 +178,11 @@ def _fact(
         ),
         extra={key: value for key, value in front.items() if key not in _KNOWN_KEYS},
     )
-    return Found(memory, cwd=cwd)
+    return ImportedMemory(memory, cwd=cwd)
 
 
 def _cwd(tree: Tree, folder: str) -> str | None:
-    """Return the working folder of a project, as recorded in transcripts next to its memory."""
+    """Return the working folder recorded in the transcripts next to a project's memory folder."""
     place = (tree.root / folder).parent
     if not place.is_dir():
         return None
@@ -211,8 +210,8 @@ def _name(front: Mapping[str, Any], name: str) -> str:
 
 
 def _id(tree: Tree, name: str, front: Mapping[str, Any]) -> str:
-    stated = moment(text_of(front, "created"))
-    return imported_id(NAME_CLAUDE_MEMORY, str(tree.path_of(name)), stated)
+    date = moment(text_of(front, "created"))
+    return imported_id(NAME_CLAUDE_MEMORY, str(tree.path_of(name)), date)
 
 
 SOURCE_CLAUDE_MEMORY = ImportSource(
@@ -264,7 +263,7 @@ def _read_codex_memories(tree: Tree) -> Iterator[Item]:
             memory = shape(
                 NAME_CODEX_MEMORIES, file, text, modified=modified, subject=title, file=file
             )
-            yield Found(memory) if text else Skipped(name, "empty")
+            yield ImportedMemory(memory) if text else Skipped(name, "empty")
         elif name.startswith(_EVIDENCE):
             yield Skipped(name, "evidence for MEMORY.md")
         else:
@@ -290,14 +289,10 @@ def _handbook(tree: Tree, name: str) -> Iterator[Item]:
 def _statements(
     tree: Tree, name: str, text: str, cwd: str | None, tags: tuple[str, ...]
 ) -> Iterator[Item]:
-    texts: set[str] = set()
     for note in notes(text):
-        if not note.is_said or note.text in texts or _ABOUT_THE_GROUP.match(note.text):
-            continue
-        if any(_NO_STATEMENTS.search(heading) for heading in note.headings):
-            continue
-        texts.add(note.text)
-        yield from_note(NAME_CODEX_MEMORIES, tree, name, note, Kind.FACT, cwd, tags=tags)
+        is_evidence = any(_NO_STATEMENTS.search(heading) for heading in note.headings)
+        if not is_evidence and not _ABOUT_THE_GROUP.match(note.text):
+            yield from_note(NAME_CODEX_MEMORIES, tree, name, note, Kind.FACT, cwd, tags=tags)
 
 
 SOURCE_CODEX_MEMORIES = ImportSource(
@@ -337,14 +332,13 @@ def _read_instructions(tree: Tree) -> Iterator[Item]:
         if text is None:
             yield Skipped(name, "too large or not text")
             continue
-        said = notes(tree.clean(text))
-        statements = {note.text: note for note in said if normalise(note.text)}
+        statements = list(notes(tree.clean(text), allow_short=True))
         if not statements:
             yield Skipped(name, "empty")
         # The user's personal instructions are outside repositories.
         above = tree.path_of(name).parents
         cwd = next((str(folder) for folder in above if (folder / ".git").exists()), None)
-        for note in statements.values():
+        for note in statements:
             yield from_note(NAME_INSTRUCTIONS, tree, name, note, Kind.PREFERENCE, cwd)
 
 
@@ -374,7 +368,6 @@ _DIRECTIVE = re.compile(
 
 
 def _pages(tree: Tree) -> list[str]:
-    """Return the names of the curated pages and the diary's pages."""
     return [
         str(path)
         for path in map(PurePosixPath, tree.matching(".md"))
@@ -409,18 +402,17 @@ def _file_openclaw(tree: Tree, name: str) -> Iterator[Item]:
     else:
         day = _DAY_OPENCLAW.fullmatch(file)
         parts = [(body, moment(day.group(1)) if day else None)]
-    texts: set[str] = set()
-    for part, stated in parts:
-        more: dict[str, Any] = {"stated": stated}
+    is_empty = True
+    for part, date in parts:
+        more: dict[str, Any] = {"date": date}
         if not is_curated:
-            stated = stated or tree.leaves[name].modified
-            more = {"stated": stated, "modified": stated, "importance": _DIARY_IMPORTANCE}
+            date = date or tree.leaves[name].modified
+            more = {"date": date, "modified": date, "importance": _DIARY_IMPORTANCE}
             more["expiry"] = Expiry.TEMPORARY
         for note in notes(part):
-            if note.is_said and note.text not in texts:
-                texts.add(note.text)
-                yield from_note(NAME_OPENCLAW, tree, name, note, default, **more)
-    if not texts:
+            is_empty = False
+            yield from_note(NAME_OPENCLAW, tree, name, note, default, **more)
+    if is_empty:
         yield Skipped(name, "empty")
 
 
@@ -484,13 +476,11 @@ def _own_memories(tree: Tree) -> Iterator[Item]:
 
 def _memories(tree: Tree, name: str, text: str, project: str | None) -> Iterator[Item]:
     for note in notes(text):
-        if note.is_said:
-            more = {"key": words_hash(f"{project}\n{note.text}"), "project": project}
-            yield from_note(CLAUDE_AI_ADAPTER.tool, tree, name, note, Kind.FACT, **more)
+        more = {"key": words_hash(f"{project}\n{note.text}"), "project": project}
+        yield from_note(CLAUDE_AI_ADAPTER.tool, tree, name, note, Kind.FACT, **more)
 
 
 def _each(content: object) -> list[dict[str, Any]]:
-    """Return the mappings in a list. A single mapping is returned as a list."""
     return objects_of(content if isinstance(content, list) else [content])
 
 

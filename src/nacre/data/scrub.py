@@ -6,50 +6,62 @@ so that none of its pages contains the old text.
 
 from __future__ import annotations
 
+import os
+import re
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Annotated, Any
 
+from nacre.base.bounds import bounds
 from nacre.base.files import write_file
-from nacre.base.text import to_text
-from nacre.data.forget import (
-    REASON,
-    SCRUB,
-    ScrubOptions,
-    Tally,
-    clean_document,
-    clean_lines,
-    is_named_after_more,
-    scrub_files,
-    scrub_memories,
-    text_files,
-)
+from nacre.base.ids import bytes_hash
+from nacre.base.request import Request
+from nacre.base.text import to_bytes, to_text
 from nacre.data.history import catch_up
 from nacre.errors import InvalidMemoryError, UnavailableError
-from nacre.home import archive_packs
-from nacre.home.archive_packs import DAMAGED, FOLDER, folder_of
+from nacre.home import archive
+from nacre.home.archive import DAMAGED, FOLDER, folder_of
+from nacre.home.change import FEW, Change, Run
 from nacre.home.home import Home
-from nacre.memories.edit import scan
+from nacre.home.location import redact
+from nacre.home.operations import apply_intents
+from nacre.memories.edit import read_written, scan
 from nacre.memories.store import fold_usage
 from nacre.memories.vectors import embed_pending
 from nacre.operations import operation
-from nacre.store.maintenance import StoredTexts, TextTable
-from nacre.values.memory import ScrubReport
+from nacre.store.maintenance import StoredTexts, TextTable, clean_stored
+from nacre.values.codec import texts_of, with_texts
+from nacre.values.memory import NAMES, Intent, Memory, ScrubReport, SeenMemoryFile
 from nacre.values.reports import OnProgress, Progress
-from nacre.vault.documents import parse
-from nacre.vault.files import is_memory_file, slugify
+from nacre.vault.documents import load, merge, parse, split
+from nacre.vault.files import LEDGER, is_memory_file, path_for, slugify
 from nacre.vault.remotes import rewrite_history
 
 _UNFINISHED_FILE = "scrub.unfinished"
-"""Name of a file that exists during a scrub. If it is left over, free pages can still contain removed text."""
+"""File that exists during a scrub. If it remains, removed text can remain in the database's free pages."""
 
-_COPY_MARKS = (".old", ".before-", ".bak")
 _DATABASE_FILES = ("", "-wal", "-shm")
 _OWN_FILES = frozenset({"config.toml"})
+
+
+class ScrubOptions(Request):
+    """Apply the current redaction rules to all stored data."""
+
+    dry_run: Annotated[bool, bounds("Show what would be removed, but change nothing.")] = False
+    history: Annotated[
+        bool, bounds("Also rewrite the vault's git history; all commits get new ids.")
+    ] = False
+    remove_copies: Annotated[bool, bounds("Also remove older copies of the database.")] = False
+    vectors: Annotated[bool, bounds("If false, the next ingest computes the vectors.")] = True
+
+
+_COPY_MARKS = (".old", ".before-", ".bak")
 
 
 @operation(
@@ -98,7 +110,7 @@ def scrub(
         remaining = embed_pending(home, on_progress).left
     return ScrubReport(
         options.dry_run,
-        {place: dict(rules) for place, rules in tally.found.items()},
+        {place: dict(rules) for place, rules in tally.secrets.items()},
         turns=tally.changed["turns"],
         memories=tally.changed["memories"],
         files=tally.changed["files"],
@@ -108,18 +120,6 @@ def scrub(
         elsewhere=tuple(_unreached(home, has_history=options.history)),
         vectors_left=remaining,
         seconds=time.perf_counter() - began,
-    )
-
-
-def list_copies(home: Home) -> tuple[Path, ...]:
-    """Return the copies of the database that rebuilds, resets and migrations have kept."""
-    database = home.settings.database
-    beside = sorted(database.parent.glob(f"{database.name}*")) if database.parent.is_dir() else []
-    return tuple(
-        path
-        for path in beside
-        if any(mark in path.name.removeprefix(database.name) for mark in _COPY_MARKS)
-        and path.is_file()
     )
 
 
@@ -145,14 +145,14 @@ def _scrub_turns(
     total = sum(turns for _, _, turns, *_ in home.sessions.counts())
     processed = 0
     for turns in stored.turns():
-        looked_at = [
+        rows = [
             (
                 (text, tools, author),
                 (row, tally.clean(text), tally.stored(tools), tally.stored(author)),
             )
             for row, text, tools, author in turns
         ]
-        changed = [new for old, new in looked_at if new[1:] != old]
+        changed = [new for old, new in rows if new[1:] != old]
         if changed and not options.dry_run:
             with home.transaction():
                 for new in changed:
@@ -164,7 +164,6 @@ def _scrub_turns(
 
 
 def _new_texts(table: TextTable, row: Sequence[Any], tally: Tally) -> dict[str, str]:
-    """Return the cleaned texts of a row's columns that contain secrets."""
     pairs = zip(table.columns, row[len(table.keys) :], strict=True)
     cleaned = {column: (text, tally.stored(text)) for column, text in pairs if text}
     return {column: new for column, (old, new) in cleaned.items() if new is not None and new != old}
@@ -201,13 +200,12 @@ def _scrub_archive(home: Home, tally: Tally, options: ScrubOptions) -> None:
         ]
 
     for state in home.archive.all():
-        if state.pack and archive_packs.clean(home, state, clean_all, dry_run=options.dry_run):
+        if state.pack and archive.clean(home, state, clean_all, dry_run=options.dry_run):
             tally.changed["archived"] += 1
         home.vault_lock.let_others()
 
 
 def _scrub_history(home: Home, tally: Tally, options: ScrubOptions) -> int:
-    """Scrub all versions in git and return the number of commits."""
     repository = home.repository
     if not repository.exists:
         return 0
@@ -228,10 +226,7 @@ def _scrub_history(home: Home, tally: Tally, options: ScrubOptions) -> int:
 
 
 def _renamed(home: Home, path: str, data: bytes) -> str:
-    """Return the new path of a memory file in the history.
-
-    The name changes if it contains words that were redacted from the memory's subject.
-    """
+    """Return the path without the words that were redacted from the memory's subject."""
     try:
         memory = parse(data.decode("utf-8"), path, new_id=lambda: "", modified=datetime.now(UTC))
     except (InvalidMemoryError, UnicodeDecodeError):
@@ -247,6 +242,17 @@ def _renamed(home: Home, path: str, data: bytes) -> str:
     return str(PurePosixPath(path).with_name(name))
 
 
+def list_copies(home: Home) -> tuple[Path, ...]:
+    """Return the copies of the database that rebuilds, resets and migrations have left."""
+    database = home.settings.database
+    return tuple(
+        path
+        for path in sorted(database.parent.glob(f"{database.name}*"))
+        if any(mark in path.name.removeprefix(database.name) for mark in _COPY_MARKS)
+        and path.is_file()
+    )
+
+
 def _remove(copies: tuple[Path, ...]) -> tuple[Path, ...]:
     for copy in copies:
         try:
@@ -259,14 +265,11 @@ def _remove(copies: tuple[Path, ...]) -> tuple[Path, ...]:
 
 
 def _unreached(home: Home, *, has_history: bool) -> Iterator[str]:
-    """Yield the places from which a scrub cannot remove secrets."""
     repository = home.repository
     if repository.exists:
         if not has_history:
             yield "earlier versions in the vault's git history: nacre admin scrub --history rewrites it"
-        remotes = to_text(repository.git.attempt("remote").stdout).split()
-        if remotes:
-            names = ", ".join(remotes)
+        if names := ", ".join(repository.git.remote_urls()):
             yield f"the vault's remotes ({names}) and all clones: they keep the old commits"
     transcripts = sum(Path(file.path).exists() for file in home.sessions.seen_files())
     if transcripts:
@@ -274,4 +277,219 @@ def _unreached(home: Home, *, has_history: bool) -> Iterator[str]:
     if any(folder_of(home).glob(f"*/*{DAMAGED}")):
         yield f"damaged parts of the archive, in {folder_of(home)}"
     yield "existing backups and exports"
-    yield "readers: replace a leaked key at its provider"
+    yield "anyone who has seen a leaked key: replace the key at its provider"
+
+
+# -- Removing secrets from text ---------------------------------------------------------------------
+
+
+_MAX_TEXT_BYTES = 200_000_000
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts of the secrets found in each area, and of the changed items of each kind."""
+
+    home: Home
+    place: str = ""
+    secrets: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    changed: Counter[str] = field(default_factory=Counter)
+
+    def at(self, place: str) -> Tally:
+        self.place = place
+        return self
+
+    def clean(self, text: str) -> str:
+        """Remove secrets from text and count them."""
+        redacted_text = self.home.redactor.redact(text)
+        if redacted_text.counts:
+            self.secrets[self.place].update(redacted_text.counts)
+        return redacted_text.text if redacted_text.counts else text
+
+    def stored(self, text: str | None) -> str | None:
+        return clean_stored(text, self.clean) if text else text
+
+
+def clean_document(text: str, tally: Tally) -> str:
+    """Remove secrets from a vault file, keeping its front matter valid YAML."""
+    front, body = split(text)
+    if front is None:
+        return clean_lines(text, tally)
+    try:
+        values = load(front)
+    except InvalidMemoryError:
+        return tally.clean(text)
+    changed = {
+        key: new
+        for key, value in values.items()
+        if (new := with_texts(value, tally.clean, keys=True)) != value
+    }
+    merged = merge(front, changed, []) if changed else front
+    head = text[: len(text) - len(body)]
+    return head.replace(front, tally.clean(merged), 1) + tally.clean(body)
+
+
+def clean_lines(text: str, tally: Tally) -> str:
+    """Remove secrets from text, keeping JSON lines valid."""
+    lines = text.split("\n")
+    if not any(line[:1] in ("{", "[") for line in lines):
+        return tally.clean(text)
+    cleaned = [
+        clean_stored(line, tally.clean) if line[:1] in ("{", "[") else tally.clean(line)
+        for line in lines
+    ]
+    return "\n".join(cleaned)
+
+
+def text_files(folder: Path, *, skipped: set[str]) -> Iterator[tuple[Path, str]]:
+    """Yield each text file below a folder, with its content. Symbolic links are not followed."""
+    for parent, folders, names in os.walk(folder):
+        omitted = skipped if Path(parent) == folder else set()
+        folders[:] = sorted({*folders} - omitted)
+        for name in sorted({*names} - omitted):
+            path = Path(parent, name)
+            if path.is_symlink() or name.endswith(".lock"):
+                continue
+            if not path.is_file() or path.stat().st_size > _MAX_TEXT_BYTES:
+                continue
+            data = path.read_bytes()
+            if b"\0" not in data:
+                with suppress(UnicodeDecodeError):
+                    yield path, data.decode("utf-8")
+
+
+# -- Scrubbing the vault ---------------------------------------------------------------------------
+# Secrets are searched without a lock. Then each batch of files is read again and changed under the lock.
+
+
+SCRUB = "scrub"
+
+REASON = "the rules of redaction"
+
+
+def scrub_memories(home: Home, run: Run, tally: Tally, *, dry_run: bool) -> None:
+    """Remove secrets from all memories and rewrite their files."""
+    changed = []
+    for memory in home.memories.everything():
+        if redact(home.redactor, memory) != memory:
+            for text in texts_of(memory, NAMES):
+                tally.clean(text)
+            changed.append(memory.id)
+    tally.changed["memories"] += len(changed)
+    if dry_run:
+        return
+    _in_parts(run, changed, _redact)
+    if changed:
+        with run.part() as change:
+            change.note(SCRUB, count=len(changed), reason=REASON)
+    misnamed = [file.memory for file, _ in _misnamed(home, home.files.indexed().values())]
+    _in_parts(run, misnamed, _rename)
+
+
+def scrub_files(home: Home, run: Run, tally: Tally, *, dry_run: bool) -> None:
+    """Remove secrets from all other text in the vault, such as pages and the ledger."""
+    changed = []
+    for path, text in text_files(home.settings.vault, skipped={".git"}):
+        if clean_document(text, tally) != text:
+            tally.changed["files"] += 1
+            changed.append(path.relative_to(home.settings.vault).as_posix())
+    if not dry_run:
+        _in_parts(run, changed, _clean)
+
+
+def is_named_after_more(path: str, subject: str) -> bool:
+    """Return True if a file's name still contains words redacted from the memory's subject."""
+    if "[REDACTED:" not in subject and "[private]" not in subject:
+        return False
+    stem, slug = PurePosixPath(path).stem, slugify(subject)
+    return not (stem == slug or re.fullmatch(r"-[0-9a-f]+", stem.removeprefix(slug)))
+
+
+def _in_parts(
+    run: Run, names: Sequence[str], work: Callable[[Change, Sequence[str]], None]
+) -> None:
+    for start in range(0, len(names), FEW):
+        with run.part() as change:
+            apply_intents(change.home)
+            work(change, names[start : start + FEW])
+
+
+def _redact(change: Change, memory_ids: Sequence[str]) -> None:
+    memories = (change.home.memories.find(memory_id) for memory_id in memory_ids)
+    change.put([redact(change.home.redactor, memory) for memory in memories if memory])
+
+
+def _misnamed(
+    home: Home, files: Iterable[SeenMemoryFile]
+) -> Iterator[tuple[SeenMemoryFile, Memory]]:
+    for file in files:
+        memory = home.memories.find(file.memory)
+        if memory and is_named_after_more(file.path, memory.subject):
+            yield file, memory
+
+
+def _rename(change: Change, memory_ids: Sequence[str]) -> None:
+    files = (change.home.files.file_of(memory_id) for memory_id in memory_ids)
+    rename(change, _misnamed(change.home, [file for file in files if file]))
+
+
+def rename(change: Change, misnamed: Iterable[tuple[SeenMemoryFile, Memory]]) -> list[str]:
+    """Rename files to match the subjects of their memories, and return the old paths."""
+    home = change.home
+    moves: list[tuple[Intent, Intent]] = []
+    for file, memory in misnamed:
+        text = to_text(home.vault.read(file.path))
+        taken_paths = {write.path for write, _ in moves}
+
+        def is_taken(path: str, taken_paths: Set[str] = taken_paths) -> bool:
+            return path in taken_paths or home.files.is_taken(path)
+
+        path = path_for(memory, is_taken)
+        write = Intent("write", path, text, None, memory.id)
+        moves.append((write, Intent("remove", file.path, base=file.hash, memory=memory.id)))
+    with home.transaction():
+        for write, remove in moves:
+            home.files.forget(remove.path)
+            data = to_bytes(write.document or "")
+            home.files.save(
+                SeenMemoryFile(write.path, write.memory or "", 0, len(data), bytes_hash(data))
+            )
+            change.intend((write, remove))
+            if renamed := home.memories.find(write.memory or ""):
+                home.memories.names.put(renamed)
+    change.apply()
+    with home.transaction():
+        for write, remove in moves:
+            home.journal.rename(remove.path, write.path)
+    return [remove.path for _, remove in moves]
+
+
+def _clean(change: Change, names: Sequence[str]) -> None:
+    home = change.home
+    writes = [write for name in names if (write := _cleaned(home, name))]
+    change.intend(writes)
+    change.apply()
+    with home.transaction():
+        for write in writes:
+            home.files.distrust(write.path)
+    read_written(change, [write.path for write in writes])
+
+
+def _cleaned(home: Home, name: str) -> Intent | None:
+    try:
+        data = home.vault.read(name, any_size=True)
+        text = data.decode("utf-8")
+    except (FileNotFoundError, UnicodeDecodeError):
+        return None
+    cleaned = clean_document(text, Tally(home))
+    if cleaned == text:
+        return None
+    if name != LEDGER:
+        seen_file = home.files.at(name) if is_memory_file(name) else None
+        return Intent(
+            "write", name, cleaned, bytes_hash(data), seen_file.memory if seen_file else None
+        )
+    home.vault.write(LEDGER, cleaned, base=bytes_hash(data))
+    with home.transaction():
+        home.journal.set_ledger_end(*home.vault.append(LEDGER, []))
+    return None

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Annotated
 
 from nacre.base.bounds import bounds
@@ -20,16 +20,14 @@ from nacre.base.request import Request
 from nacre.base.text import count, to_text
 from nacre.data import history
 from nacre.data.history import (
-    BEGINNING,
     COMMIT_LOCK,
     SYNC_LOCK,
     UNWRITTEN,
     Committed,
-    Held,
     RecordedOperation,
+    UncommittedFile,
     commit_operations,
     prepare,
-    read_message,
     settled_head,
     step_index,
     write_message,
@@ -54,13 +52,12 @@ from nacre.memories import vectors
 from nacre.memories.edit import catch_up, read_written, scan
 from nacre.memories.erasure import apply_tombstones, erase_written_bytes, without_words
 from nacre.memories.tombstones import Barred, Gate, forgetting_in, standing_tombstones
-from nacre.memories.usage import write_listings
 from nacre.operations import operation
 from nacre.values.codec import stamp
 from nacre.values.memory import EDIT, SYNC, Intent, Operation
 from nacre.vault import remotes
-from nacre.vault.documents import MergeOutcome, Note
-from nacre.vault.files import LEDGER, LISTING, LedgerEntry, is_derived, is_memory_file
+from nacre.vault.documents import MergeOutcome, Note, adjust
+from nacre.vault.files import LEDGER, LedgerEntry, is_memory_file
 from nacre.vault.files import read as read_ledger
 from nacre.vault.git import TIMEOUT_SECONDS as TIMEOUT_SECONDS_GIT
 from nacre.vault.git import Entries, Head, NewCommit, PastCommit
@@ -73,11 +70,9 @@ from nacre.vault.merging import (
     merge_ledgers,
     merge_vaults,
     read_document,
-    with_values,
 )
 
 _GIT_REMOTE = "origin"
-_BLOBS_PER_READ = 2000
 _JOIN_MESSAGE = "Merge changes from the remote\n"
 _UNITE = "unite"
 _INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
@@ -85,7 +80,7 @@ _INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
 
 @frozen
 class FileChange:
-    """A file's contents before and after a change. ``None``: the file does not exist."""
+    """A file's content before and after a change, each ``None`` if the file did not exist."""
 
     before: bytes | None
     after: bytes | None
@@ -93,10 +88,10 @@ class FileChange:
 
 @frozen
 class Plan:
-    """The commit that results from a merge, and the files that change.
+    """A planned merge, with the files that it changes. A preview has no ``commit``.
 
-    ``commit`` is ``None`` for a preview. ``given_up``: ids of memories that are removed without a trace. These memories
-    were merged into others, or are missing from a rewritten history.
+    ``given_up`` contains the ids of memories that were merged into others or are missing from a
+    rewritten history.
     """
 
     commit: str | None
@@ -110,11 +105,11 @@ class Plan:
 def plan_join(
     home: Home, head: Head, theirs: str, *, rewritten_from: str | None, dry_run: bool
 ) -> Plan:
-    """Return a plan that combines HEAD with a fetched commit.
+    """Plan the merge of HEAD with a fetched commit.
 
-    ``rewritten_from``: last shared commit before the remote's history was rewritten, if it was. In
-    this case, or if unsent commits contain forgotten content, the later local changes are applied
-    to the new history. Raises UnusableRepositoryError for files that a vault must not contain.
+    ``rewritten_from`` is the last shared commit if the remote's history was rewritten; local
+    changes are then reapplied on top of the new history. Raises UnusableRepositoryError for paths
+    that a vault must not contain.
     """
     repository = home.repository
     local, remote_tree = repository.tree(head.commit), repository.tree(theirs)
@@ -126,7 +121,12 @@ def plan_join(
         return Plan(theirs, changes, given_up=united_in(changes), left_out=left_out)
     base_commit = rewritten_from or repository.merge_base(head.commit, theirs)
     trees = (repository.tree(base_commit), local, remote_tree)
-    paths = _merge_paths(trees)
+    all_paths = sorted({path for tree in trees for path in tree})
+    paths = [
+        path
+        for path in all_paths
+        if is_document(path) or len({tree.get(path) for tree in trees}) > 1
+    ]
     base, ours, remote = _contents(home, trees, paths)
     plan, merged = plan_merge(home, base, ours, remote, is_rewritten=bool(rewritten_from))
     plan = replace(plan, left_out=left_out)
@@ -150,9 +150,9 @@ def plan_join(
 def plan_merge(
     home: Home, base: Tree, local: Tree, remote_tree: Tree, *, is_rewritten: bool = False
 ) -> tuple[Plan, Tree]:
-    """Merge two versions of a vault. Return the local changes and the resulting files.
+    """Merge the local and the remote vault, and return the plan and the merged files.
 
-    ``is_rewritten`` means that files that are missing at the remote were removed deliberately.
+    Set ``is_rewritten`` if files missing from the remote were removed deliberately.
     """
     merged = merge_vaults(base, local, remote_tree)
     operation = Operation(home.ids(), home.now(), SYNC)
@@ -169,32 +169,21 @@ def plan_merge(
 
 
 def changes_between(before: Tree, after: Tree) -> dict[str, FileChange]:
-    """Return the changed files, with their contents in both trees."""
+    """Return the files that differ between two trees, with both contents."""
     changes = {
         path: FileChange(before.get(path), after.get(path)) for path in sorted({*before, *after})
     }
     return {path: change for path, change in changes.items() if change.before != change.after}
 
 
-def operations_in(commits: Iterable[PastCommit]) -> list[RecordedOperation]:
-    """Return the operations in commits. Another program's commit counts as an operation."""
-    operations: dict[str, RecordedOperation] = {}
-    for commit in commits:
-        recorded = read_message(commit.message, commit.id)
-        if not recorded and commit.paths and not commit.is_merge and commit.message != BEGINNING:
-            recorded = [RecordedOperation(Operation(commit.id, commit.at, "commit"), commit.paths)]
-        operations |= {
-            entry.operation.id: entry for entry in recorded if entry.operation.action != SYNC
-        }
+def _operations_in(home: Home, since: str | None, until: str) -> list[RecordedOperation]:
+    operations = {
+        recorded.operation.id: recorded
+        for commit in home.repository.history(since, until)
+        for recorded in history.operations_of(home, commit)
+        if recorded.operation.action != SYNC
+    }
     return list(operations.values())
-
-
-def _merge_paths(trees: Sequence[Entries]) -> list[str]:
-    """Return the paths of all documents, and of other files that differ between the versions."""
-    paths = sorted({path for tree in trees for path in tree})
-    return [
-        path for path in paths if is_document(path) or len({tree.get(path) for tree in trees}) > 1
-    ]
 
 
 def _contents(home: Home, trees: Sequence[Entries], paths: Sequence[str]) -> list[dict[str, bytes]]:
@@ -203,9 +192,7 @@ def _contents(home: Home, trees: Sequence[Entries], paths: Sequence[str]) -> lis
         for tree in trees
     ]
     needed = sorted({blob for present in blobs for blob in present.values()})
-    contents: dict[str, bytes] = {}
-    for start in range(0, len(needed), _BLOBS_PER_READ):
-        contents |= home.repository.read(needed[start : start + _BLOBS_PER_READ])
+    contents = home.repository.read(needed)
     return [{path: contents[blob] for path, blob in present.items()} for present in blobs]
 
 
@@ -225,19 +212,15 @@ def _commit(
 def _as_operations(
     operation: Operation, changes: Mapping[str, FileChange]
 ) -> list[tuple[Operation, Sequence[str]]]:
-    """Return the merge as a list of one operation, or an empty list if only the ledger changed."""
     return [(operation, [*changes])] if changes.keys() - {LEDGER} else []
 
 
 def _unsent(
     home: Home, head: Head, since: str, onto: Mapping[str, FileChange]
 ) -> list[tuple[Operation, Sequence[str]]]:
-    """Return the operations that have not been sent yet.
-
-    The operations are read from the database, because the commits can contain forgotten text.
-    """
+    """Read unpushed operations from the database, since commits can contain forgotten text."""
     unsent: list[tuple[Operation, Sequence[str]]] = []
-    for recorded in operations_in(home.repository.history(since, head.commit or since)):
+    for recorded in _operations_in(home, since, head.commit or since):
         operation = home.journal.find(recorded.operation.id)
         if operation and "-" in operation.id:
             touched = [path for path, _ in home.journal.touched(operation.id) if path in onto]
@@ -246,7 +229,6 @@ def _unsent(
 
 
 def _tells_forgotten(home: Home, head: Head, theirs: str) -> bool:
-    """Return True if an unsent commit contains or names a forgotten memory."""
     barred = Gate(home).refresh()
     commits = home.repository.history(theirs, head.commit or theirs) if barred else ()
     names = [
@@ -259,7 +241,7 @@ def _tells_forgotten(home: Home, head: Head, theirs: str) -> bool:
 
 
 def _record_united(merged: MergedVault, operation: Operation) -> None:
-    """Record in the ledger which memories were merged, so that other machines learn this too."""
+    """Record merged memories in the ledger, so that other machines learn about them."""
     lines = b"".join(
         LedgerEntry(operation.id, operation.at, _UNITE, {"memory": remaining, "given_up": given_up})
         .line()
@@ -272,7 +254,7 @@ def _record_united(merged: MergedVault, operation: Operation) -> None:
 
 
 def united_in(changes: Mapping[str, FileChange]) -> frozenset[str]:
-    """Return the ids that were merged into other memories according to new ledger lines."""
+    """Return the ids of memories that were merged into others, according to new ledger lines."""
     ledger = changes.get(LEDGER, FileChange(None, None))
     old_lines = set((ledger.before or b"").splitlines())
     new = b"\n".join(line for line in (ledger.after or b"").splitlines() if line not in old_lines)
@@ -286,10 +268,6 @@ def united_in(changes: Mapping[str, FileChange]) -> frozenset[str]:
 def _leave_out_forgotten(
     merged: MergedVault, local: Tree
 ) -> tuple[frozenset[str], tuple[Note, ...]]:
-    """Remove memories that were forgotten on either machine, and links to these memories.
-
-    Return the ids of the removed memories, and the remaining notes on the merge.
-    """
     barred = Barred(standing_tombstones([*forgetting_in(merged.files.get(LEDGER, b""))]))
     if not barred:
         return frozenset(), merged.notes
@@ -318,11 +296,10 @@ def _without_links(data: bytes, to: Collection[str]) -> bytes:
     text = to_text(data)
     links = as_list(read_document(text).values.get("links"))
     remaining = [link for link in links if not (isinstance(link, dict) and link.get("to") in to)]
-    return with_values(text, {"links": remaining or None}).encode() if remaining != links else data
+    return adjust(text, {"links": remaining}).encode() if remaining != links else data
 
 
 def _taken_out(changes: Mapping[str, FileChange], merged: MergedVault) -> frozenset[str]:
-    """Return the ids of memories that a rewritten history no longer contains."""
     remaining = {id_in(data) for path, data in merged.files.items() if is_document(path)}
     removed = {
         id_in(change.before)
@@ -337,7 +314,7 @@ def _is_plain(tree: Entries, path: str) -> bool:
 
 
 def refuse_paths(tree: Iterable[str]) -> None:
-    """Raise UnusableRepositoryError for paths that could be inside git's own folder on some file system."""
+    """Raise UnusableRepositoryError if a file system could mistake a path for git's own folder."""
     for path in tree:
         for part in path.split("/"):
             name = _INVISIBLE.sub("", part).casefold().rstrip(" .")
@@ -349,7 +326,7 @@ def refuse_paths(tree: Iterable[str]) -> None:
 
 
 def counted(changes: Iterable[str]) -> str:
-    """Return the number of changed files as text, such as "3 files". The ledger is not counted."""
+    """Return the number of changed files as text, such as "3 files", ignoring the ledger."""
     return count(len(set(changes) - {LEDGER}), "file")
 
 
@@ -363,10 +340,10 @@ _VAULT_CHANGED = "the vault changed during the sync"
 
 
 def take_in(home: Home, head: Head, plan: Plan, held_files: Mapping[str, str]) -> str | None:
-    """Write a plan's changes to the vault, and move the branch to the plan's commit.
+    """Write a plan to the vault and move the branch to its commit.
 
-    If a file was edited during the sync, stop and return a message about this edit. ``held_files`` maps files that
-    cannot be committed here to the reasons. Raises EditConflictError if the remote has changed one of ``held_files``.
+    Returns a message if a file was edited meanwhile. ``held_files`` maps uncommitted files to
+    reasons. Raises EditConflictError if the remote changed one of them.
     """
     assert plan.commit is not None  # noqa: S101 - a preview is not written
     home.problems.clear()
@@ -386,9 +363,10 @@ def take_in(home: Home, head: Head, plan: Plan, held_files: Mapping[str, str]) -
 
 
 def forget_first(home: Home, theirs: str) -> tuple[Note, ...]:
-    """Before the merge, forget memories that were forgotten at the remote, so that nothing restores them.
+    """Delete memories that were forgotten on the remote, before a merge can restore them.
 
-    Returns a note about each removed memory, without its text. Raises UnusableVaultError.
+    Returns a note about each, without its text. Raises UnusableVaultError if the vault is not
+    writable.
     """
     remote_ledger = b"".join(home.repository.read([f"{theirs}:{LEDGER}"]).values())
     present = _present(home, LEDGER)
@@ -412,28 +390,18 @@ def forget_first(home: Home, theirs: str) -> tuple[Note, ...]:
 
 
 def write_plan(home: Home, plan: Plan, held_files: Mapping[str, str]) -> str | None:
-    """Write a plan's changes to the vault without a commit. If something prevents this, return a message.
+    """Write a plan to the vault without committing, and return a message if an edit prevents this.
 
-    Raises EditConflictError, UnusableVaultError.
+    Raises EditConflictError if a held file changed, or UnusableVaultError if the vault is not
+    writable.
     """
-    files = {
-        path: _over_listing(home, path, change)
-        for path, change in plan.changes.items()
-        if path != LEDGER
-    }
+    files = {path: change for path, change in plan.changes.items() if path != LEDGER}
     return _edited(home, files, held_files) or _take_files(home, plan, files, held_files)
-
-
-def _over_listing(home: Home, path: str, change: FileChange) -> FileChange:
-    """Allow the change to overwrite a locally changed listing that nacre generated."""
-    present = _present(home, path) if PurePosixPath(path).name == LISTING else None
-    return FileChange(present, change.after) if present and is_derived(present) else change
 
 
 def _take_files(
     home: Home, plan: Plan, files: Mapping[str, FileChange], held_files: Mapping[str, str]
 ) -> str | None:
-    """Write the changes as one operation. Ledger lines that forget memories are written first."""
     op, subject = (plan.operation.id, plan.operation.subject) if plan.operation else (None, None)
     with home.run(
         SYNC, subject=subject or f"{counted(plan.changes)} from the remote", op=op
@@ -457,10 +425,6 @@ def _take_files(
 def _written(
     change: Change, changes: Mapping[str, FileChange], given_up: Collection[str] = ()
 ) -> str | None:
-    """Write files. If the vault or a file was edited during the sync, return a message.
-
-    Raises UnusableVaultError.
-    """
     home = change.home
     if home.files.has_intents():
         return _VAULT_CHANGED
@@ -477,7 +441,6 @@ def _written(
 
 
 def _ledger(home: Home, plan: Plan) -> dict[str, FileChange]:
-    """Return the change to the ledger. Uncommitted local lines are kept."""
     ledger = plan.changes.get(LEDGER)
     if ledger is None or ledger.after is None:
         return {}
@@ -488,7 +451,6 @@ def _ledger(home: Home, plan: Plan) -> dict[str, FileChange]:
 
 
 def _write(change: Change, planned: Mapping[str, FileChange], given_up: Collection[str]) -> None:
-    """Write new files, then remove files. Files with secrets are not stored in the database."""
     home = change.home
     changes = {
         path: file_change
@@ -503,6 +465,7 @@ def _write(change: Change, planned: Mapping[str, FileChange], given_up: Collecti
         if file_change.after is None:
             intents.append(Intent("remove", path, base=base, former=former))
         elif text is None or without_secrets(home.redactor, text) is None:
+            # A pending write would put the secret in the text into the database.
             direct.append((path, base))
         else:
             intents.append(Intent("write", path, text, base, former=former))
@@ -534,10 +497,6 @@ def _named(changes: Mapping[str, FileChange]) -> Iterator[Intent]:
 def _edited(
     home: Home, changes: Mapping[str, FileChange], held_files: Mapping[str, str]
 ) -> str | None:
-    """Return a message if a file changed after the plan was made.
-
-    Raises EditConflictError if the file is one of ``held_files``.
-    """
     for path, change in changes.items():
         if _present(home, path) in (change.before, change.after):
             continue
@@ -552,7 +511,7 @@ def _edited(
 
 def _present(home: Home, path: str) -> bytes | None:
     try:
-        return home.vault.read(path, whole=True)
+        return home.vault.read(path, any_size=True)
     except FileNotFoundError:
         return None
     except UnusableVaultError:
@@ -596,7 +555,6 @@ TIMEOUT_SECONDS = 60.0
 
 _MAX_TRIES = 5
 _MAX_LISTED_FINDS = 5
-_CHECKED_PER_READ = 500
 _STATE = "sync"
 _REPORT_FAILURE_AFTER = timedelta(days=1)
 
@@ -612,7 +570,7 @@ class State(StrEnum):
 
 @frozen
 class Synced:
-    """The result of a sync: operations sent and received, notes about the merge, and files held back."""
+    """The result of a sync. ``held`` lists files that could not be committed."""
 
     state: State
     remote: str | None = None
@@ -621,21 +579,21 @@ class Synced:
     sent: int = 0
     received: int = 0
     notes: tuple[Note, ...] = ()
-    held: tuple[Held, ...] = ()
+    held: tuple[UncommittedFile, ...] = ()
     left_out: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
 
 
 @frozen
 class LastSync:
-    """The state of the last sync. ``failing_since`` and ``message`` are set if syncs fail."""
+    """The result of the last sync. Only a failed sync has ``failing_since`` and ``message``."""
 
     at: str
     succeeded: str | None = None
     failing_since: str | None = None
     message: str | None = None
     hint: str | None = None
-    told: bool = False
+    is_reported: bool = False
 
 
 @operation("sync", writes=True, takes_long=True, owners=("remote",))
@@ -666,19 +624,18 @@ def sync(home: Home, request: SyncRequest | None = None) -> Synced:
             return _plan(home, remote, synced, request)
         remote.follow(local, branch)
         synced = _exchange(home, remote, synced, request)
-        write_listings(home)
         erase_written_bytes(home)
         return synced
 
 
 def sync_quietly(home: Home) -> None:
-    """Sync in the background. ``nacre admin doctor`` reports the outcome."""
+    """Sync, ignoring errors, which ``nacre admin doctor`` reports."""
     with contextlib.suppress(NacreError):
         sync(home, SyncRequest(timeout_seconds=TIMEOUT_SECONDS, patience_seconds=0))
 
 
 def last_sync(home: Home) -> LastSync | None:
-    """Return the outcome of the last sync, or ``None`` before the first sync."""
+    """Return the result of the last sync, or ``None`` before the first one."""
     text = home.journal.git_state(_STATE)
     try:
         return LastSync(**json.loads(text)) if text else None
@@ -687,29 +644,25 @@ def last_sync(home: Home) -> LastSync | None:
 
 
 def long_failing(home: Home) -> LastSync | None:
-    """Return the last sync if syncs have failed for a day and this was not reported yet."""
+    """Return the last sync if syncs have failed for a day, but only once, to warn the user."""
     last = last_sync(home)
-    if last is None or last.told or not last.failing_since:
+    if last is None or last.is_reported or not last.failing_since:
         return None
     if home.clock() - datetime.fromisoformat(last.failing_since) < _REPORT_FAILURE_AFTER:
         return None
-    _keep(home, replace(last, told=True))
+    _keep(home, replace(last, is_reported=True))
     return last
 
 
 def _commit_sync(home: Home, request: SyncRequest) -> Committed:
     if request.dry_run:
         prepare(home)
-        return Committed(waiting=home.journal.waiting()[0])
+        return Committed(waiting=home.journal.count_pending()[0])
     catch_up(home)
     return commit_operations(home)
 
 
 def _remote(home: Home, request: SyncRequest, branch: str) -> remotes.Remote | None:
-    """Return the configured remote, or configure the requested remote.
-
-    Raises InvalidInputError, RemoteRefusedError, RemoteUnreachableError.
-    """
     configured = remotes.Remote(home.repository, _GIT_REMOTE, request.timeout_seconds)
     if request.remote is None:
         return configured if configured.url() else None
@@ -732,7 +685,6 @@ def _remote(home: Home, request: SyncRequest, branch: str) -> remotes.Remote | N
 
 
 def _exchange(home: Home, remote: remotes.Remote, synced: Synced, request: SyncRequest) -> Synced:
-    """Merge and push. Retry if the remote has moved."""
     reason = "the remote keeps changing"
     for _ in range(_MAX_TRIES):
         head = home.repository.head()
@@ -745,8 +697,8 @@ def _exchange(home: Home, remote: remotes.Remote, synced: Synced, request: SyncR
                 )
                 head = home.repository.head()
             plan = plan_join(home, head, theirs, rewritten_from=rewritten_from, dry_run=False)
-            waiting = {file.path: file.reason for file in synced.held if file.reason != UNWRITTEN}
-            obstacle = take_in(home, head, plan, waiting)
+            reasons = {file.path: file.reason for file in synced.held if file.reason != UNWRITTEN}
+            obstacle = take_in(home, head, plan, reasons)
             synced = _with_problems(synced, home)
             synced = replace(synced, held=_commit_sync(home, request).held)
             if obstacle:
@@ -762,20 +714,19 @@ def _exchange(home: Home, remote: remotes.Remote, synced: Synced, request: SyncR
 
 
 def _plan(home: Home, remote: remotes.Remote, synced: Synced, request: SyncRequest) -> Synced:
-    """Return what a sync would send and receive."""
     head = home.repository.head()
     theirs = remote.fetch(synced.branch or "")
-    waiting = home.journal.waiting()[0]
+    pending = home.journal.count_pending()[0]
     rewritten_from = _rewritten_from(home, remote, theirs, request)
     if theirs and (rewritten_from or not home.repository.is_ancestor(theirs, head.commit)):
         plan = plan_join(home, head, theirs, rewritten_from=rewritten_from, dry_run=True)
         synced = _received(home, synced, plan, head, theirs)
-    sent = len(operations_in(home.repository.history(theirs, head.commit))) if head.commit else 0
-    return replace(synced, state=State.PLANNED, sent=sent + waiting, problems=tuple(home.problems))
+    sent = len(_operations_in(home, theirs, head.commit)) if head.commit else 0
+    return replace(synced, state=State.PLANNED, sent=sent + pending, problems=tuple(home.problems))
 
 
 def _received(home: Home, synced: Synced, plan: Plan, head: Head, theirs: str) -> Synced:
-    received = len(operations_in(home.repository.history(head.commit, theirs)))
+    received = len(_operations_in(home, head.commit, theirs))
     return replace(
         synced,
         state=State.SYNCED,
@@ -790,7 +741,6 @@ def _with_problems(synced: Synced, home: Home) -> Synced:
 
 
 def _send(home: Home, remote: remotes.Remote, synced: Synced, theirs: str | None) -> Synced:
-    """Push new commits. Raises RemoteMovedError, SecretFoundError, RemoteRefusedError, RemoteUnreachableError."""
     head, branch = home.repository.head().commit, synced.branch or ""
     if head is None:
         return synced
@@ -799,7 +749,7 @@ def _send(home: Home, remote: remotes.Remote, synced: Synced, theirs: str | None
         return synced
     commits = list(home.repository.history(theirs, head))
     _refuse_secrets(home, commits, home.repository.new_blobs(head, theirs))
-    sent = len(operations_in(commits))
+    sent = len(_operations_in(home, theirs, head))
     remote.push(head, branch)
     return replace(synced, state=State.SYNCED, sent=sent)
 
@@ -807,10 +757,6 @@ def _send(home: Home, remote: remotes.Remote, synced: Synced, theirs: str | None
 def _rewritten_from(
     home: Home, remote: remotes.Remote, theirs: str | None, request: SyncRequest
 ) -> str | None:
-    """Return the last synced commit if the remote's history was rewritten.
-
-    Raises HistoryRewrittenError unless the request accepts this.
-    """
     synced = remote.last_synced() if theirs else None
     if synced is None or theirs is None or home.repository.is_ancestor(synced, theirs):
         return None
@@ -826,14 +772,10 @@ def _rewritten_from(
 
 
 def _refuse_secrets(home: Home, commits: Sequence[PastCommit], blobs: Mapping[str, str]) -> None:
-    """Check all files and commit messages that were never sent. Raises SecretFoundError."""
-    names = sorted(blobs)
     rules_by_path: dict[str, str] = {}
-    for start in range(0, len(names), _CHECKED_PER_READ):
-        for blob, data in home.repository.read(names[start : start + _CHECKED_PER_READ]).items():
-            rules = _secrets(home, to_text(data)) if b"\0" not in data[:8192] else ""
-            if rules:
-                rules_by_path[blobs[blob]] = rules
+    for blob, data in home.repository.read(sorted(blobs)).items():
+        if b"\0" not in data[:8192] and (rules := _secrets(home, to_text(data))):
+            rules_by_path[blobs[blob]] = rules
     for path in set(blobs.values()):
         if rules := _secrets(home, path):
             rules_by_path[home.redactor.clean(path)] = f"its name: {rules}"
@@ -843,8 +785,8 @@ def _refuse_secrets(home: Home, commits: Sequence[PastCommit], blobs: Mapping[st
     if rules_by_path:
         finds = [f"{path} ({rules})" for path, rules in sorted(rules_by_path.items())]
         listing = "; ".join(finds[:_MAX_LISTED_FINDS])
-        rest = len(finds) - _MAX_LISTED_FINDS
-        more = f" and {rest} more" if rest > 0 else ""
+        unlisted = len(finds) - _MAX_LISTED_FINDS
+        more = f" and {unlisted} more" if unlisted > 0 else ""
         raise SecretFoundError(
             f"nothing was sent: {listing}{more} seems to contain a secret",
             hint="remove it from files and history with nacre admin scrub --history, or allow it with redaction.allow",
@@ -852,12 +794,11 @@ def _refuse_secrets(home: Home, commits: Sequence[PastCommit], blobs: Mapping[st
 
 
 def _secrets(home: Home, text: str) -> str:
-    return ", ".join(sorted(home.redactor.redact(text).found))
+    return ", ".join(sorted(home.redactor.redact(text).counts))
 
 
 @contextlib.contextmanager
 def _outcome_kept(home: Home, request: SyncRequest) -> Iterator[None]:
-    """Record the outcome of a sync for ``nacre admin doctor`` and the next command."""
     if request.dry_run:
         yield
         return
@@ -885,10 +826,7 @@ def _keep(home: Home, last: LastSync) -> None:
 
 
 def keep_history(home: Home, *, commits: bool = True) -> None:
-    """Embed new memories, and start the background work that is enabled and due.
-
-    This work consists of syncing and committing. Without ``commits``, nothing is synced or committed.
-    """
+    """Embed new memories, and unless ``commits`` is False, start any due sync or commit."""
     if home.database.unwritable:
         return
     embed_new_memories(home)
@@ -897,14 +835,14 @@ def keep_history(home: Home, *, commits: bool = True) -> None:
     history.exchange_in_background(home)
     if home.settings.flag("sync.auto") and history.sync_in_background(home):
         return
-    if home.journal.waiting()[0]:
+    if home.journal.count_pending()[0]:
         history.commit_in_background(home)
 
 
 def embed_new_memories(home: Home) -> None:
-    """Embed memories that this process has stored and not embedded yet."""
+    """Compute vectors for the memories that this process has stored."""
     if home.memories.has_new_rows:
-        vectors.embed_memories(home, begins=True)
+        vectors.embed_memories(home)
 
 
 def warnings_of(home: Home, *, of_sync: bool = True) -> list[str]:

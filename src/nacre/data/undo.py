@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -14,6 +14,7 @@ from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash, content_hash, to_ms
 from nacre.base.text import to_bytes, to_text
 from nacre.data.history import Committed, catch_up, commit_operations
+from nacre.data.scrub import SCRUB
 from nacre.errors import (
     ConflictError,
     GitUnavailableError,
@@ -29,18 +30,18 @@ from nacre.home.location import redact
 from nacre.home.operations import is_going_on
 from nacre.home.views import Change, Difference, FieldChange, Listed, OperationDiff, Version
 from nacre.memories.edit import scan
+from nacre.memories.erasure import FORGETTING
 from nacre.memories.judge import release
 from nacre.memories.store import get
+from nacre.memories.tombstones import FORGET
 from nacre.operations import operation
 from nacre.values.fields import Limit, Offset, OnlyProject
 from nacre.values.memory import (
     ADOPT,
-    DECISIONS,
     FOREIGN,
     RENAME,
     UNDONE,
     Intent,
-    Link,
     Memory,
     Operation,
     Retirement,
@@ -51,8 +52,6 @@ from nacre.vault import documents, merging
 from nacre.vault.documents import parse
 from nacre.vault.files import LEDGER, LedgerEntry, is_memory_file
 from nacre.vault.merging import LISTS, merge_versions
-
-_PATH = "file"
 
 
 @operation("log", by_key=True)
@@ -80,7 +79,6 @@ def log(
 
 
 def _memory_id(home: Home, reference: str) -> str:
-    """Return a memory's id. For a deleted memory, give the full id. Raises NotFoundError, ConflictError."""
     try:
         return get(home, reference).id
     except NotFoundError:
@@ -95,9 +93,9 @@ def memories_of(home: Home, operation: Operation) -> list[str]:
 
 
 def find_operation(home: Home, reference: str) -> Operation:
-    """Return an operation by id, or by at least four characters at the id's start or end.
+    """Return an operation by its id, or by the first or last characters (at least four).
 
-    Raises NotFoundError, ConflictError.
+    Raises NotFoundError, or ConflictError if several match.
     """
     operations = home.journal.find_like(reference.strip().lower())
     if not operations:
@@ -111,10 +109,10 @@ def find_operation(home: Home, reference: str) -> Operation:
     return operations[0]
 
 
-def operation_meant(home: Home, reference: str | None) -> Operation:
-    """Return the operation that a reference means. If the reference is a memory, return the memory's last operation.
+def resolve_operation(home: Home, reference: str | None) -> Operation:
+    """Return an operation by its id, or the last one that changed a given memory.
 
-    Without a reference, return the last operation of all. Raises NotFoundError, ConflictError.
+    The default is the latest operation. Raises NotFoundError, or ConflictError if several match.
     """
     look(home)
     if reference:
@@ -125,13 +123,13 @@ def operation_meant(home: Home, reference: str | None) -> Operation:
     if not last:
         raise NotFoundError(
             "there are no operations yet" if memory is None else "this memory has no operations",
-            hint="nacre log",
+            hint="nacre log shows all operations",
         )
     return last[0]
 
 
 def look(home: Home) -> None:
-    """Read manual edits and new commits."""
+    """Read manual edits and new commits, so that they count as operations."""
     scan(home)
     with contextlib.suppress(GitUnavailableError, UnusableRepositoryError):
         catch_up(home)
@@ -140,7 +138,7 @@ def look(home: Home) -> None:
 def changes_of(home: Home, operation: Operation) -> list[Change]:
     """Return the changes made by an operation.
 
-    Raises NotFoundError if the texts before and after the operation are no longer stored.
+    Raises NotFoundError if the contents of its files are no longer stored.
     """
     touched = dict(home.journal.touched(operation.id))
     if operation.committed:
@@ -149,19 +147,14 @@ def changes_of(home: Home, operation: Operation) -> list[Change]:
         states = _pending(home, operation)
         if touched and not states:
             raise NotFoundError(
-                "the old texts of this operation are gone",
+                "the former contents of the files are no longer stored",
                 hint="turn on git.enabled to keep the whole history",
             )
     return _by_memory(touched, states)
 
 
-def differences(changes: Iterable[Change]) -> list[Difference]:
-    """Return which fields and lines each change has modified."""
-    return [_difference(change) for change in changes]
-
-
 def memory_of(version: Version) -> Memory | None:
-    """Return the memory in a version of a file, or ``None`` if it is invalid."""
+    """Parse a version of a file as a memory, or return ``None`` if it is invalid."""
     try:
         return parse(
             version.text, version.path, new_id=lambda: "", modified=datetime.fromtimestamp(0, UTC)
@@ -171,7 +164,7 @@ def memory_of(version: Version) -> Memory | None:
 
 
 _States = dict[str, tuple[str | None, str | None]]
-"""Text before and after an operation, keyed by path."""
+"""File contents before and after an operation, keyed by path."""
 
 
 def _pending(home: Home, operation: Operation) -> _States:
@@ -206,7 +199,6 @@ def _committed(home: Home, commit: str, paths: Sequence[str]) -> _States:
 
 
 def _by_memory(touched: dict[str, str], states: _States) -> list[Change]:
-    """Return one change for each memory or other file. A moved memory is still one memory."""
     changes: dict[str, Change] = {}
     for path, (before, after) in states.items():
         if before == after:
@@ -232,7 +224,7 @@ def _difference(change: Change) -> Difference:
     ]
     places = [version.path if version else None for version in (change.before, change.after)]
     if places[0] != places[1]:
-        fields.insert(0, FieldChange(_PATH, *places))
+        fields.insert(0, FieldChange(_FILE, *places))
     lines = tuple(
         line
         for line in difflib.unified_diff(before[1], after[1], lineterm="", n=2)
@@ -256,7 +248,7 @@ def _parts(version: Version | None) -> tuple[dict[str, Any], list[str]]:
 
 # -- Undo ------------------------------------------------------------------------------------------
 # Fields that the operation changed are restored, and later changes to other fields are kept. If a later change
-# concerns the same field, nothing is undone, unless the user forces it. Then both versions are kept.
+# affects the same field, nothing is undone.
 
 
 UNDO = "undo"
@@ -264,14 +256,16 @@ _MAX_SEARCHED = 500
 """Maximum number of operations considered for undo."""
 
 _FILE = "file"
+_PERMANENT = frozenset({FORGET, FORGETTING, SCRUB})
+_LISTED = "nacre undo reverts the last operation that can be undone; nacre log lists all"
 
 
 @frozen
 class Step:
     """The effect of an undo on a memory or file.
 
-    ``action``: ``bring back``, ``change back``, ``retire``, ``remove``, ``keep both``, ``conflict`` or ``leave``.
-    ``clashes``: names of fields that were changed after the operation.
+    ``action`` is ``bring back``, ``change back``, ``retire``, ``remove`` or ``conflict``, and
+    ``clashes`` names the fields that were changed later.
     """
 
     action: str
@@ -288,10 +282,9 @@ class Step:
 
 @frozen
 class Undoing:
-    """The steps of a planned or completed undo.
+    """A planned or completed undo. Only a completed one has an id (``op``).
 
-    ``op``: id of the completed undo. ``waiting``: memories and candidates that return to the review queue, because the
-    undo reverts a review decision.
+    ``waiting`` contains the memories that return to the review queue.
     """
 
     operation: Operation
@@ -301,108 +294,110 @@ class Undoing:
 
     @property
     def conflicts(self) -> list[Step]:
-        """The steps that are in conflict with later changes."""
+        """The steps that later changes prevent."""
         return [step for step in self.steps if step.action == "conflict"]
 
 
 @operation("undo", writes=True, owners=True)
-def undo(home: Home, operation: OperationId = None, *, force: Force = False) -> Undoing:
+def undo(home: Home, operation: OperationId = None) -> Undoing:
     """Undo an operation, by default the last operation that was not undone. An undo can be undone, too.
 
-    Raises ConflictError if a later operation changed the same fields of a memory. With ``force``, the memory keeps its
-    current version, and the old version is stored as a linked memory.
+    Raises ConflictError if a later operation changed the same fields of a memory.
     """
-    target, changes = _found(home, operation)  # git runs before the lock is taken
-    scan(home)
+    look(home)
     edition = home.database.edition()
-    planned = _planned(
-        home, target, changes, force=force
-    )  # reads every file before other processes have to wait
+    # git runs and every file is read before other processes have to wait
+    planned, changes = _find_undoable(home, operation)
+    target = planned.operation
     why = f"undoes {target.action} {_end(target)}"
     with home.change(UNDO, subject=target.subject, why=why) as change:
         if scan(home) or home.database.edition() != edition:
-            planned = _planned(home, target, changes, force=force)
+            planned = _planned(home, target, changes)
         if planned.conflicts:
             named = "; ".join(
                 f"{step.subject} ({', '.join(step.clashes)})" for step in planned.conflicts[:5]
             )
             raise ConflictError(
-                f"{len(planned.conflicts)} changed later in the same fields: {named}",
-                hint="--force keeps both versions, with a link between them",
+                f"later changes affect the same fields: {named}",
+                hint=_remedy(home, planned),
             )
         if not planned.steps and not planned.waiting:
-            raise _nothing_left(home, target)
-        _do(change, planned, force=force)
+            raise ConflictError(
+                f"this operation is already fully undone: {target.action} {_end(target)}"
+                if changes
+                else f"nothing of this {target.action} is left to undo: {_end(target)}",
+                hint=_LISTED,
+            )
+        _do(change, planned)
     read_pages(home)
     return replace(planned, op=change.operation_id)
 
 
-def _found(home: Home, reference: str | None) -> tuple[Operation, list[views.Change]]:
-    look(home)
-    for found in [find_operation(home, reference)] if reference else not_undone(home):
-        if is_going_on(home, found):
+def _remedy(home: Home, planned: Undoing) -> str:
+    changes = [step.change for step in planned.conflicts]
+    keys = {key for change in changes for key in (change.memory, change.latest.path) if key}
+    for later in home.journal.operations(limit=_MAX_SEARCHED):
+        if later.id == planned.operation.id:
+            break
+        if any(keys.intersection(touched) for touched in home.journal.touched(later.id)):
+            return f"first undo the later {later.action}: nacre undo {_end(later)}"
+    return "nacre log shows the later changes"
+
+
+def _find_undoable(home: Home, reference: str | None) -> tuple[Undoing, list[views.Change]]:
+    for candidate in [find_operation(home, reference)] if reference else not_undone(home):
+        if candidate.action in _PERMANENT:
+            raise ConflictError(f"a {candidate.action} cannot be undone", hint=_LISTED)
+        if is_going_on(home, candidate):
             raise ConflictError(
                 "this operation is still running", hint="wait for it or stop it, then undo it"
             )
-        changes = changes_of(home, found)
-        if reference or changes or found.action not in DECISIONS or _decided(home, found):
-            return found, changes
+        try:
+            changes = changes_of(home, candidate)
+        except NotFoundError:
+            if reference:
+                raise
+            continue
+        planned = _planned(home, candidate, changes)
+        if reference or planned.steps or planned.waiting:
+            return planned, changes
     raise NotFoundError(
         "there is nothing to undo",
         hint="nacre log shows operations; to revert an undo, give its own id",
     )
 
 
-def _decided(home: Home, operation: Operation) -> tuple[Memory, ...]:
-    """Return the memories and candidates whose latest review decision was made in an operation."""
-    at = to_ms(operation.at) or 0
-    memories = home.memories.rows_of(home.reviews.settled_at(at)).values()
-    return (*memories, *(candidate.memory for candidate in home.candidates.settled_at(at)))
-
-
 def not_undone(home: Home) -> Iterator[Operation]:
-    """Yield operations that are neither undos nor undone, newest first.
+    """Yield the operations that an undo without an id can revert, newest first.
 
-    Edits by the user and other programs are omitted, because they can be undone only by id.
+    Undos, and edits by the user or other programs, can be undone only by id.
     """
     undone: set[str] = set()
     for listed in home.journal.operations(limit=_MAX_SEARCHED):
         if _end(listed) in undone:
             continue
-        if listed.action not in (UNDO, ADOPT, FOREIGN):
+        if listed.action not in (UNDO, ADOPT, FOREIGN, *_PERMANENT):
             yield listed
-        else:
+        elif listed.action == UNDO:
             undone.add((listed.why or "").rpartition(" ")[2])
-
-
-def _nothing_left(home: Home, operation: Operation) -> ConflictError:
-    earlier = next(
-        (candidate for candidate in not_undone(home) if candidate.id < operation.id),
-        None,
-    )
-    hint = "nacre log shows other operations"
-    if earlier:
-        about = f" ({earlier.subject})" if earlier.subject else ""
-        hint = f"nacre undo {_end(earlier)} reverts the previous operation, {earlier.action}{about}"
-    return ConflictError(
-        f"this operation is already fully undone: {operation.action} {_end(operation)}",
-        hint=hint,
-    )
 
 
 def _end(operation: Operation) -> str:
     return operation.id[-8:]
 
 
-def _planned(
-    home: Home, operation: Operation, changes: Sequence[views.Change], *, force: bool
-) -> Undoing:
-    steps = (_step(home, operation, change, force=force) for change in changes)
-    needed_steps = tuple(step for step in steps if step.action != "leave")
-    return Undoing(operation, needed_steps, waiting=_decided(home, operation))
+def _planned(home: Home, operation: Operation, changes: Sequence[views.Change]) -> Undoing:
+    steps = (_step(home, operation, change) for change in changes)
+    needed_steps = tuple(step for step in steps if step)
+    at = to_ms(operation.at) or 0
+    reviewed = (
+        *home.memories.rows_of(home.reviews.settled_at(at)).values(),
+        *(candidate.memory for candidate in home.candidates.settled_at(at)),
+    )
+    return Undoing(operation, needed_steps, waiting=reviewed)
 
 
-def _do(change: change_Change, planned: Undoing, *, force: bool) -> None:
+def _do(change: change_Change, planned: Undoing) -> None:
     home = change.home
     memories = sorted({step.change.memory for step in planned.steps if step.change.memory})
     removed: list[Memory] = []
@@ -410,11 +405,9 @@ def _do(change: change_Change, planned: Undoing, *, force: bool) -> None:
     entries: list[LedgerEntry] = []
     with change.transaction():
         for planned_step in planned.steps:
-            step = (
-                _step(home, planned.operation, planned_step.change, force=force)
-                if is_stale
-                else planned_step
-            )
+            step = _step(home, planned.operation, planned_step.change) if is_stale else planned_step
+            if step is None:
+                continue
             was_retired = _is_retired(home, step)
             _take(change, step)
             for at in _settled_at(planned.operation, step):
@@ -455,7 +448,7 @@ def _is_retired(home: Home, step: Step) -> bool:
 
 def _take(change: change_Change, step: Step) -> None:
     before, after = step.change.before, step.change.after
-    if step.action in ("change back", "keep both", "retire"):
+    if step.action in ("change back", "retire"):
         change.put([step.memory] if step.memory else [])
     elif step.action == "bring back" and before:
         _bring_back(change, before, after, step.memory)
@@ -463,10 +456,10 @@ def _take(change: change_Change, step: Step) -> None:
         base = content_hash(after.text)
         change.intend([Intent("remove", after.path, base=base, former=after.text)])
     elif step.action == "conflict":
-        change.home.problems.append(f"{step.subject}: was just changed, so it stays")
+        change.home.problems.append(f"{step.subject} was just changed, so it was not undone")
 
 
-def _step(home: Home, operation: Operation, change: views.Change, *, force: bool) -> Step:
+def _step(home: Home, operation: Operation, change: views.Change) -> Step | None:
     if not change.memory or not is_memory_file(change.latest.path):
         return _file_step(home, operation, change)
     present = home.memories.find(change.memory)
@@ -474,63 +467,54 @@ def _step(home: Home, operation: Operation, change: views.Change, *, force: bool
         memory_of(version) if version else None for version in (change.before, change.after)
     )
     if present is None:
-        return Step("bring back", change, before) if before else Step("leave", change)
+        return Step("bring back", change, before) if before else None
     if after is None and before is not None:
         # The memory was permanently deleted by the operation, but exists again, so nothing is left to undo.
-        return Step("leave", change)
+        return None
     if before is None:  # created by the operation; it is retired, so that it is not learned again
         if present.retired:
-            return Step("leave", change)
+            return None
         return Step("retire", change, replace(present, retired=Retirement(home.now(), UNDONE)))
     if _is_as_left(home, change) and redact(home.redactor, before) == before:
         return Step("bring back", change, replace(before, id=present.id))
     merged, clashes = _merge(home, change, present)
-    if clashes and not force:
-        return Step("conflict", change, present, clashes)
     if clashes:
-        former = replace(
-            before,
-            id=home.ids(),
-            links=(*before.links, Link("alternative_to", present.id, "as it was before an undo")),
-            superseded_by=None,
-            canonical_key=None,
-        )
-        return Step("keep both", change, former, clashes)
+        return Step("conflict", change, present, clashes)
     if _same(replace(merged, updated=present.updated), present):
-        return Step("leave", change)
+        return None
     return Step("change back", change, replace(merged, updated=home.now()))
 
 
-def _file_step(home: Home, operation: Operation, change: views.Change) -> Step:
-    """Return the step for a file that is not a memory and is restored as a whole."""
+def _file_step(home: Home, operation: Operation, change: views.Change) -> Step | None:
     present, path = _text(home, change.latest.path), change.latest.path
     after = change.after.text if change.after else None
     before = change.before.text if change.before else None
+    is_page = operation.action != RENAME and path.endswith("/project.md")
     if present == before:
-        return Step("leave", change)
-    if present != after:
-        return Step("conflict", change, None, (_FILE,))
-    if before is not None:
-        return Step("bring back", change)
-    if operation.action != RENAME and path.endswith("/project.md"):
-        # The page of a project with sessions is kept.
+        return None
+    if is_page and before is None:
+        # The page of a project with sessions is kept, and so is a page that was changed since.
         slug = path.removeprefix("projects/").removesuffix("/project.md")
-        if home.sessions.newest(SessionFilter(project=slug, subagents=True), limit=1):
-            return Step("leave", change)
-    return Step("remove", change)
+        criteria = SessionFilter(project=slug, subagents=True)
+        if present != after or home.sessions.newest(criteria, limit=1):
+            return None
+    if present == after:
+        return Step("bring back" if before is not None else "remove", change)
+    if is_page and present is not None and change.after and change.before:
+        merged = _merge_texts(change.after, Version(path, present), change.before)
+        if merged and not _clashes(merged):
+            return Step("bring back", replace(change, before=Version(path, merged.text)))
+    return Step("conflict", change, None, (_FILE,))
 
 
 def _is_as_left(home: Home, change: views.Change) -> bool:
-    """Return True if a memory's file is unchanged since the operation, and the file's old path is free.
-
-    The index is not compared, because it does not contain the exact text.
-    """
     file, before, after = home.files.file_of(change.memory), change.before, change.after
     if file is None or before is None or after is None or file.path != after.path:
         return False
     if before.path != file.path and home.vault.exists(before.path):
         return False
     try:
+        # The index does not contain the exact text.
         data = home.vault.read(file.path)
     except FileNotFoundError:
         return False
@@ -547,7 +531,6 @@ def _text(home: Home, path: str) -> str | None:
 def _bring_back(
     change: change_Change, before: Version, after: Version | None, memory: Memory | None
 ) -> None:
-    """Restore the exact bytes of a file."""
     home = change.home
     intents = []
     if memory is not None:
@@ -573,26 +556,33 @@ def _bring_back(
 
 
 def _merge(home: Home, change: views.Change, present: Memory) -> tuple[Memory, tuple[str, ...]]:
-    """Revert an operation's changes, but keep later changes. Return the memory and the fields in conflict."""
     file = home.files.file_of(present.id)
     text = _text(home, file.path) if file else None
     after, before = change.after, change.before
     if file is None or text is None or after is None or before is None:
         return present, (_FILE,)
-    merged = merge_versions(
-        *(
-            merging.Version(version.path, to_bytes(version.text))
-            for version in (after, Version(file.path, text), before)
-        )
-    )
+    merged = _merge_texts(after, Version(file.path, text), before)
     if merged is None:
         return present, (_FILE,)
-    path, document = merged
-    clashes = tuple(
-        "content" if name == "body" else name for name in document.fields if name not in LISTS
+    result = parse(merged.text, merged.path, new_id=lambda: present.id, modified=present.updated)
+    return replace(redact(home.redactor, result), id=present.id), _clashes(merged)
+
+
+def _merge_texts(
+    after: Version, present: Version, before: Version
+) -> merging.MergedDocument | None:
+    return merge_versions(
+        *(
+            merging.Version(version.path, to_bytes(version.text))
+            for version in (after, present, before)
+        )
     )
-    result = parse(document.text, path, new_id=lambda: present.id, modified=present.updated)
-    return replace(redact(home.redactor, result), id=present.id), clashes
+
+
+def _clashes(merged: merging.MergedDocument) -> tuple[str, ...]:
+    return tuple(
+        "content" if name == "body" else name for name in merged.fields if name not in LISTS
+    )
 
 
 def _same(left: Memory, right: Memory) -> bool:
@@ -608,7 +598,6 @@ def _same(left: Memory, right: Memory) -> bool:
 # -- Operations ----------------------------------------------------------------------------------
 
 
-Force = Annotated[bool, bounds("Keep both versions of memories that have changed since then.")]
 OperationId = Annotated[
     str | None,
     bounds("The operation's id or its end; default: the last one that is not undone."),
@@ -625,8 +614,8 @@ def diff(
     ] = None,
 ) -> OperationDiff:
     """Return the changes made by an operation. Raises NotFoundError, ConflictError."""
-    operation = operation_meant(home, reference)
-    return OperationDiff(operation, tuple(differences(changes_of(home, operation))))
+    operation = resolve_operation(home, reference)
+    return OperationDiff(operation, tuple(map(_difference, changes_of(home, operation))))
 
 
 @operation("undo-plan")
@@ -634,11 +623,10 @@ def plan_undo(
     home: Home,
     *,
     operation: OperationId = None,
-    force: Force = False,
 ) -> Undoing:
     """Return the effects of undoing an operation. Raises NotFoundError, ConflictError."""
-    target, changes = _found(home, operation)
-    return _planned(home, target, changes, force=force)
+    look(home)
+    return _find_undoable(home, operation)[0]
 
 
 @operation("commit", writes=True)

@@ -1,25 +1,29 @@
 """The transcript archive: keeps redacted, compressed transcripts after tools delete the originals.
 
-Archiving runs after ingest and adds the parts of files ingested since the last run. Apart from
+Archiving runs after ingest and adds the content ingested since the last run. Apart from
 redaction, lines are stored unchanged. If a file has no lines, or contains forgotten or excluded
 content, its indexed turns are stored instead. An interruption at any point is harmless.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import os
+import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
 import msgspec
 
-from nacre.base import ids
+from nacre.base import files
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
+from nacre.base.ids import bytes_hash, to_ms
 from nacre.base.named_files import named_file
 from nacre.errors import (
     ConflictError,
@@ -28,87 +32,468 @@ from nacre.errors import (
     NotFoundError,
     UnavailableError,
 )
-from nacre.home import archive_packs, location, parsing, reread, retention
+from nacre.home import location
 from nacre.home.home import Home, territory
+from nacre.home.parsing import SEGMENT_BYTES, Batch, FileFailed, batches, cut, iter_parsed
 from nacre.operations import operation
-from nacre.readers import adapter as readers_adapter
-from nacre.readers import registry
-from nacre.store import packs, sessions
-from nacre.values import reports
-from nacre.values.session import StoredSession
-from nacre.vault import files
+from nacre.readers.adapter import (
+    FINGERPRINT_BYTES,
+    HEAD_BYTES,
+    MAX_LINE_BYTES,
+    SUFFIXES,
+    Adapter,
+    FileSource,
+    Head,
+    Source,
+    fingerprint_of,
+)
+from nacre.readers.registry import adapter_of, adapters_of
+from nacre.store import packs
+from nacre.store.packs import (
+    LINES,
+    TURNS,
+    CleanAll,
+    Cleaner,
+    Fresh,
+    Pack,
+    Payload,
+    Segment,
+    Title,
+    clean_whole,
+)
+from nacre.store.sessions import Archived, Due
+from nacre.values.reports import ArchiveReport, OnProgress, Problem, Progress
+from nacre.values.session import Session, StoredSession, Tally, Turn
+from nacre.vault.files import slugify
+
+# -- Packs: one file per transcript ------------------------------------------------------------
+
+
+FOLDER = "archive"
+DAMAGED = ".damaged"
+_INSIDE = "::"
+
+
+def folder_of(home: Home) -> Path:
+    """Return the folder that contains the archive's packs."""
+    return home.settings.home / FOLDER
+
+
+def place_for(home: Home, tool: str, path: str) -> Path:
+    """Return the path of the pack in which a transcript is archived."""
+    name = hashlib.blake2b(path.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+    return folder_of(home) / tool / f"{name}{packs.SUFFIX}"
+
+
+def name_in(path: str, native_id: str) -> str:
+    """Return a pseudo-path that stands for one session of a host's database."""
+    return f"{path}{_INSIDE}{native_id}"
+
+
+def rows_of(home: Home, state: Archived) -> list[int]:
+    """Return the row ids of the sessions read from an archived transcript."""
+    path, _, native_id = state.path.partition(_INSIDE)
+    if not native_id:
+        return home.archive.sessions_of(state.tool, path)
+    # Sessions are found by id, because a database can contain thousands of sessions.
+    sessions = home.sessions.find(f"{state.tool}:{native_id}")
+    return [
+        stored.row
+        for stored in sessions
+        if stored.file == path and stored.session.native_id == native_id
+    ]
+
+
+def open_pack(home: Home, state: Archived) -> Pack | None:
+    """Return a transcript's pack, or ``None`` if it has none. Raises DamagedArchiveError."""
+    if state.pack is None:
+        return None
+    pack = packs.load(folder_of(home) / state.pack)
+    if pack.end < state.size:
+        raise DamagedArchiveError(f"{pack.place} is damaged", hint="nacre admin doctor --deep")
+    return pack
+
+
+def payloads(home: Home, state: Archived) -> Iterator[tuple[Segment, Payload]]:
+    """Yield a transcript's archived segments with their payloads. Raises DamagedArchiveError."""
+    pack = open_pack(home, state)
+    if pack:
+        yield from pack.payloads()
+
+
+def remember(home: Home, state: Archived, pack: Pack) -> Archived:
+    """Record a transcript's new pack in the index, and return the updated state."""
+    segments = pack.segments
+    saved = replace(
+        state,
+        tool=pack.title.tool,
+        kind=pack.title.kind,
+        pack=pack.place.relative_to(folder_of(home)).as_posix(),
+        size=pack.end,
+        until=segments[-1].until if segments else 0,
+        raw=sum(segment.until - segment.start for segment in segments),
+    )
+    home.archive.save(saved)
+    return saved
+
+
+def drop(home: Home, state: Archived) -> Archived:
+    """Delete a transcript's pack, and return the state without it."""
+    if state.pack is None:
+        return state
+    (folder_of(home) / state.pack).unlink(missing_ok=True)
+    dropped = replace(state, pack=None, until=0, size=0, raw=0)
+    with home.transaction():
+        home.archive.save(dropped)
+    return dropped
+
+
+def write(home: Home, state: Archived, kind: str, segments: Iterable[Fresh]) -> Pack:
+    """Write a transcript's pack, replacing the previous pack."""
+    title = Title(state.tool, state.path, kind)
+    place = folder_of(home) / state.pack if state.pack else None
+    place = place or place_for(home, state.tool, state.path)
+    return packs.create(place, title, segments)
+
+
+def clean(home: Home, state: Archived, clean_all: CleanAll, *, dry_run: bool) -> bool:
+    """Redact a pack with the current rules, and return True if it contained secrets.
+
+    Damaged packs are skipped. Raises StoreBusyError while another process uses the archive.
+    """
+
+    def cleaned(payload: Payload) -> Payload:
+        new = (
+            Cleaner(clean_all).lines(payload.text)
+            if _is_lines(payload.text)
+            else clean_whole(payload.text, clean_all)
+        )
+        if new is None or new.text == payload.text:
+            return payload
+        return Payload(new.text, tuple(sorted((dict(new.lengths) | dict(payload.lengths)).items())))
+
+    with home.archive_lock:
+        try:
+            is_dirty = any(cleaned(payload) != payload for _, payload in payloads(home, state))
+            if is_dirty and not dry_run:
+                segments = (
+                    Fresh(segment.start, segment.until, cleaned(payload), segment.changed)
+                    for segment, payload in payloads(home, state)
+                )
+                pack = write(home, state, state.kind, segments)
+                with home.transaction():
+                    remember(home, state, pack)
+        except DamagedArchiveError:
+            return False
+    return is_dirty
+
+
+def _is_lines(text: bytes) -> bool:
+    first = text.lstrip().partition(b"\n")[0].rstrip()
+    return first[:1] == b"{" and first[-1:] == b"}"
+
+
+def set_aside(home: Home, state: Archived) -> Archived:
+    """Rename a transcript's damaged pack, and return the state without a pack."""
+    if state.pack:
+        put_aside(folder_of(home) / state.pack)
+    return replace(state, pack=None, until=0, size=0, raw=0)
+
+
+def put_aside(place: Path) -> None:
+    """Rename a damaged pack, if it exists."""
+    with contextlib.suppress(FileNotFoundError):
+        place.replace(place.with_name(place.name + DAMAGED))
+
+
+def sweep(home: Home) -> None:
+    """Delete temporary files left by killed processes. The caller must hold the archive lock."""
+    with contextlib.suppress(OSError):
+        for tool in folder_of(home).iterdir():
+            files.sweep(tool)
+
+
+def read_index(home: Home) -> list[str]:
+    """Index all packs in a new database, and return one problem per unreadable pack."""
+    problems: list[str] = []
+    folder = folder_of(home)
+    for place in sorted(folder.glob(f"*/*{packs.SUFFIX}")) if folder.is_dir() else ():
+        try:
+            pack = packs.load(place)
+        except NacreError as error:
+            problems.append(error.message)
+            continue
+        title = pack.title
+        with home.transaction():
+            changed = pack.segments[-1].changed if pack.segments else 0
+            archived = home.archive.find(title.path) or Archived(
+                title.path, title.tool, title.kind, changed=changed
+            )
+            remember(home, replace(archived, withheld=title.kind == TURNS), pack)
+    return problems
+
+
+# -- Reading archived sessions again -----------------------------------------------------------
+
+
+_TURNS_PER_BATCH = 400
+_NOWHERE = "nowhere"
+"""A folder name that never exists in the archive."""
+
+
+class KeptSession(msgspec.Struct):
+    """A line in a pack that describes the session to which the following turns belong."""
+
+    session: Session
+    project: str | None = None
+
+
+_SESSION = msgspec.json.Decoder(KeptSession)
+_TURN = msgspec.json.Decoder(Turn)
+
+
+class ArchivedSource(Source):
+    """A transcript that is read from the archive, always from its start."""
+
+    def __init__(
+        self, path: Path, parts: Iterable[tuple[int, Payload]], identities: tuple[str, ...] = ()
+    ) -> None:
+        # Adapters derive names from path, but the file need not exist.
+        self.path = path
+        self.identities = identities
+        self.tally = Tally()
+        self.carry = {}
+        self.start = 0
+        self._parts = parts
+
+    def lines(self) -> Iterator[tuple[int, bytes]]:
+        """Yield the nonblank lines with their offsets in the original file."""
+        for start, payload in self._parts:
+            for offset, line in payload.lines(start):
+                if line and not line.isspace():
+                    yield offset, line
+
+    def text(self) -> str:
+        """Return the complete text."""
+        return b"".join(payload.text for _, payload in self._parts).decode(
+            "utf-8-sig", errors="replace"
+        )
+
+
+def missing(home: Home) -> list[Archived]:
+    """Return archived transcripts whose original file no longer exists, oldest first."""
+    return [state for state in reversed(home.archive.all()) if state.pack and _is_missing(state)]
+
+
+def read_archived(home: Home, states: Iterable[Archived]) -> Iterator[Batch | FileFailed]:
+    """Yield the sessions of archived transcripts, and a :class:`FileFailed` for unreadable ones."""
+    for state in states:
+        try:
+            yield from _batches_of(home, state)
+        except NacreError as error:
+            yield FileFailed(
+                Path(state.path), state.size, Problem(state.path, error.message, error.hint)
+            )
+        except Exception as error:  # noqa: BLE001 - a damaged pack or third-party adapter must affect only one file
+            message = f"cannot be read from the archive: {type(error).__name__}: {error}"
+            yield FileFailed(
+                Path(state.path),
+                state.size,
+                Problem(state.path, message, "nacre admin doctor --deep"),
+            )
+
+
+Outline = dict[str, tuple[tuple[object, ...], list[tuple[str, datetime | None]]]]
+"""Each session's metadata and its turns' ids and times, keyed by session id."""
+
+
+def outline(adapter: Adapter, source: Source) -> Outline:
+    """Return the ids of the sessions and turns that an adapter finds, without their text."""
+    sessions: Outline = {}
+    turns: list[tuple[str, datetime | None]] = []
+    for item in iter_parsed(adapter, source):
+        if isinstance(item, Session):
+            facts = (
+                item.cwd,
+                item.parent,
+                item.kind,
+                item.label,
+                item.repository,
+                item.started,
+                item.model,
+            )
+            turns = sessions.setdefault(item.native_id, (facts, []))[1]
+            sessions[item.native_id] = (facts, turns)
+        else:
+            turns.append((item.id, item.time))
+    return sessions
+
+
+def outline_of(
+    home: Home, adapter: Adapter, path: str, parts: Iterable[tuple[int, Payload]]
+) -> Outline:
+    """Return the outline of an archived file without reading the original file."""
+    with _substitute_path(home, path) as place:
+        return outline(adapter, ArchivedSource(place, parts))
+
+
+def generations(pairs: Iterable[tuple[Segment, Payload]]) -> list[list[tuple[int, Payload]]]:
+    """Group an archived file's segments by version. Each version starts at offset 0."""
+    files: list[list[tuple[int, Payload]]] = []
+    for segment, payload in pairs:
+        if segment.start == 0 or not files:
+            files.append([])
+        files[-1].append((segment.start, payload))
+    return files
+
+
+def _is_missing(state: Archived) -> bool:
+    try:
+        size = Path(state.path).stat().st_size
+    except OSError:
+        return True
+    # A replaced file begins again at 0.
+    return state.kind == LINES and (size < state.until or state.raw > state.until)
+
+
+def _batches_of(home: Home, state: Archived) -> Iterator[Batch]:
+    pairs = payloads(home, state)
+    if state.kind != LINES:
+        yield from _kept_batches(Path(state.path), (payload for _, payload in pairs))
+        return
+    identities = tuple(home.settings.texts("owner.identities"))
+    with _substitute_path(home, state.path) as path:
+        for parts in generations(pairs):
+            adapter = _adapter_for(state.tool, Head(path, parts[0][1].text[:HEAD_BYTES]))
+            yield from batches(
+                Path(state.path), adapter, ArchivedSource(path, parts, identities), home.redactor
+            )
+
+
+def _adapter_for(tool: str, head: Head) -> Adapter:
+    candidates = adapters_of(tool)
+    adapter = (
+        candidates[0]
+        if len(candidates) == 1
+        else next((adapter for adapter in candidates if adapter.sniff(head)), None)
+    )
+    if adapter is None:
+        raise ValueError(f"no adapter for {tool!r} recognises it")
+    return adapter
+
+
+def _kept_batches(path: Path, parts: Iterable[Payload]) -> Iterator[Batch]:
+    header: KeptSession | None = None
+    turns: list[Turn] = []
+    for payload in parts:
+        for line in payload.text.split(b"\n"):
+            if line.startswith(b'{"session"'):
+                if header:
+                    yield Batch(path, header.session, tuple(turns), header.project)
+                header, turns = _SESSION.decode(line), []
+            elif line and header:
+                turns.append(_TURN.decode(line))
+                if len(turns) == _TURNS_PER_BATCH:
+                    yield Batch(path, header.session, tuple(turns), header.project)
+                    turns = []
+    if header:
+        yield Batch(path, header.session, tuple(turns), header.project)
+
+
+@contextlib.contextmanager
+def _substitute_path(home: Home, path: str) -> Iterator[Path]:
+    # Adapters can derive names from this path, but find no other files next to it.
+    original = Path(path)
+    names = original.parts[1:] if original.is_absolute() else original.parts
+    subagents = original.with_suffix("") / "subagents"
+    if not subagents.is_dir() and not home.archive.has_below(str(subagents)):
+        yield folder_of(home).joinpath(_NOWHERE, *names)
+        return
+    with tempfile.TemporaryDirectory(prefix="nacre-") as folder:
+        place = Path(folder, *names)
+        (place.with_suffix("") / "subagents").mkdir(parents=True)
+        yield place
+
+
+# -- Archiving ---------------------------------------------------------------------------------
+
 
 MOST_WHOLE_BYTES = 64_000_000
 _HEAD_BYTES = 64_000
-_BATCH_FILES = 20
 _MARKERS = (b"[REDACTED:", b"[private]")
 STALE = -1
 """Value of ``changed`` for a pack that must be rewritten to remove content."""
 
 
 class _NeedsRewriteError(Exception):
-    """The original text cannot be stored or would not yield the same sessions."""
+    """The original text cannot be stored, or would yield different sessions when read again."""
 
 
 @dataclass(slots=True)
 class _Work:
     home: Home
-    cleaner: packs.Cleaner
+    cleaner: Cleaner
     files: int = 0
     read: int = 0
     stored: int = 0
-    problems: list[reports.Problem] = field(default_factory=list)
-    waits: bool = True
-    """True if each pack is synced to disk."""
+    problems: list[Problem] = field(default_factory=list)
     is_redacted: bool = False
     """True if anything in the current file was redacted."""
 
 
 def _new_work(home: Home) -> _Work:
-    return _Work(home, packs.Cleaner(home.redactor.clean_all))
+    return _Work(home, Cleaner(home.redactor.clean_all))
 
 
-def archive(home: Home, on_progress: reports.OnProgress | None = None) -> reports.ArchiveReport:
-    """Archive the files that were ingested since the last run, then prune the archive.
+def archive(home: Home, on_progress: OnProgress | None = None) -> ArchiveReport:
+    """Archive newly ingested files, then delete transcripts that exceed the archive's limits.
 
-    Nothing is done while another process uses the archive. If a file cannot be archived, the report
-    names the file, and the run continues.
+    Does nothing while another process uses the archive. The report lists files that failed.
     """
     began = time.perf_counter()
     notify = on_progress or (lambda _: None)
     if not is_on(home) or not home.archive_lock.acquire():
-        return reports.ArchiveReport()
+        return ArchiveReport()
     work = _new_work(home)
     try:
-        archive_packs.sweep(home)
+        sweep(home)
         settle(home)
         due = home.archive.due()
         total = sum(item.size for item in due)
         bytes_done = 0
-        work.waits = len(due) < _BATCH_FILES or not hasattr(os, "sync")
         home.database.relax()
         for number, item in enumerate(due, 1):
             _archive_safely(work, item)
             bytes_done += item.size
-            if not work.waits and (number % _BATCH_FILES == 0 or number == len(due)):
-                os.sync()  # one sync for the whole batch
             rate = bytes_done / 1_000_000 / (time.perf_counter() - began)
             notify(
-                reports.Progress(
+                Progress(
                     "archiving",
                     bytes_done,
                     total,
                     f"{number:,} of {len(due):,} files, {rate:.0f} MB/s",
                 )
             )
-        pruned = retention.prune_as_set(home)
+        pruned = _prune(home)
     finally:
         home.database.tighten()
         home.archive_lock.release()
     seconds = time.perf_counter() - began
-    return reports.ArchiveReport(
-        work.files, work.read, work.stored, pruned, seconds, tuple(work.problems)
-    )
+    return ArchiveReport(work.files, work.read, work.stored, pruned, seconds, tuple(work.problems))
+
+
+def _prune(home: Home) -> int:
+    keep_days = home.settings.whole("archive.keep_days")
+    budget = home.settings.whole("archive.budget_mb") * 1_000_000
+    oldest = int((home.now() - timedelta(days=keep_days)).timestamp() * 1e9) if keep_days else 0
+    excess, size = [], 0
+    for state in home.archive.all():  # newest first
+        size += state.size
+        if state.pack and (state.changed < oldest or 0 < budget < size):
+            excess.append(state)
+    for state in reversed(excess):
+        drop(home, state)
+    return len(excess)
 
 
 def is_on(home: Home) -> bool:
@@ -117,17 +502,14 @@ def is_on(home: Home) -> bool:
 
 
 def withhold(home: Home, paths: Sequence[tuple[str, str]]) -> None:
-    """Mark transcripts (tool, path) so that the archive stores only their indexed turns.
-
-    Existing packs are rewritten by the next :func:`settle`.
-    """
+    """Mark (tool, path) pairs whose packs :func:`settle` must reduce to the indexed turns."""
     with home.transaction():
         for tool, path in paths:
             home.archive.withhold(path, tool)
 
 
 def settle(home: Home) -> None:
-    """Rewrite archived packs that contain forgotten or secret content.
+    """Rewrite the packs from which forgotten or secret text must disappear.
 
     Raises StoreBusyError while another process uses the archive.
     """
@@ -136,41 +518,30 @@ def settle(home: Home) -> None:
         return
     with home.archive_lock:
         for state in stale:
-            store = _keep_sessions if state.path.endswith(readers_adapter.SUFFIXES) else _keep_turns
+            store = _keep_sessions if state.path.endswith(SUFFIXES) else _keep_turns
             store(_new_work(home), replace(state, changed=0))
 
 
-def _archive_safely(work: _Work, due: sessions.Due) -> None:
+def _archive_safely(work: _Work, due: Due) -> None:
     home = work.home
-    state = home.archive.find(due.path) or sessions.Archived(due.path, due.tool, packs.LINES)
+    state = home.archive.find(due.path) or Archived(due.path, due.tool, LINES)
     try:
-        _archive_one(work, due, state)
-    except DamagedArchiveError:
-        state = archive_packs.set_aside(home, state)
         try:
             _archive_one(work, due, state)
-        except (NacreError, OSError) as error:
-            work.problems.append(
-                reports.Problem(
-                    due.path, f"cannot be archived: {error}", "nacre admin doctor --deep"
-                )
-            )
+        except DamagedArchiveError:
+            _archive_one(work, due, set_aside(home, state))
     except NacreError as error:
-        work.problems.append(
-            reports.Problem(due.path, f"cannot be archived: {error.message}", error.hint)
-        )
+        message, hint = f"cannot be archived: {error.message}", error.hint
+        work.problems.append(Problem(due.path, message, hint))
     except OSError as error:
-        work.problems.append(
-            reports.Problem(
-                due.path, f"cannot be archived: {error.strerror or error}", "is the disk full?"
-            )
-        )
+        message = f"cannot be archived: {error.strerror or error}"
+        work.problems.append(Problem(due.path, message, "check whether the disk is full"))
 
 
-def _archive_one(work: _Work, due: sessions.Due, state: sessions.Archived) -> None:
+def _archive_one(work: _Work, due: Due, state: Archived) -> None:
     updated = replace(state, tool=due.tool, inode=due.inode, changed=due.changed)
     path = Path(due.path)
-    if path.name.endswith(readers_adapter.SUFFIXES):
+    if path.name.endswith(SUFFIXES):
         _keep_sessions(work, updated)
         return
     if not path.is_file():
@@ -180,7 +551,7 @@ def _archive_one(work: _Work, due: sessions.Due, state: sessions.Archived) -> No
     stat = path.stat()
     if stat.st_ino != due.inode and (stat.st_size, stat.st_mtime_ns) != (due.size, due.changed):
         return  # a replaced file must be ingested first; a copy on another disk is the same file
-    adapter = registry.adapter_of(due.tool, path)
+    adapter = adapter_of(due.tool, path)
     try:
         if state.withheld or adapter is None:
             raise _NeedsRewriteError
@@ -192,18 +563,14 @@ def _archive_one(work: _Work, due: sessions.Due, state: sessions.Archived) -> No
         _keep_turns(work, updated)
 
 
-def _keep_lines(
-    work: _Work, adapter: readers_adapter.Adapter, path: Path, size: int, state: sessions.Archived
-) -> None:
+def _keep_lines(work: _Work, adapter: Adapter, path: Path, size: int, state: Archived) -> None:
     home = work.home
     with path.open("rb") as file:
         size = min(size, os.fstat(file.fileno()).st_size)
-        fingerprint = readers_adapter.fingerprint_of(
-            file, min(readers_adapter.FINGERPRINT_BYTES, size)
-        )
+        fingerprint = fingerprint_of(file, min(FINGERPRINT_BYTES, size))
         state = replace(state, fingerprint=state.fingerprint or fingerprint)
-        pack = archive_packs.open_pack(home, state)
-        if pack and pack.title.kind != packs.LINES:
+        pack = open_pack(home, state)
+        if pack and pack.title.kind != LINES:
             raise _NeedsRewriteError
         start = _resume_at(work, file, size, state, pack)
         if start == 0:
@@ -214,38 +581,30 @@ def _keep_lines(
         old_end = pack.end if pack else 0
         segments = _segments(work, file, state, start, size)
         if pack:
-            pack.append(segments, durable=work.waits)
+            pack.append(segments)
         else:
-            pack = archive_packs.write(home, state, packs.LINES, segments, durable=work.waits)
+            pack = write(home, state, LINES, segments)
         work.stored += pack.end - old_end
         work.files += pack.end > old_end
     if old_pack is None and not _has_same_sessions(work, adapter, path, pack):
         pack.place.unlink()
         raise _NeedsRewriteError
     with home.transaction():
-        archive_packs.remember(home, state, pack)
+        remember(home, state, pack)
 
 
-def _has_same_sessions(
-    work: _Work, adapter: readers_adapter.Adapter, path: Path, pack: packs.Pack
-) -> bool:
-    """Return True if reading the redacted pack yields the same sessions as the transcript.
-
-    If nothing was redacted, only the start of the file is compared.
-    """
+def _has_same_sessions(work: _Work, adapter: Adapter, path: Path, pack: Pack) -> bool:
     home = work.home
     if not work.is_redacted:
         with path.open("rb") as file:
             head = [
                 (
                     0,
-                    packs.Payload(
-                        file.read(_HEAD_BYTES) + file.readline(readers_adapter.MAX_LINE_BYTES)
-                    ),
+                    Payload(file.read(_HEAD_BYTES) + file.readline(MAX_LINE_BYTES)),
                 )
             ]
-        return _outlines_match(home, adapter, reread.ArchivedSource(path, head), head)
-    with readers_adapter.FileSource(path) as source:
+        return _outlines_match(home, adapter, ArchivedSource(path, head), head)
+    with FileSource(path) as source:
         return _outlines_match(
             home,
             adapter,
@@ -254,10 +613,7 @@ def _has_same_sessions(
         )
 
 
-def _resume_at(
-    work: _Work, file: BinaryIO, size: int, state: sessions.Archived, pack: packs.Pack | None
-) -> int:
-    """Return the offset of the first line not archived yet, or 0 if the file was replaced."""
+def _resume_at(work: _Work, file: BinaryIO, size: int, state: Archived, pack: Pack | None) -> int:
     if pack is None or not pack.segments:
         return 0
     until = pack.segments[-1].until
@@ -265,63 +621,54 @@ def _resume_at(
         return 0
     length = int(state.fingerprint.split(":")[0] or 0)
     if length:
-        return until if readers_adapter.fingerprint_of(file, length) == state.fingerprint else 0
+        return until if fingerprint_of(file, length) == state.fingerprint else 0
     # After a rebuild, compare the content.
     first = next(segment for segment in reversed(pack.segments) if segment.start == 0)
     file.seek(0)
     payload = work.cleaner.lines(file.read(first.until))
-    return until if packs.digest_of(payload.pack()) == first.digest else 0
+    return until if bytes_hash(payload.pack()) == first.digest else 0
 
 
 def _segments(
-    work: _Work, file: BinaryIO, state: sessions.Archived, start: int, size: int
-) -> Iterator[packs.Fresh]:
+    work: _Work, file: BinaryIO, state: Archived, start: int, size: int
+) -> Iterator[Fresh]:
     work.is_redacted = False
-    for offset, raw in parsing.cut(file, start, size):
-        blank = packs.Payload(b"\n", ((0, len(raw) - 1),))
+    for offset, raw in cut(file, start, size):
+        blank = Payload(b"\n", ((0, len(raw) - 1),))
         payload = work.cleaner.lines(raw) if raw.strip() else blank
         work.is_redacted |= payload.text is not raw and any(
             payload.text.count(mark) > raw.count(mark) for mark in _MARKERS
         )
         work.read += len(raw)
-        yield packs.Fresh(offset, offset + len(raw), payload, state.changed)
+        yield Fresh(offset, offset + len(raw), payload, state.changed)
 
 
-def _keep_whole(
-    work: _Work, adapter: readers_adapter.Adapter, path: Path, state: sessions.Archived
-) -> None:
-    """Store a transcript that does not consist of lines.
-
-    The redacted transcript must contain the same sessions as the original.
-    """
+def _keep_whole(work: _Work, adapter: Adapter, path: Path, state: Archived) -> None:
     home = work.home
     size = path.stat().st_size
     if size > MOST_WHOLE_BYTES:
         raise _NeedsRewriteError
-    payload = packs.clean_whole(path.read_bytes(), home.redactor.clean_all)
+    payload = clean_whole(path.read_bytes(), home.redactor.clean_all)
     if payload is None:
         raise _NeedsRewriteError
-    with readers_adapter.FileSource(path) as source:
+    with FileSource(path) as source:
         if not _outlines_match(home, adapter, source, [(0, payload)]):
             raise _NeedsRewriteError
-    segment = packs.Fresh(0, size, payload, state.changed)
-    _replace(work, state, packs.LINES, [segment])
+    segment = Fresh(0, size, payload, state.changed)
+    _replace(work, state, LINES, [segment])
     work.read += size
 
 
 def _outlines_match(
     home: Home,
-    adapter: readers_adapter.Adapter,
-    source: readers_adapter.Source,
-    parts: Iterable[tuple[int, packs.Payload]],
+    adapter: Adapter,
+    source: Source,
+    parts: Iterable[tuple[int, Payload]],
 ) -> bool:
-    """Return True if reading the archived form yields the transcript's sessions.
-
-    The transcript might have grown since it was archived.
-    """
+    # The transcript may have grown after it was copied.
     try:
-        expected = reread.outline(adapter, source)
-        actual = reread.outline_of(home, adapter, str(source.path), parts)
+        expected = outline(adapter, source)
+        actual = outline_of(home, adapter, str(source.path), parts)
     except Exception:  # noqa: BLE001 - a third-party adapter can fail when it opens the file itself
         return False
     return actual.keys() == expected.keys() and all(
@@ -330,41 +677,40 @@ def _outlines_match(
     )
 
 
-def _keep_sessions(work: _Work, state: sessions.Archived) -> None:
-    """Store each session of a database in its own pack. Most sessions never change again."""
+def _keep_sessions(work: _Work, state: Archived) -> None:
+    # Each session gets its own pack, because most sessions in a database never change again.
     home = work.home
     for row in home.archive.sessions_of(state.tool, state.path):
         stored = home.sessions.get(row)
-        name = archive_packs.name_in(state.path, stored.session.native_id)
-        archived = home.archive.find(name) or sessions.Archived(name, state.tool, packs.TURNS)
-        fingerprint = f"{stored.turns}:{ids.to_ms(stored.ended)}:{stored.session.title or ''}"
-        fingerprint = packs.digest_of(fingerprint.encode()).hex()
+        name = name_in(state.path, stored.session.native_id)
+        archived = home.archive.find(name) or Archived(name, state.tool, TURNS)
+        fingerprint = f"{stored.turns}:{to_ms(stored.ended)}:{stored.session.title or ''}"
+        fingerprint = bytes_hash(fingerprint.encode()).hex()
         if archived.fingerprint != fingerprint or archived.changed == STALE:
             _keep_turns(work, replace(archived, fingerprint=fingerprint, changed=state.changed))
     with home.transaction():
-        home.archive.save(replace(state, kind=packs.TURNS))
+        home.archive.save(replace(state, kind=TURNS))
 
 
-def _keep_turns(work: _Work, state: sessions.Archived) -> None:
-    """Store a transcript's indexed turns instead of the original text."""
+def _keep_turns(work: _Work, state: Archived) -> None:
     home = work.home
     lines: list[bytes] = []
-    for row in archive_packs.rows_of(home, state):
+    for row in rows_of(home, state):
         stored = home.sessions.get(row)
-        lines.append(msgspec.json.encode(reread.KeptSession(stored.session, stored.project)))
-        lines.extend(msgspec.json.encode(turn) for turn in home.sessions.whole(row))
+        lines.append(msgspec.json.encode(KeptSession(stored.session, stored.project)))
+        lines.extend(msgspec.json.encode(turn) for turn in home.sessions.all_turns(row))
     if not lines:
-        remaining = archive_packs.drop(home, state)
+        remaining = drop(home, state)
         with home.transaction():
-            home.archive.save(replace(remaining, kind=packs.TURNS))
+            home.archive.save(replace(remaining, kind=TURNS))
         return
     segments = []
     offset = 0
     for text in _in_portions(lines):
-        payload = packs.Payload(text)
-        segments.append(packs.Fresh(offset, offset + len(text), payload, state.changed))
+        payload = Payload(text)
+        segments.append(Fresh(offset, offset + len(text), payload, state.changed))
         offset += len(text)
-    _replace(work, state, packs.TURNS, segments)
+    _replace(work, state, TURNS, segments)
 
 
 def _in_portions(lines: Sequence[bytes]) -> Iterator[bytes]:
@@ -373,20 +719,18 @@ def _in_portions(lines: Sequence[bytes]) -> Iterator[bytes]:
     for line in lines:
         portion.append(line + b"\n")
         size += len(line)
-        if size >= parsing.SEGMENT_BYTES:
+        if size >= SEGMENT_BYTES:
             yield b"".join(portion)
             portion, size = [], 0
     if portion:
         yield b"".join(portion)
 
 
-def _replace(
-    work: _Work, state: sessions.Archived, kind: str, segments: Sequence[packs.Fresh]
-) -> None:
+def _replace(work: _Work, state: Archived, kind: str, segments: Sequence[Fresh]) -> None:
     home = work.home
-    pack = archive_packs.write(home, state, kind, segments, durable=work.waits)
+    pack = write(home, state, kind, segments)
     with home.transaction():
-        archive_packs.remember(home, state, pack)
+        remember(home, state, pack)
     work.files += 1
     work.stored += pack.end
 
@@ -396,10 +740,9 @@ def _replace(
 
 @frozen
 class ArchivedTool:
-    """The archived transcripts of one tool.
+    """The archived transcripts of one tool, with sizes in bytes.
 
-    ``gone`` is the number of transcripts that no longer exist outside the archive. Sizes are in
-    bytes.
+    ``gone`` counts the transcripts whose original file no longer exists.
     """
 
     tool: str
@@ -413,9 +756,9 @@ class ArchivedTool:
 
 @frozen
 class ArchiveStatus:
-    """The contents of the archive.
+    """A summary of the archive.
 
-    ``waiting`` is the number of ingested transcripts whose latest content is not archived.
+    ``waiting`` counts the ingested transcripts that are not fully archived yet.
     """
 
     enabled: bool
@@ -427,7 +770,10 @@ class ArchiveStatus:
 
 @frozen
 class Restored:
-    """A restored transcript without secrets. ``is_whole`` is False if only its turns were stored."""
+    """A transcript restored from the archive, without secrets.
+
+    ``is_whole`` is False if only its turns had been archived.
+    """
 
     session: str
     path: Path
@@ -439,13 +785,13 @@ class Restored:
 def status(home: Home) -> ArchiveStatus:
     """Return what the archive contains for each tool, and how many transcripts are missing."""
     states = home.archive.all()
-    by_tool: dict[str, list[sessions.Archived]] = {}
+    by_tool: dict[str, list[Archived]] = {}
     for state in states:
         if state.pack:
             by_tool.setdefault(state.tool, []).append(state)
     return ArchiveStatus(
         is_on(home),
-        archive_packs.folder_of(home),
+        folder_of(home),
         tuple(
             _tool(tool, archived)
             for tool, archived in sorted(by_tool.items(), key=lambda item: -len(item[1]))
@@ -455,20 +801,16 @@ def status(home: Home) -> ArchiveStatus:
     )
 
 
-def verify(
-    home: Home, on_progress: reports.OnProgress | None = None
-) -> tuple[int, list[reports.Problem]]:
-    """Check every checksum. Return the number of packs and the problems."""
+def verify(home: Home, on_progress: OnProgress | None = None) -> tuple[int, list[Problem]]:
+    """Check all packs for damage, and return their number and the problems found."""
     notify = on_progress or (lambda _: None)
     states = [state for state in home.archive.all() if state.pack]
-    problems: list[reports.Problem] = []
+    problems: list[Problem] = []
     for index, state in enumerate(states):
         message = damage(home, state)
         if message:
-            problems.append(
-                reports.Problem(state.path, message, _repair_hint(Path(state.path).is_file()))
-            )
-        notify(reports.Progress("verifying", index + 1, len(states), Path(state.path).name))
+            problems.append(Problem(state.path, message, _repair_hint(Path(state.path).is_file())))
+        notify(Progress("verifying", index + 1, len(states), Path(state.path).name))
     for place in _unindexed_packs(home, states):
         message, hint = "it is not in the index", "nacre admin db rebuild adds it"
         if not _is_sound(place):
@@ -476,22 +818,22 @@ def verify(
                 "it is damaged and not in the index",
                 _repair_hint(has_transcript=False),
             )
-        problems.append(reports.Problem(str(place), message, hint))
+        problems.append(Problem(str(place), message, hint))
     return len(states), problems
 
 
 def mend(home: Home) -> int:
-    """Rename damaged packs, so that their transcripts are archived again, and return their number."""
+    """Set damaged packs aside so that their transcripts are archived again. Return their number."""
     states = [state for state in home.archive.all() if state.pack]
     damaged = [state for state in states if damage(home, state)]
     unknown = [place for place in _unindexed_packs(home, states) if not _is_sound(place)]
     with home.archive_lock:
         for state in damaged:
-            updated = replace(archive_packs.set_aside(home, state), changed=0)
+            updated = replace(set_aside(home, state), changed=0)
             with home.transaction():
                 home.archive.save(updated)
         for place in unknown:
-            archive_packs.put_aside(place)
+            put_aside(place)
     return len(damaged) + len(unknown)
 
 
@@ -502,13 +844,11 @@ def _repair_hint(has_transcript: bool) -> str:
     return f"nacre admin doctor --deep --repair sets it aside{next_step}"
 
 
-def _unindexed_packs(home: Home, states: Iterable[sessions.Archived]) -> list[Path]:
-    folder = archive_packs.folder_of(home)
+def _unindexed_packs(home: Home, states: Iterable[Archived]) -> list[Path]:
+    folder = folder_of(home)
     known_places = {folder / state.pack for state in states if state.pack}
     # These packs are about to be rewritten.
-    known_places |= {
-        archive_packs.place_for(home, due.tool, due.path) for due in home.archive.due()
-    }
+    known_places |= {place_for(home, due.tool, due.path) for due in home.archive.due()}
     places = sorted(folder.glob(f"*/*{packs.SUFFIX}")) if folder.is_dir() else []
     return [place for place in places if place not in known_places]
 
@@ -529,10 +869,10 @@ def restore(
         Path | None, bounds("The target folder; default: its original place.")
     ] = None,
 ) -> Restored:
-    """Restore a session's transcript to its original place or into a folder.
+    """Restore a session's transcript, with secrets redacted, to its original place or into a
+    folder.
 
-    Secrets stay redacted. Raises NotFoundError, ConflictError, DamagedArchiveError,
-    UnavailableError.
+    Raises NotFoundError, ConflictError, DamagedArchiveError, UnavailableError.
     """
     stored = location.find_session(home, reference)
     state = _archived_as(home, stored)
@@ -541,36 +881,33 @@ def restore(
             f"the transcript of {stored.session.id} is not in the archive",
             hint="nacre data archive",
         )
-    if folder is None and state.kind != packs.LINES:
+    if folder is None and state.kind != LINES:
         message = f"only the turns of {stored.session.id} were kept, which its tool cannot read"
         raise ConflictError(message, hint="--to DIR writes them as JSON lines")
     name = (
         Path(state.path).name
-        if state.kind == packs.LINES
-        else f"{files.slugify(stored.session.native_id)}.turns.jsonl"
+        if state.kind == LINES
+        else f"{slugify(stored.session.native_id)}.turns.jsonl"
     )
     target = folder.expanduser().absolute() / name if folder else Path(state.path)
     if os.path.lexists(target):
         hint = "--to DIR writes it somewhere else" if folder is None else "name another folder"
         raise ConflictError(f"{target} already exists", hint=hint)
     with home.archive_lock:
-        places = _write(home, target, reread.generations(archive_packs.payloads(home, state))[-1])
-        if folder is None and state.kind == packs.LINES:
+        places = _write(home, target, generations(payloads(home, state))[-1])
+        if folder is None and state.kind == LINES:
             _resume_from(home, state, places)
-    return Restored(stored.session.id, target, target.stat().st_size, state.kind == packs.LINES)
+    return Restored(stored.session.id, target, target.stat().st_size, state.kind == LINES)
 
 
-def _archived_as(home: Home, stored: StoredSession) -> sessions.Archived | None:
+def _archived_as(home: Home, stored: StoredSession) -> Archived | None:
     if stored.file is None:
         return None
-    inside = home.archive.find(archive_packs.name_in(stored.file, stored.session.native_id))
+    inside = home.archive.find(name_in(stored.file, stored.session.native_id))
     return inside or home.archive.find(stored.file)
 
 
-def _write(
-    home: Home, target: Path, parts: list[tuple[int, packs.Payload]]
-) -> list[tuple[int, int]]:
-    """Write a transcript's parts. Return each line's old and new offset."""
+def _write(home: Home, target: Path, parts: list[tuple[int, Payload]]) -> list[tuple[int, int]]:
     places: list[tuple[int, int]] = []
     try:
         with named_file(target, territory(home.settings)) as file:
@@ -587,23 +924,21 @@ def _write(
     return places
 
 
-def _resume_from(home: Home, state: sessions.Archived, places: list[tuple[int, int]]) -> None:
-    """Store the positions from which ingest and archiving continue in a restored file."""
+def _resume_from(home: Home, state: Archived, places: list[tuple[int, int]]) -> None:
+    """Let ingestion and archiving continue in a restored file where they had stopped."""
     path = Path(state.path)
     with path.open("rb") as file:
         stat = os.fstat(file.fileno())
-        fingerprint = readers_adapter.fingerprint_of(
-            file, min(readers_adapter.FINGERPRINT_BYTES, stat.st_size)
-        )
-    pack = archive_packs.open_pack(home, state)
+        fingerprint = fingerprint_of(file, min(FINGERPRINT_BYTES, stat.st_size))
+    pack = open_pack(home, state)
     stored_cursor = home.sessions.cursor(state.path)
     if pack is None:
         return
     end = stat.st_size
-    pack.append([packs.Fresh(end, end, packs.Payload(b""), stat.st_mtime_ns)])
+    pack.append([Fresh(end, end, Payload(b""), stat.st_mtime_ns)])
     with home.transaction():
         after = replace(state, inode=stat.st_ino, fingerprint=fingerprint, changed=stat.st_mtime_ns)
-        archive_packs.remember(home, after, pack)
+        remember(home, after, pack)
         if stored_cursor:
             cursor = stored_cursor[1]
             offset = next(
@@ -620,7 +955,7 @@ def _resume_from(home: Home, state: sessions.Archived, places: list[tuple[int, i
             home.sessions.move_cursor(state.path, cursor)
 
 
-def _tool(tool: str, states: list[sessions.Archived]) -> ArchivedTool:
+def _tool(tool: str, states: list[Archived]) -> ArchivedTool:
     times = [state.changed for state in states]
     return ArchivedTool(
         tool,
@@ -637,18 +972,18 @@ def _moment(nanoseconds: int) -> datetime:
     return datetime.fromtimestamp(max(0, nanoseconds) // 1_000_000 / 1000, UTC)
 
 
-def is_cut(home: Home, state: sessions.Archived) -> bool:
-    """Return True if a pack is missing or too short. The pack is not read."""
+def is_cut(home: Home, state: Archived) -> bool:
+    """Return True if a pack's file is missing or too short. Its content is not read."""
     try:
-        return (archive_packs.folder_of(home) / (state.pack or "")).stat().st_size < state.size
+        return (folder_of(home) / (state.pack or "")).stat().st_size < state.size
     except OSError:
         return True
 
 
-def damage(home: Home, state: sessions.Archived) -> str | None:
+def damage(home: Home, state: Archived) -> str | None:
     """Describe a pack's damage, or return ``None`` if it is intact."""
     try:
-        pack = packs.load(archive_packs.folder_of(home) / (state.pack or ""), thorough=True)
+        pack = packs.load(folder_of(home) / (state.pack or ""), thorough=True)
         if pack.end < state.size:
             return f"the last {state.size - pack.end:,} bytes of its pack are lost"
     except NacreError as error:

@@ -62,9 +62,9 @@ A crash can split a larger write.
 
 
 class Change:
-    """One change to the vault. Its methods write while the vault lock is held.
+    """A change to the vault, made while the vault lock is held.
 
-    Each method is a separate transaction, or joins an open transaction.
+    Each method uses its own transaction, unless one is already open.
     """
 
     def __init__(self, operation: operations.OpenOperation, *, is_part: bool) -> None:
@@ -74,34 +74,33 @@ class Change:
 
     @property
     def operation_id(self) -> str:
-        """The id of the change's operation."""
+        """The id of the operation that makes this change."""
         return self._operation.operation.id
 
     @property
     def at(self) -> datetime:
-        """The start time of the operation."""
+        """The time at which the operation started."""
         return self._operation.operation.at
 
     def describe(
         self, *, action: str | None = None, subject: str | None = None, why: str | None = None
     ) -> None:
-        """Set the change's action, subject and reason.
+        """Set the operation's action, subject and reason, before anything is written.
 
-        Call this method before the first write or ledger entry. If the change is part of a
-        :class:`Run`, this method has no effect.
+        Has no effect if the change belongs to a :class:`Run`.
         """
         if not self._is_part:
             self._operation.describe(action, subject, why)
 
     def explain(self, why: str | None) -> None:
-        """Set the change's reason, unless it is already set."""
+        """Set the reason for the change, unless it already has one."""
         self._operation.explain(why)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Write everything in the block in one transaction, which also ends the operation.
+        """Run the block in one transaction, and end the operation with it.
 
-        A long change uses several transactions (:meth:`yield_locks`).
+        Long changes use several transactions and :meth:`yield_locks` instead.
         """
         with self.home.transaction():
             yield
@@ -109,16 +108,13 @@ class Change:
                 self._operation.close()
 
     def entry(self, action: str, **details: object) -> files.LedgerEntry:
-        """Return a ledger entry without details that are ``None``.
-
-        Secrets are removed, because the details can quote the owner.
-        """
-        known = {name: value for name, value in details.items() if value is not None}
-        values = location.clean_values(self.home.redactor, known)
+        """Return a ledger entry with redacted details. Details that are ``None`` are left out."""
+        present = {name: value for name, value in details.items() if value is not None}
+        values = location.clean_values(self.home.redactor, present)
         return files.LedgerEntry(self.operation_id, self.home.now(), action, values)
 
     def intend(self, intents: Iterable[Intent], *, applied: bool = False) -> None:
-        """Record file writes in the journal. With ``applied``, the files are already written."""
+        """Record file writes in the journal. Set ``applied`` if the files are already written."""
         self._operation.record(intents, applied=applied)
 
     def note(self, action: str, **details: object) -> None:
@@ -129,11 +125,9 @@ class Change:
         self.intend([Intent("append", files.LEDGER, entry.line()) for entry in entries])
 
     def put(self, memories: Sequence[Memory], entries: Sequence[files.LedgerEntry] = ()) -> None:
-        """Write new or changed memories and ledger entries.
+        """Write memories and ledger entries. Raises EditConflictError if a file was edited.
 
-        A large number of memories is written in several transactions. Between two transactions,
-        other processes can write. The last transaction also writes the ledger entries. Raises
-        EditConflictError if a file changed since it was indexed.
+        Many memories are written in several transactions, and the ledger entries in the last one.
         """
         home = self.home
         for start in range(0, max(1, len(memories)), BATCH):
@@ -148,29 +142,22 @@ class Change:
                     self.append(entries)
 
     def set_importance(self, memory: Memory, note: files.LedgerEntry) -> None:
-        """Write a new importance to the front matter, the index and the ledger.
-
-        The rest of the file, including ``updated``, is unchanged. Raises EditConflictError.
-        """
+        """Write a memory's importance without changing ``updated``. Raises EditConflictError."""
         with self.home.transaction():
             if self._adjust(memory, {"importance": memory.importance}):
                 self.append([note])
                 self.home.memories.set_importance(memory.id, memory.importance)
 
     def set_links(self, memory: Memory) -> None:
-        """Write a memory's links to the front matter and the index.
-
-        The rest of the file, including ``updated``, is unchanged, and the memory keeps its vectors.
-        Raises EditConflictError.
-        """
+        """Write a memory's links, but no new ``updated`` or vectors. Raises EditConflictError."""
         with self.home.transaction():
             if self._adjust(memory, {"links": plain(memory.links)}, gives_way=False):
                 self.home.memories.set_links(memory)
 
     def remove(self, memory: Memory) -> None:
-        """Delete a memory's file and row.
+        """Delete a memory's file and index entry. Its text stays in the journal and the history.
 
-        The text stays in the journal and the history. Raises EditConflictError.
+        Raises EditConflictError.
         """
         home = self.home
         with home.transaction():
@@ -186,24 +173,20 @@ class Change:
             home.memories.delete(memory.id)
 
     def apply(self) -> None:
-        """Write the files of this change now. Otherwise, they are written when the change ends."""
+        """Write the files of this change immediately rather than when it ends."""
         self.keep_open()
         operations.apply_intents(self.home)
 
     def keep_open(self) -> None:
-        """Keep the operation open when another change ends.
-
-        Otherwise, the end of the other change would close the operation as interrupted.
-        """
+        """Prevent other changes from closing this operation as interrupted when they end."""
         if self._operation.is_recorded:
             self._operation.hold()
 
     def yield_locks(self, first: Callable[[], object] | None = None) -> bool:
-        """Let other processes write between two independent parts of a long transaction.
+        """Give other processes a chance to write between two steps of a long transaction.
 
-        This happens only if the transaction has lasted long enough and is not inside another
-        transaction. ``first`` is called before the locks are released. The operation then
-        continues. Return True if another process has written, so that data read earlier might be
+        The locks are released only after some time and never in a nested transaction. ``first`` is
+        called before that. Return True if another process wrote, so that data read earlier may be
         outdated.
         """
 
@@ -214,11 +197,7 @@ class Change:
         return self.home.database.yield_write_lock(first, between)
 
     def _adjust(self, memory: Memory, values: dict[str, object], *, gives_way: bool = True) -> bool:
-        """Change some values in the front matter of a memory.
-
-        Return False if the memory has no file. If the user edits the file at the same moment, the
-        user's version is kept. With ``gives_way=False``, both versions are kept.
-        """
+        # If the user edits the file meanwhile, only that version stays, unless gives_way=False.
         home = self.home
         file = home.files.file_of(memory.id)
         text = _current_text(home, file) if file else None
@@ -234,11 +213,6 @@ class Change:
         return True
 
     def _writes_of(self, memory: Memory) -> tuple[Memory, list[Intent]]:
-        """Return the memory to index, and the writes of its file.
-
-        If the memory belongs in another folder, its file is moved. Links to its former name
-        still work.
-        """
         home = self.home
         file = home.files.file_of(memory.id)
         if file is None:
@@ -270,17 +244,14 @@ class Change:
 
 
 class Run:
-    """A long operation that consists of parts, between which other processes can write."""
+    """A long operation whose steps let other processes write in between."""
 
     def __init__(self, operation: operations.OpenOperation) -> None:
         self._operation = operation
 
     @contextmanager
     def part(self) -> Iterator[Change]:
-        """Yield a change that belongs to the run.
-
-        Other processes that wait for the vault lock get it before this change.
-        """
+        """Yield one step of the run as a change. Processes waiting for the vault lock go first."""
         home = self._operation.home
         home.vault_lock.give_way()
         with home.vault_lock:
@@ -309,7 +280,6 @@ def change(operation: operations.OpenOperation) -> Iterator[Change]:
 
 
 def _is_durable(operation: operations.OpenOperation) -> bool:
-    """Return True if the journal contains a failed operation, whose files will still be written."""
     home = operation.home
     if not operation.is_recorded or home.database.is_in_transaction:
         return False
@@ -341,25 +311,16 @@ def part_of(
     subject: str | None = None,
     why: str | None = None,
 ) -> AbstractContextManager[Change]:
-    """Return a change that belongs to ``run``.
-
-    If ``run`` is ``None``, the change is a new operation.
-    """
+    """Return the next step of ``run`` or, if there is no run, a new operation."""
     return run.part() if run else home.change(action, subject=subject, why=why)
 
 
 def _apply_outside_transaction(home: home.Home) -> None:
-    """Apply pending writes. An open transaction applies them when it ends."""
     if not home.database.is_in_transaction:
         operations.apply_intents(home)
 
 
 def _current_text(home: home.Home, file: SeenMemoryFile) -> str | None:
-    """Return the current text of a memory's file, or of its pending write.
-
-    Return ``None`` if the file is missing. Raises EditConflictError if the file changed since it
-    was indexed.
-    """
     pending = home.files.pending_document(file.path)
     if pending is not None:
         return pending
@@ -400,7 +361,7 @@ _MAX_ROOTS = 50
 
 @frozen
 class Page:
-    """A project's page, with text, front matter (raw and parsed), body and hash."""
+    """A project's page, with its front matter both as text and parsed."""
 
     text: str
     front: str
@@ -410,10 +371,7 @@ class Page:
 
 
 def read_pages(home: home.Home) -> None:
-    """Update the index from the project pages in the vault.
-
-    Unreadable pages are reported in ``home.problems``.
-    """
+    """Index the project pages in the vault. Unreadable pages are added to ``home.problems``."""
     indexed = {project.slug: project for project in home.files.projects()}
     present = home.vault.pages()
     if home.files.has_intents():  # the index already includes pending writes
@@ -465,7 +423,7 @@ def _read_changed(
         except FileNotFoundError:
             continue
         except (InvalidMemoryError, UnusableVaultError) as error:
-            home.problems.append(f"{files.shown(page_path(slug))}: {error.message}")
+            home.problems.append(f"{files.escape_path(page_path(slug))}: {error.message}")
             continue
         project_id = str(values.get("id") or "") or (indexed[slug].id if slug in indexed else slug)
         if slug_by_id.setdefault(project_id, slug) != slug:
@@ -475,10 +433,7 @@ def _read_changed(
 
 
 def follow_pages(home: home.Home) -> None:
-    """Assign sessions and handoffs to their projects again after pages were renamed or merged.
-
-    Sessions and handoffs store a project's original name, and the pages list the former names.
-    """
+    """Move sessions and handoffs to their current projects after pages were renamed or merged."""
     let_sessions_follow(home)
     with home.vault_lock.if_free() as is_ours:
         if is_ours:
@@ -486,9 +441,9 @@ def follow_pages(home: home.Home) -> None:
 
 
 def let_sessions_follow(home: home.Home) -> None:
-    """Assign sessions to their projects again after pages were renamed or merged.
+    """Move sessions to their current projects after pages were renamed or merged.
 
-    If no page has the project name that a session stores, the session's folder decides.
+    If the recorded project no longer exists, the session's folder decides.
     """
     pages = {project.slug for project in home.files.projects()}
     contents = home.project_contents
@@ -496,11 +451,11 @@ def let_sessions_follow(home: home.Home) -> None:
         target = recorded if recorded in pages else home.files.name_now(recorded)
         if target in pages and target != current:
             contents.move_sessions(recorded, current, target)
-    for current, folder, branch in contents.places():
-        if not {current, home.files.name_now(current)} & pages:
+    for project, folder, branch in contents.places():
+        if project and not {project, home.files.name_now(project)} & pages:
             place = location.locate(folder, None, branch, home.settings.user_home)
-            if project := location.known_project(home, place):
-                contents.move_sessions_of_folder(folder, current, project)
+            if owner := location.known_project(home, place):
+                contents.move_sessions_of_folder(folder, project, owner)
 
 
 def _project_of_handoff(home: home.Home, handoff: Handoff) -> str:
@@ -517,10 +472,8 @@ def resolve_project(
 ) -> str | None:
     """Return the slug of a session's project, or ``None``. A new project gets a page.
 
-    The project is determined by the session's label or git remote, or by a known folder. Otherwise,
-    a new project is named after the folder. Worktrees of a repository and clones of a remote belong
-    to the same project. The project's page lists all folders, so that deleted folders are still
-    known. A repository with the same name but a different remote is a separate project.
+    The session's label, git remote or folder decides. All worktrees and clones of a repository
+    belong to one project, and a new project is named after its repository or folder.
     """
     if session.label:
         configured = home.settings["projects.labels"].get(session.label)
@@ -539,7 +492,7 @@ def resolve_project(
 
 
 def likely_project(home: home.Home, session: Session) -> str | None:
-    """Return a session's current or future project, without creating it."""
+    """Return a session's project, or the name that it would get if it were created."""
     slug = resolve_project(home, session, create=False)
     return slug or _slug(home, _place_of(home, session)) or None
 
@@ -549,11 +502,9 @@ def _place_of(home: home.Home, session: Session) -> location.Place:
 
 
 def project_of_work(home: home.Home, folder: Path) -> str | None:
-    """Return the project of a working folder, and create a page for a new project.
+    """Return the project of a folder, or ``None`` for a home folder or a generic folder name.
 
-    Return ``None`` for the user's home or a generic folder name. While another process writes, no
-    page is created, and a new project's name is returned without waiting, unless it is taken.
-    Raises StoreBusyError.
+    A new project gets a page, unless another process is writing. Raises StoreBusyError.
     """
     place = location.locate(str(folder))
     existing, slug = location.known_project(home, place), _slug(home, place)
@@ -566,18 +517,15 @@ def project_of_work(home: home.Home, folder: Path) -> str | None:
 
 
 def known_or_named(home: home.Home, folder: Path) -> str | None:
-    """Return a folder's project, or the name that a new project would get, without creating it.
+    """Return a folder's project, or the name that it would get if it were created.
 
-    Return ``None`` for a home folder or a generic folder name.
+    A home folder or a generic folder name has no project.
     """
     return likely_project(home, Session("", "", cwd=str(folder)))
 
 
 def write_new_page(run: Run, path: str, document: str) -> bool:
-    """Write a project's page or the owner's profile, unless it exists.
-
-    Return True if the page was written.
-    """
+    """Write a new page of a project or of the owner, and return True if it was written."""
     slug = path.split("/")[1] if path.startswith("projects/") else ""
     if slug and (files.slugify(slug) != slug or path != page_path(slug)):
         return False
@@ -608,19 +556,17 @@ def _has_new_location(home: home.Home, slug: str, place: location.Place) -> bool
 
 
 def _slug(home: home.Home, place: location.Place) -> str:
-    """Return the name for a new project, even if it is taken.
-
-    Return an empty string for a home folder or a generic folder name.
-    """
+    # The slug may already be taken. It is empty for a home folder or a generic folder name.
     slug = files.slugify(_name(place.remote) or _name(place.root) or "")
     if location.is_home(place.root or "", home.settings.user_home):
         return ""
-    is_repository = place.is_repository or place.remote
-    return slug if is_repository or slug not in location.CONTAINERS else ""
+    if place.is_repository or place.remote:
+        return slug
+    is_shared = slug in location.CONTAINERS or home.project_contents.is_shared(place.root or "")
+    return "" if is_shared else slug
 
 
 def _first_commit(home: home.Home, place: location.Place) -> str | None:
-    """Return the first commit of a repository, or ``None``."""
     if not place.root or not os.path.exists(os.path.join(place.root, ".git", "logs", "HEAD")):
         return None
     return _root_commit(place.root, home.settings.environ.get("PATH", ""))
@@ -637,7 +583,6 @@ def _root_commit(root: str, path: str) -> str | None:
 
 
 def _moved_project(home: home.Home, place: location.Place) -> str | None:
-    """Return the project of a folder that was renamed, or to which a link leads."""
     commit = _first_commit(home, place)
     matches = (
         slug
@@ -651,15 +596,14 @@ def _moved_project(home: home.Home, place: location.Place) -> str | None:
 def _make(
     home: home.Home, place: location.Place, label: str | None = None, run: Run | None = None
 ) -> str | None:
-    """Return the project of a place, and record a new place. Create the project if it is unknown."""
     slug = _slug(home, place)
     with part_of(home, run, "project") as change:
-        known = location.known_project(home, place)  # another process may have created it
+        project = location.known_project(home, place)  # another process may have created it
         existing = {project.slug for project in home.files.projects()}
-        if known is None and slug:
+        if project is None and slug:
             called = slug if slug in existing else home.files.name_now(slug)
-            known = _moved_project(home, place) or called
-            if known not in existing or _is_namesake(home, known, place):
+            project = _moved_project(home, place) or called
+            if project not in existing or _is_namesake(home, project, place):
                 slug = numbered(
                     slug,
                     lambda free: (
@@ -670,11 +614,11 @@ def _make(
                 )
                 _extend(change, slug, place, _name(place.remote) or _name(place.root), label)
                 return slug
-            if place.exists or not location.is_repository(home, known):
-                _extend(change, known, place)
-        elif known and _has_new_location(home, known, place):
-            _extend(change, known, place)
-        return known
+            if place.exists or not location.is_repository(home, project):
+                _extend(change, project, place)
+        elif project and _has_new_location(home, project, place):
+            _extend(change, project, place)
+        return project
 
 
 def _extend(
@@ -683,14 +627,16 @@ def _extend(
     place: location.Place,
     name: str | None = None,
     label: str | None = None,
+    *,
+    is_tied: bool = False,
 ) -> None:
-    """Add new values to a project's page, unless the page cannot be parsed. Create a missing page."""
     home = change.home
     try:
         page = read_page(home, slug)
     except InvalidMemoryError:
         return
     slugs = {project.id: project.slug for project in home.files.projects()}
+    is_first = (place.is_repository or place.remote) and not location.is_repository(home, slug)
     values = page.values if page else {"id": "", "name": name or slug, **{key: [] for key in LISTS}}
     places = {
         "remotes": [place.remote],
@@ -700,13 +646,20 @@ def _extend(
     }
     changed: dict[str, Any] = {}
     for key, values_met in places.items():
-        present = list_of(values, key)
-        known = {*present, *map(files.normalise_remote, present if key == "remotes" else ())}
-        if new := [value for value in values_met if value and value not in known]:
+        present = listed = list_of(values, key)
+        if key == "roots" and is_first and not is_tied:
+            # Deleted folders have only the repository's name, which several repositories can have.
+            present = [root for root in listed if root == place.root or os.path.isdir(root)]
+        listed_values = {
+            *present,
+            *map(files.normalise_remote, present if key == "remotes" else ()),
+        }
+        new = [value for value in values_met if value and value not in listed_values]
+        if new or present != listed:
             changed[key] = [*present, *new]
     if slugs.get(str(values.get("id") or slug), slug) != slug or not values.get("id"):
-        # The index uses the folder of a page without an id, or with another page's id. Such a page
-        # gets a new id here.
+        # A page without an id, or with another page's id, is indexed by its folder. It gets a new
+        # id here.
         project_id = next(
             (key for key, folder in slugs.items() if folder == slug and key != slug), None
         )
@@ -737,9 +690,9 @@ def _parse(data: bytes) -> Page:
 
 
 def read_page(home: home.Home, slug: str) -> Page | None:
-    """Return a project's page, including a pending write, or ``None`` if it is missing.
+    """Return a project's page, or ``None`` if it is missing. A pending write counts as written.
 
-    Raises InvalidMemoryError.
+    Raises InvalidMemoryError if the page cannot be parsed.
     """
     pending = home.files.pending_document(page_path(slug))
     if pending is not None:
@@ -751,10 +704,9 @@ def read_page(home: home.Home, slug: str) -> Page | None:
 
 
 def page_text(home: home.Home, slug: str, *, own: bool = False) -> str:
-    """Return the text of a project's page without front matter and title, or an empty string.
+    """Return a project's page without front matter and title, or an empty string.
 
-    With ``own``, all lines written by nacre are left out. Otherwise, only outdated lines are left
-    out.
+    Lines that nacre wrote are omitted if they are outdated or if ``own`` is True.
     """
     try:
         page = read_page(home, slug)
@@ -777,15 +729,15 @@ def page_text(home: home.Home, slug: str, *, own: bool = False) -> str:
 
 
 def page_keys(home: home.Home, slug: str) -> set[tuple[str, str]]:
-    """Return the keys on a project's page as (kind, value).
+    """Return the (kind, value) pairs, such as git remotes, by which a page identifies its project.
 
-    Raises FileNotFoundError, InvalidMemoryError.
+    Raises FileNotFoundError, or InvalidMemoryError if the page cannot be parsed.
     """
     return set(_keys(slug, _parse(home.vault.read(page_path(slug))).values))
 
 
 def index_page(home: home.Home, project: Project, values: dict[str, Any]) -> None:
-    """Store a project in the index, with the keys and dependencies from its page."""
+    """Index a project with the front matter values of its page."""
     with home.transaction():
         home.files.save_project(
             project, _keys(project.slug, values), list_of(values, "dependencies")
@@ -799,15 +751,22 @@ def _keys(slug: str, values: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def list_of(values: dict[str, Any], name: str) -> list[str]:
-    """Return a list from front matter. A single value is returned as a list."""
+    """Return a front matter value as a list. A single value becomes a list of one."""
     value = values.get(name) or []
     return [str(item) for item in value] if isinstance(value, list) else [str(value)]
 
 
 def _is_namesake(home: home.Home, slug: str, place: location.Place) -> bool:
-    """Return True if the project with this slug has another remote or another existing folder."""
+    # A deleted folder could belong to any of several repositories with its name.
     if location.is_fork(home, slug, place):
         return True
+    if not (place.exists or place.remote):
+        owners = {
+            owner
+            for kind, value, owner in home.files.project_keys()
+            if kind in ("remote", "root") and _name(value) == _name(place.root)
+        }
+        return sum(location.is_repository(home, owner) for owner in owners) > 1
     folder = os.path.realpath(place.root) if place.root and os.path.isdir(place.root) else None
     return folder is not None and any(
         (kind, owner) == ("root", slug) and os.path.isdir(root) and os.path.realpath(root) != folder
@@ -825,10 +784,9 @@ def _name(path: str | None) -> str | None:
 
 
 def put_in_place(fresh: Path, home: Path) -> Path | None:
-    """Replace a home with the complete home ``fresh``.
+    """Replace a home with the complete home ``fresh`` while no other process writes to either.
 
-    While this function runs, no other process may write to these homes. Return the folder to which
-    the previous home was moved, or ``None`` if the home was missing or empty.
+    Return the folder that now holds the previous home, or ``None`` if there was none.
     """
     ready = _staging_path(home)
     if ready.exists():
@@ -855,10 +813,7 @@ def put_in_place(fresh: Path, home: Path) -> Path | None:
 
 
 def finish(home: Path) -> bool:
-    """Complete a replacement that was interrupted after its first step.
-
-    Return True if there was an interrupted replacement.
-    """
+    """Complete an interrupted :func:`put_in_place`, and return True if there was one."""
     if home.exists() or not _staging_path(home).is_dir():
         return False
     _staging_path(home).rename(home)
@@ -866,7 +821,6 @@ def finish(home: Path) -> bool:
 
 
 def _staging_path(home: Path) -> Path:
-    """Return the path of the new home until it replaces the old home."""
     return home.with_name(f".{home.name}.restored")
 
 
@@ -877,7 +831,7 @@ def _backup_path(home: Path) -> Path:
 
 # -- Pinned answers ------------------------------------------------------------
 #
-# ``pinned.txt`` in the vault has one line ``question => words of the answer`` for each pin.
+# ``pinned.txt`` in the vault has one line ``question => phrase in the answer`` for each pin.
 
 
 PINNED = "pinned.txt"
@@ -886,24 +840,24 @@ _ARROW = "=>"
 
 @frozen
 class Pin:
-    """A question, and words that its answer must contain."""
+    """A question, with a phrase that its answer must contain."""
 
     question: str
     answer: str
 
     def is_in(self, text: str) -> bool:
-        """Return True if a text contains the words of the answer."""
+        """Return True if an answer contains the expected phrase."""
         return normalise(self.answer) in normalise(text)
 
 
 def pin_in(line: str) -> Pin | None:
-    """Return the pin in a line of the file, or ``None`` for another line."""
+    """Parse a line of the pins file, or return ``None`` for any other line."""
     question, _, answer = (part.strip() for part in line.partition(_ARROW))
     return Pin(question, answer) if question and answer and question[0] != "#" else None
 
 
 def read_pins(home: home.Home) -> list[Pin]:
-    """Return the pinned answers. An unreadable file is reported in ``home.problems``."""
+    """Return all pins. An unreadable file is added to ``home.problems``."""
     try:
         lines = _read_pinned(home).splitlines()
     except NacreError as error:
@@ -913,10 +867,12 @@ def read_pins(home: home.Home) -> list[Pin]:
 
 
 def write_pins(change: Change, is_dropped: Callable[[Pin], bool], *added: Pin) -> bool:
-    """Remove and add pinned answers. Return True if the file changed. Other lines are kept."""
+    """Remove and add pins in the file, and return True if it changed. Other lines stay."""
     before = _read_pinned(change.home)
-    kept = [line for line in before.splitlines() if not ((pin := pin_in(line)) and is_dropped(pin))]
-    lines = [*kept, *(f"{pin.question} {_ARROW} {pin.answer}" for pin in added)]
+    remaining_lines = [
+        line for line in before.splitlines() if not ((pin := pin_in(line)) and is_dropped(pin))
+    ]
+    lines = [*remaining_lines, *(f"{pin.question} {_ARROW} {pin.answer}" for pin in added)]
     is_changed = lines != before.splitlines()
     if is_changed:
         base = bytes_hash(to_bytes(before)) if before else None
@@ -989,7 +945,7 @@ def tie(
     with home.change("project") as change:
         owner = location.known_project(home, place)
         if owner is None:
-            _extend(change, slug, place)
+            _extend(change, slug, place, is_tied=True)
         elif owner != slug:
             raise ConflictError(
                 f"{place.root} belongs to the project {owner}",
@@ -1005,7 +961,7 @@ def _namesake(home: home.Home, folder: str, slugs: tuple[str, ...]) -> str | Non
 
 
 def project_called(home: home.Home, name: str, slugs: tuple[str, ...] | list[str]) -> str:
-    """Return the slug for a project name, even if the project does not exist."""
+    """Return the slug of the project with this name or alias, even if no such project exists."""
     slug = files.slugify(home.redactor.clean(name))
     if name in slugs:
         return name
@@ -1013,37 +969,13 @@ def project_called(home: home.Home, name: str, slugs: tuple[str, ...] | list[str
     return by_alias or next((other for other in slugs if files.slugify(other) == slug), slug)
 
 
-@operation("page", by_key=True)
-def page(
-    home: home.Home,
-    *,
-    project: Annotated[
-        str | None, bounds("The project's slug; without one, the owner's profile.")
-    ] = None,
-) -> str:
-    """Return the text of a page without secrets, or an empty string."""
-    if project is not None:
-        if project not in location.projects(home):
-            raise NotFoundError(
-                f"there is no project {project!r}",
-                hint="memory_admin with overview lists them",
-            )
-        return home.redactor.clean(page_text(home, project)).strip()
-    try:
-        text = to_text(home.vault.read(_PROFILE))
-    except (OSError, UnusableVaultError):
-        return ""
-    return home.redactor.clean(home_projects.without_what_is_over(home, text)).strip()
-
-
 # -- Excluded sessions ---------------------------------------------------------
 
 
 class Exclusions:
-    """The sessions excluded by the ``ingest.exclude*`` settings.
+    """The ``ingest.exclude*`` settings. Excluded sessions are not stored and create no project.
 
-    An excluded session is not stored, and no project is created for it. Sessions that were stored
-    earlier are kept but hidden.
+    Sessions stored before they were excluded are hidden.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -1055,16 +987,16 @@ class Exclusions:
         )
 
     def reason(self, home: home.Home, session: Session) -> str | None:
-        """Return why a session is not stored, or ``None``.
+        """Return why a session must not be stored, or ``None`` if it may be.
 
-        The reason is ``path``, ``project``, or ``id`` for an invalid id.
+        The reason is ``path``, ``project``, or ``id`` for an invalid session id.
         """
         if not schema.fits_index(session.native_id):
             return "id"
         return self._reason(session, lambda: resolve_project(home, session, create=False))
 
     def leave_out(self, stored: StoredSession) -> bool:
-        """Return True if a stored session is excluded by the current settings."""
+        """Return True if the current settings exclude a session that is already stored."""
         session, file = stored.session, stored.file
         if session.tool in self.tools or (
             file and any(fnmatch.fnmatch(file, pattern) for pattern in self._files)
@@ -1073,7 +1005,7 @@ class Exclusions:
         return self._reason(session, lambda: stored.project) is not None
 
     def name(self, project: str) -> bool:
-        """Return True if the project's sessions are excluded."""
+        """Return True if the settings exclude all sessions of a project."""
         return any(fnmatch.fnmatchcase(project.lower(), pattern) for pattern in self._projects)
 
     def _reason(self, session: Session, project: Callable[[], str | None]) -> str | None:
@@ -1090,7 +1022,6 @@ class Exclusions:
 
 
 def _names(session: Session, project: str | None) -> list[str]:
-    """Return the names by which a setting can refer to a session's project."""
     folder = re.split(r"[\\/]", (session.cwd or "").rstrip("\\/"))[-1]
     names = [project, session.label, folder, files.slugify(folder) if folder else None]
     return [name for name in names if name]

@@ -34,7 +34,7 @@ _PATIENCE_SECONDS = 1.0
 class OpenOperation:
     """An operation in progress, which is recorded when it first writes.
 
-    If ``is_long`` is True, other processes can write in the meantime.
+    With ``is_long``, other processes can write before it ends.
     """
 
     home: Home
@@ -44,37 +44,39 @@ class OpenOperation:
     op: str | None = None
     is_long: bool = False
     is_recorded: bool = False
-    _made: Operation | None = None
+    _record: Operation | None = None
     _lock: FileLock | None = None
     _is_closed: bool = False
 
     @property
     def operation(self) -> Operation:
-        """The operation to record."""
-        if self._made is None:
+        """The record of this operation. Reading it fixes the operation's id."""
+        if self._record is None:
             home = self.home
             subject = _clean_line(home, self.subject, _MAX_SUBJECT_CHARACTERS)
             why = _clean_line(home, self.why, _MAX_WHY_CHARACTERS)
             by = _clean_line(home, home.actor.in_words, _MAX_SUBJECT_CHARACTERS)
-            self._made = Operation(self.op or home.ids(), home.now(), self.action, subject, why, by)
-        return self._made
+            self._record = Operation(
+                self.op or home.ids(), home.now(), self.action, subject, why, by
+            )
+        return self._record
 
     def describe(self, action: str | None, subject: str | None, why: str | None) -> None:
-        """Set details that were not known at the start. The operation must not have an id yet."""
-        assert self._made is None  # noqa: S101 - the operation might already be in use
+        """Set details that were unknown at the start. Not allowed once the operation has an id."""
+        assert self._record is None  # noqa: S101 - the operation might already be in use
         self.action = action or self.action
         self.subject = subject or self.subject
         self.why = why or self.why
 
     def explain(self, why: str | None) -> None:
-        """Set the reason, unless it is already set."""
+        """Set the reason for the operation, unless it already has one."""
         if why and self.is_recorded and self.operation.why is None:
             self.home.journal.explain(
                 self.operation.id, _clean_line(self.home, why, _MAX_WHY_CHARACTERS)
             )
 
     def record(self, intents: Iterable[Intent], *, applied: bool = False) -> None:
-        """Record pending writes. If ``applied`` is True, the files have already been written."""
+        """Record pending writes. Set ``applied`` if the files are already written."""
         assert not self._is_closed  # noqa: S101 - the ledger line would omit later writes
         home, operation = self.home, self.operation
         belonging = [replace(intent, operation=operation.id) for intent in intents]
@@ -90,14 +92,14 @@ class OpenOperation:
         self.is_recorded = True
 
     def hold(self) -> None:
-        """Show other processes that this operation is still running."""
+        """Take a lock that tells other processes that this operation is still running."""
         if self._lock is None:
             files.make_folder(self.home.settings.home / _FOLDER)
             self._lock = FileLock(_lock_of(self.home, self.operation.id))
             self._lock.acquire(_PATIENCE_SECONDS)
 
     def close(self) -> None:
-        """Close the operation. Further calls have no effect."""
+        """End the operation. Calls after the first have no effect."""
         if self.is_recorded and not self._is_closed:
             close(self.home, self.operation)
             self._is_closed = True
@@ -111,7 +113,7 @@ class OpenOperation:
 
 
 def close(home: Home, operation: Operation) -> None:
-    """Close an operation so that it can be committed. Add its ledger line if it is missing."""
+    """End an operation so that it can be committed, and write its ledger line if missing."""
     with home.transaction():
         if home.journal.find(operation.id) is None:
             return
@@ -124,9 +126,9 @@ def close(home: Home, operation: Operation) -> None:
 
 
 def left_open(home: Home) -> list[Operation]:
-    """Return the operations that a crash interrupted.
+    """Return operations that a crash interrupted.
 
-    Without the vault lock, the result can include operations that other processes are running.
+    Without the vault lock, operations of other running processes can be among them.
     """
     return [
         operation for operation in home.journal.unfinished() if not is_going_on(home, operation)
@@ -134,7 +136,7 @@ def left_open(home: Home) -> list[Operation]:
 
 
 def is_going_on(home: Home, operation: Operation) -> bool:
-    """Return True if a process is still running a long operation."""
+    """Return True if a long operation is still running in some process."""
     return is_held(_lock_of(home, operation.id))
 
 
@@ -147,7 +149,7 @@ def close_left_open(home: Home) -> None:
 
 
 def memories_in_entry(memories: Iterable[str]) -> dict[str, object]:
-    """Return ledger fields with the ids of memories, or with their number if there are many."""
+    """Return ledger fields that name the given memories, or only count them if there are many."""
     ids = sorted(memories)
     if len(ids) == 1:
         return {"memory": ids[0]}
@@ -157,13 +159,11 @@ def memories_in_entry(memories: Iterable[str]) -> dict[str, object]:
 
 
 def subject_of(memories: Sequence[Memory]) -> str | None:
-    """Return a subject for an operation that changes memories."""
+    """Return the subject under which the history lists a change to these memories."""
     if not memories:
         return None
-    others = len({memory.id for memory in memories}) - 1
-    return (
-        f"{shorten(memories[0].subject, 80)} and {others} more" if others else memories[0].subject
-    )
+    more = len({memory.id for memory in memories}) - 1
+    return f"{shorten(memories[0].subject, 80)} and {more} more" if more else memories[0].subject
 
 
 def _lock_of(home: Home, operation_id: str) -> Path:
@@ -177,15 +177,12 @@ def _subject(home: Home, operation: Operation) -> str | None:
         return None
     path, memory_id = touched[0]
     memory = home.memories.find(memory_id) if memory_id else None
-    others = len({memory or path for path, memory in touched}) - 1
+    more = len({memory or path for path, memory in touched}) - 1
     first = memory.subject if memory else path
-    return _clean_line(
-        home, f"{first} and {others} more" if others else first, _MAX_SUBJECT_CHARACTERS
-    )
+    return _clean_line(home, f"{first} and {more} more" if more else first, _MAX_SUBJECT_CHARACTERS)
 
 
 def _line(home: Home, operation: Operation) -> str:
-    """Return an operation's line for the ledger, with ids but without texts."""
     memories = {memory for _, memory in home.journal.touched(operation.id) if memory}
     by = {"by": operation.by} if operation.by else {}
     return LedgerEntry(
@@ -208,10 +205,10 @@ _GROUP_INTENTS = 200
 
 
 def apply_intents(home: Home) -> None:
-    """Write pending changes to the vault.
+    """Write all pending changes to the vault.
 
-    If a write fails, the write and later writes to the same file or memory stay pending. Otherwise,
-    an old file could be deleted before the new file exists. Other writes continue.
+    A failed write stays pending, together with later writes to the same file or memory, so that an
+    old file is never deleted before the new one exists.
     """
     if not home.files.has_intents() and not left_open(home):
         return
@@ -224,7 +221,6 @@ def apply_intents(home: Home) -> None:
 
 
 def _apply_group(home: Home, intents: Sequence[Intent], stuck: set[str]) -> None:
-    """Perform pending writes. Add the path and memory of each failed write to ``stuck``."""
     applied_intents: list[_Applied] = []
     home.vault.write_ahead(
         {item.path: item.document or "" for item in reversed(intents) if item.action == "write"}
@@ -263,7 +259,6 @@ _Applied = tuple[Intent, SeenMemoryFile | None, bool]
 
 
 def _append(home: Home, lines: Sequence[Intent]) -> tuple[int, bytes] | None:
-    """Append lines to the ledger. Return the ledger's new end, or ``None`` if this fails."""
     try:
         return home.vault.append(
             LEDGER, [line.document or "" for line in lines], home.journal.ledger_end()
@@ -274,7 +269,6 @@ def _append(home: Home, lines: Sequence[Intent]) -> tuple[int, bytes] | None:
 
 
 def _apply_remove(home: Home, intent: Intent) -> bool:
-    """Delete a file and return True, or keep it and return False if the user edited it."""
     try:
         present = bytes_hash(home.vault.read(intent.path))
     except FileNotFoundError:
@@ -306,7 +300,6 @@ def _apply_write(home: Home, intent: Intent) -> _Applied:
 
 
 def _is_overtaken(home: Home, intent: Intent) -> bool:
-    """Return True if a later pending write has already changed the file."""
     present = bytes_hash(home.vault.read(intent.path))
     later = (
         other
@@ -317,10 +310,7 @@ def _is_overtaken(home: Home, intent: Intent) -> bool:
 
 
 def _keep_both(home: Home, intent: Intent) -> _Applied:
-    """Keep the user's version of a file, and store nacre's version as a separate memory.
-
-    A single transaction records both, so that a crash cannot cause a second copy.
-    """
+    # Both versions are recorded in one transaction, so that a crash cannot cause a second copy.
     memory = home.memories.find(intent.memory or "")
     if memory is None:
         home.problems.append(f"{intent.path} was just edited; that version is kept")
@@ -347,9 +337,9 @@ def _keep_both(home: Home, intent: Intent) -> _Applied:
 def write_memory(
     home: Home, path: str, document: str, base: bytes | None, memory: Memory
 ) -> Intent:
-    """Index a memory and return the pending write of its file.
+    """Add a memory's file to the index, and return the pending write.
 
-    ``base`` is the hash of the file's current content.
+    ``base`` is the hash of the current file, or ``None`` for a new file.
     """
     encoded = to_bytes(document)
     home.files.save(SeenMemoryFile(path, memory.id, 0, len(encoded), bytes_hash(encoded)))
@@ -357,5 +347,5 @@ def write_memory(
 
 
 def new_path(home: Home, memory: Memory) -> str:
-    """Return an unused path for a memory's file."""
+    """Return an unused vault path for a memory's file."""
     return path_for(memory, lambda path: home.files.is_taken(path) or home.vault.exists(path))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 import re
 import sys
@@ -43,6 +44,7 @@ from nacre.readers.conversation import ERROR_CHARACTERS, strip
 from nacre.readers.registry import adapter_of, find_adapter
 from nacre.redact.redactor import Redactor
 from nacre.store.foreign import ForeignDatabase, open_foreign
+from nacre.values.codec import with_texts
 from nacre.values.reports import Problem
 from nacre.values.session import Cursor, Session, Tally, ToolCall, Turn
 
@@ -52,7 +54,7 @@ _MAX_CACHED_NAMES = 4096
 
 @lru_cache(_MAX_CACHED_NAMES)
 def kept_name(redactor: Redactor, name: str) -> str:
-    """Return the redacted form of a path or session id, which can come from a file name."""
+    """Redact a path or session id. A hash keeps different redacted names distinct."""
     clean = redactor.clean(name)
     if clean == name:
         return name
@@ -61,7 +63,7 @@ def kept_name(redactor: Redactor, name: str) -> str:
 
 
 def kept_id(redactor: Redactor, name: str) -> str:
-    """Return the redacted form of a tool's turn id. Short random ids need no redaction."""
+    """Redact the id that a tool gave a turn, unless it cannot contain a secret."""
     return name if _PLAIN_ID.fullmatch(name) else kept_name(redactor, name)
 
 
@@ -77,16 +79,15 @@ INPUT_CHARACTERS = 300
 OUTCOME_CHARACTERS = 200
 PATH_CHARACTERS = 500
 BORDER_BYTES = 12_000_000
-"""Minimum number of bytes for which several processes are used.
+"""Minimum number of unread bytes for which several processes are used.
 
-Reading half of them takes as long as starting a process.
+Reading half of that takes as long as starting a process.
 """
 
 MOST_PROCESSES = 4
 """Maximum number of processes. More would read faster than the results can be stored."""
 
 UNKNOWN_CHARACTERS = 80
-_NUMBERS = {int, float}
 _END: Any = object()
 
 
@@ -94,10 +95,12 @@ _END: Any = object()
 class Job:
     """A file to read, with the tool and cursor of the previous reading, if any.
 
-    ``size`` and ``mtime_ns`` cover all files of the transcript. ``is_named`` means that the user
-    named the file. ``expected_of`` is the label of a tool that stores sessions at this path, so that
-    an unreadable file is a problem. ``identities`` are the owner's ids in chats. ``reader`` limits the
-    adapters to one tool.
+    ``size`` and ``mtime_ns``: size and modification time of all files of the transcript.
+    ``is_named``: whether the user named the file explicitly.
+    ``expected_of``: label of a tool that stores transcripts at this path; an unreadable file is
+        then a problem.
+    ``identities``: the owner's ids in chats.
+    ``reader``: the only tool whose adapter may read the file.
     """
 
     path: Path
@@ -112,17 +115,16 @@ class Job:
 
     @property
     def unread(self) -> int:
-        """Number of bytes added since the last reading, or all bytes if the file became smaller."""
+        """The number of bytes added since the last reading, or the size if the file shrank."""
         offset = self.cursor.offset if self.cursor else 0
         return self.size - offset if self.size >= offset else self.size
 
 
 @frozen
 class Batch:
-    """Turns of a session in order, without secrets.
+    """Consecutive turns of a session, without secrets.
 
-    If ``turns`` is empty, only the session's details have changed. ``project``: slug of the
-    session's project, if known.
+    Without turns, only details of the session changed. ``project`` is the slug, if known.
     """
 
     path: Path
@@ -133,10 +135,10 @@ class Batch:
 
 @frozen
 class FileDone:
-    """The message that a file was read to its end.
+    """The event for a file that was read to its end.
 
-    ``present`` maps the file's sessions to their turns, so that turns that are no longer in the
-    file can be deleted. If reading continued from a cursor, ``present`` is ``None``.
+    ``present`` maps sessions to their turn ids, so that turns no longer in the file can be deleted.
+    It is ``None`` if reading continued from a cursor.
     """
 
     path: Path
@@ -150,10 +152,9 @@ class FileDone:
 
 @frozen
 class FileFailed:
-    """A file that was not read.
+    """The event for a file that was not read.
 
-    ``problem`` is ``None`` if the file is empty, is not a transcript, or belongs to an excluded
-    tool.
+    ``problem`` is ``None`` if the file is empty, not a transcript, or from an excluded tool.
     """
 
     path: Path
@@ -165,14 +166,14 @@ class FileFailed:
     """True for a session started by nacre to call a model."""
 
     unread_of: str | None = None
-    """Label of the tool that stores a file in an unknown format, which probably has sessions."""
+    """Label of the tool to which a file in an unknown format belongs. It probably has sessions."""
 
 
 Event = Batch | FileDone | FileFailed
 
 
 def roots_of(adapter: Adapter, places: Places) -> Sequence[Root] | Problem:
-    """Return the places where a tool stores its transcripts, or a Problem if the adapter fails."""
+    """Return the locations of a tool's transcripts, or a Problem if its adapter fails."""
     try:
         return adapter.roots(places)
     except Exception as error:  # noqa: BLE001 - a third-party adapter must affect only its files
@@ -181,10 +182,9 @@ def roots_of(adapter: Adapter, places: Places) -> Sequence[Root] | Problem:
 
 
 def count_processes(jobs: Sequence[Job], requested: int = 0) -> int:
-    """Return how many processes to use for reading.
+    """Return how many processes should read the files, where 1 means only this process.
 
-    The number 1 means that only this process reads. If ``requested`` is 0, the number depends on
-    unread bytes and processor cores.
+    If ``requested`` is 0, the unread bytes and the processor cores decide.
     """
     if getattr(sys, "frozen", False) or not sys.executable or len(jobs) < 2:
         return 1
@@ -197,13 +197,13 @@ def count_processes(jobs: Sequence[Job], requested: int = 0) -> int:
 def read_files(
     jobs: Sequence[Job], redactor: Redactor, excluded_tools: Container[str] = frozenset()
 ) -> Iterator[Event]:
-    """Read files in order. If one fails, an event is yielded, and the others are still read."""
+    """Read files in order, and yield their sessions. A file that fails yields an event, too."""
     for job in jobs:
         yield from read_file(job, redactor, excluded_tools)
 
 
 def read_file(job: Job, redactor: Redactor, excluded_tools: Container[str]) -> Iterator[Event]:
-    """Read one file. The last event is a :class:`FileDone` or :class:`FileFailed`."""
+    """Read one file. The last event is a :class:`FileDone` or a :class:`FileFailed`."""
     try:
         with open_transcript(job.path, job.tool, job.cursor, job.identities) as (adapter, source):
             if adapter is None or job.reader not in (None, adapter.tool):
@@ -256,7 +256,10 @@ def _read_source(
         yield batch
     cursor = source.cursor()
     byte_count = max(0, cursor.size - source.start)
-    cursor = replace(cursor, carry=_clean_values(cursor.carry, redactor))
+    # The state that an adapter keeps can quote the transcript.
+    carry = with_texts(cursor.carry, lambda text: redactor.clean(_encodable(text)), keys=True)
+    json.dumps(carry)  # raises TypeError for values that cannot be stored
+    cursor = replace(cursor, carry=carry)
     if job.mtime_ns:  # a transcript of several files: use its state before reading
         cursor = replace(cursor, size=job.size, mtime_ns=job.mtime_ns)
     tally = replace(source.tally, unknown=_clean_counts(source.tally.unknown, redactor))
@@ -279,7 +282,7 @@ class ForeignFormatError(InvalidInputError):
 
 
 class EmptyError(ForeignFormatError):
-    """The error for an empty database. Some tools create such a database at startup."""
+    """The error for an empty database, such as some tools create at startup."""
 
 
 @contextlib.contextmanager
@@ -289,11 +292,10 @@ def open_transcript(
     cursor: Cursor | None = None,
     identities: tuple[str, ...] = (),
 ) -> Iterator[tuple[Adapter | None, AnySource]]:
-    """Open a transcript and find the adapter that recognises it, if any.
+    """Open a transcript with the adapter that recognises it, or ``None``.
 
     Reading continues at the cursor if the format allows it. Raises ForeignFormatError if the file
-    is not a valid database or has no readable line. Raises InvalidInputError if the file cannot be
-    read.
+    is not a valid database or has no readable line, or InvalidInputError if it cannot be read.
     """
     with contextlib.ExitStack() as stack:
         if path.name.endswith(SUFFIXES):
@@ -343,9 +345,9 @@ def _failure(job: Job, redactor: Redactor, message: str, hint: str | None = None
 
 
 def recognise(job: Job) -> Adapter | None:
-    """Return the adapter for a file, or ``None`` if it is not a transcript.
+    """Return the adapter for a file, or ``None`` if the file is not a transcript.
 
-    Raises UnreadableTranscriptError, InvalidInputError.
+    Raises UnreadableTranscriptError or InvalidInputError.
     """
     try:
         with open_transcript(job.path, job.tool, job.cursor) as (adapter, _):
@@ -357,7 +359,7 @@ def recognise(job: Job) -> Adapter | None:
 
 
 def iter_parsed(adapter: Adapter, source: Source) -> Iterator[Session | Turn]:
-    """Yield a transcript's sessions and turns. Third-party adapters' output goes to stderr."""
+    """Yield a transcript's sessions and turns. What third-party adapters print goes to stderr."""
     items = iter(adapter.parse(source))
     return (
         items if adapter.parse.__module__.startswith("nacre.") else _with_stdout_redirected(items)
@@ -380,7 +382,7 @@ def batches(
     redactor: Redactor,
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[Batch]:
-    """Yield a source's redacted sessions and turns in batches. Raises UnreadableTranscriptError."""
+    """Yield a transcript's redacted turns in batches. Raises UnreadableTranscriptError."""
     deadline = clock() + MAX_SECONDS
     session: Session | None = None
     turns: list[Turn] = []
@@ -406,29 +408,7 @@ def batches(
         yield Batch(path, session, _clean_turns(turns, redactor))
 
 
-def _clean_values(value: Any, redactor: Redactor) -> Any:
-    """Redact the state that an adapter keeps in a cursor, which can quote the transcript.
-
-    Raises TypeError for non-JSON values.
-    """
-    if isinstance(value, str):
-        return redactor.clean(_encodable(value))
-    if isinstance(value, dict):
-        return {
-            _clean_values(str(key), redactor): _clean_values(item, redactor)
-            for key, item in value.items()
-        }
-    if isinstance(value, list | tuple):
-        if set(map(type, value)) <= _NUMBERS:  # thousands of turn hashes
-            return list(value)
-        return [_clean_values(item, redactor) for item in value]
-    if value is None or isinstance(value, int | float):
-        return value
-    raise TypeError(f"a {type(value).__name__} cannot be copied")
-
-
 def _clean_counts(counts: Mapping[str, int], redactor: Redactor) -> Counter[str]:
-    """Return counts of unknown record types, with their names redacted and then shortened."""
     cleaned: Counter[str] = Counter()
     for name, count in counts.items():
         cleaned[redactor.clean(name)[:UNKNOWN_CHARACTERS]] += count
@@ -436,7 +416,7 @@ def _clean_counts(counts: Mapping[str, int], redactor: Redactor) -> Counter[str]
 
 
 def _encodable(text: str) -> str:
-    """Replace unpaired surrogates, which cannot be stored, but can come from third-party adapters."""
+    # Third-party adapters can return unpaired surrogates, which cannot be stored.
     return text if text.isascii() else to_bytes(text).decode("utf-8")
 
 
@@ -444,7 +424,7 @@ def _clean_session(session: Session, redactor: Redactor) -> Session:
     def clean(text: str) -> str:
         return redactor.clean(strip(_encodable(text)).text)
 
-    def kept(name: str) -> str:
+    def clean_name(name: str) -> str:
         return kept_name(redactor, _encodable(name))
 
     cleaned: dict[str, Any] = {
@@ -455,20 +435,19 @@ def _clean_session(session: Session, redactor: Redactor) -> Session:
         session,
         **cleaned,
         title=clean(session.title)[:300] if session.title else None,
-        native_id=kept(session.native_id),
-        parent=kept(session.parent) if session.parent else None,
+        native_id=clean_name(session.native_id),
+        parent=clean_name(session.parent) if session.parent else None,
     )
 
 
 def _clean_turns(turns: Sequence[Turn], redactor: Redactor) -> tuple[Turn, ...]:
-    """Redact all texts of the turns in one call, because many calls would be slower."""
+    """Redact all turns in one call, because many calls would be slower."""
     stripped = [_stripped_turn(turn, redactor) for turn in turns]
     cleaned = iter(redactor.clean_all([text for turn in stripped for text in _texts_of(turn)]))
     return tuple(_with_texts(turn, cleaned) for turn in stripped)
 
 
 def _stripped_turn(turn: Turn, redactor: Redactor) -> Turn:
-    """Remove nacre's own context and unpaired surrogates from a turn. Redact the turn's id."""
     if turn.time and turn.time.tzinfo is None:
         raise ValueError("a turn's time has no time zone")
     stripped = strip(_encodable(turn.text))
@@ -501,7 +480,7 @@ def _strip(text: str) -> str:
 
 
 def _texts_of(turn: Turn) -> Iterator[str]:
-    """Yield all texts of a turn. :func:`_with_texts` expects the same order."""
+    # The order must be the one in which _with_texts() takes them.
     yield turn.text
     if turn.author:
         yield turn.author
@@ -517,10 +496,7 @@ def _texts_of(turn: Turn) -> Iterator[str]:
 
 
 def _with_texts(turn: Turn, texts: Iterator[str]) -> Turn:
-    """Replace a turn's texts with the given redacted texts, and shorten them.
-
-    If they were shortened before redaction, shortened secrets would not be recognised.
-    """
+    # Texts are shortened only after redaction, because truncated secrets would not be recognised.
     text = next(texts)
     author = next(texts) if turn.author else turn.author
     calls = tuple(
@@ -539,7 +515,7 @@ def _with_texts(turn: Turn, texts: Iterator[str]) -> Turn:
 
 
 def count_cores() -> int:
-    """Return the number of processor cores that this process can use."""
+    """Return the number of processor cores available to this process."""
     if sys.platform == "linux":
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -552,9 +528,9 @@ SEGMENT_BYTES = 4_000_000
 
 
 def cut(file: BinaryIO, start: int, size: int) -> Iterator[tuple[int, bytes]]:
-    """Yield complete lines from an offset, some megabytes at a time.
+    """Yield complete lines in blocks of some megabytes, each with its offset.
 
-    Lines that are too long are replaced with blank lines.
+    Lines that are too long become blank.
     """
     while start < size:
         length = min(size - start, SEGMENT_BYTES)

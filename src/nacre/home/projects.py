@@ -35,9 +35,9 @@ _SESSION_REFERENCE = re.compile(r"[\w.-]+:\S+")
 
 
 def references_of(line: str) -> tuple[str, ...]:
-    """Return the session ids and shortened memory ids in a line of a page.
+    """Return the session ids and shortened memory ids at the end of a page's line.
 
-    Return nothing if the line contains another kind of reference.
+    If anything else is among them, return nothing.
     """
     match = _REFERENCES.search(line)
     names = tuple(match[1].split(", ")) if match else ()
@@ -49,20 +49,17 @@ def references_of(line: str) -> tuple[str, ...]:
 
 
 def is_session(reference: str) -> bool:
-    """Return True if a reference names a session, not a memory."""
+    """Return True if a page's reference names a session rather than a memory."""
     return bool(_SESSION_REFERENCE.fullmatch(reference))
 
 
 def as_line(words: str, references: Iterable[str], *, by_agent: bool = False) -> str:
-    """Return a page line with its references."""
+    """Return a list item for a page that ends with its references."""
     return f"- {words} ({AGENTS if by_agent else ''}{', '.join(references)})"
 
 
 def memory_named(home: Home, reference: str) -> Memory | None:
-    """Return the memory whose id ends with ``reference``.
-
-    Return ``None`` if no memory or several memories match.
-    """
+    """Return the memory whose id ends with ``reference``, or ``None`` if it is not unique."""
     matches = [
         memory for memory in home.memories.find_like(reference) if memory.id.endswith(reference)
     ]
@@ -70,7 +67,7 @@ def memory_named(home: Home, reference: str) -> Memory | None:
 
 
 def is_current(memory: Memory, today: date) -> bool:
-    """Return True if a memory is active, not in the inbox, and still valid on the day ``today``."""
+    """Return True if a memory is active, outside the inbox, and still valid on the given day."""
     has_ended = (memory.valid.until and memory.valid.until < today) or (
         memory.expires_on and memory.expires_on <= today
     )
@@ -78,7 +75,7 @@ def is_current(memory: Memory, today: date) -> bool:
 
 
 def without_what_is_over(home: Home, text: str) -> str:
-    """Return a page without nacre's lines about memories that are no longer valid."""
+    """Return a page's text without nacre's lines about memories that are no longer valid."""
     lines = [
         line for block in blocks_of(text) for line in block.splitlines() if line.startswith("- ")
     ]
@@ -91,7 +88,7 @@ def without_what_is_over(home: Home, text: str) -> str:
 
 
 def rests_on_what_holds(home: Home, line: str) -> bool:
-    """Return True if all memories named in a line are current and confirmed."""
+    """Return True if all memories referenced in a page's line are current and confirmed."""
     today = home.today()
     memories = [
         memory_named(home, reference)
@@ -112,48 +109,42 @@ def rests_on_what_holds(home: Home, line: str) -> bool:
 
 
 FOLDER = "handoffs"
-_GIVEN = "given"
+_DELIVERED = "given"
 _MAX_WAITING, _MAX_BYTES = 20, 1_000_000
 _PATH_FIELDS = frozenset({"id", "project", "content"})
 
 
 class Handoffs:
-    """The home's handoffs."""
+    """The notes that sessions leave for later sessions in the same project, stored as files."""
 
     def __init__(self, home: Path) -> None:
         self._folder = home / FOLDER
 
-    def waiting(self, project: str) -> list[Handoff]:
-        """Return a project's pending handoffs, latest first, at most 20."""
+    def pending(self, project: str) -> list[Handoff]:
+        """Return up to 20 undelivered handoffs of a project, latest first."""
         return _read_all(self._folder / project, _MAX_WAITING)
 
     def of_project(self, project: str) -> list[Handoff]:
-        """Return a project's pending handoffs, then the delivered handoffs.
-
-        The latest of each come first.
-        """
+        """Return a project's handoffs, pending before delivered, each latest first."""
         folder = self._folder / project
-        return [*_read_all(folder), *_read_all(folder / _GIVEN)]
+        return [*_read_all(folder), *_read_all(folder / _DELIVERED)]
 
     def among(self, project: str, ids: Container[str]) -> list[Handoff]:
-        """Return those handoffs of a project whose ids are in ``ids``. Other files are not read."""
+        """Return a project's handoffs with the given ids. Only their files are read."""
         folder = self._folder / project
-        return [*_read_all(folder, only=ids), *_read_all(folder / _GIVEN, only=ids)]
+        return [*_read_all(folder, only=ids), *_read_all(folder / _DELIVERED, only=ids)]
 
     def everything(self) -> list[Handoff]:
-        """Return the handoffs of all projects, pending first."""
+        """Return the handoffs of all projects. Within a project, pending ones come first."""
         return [handoff for project in self._projects() for handoff in self.of_project(project)]
 
     def damaged(self) -> list[Handoff]:
-        """Return handoffs from unreadable files. Their content is the whole text of the file.
-
-        The session and the author of these handoffs are not known.
-        """
+        """Return a handoff for each damaged file, with the file as its content and no session."""
         folders = (self._folder / project for project in self._projects())
         return [
             handoff
             for folder in folders
-            for place in (folder, folder / _GIVEN)
+            for place in (folder, folder / _DELIVERED)
             for handoff in _damaged_in(place)
         ]
 
@@ -162,18 +153,15 @@ class Handoffs:
         return [handoff for handoff in self.everything() if handoff.session == session]
 
     def find(self, handoff_id: str) -> Handoff | None:
-        """Return the handoff with this id, whether pending or delivered."""
+        """Return the pending or delivered handoff with this id, or ``None``."""
         return next((handoff for handoff in self.everything() if handoff.id == handoff_id), None)
 
-    def waits(self, handoff: Handoff) -> bool:
-        """Return True if a handoff is still pending."""
+    def is_pending(self, handoff: Handoff) -> bool:
+        """Return True if a handoff has not been delivered yet."""
         return self._path(handoff).exists()
 
     def write(self, handoff: Handoff) -> None:
-        """Write or replace a handoff atomically.
-
-        A handoff that was delivered is moved from the pending handoffs. Raises UnusableStoreError.
-        """
+        """Create or replace a handoff's file. Raises UnusableStoreError."""
         path = self._path(handoff)
         values = {
             name: value
@@ -189,7 +177,7 @@ class Handoffs:
             files.write_file(path, f"---\n{documents.dump(values)}---\n{handoff.content}\n")
         except OSError as error:
             raise UnusableStoreError(
-                f"cannot write {path}: {error.strerror}", hint="is the disk full?"
+                f"cannot write {path}: {error.strerror}", hint="check whether the disk is full"
             ) from error
 
     def remove(self, handoff: Handoff) -> None:
@@ -200,7 +188,7 @@ class Handoffs:
             path.unlink(missing_ok=True)
         except OSError as error:
             raise UnusableStoreError(
-                f"cannot delete {path}: {error.strerror}", hint="delete it yourself"
+                f"cannot delete {path}: {error.strerror}", hint="delete the file manually"
             ) from error
 
     def follow(self, project_of: Callable[[Handoff], str]) -> None:
@@ -216,7 +204,7 @@ class Handoffs:
 
     def _path(self, handoff: Handoff) -> Path:
         folder = self._folder / handoff.project
-        return (folder / _GIVEN if handoff.given else folder) / f"{handoff.id}.md"
+        return (folder / _DELIVERED if handoff.given else folder) / f"{handoff.id}.md"
 
 
 def _read_all(
@@ -251,16 +239,12 @@ def _damaged_in(folder: Path) -> Iterator[Handoff]:
 
 
 def _fields_of_path(path: Path) -> tuple[str, str, str]:
-    is_given = path.parent.name == _GIVEN and path.parents[2].name == FOLDER
-    folder = path.parents[1] if is_given else path.parent
-    return path.stem, folder.name, "a session" if is_given else ""
+    is_delivered = path.parent.name == _DELIVERED and path.parents[2].name == FOLDER
+    folder = path.parents[1] if is_delivered else path.parent
+    return path.stem, folder.name, "a session" if is_delivered else ""
 
 
 def _read(path: Path) -> Handoff:
-    """Read a handoff from a file. Raises OSError.
-
-    For an invalid file, raises InvalidMemoryError, ValueError, KeyError or TypeError.
-    """
     with open(path, "rb", opener=files.open_file) as file:
         front, content = documents.split(file.read(_MAX_BYTES).decode("utf-8"))
     front_values = documents.load(front or "")

@@ -7,21 +7,21 @@ from enum import StrEnum
 from typing import Any
 
 from nacre.base.frozen import frozen
-from nacre.values.memory import USUAL_STRENGTH, Candidate, Memory, Operation, Validity
+from nacre.values.memory import USUAL_STRENGTH, Memory, Operation, Validity
 from nacre.values.models import TaskCost
 from nacre.values.recall import Evidence, MemoryHit, TurnHit
 from nacre.values.reports import Check
 from nacre.values.review import Maturity, Usage
-from nacre.values.session import StoredSession, StoredTurn, Summary, Trouble
+from nacre.values.session import Ending, StoredSession, StoredTurn, Summary, Trouble
 
 
 @frozen
 class LinkView:
-    """A link between a memory and another memory.
+    """A link between two memories, as seen from one of them.
 
-    ``other`` and ``subject`` are the id and the subject of the other memory. ``origin`` tells where
-    the link comes from: ``body`` is the text, ``auto`` is a comparison of the contents, and all
-    other values are the front matter.
+    ``other`` and ``subject``: id and subject of the other memory.
+    ``origin``: ``body`` if the memory's text contains the link, ``auto`` if nacre found it by
+        comparing contents, otherwise the front matter.
     """
 
     rel: str
@@ -36,22 +36,9 @@ class LinkView:
 
 @frozen
 class CompanionView:
-    """A memory that is often used together with another memory. ``weight`` is 0 to 1."""
+    """A memory that is often used together with another. ``weight`` ranges from 0 to 1."""
 
     memory: Memory
-    weight: float
-    sessions: int
-
-
-@frozen
-class UsedTogether:
-    """Two memories that are often used together.
-
-    ``weight`` is 0 to 1. ``sessions`` is the number of sessions that used both.
-    """
-
-    memory: Memory
-    other: Memory
     weight: float
     sessions: int
 
@@ -60,9 +47,11 @@ class UsedTogether:
 class MemoryView:
     """A memory with its evidence, links, file and usage.
 
-    ``path`` is relative to the vault. ``together`` lists memories that are often used with this
-    memory. ``etag`` identifies the version of the file. ``doubt`` is the reason why the memory
-    might be outdated. ``deliveries`` counts deliveries by triggers that end after some deliveries.
+    ``path``: path relative to the vault.
+    ``together``: memories that are often used with this one.
+    ``etag``: identifies the version of the file.
+    ``doubt``: why the memory might be outdated.
+    ``deliveries``: how often triggers with a limit have delivered it.
     """
 
     memory: Memory
@@ -78,20 +67,46 @@ class MemoryView:
 
 
 @frozen
+class Belief:
+    """A statement that nacre considers true.
+
+    ``quote`` is the turn that states it, and ``replaced`` are superseded statements, latest first.
+    """
+
+    memory: Memory
+    quote: Evidence | None
+    replaced: tuple[Memory, ...] = ()
+
+
+@frozen
+class Beliefs:
+    """One page of beliefs. ``total`` counts the beliefs on all pages."""
+
+    beliefs: tuple[Belief, ...]
+    total: int
+
+
+@frozen
 class SessionLine:
     """A session in a list.
 
-    ``opening``: its first request, if it has no title. ``active``: its active time.
+    ``opening``: its first request, if it has no title.
+    ``active``: time during which it was active.
+    ``ending``: its outcome, if known.
     """
 
     session: StoredSession
     opening: str | None
     active: timedelta | None = None
+    ending: Ending | None = None
 
 
 @frozen
 class SessionView:
-    """A session with some of its turns, the memories learned from it, and its parent and child sessions."""
+    """A session with some of its turns, the memories learned from it, and related sessions.
+
+    ``injected`` lists the memories in its context, and what the agent did with each.
+    """
 
     session: StoredSession
     turns: tuple[StoredTurn, ...]
@@ -100,13 +115,14 @@ class SessionView:
     active: timedelta | None = None
     parent: StoredSession | None = None
     children: tuple[SessionLine, ...] = ()
+    injected: tuple[tuple[Memory, str], ...] = ()
 
 
 @frozen
 class Resumption:
-    """A session, with the command that resumes the session.
+    """A session and the command that resumes it.
 
-    ``folder`` is where the command must run. If ``folder`` is ``None``, any folder works.
+    ``folder`` is where the command must run, or ``None`` if it can run anywhere.
     """
 
     line: SessionLine
@@ -116,9 +132,9 @@ class Resumption:
 
 @frozen
 class Step:
-    """A memory in a history, with its validity period, its successor and the reason.
+    """A memory in the history of a statement, with its validity period and its successor.
 
-    ``is_asked``: it is the requested memory.
+    ``is_asked`` marks the memory whose history was requested.
     """
 
     memory: Memory
@@ -131,7 +147,7 @@ class Step:
 
 @frozen
 class Version:
-    """A file's path and text at a given time."""
+    """The path and text of a file at some time."""
 
     path: str
     text: str
@@ -139,9 +155,9 @@ class Version:
 
 @frozen
 class Change:
-    """The change of one file in an operation. ``memory`` is empty if the file is not a memory.
+    """The change of one file by an operation. ``memory`` is empty if the file is not a memory.
 
-    ``before`` is ``None`` for a new file. ``after`` is ``None`` for a deleted file.
+    ``before`` is ``None`` for a new file, and ``after`` for a deleted file.
     """
 
     memory: str
@@ -150,7 +166,7 @@ class Change:
 
     @property
     def latest(self) -> Version:
-        """The new version of the file, or the old version if the file was deleted."""
+        """The new version of the file or, if it was deleted, the old one."""
         version = self.after or self.before
         assert version is not None  # noqa: S101 - a change has at least one version
         return version
@@ -177,7 +193,7 @@ class Difference:
 
 @frozen
 class Listed:
-    """An operation in a list, with the affected memories."""
+    """An operation in a list, with the ids of the memories that it changed."""
 
     operation: Operation
     memories: tuple[str, ...]
@@ -193,7 +209,7 @@ class Choice(StrEnum):
 
 @frozen
 class Pair:
-    """Two conflicting memories and the reason."""
+    """Two memories that contradict each other, and why."""
 
     older: Memory
     newer: Memory
@@ -215,10 +231,12 @@ class PendingKind(StrEnum):
 
 @frozen
 class Pending:
-    """An item in review.
+    """A memory that waits for the owner's review.
 
-    ``why`` is a :class:`Reason` or, for a candidate, a :class:`Why`. ``detail`` describes it. For a
-    conflict, ``memory`` is the older memory and ``newer`` is the newer memory.
+    ``why``: a :class:`Reason` or, for a candidate, a :class:`Why`.
+    ``detail``: explanation of the reason.
+    ``newer``: in a conflict, the memory that contradicts the older ``memory``.
+    ``later``: a later statement that contradicts the memory.
     """
 
     id: str
@@ -228,11 +246,12 @@ class Pending:
     detail: str | None
     since: datetime | None
     newer: Memory | None = None
+    later: str | None = None
 
 
 @frozen
 class PendingPage:
-    """A page of items in review, with the total and the number of items of each kind."""
+    """A page of the review queue, with the numbers of all entries and of each kind."""
 
     items: tuple[Pending, ...] = ()
     total: int = 0
@@ -243,7 +262,7 @@ class PendingPage:
 
 @frozen
 class SessionReport:
-    """A session and its summary, but not its turns."""
+    """A session and its summary, without its turns."""
 
     view: SessionView
     summary: Summary
@@ -251,10 +270,11 @@ class SessionReport:
 
 @frozen
 class FixResult:
-    """The results of a search for an error message.
+    """Earlier experience with an error message.
 
-    ``troubles``: earlier errors that are similar. ``lessons``: memories that might help. ``talk``:
-    messages that mention the error.
+    ``troubles``: similar errors in earlier sessions.
+    ``lessons``: memories that might help.
+    ``talk``: messages that mention the error.
     """
 
     error: str
@@ -265,10 +285,10 @@ class FixResult:
 
 @frozen
 class Place:
-    """A project, with a list of all known projects.
+    """The current project and all known projects.
 
-    ``is_known`` is False if no project has the requested name. If the folder belongs to no project,
-    ``namesake`` is a project with the folder's name.
+    ``is_known`` is False if the requested project does not exist. ``namesake`` is a project with
+    the folder's name if the folder belongs to none.
     """
 
     project: str | None
@@ -279,7 +299,7 @@ class Place:
 
 @frozen
 class SessionPage:
-    """A page of sessions, the total number, and all tools that have sessions."""
+    """One page of sessions, with their total number and all tools that have sessions."""
 
     lines: tuple[SessionLine, ...]
     more: bool = False
@@ -288,18 +308,11 @@ class SessionPage:
 
 
 @frozen
-class Extracted:
-    """The candidates found in a text. ``problem``: failure of the model, if any."""
-
-    candidates: tuple[Candidate, ...] = ()
-    problem: str | None = None
-
-
-@frozen
 class Overview:
-    """An overview of the stored knowledge.
+    """A summary of a home's memories and health.
 
-    ``memories``: number of active memories of each kind. ``checks``: results of health checks.
+    ``memories``: number of active memories of each kind.
+    ``checks``: results of the health checks.
     ``links``: number of links.
     """
 
@@ -311,7 +324,7 @@ class Overview:
 
 @frozen
 class Listing:
-    """A part of a list of memories. ``total``: number of memories in the whole list."""
+    """One page of memories. ``total`` counts the memories on all pages."""
 
     memories: tuple[Memory, ...]
     total: int
@@ -319,27 +332,23 @@ class Listing:
 
 @frozen
 class Budget:
-    """The cap for background work in a ``day`` or ``month``, and the amount spent.
+    """The daily limit for background work and the amount spent, in millionths of a US dollar."""
 
-    Amounts are in millionths of a US dollar.
-    """
-
-    period: str
     most: int
     spent: int
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         """The amount that can still be spent."""
         return max(0, self.most - self.spent)
 
 
 @frozen
 class CostReport:
-    """The cost of models today and this month, per task."""
+    """The cost of models today and this month, for each task."""
 
     today: date
-    budgets: tuple[Budget, ...]
+    budget: Budget
     tasks: tuple[TaskCost, ...]
     is_background_on: bool
 

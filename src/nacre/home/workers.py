@@ -32,33 +32,27 @@ _MAX_TRIES = 2
 _HINT = "is there enough memory? nacre config set ingest.workers 1 uses one process"
 
 _GC_THRESHOLD = 50_000
-"""Number of new objects after which garbage is collected. Reading creates few cycles."""
+"""Number of new objects before garbage is collected. Reading creates few cycles."""
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
-@frozen
-class Setup:
-    """The settings for a worker process: the redaction rules and the excluded tools."""
-
-    patterns: tuple[str, ...] = ()
-    allow: tuple[str, ...] = ()
-    kinds: tuple[str, ...] = ()
-    excluded_tools: tuple[str, ...] = ()
-
-
 def read_in_processes(
-    jobs: Sequence[Job], redactor: Redactor, setup: Setup, count: int
+    jobs: Sequence[Job],
+    redactor: Redactor,
+    rules: tuple[Any, ...],
+    excluded_tools: frozenset[str],
+    count: int,
 ) -> Iterator[Event]:
-    """Read transcripts in ``count`` processes. Yield a failure for a file that crashes two processes.
+    """Read transcripts in ``count`` processes. A file that crashes two of them yields a failure.
 
-    If no process can be started, this process reads the files with ``redactor``.
+    Each process creates its own redactor from ``rules``. If no process can be started, this process
+    reads the files with ``redactor``.
     """
-    excluded = frozenset(setup.excluded_tools)
     tasks = Tasks(
-        partial(_transcript_reader, setup),
-        partial(read_file, redactor=redactor, excluded_tools=excluded),
+        partial(_transcript_reader, rules, excluded_tools),
+        partial(read_file, redactor=redactor, excluded_tools=excluded_tools),
         lambda job: FileFailed(
             job.path,
             job.size,
@@ -69,10 +63,10 @@ def read_in_processes(
     return in_processes(_groups(jobs), tasks, count)
 
 
-def _transcript_reader(setup: Setup) -> Callable[[Job], Iterable[Event]]:
-    redactor = Redactor(setup.patterns, setup.allow, setup.kinds)
-    excluded = frozenset(setup.excluded_tools)
-    return partial(read_file, redactor=redactor, excluded_tools=excluded)
+def _transcript_reader(
+    rules: tuple[Any, ...], excluded_tools: frozenset[str]
+) -> Callable[[Job], Iterable[Event]]:
+    return partial(read_file, redactor=Redactor(*rules), excluded_tools=excluded_tools)
 
 
 def _groups(jobs: Sequence[Job]) -> list[list[Job]]:
@@ -90,11 +84,12 @@ def _groups(jobs: Sequence[Job]) -> list[list[Job]]:
 
 @frozen
 class Tasks(Generic[T, R]):
-    """Functions that read files.
+    """The functions that :func:`in_processes` needs to read files.
 
-    ``prepare`` is called once in each process, and returns the function that reads a file there.
-    ``read_here`` reads a file in this process. ``fail`` returns the result for a file that crashes
-    processes. ``stays_here`` returns True for a file that only this process should read.
+    ``prepare``: called once in each worker process; returns the function that reads a file.
+    ``read_here``: reads a file in this process.
+    ``fail``: returns the result for a file that crashes workers.
+    ``stays_here``: returns True for a file that only this process should read.
     """
 
     prepare: Callable[[], Callable[[T], Iterable[R]]]
@@ -104,7 +99,7 @@ class Tasks(Generic[T, R]):
 
 
 def in_processes(groups: Sequence[Sequence[T]], tasks: Tasks[T, R], count: int) -> Iterator[R]:
-    """Yield the results for groups of files in order, read in ``count`` processes."""
+    """Read groups of files in ``count`` processes, and yield results in the order of the files."""
     pool = _Pool(tasks, count)
     futures: dict[int, Future[list[R]] | None] = {}
     try:
@@ -131,7 +126,6 @@ def in_processes(groups: Sequence[Sequence[T]], tasks: Tasks[T, R], count: int) 
 
 
 def _read_alone(pool: _Pool[T, R], item: T) -> Iterable[R]:
-    """Read a file while the other processes are idle, because the file might have crashed a process."""
     for _ in range(_MAX_TRIES):
         future = pool.read([item])
         try:
@@ -142,8 +136,6 @@ def _read_alone(pool: _Pool[T, R], item: T) -> Iterable[R]:
 
 
 class _Pool(Generic[T, R]):
-    """A process pool that is started on demand and restarted after a crash."""
-
     def __init__(self, tasks: Tasks[T, R], count: int) -> None:
         self.tasks = tasks
         self._count = count
@@ -151,7 +143,6 @@ class _Pool(Generic[T, R]):
         self._is_possible = True
 
     def read(self, group: Sequence[T]) -> Future[list[R]] | None:
-        """Start reading some files, or return ``None`` if they must be read in this process."""
         if self.tasks.stays_here(group[-1]):
             return None
         for _ in range(_MAX_TRIES):
@@ -164,7 +155,6 @@ class _Pool(Generic[T, R]):
         return None
 
     def end(self) -> None:
-        """Kill all processes."""
         executor, self._executor = self._executor, None
         if executor:
             for process in list((executor._processes or {}).values()):
@@ -191,7 +181,7 @@ class _Pool(Generic[T, R]):
 
 @contextmanager
 def _without_main() -> Iterator[None]:
-    """Hide the main module from new processes, which would otherwise run it again."""
+    # New processes would otherwise run the main module again.
     main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
     try:

@@ -6,7 +6,6 @@ import difflib
 import json
 import os
 import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -30,7 +29,6 @@ from nacre.hosts.ways import (
     Wired,
     WireRequest,
     WrittenFile,
-    commands_for,
     digest,
     drop_pieces,
     found_hosts,
@@ -38,14 +36,11 @@ from nacre.hosts.ways import (
     load,
     own_notes,
     own_programs,
-    places_of,
     put,
-    run_command,
     run_program,
     save,
     targets_of,
     unwritten,
-    update_record,
     way_of,
 )
 from nacre.operations import operation
@@ -53,7 +48,6 @@ from nacre.redact.redactor import Redactor
 from nacre.settings import Settings
 from nacre.values.reports import (
     FileChange,
-    HostCommand,
     LeftAlone,
     OwnMemory,
     WiringDone,
@@ -67,12 +61,12 @@ COPIES = Path("hosts") / "copies"
 """Folder in the home for backups of files in projects."""
 
 CHANGED = "changed"
-"""Replaces a file's hash if another program changed the file between changes by nacre."""
+"""Recorded instead of a file's hash if another program edited the file between nacre's changes."""
 
 
 @contextmanager
 def alone(home: Path) -> Iterator[None]:
-    """Hold the lock on a home's connections during the block. Raises StoreBusyError.
+    """Lock a home's connections during the block. Raises StoreBusyError.
 
     A missing home is not created.
     """
@@ -81,87 +75,61 @@ def alone(home: Path) -> Iterator[None]:
 
 
 def apply(settings: Settings, wiring: WiringPlan, now: datetime) -> WiringDone:
-    """Apply a plan. Back up the files, run the hosts' commands, then write the files.
-
-    The commands run first, because they can change the layout of the files.
-    """
+    """Apply a plan: back up and change the files."""
     wired = load(settings.home)
     places = {wish.place for wish in wiring.wishes}
     other_wishes = tuple(wish for wish in wired.wishes if wish.place not in places)
     wishes = other_wishes if wiring.is_removal else (*other_wishes, *wiring.wishes)
     isolated = [wish.host for wish in wishes if wish.isolates]
-    if wiring.set:  # the old values are saved before the change, so that they can be restored after an interruption
-        wired = update_record(wired, wiring.set)
-        save(settings.home, wired)
-        own_memory.isolate(settings.home, isolated)
+    if not wiring.is_removal:  # old values are saved first, to restore them after an interruption
+        old = {
+            path: {**values, **wired.settings.get(path, {})}
+            for path, values in wiring.settings.items()
+        }
+        save(settings.home, replace(wired, settings=old))
+    own_memory.isolate(settings.home, isolated)
     projects = {wish.project: settings.home / COPIES for wish in wiring.wishes if wish.project}
     books = _Books(wired, now.strftime("%Y%m%dT%H%M%SZ"), projects)
-    changing = [change for change in wiring.changes if change.action != "none"]
-    ready = [change for change in changing if books.back_up(change)]
-    own = [
-        entry
-        for entry in ready
-        if entry.path.is_relative_to(settings.home.resolve()) and not wiring.is_removal
-    ]
-    for change in own:
-        books.write(change, ())
-    failed = []
-    for command in wiring.commands:
-        if problem := run_command(settings, command):
-            failed.append((" ".join(command.words), problem))
-    rewritten = [path for command in wiring.commands for path in command.touches]
-    for change in ready:
-        if change not in own:
-            books.write(change, rewritten)
-    if wiring.is_removal and not failed:
-        _remove_copies(settings, wiring)
-    left_alone = {skipped_file.path for skipped_file in books.left_alone}
-    undone = [setting for setting in wiring.set if setting.path in left_alone]
-    given_back = [setting for setting in wiring.given_back if setting.path not in left_alone]
+    for change in wiring.changes:
+        if change.action != "none":
+            books.write(change)
     programs = own_programs(settings)
     used = {
         os.path.realpath(target.path) for wish in wishes for target in targets_of(settings, wish)
     }
     written = {path: entry for path, entry in books.files.items() if path in used}
-    servers = {path: entry for path, entry in _servers(wired, wiring).items() if path in used}
+    servers = {path: words for path, words in wiring.servers.items() if path in used}
     old_copies = [
         copy for path, entry in wired.files.items() if path not in used for copy in entry.copies
     ]
-    own_memory.isolate(settings.home, isolated)
     files.remove_empty({*books.emptied, settings.home / COPIES})
-    old_settings = update_record(wired, (), (*given_back, *undone)).settings
+    skipped = {str(item.path): item.host.split(", ") for item in books.left_alone}
+    old_settings = {
+        path: dict(values)
+        for path in wiring.settings
+        if (values := (wired if path in skipped else wiring).settings.get(path))
+    }
     save(
         settings.home,
         Wired(wishes, written, servers, old_settings, programs.version, shlex.join(programs.nacre)),
     )
     remaining_copies = tuple(path for path in old_copies if path.exists())
-    failing = {setting.host for setting in undone}
+    failing = {
+        host for path, hosts in skipped.items() if wiring.settings.get(path) for host in hosts
+    }
     states = tuple(
         unwritten(memory.host) if memory.host in failing else memory
         for memory in wiring.own_memories
     )
     wiring = replace(wiring, own_memories=states)
-    return WiringDone(
-        wiring, tuple(books.copies), tuple(books.left_alone), tuple(failed), remaining_copies
-    )
-
-
-def _remove_copies(settings: Settings, plan: WiringPlan) -> None:
-    """Remove copies of nacre's files that a host made and would never remove."""
-    for wish in plan.wishes:
-        for folder in (
-            host_named(wish.host).copies(places_of(settings)) if wish.project is None else ()
-        ):
-            if not folder.is_symlink():
-                shutil.rmtree(folder, ignore_errors=True)
-            files.remove_empty((folder.parent, folder.parent.parent))
+    return WiringDone(wiring, tuple(books.copies), tuple(books.left_alone), remaining_copies)
 
 
 @contextmanager
 def attribute_write(settings: Settings, path: Path) -> Iterator[None]:
-    """Record a host's write to a file during the ``with`` block as nacre's own write.
+    """Record a host's write to a file during the block as nacre's own.
 
-    Do nothing if the file has changed since nacre last wrote it.
+    Nothing is recorded if the file had changed since nacre last wrote it.
     """
     real = Path(os.path.realpath(path))
     before = _digest_at(real)
@@ -180,13 +148,6 @@ def _digest_at(path: Path) -> str:
         return CHANGED
 
 
-def _servers(wired: Wired, plan: WiringPlan) -> dict[str, tuple[tuple[str, ...], ...]]:
-    servers = dict(wired.servers)
-    for path, words in plan.servers:
-        servers[str(path)] = tuple(dict.fromkeys((*servers.get(str(path), ()), words)))
-    return servers
-
-
 class _Books:
     def __init__(self, wired: Wired, stamp: str, projects: Mapping[Path, Path]) -> None:
         self.files = dict(wired.files)
@@ -195,24 +156,8 @@ class _Books:
         self.emptied: set[Path] = set()
         self._stamp = stamp
         self._projects = projects
-        self._copy_of: dict[Path, Path] = {}
-
-    def back_up(self, change: FileChange) -> bool:
-        """Back up a file before a change. Return True if the file can be changed."""
-        try:
-            self._refuse_changed(change, ())
-            if change.before is not None and not self._is_as_written(change):
-                self._copy_of[change.path] = files.back_up(
-                    change.path, self._stamp, self._folder(change.path)
-                )
-                self.copies.append(self._copy_of[change.path])
-        except UneditableFileError as error:
-            self._report_unchanged(change, error)
-            return False
-        return True
 
     def _folder(self, path: Path) -> Path | None:
-        """Return the backup folder for a file in a project. A copy next to the file would get into the repository."""
         folder = next(
             (copies for project, copies in self._projects.items() if path.is_relative_to(project)),
             None,
@@ -221,23 +166,29 @@ class _Books:
             private_files.make_folder(folder)
         return folder
 
-    def write(self, change: FileChange, rewritten: Sequence[Path]) -> None:
+    def write(self, change: FileChange) -> None:
         try:
-            self._refuse_changed(change, rewritten)
+            if files.read(change.path).content != change.before:
+                raise UneditableFileError("it changed in the meantime")
+            copy = None
+            if change.before is not None and not self._is_as_written(change):
+                copy = files.back_up(change.path, self._stamp, self._folder(change.path))
+                self.copies.append(copy)
             if change.after is None:
-                self._remove(change)
+                files.remove(change.path)
+                written = self.files.pop(str(change.path), None)
+                self.emptied |= {Path(folder) for folder in written.made} if written else set()
             else:
                 folders = files.write(change.path, change.after, mode=change.mode)
-                self._note(change, change.after, folders)
+                self._note(change, change.after, folders, copy)
         except UneditableFileError as error:
-            self._report_unchanged(change, error)
+            self.left_alone.append(
+                LeftAlone(change.path, ", ".join(change.hosts), str(error), "run nacre init again")
+            )
 
-    def _remove(self, change: FileChange) -> None:
-        written = self.files.pop(str(change.path), None)
-        files.remove(change.path)
-        self.emptied |= {Path(folder) for folder in written.made} if written else set()
-
-    def _note(self, change: FileChange, after: bytes, new_folders: Sequence[Path]) -> None:
+    def _note(
+        self, change: FileChange, after: bytes, new_folders: Sequence[Path], copy: Path | None
+    ) -> None:
         old = self.files.get(str(change.path))
         if old and self._is_as_written(change) and old.backup and old.before == digest(after):
             Path(old.backup).unlink(missing_ok=True)  # the file equals its backup again
@@ -248,22 +199,13 @@ class _Books:
             return
         before = digest(change.before) if change.is_pristine and not old else CHANGED
         folders = old.made if old else tuple(str(folder) for folder in new_folders)
-        backup = str(self._copy_of.get(change.path, ""))
+        backup = str(copy or "")
         older = tuple(map(str, old.copies)) if old else ()
         self.files[str(change.path)] = WrittenFile(digest(after), before, backup, folders, older)
 
     def _is_as_written(self, change: FileChange) -> bool:
         old = self.files.get(str(change.path))
         return bool(old and old.after == digest(change.before))
-
-    def _refuse_changed(self, change: FileChange, rewritten: Sequence[Path]) -> None:
-        if change.path not in rewritten and files.read(change.path).content != change.before:
-            raise UneditableFileError("it changed in the meantime")
-
-    def _report_unchanged(self, change: FileChange, error: UneditableFileError) -> None:
-        self.left_alone.append(
-            LeftAlone(change.path, ", ".join(change.hosts), str(error), "run it again")
-        )
 
 
 # -- Plans -----------------------------------------------------------------------------------------
@@ -288,7 +230,6 @@ def plan(settings: Settings, wishes: Sequence[WiringWish]) -> WiringPlan:
     for wish in wishes:
         for target in targets_of(settings, wish):
             drafts.take(wish, target, put)
-        drafts.servers.look_beside(wish, drafts.words_at)
     notes = [
         (wish.host, note)
         for wish in wishes
@@ -307,31 +248,22 @@ def plan(settings: Settings, wishes: Sequence[WiringWish]) -> WiringPlan:
 def _planned(
     settings: Settings, wishes: Sequence[WiringWish], drafts: Drafts, *, is_removal: bool
 ) -> WiringPlan:
-    commands = (
-        command
-        for wish in wishes
-        for command in commands_for(settings, wish, is_removal=is_removal)
-        if drafts.may_run(command)
-    )
     states = tuple(drafts.own_memories.states(tuple(wishes), is_removal=is_removal))
     return WiringPlan(
         tuple(wishes),
         drafts.changes(),
         tuple(drafts.left_alone),
-        tuple(drafts.servers.kept),
-        tuple(drafts.servers.put),
-        tuple(commands),
+        tuple(drafts.servers.foreign),
+        drafts.servers.written,
         is_removal=is_removal,
         own_memories=(*states, *([] if is_removal else _in_use(settings, wishes, states))),
-        set=tuple(drafts.own_memories.set),
-        given_back=tuple(drafts.own_memories.given_back),
+        settings=drafts.own_memories.settings,
     )
 
 
 def _in_use(
     settings: Settings, wishes: Sequence[WiringWish], states: Sequence[OwnMemory]
 ) -> Iterator[OwnMemory]:
-    """Yield the hosts that have their own notes, unless the plan already covers these notes."""
     hosts = {state.host for state in states}
     for wish in wishes:
         notes = own_notes(settings, wish)
@@ -344,7 +276,7 @@ def _in_use(
 def plan_removal(settings: Settings, wishes: Sequence[WiringWish]) -> WiringPlan:
     """Return the plan for disconnecting these hosts. Raises InvalidInputError.
 
-    Files that only nacre changed get their original content. Settings needed by another connection
+    Files that only nacre changed get their original content. Settings that another connection needs
     are kept.
     """
     wired = load(settings.home)
@@ -352,18 +284,14 @@ def plan_removal(settings: Settings, wishes: Sequence[WiringWish]) -> WiringPlan
     places = {wish.place for wish in wishes}
     needed = _pieces(settings, [wish for wish in wired.wishes if wish.place not in places])
     for wish in wishes:
-        every = replace(
-            wish, plain=False, slot=True, tool_hook=True, isolates=True, introduces=True
-        )
-        for form in dict.fromkeys((every, replace(wish, plain=True))):
-            for target in targets_of(settings, form):
-                drafts.take(wish, _without(target, needed), drop_pieces)
+        all_options = replace(wish, slot=True, tool_hook=True, isolates=True, introduces=True)
+        for target in targets_of(settings, all_options):
+            drafts.take(wish, _without(target, needed), drop_pieces)
     drafts.restore(wired, {path for path, _ in needed})
     return _planned(settings, wishes, drafts, is_removal=True)
 
 
 def _runs_twice(settings: Settings, wish: WiringWish, all_wishes: Iterable[WiringWish]) -> bool:
-    """Return True if a host runs each hook twice, because the project and the user are both connected."""
     other = any(item.host == wish.host and not item.project for item in all_wishes)
     pieces = (piece for target in targets_of(settings, wish) for piece in target.pieces)
     return bool(wish.project) and other and any(isinstance(piece, JsonHook) for piece in pieces)
@@ -421,7 +349,7 @@ def run_hook(
     *,
     says_json: bool = True,
 ) -> str | None:
-    """Run a hook like the host does, but without a shell. Return the problem, or ``None`` if there is none."""
+    """Run a hook as the host does, but without a shell. Return an error message or ``None``."""
     words = [line] if settings.platform == "win32" else shlex.split(line)
     if settings.platform != "win32" and not is_own(words, project):
         return f"it runs something else: {line}"
@@ -456,7 +384,10 @@ def quiet(settings: Settings) -> dict[str, str]:
 
 
 def is_own(words: Sequence[str], project: Path | None) -> bool:
-    """Return True if a command runs nacre. Programs in a project do not count, because anyone can put them there."""
+    """Return True if a command runs nacre.
+
+    A program in the project does not count, because anyone can put one there.
+    """
     program = Path(
         next((word for word in words if Path(word).name != "env" and "=" not in word), "")
     )
@@ -471,7 +402,7 @@ def is_own(words: Sequence[str], project: Path | None) -> bool:
 
 
 # -- States and previews ---------------------------------------------------------------------------
-# They show no secrets from other settings.
+# They contain no secrets from other settings.
 
 
 Clean = Callable[[str], str]
@@ -479,10 +410,10 @@ Clean = Callable[[str], str]
 
 @frozen
 class HostState:
-    """A host, its program, and its connections.
+    """A host with its program and connections.
 
-    ``is_here`` is True if the host is on this machine, ``by_user`` if it can be connected for the
-    user.
+    ``is_here`` is True if the host is on this machine, ``by_user`` if it can be connected for all
+    projects.
     """
 
     name: str
@@ -495,7 +426,7 @@ class HostState:
 
 @frozen
 class ChangedFile:
-    """A file that changes.
+    """A planned change to a file.
 
     ``action`` is ``create``, ``change`` or ``remove``. ``is_own`` is True for files in nacre's
     home. Lines in ``diff`` start with ``+``, ``-`` or a space.
@@ -510,15 +441,13 @@ class ChangedFile:
 
 @frozen
 class WiringPreview:
-    """The effects of connecting hosts.
+    """A preview of connecting hosts.
 
-    ``unchanged`` is the number of files that are already correct. ``notes`` contains advice for the
-    user.
+    ``unchanged`` is the number of files that are already correct. ``notes`` is advice for the user.
     """
 
     files: tuple[ChangedFile, ...]
     unchanged: int
-    commands: tuple[HostCommand, ...]
     left_alone: tuple[LeftAlone, ...]
     own_memories: tuple[OwnMemory, ...]
     notes: tuple[str, ...]
@@ -551,7 +480,6 @@ def preview(settings: Settings, request: WireRequest) -> WiringPreview:
     return WiringPreview(
         changed,
         len(plan.changes) - len(changed),
-        plan.commands,
         plan.left_alone + plan.kept,
         plan.own_memories,
         tuple(dict.fromkeys(note for _, note in plan.notes)),
@@ -559,7 +487,7 @@ def preview(settings: Settings, request: WireRequest) -> WiringPreview:
 
 
 def changed_files(settings: Settings, plan: WiringPlan) -> tuple[ChangedFile, ...]:
-    """Return the files that a plan changes, with the lines of a diff. Secrets are removed."""
+    """Return the files that a plan changes, with diffs from which secrets are removed."""
     clean, home = Redactor(*settings.redaction).clean, settings.home.resolve()
     return tuple(
         ChangedFile(
@@ -575,7 +503,7 @@ def changed_files(settings: Settings, plan: WiringPlan) -> tuple[ChangedFile, ..
 
 
 def diff_of(change: FileChange, clean: Clean) -> list[str]:
-    """Return a unified diff of a changed file. The function ``clean`` removes secrets."""
+    """Return a unified diff of a changed file, from which ``clean`` removes secrets."""
     before, after = _lines(change.before, clean), _lines(change.after, clean)
     names = (
         "before" if change.before is not None else "/dev/null",

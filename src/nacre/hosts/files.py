@@ -37,16 +37,15 @@ class Text:
             raise UneditableFileError("it is not written in UTF-8") from error
 
     def encoded(self, words: str) -> bytes:
-        """Encode new text, with a byte order mark if the current content has one."""
+        """Encode new text, with a byte order mark if the file has one."""
         mark = _BOM.encode() if (self.content or b"").startswith(_BOM.encode()) else b""
         return mark + words.encode("utf-8")
 
 
 def real_place(path: Path_2, roots: Sequence[Path_2]) -> Path_2:
-    """Resolve a path, which must be in one of ``roots``. Raises UneditableFileError.
+    """Resolve the links in a path. Raises UneditableFileError if it is not in one of ``roots``.
 
-    Links inside the roots are followed, because some people keep their settings in a repository.
-    Writing then changes the link's target and keeps the link.
+    Links are allowed because some people keep their settings in a repository.
     """
     real = Path_2(os.path.realpath(path))
     if not any(real.is_relative_to(os.path.realpath(root)) for root in roots):
@@ -57,7 +56,7 @@ def real_place(path: Path_2, roots: Sequence[Path_2]) -> Path_2:
 
 
 def read(path: Path_2) -> Text:
-    """Return the text of a file. A missing file has no text. Raises UneditableFileError."""
+    """Read a text file, which can be missing. Raises UneditableFileError."""
     try:
         status = path.stat()
     except FileNotFoundError:
@@ -110,16 +109,16 @@ def remove(path: Path_2) -> None:
 
 
 def remove_empty(folders: Iterable[Path_2]) -> None:
-    """Remove the folders that are empty."""
+    """Remove those folders that are empty."""
     for folder in sorted(folders, key=lambda folder_path: len(folder_path.parts), reverse=True):
         with suppress(OSError):
             folder.rmdir()
 
 
 def back_up(path: Path_2, stamp: str, folder: Path_2 | None = None) -> Path_2:
-    """Copy a file into ``folder``, by default next to the file, and return the copy's path.
+    """Copy a file and its permissions into ``folder``, by default next to the file.
 
-    The copy has the same permissions. Raises UneditableFileError.
+    Return the path of the copy. Raises UneditableFileError.
     """
     above = folder or path.parent
     copy = above / f"{path.name}.nacre-{stamp}.bak"
@@ -161,13 +160,11 @@ Path: TypeAlias = Sequence[str]
 
 
 class UnparsableFileError(ValueError):
-    """The error for a text that is not JSON. Comments and other JSON extensions are allowed."""
+    """Raised for text that is not JSON. Comments and other JSON extensions are allowed."""
 
 
 @frozen
 class _Node:
-    """A value and its position in the text. ``items`` are the members of an object or list."""
-
     start: int
     end: int
     value: Any
@@ -184,17 +181,17 @@ class _Item:
 
 
 def read_json_text(text: str) -> Any:
-    """Parse JSON text. A blank text is an empty object. Raises UnparsableFileError."""
+    """Parse JSON text; blank text is an empty object. Raises UnparsableFileError."""
     return _root(text).value if text.strip() else {}
 
 
 def find(text: str, path: Path) -> Any:
-    """Return the value at a path of keys, or ``None``. Raises UnparsableFileError."""
+    """Return the value at a path of keys in JSON text, or ``None``. Raises UnparsableFileError."""
     return at(read_json_text(text), path)
 
 
 def put(text: str, path: Path, value: Any) -> str:
-    """Set the value at a path, and create the missing objects along the path.
+    """Set the value at a path of keys in JSON text, creating missing objects.
 
     Raises UnparsableFileError.
     """
@@ -203,7 +200,7 @@ def put(text: str, path: Path, value: Any) -> str:
 
 
 def drop(text: str, path: Path) -> str:
-    """Remove the value at a path, and parent objects that become empty. Raises UnparsableFileError."""
+    """Remove the value at a path, and then empty parent objects. Raises UnparsableFileError."""
     above = list(path[:-1])
     holder = find(text, above)
     if not isinstance(holder, dict) or path[-1] not in holder:
@@ -217,7 +214,7 @@ def drop(text: str, path: Path) -> str:
 
 
 def add(text: str, path: Path, value: Any) -> str:
-    """Add a value to the list at a path, unless it is there. Create the list if necessary.
+    """Add a value to the list at a path, creating the list, unless it is already there.
 
     Raises UnparsableFileError.
     """
@@ -237,7 +234,7 @@ def add(text: str, path: Path, value: Any) -> str:
 
 
 def filter_out(text: str, path: Path, is_own: Callable[[Any], bool]) -> str:
-    """Remove all values for which ``is_own`` is True from a list. Remove the list if no value remains.
+    """Remove list values for which ``is_own`` is True, and the list if it becomes empty.
 
     Raises UnparsableFileError.
     """
@@ -254,7 +251,6 @@ def filter_out(text: str, path: Path, is_own: Callable[[Any], bool]) -> str:
 
 
 def _check_change(before: str, after: str, change: Callable[[Any], Any]) -> str:
-    """Return ``after``. Raises UnparsableFileError if it is not ``before`` with the change."""
     if not _equal(read_json_text(after), change(read_json_text(before))):
         raise UnparsableFileError("it cannot be changed safely")
     return after
@@ -272,7 +268,7 @@ def at(value: Any, path: Path) -> Any:
 
 
 def with_value(old: Any, path: Path, value: Any) -> Any:
-    """Return a copy of nested mappings in which the value at a path is set."""
+    """Return a copy of nested mappings with a new value at a path."""
     if not path:
         return value
     old = old if isinstance(old, dict) else {}
@@ -292,14 +288,14 @@ def _node_at(node: _Node, path: Path) -> _Node:
 
 
 def _put(text: str, path: Path, value: Any) -> str:
-    node, rest = _root(text), list(path)
-    while rest:
+    node, remaining = _root(text), list(path)
+    while remaining:
         if node.kind != "object":
             raise UnparsableFileError(f"there is no object for {'.'.join(path)}")
-        below = next((item.node for item in reversed(node.items) if item.key == rest[0]), None)
+        below = next((item.node for item in reversed(node.items) if item.key == remaining[0]), None)
         if below is None:
-            return _insert_member(text, node, rest, value)
-        node, rest = below, rest[1:]
+            return _insert_member(text, node, remaining, value)
+        node, remaining = below, remaining[1:]
     if _equal(node.value, value):
         return text
     return (
@@ -337,7 +333,6 @@ def _insert(text: str, node: _Node, render: Callable[[str], str]) -> str:
 
 
 def _tail(text: str, at: int) -> str:
-    """Return the comment that follows a value on the same line."""
     match = _REST_OF_LINE.match(text, at)
     tail = match[0] if match else ""
     follows = text[at + len(tail) : at + len(tail) + 1]
@@ -345,7 +340,6 @@ def _tail(text: str, at: int) -> str:
 
 
 def _drop_item(text: str, path: Path, is_own: Callable[[_Item], bool]) -> str:
-    """Remove the first matching member with its comma and the whitespace before it."""
     node = _node_at(_root(text), path)
     at = next(number for number, item in enumerate(node.items) if is_own(item))
     item = node.items[at]
@@ -378,7 +372,6 @@ def _render(value: Any, text: str, indent: str) -> str:
 
 
 def _unit(text: str) -> str:
-    """Return the indentation that the text uses, by default two spaces."""
     for match in _OPENED.finditer(text):
         if (
             match[2].startswith(match[1])
@@ -490,81 +483,56 @@ def _syntax_error(text: str, at: int, problem: str) -> UnparsableFileError:
 
 
 # -- Marked blocks ---------------------------------------------------------------------------------
-# nacre's additions to users' texts are between two marks, which are comments in the text's format.
+# nacre's additions to users' files are between two marks, which are comments in the file's format.
 
 
 MARKDOWN = ("<!-- nacre:start -->", "<!-- nacre:end -->")
 TOML = ("# nacre:start", "# nacre:end")
 
-_HEADER = re.compile(r"[ \t]*\[{1,2}[ \t]*([^\]\r\n]+?)[ \t]*\]")
-
 
 def put_block(text: str, block: str, marks: tuple[str, str] = MARKDOWN) -> str:
-    """Replace all of nacre's blocks in a text with one block, or append it if there is none."""
+    """Replace all of nacre's marked blocks in a file's content with one, or append it."""
     line = newline(text)
-    whole = line.join((marks[0], *block.strip("\n").split("\n"), marks[1]))
+    marked = line.join((marks[0], *block.strip("\n").split("\n"), marks[1]))
     spans = _spans(text, marks)
-    if not spans:  # append after an empty line, and end with a line ending only if the text does
+    if not spans:  # append after an empty line, and add a line ending only if there was one
         if text and not text.endswith("\n"):
-            return text + line * 2 + whole
-        return text + (line if text else "") + whole + line
-    first, *others = spans
-    for start, end in reversed(others):
+            return text + line * 2 + marked
+        return text + (line if text else "") + marked + line
+    first, *duplicates = spans
+    for start, end in reversed(duplicates):
         text = _cut(text, start, end)
-    return text[: first[0]] + whole + text[first[1] :]
+    return text[: first[0]] + marked + text[first[1] :]
 
 
 def drop_blocks(text: str, marks: tuple[str, str] = MARKDOWN) -> str:
-    """Remove nacre's blocks from a text."""
+    """Remove nacre's marked blocks from a file's content."""
     for start, end in reversed(_spans(text, marks)):
         text = _cut(text, start, end)
     return text
 
 
 def blocks_of(text: str, marks: tuple[str, str] = MARKDOWN) -> list[str]:
-    """Return the contents of nacre's blocks."""
+    """Return the contents of nacre's marked blocks."""
     return [
         text[start:end].strip().removeprefix(marks[0]).removesuffix(marks[1]).strip()
         for start, end in _spans(text, marks)
     ]
 
 
-def drop_tables(text: str, own: str) -> str:
-    """Remove nacre's marks and the tables named ``own``, with their sub-tables, from a TOML text.
-
-    Tables are found by their headers, because hosts that rewrite the file put other tables between
-    the marks.
-    """
-    lines: list[str] = []
-    is_own = False
-    for line in text.splitlines(keepends=True):
-        if line.strip() in TOML:
-            is_own = is_own and line.strip() != TOML[1]
-            if line.strip() == TOML[0] and lines and not lines[-1].strip():
-                lines.pop()  # the empty line inserted before the block
-            continue
-        if match := _HEADER.match(line):
-            name = re.sub(r"[ \t\"']", "", match[1])
-            is_own = name == own or name.startswith(f"{own}.")
-        if not is_own:
-            lines.append(line)
-    return "".join(lines)
-
-
 def newline(text: str) -> str:
-    """Return the line ending used in a text."""
+    """Return the line ending used in ``text``."""
     return "\r\n" if "\r\n" in text else "\n"
 
 
 def _spans(text: str, marks: tuple[str, str]) -> list[tuple[int, int]]:
-    """Return the start and the end of each block. Other programs can append text to the end mark."""
     start, end = map(re.escape, marks)
+    # Another program might have written text after the end mark on the same line.
     pattern = rf"^[ \t]*{start}[ \t]*(?=\r?$)(?:(?!{start}).)*?^[ \t]*{end}"
     return [match.span() for match in re.finditer(pattern, text, re.MULTILINE | re.DOTALL)]
 
 
 def _cut(text: str, start: int, end: int) -> str:
-    """Remove a span with its line ending and the empty line before it."""
     after, line = text[end:], newline(text)
     if not after:
         return text[:start].removesuffix(line).removesuffix(line)
@@ -582,7 +550,7 @@ def _cut(text: str, start: int, end: int) -> str:
 class Places:
     """The folders and variables that determine where a host's files are.
 
-    ``home`` is nacre's home. ``project`` is ``None`` if the connection is not for a project.
+    ``home`` is nacre's home. ``project`` is ``None`` for a user-wide connection.
     """
 
     user: Path_2
@@ -592,12 +560,12 @@ class Places:
     project: Path_2 | None = None
 
     def folder(self, variable: str, usual: str) -> Path_2:
-        """Return the folder in an environment variable, by default ``usual`` in the user's folder."""
+        """Return the folder that a variable names, by default ``usual`` in the user's folder."""
         return Path_2(self.environ.get(variable) or self.user / usual)
 
     @property
     def config(self) -> Path_2:
-        """The system's folder for programs' settings."""
+        """The folder in which programs keep their settings."""
         if self.platform == "win32":
             return self.folder("APPDATA", "AppData/Roaming")
         if self.platform == "darwin":

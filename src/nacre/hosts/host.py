@@ -1,4 +1,4 @@
-"""Hosts, the parts of their settings that belong to nacre, nacre's programs, and tested versions."""
+"""Hosts, the settings that nacre adds to them, and nacre's programs."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import re
 import shlex
 import subprocess
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -20,6 +19,7 @@ from nacre.base.lazy import Module
 from nacre.base.plain import JsonObject, Values
 from nacre.hosts import files as json_text
 from nacre.hosts.files import Places, UnparsableFileError
+from nacre.values.reports import WiringWish
 
 if TYPE_CHECKING:
     import tomlkit
@@ -27,22 +27,19 @@ else:
     tomlkit = Module("tomlkit")
 
 _YAML = re.compile(r"^    (command|args|env): (.+)$", re.MULTILINE)
-"""Pattern for the command in Continue's file. nacre writes the values as JSON."""
+"""Pattern for the command in Continue's file, in which nacre writes the values as JSON."""
 
 
 @frozen
 class Server:
-    """An MCP server in a host's settings.
-
-    ``words`` is the command line. ``words`` is empty if the command line is unknown or missing.
-    """
+    """An MCP server in a host's settings, with its command line (empty if unknown)."""
 
     words: tuple[str, ...]
     environ: Mapping[str, str] = field(default_factory=dict)
 
 
 def server_of(value: Any) -> Server | None:
-    """Return the server that a settings value describes, or ``None`` if there is no value."""
+    """Return the server that a settings value describes, or ``None`` if the value is missing."""
     if value is None:
         return None
     first = value.get("command") if isinstance(value, dict) else None
@@ -74,22 +71,22 @@ def server_in_yaml(text: str) -> Server | None:
 
 
 OWN_COMMANDS = ("nacre-hook", "nacre.serve.hook_process")
-"""Parts of a command that show that it is nacre's hook, wherever nacre is installed."""
+"""Substrings that identify a command as nacre's hook, wherever nacre is installed."""
 
 
 class Piece(Protocol):
-    """A part of a file that belongs to nacre. All methods raise UnparsableFileError."""
+    """Content that nacre adds to a host's file. All methods raise UnparsableFileError."""
 
     def put(self, text: str) -> str:
-        """Return the text with this piece added. A text that already contains the piece is not changed."""
+        """Return the file's text with this piece, which is not added twice."""
 
     def drop(self, text: str) -> str:
-        """Return the text with this piece removed."""
+        """Return the file's text without this piece."""
 
 
 @dataclass(frozen=True)
 class JsonKey:
-    """A key that belongs to nacre, with its value."""
+    """A JSON key that belongs to nacre, and its value."""
 
     path: tuple[str, ...]
     value: Any
@@ -103,7 +100,7 @@ class JsonKey:
 
 @dataclass(frozen=True)
 class JsonServer(JsonKey):
-    """An MCP server named nacre."""
+    """nacre's MCP server in a JSON file."""
 
     def server(self, text: str) -> Server | None:
         return server_of(json_text.find(text, self.path))
@@ -111,9 +108,9 @@ class JsonServer(JsonKey):
 
 @dataclass(frozen=True)
 class JsonDefault(JsonKey):
-    """A key that is only set if it is missing.
+    """A JSON key that nacre sets only if it is missing.
 
-    Disconnecting removes the key if ``is_own`` is True and the value is unchanged.
+    Disconnecting removes an ``is_own`` key whose value is unchanged.
     """
 
     is_own: bool = False
@@ -129,7 +126,7 @@ class JsonDefault(JsonKey):
 
 @dataclass(frozen=True)
 class JsonItem:
-    """A list item that belongs to nacre."""
+    """A list item in a JSON file that belongs to nacre."""
 
     path: tuple[str, ...]
     value: str
@@ -143,7 +140,7 @@ class JsonItem:
 
 @dataclass(frozen=True)
 class JsonHook:
-    """A hook in the list for an event: an entry with a command, or a group of such entries."""
+    """A hook in an event's list: an entry with a command, or a group of such entries."""
 
     path: tuple[str, ...]
     value: Values
@@ -157,7 +154,7 @@ class JsonHook:
         return json_text.add(self.drop(text), self.path, self.value)
 
     def drop(self, text: str) -> str:
-        """Remove the hook. Other hooks in the same group are kept."""
+        """Remove the hook, but keep other hooks in the same group."""
         present = json_text.find(text, self.path)
         if not isinstance(present, list):
             return text
@@ -171,9 +168,10 @@ class JsonHook:
 
 @dataclass(frozen=True)
 class JsonSetting(JsonKey):
-    """A host setting that nacre changes. ``before`` is the old value, or ``None`` if there was none.
+    """A host setting that nacre changes. ``before`` is the old value, or ``None`` if there was
+    none.
 
-    When nacre is removed, later changes by other programs or the user are kept.
+    Disconnecting restores it only if nobody has changed the setting since.
     """
 
     before: Any = None
@@ -191,7 +189,7 @@ class JsonSetting(JsonKey):
 
 @dataclass(frozen=True)
 class TomlSetting:
-    """A host setting in a TOML file. ``path`` consists of the names of the table and the key."""
+    """A host setting in a TOML file. ``path`` is the name of the table and the key."""
 
     path: tuple[str, str]
     value: Any
@@ -201,46 +199,19 @@ class TomlSetting:
         return json_text.at(_toml(text), self.path)
 
     def put(self, text: str) -> str:
-        return text if self.read(text) == self.value else self._change(text, self.value)
+        return text if self.read(text) == self.value else _set(text, self.path, self.value)
 
     def drop(self, text: str) -> str:
-        return text if self.read(text) != self.value else self._change(text, self.before)
-
-    def _change(self, text: str, value: Any) -> str:
-        before = _toml(text)
-        expected = (
-            _without(before, self.path)
-            if value is None
-            else json_text.with_value(before, self.path, value)
-        )
-        for after in self._ways(text, before, value):
-            if _reads_as(after, expected):
-                return after
-        raise UnparsableFileError(f"{'.'.join(self.path)} cannot be changed safely")
-
-    def _ways(self, text: str, before: Values, value: Any) -> Iterator[str]:
-        """Yield candidate texts with the new value. The caller picks a valid one."""
-        table, key = self.path
-        line = json_text.newline(text)
-        own = tomlkit.dumps({table: {key: self.value}}).replace("\n", line)
-        if value is None:
-            yield text.replace(line + own, "") if text != own else ""
-        elif table not in before:
-            end = "" if not text else line if text.endswith(line) else line * 2
-            yield text + end + own
-        document: Any = tomlkit.parse(text)
-        if value is not None:
-            document.setdefault(table, tomlkit.table())[key] = value
-        else:
-            del document[table][key]
-            if not document[table]:
-                del document[table]
-        yield tomlkit.dumps(document)
+        if self.read(text) != self.value:
+            return text
+        if self.before is None:
+            return _delete(text, self.path)
+        return _set(text, self.path, self.before)
 
 
 @dataclass(frozen=True)
 class Block:
-    """Text between nacre's marks."""
+    """Text that nacre adds between its marks."""
 
     words: str
 
@@ -253,7 +224,7 @@ class Block:
 
 @dataclass(frozen=True)
 class TomlServer:
-    """An MCP server named nacre: a table between marks in a TOML file."""
+    """nacre's MCP server: a table between marks in a TOML file."""
 
     path: tuple[str, ...]
     value: Values
@@ -262,81 +233,35 @@ class TomlServer:
         return server_of(json_text.at(_toml(text), self.path))
 
     def is_marked(self, text: str) -> bool:
-        """Return True if the table is between the comments that mark nacre's part."""
-        return json_text.at(_toml(text), self.path) is not None and self._is_out(
-            json_text.drop_blocks(text, json_text.TOML), _without(_toml(text), self.path)
-        )
+        """Return True if the table is between nacre's marks."""
+        header = f"[{'.'.join(self.path)}]"
+        return any(header in block for block in json_text.blocks_of(text, json_text.TOML))
 
     def put(self, text: str) -> str:
         before = _toml(text)
         if json_text.at(before, self.path) == self.value and text.count(json_text.TOML[0]) == 1:
             return text
-        expected = json_text.with_value(before, self.path, self.value)
         bare = self.drop(text)
-        after = json_text.put_block(bare, self._render(), json_text.TOML)
-        if _reads_as(after, expected):
+        after = json_text.put_block(bare, _set("", self.path, self.value), json_text.TOML)
+        if _reads_as(after, json_text.with_value(before, self.path, self.value)):
             return after
-        # The parent table is written inline, so there is no room for marks.
-        document: Any = tomlkit.parse(bare)
-        above = document
-        for key in self.path[:-1]:
-            above = above.setdefault(key, tomlkit.table())
-        above[self.path[-1]] = dict(self.value)
-        after = tomlkit.dumps(document)
-        if not _reads_as(after, expected):
-            raise UnparsableFileError(f"{'.'.join(self.path)} cannot be set safely")
-        return after
+        return _set(bare, self.path, self.value)  # an inline parent table has no room for marks
 
     def drop(self, text: str) -> str:
-        before = _toml(text)
-        if json_text.at(before, self.path) is None and not json_text.blocks_of(
-            text, json_text.TOML
-        ):
-            return text
-        expected = _without(before, self.path)
-        for after in self._drop_table_variants(text):
-            if self._is_out(after, expected):
-                return after
-        raise UnparsableFileError(f"{'.'.join(self.path)} cannot be removed safely")
-
-    def _is_out(self, text: str, expected: JsonObject) -> bool:
-        """Return True if a text lacks the table, but nothing else except empty parent tables."""
-        try:
-            rest = _toml(text)
-        except UnparsableFileError:
-            return False
-        return json_text.at(rest, self.path) is None and _without(rest, self.path) == expected
-
-    def _drop_table_variants(self, text: str) -> Iterator[str]:
-        """Yield candidate texts without the table. The caller picks a valid one."""
-        yield json_text.drop_blocks(text, json_text.TOML)
-        yield json_text.drop_tables(text, ".".join(self.path))
-        document = tomlkit.parse(text)
-        above: Any = document
-        for key in self.path[:-1]:
-            above = above[key]
-        del above[self.path[-1]]
-        yield tomlkit.dumps(document)
-
-    def _render(self) -> str:
-        document = tomlkit.document()
-        table = tomlkit.table()
-        for key, value in self.value.items():
-            table.add(key, value)
-        above = document
-        for key in self.path[:-1]:
-            below = tomlkit.table(is_super_table=True)
-            above.add(key, below)
-            above = below  # type: ignore[assignment] # tables take keys as documents do
-        above.add(self.path[-1], table)
-        return tomlkit.dumps(document)
+        after = json_text.drop_blocks(text, json_text.TOML)
+        if _is_without(after, text, self.path):
+            return after
+        # Hosts that rewrite the file put other tables between the marks.
+        lines = text.splitlines(keepends=True)
+        unmarked = "".join(line for line in lines if line.strip() not in json_text.TOML)
+        return _delete(unmarked, self.path)
 
 
 @dataclass(frozen=True)
 class TomlTables:
-    """TOML tables that a host creates for nacre. nacre can remove them, but never adds them.
+    """TOML tables that a host creates for nacre, whose names begin with ``begins``.
 
-    ``begins``: prefix of the tables' names.
+    nacre can remove them, but never adds them.
     """
 
     path: tuple[str, ...]
@@ -347,18 +272,9 @@ class TomlTables:
 
     def drop(self, text: str) -> str:
         tables = json_text.at(_toml(text), self.path)
-        own = (
-            [key for key in tables if key.startswith(self.begins)]
-            if isinstance(tables, dict)
-            else []
-        )
-        for key in own:
-            text = _drop_quoted(text, self.path, key)
-        if own and json_text.at(_toml(text), self.path) == {}:
-            name = ".".join(self.path)
-            text = re.sub(
-                rf"^\[{re.escape(name)}\][ \t]*\r?\n(?:\r?\n)?", "", text, flags=re.MULTILINE
-            )
+        for key in tables if isinstance(tables, dict) else ():
+            if key.startswith(self.begins):
+                text = _delete(text, (*self.path, key))
         return text
 
 
@@ -400,28 +316,42 @@ def _is_mixed(group: Values) -> bool:
     return isinstance(inner, list) and any(map(_runs_own, inner)) and not all(map(_runs_own, inner))
 
 
-def _drop_quoted(text: str, path: tuple[str, ...], key: str) -> str:
-    """Remove a table with a quoted name from a TOML text. Nothing else changes."""
-    begin = f"[{'.'.join(path)}."
-    lines: list[str] = []
-    is_own = False
-    for line in text.splitlines(keepends=True):
-        bare = line.strip()
-        if bare.startswith("["):
-            name = bare[len(begin) :].rstrip("]").strip() if bare.startswith(begin) else ""
-            is_own = name in (f'"{key}"', f"'{key}'")
-        if not is_own:
-            lines.append(line)
-    if is_own and lines and not lines[-1].strip():
-        lines.pop()  # the empty line before a table at the end
-    return "".join(lines)
-
-
 def _toml(text: str) -> JsonObject:
     try:
         return tomllib.loads(text.replace("\r\n", "\n"))
     except tomllib.TOMLDecodeError as error:
         raise UnparsableFileError(str(error)) from error
+
+
+def _set(text: str, path: tuple[str, ...], value: Any) -> str:
+    document: Any = tomlkit.parse(text)
+    above = document
+    for key in path[:-1]:
+        above = above.setdefault(key, tomlkit.table(is_super_table=True))
+    above[path[-1]] = value
+    after = tomlkit.dumps(document)
+    if not _reads_as(after, json_text.with_value(_toml(text), path, value)):
+        raise UnparsableFileError(f"{'.'.join(path)} cannot be set safely")
+    return after
+
+
+def _delete(text: str, path: tuple[str, ...]) -> str:
+    if json_text.at(_toml(text), path) is None:
+        return text
+    tables: list[Any] = [tomlkit.parse(text)]
+    for key in path[:-1]:
+        tables.append(tables[-1][key])
+    del tables[-1][path[-1]]
+    for table, key in zip(tables[-2::-1], path[-2::-1], strict=True):
+        if not table[key]:
+            del table[key]
+    after: str = tomlkit.dumps(tables[0])
+    ends = ("\n\n", "\n\r\n")
+    if after.endswith(ends) and not text.endswith(ends):
+        after = after[:-1].removesuffix("\r")  # the empty line before a table at the end
+    if not _is_without(after, text, path):
+        raise UnparsableFileError(f"{'.'.join(path)} cannot be removed safely")
+    return after
 
 
 def _reads_as(text: str, expected: JsonObject) -> bool:
@@ -431,13 +361,21 @@ def _reads_as(text: str, expected: JsonObject) -> bool:
         return False
 
 
+def _is_without(after: str, before: str, path: tuple[str, ...]) -> bool:
+    try:
+        remaining = _toml(after)
+    except UnparsableFileError:
+        return False
+    is_out = json_text.at(remaining, path) is None
+    return is_out and _without(remaining, path) == _without(_toml(before), path)
+
+
 def _without(old: JsonObject, path: tuple[str, ...]) -> JsonObject:
-    """Remove the value at a path, and parent tables that become empty."""
     if path[0] not in old:
         return old
     below = _without(old[path[0]], path[1:]) if len(path) > 1 else {}
-    rest = {key: value for key, value in old.items() if key != path[0]}
-    return {**rest, path[0]: below} if below else rest
+    siblings = {key: value for key, value in old.items() if key != path[0]}
+    return {**siblings, path[0]: below} if below else siblings
 
 
 # -- nacre's programs ------------------------------------------------------------------------------
@@ -448,8 +386,8 @@ def _without(old: JsonObject, path: tuple[str, ...]) -> JsonObject:
 class Programs:
     """The commands that start nacre.
 
-    ``quick_hook`` starts a fast hook that the daemon answers. ``home`` is ``None`` for nacre's
-    default folder. ``environ`` contains the environment variables that the commands need.
+    ``quick_hook``: a fast hook that the daemon answers. ``home``: ``None`` for nacre's default
+    folder. ``environ``: the environment variables that the commands need.
     """
 
     nacre: tuple[str, ...]
@@ -468,7 +406,7 @@ class Programs:
 
     @property
     def given_environ(self) -> dict[str, str]:
-        """The environment variables that a host must set for nacre's commands. Only Windows needs them."""
+        """The environment variables that a host must set for nacre's commands (only on Windows)."""
         return dict(self.environ) if self.platform == "win32" else {}
 
     def _words(self, program: tuple[str, ...], *first: str) -> list[str]:
@@ -485,7 +423,7 @@ class Programs:
         return {"command": command, "args": arguments, **environ, **more}
 
     def hook_line(self, host: str, event: str, *, is_quick: bool = False) -> str:
-        """Return a hook's shell command. If ``is_quick`` is True, use the fast hook if possible."""
+        """Return a hook's shell command. If ``is_quick`` is True, prefer the fast hook."""
         program = self.quick_hook if is_quick and self.quick_hook else self.hook
         words = [*self._words(program), host, event]
         return subprocess.list2cmdline(words) if self.platform == "win32" else shlex.join(words)
@@ -505,7 +443,7 @@ class Programs:
 
 
 SERVER = "nacre"
-"""Name of the MCP server and the plugins, and key in other settings."""
+"""Name of the MCP server and the plugins, also used as a key in settings."""
 
 READING_TOOLS = ("memory_search", "memory_get")
 """Tools that change nothing."""
@@ -522,29 +460,21 @@ The quick hook reads to the end of its input, which hosts close for these events
 
 @frozen
 class Way:
-    """The options of a connection.
-
-    ``plain``: the host is connected with settings instead of a plugin. ``slot``: nacre is the
-    host's memory provider. ``tool_hook``: a hook runs before each edit and command. ``isolates``:
-    the host's own memory is turned off.
-    """
+    """A connection to make, with this machine's folders and nacre's programs."""
 
     places: Places
     programs: Programs
-    plain: bool = False
-    slot: bool = False
-    tool_hook: bool = False
-    isolates: bool = False
+    wish: WiringWish
 
     @property
     def project(self) -> Path | None:
-        """The connected project's folder, or ``None`` for a connection of the user."""
+        """The folder of the connected project, or ``None`` for a user-wide connection."""
         return self.places.project
 
 
 @frozen
 class Target:
-    """A file and the parts of it that nacre writes. ``what``: name of these parts."""
+    """A file, the pieces that nacre writes into it, and what they are called (``what``)."""
 
     path: Path
     pieces: tuple[Piece, ...]
@@ -553,7 +483,7 @@ class Target:
 
 @frozen
 class MemoryPlace:
-    """A file or folder in which a host keeps its own memory. ``source``: the importer's name."""
+    """A host's own memory file or folder, and the importer that reads it (``source``)."""
 
     source: str
     path: Path
@@ -561,14 +491,12 @@ class MemoryPlace:
 
 @frozen
 class Host:
-    """An agent tool.
+    """An agent tool that nacre can be connected to.
 
-    ``programs``: the tool's commands. ``traces`` returns files or folders that show that the tool
-    is installed. ``targets`` returns the files to change. ``notes`` returns advice for the user.
-    ``by_user``: the user can be connected. ``by_project``: a project can be connected.
-    ``own_memory`` returns the places of the tool's memory. ``can_isolate``: a setting can turn off
-    this memory.
-    ``copies`` returns folders in which the tool keeps copies of nacre's files.
+    ``programs``: the tool's commands. ``traces``: returns paths that exist if the tool is
+    installed. ``targets``: returns the files to change. ``notes``: returns advice for the user.
+    ``by_user``, ``by_project``: whether the user or a project can be connected. ``own_memory``:
+    returns where the tool's own memory is. ``can_isolate``: whether a setting turns it off.
     """
 
     name: str
@@ -581,7 +509,6 @@ class Host:
     by_project: bool = True
     own_memory: Callable[[Places], Sequence[MemoryPlace]] | None = None
     can_isolate: bool = True
-    copies: Callable[[Places], Sequence[Path]] = lambda _: ()
 
 
 def hook_groups(
@@ -589,7 +516,7 @@ def hook_groups(
 ) -> tuple[JsonHook, ...]:
     """Return hooks in Claude Code's format.
 
-    ``seconds``: timeout for each event. ``matchers``: filters for events, for example by tool.
+    ``seconds`` maps events to time limits, and ``matchers`` to filters such as tool names.
     """
     filters = matchers or {}
     return tuple(
@@ -623,38 +550,12 @@ def _entry(
     return {"command": way.programs.hook_line(host, event, is_quick=is_quick), "timeout": limit}
 
 
-# -- Tested versions -------------------------------------------------------------------------------
-# They are listed in proven.toml.
-
-
-@frozen
-class Proven:
-    """The version of a host that CI tests, the newest version tested, and when that was tested."""
-
-    pinned: str
-    newest: str
-    on: date
-
-    @property
-    def versions(self) -> tuple[str, ...]:
-        """The versions without duplicates."""
-        return tuple(dict.fromkeys((self.pinned, self.newest)))
-
-
-@cache
-def proven_versions() -> Mapping[str, Proven]:
-    """Return the tested versions of each host."""
-    tables = tomllib.loads((files(__package__) / "proven.toml").read_text(encoding="utf-8"))
-    return {name: Proven(**table) for name, table in tables.items()}
-
-
 # -- Texts for agents ------------------------------------------------------------------------------
-# The same texts are used for all hosts.
 
 
 @cache
 def words(name: str) -> str:
-    """Read a text from the folder ``words``."""
+    """Return the content of a file in the folder ``words``."""
     return (files(__package__) / "words" / name).read_text(encoding="utf-8")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +19,6 @@ from nacre.hosts.host import (
     Block,
     Host,
     JsonDefault,
-    JsonHook,
     JsonItem,
     JsonKey,
     JsonServer,
@@ -41,7 +39,6 @@ from nacre.hosts.host import (
 )
 
 NAME = "claude-code"
-PLUGIN = f"{SERVER}@{SERVER}"
 _HOOK_SECONDS = {
     "SessionStart": 10,
     "UserPromptSubmit": 5,
@@ -56,108 +53,17 @@ _MATCHERS = {_TOOL: "Bash|Edit|MultiEdit|NotebookEdit|Write"}
 """Tools before which the hook runs."""
 
 
-def marketplace(places: Places) -> Path:
-    """Return the folder with nacre's plugin marketplace for Claude Code."""
-    return places.home / "hosts" / NAME
-
-
 def settings_folder(places: Places) -> Path:
-    """Return the folder with the user settings of Claude Code."""
+    """Return the folder with Claude Code's user settings."""
     return places.folder("CLAUDE_CONFIG_DIR", ".claude")
 
 
-def is_plugin(way: Way) -> bool:
-    """Return True if a connection uses a plugin. A project's connection cannot use a plugin."""
-    return way.project is None and not way.plain
-
-
-def copy_of_plugin(places: Places, version: str) -> Path:
-    """Return the folder in which Claude Code keeps its copy of the plugin."""
-    return _copies(places)[0] / SERVER / version
-
-
-def _copies(places: Places) -> tuple[Path, ...]:
-    return (settings_folder(places) / "plugins" / "cache" / SERVER,)
-
-
-def plugin_files(way: Way) -> dict[str, str]:
-    """Return the contents of the plugin's files, by path.
-
-    The version includes a hash, because Claude Code keeps old files until the version changes.
-    """
-    files = {
-        "hooks/hooks.json": _json({"hooks": {hook.path[-1]: [hook.value] for hook in _hooks(way)}}),
-        ".mcp.json": _json({"mcpServers": {SERVER: way.programs.mcp_server()}}),
-        "skills/nacre-memory/SKILL.md": words("SKILL.md"),
-    }
-    content = hashlib.sha256("\0".join(files.values()).encode()).hexdigest()[:8]
-    manifest = {
-        "name": SERVER,
-        "version": f"{way.programs.version}-{content}",
-        "description": "Long-term memory of earlier sessions, recalled when it matters.",
-    }
-    return {".claude-plugin/plugin.json": _json(manifest), **files}
-
-
-def version_of(files: dict[str, str]) -> str:
-    """Return the version in a plugin's files."""
-    version: str = json.loads(files[".claude-plugin/plugin.json"])["version"]
-    return version
-
-
 def _targets(way: Way) -> Iterator[Target]:
-    yield from _plugin(way) if is_plugin(way) else _plain(way)
-    if way.isolates:  # Claude Code then neither loads nor writes its auto memory
-        setting = JsonSetting(("autoMemoryEnabled",), False)
-        yield Target(settings_folder(way.places) / "settings.json", (setting,), "own memory off")
-
-
-def _own_memory(places: Places) -> Sequence[MemoryPlace]:
-    """Return the memory folders of all projects, or the folder given in the settings."""
-    folder = settings_folder(places)
-    try:
-        named = json_text.find(
-            (folder / "settings.json").read_text(encoding="utf-8"), ("autoMemoryDirectory",)
-        )
-    except (OSError, UnicodeDecodeError, UnparsableFileError):
-        named = None
-    if isinstance(named, str) and named:
-        own = places.user / named.removeprefix("~/") if named.startswith("~/") else Path(named)
-        return (MemoryPlace("claude-memory", own),) if own.is_absolute() else ()
-    folders = sorted((folder / "projects").glob("*/memory"))
-    return tuple(MemoryPlace("claude-memory", memory_folder) for memory_folder in folders)
-
-
-def _plugin(way: Way) -> Iterator[Target]:
-    folder = marketplace(way.places)
-    listing = {
-        "name": SERVER,
-        "owner": {"name": SERVER},
-        "plugins": [{"name": SERVER, "source": "./plugin", "description": "Long-term memory"}],
-    }
-    yield Target(
-        folder / ".claude-plugin" / "marketplace.json", (WholeFile(_json(listing)),), "plugin"
-    )
-    for name, content in plugin_files(way).items():
-        yield Target(folder / "plugin" / name, (WholeFile(content),), "plugin")
-    yield Target(
-        settings_folder(way.places) / "settings.json",
-        (
-            JsonKey(
-                ("extraKnownMarketplaces", SERVER),
-                {"source": {"source": "directory", "path": str(folder)}},
-            ),
-            JsonKey(("enabledPlugins", PLUGIN), True),
-            *_allow_tools(f"mcp__plugin_{SERVER}_{SERVER}__"),
-        ),
-        "plugin enabled, tools allowed",
-    )
-
-
-def _plain(way: Way) -> Iterator[Target]:
-    hooks = _hooks(way)
+    seconds = {**_HOOK_SECONDS, _TOOL: 2} if way.wish.tool_hook else _HOOK_SECONDS
+    hooks = hook_groups(way, NAME, seconds, _MATCHERS)
     server = JsonServer(("mcpServers", SERVER), {"type": "stdio", **way.programs.mcp_server()})
-    allowed = _allow_tools(f"mcp__{SERVER}__")
+    tools = (f"mcp__{SERVER}__{tool}" for tool in FREE_TOOLS)
+    allowed = (JsonItem(("permissions", "allow"), tool) for tool in tools)
     if way.project:
         folder = way.project / ".claude"
         yield Target(way.project / ".mcp.json", (server,), "MCP server")
@@ -173,15 +79,24 @@ def _plain(way: Way) -> Iterator[Target]:
     yield Target(
         folder / "skills" / "nacre-memory" / "SKILL.md", (WholeFile(words("SKILL.md")),), "skill"
     )
+    if way.wish.isolates:  # Claude Code then neither loads nor writes its auto memory
+        setting = JsonSetting(("autoMemoryEnabled",), False)
+        yield Target(folder / "settings.json", (setting,), "own memory off")
 
 
-def _hooks(way: Way) -> tuple[JsonHook, ...]:
-    seconds = {**_HOOK_SECONDS, _TOOL: 2} if way.tool_hook else _HOOK_SECONDS
-    return hook_groups(way, NAME, seconds, _MATCHERS)
-
-
-def _allow_tools(prefix: str) -> tuple[JsonItem, ...]:
-    return tuple(JsonItem(("permissions", "allow"), prefix + tool) for tool in FREE_TOOLS)
+def _own_memory(places: Places) -> Sequence[MemoryPlace]:
+    folder = settings_folder(places)
+    try:
+        named = json_text.find(
+            (folder / "settings.json").read_text(encoding="utf-8"), ("autoMemoryDirectory",)
+        )
+    except (OSError, UnicodeDecodeError, UnparsableFileError):
+        named = None
+    if isinstance(named, str) and named:
+        own = places.user / named.removeprefix("~/") if named.startswith("~/") else Path(named)
+        return (MemoryPlace("claude-memory", own),) if own.is_absolute() else ()
+    folders = sorted((folder / "projects").glob("*/memory"))
+    return tuple(MemoryPlace("claude-memory", memory_folder) for memory_folder in folders)
 
 
 def _json(value: Any) -> str:
@@ -201,7 +116,6 @@ HOST = Host(
     targets=_targets,
     notes=_notes,
     own_memory=_own_memory,
-    copies=_copies,
 )
 
 
@@ -232,18 +146,18 @@ def folder(places: Places) -> Path:
 
 
 def users_config(places: Places) -> Path:
-    """Return the user's settings file. In this file, Codex also records which hooks the user trusts."""
+    """Return the user's Codex settings file, which also records the hooks that the user trusts."""
     return places.folder("CODEX_HOME", ".codex") / "config.toml"
 
 
 def hooks_file(places: Places) -> Path:
-    """Return the file that contains the hooks."""
+    """Return the file that contains Codex's hooks."""
     return folder(places) / "hooks.json"
 
 
 def _targets_codex(way: Way) -> Sequence[Target]:
     hooks = hooks_file(way.places)
-    seconds = {**_CODEX_HOOK_SECONDS, _TOOL: 2} if way.tool_hook else _CODEX_HOOK_SECONDS
+    seconds = {**_CODEX_HOOK_SECONDS, _TOOL: 2} if way.wish.tool_hook else _CODEX_HOOK_SECONDS
     server = {
         **way.programs.mcp_server(),
         "startup_timeout_sec": 20,
@@ -266,7 +180,7 @@ def _targets_codex(way: Way) -> Sequence[Target]:
     off = Target(
         users_config(way.places), (TomlSetting(("features", "memories"), False),), "own memory off"
     )
-    return (*targets, off) if way.isolates else targets
+    return (*targets, off) if way.wish.isolates else targets
 
 
 def _notes_codex(way: Way) -> Sequence[str]:
@@ -528,6 +442,9 @@ def _opencode(way: Way) -> Iterator[Target]:
     yield Target(settings, (JsonServer(("mcp", SERVER), server),), "MCP server")
     yield Target(above / "AGENTS.md", (Block(instructions()),), "instructions")
     yield from plugin(way, "opencode", folder / "plugin")
+    # In a folder of its own, because OpenCode loads every file next to the plugin as a plugin.
+    library = (files("nacre.hosts") / "plugins" / "openclaw" / "lib" / "link.js").read_text("utf-8")
+    yield Target(folder / "plugin" / "nacre" / "link.js", (WholeFile(library),), "plugin")
 
 
 def _openclaw(way: Way) -> Iterator[Target]:
@@ -539,10 +456,10 @@ def _openclaw(way: Way) -> Iterator[Target]:
         JsonKey((*entry, "hooks"), {"allowConversationAccess": True, "allowPromptInjection": True}),
         JsonDefault((*entry, "config"), {}, is_own=True),
     ]
-    if way.slot:
+    if way.wish.slot:
         pieces.append(JsonKey(("plugins", "slots", "memory"), SERVER))
     yield Target(_openclaw_settings(way.places), tuple(pieces), "plugin enabled")
-    if way.isolates:
+    if way.wish.isolates:
         off = tuple(JsonSetting(path, False) for path in _OPENCLAW_MEMORY)
         yield Target(_openclaw_settings(way.places), off, "own memory off")
     yield from plugin(way, "openclaw", folder)
@@ -594,14 +511,14 @@ def _openclaw_settings(places: Places) -> Path:
 
 
 def plugin(way: Way, host: str, folder: Path) -> Iterator[Target]:
-    """Yield the files of an included plugin, and a file with the paths of nacre's programs."""
+    """Yield the files of a bundled plugin, and a file with the paths of nacre's programs."""
     source = files("nacre.hosts") / "plugins" / host
     for name, content in _shipped_files(source):
         # OpenClaw only loads this kind of plugin if it has the memory slot.
-        if way.slot and name == "openclaw.plugin.json":
+        if way.wish.slot and name == "openclaw.plugin.json":
             content = _json({**json.loads(content), "kind": "memory"})
         yield Target(folder / name, (WholeFile(content),), "plugin")
-    record = {**way.programs.as_record(), **({"isolates": True} if way.isolates else {})}
+    record = {**way.programs.as_record(), **({"isolates": True} if way.wish.isolates else {})}
     yield Target(folder / PROGRAMS_FILE, (WholeFile(_json(record)),), "plugin")
 
 
@@ -650,7 +567,6 @@ TERMINAL_HOSTS = (
 # -- All hosts -------------------------------------------------------------------------------------
 
 
-_GEMINI, _OPENCODE, _OPENCLAW = TERMINAL_HOSTS
-_ALL = (HOST, CODEX_HOST, *HOSTS[:3], _GEMINI, _OPENCODE, _OPENCLAW, *HOSTS[3:])
-
-ALL_HOSTS: Mapping[str, Host] = {host.name: host for host in _ALL}
+ALL_HOSTS: Mapping[str, Host] = {
+    host.name: host for host in (HOST, CODEX_HOST, *HOSTS[:3], *TERMINAL_HOSTS, *HOSTS[3:])
+}

@@ -1,24 +1,22 @@
-"""Checks of connected hosts: hooks, trust, plugins, MCP servers, versions, files and other installations."""
+"""Checks of connected hosts: hooks, trust, plugins, MCP servers, files and other installations."""
 
 from __future__ import annotations
 
 import json
-import re
 import shlex
-import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 
 from nacre import __version__
-from nacre.base.link import DaemonAwayError, DaemonRefusedError, ask, start_daemon
-from nacre.base.plain import objects
+from nacre.base.link import DaemonAwayError, DaemonRefusedError, ask, ask_to_stop, start_daemon
+from nacre.base.plain import Values, mapping, objects
 from nacre.hosts import registry, ways
 from nacre.hosts.connect import SAMPLE, is_own, plan, quiet, run_hook
-from nacre.hosts.host import Server, proven_versions
+from nacre.hosts.host import Server
 from nacre.hosts.registry import PROGRAMS_FILE
 from nacre.hosts.ways import (
     UNSEEN,
@@ -27,19 +25,15 @@ from nacre.hosts.ways import (
     RpcProcess,
     Wired,
     found_hosts,
-    host_named,
     init_command,
-    installed_version,
     json_in,
     load,
     own_programs,
     program_of,
     read_parts,
-    run_program,
     targets_of,
     text_of,
     trust_in,
-    way_of,
 )
 from nacre.operations import operation
 from nacre.settings import Settings
@@ -49,11 +43,11 @@ _MAX_RUNS = 3
 _LOG_WAIT_SECONDS = 1.0
 _LOG_POLL_SECONDS = 0.02
 _LATE = ("late", "failed", "")
-"""Results in the hook log which mean that a hook did not answer in time."""
+"""Results in the hook log that mean that a hook did not answer in time."""
 
 
 def prove_hooks(settings: Settings, wish: WiringWish, written: HostParts) -> Iterator[Check]:
-    """Run a host's hooks and yield the findings. For Codex, also check whether it trusts the hooks."""
+    """Run a host's hooks and yield findings. For Codex, also check whether it trusts the hooks."""
     slowest, failed, late, traces = 0.0, [], 0, 0
     for event, line in written.hooks:
         problem, how, seconds = _run_until_in_time(settings, wish, event, line)
@@ -92,10 +86,6 @@ def prove_hooks(settings: Settings, wish: WiringWish, written: HostParts) -> Ite
 def _run_until_in_time(
     settings: Settings, wish: WiringWish, event: str, line: str
 ) -> tuple[str | None, str, float]:
-    """Run a hook, and run it again if it answers too slowly.
-
-    Return the problem, the source of the answer according to the log, and the duration in seconds.
-    """
     hook_input = {**SAMPLE, "hook_event_name": event, "cwd": str(settings.home)}
     problem, how, seconds = None, "", 0.0
     for _ in range(_MAX_RUNS):
@@ -118,7 +108,7 @@ def _prove_trust(settings: Settings, wish: WiringWish) -> Iterator[Check]:
             "it is unknown whether Codex trusts the hooks",
             "open codex and type /hooks",
         )
-    elif not trust.seen:
+    elif not trust.hooks:
         yield Check(
             "trust",
             WARNING,
@@ -142,7 +132,6 @@ def _log_size(settings: Settings) -> int:
 
 
 def _last_answer_source(settings: Settings, since: int) -> str:
-    """Return the source of the latest answer in the log, or "" if the log has no new line."""
     # The daemon writes the line after it has answered the hook.
     until = time.monotonic() + _LOG_WAIT_SECONDS
     while _log_size(settings) == since and time.monotonic() < until:
@@ -156,29 +145,7 @@ def _last_answer_source(settings: Settings, since: int) -> str:
 
 
 # -- Plugins ---------------------------------------------------------------------------------------
-# Is the expected plugin installed, and does it have the correct paths of nacre's programs?
-
-
-def _prove_installed(
-    settings: Settings, wish: WiringWish, *, is_of_another: bool
-) -> Iterator[Check]:
-    """Check the version of the installed plugin. Only warn about another installation's plugin."""
-    way = way_of(settings, wish)
-    if wish.host != registry.NAME or not registry.is_plugin(way):
-        return
-    expected = registry.version_of(registry.plugin_files(way))
-    installed = installed_version(way)
-    if installed == expected:
-        yield Check("plugin", OK, f"version {installed} is installed")
-    elif installed:
-        state = WARNING if is_of_another else FAILURE
-        yield Check("plugin", state, f"Claude Code has version {installed}, not {expected}")
-    elif program_of(settings, "claude"):
-        yield Check("plugin", FAILURE, "Claude Code has not installed it")
-    else:
-        yield Check(
-            "plugin", WARNING, "Claude Code installs it at its next start", "start claude once"
-        )
+# Does the plugin contain the correct paths of nacre's programs?
 
 
 def _prove_program(settings: Settings, wish: WiringWish) -> Iterator[Check]:
@@ -214,7 +181,7 @@ _MCP_TIMEOUT_SECONDS = 15.0
 
 
 def list_tools(settings: Settings, server: Server, folder: Path) -> tuple[list[str], str | None]:
-    """Start an MCP server. Return the names of its tools, and the problem or ``None``."""
+    """Start an MCP server. Return the names of its tools, and an error message or ``None``."""
     opening = {
         "protocolVersion": "2025-06-18",
         "capabilities": {},
@@ -243,10 +210,10 @@ _SLOW_SECONDS = 1.0
 def prove_servers(
     settings: Settings, wish: WiringWish, written: HostParts, left_alone: Sequence[LeftAlone]
 ) -> Iterator[Check]:
-    """Check each configured server and yield a finding.
+    """Check each configured MCP server and yield a finding.
 
-    A server that runs another program is allowed in the user's settings. It is not allowed in a
-    project, because anyone can add servers there.
+    Only the user's settings may contain a server that runs another program, because anyone can add
+    servers to a project.
     """
     own = {target.path.resolve() for target in targets_of(settings, wish)}
     hint = next(
@@ -279,64 +246,11 @@ def _check_server(settings: Settings, wish: WiringWish, server: Server, hint: st
     return Check("tools", OK, finding)
 
 
-# -- Versions of hosts -----------------------------------------------------------------------------
-# Is the installed version one with which nacre was tested?
-
-
-_VERSION_TIMEOUT_SECONDS = 10.0
-_VERSION = re.compile(r"\d+(?:\.\d+)+[\w.+-]*")
-
-
-def prove_versions(settings: Settings, hosts: Iterable[str]) -> Iterator[Check]:
-    """Yield a note about each installed host. An untested version is not a failure."""
-    for name in hosts:
-        path = next(
-            filter(None, (program_of(settings, program) for program in host_named(name).programs)),
-            None,
-        )
-        proven = proven_versions().get(name)
-        # The npm package is read first, because the program takes seconds and can leave files
-        # behind.
-        version = (
-            proven
-            and path
-            and (_version_from_package(Path(path)) or _version_from_program(settings, Path(path)))
-        )
-        if proven and version:
-            finding = f"{version} is installed; tested: {', '.join(proven.versions)} ({proven.on})"
-            yield Check(f"{name} version", OK, finding)
-
-
-def _version_from_package(program: Path) -> str:
-    folders = (folder for folder in program.resolve().parents if "node_modules" in folder.parts)
-    package = next(
-        filter(None, (json_in(text_of(folder / "package.json")) for folder in folders)), None
-    )
-    return str(package.get("version", "")) if isinstance(package, dict) else ""
-
-
-def _version_from_program(settings: Settings, program: Path) -> str:
-    try:
-        output = run_program(
-            [str(program), "--version"],
-            quiet(settings),
-            settings.user_home,
-            _VERSION_TIMEOUT_SECONDS,
-        ).stdout
-    except (subprocess.TimeoutExpired, OSError):
-        return ""
-    match = _VERSION.search(output)
-    return match[0] if match else ""
-
-
 # -- Other installations of nacre ------------------------------------------------------------------
 
 
-_DAEMON_TIMEOUT_SECONDS = 1.0
-
-
 def written_by_another(settings: Settings, wired: Wired) -> str:
-    """Describe the installation that last connected hosts. Return an empty string if it is this one."""
+    """Describe the installation that last connected hosts, or return "" if it is this one."""
     program = shlex.join(own_programs(settings).nacre)
     if not wired.nacre or (wired.nacre, wired.program) == (__version__, program):
         return ""
@@ -347,12 +261,7 @@ def written_by_another(settings: Settings, wired: Wired) -> str:
 
 def daemon_of_another(settings: Settings) -> Iterator[Check]:
     """Yield a finding if the daemon runs another version of nacre."""
-    try:
-        version = str(
-            ask(str(settings.home), "hello", {}, seconds=_DAEMON_TIMEOUT_SECONDS)["version"]
-        )
-    except (DaemonAwayError, DaemonRefusedError, KeyError, TypeError):
-        return
+    version = _daemon_status(settings.home).get("version", __version__)
     if version != __version__:
         finding = f"nacre {version} serves this home, but this is {__version__}"
         yield Check(
@@ -360,52 +269,43 @@ def daemon_of_another(settings: Settings) -> Iterator[Check]:
         )
 
 
+def _daemon_status(home: Path) -> Values:
+    try:
+        return mapping(ask(str(home), "hello", {}, seconds=_REQUEST_TIMEOUT_SECONDS))
+    except (DaemonAwayError, DaemonRefusedError):
+        return {}
+
+
 # -- A daemon for the checks -----------------------------------------------------------------------
 # A host's first session is slower, because it starts the daemon. The checks measure later sessions.
 
 
 _WARM_UP_SECONDS = 30.0
-_STOP_TIMEOUT_SECONDS = 5.0
 _DAEMON_POLL_SECONDS = 0.05
 _REQUEST_TIMEOUT_SECONDS = 2.0
 
 
 @contextmanager
 def warm_daemon(settings: Settings) -> Iterator[None]:
-    """Run the home's daemon during the block, if hooks can start it. A daemon that already runs is kept."""
-    home = str(settings.home)
-    daemon = None
+    """Run the home's daemon during the block, unless it already runs or hooks cannot start it."""
+    home, daemon = settings.home, None
     with suppress(OSError):
         if settings.flag("daemon.enabled"):
-            daemon = start_daemon(home, settings.environ, "--no-watch")
+            daemon = start_daemon(str(home), settings.environ, "--no-watch")
     if daemon is None:
         yield
         return
     try:
         until = time.monotonic() + _WARM_UP_SECONDS
-        while daemon.poll() is None and not _is_warm(home) and time.monotonic() < until:
+        while daemon.poll() is None and time.monotonic() < until:
+            if _daemon_status(home).get("is_warm"):
+                break
             time.sleep(_DAEMON_POLL_SECONDS)
         yield
     finally:
-        _end_warm_daemon(daemon, home)
-
-
-def _end_warm_daemon(daemon: subprocess.Popen[bytes], home: str) -> None:
-    if daemon.poll() is None:
-        with suppress(DaemonAwayError, DaemonRefusedError):
-            ask(home, "stop", {}, seconds=_REQUEST_TIMEOUT_SECONDS)
-    try:
-        daemon.wait(_STOP_TIMEOUT_SECONDS)
-    except subprocess.TimeoutExpired:
-        daemon.kill()
+        if not ask_to_stop(home):
+            daemon.kill()
         daemon.wait()
-
-
-def _is_warm(home: str) -> bool:
-    try:
-        return bool(ask(home, "hello", {}, seconds=_REQUEST_TIMEOUT_SECONDS)["is_warm"])
-    except (DaemonAwayError, DaemonRefusedError, KeyError, TypeError):
-        return False
 
 
 # -- All checks ------------------------------------------------------------------------------------
@@ -430,7 +330,6 @@ def prove_hosts(settings: Settings) -> list[Check]:
             for check in _check_wiring(settings, wired, wish, names[wish.place])
         ]
     hosts = dict.fromkeys(wish.host for wish in wishes)
-    checks += prove_versions(settings, hosts)
     idle = [
         found_host.host.name
         for found_host in found_hosts(settings)
@@ -449,18 +348,15 @@ def hosts_in_a_line(settings: Settings) -> list[Check]:
     wired = load(settings.home)
     if not wired.wishes:
         return []
-    broken = dict.fromkeys(
-        wish.host for wish in wired.wishes if _has_differences(plan(settings, [wish]))
-    )
+    plans = [(wish.host, plan(settings, [wish])) for wish in wired.wishes]
+    broken = dict.fromkeys(host for host, expected in plans if _has_differences(expected))
     if broken and (other := written_by_another(settings, wired)):
         finding = f"{', '.join(broken)}: {other}"
         return [Check("hosts", WARNING, finding, "nacre init updates them")]
     enabled_again = [
-        wish.host
-        for wish in wired.wishes
-        if wish.isolates
-        for memory in plan(settings, [wish]).own_memories
-        if memory.state == ways.CONFLICT
+        host
+        for host, expected in plans
+        if any(memory.state == ways.CONFLICT for memory in expected.own_memories)
     ]
     if broken or enabled_again:
         finding = f"{', '.join(enabled_again)} turned its own memory on again"
@@ -472,7 +368,6 @@ def hosts_in_a_line(settings: Settings) -> list[Check]:
 
 
 def _names(wishes: Sequence[WiringWish]) -> dict[tuple[str, str], str]:
-    """Return a name for each connection. If project folders share a name, use their paths."""
     alike = Counter((wish.host, wish.project.name) for wish in wishes if wish.project)
     return {
         wish.place: wish.host
@@ -507,17 +402,13 @@ def _findings(settings: Settings, wired: Wired, wish: WiringWish) -> Iterator[Ch
     )
     yield from prove_hooks(settings, wish, contents)
     yield from prove_servers(settings, wish, contents, expected.kept)
-    plugins: list[Check] = []
-    if not expected.left_alone:
-        plugins += _prove_installed(settings, wish, is_of_another=bool(other))
-        plugins += _prove_program(settings, wish)
+    plugins = [] if expected.left_alone else list(_prove_program(settings, wish))
     yield from plugins
     if not (contents.hooks or contents.servers or plugins or files):
         yield Check("", FAILURE, "its files contain nothing from nacre")
 
 
 def _prove_files(expected: WiringPlan, other: str) -> Iterator[Check]:
-    """Check that the files are as expected. Differences made by another installation are only warnings."""
     for skipped_file in expected.left_alone:
         yield Check(
             "files", FAILURE, f"{skipped_file.path}: {skipped_file.reason}", skipped_file.hint

@@ -21,7 +21,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from typing import Annotated, Any
 
 import msgspec
@@ -40,11 +39,9 @@ from nacre.hosts import registry
 from nacre.hosts.files import Places, Text, UneditableFileError, UnparsableFileError
 from nacre.hosts.host import (
     OWN_COMMANDS,
-    SERVER,
     Block,
     Host,
     JsonHook,
-    JsonServer,
     Piece,
     Programs,
     Server,
@@ -60,8 +57,6 @@ from nacre.hosts.registry import ALL_HOSTS, OPENCLAW
 from nacre.settings import Settings
 from nacre.values.reports import (
     FileChange,
-    HostCommand,
-    HostSetting,
     LeftAlone,
     OwnMemory,
     WiringWish,
@@ -72,7 +67,7 @@ from nacre.values.reports import (
 class WrittenFile:
     """A file that nacre changed.
 
-    ``before``: hash of the original content, empty for a new file. ``after``: hash of the new
+    ``before``, ``after``: hashes of the original content (empty for a new file) and the new
     content. ``backup``: copy of the original. ``older``: previous backups. ``made``: folders
     created for the file.
     """
@@ -92,15 +87,15 @@ class WrittenFile:
 class Wired:
     """The record of all connections. All mappings have paths as keys.
 
-    ``files``: the written files. ``servers``: command lines of the MCP servers that nacre wrote.
-    ``settings``: the old values of changed host settings, as JSON. An empty value means that the
-    setting did not exist. ``nacre`` and ``program``: nacre's version and path at the last write.
+    ``servers``: command lines of the MCP servers that nacre wrote. ``settings``: old values of
+    changed host settings (``None`` if there was none). ``nacre``, ``program``: nacre's version and
+    path at the last write.
     """
 
     wishes: tuple[WiringWish, ...] = ()
     files: dict[str, WrittenFile] = field(default_factory=dict)
     servers: dict[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
-    settings: dict[str, dict[str, str]] = field(default_factory=dict)
+    settings: dict[str, dict[str, Any]] = field(default_factory=dict)
     nacre: str = ""
     program: str = ""
 
@@ -111,7 +106,7 @@ def hooks_start_daemon(settings: Settings) -> bool:
 
 
 def load(home: Path) -> Wired:
-    """Read the record. If it is missing or cannot be read, return an empty one."""
+    """Return a home's record of connections, empty if it is missing or unreadable."""
     try:
         record: Wired = json_values.decode(_path(home).read_bytes(), Wired)
         return replace(
@@ -122,7 +117,7 @@ def load(home: Path) -> Wired:
 
 
 def save(home: Path, wired: Wired) -> None:
-    """Store the record of connected hosts. Delete the file if the record is empty."""
+    """Write a home's record of connections, or delete the file if the record is empty."""
     if wired.wishes or wired.files or wired.settings:
         files.make_folder(_path(home).parent)
         files.write_file(
@@ -144,7 +139,7 @@ def _path(home: Path) -> Path:
 
 
 # -- Ways to connect a host ------------------------------------------------------------------------
-# They depend on this machine's folders and on where nacre's programs are installed.
+# A way depends on this machine's folders and on where nacre's programs are installed.
 
 
 _QUICK_HOOK = "nacre-hook.sh"
@@ -163,7 +158,7 @@ _FOLDERS = (
 
 @frozen
 class FoundHost:
-    """A host on this machine and its program. ``is_wired`` is set if it is connected for the user."""
+    """A host on this machine, its program, and whether it is connected for the user."""
 
     host: Host
     program: str | None
@@ -196,13 +191,10 @@ def found_hosts(settings: Settings) -> list[FoundHost]:
 
 
 def _working_folders() -> list[Path]:
-    """Return the working folder and its parents up to the repository's root.
-
-    Return nothing if the folder was deleted.
-    """
     try:
         working_folder = Path.cwd()
     except FileNotFoundError:
+        # The working folder was deleted.
         return []
     above = [working_folder, *working_folder.parents]
     top = next((at for at, folder in enumerate(above) if (folder / ".git").exists()), 0)
@@ -210,7 +202,7 @@ def _working_folders() -> list[Path]:
 
 
 def way_of(settings: Settings, wish: WiringWish) -> Way:
-    """Return how to connect a host. Raises InvalidInputError if it does not support the scope."""
+    """Return the way to connect a host. Raises InvalidInputError if the host has no such scope."""
     host = host_named(wish.host)
     if wish.project is None and not host.by_user:
         raise InvalidInputError(
@@ -221,26 +213,13 @@ def way_of(settings: Settings, wish: WiringWish) -> Way:
         raise InvalidInputError(
             f"{host.label} has no project settings", hint=f"nacre init --host {host.name}"
         )
-    return Way(
-        places_of(settings, wish.project),
-        own_programs(settings),
-        plain=wish.plain,
-        slot=wish.slot,
-        tool_hook=wish.tool_hook,
-        isolates=wish.isolates,
-    )
+    return Way(places_of(settings, wish.project), own_programs(settings), wish)
 
 
-def drop_unsupported(settings: Settings, wish: WiringWish) -> WiringWish:
-    """Remove options that the host does not support.
-
-    If Claude Code's program is missing, use its settings instead of the plugin, which could not be installed.
-    """
-    is_claude = wish.host == registry.NAME
-    plain = is_claude and (wish.plain or not (wish.project or program_of(settings, "claude")))
+def drop_unsupported(wish: WiringWish) -> WiringWish:
+    """Return the wish without options that the host does not support."""
     return replace(
         wish,
-        plain=plain,
         slot=wish.slot and wish.host == OPENCLAW,
         tool_hook=wish.tool_hook and wish.host in (registry.NAME, registry.NAME_CODEX),
         isolates=wish.isolates and can_isolate(wish),
@@ -249,23 +228,19 @@ def drop_unsupported(settings: Settings, wish: WiringWish) -> WiringWish:
 
 
 def has_own_memory(wish: WiringWish) -> bool:
-    """Return True if a host has its own memory. A connection of a single project does not change it."""
+    """Return True if the host has its own memory and is connected for the user."""
     return not wish.project and host_named(wish.host).own_memory is not None
 
 
 def can_isolate(wish: WiringWish) -> bool:
-    """Return True if a host's own memory can be turned off."""
+    """Return True if nacre can turn off the host's own memory."""
     return has_own_memory(wish) and host_named(wish.host).can_isolate
 
 
 def init_command(wish: WiringWish, *more: str) -> str:
-    """Return the command that makes a connection.
-
-    With ``--uninstall`` in ``more``, the command removes the connection.
-    """
+    """Return the ``nacre init`` command for a connection, with the options ``more``."""
     project = ["--project", str(wish.project)] if wish.project else []
     named = {
-        "--plain": wish.plain,
         "--slot": wish.slot,
         "--tool-hook": wish.tool_hook,
         "--own-memory isolate": wish.isolates,
@@ -278,7 +253,7 @@ def init_command(wish: WiringWish, *more: str) -> str:
 
 
 def targets_of(settings: Settings, wish: WiringWish) -> Sequence[Target]:
-    """Return the files to change. Raises InvalidInputError."""
+    """Return the files to change for a connection. Raises InvalidInputError."""
     targets = tuple(host_named(wish.host).targets(way_of(settings, wish)))
     if not wish.introduces or wish.host == registry.NAME_CODEX:  # Codex rewrites its file
         return targets
@@ -300,14 +275,14 @@ def own_notes(settings: Settings, wish: WiringWish) -> list[Path]:
 
 
 def places_of(settings: Settings, project: Path | None = None) -> Places:
-    """Return this machine's folders."""
+    """Return the folders and variables that locate hosts' files."""
     return Places(
         settings.user_home, settings.home.absolute(), settings.environ, settings.platform, project
     )
 
 
 def roots_for(settings: Settings, path: Path, project: Path | None) -> list[Path]:
-    """Return the folders that may contain a file. A project's file must be in the project."""
+    """Return the folders in which a file may be changed: only the project for its own files."""
     if project and path.is_relative_to(project):
         return [project]
     named = [Path(settings.environ[name]) for name in _FOLDERS if settings.environ.get(name)]
@@ -318,7 +293,7 @@ def roots_for(settings: Settings, path: Path, project: Path | None) -> list[Path
 def own_programs(settings: Settings) -> Programs:
     """Return the absolute paths of nacre's programs.
 
-    A missing program is replaced by the interpreter and a module.
+    If a program is missing, the interpreter runs its module instead.
     """
     nacre, hook = (
         _script(settings, name) or (sys.executable, "-P", "-m", module)
@@ -344,7 +319,6 @@ def program_of(settings: Settings, name: str) -> str | None:
 
 
 def _script(settings: Settings, name: str) -> tuple[str, ...] | None:
-    """Return the path of one of nacre's programs, next to the running program or the interpreter."""
     suffix = ".exe" if settings.platform == "win32" else ""
     running = Path(sys.argv[0])
     folders = [Path(sys.executable).parent]
@@ -354,58 +328,7 @@ def _script(settings: Settings, name: str) -> tuple[str, ...] | None:
     return next(((str(path),) for path in paths if path.is_file()), None)
 
 
-# -- Hosts' own commands ---------------------------------------------------------------------------
-# Claude Code has a command that installs a plugin immediately.
-
-
-_COMMAND_TIMEOUT_SECONDS = 60.0
-_ERROR_CHARACTERS = 300
-
-
-def commands_for(
-    settings: Settings, wish: WiringWish, *, is_removal: bool = False
-) -> Iterator[HostCommand]:
-    """Yield the commands of Claude Code that install, update or remove the plugin."""
-    if wish.host != registry.NAME or wish.project:
-        return
-    program = program_of(settings, "claude")
-    way = way_of(settings, wish)
-    if program is None:
-        return
-    installed = installed_version(way)
-    commands: tuple[tuple[str, ...], ...] = ()
-    if is_removal or wish.plain:
-        if installed:
-            commands = (
-                ("uninstall the plugin", "uninstall", registry.PLUGIN),
-                ("remove the marketplace", "marketplace", "remove", SERVER),
-            )
-    elif installed is None:
-        folder = str(registry.marketplace(way.places))
-        commands = (
-            ("print the plugin's path", "marketplace", "add", folder),
-            ("install the plugin", "install", registry.PLUGIN),
-        )
-    elif installed != registry.version_of(registry.plugin_files(way)):
-        commands = (
-            ("read the plugin again", "marketplace", "update", SERVER),
-            ("install the new plugin", "update", registry.PLUGIN),
-        )
-    touches = (registry.settings_folder(way.places) / "settings.json",)
-    for purpose, *words in commands:
-        yield HostCommand((program, "plugin", *words), purpose, touches)
-
-
-def installed_version(way: Way) -> str | None:
-    """Return the version of nacre's plugin in Claude Code, or ``None``."""
-    path = registry.settings_folder(way.places) / "plugins" / "installed_plugins.json"
-    try:
-        record: Any = json_values.parse(path.read_bytes())
-        entries = record["plugins"].get(registry.PLUGIN)
-        entry = entries[0] if isinstance(entries, list) else entries
-        return str(entry["version"]) if entry else None
-    except (OSError, ValueError, KeyError, AttributeError, TypeError, IndexError):
-        return None
+# -- Running programs ------------------------------------------------------------------------------
 
 
 def run_program(
@@ -415,7 +338,10 @@ def run_program(
     seconds: float,
     text: str = "",
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program with ``text`` as input, and return the completed process. Raises OSError, TimeoutExpired."""
+    """Run a program with ``text`` as input, and return the completed process.
+
+    Raises OSError if the program cannot be started, and TimeoutExpired.
+    """
     return subprocess.run(
         words,
         env=dict(environ),
@@ -429,40 +355,25 @@ def run_program(
     )
 
 
-def run_command(settings: Settings, command: HostCommand) -> str | None:
-    """Run a command. Return the problem, or ``None`` if there is none."""
-    try:
-        result = run_program(
-            command.words, settings.environ, settings.user_home, _COMMAND_TIMEOUT_SECONDS
-        )
-    except subprocess.TimeoutExpired:
-        return f"it did not end within {_COMMAND_TIMEOUT_SECONDS:.0f} seconds"
-    except OSError as error:
-        return f"it cannot be run: {error.strerror}"
-    if result.returncode:
-        return (
-            " ".join((result.stderr or result.stdout).split())[:_ERROR_CHARACTERS]
-            or f"it exited with {result.returncode}"
-        )
-    return None
-
-
 # -- Messages to and from programs -----------------------------------------------------------------
 
 
 class RpcError(Exception):
-    """Error of a program that does not answer. Its message is the reason."""
+    """Raised if a program does not answer. The message gives the reason."""
 
 
 class RpcProcess:
-    """A running program that reads and writes JSON-RPC, one message per line. It is a context manager."""
+    """A context manager for a program that exchanges JSON-RPC messages, one per line.
+
+    The program is killed after ``seconds``.
+    """
 
     def __init__(
         self, words: Sequence[str], environ: Mapping[str, str], folder: Path, seconds: float
     ) -> None:
         self._seconds = seconds
+        self._until = time.monotonic() + seconds
         self._number = 0
-        self._lines: SimpleQueue[str | None] = SimpleQueue()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed at the end
         try:
             self._process = subprocess.Popen(
@@ -479,34 +390,22 @@ class RpcProcess:
         except OSError as error:
             self._errors.close()
             raise RpcError(f"it cannot be started ({error.strerror})") from error
-        threading.Thread(target=self._listen, daemon=True).start()
+        self._timer = threading.Timer(seconds, self._process.kill)
+        self._timer.start()
 
     def __enter__(self) -> RpcProcess:
         return self
 
     def __exit__(self, *_: object) -> None:
         with suppress(OSError):  # it ended before the request
-            self._process.stdin.close()  # type: ignore[union-attr] # it is a pipe
-        for end in (self._process.terminate, self._process.kill):
-            try:
-                self._process.wait(timeout=3)
-                break
-            except subprocess.TimeoutExpired:
-                end()
-        self._process.wait()
+            self._process.communicate()  # closes its input
+        self._timer.cancel()
         self._errors.close()
 
     def ask(self, method: str, parameters: Values) -> Any:
         self._number += 1
         self.send(method, id=self._number, params=parameters)
-        until = time.monotonic() + self._seconds
-        while True:
-            try:
-                line = self._lines.get(timeout=max(0.01, until - time.monotonic()))
-            except Empty:
-                raise RpcError(f"no answer within {self._seconds:.0f} seconds") from None
-            if line is None:
-                raise RpcError(self._last_words())
+        for line in self._process.stdout or ():
             try:
                 message = mapping(json.loads(line))
             except ValueError:  # some programs print a notice first
@@ -516,6 +415,7 @@ class RpcProcess:
                     reason = string(message["error"], "message") or "no reason given"
                     raise RpcError(f"it refuses: {reason[:200]}")
                 return message.get("result")
+        raise self._ended()
 
     def send(self, method: str, **more: Any) -> None:
         message = {"jsonrpc": "2.0", "method": method, **more}
@@ -523,20 +423,15 @@ class RpcProcess:
             self._process.stdin.write(json.dumps(message) + "\n")  # type: ignore[union-attr]
             self._process.stdin.flush()  # type: ignore[union-attr]
         except OSError as error:
-            raise RpcError(self._last_words()) from error
+            raise self._ended() from error
 
-    def _listen(self) -> None:
-        with self._process.stdout as lines:  # type: ignore[union-attr]
-            for line in lines:
-                self._lines.put(line)
-        self._lines.put(None)
-
-    def _last_words(self) -> str:
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(timeout=2)
+    def _ended(self) -> RpcError:
+        self._process.wait()
+        if time.monotonic() >= self._until:
+            return RpcError(f"no answer within {self._seconds:.0f} seconds")
         self._errors.seek(0)
         error_text = " ".join(self._errors.read().decode("utf-8", "replace").split())[-200:]
-        return "it ended" + (f": {error_text}" if error_text else "")
+        return RpcError("it ended" + (f": {error_text}" if error_text else ""))
 
 
 # -- Current contents of hosts' files --------------------------------------------------------------
@@ -544,17 +439,17 @@ class RpcProcess:
 
 @frozen
 class HostParts:
-    """nacre's parts of a host's files. ``hooks`` are pairs of an event and a command line."""
+    """nacre's hooks (event and command line) and servers in a host's files."""
 
     hooks: Sequence[tuple[str, str]]
     servers: Sequence[Server]
 
 
 def read_parts(settings: Settings, wish: WiringWish) -> HostParts:
-    """Read from the host's files which commands it will run."""
+    """Return nacre's hooks and the MCP servers in the host's files."""
     hooks: dict[tuple[str, str], None] = {}
     servers: list[Server] = []
-    for target in _holders(settings, wish):
+    for target in targets_of(settings, wish):
         text = text_of(target.path)
         if any(isinstance(piece, JsonHook) for piece in target.pieces):
             hooks |= dict.fromkeys(_hooks_in(json_in(text)))
@@ -577,24 +472,6 @@ def json_in(text: str) -> Any:
         return files_module.read_json_text(text)
     except UnparsableFileError:
         return {}
-
-
-def _holders(settings: Settings, wish: WiringWish) -> Iterator[Target]:
-    """Yield the files in which the host looks for hooks and servers."""
-    way = way_of(settings, wish)
-    if wish.host != registry.NAME or not registry.is_plugin(way):
-        yield from targets_of(settings, wish)
-        return
-    folder = _plugin_folder(way)
-    yield Target(folder / "hooks" / "hooks.json", (JsonHook((), {}),), "hooks")
-    yield Target(folder / ".mcp.json", (JsonServer(("mcpServers", SERVER), {}),), "MCP server")
-
-
-def _plugin_folder(way: Way) -> Path:
-    """Return the folder in which Claude Code keeps its copy of the plugin, or the original folder."""
-    version = installed_version(way)
-    copied = registry.copy_of_plugin(way.places, version) if version else None
-    return copied if copied and copied.is_dir() else registry.marketplace(way.places) / "plugin"
 
 
 def _server_in(text: str, piece: object) -> Server | None:
@@ -620,26 +497,26 @@ def _hooks_in(content: Any) -> Iterator[tuple[str, str]]:
 
 _FOREIGN_REASON = "the server nacre in it stays, because nacre init did not write it"
 _FOREIGN_HINT = "agents continue to use it"
-_TWICE_HINT = "to remove yours: claude mcp remove -s user nacre; to keep it: nacre init --host claude-code --plain"
 
 
 class Servers:
     """The MCP servers in a plan.
 
-    ``kept``: the user's servers, which are not changed. ``put``: the servers that nacre adds.
+    ``foreign``: the user's servers, which are not changed. ``written``: the command lines of
+    nacre's servers, by file.
     """
 
     def __init__(self, settings: Settings, wired: Wired, *, is_removal: bool) -> None:
         self._settings = settings
         self._wired = wired
         self._is_removal = is_removal
-        self.kept: list[LeftAlone] = []
-        self.put: list[tuple[Path, tuple[str, ...]]] = []
+        self.foreign: list[LeftAlone] = []
+        self.written = dict(wired.servers)
 
     def spare(
         self, path: Path, words: str, wish: WiringWish, target: Target, *, is_put: bool
     ) -> Target:
-        """Return the target without servers that the user added, so that they stay unchanged."""
+        """Return the target without servers that the user added, which must stay unchanged."""
         pieces: list[Piece] = []
         for piece in target.pieces:
             if not isinstance(piece, ServerPiece):
@@ -658,53 +535,34 @@ class Servers:
                 continue
             pieces.append(piece)
             if is_put and (new_server := piece.server(piece.put(words))):
-                self.put.append((path, new_server.words))
+                known = self.written.get(str(path), ())
+                self.written[str(path)] = tuple(dict.fromkeys((*known, new_server.words)))
         return replace(target, pieces=tuple(pieces))
-
-    def look_beside(self, wish: WiringWish, words_at: Callable[[Path], str]) -> None:
-        """Report the user's servers that would offer the same tools as the plugin."""
-        if wish.host != registry.NAME or not registry.is_plugin(way_of(self._settings, wish)):
-            return
-        for target in targets_of(self._settings, replace(wish, plain=True)):
-            for piece in target.pieces:
-                if server := _server_in(words_at(target.path), piece):
-                    reason = f"{_FOREIGN_REASON}{_runs(server)}; with the plugin, agents have nacre's tools twice"
-                    self._keep(target.path, wish, reason, _TWICE_HINT)
 
     def _is_own(
         self, path: Path, words: str, wish: WiringWish, piece: ServerPiece, server: Server
     ) -> bool:
-        """Return True if nacre wrote a server. If no record exists, compare the server with nacre's server."""
-        if (
-            server.words in self._wired.servers.get(str(path), ())
-            or (path, server.words) in self.put
-        ):
+        if server.words in self.written.get(str(path), ()):
             return True
         if isinstance(piece, TomlServer) and piece.is_marked(words):
             return True
-        is_as_put = piece.put(words) == words
-        if self._wired.nacre:
-            return is_as_put and wish.place not in {other.place for other in self._wired.wishes}
-        # An old record has no servers, but it shows whether the file has changed since nacre wrote
-        # it.
-        left = self._wired.files.get(str(path))
-        return is_as_put or bool(
-            left and path.is_file() and digest(path.read_bytes()) == left.after
-        )
+        # If the host is not connected, an entry is nacre's if nacre would write the same one.
+        is_connected = wish.place in {other.place for other in self._wired.wishes}
+        return not is_connected and piece.put(words) == words
 
     def _keep(self, path: Path, wish: WiringWish, reason: str, hint: str) -> None:
         skipped_file = LeftAlone(path, wish.host, reason, hint)
-        self.kept += [skipped_file] if skipped_file not in self.kept else []
+        self.foreign += [skipped_file] if skipped_file not in self.foreign else []
 
 
 def _runs(server: Server) -> str:
-    """Return the server's command without arguments, which can be secret."""
+    # The arguments are left out because they can be secret.
     return f": it runs {server.words[0]}" if server.words else ""
 
 
 # -- Hosts' own memories ---------------------------------------------------------------------------
-# nacre turns them off in the hosts' settings. It can restore these settings, unless the user has
-# changed them.
+# nacre turns these memories off in the hosts' settings, and restores settings that nobody has changed
+# since.
 
 
 ISOLATED, RESTORED, CONFLICT = "isolated", "restored", "conflict"
@@ -718,42 +576,45 @@ _ON_HINT = "nacre init --host {host} --own-memory keep keeps it on; --own-memory
 class OwnMemories:
     """The host settings that turn off a host's own memory.
 
-    ``set``: settings that a plan changes. ``given_back``: settings that a plan restores.
+    ``settings`` contains the old values of all changed settings, for the record.
     """
 
     def __init__(self, wired: Wired) -> None:
-        self._wired = wired
         self._before = {wish.place: wish for wish in wired.wishes}
         self._conflicts: dict[str, str] = {}
         self._unwritten: set[str] = set()
-        self._of_target: tuple[list[HostSetting], list[HostSetting]] = [], []
-        self.set: list[HostSetting] = []
-        self.given_back: list[HostSetting] = []
+        self.settings = dict(wired.settings)
 
     def spare(
         self, path: Path, words: str, wish: WiringWish, target: Target, *, is_put: bool
-    ) -> Target:
-        """Return the target without settings that the user changed, so that they stay unchanged."""
+    ) -> tuple[Target, dict[str, Any]]:
+        """Return the target without settings that must not change, and the file's old values."""
+        record = dict(self.settings.get(str(path), {}))
+        before = self._before.get(wish.place)
         pieces: list[Piece] = []
-        self._of_target = [], []
         for piece in target.pieces:
-            if isinstance(piece, SettingPiece):
-                pieces += (self._put if is_put else self._drop_pieces)(path, words, wish, piece)
-            else:
+            if not isinstance(piece, SettingPiece):
                 pieces.append(piece)
-        return replace(target, pieces=tuple(pieces))
-
-    def settle(self) -> None:
-        """Add the changes of the current target's settings to the plan."""
-        self.set += self._of_target[0]
-        self.given_back += self._of_target[1]
+                continue
+            name, current = ".".join(piece.path), piece.read(words)
+            if is_put and current != piece.value:
+                if name in record and before and before.isolates:
+                    self._conflicts[wish.host] = f"{path} ({name})"
+                else:
+                    record[name] = current
+                    pieces.append(piece)
+            elif not is_put and name in record:
+                old = record.pop(name)
+                if current == piece.value:
+                    pieces.append(replace(piece, before=old))
+        return replace(target, pieces=tuple(pieces)), record
 
     def fail(self, wish: WiringWish, target: Target) -> None:
         if any(isinstance(piece, SettingPiece) for piece in target.pieces):
             self._unwritten.add(wish.host)
 
     def states(self, wishes: tuple[WiringWish, ...], *, is_removal: bool) -> Iterator[OwnMemory]:
-        """Yield what the change does to each host's own memory."""
+        """Yield the effect of the plan on each host's own memory."""
         for wish in wishes:
             before = self._before.get(wish.place)
             if wish.isolates and not is_removal and wish.host in self._conflicts:
@@ -766,37 +627,9 @@ class OwnMemories:
             elif before and before.isolates:
                 yield OwnMemory(wish.host, RESTORED, _RESTORED)
 
-    def _put(
-        self, path: Path, words: str, wish: WiringWish, piece: SettingPiece
-    ) -> Iterator[Piece]:
-        current, recorded = piece.read(words), self._recorded_value(path, piece)
-        before = self._before.get(wish.place)
-        if current == piece.value:
-            if recorded is not None:  # without a record, the user turned it off before
-                yield replace(piece, before=_decode(recorded))
-        elif recorded is not None and before and before.isolates:
-            self._conflicts[wish.host] = f"{path} ({_name(piece)})"
-        else:
-            self._of_target[0].append(HostSetting(wish.host, path, _name(piece), _encode(current)))
-            yield replace(piece, before=current)
-
-    def _drop_pieces(
-        self, path: Path, words: str, wish: WiringWish, piece: SettingPiece
-    ) -> Iterator[Piece]:
-        recorded = self._recorded_value(path, piece)
-        if recorded is None:
-            return
-        self._of_target[1].append(HostSetting(wish.host, path, _name(piece)))
-        if piece.read(words) == piece.value:
-            yield replace(piece, before=_decode(recorded))
-
-    def _recorded_value(self, path: Path, piece: SettingPiece) -> str | None:
-        """Return a setting's original value as JSON, or ``None`` if nacre has not changed it."""
-        return self._wired.settings.get(str(path), {}).get(_name(piece))
-
 
 def unwritten(host: str) -> OwnMemory:
-    """Return the state of a host whose settings could not be changed."""
+    """Return the own-memory state of a host whose settings could not be changed."""
     return OwnMemory(
         host,
         CONFLICT,
@@ -805,48 +638,24 @@ def unwritten(host: str) -> OwnMemory:
     )
 
 
-def update_record(
-    wired: Wired, put: tuple[HostSetting, ...], dropped: tuple[HostSetting, ...] = ()
-) -> Wired:
-    """Return the record with changed settings added and restored settings removed."""
-    settings = {path: dict(values) for path, values in wired.settings.items()}
-    for setting in dropped:
-        settings.get(str(setting.path), {}).pop(setting.name, None)
-    for setting in put:
-        settings.setdefault(str(setting.path), {})[setting.name] = setting.before
-    return replace(wired, settings={path: values for path, values in settings.items() if values})
-
-
-def _name(piece: SettingPiece) -> str:
-    return ".".join(piece.path)
-
-
-def _encode(value: Any) -> str:
-    return "" if value is None else msgspec.json.encode(value).decode()
-
-
-def _decode(value: str) -> Any:
-    return msgspec.json.decode(value) if value else None
-
-
 # -- New contents of files -------------------------------------------------------------------------
 # Each file is read only once, even if several hosts need changes to it.
 
 
 _OWN_MODE, _PROJECT_MODE = 0o600, 0o644
 _EMPTY = frozenset({"", "{}", '{"version":1}'})
-"""Possible contents of a file that nacre created, after nacre's parts are removed."""
+"""Contents of a file that count as empty once nacre's pieces are removed."""
 
 
 def put(words: str, target: Target) -> str:
-    """Insert nacre's parts into the text of a file."""
+    """Insert nacre's pieces into a file's content."""
     for piece in target.pieces:
         words = piece.put(words)
     return words
 
 
 def drop_pieces(words: str, target: Target) -> str:
-    """Remove nacre's parts from the text of a file."""
+    """Remove nacre's pieces from a file's content."""
     for piece in target.pieces:
         words = piece.drop(words)
     return words
@@ -876,7 +685,7 @@ class Drafts:
         self.own_memories = OwnMemories(wired)
 
     def take(self, wish: WiringWish, target: Target, change: Callable[[str, Target], str]) -> None:
-        """Plan the change of a file, or record why the file cannot be changed."""
+        """Plan a change to a file, or record why the file cannot be changed."""
         if not target.pieces:
             return
         try:
@@ -887,7 +696,9 @@ class Drafts:
             text = draft.text if draft else files_module.read(path)
             before = draft.words if draft else text.words
             target = self.servers.spare(path, before, wish, target, is_put=change is put)
-            target = self.own_memories.spare(path, before, wish, target, is_put=change is put)
+            target, record = self.own_memories.spare(
+                path, before, wish, target, is_put=change is put
+            )
             words = change(before, target)
             if draft is None:
                 is_inside = wish.project and path.is_relative_to(wish.project)
@@ -899,7 +710,7 @@ class Drafts:
             if change is put or _may_hold(target):
                 self._report_unchanged(target.path, wish, error)
             return
-        self.own_memories.settle()
+        self.own_memories.settings[str(path)] = record
         if change is drop_pieces and words == draft.words:
             return  # the file contains nothing that belongs to nacre
         self._drafts[path] = draft
@@ -909,18 +720,6 @@ class Drafts:
         )
         draft.hosts += [wish.host] if wish.host not in draft.hosts else []
         draft.whats += [target.what] if target.what not in draft.whats else []
-
-    def words_at(self, path: Path) -> str:
-        """Return the planned text of a file, or an empty string if it cannot be read."""
-        draft = self._drafts.get(Path(os.path.realpath(path)))
-        try:
-            return draft.words if draft else files_module.read(path).words
-        except UneditableFileError:
-            return ""
-
-    def may_run(self, command: HostCommand) -> bool:
-        """Return False if the command would write to a file that nacre must not change."""
-        return all(skipped.path not in command.touches for skipped in self.left_alone)
 
     def _report_unchanged(self, path: Path, wish: WiringWish, error: Exception) -> None:
         command = init_command(wish, *(["--uninstall"] if self._is_removal else []))
@@ -971,7 +770,6 @@ def _original_text(backup: Path, expected: str) -> str | None:
 
 
 def _may_hold(target: Target) -> bool:
-    """Return True if a file might contain parts that nacre wrote."""
     try:
         words = files_module.read(target.path).words
         return drop_pieces(words, target) != words
@@ -980,21 +778,20 @@ def _may_hold(target: Target) -> bool:
 
 
 # -- Trust of Codex in nacre's hooks ---------------------------------------------------------------
-# Codex's app server sets the trust, as for Codex's own window. nacre asks for it only at the user's
-# request.
+# Codex's app server records the trust. nacre asks for it only at the user's request.
 
 
 _CODEX_TIMEOUT_SECONDS = 20.0
 _TRUSTED = "trusted"
 UNSEEN = "it does not trust the folder; start codex there and trust it"
-"""Message with the likely reason why Codex does not see a project's hooks."""
+"""Likely reason why Codex does not see a project's hooks."""
 
 
 @frozen
 class Trust:
-    """The numbers of nacre's hooks that Codex sees, and that it does not trust."""
+    """The number of nacre's hooks that Codex sees, and how many of them it does not trust."""
 
-    seen: int
+    hooks: int
     untrusted: int
 
 
@@ -1009,7 +806,7 @@ def trust_in(settings: Settings, wish: WiringWish) -> Trust | None:
 
 
 def trust_hooks(settings: Settings, wish: WiringWish) -> str | None:
-    """Tell Codex to trust nacre's hooks. Return the problem, or ``None`` if there is no problem."""
+    """Tell Codex to trust nacre's hooks. Return an error message or ``None``."""
     try:
         with _codex(settings, wish) as server:
             hooks = {

@@ -7,7 +7,7 @@ untrusted proposals become candidates.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence, Set
+from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import replace
 from datetime import datetime
 from difflib import SequenceMatcher
@@ -39,15 +39,8 @@ from nacre.learn.prompts import (
     tidy_turns,
     tidy_verdicts,
 )
-from nacre.learn.reading import (
-    AGENT_CAP,
-    content_words,
-    is_asking,
-    is_objection,
-    parse_question,
-)
+from nacre.learn.reading import AGENT_CAP, content_words, is_asking, is_objection, parse_question
 from nacre.learn.sentences import (
-    Language,
     Utterance,
     before,
     forms,
@@ -59,14 +52,7 @@ from nacre.learn.sentences import (
 from nacre.llm import calibration
 from nacre.llm.failures import ask
 from nacre.memories import judge as memories_judge
-from nacre.memories.statements import (
-    binds,
-    firm_words,
-    leaves_out,
-    lost,
-    negations,
-    read,
-)
+from nacre.memories.statements import binds, firm_words, leaves_out, lost, negations, read
 from nacre.protocols import LanguageModel
 from nacre.readers.trust import brings_outside, reached_out
 from nacre.values.memory import Candidate, Confidence, Confirmation, Expiry, Kind, Memory, Why
@@ -81,7 +67,7 @@ ALWAYS_IMPORTANCE = 7
 """Importance of a memory that an agent needs for any task in the project."""
 
 MIN_NEAR_SHARE = 0.9
-"""Minimum share of a quote's words that occur in a turn in the same order."""
+"""Minimum share of a quote's words that a turn must contain in the same order."""
 
 MIN_SUPPORT = 0.5
 """Minimum share of a statement's words that occur near its evidence."""
@@ -90,13 +76,13 @@ MOST_FOREIGN = 0.4
 """Maximum share of words in a statement that occur only in external text."""
 
 LEAST_OWNED = 0.3
-"""A statement may exceed ``MOST_FOREIGN`` if the owner typed at least this share of its words."""
+"""Minimum share of the owner's words in a statement that exceeds ``MOST_FOREIGN``."""
 
 FEWEST_OWNED = 2
-"""Minimum number of the owner's words in a statement, because one shared word proves nothing."""
+"""Minimum number of the owner's words in a statement, as a single shared word proves nothing."""
 
 _STEERING = frozenset({Kind.DECISION, Kind.PREFERENCE, Kind.TODO})
-"""Kinds that steer agents and that only the owner may state."""
+"""Kinds of memories that instruct agents, which only the owner may state."""
 
 MAX_TAGS = 4
 
@@ -107,16 +93,16 @@ _UNSPOKEN = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN
 _ELLIPSIS = re.compile(r"\s*(?:\.{3,}|…)\s*")
 _TAG = re.compile(r"[\w.+#-]{3,30}")
 _PLAIN = re.compile(r"[A-Za-z]+(?:-[a-z]+)+|[a-z](?:\.[a-z])+|[a-z]+")
-"""Words that are neither names nor numbers in digits: "end-to-end", "e.g", "three"."""
+"""Ordinary words such as "end-to-end", "e.g" and "three", as opposed to names and digits."""
 
 _CONTRAST = re.compile(r"\bno longer\b|(?:,| \() ?(?:and |but )?not\b", re.IGNORECASE)
-"""Negations that only add a contrast: "in pages, not row by row"."""
+"""Negations that only express a contrast, such as "in pages, not row by row"."""
 
 _DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
 _MAX_DAYS_FROM_SESSION = 60
 _SENTENCE_START = re.compile(r"(?:^|(?<=[.!?:;] ))[A-Z](?=[a-z]+\b)")
 _NEIGHBOURS = 2
-"""Number of turns before and after the evidence that count as near."""
+"""Number of turns around the evidence in which a statement's words may also occur."""
 
 _MAX_ADDED_TURNS = 2
 _MAX_UNCOVERED_SHARE = 0.3
@@ -127,43 +113,61 @@ _MAX_NEAR_STRETCH = 1.5
 
 
 @frozen
-class Dropped:
-    """A rejected proposal, with the reason."""
-
-    reason: str
-
-
-@frozen
 class Place:
-    """The turn in which a quote was found. ``words``: the matching words. ``share``: share of the quote's words."""
+    """The passage of a session that matches a quote.
+
+    ``at``: the index of its turn. ``share``: the share of the quote's words in it.
+    """
 
     at: int
     words: str
     share: float
 
 
+_ENDED_BY_OWNER = frozenset({Kind.DECISION, Kind.PREFERENCE, Kind.RELATIONSHIP})
+"""Kinds of the owner's memories that only the owner can revoke.
+
+Anyone can report a solved problem or a completed todo.
+"""
+
+NO_LONGER = "This no longer holds: "
+"""Prefix of a claim that a known memory is outdated."""
+
+
+@frozen
+class Overtaken:
+    """A memory that a session shows to be outdated.
+
+    ``quote``: the words that show it. ``statement``: the claim for a model to verify.
+    ``is_owners``: whether the owner's own words show it. ``is_doubtful``: whether the owner must
+    review it.
+    """
+
+    memory: Memory
+    quote: str
+    statement: Candidate
+    shown: Confirmation
+    is_owners: bool
+    is_doubtful: bool = False
+
+
 class Checks:
-    """Checks of a model's statements about a session. ``begin``: index of the first new turn."""
+    """Checks of the memories that a model proposes for a session. New turns start at ``begin``."""
 
     def __init__(self, turns: Sequence[Turn], *, begin: int = 0) -> None:
         self.turns = turns
         self.begin = begin
         self._normalised: dict[tuple[int, bool], str] = {}
-        self._typed: dict[int, str] = {}
-        self._mixed: set[int] = set()
-        self._objections: set[int] = set()
-        self._utterances: dict[int, Utterance] = {}
+        self._spoken: dict[int, list[Utterance]] = {}
         for utterance in utterances(turns):
-            text = " ".join(statement.text for statement in utterance.statements)
-            places = (utterance.index, *utterance.copies)
-            first = replace(utterance, statements=utterance.statements[:1])
-            if is_objection(first, language_of(text)):
-                self._objections |= set(places)
-            self._utterances |= dict.fromkeys(places, utterance)
-            self._mixed |= (
-                set(places) if any(statement.mixed for statement in utterance.statements) else set()
+            for at in (utterance.index, *utterance.copies):
+                self._spoken.setdefault(at, []).append(utterance)
+        self._typed = {
+            at: " ".join(
+                statement.text for utterance in spoken for statement in utterance.statements
             )
-            self._typed |= {at: f"{self._typed.get(at, '')} {text}".strip() for at in places}
+            for at, spoken in self._spoken.items()
+        }
         agent_turns = {at for at in range(len(turns)) if _is_trusted_agents(turns, at)}
         own_texts = [
             *self._typed.values(),
@@ -175,7 +179,7 @@ class Checks:
             at
             for at in range(len(turns))
             if at not in agent_turns
-            # Models are not shown a host's summary, so that no statement is based on the summary.
+            # Models are not shown a host's summary, so statements cannot be based on it.
             and (not turns[at].flags & Flag.SUMMARY or is_accepted_plan(turns, at))
         ]
         self._foreign = _words_of(turns[at].text for at in external_turns) - _words_of(own_texts)
@@ -190,19 +194,22 @@ class Checks:
             - typed,
         )
 
-    def judge(self, proposal: ProposedMemory, shown: Set[int]) -> Candidate | Dropped:
-        """Turn a proposal into a candidate, or reject it. Only ``shown`` turns can be evidence."""
+    def judge(self, proposal: ProposedMemory, visible_turns: Set[int]) -> Candidate | str:
+        """Turn a model's proposal into a candidate, or return the reason to reject it.
+
+        Only ``visible_turns``, which the model has seen, count as evidence.
+        """
         content = one_line(proposal.content)
         subject = one_line(proposal.subject)[:_MAX_SUBJECT_CHARACTERS]
         if reason := size_refusal(content):
-            return Dropped(reason)
-        place = self.locate(proposal.quote, shown, content)
+            return reason
+        place = self.locate(proposal.quote, visible_turns, content)
         if place is None:
-            return Dropped("no evidence")
+            return "no evidence"
         kind = Kind(proposal.kind)
-        evidence = self._find_evidence(place.at, content, shown)
+        evidence = self._find_evidence(place.at, content, visible_turns)
         if evidence[-1] < self.begin:
-            return Dropped("read before")
+            return "read before"
         is_nodded = self._is_nodded(content, evidence)
         is_owner = self._is_owners(kind, place.at, evidence, is_nodded=is_nodded)
         why_held, detail = self._hold_reason(kind, content, place, evidence, is_nodded=is_nodded)
@@ -224,19 +231,19 @@ class Checks:
             held=why_held,
             detail=detail,
             nodded=is_owner and (is_nodded or self._ends_unconfirmed(content, evidence)),
-            mixed=is_owner and self.is_mixed(evidence),
+            mixed=is_owner and self._is_mixed(evidence),
         )
 
     def locate(
-        self, quote: str, shown: Iterable[int], content: str = "", *, is_typed: bool = False
+        self, quote: str, visible_turns: Iterable[int], content: str = "", *, is_typed: bool = False
     ) -> Place | None:
-        """Return the turn that contains a quote, or the turn most similar to the quote and the statement ``content``.
+        """Find the turn that contains a quote, preferring new turns.
 
-        Only the turns in ``shown`` are searched. New turns are preferred. If ``is_typed`` is True,
-        text that the owner pasted is ignored.
+        With ``content``, a turn with similar words also counts. With ``is_typed``, text that the
+        owner pasted does not.
         """
         places = sorted(
-            shown, key=lambda at: (at >= self.begin, at in self._typed, at), reverse=True
+            visible_turns, key=lambda at: (at >= self.begin, at in self._typed, at), reverse=True
         )
         exact = (at for at in places if self._contains_quote(at, quote, is_typed=is_typed))
         if (at := next(exact, None)) is not None:
@@ -261,34 +268,29 @@ class Checks:
             return None
         return Place(best, "", shares[best])
 
-    def _find_evidence(self, at: int, content: str, shown: Set[int]) -> tuple[int, ...]:
-        """Return the quoted turn ``at`` and other turns that support the statement.
-
-        These are a message of the owner and turns that contain the statement's remaining
-        words.
-        """
+    def _find_evidence(self, at: int, content: str, visible_turns: Set[int]) -> tuple[int, ...]:
         evidence = {at}
         if at not in self._typed:
-            typed = sorted(index for index in shown if index in self._typed)
+            typed = sorted(index for index in visible_turns if index in self._typed)
             replies = [index for index in typed if index > at]
             evidence |= set(replies[:1] or typed[-1:])
         language = language_of(content)
         words = content_words(content, language)
         missing = words - _words_of(self.turns[index].text for index in evidence)
-        others = {
+        agent_words = {
             index: content_words(self.turns[index].text, language)
-            for index in shown
+            for index in visible_turns
             if index not in evidence and _is_trusted_agents(self.turns, index)
         }
         for _ in range(_MAX_ADDED_TURNS):
             best = max(
-                others,
-                key=lambda index: (len(missing & others[index]), -abs(index - at)),
+                agent_words,
+                key=lambda index: (len(missing & agent_words[index]), -abs(index - at)),
                 default=None,
             )
             if best is None or len(missing) <= _MAX_UNCOVERED_SHARE * len(words):
                 break
-            covered = missing & others.pop(best)
+            covered = missing & agent_words.pop(best)
             if len(covered) < _MIN_COVERED_WORDS:
                 break
             evidence.add(best)
@@ -296,7 +298,6 @@ class Checks:
         return tuple(sorted(evidence))
 
     def _near(self, evidence: Iterable[int]) -> list[Turn]:
-        """Return the evidence and the neighbouring turns."""
         near = {
             index
             for at in evidence
@@ -306,27 +307,18 @@ class Checks:
         return [self.turns[at] for at in sorted(near)]
 
     def _near_texts(self, evidence: Iterable[int]) -> list[str]:
-        """Return the texts, calls, dates and authors of the evidence and of neighbouring turns."""
         turns = self._near(evidence)
         marks = {str(day_of(turn.time)) for turn in turns if turn.time}
         marks |= {turn.author for turn in turns if turn.author}
         return [*(turn.text for turn in turns), *_calls(turns), *sorted(marks)]
 
     def _support(self, content: str, evidence: Iterable[int]) -> float:
-        """Return the share of a statement's words that occur near the evidence."""
-        words_in = _word_finder(content)
-        words = words_in(content, language_of(content))
-        texts = (turn.text for turn in self._near(evidence))
-        near = frozenset[str]().union(*(words_in(text, language_of(text)) for text in texts))
-        return len(words & near) / len(words) if words else 0.0
+        words, near = _word_sets(content, (turn.text for turn in self._near(evidence)))
+        return len(words & frozenset[str]().union(*near)) / len(words) if words else 0.0
 
     def _find_unsupported(self, content: str, evidence: Iterable[int]) -> str | None:
-        """Return a number, name or negation of a statement that the session does not contain.
-
-        Dates close to the session are allowed, because a model writes a date for
-        "yesterday".
-        """
         near = self._near_texts(evidence)
+        # A model may replace "yesterday" with a date.
         text = _DATE.sub(self._without_close_date, content)
         text = _SENTENCE_START.sub(lambda match: match.group().lower(), _CONTRAST.sub(" ", text))
         while missing := lost(text, near):
@@ -354,14 +346,13 @@ class Checks:
         return "\n".join([*(turn.text for turn in self.turns), *_calls(self.turns)]).lower()
 
     def _is_other_option(self, content: str, evidence: Iterable[int]) -> bool:
-        """Return True if a statement describes an option that the owner did not choose."""
         for at in evidence:
-            agent = before(self.turns, at, Speaker.AGENT) if at in self._utterances else None
+            agent = before(self.turns, at, Speaker.AGENT) if at in self._spoken else None
             if agent is None:
                 continue
             language = language_of(self.turns[agent].text)
             question = parse_question(self.turns[agent].text)
-            answer = self._utterances[at].statements[0].text
+            answer = self._spoken[at][-1].statements[0].text
             chosen = find_option(answer, question, language_of(answer))
             if chosen is None or len(question.options) < 2:
                 continue
@@ -376,56 +367,108 @@ class Checks:
         return False
 
     def _is_objected(self, content: str, at: int, evidence: Iterable[int]) -> bool:
-        """Return True if a statement repeats a message of the agent to which the owner objected.
-
-        A statement about the objection is allowed.
-        """
         if at in self._typed:
             return False
-        words = content_words(content, language_of(content))
+        words = content_words(content)
         return any(
-            reply in self._objections
-            and len(words & _words_of([self.typed_text(reply)])) < FEWEST_OWNED
+            is_objection(
+                replace(utterance, statements=utterance.statements[:1]),
+                language_of(self._typed[reply]),
+            )
+            # A statement about the objection itself is allowed.
+            and len(words & _words_of([self._typed[reply]])) < FEWEST_OWNED
             for reply in evidence
             if reply > at
+            for utterance in self._spoken.get(reply, ())
         )
 
-    def is_typed(self, at: int) -> bool:
-        """Return True if the owner typed something in a turn."""
-        return at in self._typed
+    def _is_mixed(self, evidence: Iterable[int]) -> bool:
+        return any(
+            statement.mixed
+            for at in evidence
+            for utterance in self._spoken.get(at, ())
+            for statement in utterance.statements
+        )
 
-    def is_mixed(self, evidence: Iterable[int]) -> bool:
-        """Return True if the owner might have pasted a part of the evidence."""
-        return not self._mixed.isdisjoint(evidence)
-
-    def typed_text(self, at: int) -> str:
-        """Return the text that the owner typed in a turn."""
-        return self._typed.get(at, "")
-
-    def has_read_outside(self, evidence: Sequence[int]) -> bool:
-        """Return True if the agent read external text before the last turn of the evidence."""
+    def _has_read_outside(self, evidence: Sequence[int]) -> bool:
         return reached_out(self.turns, evidence[-1])
 
-    def times(self, evidence: Sequence[int]) -> list[datetime]:
-        """Return the recorded times of turns."""
-        return [time for at in evidence if (time := self.turns[at].time)]
+    def find_outdated(
+        self,
+        claims: Sequence[OutdatedMemory],
+        memories: Sequence[Memory],
+        session: str,
+        visible_turns: Set[int],
+    ) -> list[Overtaken]:
+        """Return the model's claims about outdated memories that pass all checks.
 
-    def locate_change(self, quote: str, shown: Iterable[int]) -> Place | None:
-        """Return the new turn that contains a quote. Ignore untrusted turns and text that the owner pasted."""
-        trusted = [at for at in shown if at >= self.begin and self.turns[at].trust is Trust.TRUSTED]
-        return self.locate(quote, trusted, is_typed=True)
-
-    def reply_to(self, at: int, shown: Iterable[int]) -> int | None:
-        """Return the owner's first typed turn after turn ``at`` among the shown turns."""
-        return min((index for index in shown if index > at and index in self._typed), default=None)
+        A later trusted turn must contain the quote. The owner must have typed part of the evidence
+        against the owner's decisions, preferences and relationships.
+        """
+        trusted = [
+            at for at in visible_turns if at >= self.begin and self.turns[at].trust is Trust.TRUSTED
+        ]
+        # External text in the session might have influenced the model's claim.
+        is_outside = self._has_read_outside([len(self.turns) - 1])
+        accepted: dict[str, Overtaken] = {}
+        for claim in claims:
+            memory = memories[claim.known - 1] if claim.known <= len(memories) else None
+            place = self.locate(claim.quote, trusted, is_typed=True)
+            if memory is None or place is None:
+                continue
+            at = place.at
+            replies = (index for index in visible_turns if index > at and index in self._typed)
+            reply = None if at in self._typed else min(replies, default=None)
+            evidence = [at] if reply is None else [at, reply]
+            time = self.turns[at].time
+            if time is None or time < memory.last_said:
+                continue
+            typed = [self._typed[index] for index in evidence if index in self._typed]
+            texts = [self.turns[index].text for index in evidence]
+            is_owners_rule = memory.speaker is Speaker.OWNER and memory.kind in _ENDED_BY_OWNER
+            if is_owners_rule and not (typed and _is_about(memory, texts)):
+                continue
+            is_owners = bool(typed) and not (
+                is_outside
+                and not any(
+                    _ends(sentence.text, memory)
+                    for text in typed
+                    for sentence in split(text)
+                    if not is_asking(sentence.text)
+                )
+            )
+            is_doubtful = memory.speaker is Speaker.OWNER and (
+                (is_outside and not is_owners)
+                or self._is_mixed(evidence)
+                or (
+                    memory.kind is Kind.PREFERENCE
+                    and not _is_about(memory, typed if is_outside else texts)
+                )
+            )
+            turns = tuple(self.turns[index].id for index in evidence)
+            statement = Candidate(
+                memory.kind,
+                memory.subject,
+                f"{NO_LONGER}{memory.content}",
+                turns,
+                confidence=Confidence.EXTRACTED,
+            )
+            accepted.setdefault(
+                memory.id,
+                Overtaken(
+                    memory,
+                    place.words,
+                    statement,
+                    Confirmation(time, session, turns),
+                    is_owners,
+                    is_doubtful,
+                ),
+            )
+        return list(accepted.values())
 
     def _is_owners(self, kind: Kind, at: int, evidence: Sequence[int], *, is_nodded: bool) -> bool:
-        """Return True if the owner typed the quote of a statement, or replied to it.
-
-        If the owner only agreed (``is_nodded``), return False, except for rules and other
-        kinds that steer agents.
-        """
         if kind in _STEERING:
+            # Mere agreement is enough for an instruction.
             return any(index in self._typed for index in evidence if index >= at)
         return not is_nodded and (
             at in self._typed or any(index > at for index in evidence if index in self._typed)
@@ -434,24 +477,21 @@ class Checks:
     def _hold_reason(
         self, kind: Kind, content: str, place: Place, evidence: Sequence[int], *, is_nodded: bool
     ) -> tuple[Why | None, str]:
-        """Return the reason why a proposal needs a review, and a detail.
-
-        The reason is ``None`` if no review is needed.
-        """
         language = language_of(content)
-        if self._is_copied(content, self._outside) or self._is_foreign(
-            content_words(content, language)
-        ):
-            return Why.UNTRUSTED, "its words are those of text from outside"
+        terms = content_words(content, language)
+        foreign, owned = len(terms & self._foreign), len(terms & self._owned)
+        is_foreign = foreign > MOST_FOREIGN * len(terms) and owned < LEAST_OWNED * len(terms)
+        if is_foreign or self._is_copied(content, self._outside):
+            return Why.UNTRUSTED, "its words come from external text"
         is_rule = kind is Kind.PREFERENCE or reads_as_rule(content)
         if is_rule and self._is_copied(content, self._put_out):
-            return Why.UNTRUSTED, "its words are those of a failing call"
+            return Why.UNTRUSTED, "its words come from the output of a failed call"
         if kind in _STEERING and not any(at in self._typed for at in evidence if at >= place.at):
-            return Why.UNPROVEN, "the owner neither said nor accepted it"
+            return Why.UNPROVEN, "the owner neither stated nor accepted it"
         if is_nodded and is_rule:
             return (
                 Why.UNTRUSTED,
-                "hardly a word of it is the owner's, after text from outside was read",
+                "almost none of its words are the owner's, and the agent had read external text",
             )
         if self._is_objected(content, place.at, evidence):
             return Why.UNPROVEN, "the owner objected to it"
@@ -465,53 +505,40 @@ class Checks:
         return None, ""
 
     def _is_nodded(self, content: str, evidence: Sequence[int]) -> bool:
-        """Return True if the owner typed almost none of a statement, and external text was read.
-
-        The owner's questions do not count. If the owner states a rule, one shared word is enough to
-        return False.
-        """
-        if not self.has_read_outside(evidence):
+        """Return True if the owner merely nodded at an agent that had read external text."""
+        if not self._has_read_outside(evidence):
             return False
         texts = self._statements(evidence)
-        words_in = _word_finder(content)
-        own = words_in(content, language_of(content))
-        shared = [own & words_in(text, language_of(text)) for text in texts]
+        own, text_words = _word_sets(content, texts)
+        shared = [own & words for words in text_words]
         is_ruled = any(
             common and reads_as_rule(text) for text, common in zip(texts, shared, strict=True)
         )
         return not is_ruled and len(frozenset[str]().union(*shared)) < min(FEWEST_OWNED, len(own))
 
     def _ends_unconfirmed(self, content: str, evidence: Sequence[int]) -> bool:
-        """Return True if a statement claims a removal that the owner has not confirmed.
-
-        A confirmation is only needed if the agent read external text.
-        """
-        departures = find_gone(content) if self.has_read_outside(evidence) else []
+        """Guard against external text that makes an agent report a removal."""
+        departures = find_removals(content) if self._has_read_outside(evidence) else []
         texts = self._statements(evidence)
         is_confirmed = any(
-            find_gone(text) or binds(text, firm_words(text), content) or _removes(text, departures)
+            find_removals(text)
+            or binds(text, firm_words(text), content)
+            or _removes(text, departures)
             for text in texts
         )
         return bool(departures) and not is_confirmed
 
     def _statements(self, evidence: Sequence[int]) -> list[str]:
-        """Return the owner's sentences in the evidence. Omit questions."""
         return [
             sentence.text
             for at in evidence
-            for sentence in split(self.typed_text(at))
+            for sentence in split(self._typed.get(at, ""))
             if not is_asking(sentence.text)
         ]
 
     def _is_copied(self, content: str, other_runs: Set[tuple[str, ...]]) -> bool:
-        """Return True if at least half of a statement's word sequences occur in another text."""
         runs = _runs_of([content])
         return bool(runs) and 2 * len(runs & other_runs) >= len(runs)
-
-    def _is_foreign(self, words: Set[str]) -> bool:
-        """Return True if too many words are only in external text and the owner typed too few."""
-        foreign, owned = len(words & self._foreign), len(words & self._owned)
-        return foreign > MOST_FOREIGN * len(words) and owned < LEAST_OWNED * len(words)
 
     def _contains_quote(self, at: int, quote: str, *, is_typed: bool = False) -> bool:
         text = self._quotable(at, is_typed=is_typed)
@@ -519,10 +546,6 @@ class Checks:
         return any(parts) and all(part in text for part in parts)
 
     def _quotable(self, at: int, *, is_typed: bool = False) -> str:
-        """Return a turn's normalised text, in which a quote can be found.
-
-        If ``is_typed`` is True, omit text that the owner pasted.
-        """
         if (at, is_typed) not in self._normalised:
             text = self.turns[at].text
             if is_typed and self.turns[at].speaker is Speaker.OWNER:
@@ -532,51 +555,50 @@ class Checks:
 
 
 def find_near(text: str, quote: str, share: float = MIN_NEAR_SHARE) -> str | None:
-    """Return the part of a text that resembles a quote, or ``None``.
-
-    ``share``: minimum share of the quote's words.
-    """
-    wanted, present = normalise(quote).split(), text.split()
-    if len(wanted) < _MIN_NEAR_WORDS or len(set(wanted) & set(present)) < share * len(set(wanted)):
+    """Return the passage with at least ``share`` of a quote's words in order, or ``None``."""
+    quote_words, text_words = normalise(quote).split(), text.split()
+    if len(quote_words) < _MIN_NEAR_WORDS or len(set(quote_words) & set(text_words)) < share * len(
+        set(quote_words)
+    ):
         return None
-    blocks = SequenceMatcher(None, wanted, present, autojunk=False).get_matching_blocks()[:-1]
-    if sum(block.size for block in blocks) < share * len(wanted):
+    blocks = SequenceMatcher(None, quote_words, text_words, autojunk=False).get_matching_blocks()[
+        :-1
+    ]
+    if sum(block.size for block in blocks) < share * len(quote_words):
         return None
     start, end = blocks[0].b, blocks[-1].b + blocks[-1].size
-    return " ".join(present[start:end]) if end - start <= _MAX_NEAR_STRETCH * len(wanted) else None
+    return (
+        " ".join(text_words[start:end])
+        if end - start <= _MAX_NEAR_STRETCH * len(quote_words)
+        else None
+    )
 
 
-def find_gone(text: str) -> list[frozenset[str]]:
-    """Return the things that a text reports as removed. Each thing is a set of words."""
+def find_removals(text: str) -> list[frozenset[str]]:
+    """Return the things that ``text`` reports as removed, each as a set of words."""
     return [departure.subject for departure in read(text).departures]
 
 
 def _removes(text: str, things: Iterable[Collection[str]]) -> bool:
-    """Return True if a sentence asks the agent to remove one of ``things``: "please delete the Redis cache"."""
     language = language_of(text)
     words = content_words(text, language)
     is_order = bool(language.reversal.removal.search(language.trim(text)))
     return is_order and any(not words.isdisjoint(thing) for thing in things)
 
 
-def _word_finder(content: str) -> Callable[[str, Language], frozenset[str]]:
-    """Return a function that finds the important words of a text."""
-    return content_words if content_words(content, language_of(content)) else _words_of_any_script
-
-
-def _words_of_any_script(text: str, _: Language) -> frozenset[str]:
-    return frozenset(words(text))
+def _word_sets(content: str, texts: Iterable[str]) -> tuple[frozenset[str], list[frozenset[str]]]:
+    if own := content_words(content):
+        return own, [content_words(text) for text in texts]
+    return frozenset(words(content)), [frozenset(words(text)) for text in texts]
 
 
 def _is_trusted_agents(turns: Sequence[Turn], at: int) -> bool:
-    """Return True if a turn is trusted and contains an agent's own words, or a plan that the owner accepted."""
     turn = turns[at]
     is_message = turn.speaker is Speaker.AGENT and not turn.flags & (_UNSPOKEN | Flag.INJECTED)
     return turn.trust is Trust.TRUSTED and (is_message or is_accepted_plan(turns, at))
 
 
 def _calls(turns: Sequence[Turn]) -> list[str]:
-    """Return the text of each tool call in trusted turns."""
     return [
         " ".join(
             [call.name, call.input, call.outcome or "", call.error or "", *call.paths, *call.made]
@@ -588,7 +610,6 @@ def _calls(turns: Sequence[Turn]) -> list[str]:
 
 
 def _outside_errors(turns: Sequence[Turn]) -> list[str]:
-    """Return the outputs of failed calls that tried to read external text."""
     return [
         _output(call)
         for turn in turns
@@ -602,7 +623,6 @@ def _output(call: ToolCall) -> str:
 
 
 def _without_forms(turn: Turn) -> str:
-    """Return a turn's text without the questions of forms, which the agent wrote."""
     text = turn.text
     for form in forms(text) if turn.speaker is Speaker.OWNER else ():
         text = text.replace(form.question, " ")
@@ -610,12 +630,12 @@ def _without_forms(turn: Turn) -> str:
 
 
 def _runs_of(texts: Iterable[str]) -> frozenset[tuple[str, ...]]:
-    """Return all sequences of five words, or of five characters in unspaced text."""
     runs: set[tuple[str, ...]] = set()
     for text in texts:
         words = [
             part
             for word in _WORD.findall(text.lower())
+            # Text without spaces is split into characters.
             for part in (word if word > "\u2e7f" else [word])
         ]
         runs.update(zip(*(words[at:] for at in range(_RUN_WORDS)), strict=False))
@@ -623,11 +643,10 @@ def _runs_of(texts: Iterable[str]) -> frozenset[tuple[str, ...]]:
 
 
 def _words_of(texts: Iterable[str]) -> frozenset[str]:
-    return frozenset[str]().union(*(content_words(text, language_of(text)) for text in texts))
+    return frozenset[str]().union(*(content_words(text) for text in texts))
 
 
 def _tags(subject: str) -> tuple[str, ...]:
-    """Return the words of a subject that describe its topic."""
     topical = read(subject).words
     tokens = (token.text.lower() for token in read(subject).tokens if token.stem in topical)
     return tuple(dict.fromkeys(token for token in tokens if _TAG.fullmatch(token)))[:MAX_TAGS]
@@ -636,111 +655,23 @@ def _tags(subject: str) -> tuple[str, ...]:
 # -- Known memories that a session outdates --------------------------------------------------------
 
 
-_ENDED_BY_OWNER = frozenset({Kind.DECISION, Kind.PREFERENCE, Kind.RELATIONSHIP})
-"""Kinds of the owner's memories that only the owner can revoke. Solved problems and completed todos need no owner."""
-
-NO_LONGER = "This no longer holds: "
-"""First words of a claim that a known memory is outdated."""
-
-
-@frozen
-class Overtaken:
-    """A memory that is outdated because of a session.
-
-    ``quote``: the words that show the change. ``statement``: the claim to verify. ``shown``: the
-    evidence. ``is_owners``: the owner typed the quote. ``is_doubtful``: the owner must review the
-    change.
-    """
-
-    memory: Memory
-    quote: str
-    statement: Candidate
-    shown: Confirmation
-    is_owners: bool
-    is_doubtful: bool = False
-
-
-def check_changes(
-    claims: Sequence[OutdatedMemory],
-    memories: Sequence[Memory],
-    session: str,
-    checks: Checks,
-    shown: Set[int],
-) -> list[Overtaken]:
-    """Return a model's claims about outdated memories, without claims that fail a check.
-
-    The model must have seen the memory, and a later trusted turn must contain the quote. If
-    only the owner can revoke the memory, the owner must have typed some evidence.
-    """
-    accepted: dict[str, Overtaken] = {}
-    for claim in claims:
-        memory = memories[claim.known - 1] if claim.known <= len(memories) else None
-        place = checks.locate_change(claim.quote, shown)
-        if memory is None or place is None:
-            continue
-        reply = None if checks.is_typed(place.at) else checks.reply_to(place.at, shown)
-        evidence = [place.at, *([] if reply is None else [reply])]
-        times = checks.times(evidence[:1])
-        if not times or any(time < memory.last_said for time in times):
-            continue
-        typed = [checks.typed_text(at) for at in evidence if checks.is_typed(at)]
-        texts = [checks.turns[at].text for at in evidence]
-        is_owners_rule = memory.speaker is Speaker.OWNER and memory.kind in _ENDED_BY_OWNER
-        if is_owners_rule and not (typed and _is_about(memory, texts)):
-            continue
-        turns = tuple(checks.turns[at].id for at in evidence)
-        # A page read during the session might have influenced the model's claim.
-        is_outside = checks.has_read_outside([len(checks.turns) - 1])
-        is_owners = bool(typed) and not (
-            is_outside and not any(_is_ended_by(text, memory) for text in typed)
-        )
-        is_doubtful = memory.speaker is Speaker.OWNER and (
-            (is_outside and not is_owners)
-            or checks.is_mixed(evidence)
-            or (
-                memory.kind is Kind.PREFERENCE
-                and not _is_about(memory, typed if is_outside else texts)
-            )
-        )
-        statement = Candidate(
-            memory.kind,
-            memory.subject,
-            f"{NO_LONGER}{memory.content}",
-            turns,
-            confidence=Confidence.EXTRACTED,
-        )
-        confirmation = Confirmation(max(times), session, turns)
-        accepted.setdefault(
-            memory.id,
-            Overtaken(memory, place.words, statement, confirmation, is_owners, is_doubtful),
-        )
-    return list(accepted.values())
-
-
-def _is_ended_by(text: str, memory: Memory) -> bool:
-    """Return True if a text, apart from questions, says that a memory is no longer valid."""
-    return any(
-        _ends(sentence.text, memory) for sentence in split(text) if not is_asking(sentence.text)
-    )
-
-
 def _is_about(memory: Memory, texts: Sequence[str]) -> bool:
-    """Return True if a text is in another language than the memory, or shares a word with it."""
     own = language_of(memory.content)
+    # Words in different languages cannot be compared.
     return any(
         language_of(text) is not own or leaves_out(memory.content, text) < 1 for text in texts
     )
 
 
 def _ends(text: str, memory: Memory) -> bool:
-    """Return True if a sentence contradicts a memory, or says that the memory's subject no longer exists."""
-    before = read(memory.content).words
-    if any(departure <= before for departure in find_gone(text)):
+    memory_words = read(memory.content).words
+    if any(departure <= memory_words for departure in find_removals(text)):
         return True
-    stated = replace(memory, subject="", content=text, canonical_key=None)
-    return memories_judge.judge(
-        memory, stated, None, calibration.calibration_of(None)
-    ).relation in (memories_judge.Relation.SUPERSEDES, memories_judge.Relation.DOUBTS)
+    claim = replace(memory, subject="", content=text, canonical_key=None)
+    return memories_judge.judge(memory, claim, None, calibration.calibration_of(None)).relation in (
+        memories_judge.Relation.SUPERSEDES,
+        memories_judge.Relation.DOUBTS,
+    )
 
 
 # -- Model calls -----------------------------------------------------------------------------------
@@ -756,13 +687,13 @@ _MAX_FIRST_FAILURES = 3
 """Maximum number of failures of a model that has never given a usable answer."""
 
 FAILURES = (ModelUnavailableError, ModelRefusedError, BudgetSpentError, UnusableAnswerError)
-"""Errors of a call after which the deterministic extractor takes over."""
+"""Errors of a call after which rules take over."""
 
 
 class Caller:
-    """A LanguageModel that calls another model for one session.
+    """A wrapper that counts a model's calls and gives up after repeated failures.
 
-    ``stopped``: the error that ended the calls, such as a refusal or a spent budget.
+    ``problem`` is the latest error, and ``stopped`` the one that ended the calls.
     """
 
     def __init__(self, model: LanguageModel) -> None:
@@ -770,7 +701,7 @@ class Caller:
         self.capabilities = model.capabilities
         self.tokens = Tokens()
         self.calls = 0
-        self.answered = 0
+        self.usable_answers = 0
         self.was_cut = False
         self.stopped: NacreError | None = None
         self.problem: NacreError | None = None
@@ -779,9 +710,9 @@ class Caller:
         self._was_spent = False
 
     def ask(self, prompt: Prompt, answer: type[A]) -> A | None:
-        """Ask the model, and return the answer.
+        """Ask the model and return the parsed answer.
 
-        If the call fails, return ``None`` and store the error in ``problem``.
+        If the call fails, return ``None`` and set ``problem``.
         """
         if self.stopped:
             return None
@@ -790,18 +721,18 @@ class Caller:
         except FAILURES as error:
             self.problem = error
             self._failures += 1
-            never_usable = isinstance(error, UnusableAnswerError) and not self.answered
+            never_usable = isinstance(error, UnusableAnswerError) and not self.usable_answers
             if not _is_transient(error) or self._failures >= (
                 _MAX_FIRST_FAILURES if never_usable else _MAX_FAILURES
             ):
                 self.stopped = error
             return None
         self._failures = 0
-        self.answered += 1
+        self.usable_answers += 1
         return result
 
     def complete(self, prompt: Prompt) -> Completion:
-        """Make one call. Repair nearly valid answers of models without schema support."""
+        """Call the model once, and repair almost valid answers of models without schema support."""
         completion = self._model.complete(prompt)
         self.calls += not completion.is_repeated
         self.tokens += completion.tokens
@@ -817,21 +748,23 @@ class Caller:
     @property
     def is_over(self) -> bool:
         """True if calls about other sessions would also fail."""
-        return self.stopped is not None and not (self.answered and _is_transient(self.stopped))
+        return self.stopped is not None and not (
+            self.usable_answers and _is_transient(self.stopped)
+        )
 
     @property
     def is_spent(self) -> bool:
-        """True if the budget refused a call."""
+        """True if the budget did not allow a call."""
         return isinstance(self.stopped, BudgetSpentError) or self._was_spent
 
     def try_smaller(self) -> None:
-        """Allow calls again after a call exceeded the budget. Smaller calls can still fit."""
+        """Resume after a call that exceeded the budget, because smaller ones may still fit."""
         if isinstance(self.stopped, BudgetSpentError):
             self.stopped, self._was_spent = None, True
 
     @property
     def is_useless(self) -> bool:
-        """True if calls stopped because no answer ever had the requested format."""
+        """True if the model never answered in the requested format."""
         return isinstance(self.stopped, UnusableAnswerError | UnreadableModelError)
 
 

@@ -1,4 +1,4 @@
-"""Discovery of transcripts in tool folders and in named paths."""
+"""Discovery of transcripts in tool folders and given paths."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 
 from nacre.base.environment import install_hint
@@ -32,7 +33,7 @@ _UNREADABLE = {
     "Antigravity": ".gemini/antigravity*/conversations/*.[dp]b",
     "Windsurf": ".codeium/windsurf*/cascade/*.pb",
 }
-"""Patterns of encrypted or packed files in the user's home that only the tool itself can read."""
+"""Globs for encrypted or packed transcripts that only the tool itself can read."""
 
 _SKIPPED_NAMES = (".lock", "sessions.json", ".meta.json")
 
@@ -41,9 +42,8 @@ _SKIPPED_NAMES = (".lock", "sessions.json", ".meta.json")
 class FoundFile:
     """A file that might be a transcript.
 
-    ``is_named``: a person named the file. ``expected_of``: label of the tool that keeps sessions in
-    the folder. ``size`` and ``mtime_ns``: total size and latest change of all files that belong to
-    the transcript.
+    ``is_named``: whether the user named it. ``expected_of``: the tool that owns its folder.
+    ``size`` and ``mtime_ns`` cover all files of the transcript.
     """
 
     path: Path
@@ -55,34 +55,35 @@ class FoundFile:
 
 @dataclass(slots=True)
 class Findings:
-    """Files to read, oldest first, and folders that could not be read."""
+    """Possible transcripts, oldest first, and problems with unreadable paths."""
 
     files: list[FoundFile]
     problems: list[Problem]
 
 
 def find(home: Home, paths: Sequence[Path], *, with_discovery: bool) -> Findings:
-    """Return the files that ``paths`` name or contain. With discovery, add the transcripts of tools.
+    """Find transcripts in ``paths`` and, with discovery, in the folders of all known tools.
 
-    Raises NotFoundError for a missing path.
+    Raises NotFoundError if a path does not exist.
     """
-    problems: list[Problem] = []
-    by_path: dict[Path, FoundFile] = {}
-    for path, tool in _discovered(home, problems) if with_discovery else ():
-        _add(by_path, path, problems, tool)
-    for path in paths:
-        path = path.expanduser().absolute()
+    named = [path.expanduser().absolute() for path in paths]
+    for path in named:
         if not on_disk(path).exists():
             raise NotFoundError(f"there is no file or folder {path}", hint="check the path")
-        for file in _walk(path, problems) if path.is_dir() else (path,):
-            _add(by_path, file, problems, is_named=file == path)
-    return _sorted(home, by_path.values(), problems)
+    problems: list[Problem] = []
+    discovered = _discovered(home, problems) if with_discovery else ()
+    inside = (
+        (file, "")
+        for path in named
+        for file in (_walk(path, problems) if path.is_dir() else (path,))
+    )
+    return _collect(home, chain(discovered, inside), problems, named)
 
 
 def without_put_off(home: Home, findings: Findings) -> Findings:
-    """Drop transcripts that have not changed since ``watch.changed_since``.
+    """Drop files last changed before the time in ``watch.changed_since``.
 
-    The daemon leaves such transcripts to ``nacre ingest``. Raises InvalidSettingsError.
+    The daemon leaves them to ``nacre ingest``. Raises InvalidSettingsError for an invalid time.
     """
     value = home.settings.text("watch.changed_since")
     if not value:
@@ -95,12 +96,12 @@ def without_put_off(home: Home, findings: Findings) -> Findings:
     except ValueError as error:
         hint = "nacre config set watch.changed_since 2026-11-20, or nothing"
         raise InvalidSettingsError(
-            f"watch.changed_since is not a time: {value}", hint=hint
+            f"watch.changed_since is not a valid time: {value}", hint=hint
         ) from error
 
 
 def projects_of(home: Home) -> frozenset[Path]:
-    """Return the existing working folders of sessions, and the repositories that contain these folders."""
+    """Return the existing working folders of all sessions and the repositories around them."""
     folders = [Path(folder) for folder in home.sessions.folders()]
     existing = {folder for folder in folders if folder.is_absolute() and os.path.isdir(folder)}
     repositories = {_repository(folder) for folder in existing}
@@ -108,27 +109,25 @@ def projects_of(home: Home) -> frozenset[Path]:
 
 
 def _repository(folder: Path) -> Path:
-    """Return the repository that contains a folder, or the folder itself."""
     return next(
         (parent for parent in (folder, *folder.parents) if os.path.exists(parent / ".git")), folder
     )
 
 
 def find_in_projects(home: Home, projects: Iterable[Path]) -> Findings:
-    """Return the transcripts that tools keep in newly discovered projects."""
+    """Return the transcripts that tools keep inside the given projects."""
     problems: list[Problem] = []
-    by_path: dict[Path, FoundFile] = {}
-    known_roots = {
-        root for _, root in tool_roots(home, (), [])
-    }  # failing adapters were already reported
-    for adapter, root in tool_roots(home, projects, []):
-        for path in _glob(root.folder, root.patterns, problems) if root not in known_roots else ():
-            _add(by_path, path, problems, adapter.label)
-    return _sorted(home, by_path.values(), problems)
+    known_roots = {root for _, root in tool_roots(home, (), [])}
+    transcripts = (
+        (path, adapter.label)
+        for adapter, root in tool_roots(home, projects, [])  # failing adapters were reported before
+        if root not in known_roots
+        for path in _glob(root.folder, root.patterns, problems)
+    )
+    return _collect(home, transcripts, problems)
 
 
 def _discovered(home: Home, problems: list[Problem]) -> Iterator[tuple[Path, str]]:
-    """Yield each file that discovery finds, and the label of the tool that has its folder."""
     for adapter, root in tool_roots(home, projects_of(home), problems):
         yield from ((path, adapter.label) for path in _glob(root.folder, root.patterns, problems))
     for folder in home.settings.texts("ingest.roots"):
@@ -138,10 +137,7 @@ def _discovered(home: Home, problems: list[Problem]) -> Iterator[tuple[Path, str
 def tool_roots(
     home: Home, projects: Iterable[Path], problems: list[Problem]
 ) -> Iterator[tuple[Adapter, Root]]:
-    """Yield each tool's adapter with each folder where the tool keeps transcripts.
-
-    Project folders are included.
-    """
+    """Yield each folder in which a tool keeps transcripts, with the tool's adapter."""
     settings = home.settings
     places = Places(
         settings.user_home,
@@ -159,7 +155,7 @@ def tool_roots(
 
 
 def missing_readers(home: Home) -> Iterator[str]:
-    """Yield a line for each tool whose transcripts are unreadable or need a missing plugin."""
+    """Yield a message for each tool whose transcripts are unreadable or need a plugin."""
     folders = (home.settings.user_home, *projects_of(home))
     for tool, pattern in IN_EXTRAS.items():
         number = sum(1 for folder in folders for _ in folder.glob(pattern))
@@ -172,13 +168,41 @@ def missing_readers(home: Home) -> Iterator[str]:
             yield f"{number:,} {tool} transcripts are not read: only {tool} can read them"
 
 
-def _sorted(home: Home, files: Iterable[FoundFile], problems: list[Problem]) -> Findings:
+def _collect(
+    home: Home,
+    paths: Iterable[tuple[Path, str]],
+    problems: list[Problem],
+    named: Sequence[Path] = (),
+) -> Findings:
+    by_path: dict[Path, FoundFile] = {}
+    for path, tool in paths:
+        is_named = path in named
+        file, path = on_disk(path), plain_path(path)
+        try:
+            str(path).encode()
+            status = file.stat()
+            if not stat.S_ISREG(status.st_mode):
+                continue
+            size, mtime_ns = footprint(path, status)
+        except UnicodeEncodeError:
+            name = os.fsencode(path).decode("utf-8", errors="replace")
+            problems.append(
+                Problem(name, "its path is not UTF-8 text", "rename it, or the folder it is in")
+            )
+            continue
+        except OSError as error:
+            problems.append(
+                Problem(str(path), error.strerror or "cannot be read", "check its permissions")
+            )
+            continue
+        tool = tool or (by_path[path].expected_of if path in by_path else "")
+        by_path[path] = FoundFile(path, size, mtime_ns, is_named, tool)
     excluded = home.settings.texts("ingest.exclude")
     home_path = str(home.settings.home) + os.sep
     conversations = sessions_folder(home.settings.home)
-    kept = [
+    included = [
         file
-        for file in files
+        for file in by_path.values()
         if not any(fnmatch.fnmatch(str(file.path), pattern) for pattern in excluded)
         and (
             file.is_named
@@ -186,47 +210,17 @@ def _sorted(home: Home, files: Iterable[FoundFile], problems: list[Problem]) -> 
             or not str(file.path).startswith(home_path)
         )
     ]
-    return Findings(sorted(kept, key=lambda file: (file.mtime_ns, str(file.path))), problems)
+    return Findings(sorted(included, key=lambda file: (file.mtime_ns, str(file.path))), problems)
 
 
-def _add(
-    by_path: dict[Path, FoundFile],
-    path: Path,
-    problems: list[Problem],
-    expected_of: str = "",
-    *,
-    is_named: bool = False,
-) -> None:
-    file, path = on_disk(path), plain_path(path)
-    try:
-        str(path).encode()
-        status = file.stat()
-        if not stat.S_ISREG(status.st_mode):
-            return
-        size, mtime_ns = footprint(path, status)
-    except UnicodeEncodeError:
-        name = os.fsencode(path).decode("utf-8", errors="replace")
-        problems.append(
-            Problem(name, "its path is not UTF-8 text", "rename it, or the folder it is in")
-        )
-        return
-    except OSError as error:
-        problems.append(
-            Problem(str(path), error.strerror or "cannot be read", "check its permissions")
-        )
-        return
-    expected_of = expected_of or (by_path[path].expected_of if path in by_path else "")
-    by_path[path] = FoundFile(path, size, mtime_ns, is_named, expected_of)
-
-
-def footprint(path: Path, seen: os.stat_result | None = None) -> tuple[int, int]:
-    """Return the total size and latest change of all files that belong to a transcript. Raises OSError."""
-    seen = seen or on_disk(path).stat()
-    size, mtime_ns = seen.st_size, seen.st_mtime_ns
+def footprint(path: Path, status: os.stat_result | None = None) -> tuple[int, int]:
+    """Return the total size and the latest ``mtime_ns`` of a transcript's files. Raises OSError."""
+    status = status or on_disk(path).stat()
+    size, mtime_ns = status.st_size, status.st_mtime_ns
     for part in parts_of(path):
         with contextlib.suppress(FileNotFoundError):
-            seen = part.stat()
-            size, mtime_ns = size + seen.st_size, max(mtime_ns, seen.st_mtime_ns)
+            status = part.stat()
+            size, mtime_ns = size + status.st_size, max(mtime_ns, status.st_mtime_ns)
     return size, mtime_ns
 
 
@@ -245,7 +239,7 @@ def _glob(folder: Path, patterns: Sequence[str], problems: list[Problem]) -> Ite
             problems.append(
                 Problem(
                     str(path),
-                    "a link to a file elsewhere",
+                    "it is a link to a file outside of the folder",
                     "nacre ingest FILE reads the file itself",
                 )
             )
@@ -254,7 +248,6 @@ def _glob(folder: Path, patterns: Sequence[str], problems: list[Problem]) -> Ite
 
 
 def _parent_patterns(pattern: str) -> Iterator[str]:
-    """Yield a glob for each level of folders in which files can match ``pattern``."""
     parts = pattern.split("/")[:-1]
     for length, part in enumerate(parts, start=1):
         if part == "**":
@@ -264,7 +257,6 @@ def _parent_patterns(pattern: str) -> Iterator[str]:
 
 
 def _to_regex(pattern: str) -> re.Pattern[str]:
-    """Convert a glob to a regular expression. ``**/`` matches any number of folders, including none."""
     parts = re.split(r"(\*\*/|\*)", pattern)
     return re.compile("".join(_WILDCARDS.get(part, re.escape(part)) for part in parts))
 
@@ -298,29 +290,24 @@ def _walk(
 
 
 def _links_outside(path: Path, folder: Path) -> bool:
-    """Return True if a path is a link to a file outside the folder. An attacker might have created the link."""
+    """Detect links out of ``folder``, because an attacker might have planted them."""
     return path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(
         os.path.realpath(folder)
     )
 
 
 def look(home: Home, paths: Iterable[Path]) -> Findings:
-    """Return the existing files among ``paths``, except excluded files."""
-    problems: list[Problem] = []
-    by_path: dict[Path, FoundFile] = {}
-    for path in paths:
-        if on_disk(path).exists():
-            _add(by_path, path, problems)
-    return _sorted(home, by_path.values(), problems)
+    """Return those of ``paths`` that exist and are not excluded."""
+    return _collect(home, ((path, "") for path in paths if on_disk(path).exists()), [])
 
 
 def below(root: Root) -> Iterator[Path]:
-    """Yield the files below a root that discovery accepts as transcripts."""
+    """Yield the transcripts below a tool's folder."""
     yield from _glob(root.folder, root.patterns, [])
 
 
 def fits(root: Root, path: Path) -> bool:
-    """Return True if discovery accepts a path below a root as a transcript."""
+    """Return True if discovery would find ``path`` in ``root``."""
     if (
         not path.is_relative_to(root.folder)
         or path.name.endswith(_SKIPPED_NAMES)
@@ -334,7 +321,7 @@ def fits(root: Root, path: Path) -> bool:
 
 
 def may_be_transcript(path: Path) -> bool:
-    """Return True if the name of a file suggests a transcript."""
+    """Return True if a transcript can have this file name."""
     return not path.name.endswith(_SKIPPED_NAMES) and (
         path.name.endswith(_SUFFIXES) or ".jsonl." in path.name
     )

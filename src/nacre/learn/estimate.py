@@ -1,7 +1,7 @@
-"""Estimate of the maximum cost of learning from pending sessions, without calling a model.
+"""Estimate of the maximum cost of learning, without calling a model.
 
-Changed transcripts are read but not stored. The number of calls is derived from the sessions, and the cost per call
-from rough constants. The actual number can be lower, because one call can cover several small sessions of a project.
+Changed transcripts are read but not stored. The actual cost can be lower, because one call can
+cover several small sessions.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from nacre.home.change import likely_project
 from nacre.home.home import Home
 from nacre.home.spending import (
     NONE,
+    daily_budget,
     fold_notes,
+    has_writer,
     is_by_subscription,
-    is_set,
     name_for,
-    tighter_budget,
     tokens_left,
 )
 from nacre.learn.extract import is_agreed, is_covered, is_worth_asking
@@ -38,13 +38,13 @@ CHUNK_TOKENS = 3_000
 OVERLAP_TOKENS = 300
 
 _FRAME_FACTOR = 1.1
-"""Factor that allows for turn numbers, speaker names and tool calls in a session's text."""
+"""Allowance for turn numbers, speaker names and tool calls in a session's text."""
 
 _CALLS = 2
-"""Number of model calls for a part of a session. One call verifies the answer."""
+"""Number of calls per part of a session: extraction and verification."""
 
 _SMALL_SESSION_TOKENS = 800
-"""Number of tokens in a short session and in the memories known to be related to it."""
+"""Number of tokens in a short session and its related memories."""
 
 _PROMPT_TOKENS = 800
 """Number of tokens in the shortest instructions to a model."""
@@ -65,11 +65,9 @@ _CALL_TOKENS = {
 class Estimate:
     """The maximum cost of learning.
 
-    ``waiting``: number of sessions with content. ``trivial``: number of sessions that need no call.
-    ``model``: name of the writer, or ``none``. ``cost``: price in millionths of a US dollar.
-    ``None`` means that the price is unknown. A subscription costs 0. ``left``: today's remaining
-    budget. ``tokens_left``: a subscription's remaining tokens. ``is_older``: older sessions are
-    included.
+    ``waiting`` sessions need a model call, ``trivial`` ones do not. ``cost`` is in millionths of a
+    US dollar, or ``None`` if the price is unknown. ``left`` is the rest of today's budget, and
+    ``tokens_left`` that of a subscription.
     """
 
     waiting: int
@@ -86,7 +84,7 @@ class Estimate:
 
     @property
     def now(self) -> int:
-        """Minimum number of sessions that fit today's limit, or 0 for an unknown price."""
+        """Minimum number of sessions that today's budget covers, or 0 if the price is unknown."""
         if self.model == NONE or (self.cost is None and self.tokens_left is None):
             return 0
         needed, available = self.cost or 0, self.left
@@ -95,13 +93,13 @@ class Estimate:
         return self.waiting if needed <= available else self.waiting * available // needed
 
     @property
-    def rest(self) -> str:
-        """Description of when the remaining sessions will be read."""
+    def continuation(self) -> str:
+        """Text that tells when the remaining sessions will be read."""
         return "with the next nacre ingest --older" if self.is_older else "on the next days"
 
     @property
     def demand(self) -> str:
-        """The maximum number of calls and tokens and the maximum cost, as text."""
+        """The maximum calls, tokens and cost, as text."""
         if self.tokens_left is not None:
             price = "by subscription"
         else:
@@ -110,7 +108,7 @@ class Estimate:
 
     @property
     def limit(self) -> str:
-        """The budget or the tokens that remain today, as text."""
+        """Today's remaining budget, as text."""
         if self.tokens_left is not None:
             return f"{self.tokens_left:,} tokens of the writer's daily limit"
         return f"{dollars(self.left)} of the budget"
@@ -123,9 +121,9 @@ def estimate_learning(
     *,
     older: bool = False,
 ) -> Estimate:
-    """Estimate the cost of learning from the sessions that wait in the index and from ``unstored`` sessions.
+    """Estimate the cost of learning from pending and ``unstored`` sessions.
 
-    If ``older`` is True, also count old sessions that no writer has read.
+    With ``older``, include old sessions that no writer has read.
     """
     fold_notes(home)
     sizes, trivial = list[int](), 0
@@ -148,7 +146,7 @@ def estimate_learning(
         calls,
         tokens,
         cost,
-        tighter_budget(home).left,
+        daily_budget(home).remaining,
         tokens_left(home, name),
         home.settings.flag("models.background"),
         older,
@@ -157,8 +155,7 @@ def estimate_learning(
 
 
 def _is_shown(home: Home, session: Session, turns: Sequence[Turn], *, older: bool) -> bool:
-    """Return True if the configured model may read a session, or if no model is configured."""
-    if not is_set(home):
+    if not has_writer(home.settings):
         return True
     ended = max((turn.time for turn in turns if turn.time), default=None)
     stored = StoredSession(0, session, likely_project(home, session), ended, None, len(turns))
@@ -167,36 +164,16 @@ def _is_shown(home: Home, session: Session, turns: Sequence[Turn], *, older: boo
     )
 
 
-def foresee(home: Home, *, older: bool = False) -> str | None:
-    """Return a notice if today's limit might not cover all pending sessions, else ``None``."""
-    if not home.settings.flag("models.background") or name_for(home, Task.EXTRACTION) == NONE:
-        return None
-    forecast = estimate_learning(home, older=older)
-    if forecast.now >= forecast.waiting or (forecast.cost is None and forecast.tokens_left is None):
-        return None
-    return (
-        f"{count(forecast.waiting, 'session')} might take up to {forecast.demand}, "
-        f"and {forecast.limit} are left today. A model learns from at least {forecast.now:,} now "
-        f"and from the rest {forecast.rest} (nacre writer cost)"
-    )
-
-
 def _pending_sessions(home: Home, *, older: bool) -> Iterator[tuple[Session, Sequence[Turn], int]]:
-    """Yield each session with new turns, all its turns, and the index of the first new turn."""
     pending = [*(home.sessions.not_shown() if older else ()), *home.sessions.to_extract()]
-    for session in {
-        item.row: item for item in pending
-    }.values():  # to_extract() overrides not_shown()
+    # Entries of to_extract(), which come later, replace those of not_shown().
+    for session in {item.row: item for item in pending}.values():
         turns = home.sessions.turns_of(session.row)
         first = sum(item.seq < session.first for item in turns)
         yield home.sessions.get(session.row).session, [item.turn for item in turns], first
 
 
 def _most(home: Home, sizes: Sequence[int]) -> tuple[int, int, int | None]:
-    """Return the maximum number of calls and tokens, and the maximum cost in millionths of a US dollar.
-
-    ``sizes`` contains the tokens of each session.
-    """
     memories = _MEMORIES_PER_SESSION * len(sizes)
     calls = tokens = 0
     cost: int | None = 0
@@ -208,7 +185,8 @@ def _most(home: Home, sizes: Sequence[int]) -> tuple[int, int, int | None]:
         number, read = memories, 0.0
         if task is Task.EXTRACTION:
             number = _CALLS * sum(_parts(size, able) for size in sizes)
-            read = sum(_shown_tokens(size, able) for size in sizes)
+            overlaps = sum(_parts(size, able) - 1 for size in sizes)
+            read = sum(sizes) * _FRAME_FACTOR + overlaps * OVERLAP_TOKENS
         used = Tokens(ceil(read) + overhead.input * number, overhead.output * number)
         calls, tokens = calls + number, tokens + used.input + used.output
         if is_by_subscription(home.settings, name):
@@ -222,31 +200,24 @@ def _most(home: Home, sizes: Sequence[int]) -> tuple[int, int, int | None]:
 
 
 def least_call(settings: Settings, name: str) -> int:
-    """Return the number of tokens that a subscription reserves per call, excluding a session's text."""
+    """Return the tokens that each call of a subscription needs besides the session's text."""
     return provider_of(settings, name.partition(":")[0]).beside + _PROMPT_TOKENS + _ANSWER_TOKENS
 
 
 def least_day(settings: Settings, name: str) -> int:
-    """Return the number of tokens per day that a subscription needs for a small session."""
+    """Return the smallest daily token limit with which one small session can be read."""
     answers = (_CALLS - 1) * (_ANSWER_TOKENS - _CALL_TOKENS[Task.EXTRACTION].output)
     return _CALLS * least_call(settings, name) + _SMALL_SESSION_TOKENS - answers
 
 
-def _shown_tokens(size: int, able: Capabilities) -> float:
-    """Return the number of tokens in a model's prompts for a session of ``size`` tokens."""
-    return size * _FRAME_FACTOR + (_parts(size, able) - 1) * OVERLAP_TOKENS
-
-
 def _parts(size: int, able: Capabilities) -> int:
-    """Return the number of parts into which a session must be split to fit the model's window."""
     if able.known and size * _FRAME_FACTOR <= able.window - able.output - _RESERVED_TOKENS:
         return 1
     return max(1, ceil(size * _FRAME_FACTOR / (CHUNK_TOKENS - OVERLAP_TOKENS)))
 
 
 def capabilities_of(home: Home, name: str) -> Capabilities:
-    """Return a model's capabilities and price, even if the model's key or library is missing."""
-
+    """Return a model's capabilities and price, even if its key or library is missing."""
     with suppress(NacreError):
         return providers.describe(home.settings, name)[1]
     with suppress(NacreError), closing(home.load_model(home.settings, name)) as model:

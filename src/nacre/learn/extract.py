@@ -1,7 +1,8 @@
-"""Extraction by rules, pending candidates, changes to known memories, and the owner's consent."""
+"""Extraction by rules, pending candidates, changes to known memories, and consent to a writer."""
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,6 +12,7 @@ from datetime import datetime, timedelta
 from fnmatch import fnmatch
 from typing import TYPE_CHECKING
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import to_ms
 from nacre.base.text import (
     OWN,
@@ -28,21 +30,31 @@ from nacre.errors import (
     InvalidSettingsError,
     ModelRefusedError,
 )
-from nacre.home import home, spending
+from nacre.home import spending
 from nacre.home.change import Change, Exclusions
 from nacre.home.consent import embedder_of
-from nacre.learn import checks, reading, sentences
-from nacre.learn import explicit as learn_explicit
+from nacre.home.home import BUNDLED, Home
+from nacre.learn.checks import Overtaken
+from nacre.learn.explicit import SURE, explicit, iter_answers
+from nacre.learn.reading import (
+    Finding,
+    drop_repetitions,
+    limit_strong,
+    raise_meeting_todos,
+    shorten_for_regex,
+    subject_of,
+)
+from nacre.learn.sentences import is_accepted_plan, utterances
 from nacre.llm import credentials
 from nacre.memories import judge
 from nacre.memories.placement import as_confirmation
 from nacre.memories.statements import read
 from nacre.settings import Settings, write_setting
-from nacre.store import memories
-from nacre.values import review
+from nacre.store.memories import LearnedMemory
 from nacre.values.codec import stamp
 from nacre.values.memory import (
     Candidate,
+    Expiry,
     HeldCandidate,
     Kind,
     Link,
@@ -51,13 +63,16 @@ from nacre.values.memory import (
     SessionFilter,
     Why,
 )
+from nacre.values.review import said_by_agent
 from nacre.values.session import (
+    Action,
     Session,
     SessionKind,
     Speaker,
     StoredSession,
     StoredTurn,
     Task,
+    ToolCall,
     Turn,
     Unlearned,
 )
@@ -69,14 +84,11 @@ if TYPE_CHECKING:
 _COMPARED_CHARACTERS = 2_000
 
 
-def find_covered(stated: Sequence[Memory], learned: Sequence[memories.Known]) -> set[str]:
-    """Return the ids of statements that the session's memories already contain.
-
-    Each memory contains at most one statement, even if the owner has edited the memory.
-    """
+def find_covered(statements: Sequence[Memory], learned: Sequence[LearnedMemory]) -> set[str]:
+    """Return the ids of statements that are already stored as memories, perhaps edited."""
     pairs = sorted(
         (-_likeness(statement.content, memory.content), at, by)
-        for at, statement in enumerate(stated)
+        for at, statement in enumerate(statements)
         for by, memory in enumerate(learned)
         if statement.kind is memory.kind and memory.turns & set(statement.source.turns)
     )
@@ -84,7 +96,7 @@ def find_covered(stated: Sequence[Memory], learned: Sequence[memories.Known]) ->
     for _, at, by in pairs:
         if at not in covered and by not in covered.values():
             covered[at] = by
-    return {stated[at].id for at in covered}
+    return {statements[at].id for at in covered}
 
 
 def _likeness(text: str, other_text: str) -> float:
@@ -96,7 +108,7 @@ def _likeness(text: str, other_text: str) -> float:
 
 
 def find_missed(candidates: Sequence[Candidate], written: Sequence[Candidate]) -> list[Candidate]:
-    """Return statements from turns in which the rules found more statements than the writer."""
+    """Return the candidates from turns in which rules found more memories than the writer."""
     plain = [candidate for candidate in candidates if not candidate.held]
     by_rules = Counter(turn for candidate in plain for turn in candidate.turns)
     by_writer = Counter(turn for candidate in written for turn in candidate.turns)
@@ -110,66 +122,55 @@ def find_missed(candidates: Sequence[Candidate], written: Sequence[Candidate]) -
 # -- Changes to known memories: retirement, amendment and doubt ------------------------------------
 
 _WHY_CHARACTERS = 180
-"""Maximum number of characters in a doubt's text."""
 
 
 @dataclass
 class Amendments:
-    """Changes to known memories that are not written yet.
+    """Pending changes to known memories.
 
-    ``ended``: number of ended memories. ``doubted``: number of doubted memories.
+    ``doubts``: memories to review, each with a reason and a session. ``ended``, ``doubted``:
+    numbers of memories changed so far.
     """
 
     ended: int = 0
     doubted: int = 0
-    _ends: dict[str, tuple[str, checks.Overtaken | None]] = field(default_factory=dict)
-    _doubts: list[checks.Overtaken] = field(default_factory=list)
+    _ends: dict[str, tuple[str, Overtaken | None]] = field(default_factory=dict)
+    doubts: list[tuple[Memory, str, str | None]] = field(default_factory=list)
 
     def end(self, memory_id: str, reason: str) -> None:
         """Plan to retire a memory that the owner revoked."""
         self._ends[memory_id] = reason, None
 
-    def note(self, overtaken: Sequence[checks.Overtaken]) -> None:
-        """Plan to end memories that a model reported as outdated."""
+    def note(self, overtaken: Sequence[Overtaken]) -> None:
+        """Plan to retire or supersede memories that a session made outdated."""
         self._ends |= {
             change.memory.id: (f"a session shows it: {change.quote}", change)
             for change in overtaken
         }
 
-    def doubt(self, doubted: Sequence[checks.Overtaken]) -> None:
-        """Queue memories for review that a model calls outdated without sufficient evidence."""
-        self._doubts += doubted
-
-    def write(self, change: Change) -> None:
-        """Write the pending changes."""
-        for memory_id, (reason, overtaken) in self._ends.items():
-            self.ended += _end(change, memory_id, reason, overtaken)
-            change.yield_locks()
-        for doubted in self._doubts:
-            is_rule = (
-                doubted.memory.kind is Kind.PREFERENCE and doubted.memory.speaker is Speaker.OWNER
-            )
+    def doubt(self, overtaken: Sequence[Overtaken]) -> None:
+        """Queue a review of memories that might be outdated."""
+        for doubted in overtaken:
+            memory, evidence = doubted.memory, doubted.shown
+            is_rule = memory.kind is Kind.PREFERENCE and memory.speaker is Speaker.OWNER
             why = (
                 f"a later session says: {doubted.quote}"
                 if doubted.is_owners or not is_rule
-                else review.said_by_agent(
-                    doubted.quote, doubted.shown.session or "", doubted.shown.at
-                )
+                else said_by_agent(doubted.quote, evidence.session or "", evidence.at)
             )
-            self.doubted += doubt(
-                change.home, doubted.memory, why, filter(None, [doubted.shown.session])
-            )
+            self.doubts.append((memory, why, evidence.session))
+
+    def write(self, change: Change) -> None:
+        for memory_id, (reason, overtaken) in self._ends.items():
+            self.ended += _end(change, memory_id, reason, overtaken)
+            change.yield_locks()
+        for memory, why, session in self.doubts:
+            self.doubted += doubt(change.home, memory, why, filter(None, [session]))
         self._ends.clear()
-        self._doubts.clear()
+        self.doubts.clear()
 
 
-def _end(change: Change, memory_id: str, reason: str, overtaken: checks.Overtaken | None) -> bool:
-    """End an outdated memory. Return False if the memory has changed or cannot be changed.
-
-    If a new memory replaces the outdated memory, link both memories. Otherwise, retire the outdated
-    memory, and also the memories that it had superseded. If the owner revoked the memory, the
-    superseded memories become valid again.
-    """
+def _end(change: Change, memory_id: str, reason: str, overtaken: Overtaken | None) -> bool:
     home = change.home
     memory = home.memories.find(memory_id)
     if memory is None or not memory.is_active:
@@ -186,6 +187,7 @@ def _end(change: Change, memory_id: str, reason: str, overtaken: checks.Overtake
         ]
         entries = []
     else:
+        # If the owner revoked the memory, those that it had superseded become valid again.
         ending = [memory, *_superseded_by(home, memory)] if overtaken else [memory]
         retired = [replace(item, retired=Retirement(home.now(), clean)) for item in ending]
         changed = [*retired, *judge.release(home, ending)]
@@ -198,17 +200,13 @@ def _end(change: Change, memory_id: str, reason: str, overtaken: checks.Overtake
     return True
 
 
-def _replacement_of(home: home.Home, memory: Memory, overtaken: checks.Overtaken) -> Memory | None:
-    """Return the new memory of a session that replaces an outdated memory, if any.
-
-    The new memory must be as trustworthy as the outdated memory.
-    """
+def _replacement_of(home: Home, memory: Memory, overtaken: Overtaken) -> Memory | None:
     turns = set(overtaken.shown.turns)
-    known = home.memories.known_of(overtaken.shown.session or "")
-    found = (home.memories.find(item.id) for item in known if item.turns & turns)
+    session_memories = home.memories.known_of(overtaken.shown.session or "")
+    candidates = (home.memories.find(item.id) for item in session_memories if item.turns & turns)
     shares = {
         item.id: _likeness(item.content, memory.content)
-        for item in found
+        for item in candidates
         if item
         and item.is_active
         and item.id != memory.id
@@ -218,8 +216,7 @@ def _replacement_of(home: home.Home, memory: Memory, overtaken: checks.Overtaken
     return home.memories.find(best) if shares.get(best) else None
 
 
-def _superseded_by(home: home.Home, memory: Memory) -> list[Memory]:
-    """Return the memories that a memory superseded, directly or indirectly."""
+def _superseded_by(home: Home, memory: Memory) -> list[Memory]:
     superseded: dict[str, Memory] = {}
     queue = [memory]
     while queue:
@@ -233,16 +230,142 @@ def _superseded_by(home: home.Home, memory: Memory) -> list[Memory]:
     return list(superseded.values())
 
 
-def doubt(home: home.Home, seen: Memory, why: str, sessions: Iterable[str]) -> bool:
-    """Mark a memory as doubtful, so that the owner reviews the memory. Return True if the doubt is new.
+def doubt(home: Home, snapshot: Memory, why: str, sessions: Iterable[str]) -> bool:
+    """Queue a memory for the owner's review, unless it has changed since ``snapshot``.
 
-    A memory that has changed since a model saw it is not marked. Requires a transaction.
+    Return True if the doubt is new. Requires a transaction.
     """
-    memory = home.memories.find(seen.id)
-    if memory is None or not memory.is_active or memory.content != seen.content:
+    memory = home.memories.find(snapshot.id)
+    if memory is None or not memory.is_active or memory.content != snapshot.content:
         return False
     reason = home.redactor.clean(shorten(one_line(visible(why)), _WHY_CHARACTERS))
     return home.reviews.doubt(memory.id, reason, home.now_ms(), sessions)
+
+
+# -- Old memories that later commands contradict ---------------------------------------------------
+
+_REMOVED = re.compile(r"(?:^|[;&|]\s*)(?:git )?rm (?!.*--cached)(?:-\S+ )*(?P<paths>[^;&|]+)")
+_RENAMED = re.compile(r"(?:^|[;&|]\s*)(?:git )?mv (?:-\S+ )*(?P<path>[^\s;&|]+) (?P<to>[^\s;&|]+)")
+_SUBSTITUTED = re.compile(
+    r"\b(?:sed|perl) -\w*i.*?\bs([/|#])(?:\\b|\\<)?(\w{5,})(?:\\b|\\>)?\1(\w+)\1g"
+)
+_EVERYWHERE = re.compile(r"\b(?:fd|find|grep|ls-files|rg)\b|\*")
+_OTHER_PLACE = re.compile(
+    r"(?:^|/)(?:tmp|build|dist|backups?|node_modules|vendor|examples?|fixtures|testdata)/"
+)
+_NO_USE = re.compile(r"\bgit (?:add|commit|diff|log|mv|rm|show|status)\b|\bgh |\becho\b|[!|;]")
+"""Commands that can mention files and names without using them."""
+_REVERTED = re.compile(
+    r"\bgit (?:checkout (?:\S+ )?--|restore|reset --hard|stash(?! pop| apply| list)|revert)"
+)
+_PATH = re.compile(r"[\w./@~-]*\w\.\w{1,8}|[\w.@~-]+(?:/[\w.@~-]+)+")
+_REPORTS_REMOVAL = re.compile(
+    r"\b(?:no longer|removed?|renamed?|deleted?|dropped|replaced?|deprecated|formerly|used to|was called)\b"
+)
+_MIN_NAME_CHARACTERS = 5
+
+
+@frozen
+class Removal:
+    """A file or identifier that a session renamed to ``successor`` or deleted.
+
+    ``why`` describes the command.
+    """
+
+    name: str
+    why: str
+    at: datetime
+    successor: str = ""
+
+    def is_named_in(self, text: str) -> bool:
+        """Return True if ``text`` mentions the old name but neither its removal nor its new name."""
+        if "/" in self.name or _PATH.fullmatch(self.name):
+            return any(map(self._is_file, _PATH.findall(text)))
+        if _REPORTS_REMOVAL.search(text) or (self.successor and _word(self.successor).search(text)):
+            return False
+        return _word(self.name).search(text) is not None
+
+    def _is_file(self, name: str) -> bool:
+        name = name.strip("/")
+        is_same = f"/{self.name}".endswith(f"/{name}") or f"/{self.name}/" in f"/{name}/"
+        is_elsewhere = "/" not in name and _OTHER_PLACE.search(self.name)
+        is_kept = self.successor and f"/{self.successor}".endswith(f"/{name}")
+        return len(name) >= _MIN_NAME_CHARACTERS and is_same and not (is_elsewhere or is_kept)
+
+
+def _word(name: str) -> re.Pattern[str]:
+    # A common word must be followed by "(", like a function.
+    if name.isalpha() and name[1:].islower():
+        return re.compile(rf"\b{name}\(")
+    return re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-]|[.:/]\w)")
+
+
+def find_removals(turns: Sequence[Turn]) -> list[Removal]:
+    """Return the files and names that commands renamed or deleted and that no later turn uses."""
+    removals: dict[str, Removal] = {}
+    for turn in turns:
+        for call in turn.tool_calls:
+            for path in call.paths:
+                removals.pop(path.removeprefix("./"), None)
+            if turn.time is None or call.outcome != "ok":
+                continue
+            if call.action is Action.RUN:
+                is_use = not _NO_USE.search(call.input)
+                unused = {
+                    name: thing
+                    for name, thing in removals.items()
+                    if not (is_use and _word(name).search(call.input))
+                }
+                by_command = _by_command(call, turn.time)
+                removals = by_command if _REVERTED.search(call.input) else unused | by_command
+                for thing in by_command.values():
+                    removals.pop(thing.successor, None)
+    return list(removals.values())
+
+
+def _by_command(call: ToolCall, at: datetime) -> dict[str, Removal]:
+    why = f"a later session ran: {one_line(call.input)}"
+    moved = {
+        path: _without_quotes(match["to"])
+        for match in _RENAMED.finditer(call.input)
+        if (path := _without_quotes(match["path"]))
+    }
+    removed = {
+        _without_quotes(path): ""
+        for match in _REMOVED.finditer(call.input)
+        for path in match["paths"].split()
+    }
+    removals: dict[str, Removal] = {}
+    for path, to in (moved | removed).items():
+        is_folder = to.endswith("/") or (bool(to) and "." in path and "." not in to)
+        new = f"{to.rstrip('/')}/{path.rpartition('/')[2]}" if is_folder else to
+        is_hidden = "/." in f"/{path.removeprefix('../')}"  # often files of tools, which reappear
+        removals |= (
+            {path: Removal(path, why, at, new)} if _PATH.fullmatch(path) and not is_hidden else {}
+        )
+    for _, old, new in _SUBSTITUTED.findall(call.input) if _EVERYWHERE.search(call.input) else ():
+        removals[old] = Removal(old, why, at, new)
+    return removals
+
+
+def _without_quotes(path: str) -> str:
+    return path.strip("'\"").removeprefix("./")
+
+
+def doubt_memories_of(home: Home, project: str, session: str, removals: Sequence[Removal]) -> int:
+    """Queue a project's older memories for review if they mention removed names.
+
+    Return their number.
+    """
+    count = 0
+    for memory in home.memories.everything() if removals else ():
+        if not memory.is_active or memory.project != project or memory.kind is Kind.EVENT:
+            continue
+        for thing in removals:
+            if thing.at > memory.last_said and thing.is_named_in(memory.content):
+                count += doubt(home, memory, thing.why, [session])
+                break
+    return count
 
 
 # -- Consent: sessions and memories that a writer may see ------------------------------------------
@@ -251,41 +374,41 @@ def doubt(home: home.Home, seen: Memory, why: str, sessions: Iterable[str]) -> b
 SINCE = "writer.since"
 
 QUIET = timedelta(minutes=30)
-"""Time after the last turn until a session counts as finished. Until then, the owner might object."""
+"""Time after the last turn until a session counts as finished, because the owner might still object."""
 
 _RECENT_PERIOD, _MAX_SESSIONS = timedelta(days=7), 1000
 
 
 def is_covered(settings: Settings, stored: StoredSession, writer: str) -> bool:
-    """Return True if a writer may see a session.
+    """Return True if the settings let a writer see a session.
 
-    The tool and project must not be excluded. Sessions with a local model require a writer on this machine.
+    Only a writer on this machine may see sessions with a local model.
     """
     is_local_only = is_of_local_model(settings, stored) and not _runs_here(settings, writer)
     return not is_local_only and _is_open(settings, stored)
 
 
 def _is_open(settings: Settings, stored: StoredSession) -> bool:
-    """Return True if a writer may read a session. The owner can exclude tools and projects."""
     if Exclusions(settings).leave_out(stored):
         return False
     if stored.session.tool in settings.texts("writer.exclude_tools"):
         return False
-    return not any(
-        fnmatch(stored.project or "", pattern)
-        for pattern in settings.texts("writer.exclude_projects")
-    )
+    return not _is_excluded(settings, stored.project or "")
 
 
-def is_quiet(home: home.Home, stored: StoredSession) -> bool:
-    """Return True if a session's last turn is too old to expect a reply."""
+def _is_excluded(settings: Settings, project: str) -> bool:
+    return any(fnmatch(project, pattern) for pattern in settings.texts("writer.exclude_projects"))
+
+
+def is_quiet(home: Home, stored: StoredSession) -> bool:
+    """Return True if the last turn of a session is at least ``QUIET`` old."""
     return stored.ended is None or home.now() - stored.ended >= QUIET
 
 
 def is_agreed(settings: Settings, stored: StoredSession, writer: str) -> bool:
-    """Return True if a writer may see a session.
+    """Return True if a writer may see a session without the owner's request.
 
-    The session must have ended after the writer's start time.
+    The session must have ended after the writer was set.
     """
     if is_unseen(settings):
         return False
@@ -302,50 +425,47 @@ def _is_after(settings: Settings, stored: StoredSession) -> bool:
 
 
 def is_unseen(settings: Settings) -> bool:
-    """Return True if the config file names a writer, but nacre has not recorded the writer's start time.
+    """Return True if the config file names a writer without a start time.
 
-    This happens after the owner has edited the file. A writer set with environment variables needs
-    no start time.
+    This happens after a manual edit. A writer set by environment variables needs no start time.
     """
     is_of_file = settings.values["models.background"].origin == str(settings.config)
     return is_of_file and spending.has_writer(settings) and not settings.text(SINCE)
 
 
-def count_awaiting(home: home.Home) -> int:
-    """Return the number of sessions that the writer will read.
+def count_awaiting(home: Home) -> int:
+    """Return the number of sessions that the writer will read without the owner's request."""
+    writer = spending.name_for(home, Task.EXTRACTION)
+    return sum(
+        item.unwritten is not None and is_agreed(home.settings, stored, writer)
+        for item, stored in pending_sessions(home)
+    )
 
-    Old sessions that the owner must request do not count.
-    """
-    writer, count = spending.name_for(home, Task.EXTRACTION), 0
+
+def pending_sessions(home: Home) -> Iterator[tuple[Unlearned, StoredSession]]:
+    """Yield the sessions with turns that the rules or the writer must still read."""
     for item in home.sessions.to_extract():
         with suppress(KeyError):  # the session was forgotten after listing
-            count += item.unwritten is not None and is_agreed(
-                home.settings, home.sessions.get(item.row), writer
-            )
-    return count
+            yield item, home.sessions.get(item.row)
 
 
-def may_be_shown(home: home.Home, memory: Memory, writer: str) -> bool:
-    """Return True if a writer may see a memory. The memory's project and sessions must not be excluded."""
-    patterns, exclusions = home.settings.texts("writer.exclude_projects"), Exclusions(home.settings)
-    if any(fnmatch(memory.project or "", pattern) for pattern in patterns) or exclusions.name(
-        memory.project or ""
-    ):
+def may_be_shown(home: Home, memory: Memory, writer: str) -> bool:
+    """Return True if a writer may see a memory and the sessions behind it."""
+    exclusions, project = Exclusions(home.settings), memory.project or ""
+    if exclusions.name(project) or _is_excluded(home.settings, project):
         return False
-    session_ids = {
-        session_id
-        for session_id in (memory.source.session, *(item.session for item in memory.confirmed))
-        if session_id
-    }
+    sources = (memory.source.session, *(item.session for item in memory.confirmed))
+    session_ids = set(filter(None, sources))
     excluded = {*home.settings.texts("writer.exclude_tools"), *exclusions.tools}
-    if any(session_id.partition(":")[0] in excluded for session_id in session_ids):
-        return False
-    sessions = [session for session_id in session_ids for session in home.sessions.find(session_id)]
-    return all(is_covered(home.settings, session, writer) for session in sessions)
+    return not any(session_id.partition(":")[0] in excluded for session_id in session_ids) and all(
+        is_covered(home.settings, session, writer)
+        for session_id in session_ids
+        for session in home.sessions.find(session_id)
+    )
 
 
-def list_local_models(home: home.Home, writer: str) -> list[str]:
-    """Return the local models that recent sessions used. Only a local writer may read these sessions."""
+def list_local_models(home: Home, writer: str) -> list[str]:
+    """Return the local models whose recent sessions a remote writer may not read."""
     if _runs_here(home.settings, writer):
         return []
     recent = SessionFilter(since=home.now() - _RECENT_PERIOD, kind=SessionKind.MAIN)
@@ -365,16 +485,16 @@ def list_local_models(home: home.Home, writer: str) -> list[str]:
 def is_of_local_model(settings: Settings, stored: StoredSession) -> bool:
     """Return True if a session's model might run on the owner's machine.
 
-    This applies to models with open weights, to providers not known to be remote, and to model names that suggest a
-    local model and have no provider.
+    This includes models with open weights, unknown providers, and local-sounding names without a
+    provider.
     """
     model = (stored.session.model or "").lower()
     if has_open_weights(model) and not model.startswith(OWN):
         return True
     for sign in (":", "/"):
-        provider, _, rest = model.removeprefix(OWN).partition(sign)
+        provider, _, name = model.removeprefix(OWN).partition(sign)
         with suppress(ModelRefusedError):
-            if rest:
+            if name:
                 return credentials.is_on_this_machine(credentials.provider_of(settings, provider))
     return is_called_local(model)
 
@@ -392,31 +512,31 @@ def _runs_here(settings: Settings, writer: str) -> bool:
 
 
 def start_time(now: datetime) -> str:
-    """Return the start time for a new writer, early enough to include sessions in progress."""
+    """Return the start time of a new writer, early enough for sessions in progress."""
     return stamp(now - QUIET)
 
 
 def start_setting(before: Settings, after: Settings, now: datetime) -> dict[str, str]:
-    """Return the new value of ``writer.since`` if new settings add a writer.
-
-    The writer does not read sessions that ended before this time.
-    """
+    """Return the ``writer.since`` setting to store if ``after`` adds a writer, else nothing."""
     is_new = spending.has_writer(after) and not spending.has_writer(before)
     return {SINCE: start_time(now)} if is_new and not after.text(SINCE) else {}
 
 
-def since_of(home: home.Home) -> str:
-    """Return the writer's start time. Default to the earliest end time among pending sessions, or to now."""
-    ends = [start_time(home.now())]
-    for item in home.sessions.to_extract():
-        with suppress(KeyError):  # the session was forgotten after listing
-            ended = home.sessions.get(item.row).ended if item.unwritten is not None else None
-            ends += [stamp(ended)] if ended else []
-    return home.settings.text(SINCE) or min(ends)
+def since_of(home: Home) -> str:
+    """Return the time from which the writer reads sessions.
+
+    The default is the earliest end of a pending session, or now.
+    """
+    ends = [
+        stamp(stored.ended)
+        for item, stored in pending_sessions(home)
+        if item.unwritten is not None and stored.ended
+    ]
+    return home.settings.text(SINCE) or min(ends, default=start_time(home.now()))
 
 
-def record_start(home: home.Home) -> home.Home:
-    """Record a start time if the config file names a writer but no start time. Return the updated home."""
+def record_start(home: Home) -> Home:
+    """Write a missing start time of a writer to the config file, and return the new home."""
     if not is_unseen(home.settings):
         return home
     since = since_of(home)
@@ -431,73 +551,50 @@ def record_start(home: home.Home) -> home.Home:
 
 
 MAX_CANDIDATES = 10
-CHOSEN = "you chose it"
-"""Reason why an answer in the agent's words stays a candidate, even if repeated."""
-
-SHOWN = "it might be pasted text"
-"""Reason why text that might be pasted stays a candidate, even if repeated."""
-
-NODDED = "it is in the words of an agent that read outside text"
-"""Reason why a statement in the agent's words stays a candidate: the owner only confirmed it."""
-
 _NOTES = frozenset({"markdown", "text"})
-"""Tools whose files can be the owner's notes. In notes, no text counts as pasted."""
+"""Tools whose files can be the owner's notes, in which no text counts as pasted."""
 
 _MAX_SCORE = 2.0
-"""Scores are divided by this number. The result is at most 1."""
+"""Score of a finding that becomes a candidate with the maximum score of 1."""
 
 
 def extract(session: Session, turns: Sequence[Turn], *, begin: int = 0) -> list[Candidate]:
-    """Return the candidates that a session contains from the turn ``begin`` on, in order.
+    """Return the candidates that rules find from turn ``begin`` on, in order.
 
-    Candidates without ``held`` become memories. The result depends only on the turns.
+    Candidates without ``held`` become memories.
     """
     if session.kind is not SessionKind.MAIN:
         return []
-    turns = [reading.shorten_for_regex(turn) for turn in turns]
-    spoken = sentences.utterances(turns)
+    turns = [shorten_for_regex(turn) for turn in turns]
+    spoken = utterances(turns)
     is_note = session.tool in _NOTES and all(turn.speaker is Speaker.OWNER for turn in turns)
-    statements = reading.drop_repetitions(
-        list(learn_explicit.explicit(turns, spoken, is_note=is_note))
-    )
-    sure = reading.limit_strong(
-        [statement for statement in statements if statement.score >= learn_explicit.SURE]
-    )
-    likely = [statement for statement in statements if statement.score < learn_explicit.SURE]
+    statements = drop_repetitions(list(explicit(turns, spoken, is_note=is_note)))
+    sure = limit_strong([statement for statement in statements if statement.score >= SURE])
+    likely = [statement for statement in statements if statement.score < SURE]
     chosen = [
-        answer
-        for answer in learn_explicit.iter_answers(turns, spoken)
-        if not any(map(answer.repeats, statements))
+        answer for answer in iter_answers(turns, spoken) if not any(map(answer.repeats, statements))
     ]
-    others = reading.drop_repetitions([*likely, *chosen])
-    likeliest = sorted(others, key=lambda finding: -finding.score)[:MAX_CANDIDATES]
+    unsure = drop_repetitions([*likely, *chosen])
+    likeliest = sorted(unsure, key=lambda finding: -finding.score)[:MAX_CANDIDATES]
     findings = sorted([*sure, *likeliest], key=lambda finding: finding.index)
     candidates = [
-        _candidate(finding, turns, is_sure=finding in sure, is_chosen=finding in chosen)
+        _candidate(finding, turns, is_sure=finding in sure)
         for finding in findings
-        if max(finding.evidence) >= begin
+        if finding.index >= begin
     ]
-    return reading.raise_meeting_todos(session.tool, candidates)
+    return raise_meeting_todos(session.tool, candidates)
 
 
-def _candidate(
-    finding: reading.Finding, turns: Sequence[Turn], *, is_sure: bool, is_chosen: bool
-) -> Candidate:
+def _candidate(finding: Finding, turns: Sequence[Turn], *, is_sure: bool) -> Candidate:
     return Candidate(
         kind=finding.kind,
-        subject=finding.subject,
+        subject=subject_of(finding.content),
         content=finding.content,
         turns=tuple(turns[at].id for at in finding.evidence),
         importance=finding.importance,
-        expiry=finding.expiry,
+        expiry=Expiry.TEMPORARY if finding.kind is Kind.TODO else Expiry.PERMANENT,
         held=None if is_sure else Why.FOUND,
-        detail=CHOSEN
-        if is_chosen
-        else SHOWN
-        if finding.shown
-        else NODDED
-        if finding.nodded
-        else "",
+        detail=finding.detail,
         mixed=finding.mixed,
         score=1.0 if is_sure else round(min(1.0, finding.score / _MAX_SCORE), 2),
     )
@@ -510,24 +607,16 @@ BLOCK = 24
 """Number of sessions per block."""
 
 
-def latest_first(waiting: Sequence[Unlearned]) -> list[Sequence[Unlearned]]:
-    """Split sessions into blocks, and put the latest block first.
+def latest_first(sessions: Sequence[Unlearned]) -> list[Sequence[Unlearned]]:
+    """Split sessions into blocks, the latest block first, in case the budget runs out.
 
-    The budget might not suffice for all blocks. Within a block, sessions stay in chronological
-    order, so that later sessions can change earlier memories.
+    Each block is chronological, so that later sessions can change memories of earlier ones.
     """
-    return [waiting[max(0, end - BLOCK) : end] for end in range(len(waiting), 0, -BLOCK)]
-
-
-def each_of(
-    blocks: Sequence[Sequence[Unlearned]],
-) -> Iterator[tuple[Unlearned, Sequence[Unlearned]]]:
-    """Return each session with the sessions that follow it in its block."""
-    return ((session, block[at + 1 :]) for block in blocks for at, session in enumerate(block))
+    return [sessions[max(0, end - BLOCK) : end] for end in range(len(sessions), 0, -BLOCK)]
 
 
 def as_positions(unlearned: Unlearned, turns: Sequence[StoredTurn]) -> Unlearned:
-    """Convert turn numbers to positions in a list of turns."""
+    """Convert the turn numbers of ``unlearned`` to positions in ``turns``."""
     numbers = [item.seq for item in turns]
     begin, end = bisect_left(numbers, unlearned.begin), bisect_left(numbers, unlearned.end)
     return unlearned._replace(
@@ -555,34 +644,29 @@ def last_of_owner(turns: Sequence[Turn]) -> int:
 
 
 _SUBSTANCE_WORDS = 6
-"""A session is worth a model call if the owner typed this many words in a message."""
+"""Minimum number of words in a message that makes a session worth a model call."""
 
 _WORDS_PER_CHARACTER = 0.625
-"""Number of words that count for each character of text without spaces."""
+"""Number of words per character of text without spaces."""
 
 
 def is_worth_asking(session: Session, turns: Sequence[Turn], *, begin: int = 0) -> bool:
-    """Return True if a session is worth a model call, because the owner wrote something important.
+    """Return True if a session is worth a model call.
 
-    An important message has at least six typed words, contains a statement that the rules find, or
-    accepts a plan. Messages before ``begin`` do not count.
+    From turn ``begin`` on, the owner must have typed six words at once, accepted a plan, or stated
+    something that the rules find.
     """
     if session.kind is not SessionKind.MAIN:
         return False
     if any(
-        words_of(utterance) >= _SUBSTANCE_WORDS
-        for utterance in sentences.utterances(turns)
+        sum(_count_words(item.text) for item in utterance.statements) >= _SUBSTANCE_WORDS
+        for utterance in utterances(turns)
         if utterance.index >= begin
     ):
         return True
-    if any(sentences.is_accepted_plan(turns, at) for at in range(begin, len(turns))):
+    if any(is_accepted_plan(turns, at) for at in range(begin, len(turns))):
         return True
     return bool(extract(session, turns, begin=begin))
-
-
-def words_of(utterance: sentences.Utterance) -> float:
-    """Return the number of words that the owner typed in a message."""
-    return sum(_count_words(statement.text) for statement in utterance.statements)
 
 
 def _count_words(text: str) -> float:
@@ -594,11 +678,11 @@ def _count_words(text: str) -> float:
 # -- Pending candidates, which become memories if the owner repeats them in a different session ----
 
 
-KEPT = timedelta(days=90)
-"""Maximum age of a pending candidate."""
+MAX_CANDIDATE_AGE = timedelta(days=90)
+"""Age after which a pending candidate is deleted."""
 
 _MIN_SHARED_WORDS = 0.6
-"""A candidate is compared with a statement if it contains this share of the statement's words."""
+"""Minimum share of a statement's words that a candidate must contain to be compared with it."""
 
 MIN_REPEATED_COSINE = 0.8
 """Minimum cosine of two requests with the same meaning, for the bundled model.
@@ -608,45 +692,44 @@ Among 303 sentences of real sessions, all pairs with a higher cosine had the sam
 
 
 class WaitingCandidates:
-    """The pending candidates of a home, including changes that are not yet stored."""
+    """Candidates that wait for a confirmation, including those not yet stored."""
 
-    def __init__(self, home: home.Home) -> None:
+    def __init__(self, home: Home) -> None:
         self._home = home
-        self._known: dict[str, HeldCandidate] = {}
+        self._candidates: dict[str, HeldCandidate] = {}
         self._vectors: dict[str, NDArray[np.float32]] = {}
         self._new: list[HeldCandidate] = []
         self._risen: set[str] = set()
         self._read: list[str] = []
         self.count = 0
-        """Number of candidates added so far."""
 
-        for candidate in home.candidates.waiting():
+        for candidate in home.candidates.pending():
             if candidate.why is Why.FOUND and not candidate.detail:
-                self._known[candidate.memory.id] = candidate
+                self._candidates[candidate.memory.id] = candidate
 
     def hold(self, candidate: Candidate, memory: Memory) -> list[Memory]:
-        """Add a candidate.
+        """Add a candidate, unless it repeats candidates from other sessions.
 
-        If other sessions found the same memory, return the earliest version, confirmed by the others.
+        In this case, return the earliest, confirmed by the others.
         """
         may_repeat = candidate.held is Why.FOUND and not candidate.detail
         risen = self._take_repeated(memory) if may_repeat else []
         if risen:
-            shown = [as_confirmation(other) for other in (*risen[1:], memory)]
-            return [replace(risen[0], confirmed=(*risen[0].confirmed, *shown))]
+            confirmations = [as_confirmation(other) for other in (*risen[1:], memory)]
+            return [replace(risen[0], confirmed=(*risen[0].confirmed, *confirmations))]
         why = candidate.held or Why.FOUND
         pending = HeldCandidate(
             memory, why, candidate.detail or None, candidate.score, self._home.now()
         )
         self._new.append(pending)
         if may_repeat:
-            self._known[memory.id] = pending
+            self._candidates[memory.id] = pending
         return []
 
     def say(self, memory: Memory) -> list[Memory]:
-        """Remove the pending candidates that have the same meaning as a memory of the owner.
+        """Remove the candidates that a statement of the owner confirms.
 
-        Return the removed candidates that have the same words.
+        Return those with the same words.
         """
         repeated = self._take_repeated(memory)
         return [item.other for item in judge.compare(memory, repeated) if item.repeats]
@@ -654,49 +737,52 @@ class WaitingCandidates:
     def _take_repeated(self, memory: Memory) -> list[Memory]:
         if memory.speaker is not Speaker.OWNER:
             return []
-        others = [
+        comparable = [
             candidate.memory
-            for candidate in self._known.values()
+            for candidate in self._candidates.values()
             if candidate.memory.shares_place(memory) and _is_independent(memory, candidate.memory)
         ]
         terms = set(text_words(memory.content))
         similar = [
             other
-            for other in others
+            for other in comparable
             if len(terms & set(text_words(other.content))) >= _MIN_SHARED_WORDS * len(terms)
         ]
         repeated = [item.other for item in judge.compare(memory, similar) if item.repeats]
-        repeated = repeated or self._same_in_meaning(memory, others)
+        repeated = repeated or self._same_in_meaning(memory, comparable)
         for candidate in repeated:
-            self._known.pop(candidate.id, None)
+            self._candidates.pop(candidate.id, None)
             self._risen.add(candidate.id)
         self._new = [item for item in self._new if item.memory.id not in self._risen]
         return sorted(repeated, key=lambda candidate: candidate.created)
 
-    def _same_in_meaning(self, memory: Memory, others: Sequence[Memory]) -> list[Memory]:
-        """Return the memories with a similar vector, and with the same names, numbers and negation."""
+    def _same_in_meaning(self, memory: Memory, memories: Sequence[Memory]) -> list[Memory]:
         parts = _parts(memory.content)
-        others = [other for other in others if _parts(other.content) == parts]
+        memories = [other for other in memories if _parts(other.content) == parts]
         if self._home.settings.text("embedding.model") == "none" or is_unspaced(memory.content):
             return []
-        new = [item for item in (memory, *others) if item.id not in self._vectors] if others else []
+        new = (
+            [item for item in (memory, *memories) if item.id not in self._vectors]
+            if memories
+            else []
+        )
         try:
-            vectors = embedder_of(self._home, home.BUNDLED).embed([item.content for item in new])
+            vectors = embedder_of(self._home, BUNDLED).embed([item.content for item in new])
         except EmbedderUnavailableError:
             return []
         self._vectors |= {item.id: vector for item, vector in zip(new, vectors, strict=True)}
         return [
             other
-            for other in others
+            for other in memories
             if float(self._vectors[memory.id] @ self._vectors[other.id]) >= MIN_REPEATED_COSINE
         ]
 
     def was_read(self, session: str) -> None:
-        """Record that a writer has read a session. Its candidates from rules will be deleted."""
+        """Plan to delete the rules' candidates of a session that a writer has read."""
         self._read.append(session)
 
     def write(self) -> None:
-        """Write the new candidates, and delete the candidates that became memories. Requires a transaction."""
+        """Write the changes to candidates. Requires a transaction."""
         store = self._home.candidates
         for session in self._read:
             store.settle_session(session)
@@ -707,20 +793,18 @@ class WaitingCandidates:
             if not is_known(candidate.memory.content, candidate.memory.project)
         )
         store.delete(self._risen)
-        store.expire(to_ms(self._home.now() - KEPT) or 0)
+        store.expire(to_ms(self._home.now() - MAX_CANDIDATE_AGE) or 0)
         store.blank(self._home.now_ms())
         self._new, self._read, self._risen = [], [], set()
 
 
 def _parts(text: str) -> tuple[object, ...]:
-    """Return the names, numbers, options and negation of a text."""
     statement = read(text)
     slots = sorted((slot.sort, slot.value) for slot in statement.slots)
     return sorted(statement.names), slots, sorted(statement.signs), statement.negations > 0
 
 
 def _is_independent(memory: Memory, other: Memory) -> bool:
-    """Return True if two memories come from different sessions and different messages."""
     if memory.source.session == other.source.session or memory.created == other.created:
         return False
     return not set(memory.source.turns) & set(other.source.turns)

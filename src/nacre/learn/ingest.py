@@ -1,4 +1,4 @@
-"""Ingestion of transcripts: discovery of changes, storage of sessions and turns, learning, and vectors."""
+"""Reading of transcripts into sessions and turns, followed by learning and embedding."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ from nacre.base.request import Request
 from nacre.base.text import count, normalise, shorten, stems, written
 from nacre.errors import InvalidInputError, NacreError
 from nacre.home import workers
-from nacre.home.archive import archive, withhold
-from nacre.home.archive_packs import read_index
+from nacre.home.archive import archive, missing, read_archived, read_index, withhold
 from nacre.home.change import Exclusions, Run, part_of, resolve_project
 from nacre.home.home import Home
 from nacre.home.operations import memories_in_entry
@@ -37,12 +36,11 @@ from nacre.home.parsing import (
     recognise,
 )
 from nacre.home.parsing import read_files as parsing_read_files
-from nacre.home.reread import missing, read_archived
-from nacre.home.spending import is_set, rests
+from nacre.home.spending import has_writer
 from nacre.learn import discovery
 from nacre.learn.discovery import FoundFile
-from nacre.learn.estimate import Estimate, estimate_learning, foresee
-from nacre.learn.explicit import is_refused, is_stated, is_taken_back
+from nacre.learn.estimate import Estimate, estimate_learning
+from nacre.learn.explicit import SURE, is_stated, limit_score
 from nacre.learn.learn import learn
 from nacre.learn.pasted import reads_as_rule
 from nacre.learn.reading import may_be_others
@@ -80,7 +78,7 @@ from nacre.vault.files import LEDGER
 
 @dataclass(slots=True)
 class ReadTally:
-    """Counts of files and turns that were read or skipped, and problems."""
+    """Counts and problems of one run that reads transcripts."""
 
     files: int = 0
     turns: int = 0
@@ -93,23 +91,22 @@ class ReadTally:
     sessions: set[int] = field(default_factory=set)
     left_out: set[Path] = field(default_factory=set)
     withheld: set[Path] = field(default_factory=set)
-    """Paths of files with content that must not enter the archive."""
+    """Paths of files with content that must not be archived."""
 
     distrusted: set[tuple[str, str]] = field(default_factory=set)
-    """Session id and last part of the memory id, for each memory that comes from external text."""
+    """Pairs of a session id and the last characters of a memory id, for memories that come from external text."""
 
     tools: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
     problems: list[Problem] = field(default_factory=list)
     empty: list[str] = field(default_factory=list)
     unread: dict[str, list[str]] = field(default_factory=dict)
-    """Names of files in unknown formats, by the label of the tool that stores them."""
+    """Names of files in unknown formats, keyed by the tool's label."""
 
     excluded: dict[str, str] = field(default_factory=dict)
-    """Reason for each excluded file or session: ``tool``, ``project`` or ``path``."""
+    """Reason for each exclusion (``tool``, ``project`` or ``path``), keyed by file or session."""
 
     def count_done(self, event: FileDone) -> None:
-        """Count a file that was read."""
         self.files += 1
         self.bytes_done += event.size
         self.bytes_read += event.bytes_read
@@ -119,7 +116,6 @@ class ReadTally:
         self.oversized += event.tally.oversized
 
     def count_failed(self, event: FileFailed) -> None:
-        """Count a file that was not read."""
         self.bytes_done += event.size
         if event.is_excluded:
             self.excluded[str(event.path)] = "tool"
@@ -134,7 +130,7 @@ class ReadTally:
                 self.unread.setdefault(event.unread_of, []).append(event.path.name)
 
     def in_report(self) -> dict[str, Any]:
-        """Return the fields of :class:`IngestReport` that describe reading."""
+        """Return the counts as fields of :class:`IngestReport`."""
         return {
             "files": self.files,
             "sessions": len(self.sessions),
@@ -168,7 +164,7 @@ _LOCK_PAUSE_SECONDS = 0.005
 
 
 class TurnStore:
-    """A store for new sessions and turns. It leaves out excluded and forgotten content."""
+    """A store for new sessions and turns that leaves out excluded and forgotten content."""
 
     def __init__(
         self, home: Home, run: Run | None, exclusions: Exclusions, tally: ReadTally
@@ -180,13 +176,10 @@ class TurnStore:
         self._gate = Gate(home)
         self._projects: Mapping[Session, str | None] = {}
         self._touched: set[int] = set()
-        self._waiting: list[TurnBatch] = []
+        self._batches: list[TurnBatch] = []
 
     def store_all(self, events: Iterable[Event], on_commit: Callable[[float], None]) -> None:
-        """Store all events.
-
-        After each commit, call ``on_commit`` with the number of seconds since the start.
-        """
+        """Store the sessions and turns in ``events``, and pass the elapsed time to ``on_commit``."""
         self._home.database.relax()
         try:
             started = time.perf_counter()
@@ -209,7 +202,6 @@ class TurnStore:
             self._home.database.tighten()
 
     def _is_kept(self, event: Event) -> TypeGuard[Batch | FileDone]:
-        """Return True if an event has content to store. Count other events."""
         if isinstance(event, FileFailed):
             self._tally.count_failed(event)
             return False
@@ -225,13 +217,13 @@ class TurnStore:
         sessions = dict.fromkeys(
             batch.session for batch in batches if self._gate.admits(batch.session)
         )
-        # A project stated in a file takes precedence over the file's folder.
-        stated = {batch.session: batch.project for batch in batches if batch.project}
+        # A project named in a file takes precedence over the file's folder.
+        named_projects = {batch.session: batch.project for batch in batches if batch.project}
         self._projects = {
             session: resolve_project(self._home, session, run=self._run) for session in sessions
-        } | {session: project for session, project in stated.items() if session in sessions}
+        } | {session: project for session, project in named_projects.items() if session in sessions}
         self._touched.clear()
-        self._waiting.clear()
+        self._batches.clear()
         with self._home.database.transaction():
             self._gate.refresh()  # another process might have forgotten content
             for event in events:
@@ -246,10 +238,6 @@ class TurnStore:
                 self._tally.count_done(event)
 
     def _add(self, batch: Batch) -> None:
-        """Store a session, and prepare the turns for storage.
-
-        Leave out content that the owner asked nacre to forget.
-        """
         session = batch.session
         if session not in self._projects or not self._gate.admits(session):
             self._tally.left_out.add(batch.path)
@@ -263,7 +251,12 @@ class TurnStore:
             self._tally.left_out.add(batch.path)
             if not turns and not self._home.sessions.find(session.id):
                 return
-        row = self._home.sessions.upsert(titled, project=project, file=self._name_of(batch))
+        row = self._home.sessions.upsert(
+            titled,
+            project=project,
+            file=self._name_of(batch),
+            is_stated=bool(batch.project or session.repository),
+        )
         self._tally.distrusted.update(
             (session.id, id_end)
             for turn in turns
@@ -271,20 +264,17 @@ class TurnStore:
             for id_end in memories_made((turn,))
         )
         if turns:
-            self._waiting.append((session.tool, row, turns))
+            self._batches.append((session.tool, row, turns))
         self._touched.add(row)
 
     def _is_copy(self, session: Session) -> bool:
-        """Return True for the exported copy of a stored session.
-
-        Delete the copy if this session is the original.
-        """
         sessions = self._home.sessions
         if session.tool == TOOL_MARKDOWN:
             return any(
                 row.session.native_id == session.native_id and not is_guess(row.session.tool)
                 for row in sessions.find(session.native_id)
             )
+        # The original replaces an exported copy.
         if copy := find_session(self._home, f"{TOOL_MARKDOWN}:{session.native_id}"):
             self._flush()
             erasing = self._home.erasing
@@ -293,7 +283,6 @@ class TurnStore:
         return False
 
     def _finish_file(self, event: FileDone) -> None:
-        """Record how much of a file was read. Forget stored sessions that the file no longer contains."""
         name = self._name_of(event)
         stored_cursor = self._home.sessions.cursor(name)
         if stored_cursor and stored_cursor[0] != event.tool and is_guess(stored_cursor[0]):
@@ -311,12 +300,12 @@ class TurnStore:
 
     def _flush(self) -> None:
         for (_, row, _), added in zip(
-            self._waiting, self._home.sessions.add_batches(self._waiting), strict=True
+            self._batches, self._home.sessions.add_batches(self._batches), strict=True
         ):
             self._tally.turns += added
             if added:
                 self._tally.sessions.add(row)
-        self._waiting.clear()
+        self._batches.clear()
         self._home.sessions.refresh(sorted(self._touched))
         self._touched.clear()
 
@@ -330,7 +319,7 @@ class TurnStore:
 def jobs_for(
     home: Home, files: Sequence[FoundFile], tally: ReadTally | None = None, *, force: bool = False
 ) -> list[Job]:
-    """Return a reading job for each new or changed file, or for all files if ``force`` is True."""
+    """Return a reading job for each new or changed file, or for every file if ``force`` is True."""
     jobs = []
     identities = tuple(home.settings.texts("owner.identities"))
     for file in files:
@@ -362,7 +351,7 @@ def jobs_for(
 def read_jobs(
     home: Home, run: Run | None, jobs: Sequence[Job], tally: ReadTally, notify: OnProgress
 ) -> None:
-    """Read files and store their content."""
+    """Read transcripts and store their sessions and turns."""
     total = sum(job.size for job in jobs)
     exclusions = Exclusions(home.settings)
 
@@ -378,10 +367,7 @@ def read_jobs(
 
 
 def _find_hashed_folders(home: Home, run: Run | None) -> None:
-    """Set the folder of Gemini CLI's sessions that name only its hash.
-
-    The folder is that of another session, or above it.
-    """
+    """Find the folders of Gemini CLI sessions, which record only a hash of their folder."""
     unplaced = home.sessions.without_folder(gemini_cli.TOOL)
     paths = map(Path, home.sessions.folders() if unplaced else ())
     folders = {str(folder) for path in paths for folder in (path, *path.parents)}
@@ -393,11 +379,8 @@ def _find_hashed_folders(home: Home, run: Run | None) -> None:
 
 
 def _cursor(home: Home, path: Path) -> tuple[str, Cursor] | None:
-    """Return a file's saved cursor.
-
-    The file name is redacted only if the plain name is unknown, since redaction is slow.
-    """
     cursor = home.sessions.cursor(str(path))
+    # The redacted name comes second, because redaction is slow.
     redacted_name = str(path) if cursor else kept_name(home.redactor, str(path))
     return cursor or (home.sessions.cursor(redacted_name) if redacted_name != str(path) else None)
 
@@ -407,9 +390,9 @@ def _events(home: Home, jobs: Sequence[Job], exclusions: Exclusions) -> Iterator
     processes = count_processes(jobs, settings.whole("ingest.workers"))
     if processes == 1:
         return parsing_read_files(jobs, home.redactor, exclusions.tools)
-    patterns, allow, kinds = settings.redaction
-    setup = workers.Setup(tuple(patterns), tuple(allow), kinds, tuple(exclusions.tools))
-    return workers.read_in_processes(jobs, home.redactor, setup, processes)
+    return workers.read_in_processes(
+        jobs, home.redactor, settings.redaction, exclusions.tools, processes
+    )
 
 
 # -- Requests --------------------------------------------------------------------------------------
@@ -477,16 +460,17 @@ def check_older(home: Home, options: IngestOptions) -> None:
     """Raise InvalidInputError if no writer can read older sessions."""
     if not options.extract:
         raise InvalidInputError(
-            "the writer reads older sessions to learn memories", hint="leave out --no-extract"
+            "older sessions are only read to learn memories", hint="leave out --no-extract"
         )
     if not home.settings.flag("extraction.enabled"):
         raise InvalidInputError(
-            "extraction is off, so no writer reads", hint="nacre config set extraction.enabled true"
+            "extraction is turned off, so no writer reads sessions",
+            hint="nacre config set extraction.enabled true",
         )
-    if not is_set(home):
+    if not has_writer(home.settings):
         raise InvalidInputError("no writer is set to read older sessions", hint="nacre writer set")
-    if rests(home.settings):
-        message = "the writer is paused, or waits for mains power, and reads no older sessions now"
+    if home.settings.flag("writer.paused"):
+        message = "the writer is paused and reads no older sessions now"
         raise InvalidInputError(message, hint="see nacre writer")
 
 
@@ -506,13 +490,11 @@ class _Ingest:
         if not options.from_archive:
             fold_usage(self._home)
         self._read()
-        report = IngestReport(
-            **self._tally.in_report(),
-            hints=self._hints,
-            read_seconds=time.perf_counter() - started,
-        )
-        report = replace(report, unread=(*report.unread, *discovery.missing_readers(self._home)))
-        report = self._learn(report)
+        read_seconds = time.perf_counter() - started
+        report, tally = self._learn(), self._tally.in_report()
+        tally["problems"] += report.problems
+        tally["unread"] += tuple(discovery.missing_readers(self._home))
+        report = replace(report, **tally, hints=self._hints, read_seconds=read_seconds)
         if options.paths and options.remember_paths and report.files:
             _note_paths(self._home, self._run, options.paths, report.memories)
         report = replace(report, archived=archive(self._home, self._notify))
@@ -532,14 +514,10 @@ class _Ingest:
         return replace(report, seconds=time.perf_counter() - started)
 
     def _read(self) -> None:
-        """Read the requested archive and files.
-
-        Then read transcripts in projects that they mention.
-        """
         options, home = self._options, self._home
         discovers = options.reads and (options.discover or not options.paths)
         findings = _findings(home, options) if options.reads else None
-        known_projects, places = discovery.projects_of(home), home.project_contents.places()
+        known_projects, before = discovery.projects_of(home), _facts(home)
         jobs = self._jobs(findings)
         if options.from_archive:
             self._tally.problems += [
@@ -569,7 +547,7 @@ class _Ingest:
         if discovers and (new_projects := discovery.projects_of(home) - known_projects):
             jobs = self._jobs(discovery.find_in_projects(home, new_projects))
             read_jobs(home, self._run, jobs, self._tally, self._notify)
-        if home.project_contents.places() != places:
+        if _facts(home) != before:
             projects.settle(home, self._run)
             self._hints = tuple(projects.rename_hints(home).values())
 
@@ -581,28 +559,10 @@ class _Ingest:
         self._tally.problems += findings.problems
         return jobs_for(self._home, findings.files, self._tally, force=self._options.force)
 
-    def _learn(self, report: IngestReport) -> IngestReport:
+    def _learn(self) -> IngestReport:
         if not (self._options.extract and self._home.settings.flag("extraction.enabled")):
-            return report
-        forecast = foresee(self._home, older=self._options.older)
-        if forecast:
-            self._notify(Progress("learning", 0, 1, forecast))
-        lessons = learn(self._home, self._notify, run=self._run, older=self._options.older)
-        return replace(
-            report,
-            foreseen=forecast,
-            memories=lessons.memories,
-            duplicates=lessons.duplicates,
-            ended=lessons.ended,
-            doubted=lessons.doubted,
-            candidates=lessons.candidates,
-            decided=lessons.decided,
-            extraction=lessons.by_model,
-            problems=(
-                *report.problems,
-                *(Problem("dedup", f"{note}; rules decided") for note in lessons.notes),
-            ),
-        )
+            return IngestReport()
+        return learn(self._home, self._notify, run=self._run, older=self._options.older)
 
     def _embed(self, report: IngestReport) -> IngestReport:
         if not self._options.vectors:
@@ -616,8 +576,12 @@ class _Ingest:
         )
 
 
+def _facts(home: Home) -> tuple[object, object]:
+    return home.project_contents.places(), home.files.project_keys()
+
+
 def list_named_paths(home: Home) -> set[Path]:
-    """Return the paths of earlier ingests recorded in the ledger."""
+    """Return the paths that earlier ingests were given, according to the ledger."""
     try:
         entries = list(files.read(home.vault.read(LEDGER)))
     except FileNotFoundError:
@@ -633,7 +597,6 @@ def list_named_paths(home: Home) -> set[Path]:
 
 
 def _note_paths(home: Home, run: Run, paths: Sequence[Path], memories: Sequence[str]) -> None:
-    """Record new paths in the ledger, so that a rebuild reads them again."""
     absolute = [str(path.absolute()) for path in paths]
     recorded = list_named_paths(home)
     fresh = [path for path in absolute if Path(path) not in recorded]
@@ -644,7 +607,7 @@ def _note_paths(home: Home, run: Run, paths: Sequence[Path], memories: Sequence[
 
 
 def read_changed(home: Home, jobs: Sequence[Job]) -> IngestReport:
-    """Make files searchable without learning from them."""
+    """Make the transcripts of ``jobs`` searchable without learning from them."""
     started = time.perf_counter()
     tally = ReadTally()
     read_jobs(home, None, jobs, tally, lambda _: None)
@@ -676,10 +639,6 @@ def plan(home: Home, options: IngestOptions) -> IngestPlan:
 
 
 def _unread_bytes(home: Home, job: Job, tally: ReadTally) -> int:
-    """Return the number of unread bytes in a file.
-
-    ``tally`` counts the file for the tool that probably wrote it.
-    """
     try:
         adapter = recognise(job)
     except NacreError as error:
@@ -714,16 +673,10 @@ def _findings(home: Home, options: IngestOptions) -> discovery.Findings:
     return discovery.find(home, options.paths, with_discovery=options.discover or not options.paths)
 
 
-def sessions_in(home: Home, paths: Sequence[Path]) -> Iterator[tuple[Session, Sequence[Turn]]]:
-    """Return the unread sessions in transcripts without storing them. Raises NotFoundError."""
-    files = discovery.find(home, paths, with_discovery=False).files
-    return iter_unstored(home, jobs_for(home, files), [])
-
-
 def iter_unstored(
     home: Home, jobs: Sequence[Job], problems: list[Problem]
 ) -> Iterator[tuple[Session, Sequence[Turn]]]:
-    """Yield the sessions of transcripts, file by file, without storing them."""
+    """Read the transcripts of ``jobs`` and yield their sessions, without storing anything."""
     exclusions = Exclusions(home.settings)
     gate = Gate(home)
     sessions: dict[Session, list[Turn]] = {}
@@ -745,14 +698,14 @@ def iter_unstored(
 RECENT_SECONDS = 86_400
 _MAX_FILES = 20
 _MAX_BYTES = 50_000_000
-"""Maximum number of bytes to read. ``nacre ingest`` reads larger amounts and reports progress."""
+"""Maximum number of bytes to read here. ``nacre ingest`` reads more and reports progress."""
 
 
 def read_session(home: Home, session: str, transcript: str | None = None) -> StoredSession | None:
-    """Make a session searchable up to the last line. Return the stored session or ``None``.
+    """Store a session's new turns and return the session, or ``None`` if it is unknown.
 
-    If ``transcript`` is not in a folder of the tool, read the session's known file or, if there is none, the files that
-    the tool wrote within a day.
+    Without a ``transcript`` in a folder of the tool, read the session's known file, or else the
+    tool's files of the last day.
     """
     tool = session.partition(":")[0]
     path = _own_transcript(home, tool, transcript)
@@ -772,10 +725,6 @@ def read_session(home: Home, session: str, transcript: str | None = None) -> Sto
 
 
 def _own_transcript(home: Home, tool: str, transcript: str | None) -> Path | None:
-    """Return the path under which discovery finds a tool's transcript, or ``None`` for other files.
-
-    Resolve links. The file need not exist yet.
-    """
     if not transcript or not os.path.isabs(transcript):
         return None
     try:
@@ -792,10 +741,7 @@ def _own_transcript(home: Home, tool: str, transcript: str | None) -> Path | Non
 
 
 def read_files(home: Home, paths: list[Path], tool: str | None = None) -> IngestReport | None:
-    """Read the changed transcripts in ``paths``. If there are too many files, read only the most recent files.
-
-    ``tool`` is the tool that wrote the transcripts.
-    """
+    """Read the changed transcripts in ``paths``, or only the latest if there are too many."""
     files = discovery.look(home, paths).files[-_MAX_FILES:]
     jobs = [replace(job, reader=tool) for job in jobs_for(home, files)]
     while len(jobs) > 1 and sum(job.unread for job in jobs) > _MAX_BYTES:
@@ -803,36 +749,13 @@ def read_files(home: Home, paths: list[Path], tool: str | None = None) -> Ingest
     return read_changed(home, jobs) if jobs else None
 
 
-def read_recent(home: Home) -> IngestReport | None:
-    """Make the transcripts of all tools from the last day searchable."""
-    return read_files(home, _recent_files(home, None))
-
-
-def read_beside(home: Home, session: str, transcript: str | None) -> IngestReport | None:
-    """Read recent transcripts in the same folder as a session's transcript.
-
-    Their sessions might have ended without a hook that reported the end.
-    """
-    tool = session.partition(":")[0]
-    own = _own_transcript(home, tool, transcript)
-    if own is None:
-        return None
-    try:
-        siblings = [
-            path for path in own.parent.iterdir() if path.suffix == own.suffix and path != own
-        ]
-    except OSError:
-        return None
-    recent = [
-        path
-        for path in siblings
-        if _is_recent(home, path) and _own_transcript(home, tool, str(path)) == path
-    ]
-    return read_files(home, recent, tool)
+def read_recent(home: Home, tool: str | None = None, but: str | None = None) -> IngestReport | None:
+    """Read the last day's transcripts of one tool or of all tools, except the path ``but``."""
+    return read_files(home, [path for path in _recent_files(home, tool) if str(path) != but], tool)
 
 
 def find_session(home: Home, session: str) -> StoredSession | None:
-    """Return the stored session with an id, or ``None``."""
+    """Return the stored session with the given id, or ``None``."""
     return next((row for row in home.sessions.find(session) if row.session.id == session), None)
 
 
@@ -867,7 +790,7 @@ def _is_recent(home: Home, path: Path) -> bool:
 _RECENT_PERIOD = timedelta(days=1)
 _MAX_SESSIONS = 20
 _MIN_QUOTE_CHARACTERS = 12
-"""Minimum number of characters in a quote. Shorter words such as "yes, do that" are meaningless alone."""
+"""Minimum length of a quote. Shorter words such as "yes, do that" mean nothing alone."""
 
 
 @operation("store", writes=True, by_key=True)
@@ -888,11 +811,6 @@ def rehearse(home: Home, new: StoreRequest) -> Rehearsal:
 
 
 def _with_speaker(home: Home, new: StoreRequest) -> tuple[StoreRequest, OwnerWords | None]:
-    """Look for a turn in which the owner said a new memory word for word.
-
-    Return the request and the owner's words. The request gets the session's project. A title
-    that adds facts is removed. If no turn is found, return the request unchanged and ``None``.
-    """
     session = new.source.session or home.settings.session
     if not (new.quote and home.actor.is_agent) or len(new.quote.strip()) < _MIN_QUOTE_CHARACTERS:
         return new, None
@@ -913,11 +831,11 @@ def _with_speaker(home: Home, new: StoreRequest) -> tuple[StoreRequest, OwnerWor
 
 
 def _sessions(home: Home, session: str | None) -> Iterator[StoredSession]:
-    """Yield the current session, or all recent sessions if the host names no session."""
     if session:
         stored = read_session(home, session)
         yield from [stored] if stored else []
         return
+    # The host does not name the session.
     read_recent(home)
     yield from home.sessions.newest(
         SessionFilter(since=home.now() - _RECENT_PERIOD), limit=_MAX_SESSIONS
@@ -927,17 +845,13 @@ def _sessions(home: Home, session: str | None) -> Iterator[StoredSession]:
 def _turns_with_quote(
     home: Home, session: StoredSession, new: StoreRequest
 ) -> Iterator[tuple[Turn, Sequence[Statement]]]:
-    """Yield each of the owner's turns that contains the quote, with the quoted statements. The latest turn comes first.
-
-    Skip statements that the owner retracted or that another person might have written.
-    """
-    turns = home.sessions.whole(session.row)
+    turns = home.sessions.all_turns(session.row)
     spoken = utterances(turns)
     is_rule = new.kind is Kind.PREFERENCE or reads_as_rule(new.content)
     for at in reversed(range(len(spoken))):
         texts = [statement.text for statement in spoken[at].statements]
         covered = _covering(texts, normalise(new.quote or ""))
-        if not covered or is_refused(spoken, at) or is_taken_back(texts, covered.stop - 1):
+        if not covered or limit_score(spoken, at, covered.stop - 1) < SURE:
             continue
         statements = spoken[at].statements[covered.start : covered.stop]
         if any(
@@ -958,22 +872,16 @@ def _turns_with_quote(
 
 
 def _is_verbatim(statements: Sequence[str], content: str) -> bool:
-    """Return True if the content of a memory consists of the given statements.
-
-    Questions and suppositions do not count.
-    """
     return all(map(is_stated, statements)) and _without_layout(
         " ".join(statements)
     ) == _without_layout(content)
 
 
 def _without_layout(text: str) -> str:
-    """Return a text with normalised formatting, without openers such as "ok, so"."""
     return written(language_of(text).trim(text))
 
 
 def _covering(statements: Sequence[str], text: str) -> range | None:
-    """Return the positions of the shortest sequence of statements that contains a text."""
     plain = [normalise(statement) for statement in statements]
     for length in range(1, len(plain) + 1):
         for first in range(len(plain) - length + 1):

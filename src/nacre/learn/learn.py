@@ -1,21 +1,22 @@
-"""Learning from sessions: calls of the language model, and storage of the extracted memories."""
+"""Learning from sessions: model calls, and storage of the extracted memories."""
 
 from __future__ import annotations
 
-import contextlib
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
+
+from msgspec import structs
 
 from nacre.base.frozen import frozen
 from nacre.base.ids import to_millisecond
 from nacre.base.text import count, shorten
 from nacre.errors import (
-    InvalidInputError,
+    InvalidQueryError,
     NacreError,
     NotFoundError,
     UnreadableTranscriptError,
@@ -24,39 +25,46 @@ from nacre.home.change import Change, Run, part_of
 from nacre.home.home import Home
 from nacre.home.location import find_session, redact
 from nacre.home.parsing import batches, open_transcript
-from nacre.home.spending import NONE, Permission, fold_notes, is_set, model_for, name_for, rests
-from nacre.home.views import Extracted
-from nacre.learn import requests as learn_requests
+from nacre.home.spending import (
+    NONE,
+    current_settings,
+    fold_notes,
+    has_writer,
+    model_for,
+    name_for,
+    obstacle,
+)
 from nacre.learn.checks import Caller
-from nacre.learn.explicit import is_refused
+from nacre.learn.explicit import SURE, limit_score
 from nacre.learn.extract import (
     Amendments,
+    Removal,
     WaitingCandidates,
     as_positions,
-    each_of,
+    doubt_memories_of,
     extract,
     find_covered,
     find_missed,
+    find_removals,
     is_agreed,
     is_covered,
     is_quiet,
     is_worth_asking,
     last_of_owner,
     latest_first,
+    pending_sessions,
     record_start,
 )
-from nacre.learn.later import Gone, doubt_memories_of, find_gone
 from nacre.learn.reading import sort_by_time
+from nacre.learn.requests import ExtractRequest
 from nacre.learn.sentences import utterances
 from nacre.learn.writer import (
     Extraction,
-    ExtractionOptions,
     FinishedSession,
     count_fitting,
     extract_together,
     extract_with,
     find_related,
-    size_of,
 )
 from nacre.memories import requests
 from nacre.memories.decision import Asking
@@ -71,7 +79,7 @@ from nacre.readers.trust import shared
 from nacre.settings import Value
 from nacre.values.memory import BESIDE_PASTE, NODDED, Candidate, Kind, Memory, Source
 from nacre.values.models import Health
-from nacre.values.reports import ModelExtraction, OnProgress, Progress
+from nacre.values.reports import IngestReport, ModelExtraction, OnProgress, Problem, Progress
 from nacre.values.session import (
     Flag,
     Session,
@@ -86,21 +94,20 @@ from nacre.values.session import (
 _PROBLEM_CHARACTERS = 300
 
 ASKED_AGAIN_AFTER = timedelta(hours=23)
-"""Pause after unusable answers of a model. Each such failure costs several calls."""
+"""Pause after a model's unusable answers, each of which costs several calls."""
 
 
 class ModelExtractor:
-    """Background extractor that asks the configured model about sessions.
+    """An extractor that asks the configured model while it responds and the budget lasts.
 
-    It stops if a call is refused, the connection fails or the budget is used up.
-    ``is_elsewhere``: whether another process is already asking the model.
+    ``is_elsewhere``: whether another process is already calling the model.
     """
 
     def __init__(self, home: Home, *, is_elsewhere: bool = False) -> None:
         self._home = home
-        self._permission = Permission(home)
         self.is_elsewhere = is_elsewhere
-        self._tally = _Tally()
+        self._report = ModelExtraction()
+        self._is_over = False
         self._ahead: dict[str, Extraction] = {}
         self._alone: set[str] = set()
 
@@ -110,88 +117,67 @@ class ModelExtractor:
         sessions: Sequence[FinishedSession],
         notify: Callable[[str], None],
     ) -> None:
-        """Ask the model about several small sessions of a project at once.
+        """Ask about several small sessions of a project in one call.
 
-        :meth:`extract` later returns the results.
+        :meth:`extract` returns the results.
         """
         home, model = self._home, self._model
         if model is None or self.is_spent:
             return
         eligible = [
-            shown
-            for shown in sessions
-            if shown.session.id not in self._alone
-            and is_worth_asking(shown.session, shown.turns, begin=shown.begin)
+            session
+            for session in sessions
+            if session.session.id not in self._alone
+            and is_worth_asking(session.session, session.turns, begin=session.begin)
         ]
-        together = eligible[
-            : count_fitting([size_of(shown) for shown in eligible], model.capabilities)
-        ]
+        together = eligible[: count_fitting(eligible, model.capabilities)]
         if len(together) < 2:
             return
         notify(f"{model.name}: {len(together)} sessions")
-        options = ExtractionOptions(
-            related=find_related(home, together, project, self._writer),
-            timeout_seconds=home.settings.number("models.timeout_seconds"),
-        )
+        related = find_related(home, together, project, self._writer)
         caller = Caller(model)
         with home.turn.aside():
-            answers = extract_together(caller, together, options)
-        self._alone |= set() if answers else {shown.session.id for shown in together}
-        for shown, extraction in zip(together, answers or (), strict=False):
-            self._tally.add(extraction)
-            self._ahead[shown.session.id] = extraction
-        self._tally.add_calls(caller)
+            answers = extract_together(caller, together, related)
+        self._alone |= set() if answers else {session.session.id for session in together}
+        for session, extraction in zip(together, answers or (), strict=False):
+            self._count(extraction)
+            self._ahead[session.session.id] = extraction
+        self._report = replace(
+            self._report,
+            calls=self._report.calls + caller.calls,
+            tokens=self._report.tokens + caller.tokens,
+        )
+        self._is_over = self._is_over or caller.is_over
 
     def is_read(self, session: Session) -> bool:
-        """Return True if the model has already read a session together with others."""
         return session.id in self._ahead
 
     def extract(
-        self,
-        session: Session,
-        project: str | None,
-        turns: Sequence[Turn],
-        *,
-        begin: int,
-        notify: Callable[[str], None],
+        self, finished: FinishedSession, project: str | None, notify: Callable[[str], None]
     ) -> Extraction | None:
-        """Ask a model about the turns from index ``begin``. Return ``None`` if no call is made."""
+        """Ask the model about a session's new turns. Return ``None`` if no call is made."""
+        session, turns, begin = finished.session, finished.turns, finished.begin
         if self.is_read(session):
             return self._ahead.pop(session.id)
         model = self._model
         if model is None or self.is_spent or begin >= len(turns):
             return None
         if not is_worth_asking(session, turns, begin=begin):
-            self._tally.report = replace(self._tally.report, trivial=self._tally.report.trivial + 1)
             return None
 
         def report_part(done: int, total: int) -> None:
             notify(f"{model.name}: part {done} of {total}")
 
         notify(model.name)
-        extraction = ask_about(
-            self._home,
-            model,
-            session,
-            turns,
-            ExtractionOptions(
-                begin=begin,
-                related=find_related(
-                    self._home, [FinishedSession(session, turns, begin)], project, self._writer
-                ),
-                notify=report_part,
-                timeout_seconds=self._home.settings.number("models.timeout_seconds"),
-            ),
-        )
-        self._tally.add(extraction)
+        extraction = _ask_about(self._home, model, finished, project, self._writer, report_part)
+        self._count(extraction)
         if extraction.is_useless:
             home = self._home
             problem = home.redactor.clean(
                 extraction.problem or "its answers do not match the schema"
             )
-            fold_notes(
-                home
-            )  # first, because answered calls among the notes would mark the model as healthy
+            # First, because answered calls among the notes would mark the model as healthy.
+            fold_notes(home)
             with home.transaction():
                 until = home.now() + ASKED_AGAIN_AFTER
                 home.spending.fail(
@@ -202,41 +188,39 @@ class ModelExtractor:
     def serves(self, stored: StoredSession, *, older: bool = False) -> bool:
         """Return True if the writer may read a finished session.
 
-        If ``older`` is True, include sessions that are only read on request.
+        ``older`` allows sessions that it may read only at the owner's request.
         """
         may_show = is_covered if older else is_agreed
-        return is_set(self._home) and may_show(self._permission.settings, stored, self._writer)
+        return has_writer(self._home.settings) and may_show(
+            current_settings(self._home), stored, self._writer
+        )
 
     @property
     def rests(self) -> bool:
-        """True while no calls to the writer are allowed."""
+        """True if the writer may not be called at the moment."""
         return (
             self.is_elsewhere
-            or self._is_left_alone
-            or self._permission.obstacle(Task.EXTRACTION) is not None
+            or is_pausing(self._home)
+            or obstacle(self._home, Task.EXTRACTION) is not None
         )
-
-    @cached_property
-    def _is_left_alone(self) -> bool:
-        return is_left_alone(self._home)
 
     @property
     def is_spent(self) -> bool:
-        """True if the model is unreachable or its budget is used up."""
-        return self._tally.is_over or self._model is None
+        """True if the model is unreachable or its budget is spent."""
+        return self._is_over or self._model is None
 
     @property
     def is_at_rest(self) -> bool:
-        """True if no model can be called at present and no answer is waiting."""
+        """True if no call is possible and no results of :meth:`read_ahead` are left."""
         return not self._ahead and (self.rests or self.is_spent)
 
     def leave(self) -> None:
-        """Count a session that another process has read."""
-        self._tally.report = replace(self._tally.report, elsewhere=self._tally.report.elsewhere + 1)
+        """Count a session that another process will read."""
+        self._report = replace(self._report, elsewhere=self._report.elsewhere + 1)
 
     def report(self) -> ModelExtraction | None:
-        """Return a report about the model calls so far, or ``None`` if no model is available."""
-        model, report = self.__dict__.get("_model"), self._tally.report
+        """Return the counts of model calls so far, or ``None`` without a model."""
+        model, report = self.__dict__.get("_model"), self._report
         is_reported = model or report.problem or report.elsewhere
         return replace(report, model=model.name if model else "") if is_reported else None
 
@@ -254,41 +238,15 @@ class ModelExtractor:
         try:
             return model_for(self._home, Task.EXTRACTION, background=True)
         except NacreError as error:
-            self._tally.fail(error.message, error.hint)
+            self._report = replace(self._report, problem=error.message, hint=error.hint)
             return None
 
-
-def is_left_alone(home: Home) -> bool:
-    """Return True if the model gave unusable answers less than a day ago."""
-    health = home.spending.health(name_for(home, Task.EXTRACTION))
-    return health is not None and health.until > home.now()
-
-
-def ask_about(
-    home: Home,
-    model: LanguageModel,
-    session: Session,
-    turns: Sequence[Turn],
-    options: ExtractionOptions,
-) -> Extraction:
-    """Ask a model about a session, without holding a lock or transaction."""
-    with home.turn.aside():
-        return extract_with(model, session, turns, options)
-
-
-@dataclass
-class _Tally:
-    report: ModelExtraction = ModelExtraction()
-    is_over: bool = False
-
-    def add(self, extraction: Extraction) -> None:
-        before = self.report
-        self.report = replace(
+    def _count(self, extraction: Extraction) -> None:
+        before = self._report
+        self._report = replace(
             before,
             sessions=before.sessions + (extraction.by_rules < extraction.parts),
-            found=before.found + len(extraction.memories),
             held=before.held + len(extraction.candidates) - len(extraction.memories),
-            repeated=before.repeated + extraction.repeated,
             calls=before.calls + extraction.calls,
             tokens=before.tokens + extraction.tokens,
             parts=before.parts + extraction.parts,
@@ -296,19 +254,27 @@ class _Tally:
             dropped=Counter(before.dropped) + Counter(extraction.dropped),
         )
         if extraction.by_rules or extraction.is_uncompared:
-            self.fail(extraction.problem, extraction.hint)
-        self.is_over = extraction.is_over
+            self._report = replace(self._report, problem=extraction.problem, hint=extraction.hint)
+        self._is_over = extraction.is_over
 
-    def add_calls(self, caller: Caller) -> None:
-        """Include the caller's calls and tokens in the report."""
-        before = self.report
-        self.report = replace(
-            before, calls=before.calls + caller.calls, tokens=before.tokens + caller.tokens
-        )
-        self.is_over = self.is_over or caller.is_over
 
-    def fail(self, problem: str | None, hint: str | None) -> None:
-        self.report = replace(self.report, problem=problem, hint=hint)
+def is_pausing(home: Home) -> bool:
+    """Return True if the model gave unusable answers less than a day ago."""
+    health = home.spending.health(name_for(home, Task.EXTRACTION))
+    return health is not None and health.until > home.now()
+
+
+def _ask_about(
+    home: Home,
+    model: LanguageModel,
+    finished: FinishedSession,
+    project: str | None,
+    writer: str,
+    notify: Callable[[int, int], None] = lambda _done, _total: None,
+) -> Extraction:
+    related = find_related(home, [finished], project, writer)
+    with home.turn.aside():
+        return extract_with(Caller(model), finished, related, notify)
 
 
 # -- Previews of extraction (nothing is stored) ----------------------------------------------------
@@ -318,7 +284,7 @@ class _Tally:
 class Proposal:
     """The candidates found in one session.
 
-    ``asked``: result of the model calls, or ``None`` if no model was called.
+    ``asked`` is the model's extraction, or ``None`` if only rules read the session.
     """
 
     session: Session
@@ -327,30 +293,46 @@ class Proposal:
 
     @property
     def memories(self) -> tuple[Candidate, ...]:
-        """The candidates that need no confirmation by other sessions."""
+        """The candidates that become memories immediately."""
         return tuple(candidate for candidate in self.candidates if not candidate.held)
 
 
-@operation("extract-propose", takes_long=True)
+@operation("extract", takes_long=True)
 def propose(
-    home: Home, request: learn_requests.ProposalRequest, on_progress: OnProgress = lambda _: None
+    home: Home, request: ExtractRequest, on_progress: OnProgress = lambda _: None
 ) -> list[Proposal]:
-    """Return the memories that sessions would yield, but do not store the memories.
+    """Return the memories that a text or sessions would yield, but do not store the memories.
 
     Raises NotFoundError, ConflictError and UnreadableTranscriptError. Raises ModelRefusedError if
     the model cannot be opened.
     """
-    talks = (
-        _sessions_in_file(home, request.path, request.session)
-        if request.path
-        else _session_in_home(home, request.session or "")
-    )
+    if request.text.strip():
+        with tempfile.TemporaryDirectory(prefix="nacre-extract-") as folder:
+            file = Path(folder) / "text.md"
+            file.write_text(request.text, encoding="utf-8")
+            return propose(home, structs.replace(request, text="", path=file), on_progress)
+    if not (request.path or request.session):
+        raise InvalidQueryError(
+            "no transcript or session is given",
+            hint="name a transcript file, or a session that nacre has read",
+        )
+    if request.path:
+        conversations = _sessions_in_file(home, request.path, request.session)
+    else:
+        stored = find_session(home, request.session or "")
+        turns = sort_by_time([item.turn for item in home.sessions.turns_of(stored.row)])
+        conversations = [(stored.session, stored.project, turns)]
     model = _model(home, request.model)
     try:
         proposals = []
-        for done, (session, project, turns) in enumerate(talks):
-            on_progress(Progress("learning", done, len(talks), model.name if model else ""))
-            proposals.append(_proposal(home, model, session, project, turns))
+        for done, (session, project, turns) in enumerate(conversations):
+            on_progress(Progress("learning", done, len(conversations), model.name if model else ""))
+            if model is None:
+                proposals.append(Proposal(session, tuple(extract(session, turns))))
+                continue
+            finished = FinishedSession(session, turns)
+            extraction = _ask_about(home, model, finished, project, model.name)
+            proposals.append(Proposal(session, extraction.candidates, extraction))
         return proposals
     finally:
         if model:
@@ -364,33 +346,11 @@ def _model(home: Home, name: str | None) -> LanguageModel | None:
     return None if name == NONE else model_for(home, Task.EXTRACTION, background=False)
 
 
-def _proposal(
-    home: Home,
-    model: LanguageModel | None,
-    session: Session,
-    project: str | None,
-    turns: Sequence[Turn],
-) -> Proposal:
-    if model is None:
-        return Proposal(session, tuple(extract(session, turns)))
-    extraction = ask_about(
-        home,
-        model,
-        session,
-        turns,
-        ExtractionOptions(
-            related=find_related(home, [FinishedSession(session, turns)], project, model.name),
-            timeout_seconds=home.settings.number("models.timeout_seconds"),
-        ),
-    )
-    return Proposal(session, extraction.candidates, extraction)
-
-
-_Conversation = tuple[Session, str | None, Sequence[Turn]]
+_Conversation = tuple[Session, str | None, list[Turn]]
+"""A session, its project and its turns."""
 
 
 def _sessions_in_file(home: Home, path: Path, reference: str | None) -> list[_Conversation]:
-    """Return the sessions and turns of a transcript, redacted as in an ingest."""
     sessions: dict[str, tuple[Session, list[Turn]]] = {}
     try:
         with open_transcript(path, identities=tuple(home.settings.texts("owner.identities"))) as (
@@ -403,11 +363,8 @@ def _sessions_in_file(home: Home, path: Path, reference: str | None) -> list[_Co
                     hint="docs/agents.md lists the readable files",
                 )
             for batch in batches(path, adapter, source, home.redactor):
-                turns = (
-                    sessions[batch.session.id][1] if batch.session.id in sessions else list[Turn]()
-                )
+                _, turns = sessions.setdefault(batch.session.id, (batch.session, []))
                 turns += batch.turns
-                sessions[batch.session.id] = (batch.session, turns)
     except OSError as error:
         raise UnreadableTranscriptError(
             f"{path} cannot be read: {error.strerror}", hint="check its permissions"
@@ -422,59 +379,19 @@ def _sessions_in_file(home: Home, path: Path, reference: str | None) -> list[_Co
             f"{path} contains no session {reference!r}"
             if reference
             else f"{path} contains no session",
-            hint=f"it holds {', '.join(list(sessions)[:5])}" if sessions else None,
+            hint=f"it contains {', '.join(list(sessions)[:5])}" if sessions else None,
         )
     return chosen
-
-
-def _session_in_home(home: Home, reference: str) -> list[_Conversation]:
-    stored = find_session(home, reference)
-    turns = sort_by_time([item.turn for item in home.sessions.turns_of(stored.row)])
-    return [(stored.session, stored.project, turns)]
-
-
-# -- Operations -----------------------------------------------------------------------------------
-
-
-@operation("extract", takes_long=True)
-def preview(home: Home, request: learn_requests.ExtractRequest) -> Extracted:
-    """Extract memories of a text or a session without storing them.
-
-    Raises InvalidInputError, NotFoundError, ConflictError, UnreadableTranscriptError.
-    """
-    if bool(request.text.strip()) == bool(request.session):
-        raise InvalidInputError("give a text or a session", hint="give only one of them")
-    model = None if request.by_model else "none"
-    if request.session:
-        proposals = propose(
-            home, learn_requests.ProposalRequest(session=request.session, model=model)
-        )
-    else:
-        with tempfile.TemporaryDirectory(prefix="nacre-extract-") as folder:
-            file = Path(folder) / "text.md"
-            file.write_text(request.text, encoding="utf-8")
-            proposals = propose(home, learn_requests.ProposalRequest(path=file, model=model))
-    problem = next(
-        (
-            proposal.asked.problem
-            for proposal in proposals
-            if proposal.asked and proposal.asked.problem
-        ),
-        None,
-    )
-    return Extracted(
-        tuple(candidate for proposal in proposals for candidate in proposal.candidates), problem
-    )
 
 
 # -- Due sessions ----------------------------------------------------------------------------------
 
 
 ASKED_AGAIN = timedelta(hours=1)
-"""Interval between attempts to ask an unavailable model."""
+"""Interval between calls to an unavailable model."""
 
 NOT_YET = datetime.fromtimestamp(0, UTC)
-"""Stored instead of a time if a finished session must wait for a model."""
+"""Recorded time of the last attempt for a finished session that still waits for a model."""
 
 
 def is_over(home: Home, item: Unlearned, stored: StoredSession) -> bool:
@@ -483,20 +400,20 @@ def is_over(home: Home, item: Unlearned, stored: StoredSession) -> bool:
 
 
 def is_due(home: Home) -> bool:
-    """Return True if the rules or the writer must still read a finished session."""
+    """Return True if a finished session still waits for the rules or the writer."""
     if not home.settings.flag("extraction.enabled"):
         return False
-    now, is_asking = home.now(), is_set(home) and not (rests(home.settings) or is_left_alone(home))
-    writer = name_for(home, Task.EXTRACTION)
-    for item in home.sessions.to_extract():
+    now, writer = home.now(), name_for(home, Task.EXTRACTION)
+    is_asking = has_writer(home.settings) and not (
+        home.settings.flag("writer.paused") or is_pausing(home)
+    )
+    for item, stored in pending_sessions(home):
         is_waiting = is_asking and (item.asked is None or now - item.asked >= ASKED_AGAIN)
-        if item.begin >= item.end and not is_waiting:
-            continue
-        with contextlib.suppress(KeyError):  # the session was forgotten after listing
-            stored = home.sessions.get(item.row)
-            is_relevant = item.begin < item.end or is_agreed(home.settings, stored, writer)
-            if is_relevant and is_over(home, item, stored):
-                return True
+        is_relevant = item.begin < item.end or (
+            is_waiting and is_agreed(home.settings, stored, writer)
+        )
+        if is_relevant and is_over(home, item, stored):
+            return True
     return False
 
 
@@ -506,7 +423,7 @@ def is_due(home: Home) -> bool:
 BATCH_MEMORIES = 500
 
 BULK_FROM = 100
-"""With this many new memories or more, no model compares them with known memories."""
+"""Number of new memories from which no model is asked about duplicates."""
 
 _MAX_SIMILAR = 12
 _BULK_NOTE = f"{BULK_FROM} or more new memories at once: no model was asked about them"
@@ -515,30 +432,10 @@ _QUOTE_CHARACTERS = 120
 _OWNER_ECHO_SHARE = 0.9
 
 _PERSONAL_KINDS = frozenset({Kind.PREFERENCE, Kind.RELATIONSHIP})
-"""Kinds of memories that apply everywhere if stated outside a project. Other kinds always concern a project."""
+"""Kinds of memories that apply to all projects if stated outside a project."""
 
-WAITS = timedelta(days=30)
-"""Maximum time for which a session stays pending while the writer is unavailable."""
-
-
-@frozen
-class Lessons:
-    """The results of learning.
-
-    ``memories``: ids of the new memories. ``duplicates``, ``candidates``, ``ended`` and
-    ``doubted``: numbers of memories. ``decided``: number of memories for each decision of a
-    language model (``ADD``, ``UPDATE``, ``SKIP``, ``SUPERSEDE``, ``AMEND``). ``notes``: reasons why
-    the model decided nothing. ``by_model``: report about the model calls.
-    """
-
-    memories: tuple[str, ...]
-    duplicates: int
-    decided: dict[str, int] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    by_model: ModelExtraction | None = None
-    candidates: int = 0
-    ended: int = 0
-    doubted: int = 0
+MAX_PENDING_TIME = timedelta(days=30)
+"""Maximum time for which a session waits for an unavailable writer."""
 
 
 def learn(
@@ -549,73 +446,56 @@ def learn(
     is_over: bool = False,
     run: Run | None = None,
     older: bool = False,
-) -> Lessons:
-    """Extract memories from new turns, and store them session by session.
+) -> IngestReport:
+    """Extract memories from the new turns of all sessions, and store them.
 
-    If ``only`` is given, read only the session with this row number. ``is_over``: whether this
-    session is finished. ``older``: whether to include old sessions that no writer has read.
-    ``run``: the operation to which the changes belong. A model is only called if the owner
-    allows background calls and no other process is calling it.
+    ``only``: the row of the only session to read. ``is_over``: whether all sessions count as
+    finished. ``older``: whether to read old sessions that no writer has read.
     """
-    if not is_set(home):
-        return _learn(
-            home, notify, only, _Learner(home, ModelExtractor(home), run, all_over=is_over)
-        )
     home = record_start(home)
     with home.writer_lock.if_free() as is_ours:
-        learner = _Learner(
-            home, ModelExtractor(home, is_elsewhere=not is_ours), run, all_over=is_over
-        )
-        return _learn(home, notify, only, learner, older=older)
-
-
-def _learn(
-    home: Home, notify: OnProgress, only: int | None, learner: _Learner, *, older: bool = False
-) -> Lessons:
-    pending = [item for item in home.sessions.to_extract() if only in (None, item.row)]
-    try:
-        _read(home, notify, learner, latest_first(pending) if is_set(home) else [pending])
-        if older:  # may include sessions that were just read
-            listed = (
-                (item, learner.stored_session(item)) for item in learner.home.sessions.not_shown()
-            )
+        extractor = ModelExtractor(home, is_elsewhere=not is_ours)
+        learner = _Learner(home, extractor, run, all_over=is_over)
+        try:
+            pending = [item for item in home.sessions.to_extract() if only in (None, item.row)]
             _read(
                 home,
                 notify,
                 learner,
-                latest_first(
-                    [
-                        item
-                        for item, stored in listed
-                        if stored and (item.unwritten is None or learner.is_rest(item, stored))
-                    ]
-                ),
+                latest_first(pending) if has_writer(home.settings) else [pending],
             )
-    finally:
-        learner.extractor.close()
-    return Lessons(
-        tuple(learner.stored),
-        learner.duplicates,
-        dict(learner.decided),
-        tuple(learner.notes),
-        learner.extractor.report(),
-        learner.waiting.count,
-        learner.amendments.ended,
-        learner.amendments.doubted,
+            if older:  # may include sessions that were just read
+                unread = [
+                    item
+                    for item in home.sessions.not_shown()
+                    if (stored := learner.stored_session(item))
+                    and (item.unwritten is None or learner.is_rest(item, stored))
+                ]
+                _read(home, notify, learner, latest_first(unread))
+        finally:
+            extractor.close()
+    return IngestReport(
+        memories=tuple(learner.stored),
+        duplicates=learner.duplicates,
+        decided=dict(learner.decided),
+        extraction=extractor.report(),
+        candidates=learner.candidates.count,
+        ended=learner.amendments.ended,
+        doubted=learner.amendments.doubted,
+        problems=tuple(Problem("dedup", f"{note}; rules decided") for note in learner.notes),
     )
 
 
 def _read(
-    home: Home, notify: OnProgress, learner: _Learner, in_turn: Sequence[Sequence[Unlearned]]
+    home: Home, notify: OnProgress, learner: _Learner, blocks: Sequence[Sequence[Unlearned]]
 ) -> None:
-    """Learn from one session after another. Skip the older sessions if no more model calls are possible."""
-    total = sum(map(len, in_turn))
-    for done, (item, following) in enumerate(each_of(in_turn)):
+    queue = [(item, block[at + 1 :]) for block in blocks for at, item in enumerate(block)]
+    for done, (item, following) in enumerate(queue):
         if item.is_older and learner.extractor.is_at_rest:
             break
 
         def report(note: str, done: int = done) -> None:
-            notify(Progress("learning", done, total, note))
+            notify(Progress("learning", done, len(queue), note))
 
         learner.read_ahead([item, *following], report)
         was_asked = learner.session(item, report)
@@ -623,9 +503,17 @@ def _read(
             learner.flush()
         if was_asked:
             # so that the next call shows the new memories as known
-            embed_memories(home, begins=True)
+            embed_memories(home)
         report(learner.note(), done + 1)
     learner.flush()
+
+
+def _as_finished(
+    stored: StoredSession, turns: Sequence[StoredTurn], position: Unlearned
+) -> FinishedSession:
+    spoken = [item.turn for item in turns[: position.end]]
+    visible = spoken if position.first else sort_by_time(spoken)
+    return FinishedSession(stored.session, visible, position.first)
 
 
 class _Learner:
@@ -636,14 +524,14 @@ class _Learner:
         self.run = run
         self.extractor = extractor
         self.all_over = all_over
-        self.waiting = WaitingCandidates(home)
+        self.candidates = WaitingCandidates(home)
         self.gate = Gate(home)
         self.pending: list[Memory] = []
-        self.stated: defaultdict[str, list[Memory]] = defaultdict(list)
+        self.statements: defaultdict[str, list[Memory]] = defaultdict(list)
         self.echoes: set[str] = set()
-        self.seen: list[tuple[Unlearned, int, int | None, datetime | None]] = []
+        self.progress: list[tuple[Unlearned, int, int | None, datetime | None]] = []
         self.amendments = Amendments()
-        self.gone: list[tuple[StoredSession, Sequence[Gone]]] = []
+        self.removals: list[tuple[StoredSession, Sequence[Removal]]] = []
         self.stored: list[str] = []
         self.duplicates = 0
         self.sessions = 0
@@ -651,7 +539,6 @@ class _Learner:
         self.notes: dict[str, None] = {}
 
     def read_ahead(self, pending: Sequence[Unlearned], notify: Callable[[str], None]) -> None:
-        """Read the next session together with other small pending sessions of the same project."""
         project, sessions = None, list[FinishedSession]()
         for at, unlearned in enumerate(pending):
             stored = self.stored_session(unlearned)
@@ -665,22 +552,16 @@ class _Learner:
             elif not at or stored.project == project:
                 project = stored.project
                 turns = self.home.sessions.turns_of(unlearned.row)
-                place = as_positions(unlearned, turns)
-                spoken = [row.turn for row in turns[: place.end]]
-                sessions.append(
-                    FinishedSession(stored.session, _as_shown(spoken, place.first), place.first)
-                )
+                sessions.append(_as_finished(stored, turns, as_positions(unlearned, turns)))
         self.extractor.read_ahead(project, sessions, notify)
 
     def stored_session(self, unlearned: Unlearned) -> StoredSession | None:
-        """Return the stored session, or ``None`` if nacre has forgotten it."""
         try:
             return self.home.sessions.get(unlearned.row)
         except KeyError:
             return None
 
     def is_rest(self, unlearned: Unlearned, stored: StoredSession) -> bool:
-        """Return True if the writer may read the rest of a session only at the owner's request."""
         has_rest = unlearned.unwritten is not None and unlearned.begin >= unlearned.end
         return (
             has_rest
@@ -689,14 +570,13 @@ class _Learner:
         )
 
     def is_asked_about(self, unlearned: Unlearned, stored: StoredSession) -> bool:
-        """Return True if the writer should read a session now."""
         is_served = self.extractor.serves(stored, older=unlearned.is_older) and self.is_over(
             unlearned, stored
         )
         return is_served and (self.extractor.is_read(stored.session) or not self.extractor.rests)
 
     def session(self, unlearned: Unlearned, notify: Callable[[str], None]) -> bool:
-        """Extract the new memories of a session. Return True if a model was called."""
+        """Learn from a session's new turns, and return True if a model was called."""
         stored = self.stored_session(unlearned)
         if stored is None:
             return False
@@ -704,11 +584,12 @@ class _Learner:
             return False
         is_for_writer = self.extractor.serves(stored, older=unlearned.is_older)
         is_asked = self.is_asked_about(unlearned, stored)
-        if is_for_writer and self.extractor.is_elsewhere and self.is_over(unlearned, stored):
+        is_over = self.is_over(unlearned, stored)
+        if is_for_writer and self.extractor.is_elsewhere and is_over:
             self.extractor.leave()
             return False
         may_wait = not unlearned.is_older and (
-            stored.ended is None or self.home.now() - stored.ended < WAITS
+            stored.ended is None or self.home.now() - stored.ended < MAX_PENDING_TIME
         )
         if (
             unlearned.begin >= unlearned.end
@@ -718,17 +599,20 @@ class _Learner:
             return False
         turns = self.home.sessions.turns_of(unlearned.row)
         spoken, position = [row.turn for row in turns], as_positions(unlearned, turns)
-        until = (
-            position.end
-            if self.is_over(unlearned, stored)
-            else max(position.begin, last_of_owner(spoken) + 1)
+        until = position.end if is_over else max(position.begin, last_of_owner(spoken) + 1)
+        extraction = None
+        if is_asked:
+            finished = _as_finished(stored, turns, position)
+            extraction = self.extractor.extract(finished, stored.project, notify)
+        # If the model answered some parts, only the other parts are retried.
+        is_unanswered = self.extractor.is_spent and (
+            extraction is None
+            or extraction.by_rules == extraction.parts
+            or (extraction.is_uncompared and extraction.parts == 1)
         )
-        extraction = (
-            self.write(stored, spoken[:until], position.first, notify) if is_asked else None
-        )
-        is_left = is_for_writer and (not is_asked or self.is_unanswered(extraction))
+        is_left = is_for_writer and (not is_asked or is_unanswered)
         if extraction and not is_left:
-            self.waiting.was_read(stored.session.id)
+            self.candidates.was_read(stored.session.id)
             written = [*extraction.memories, *(change.statement for change in extraction.overtaken)]
             plain = find_missed(extract(stored.session, spoken), written)
             self.note_new([*plain, *extraction.candidates], stored, turns, position.first, until)
@@ -736,16 +620,16 @@ class _Learner:
             self.amendments.doubt(extraction.doubted)
         elif position.begin < until:
             self.note_new(extract(stored.session, spoken), stored, turns, position.begin, until)
-        if stored.project and (gone := find_gone(spoken[position.begin :])):
-            self.gone.append((stored, gone))
+        if stored.project and (removals := find_removals(spoken[position.begin :])):
+            self.removals.append((stored, removals))
         seq = turns[until].seq if until < len(turns) else unlearned.end
         shown_later = [row.seq for row in turns if extraction and row.turn.id in extraction.left]
         unread_from = unlearned.first if is_left else min(shown_later, default=None)
         # Otherwise the session counts as an older session that no writer has read.
         is_shown = is_asked and (may_wait or unread_from is None)
         is_kept = may_wait or (unlearned.is_older and unread_from)
-        rested = NOT_YET if is_left and not is_asked and self.is_over(unlearned, stored) else None
-        self.seen.append(
+        rested = NOT_YET if is_left and not is_asked and is_over else None
+        self.progress.append(
             (
                 unlearned,
                 seq,
@@ -763,72 +647,36 @@ class _Learner:
         begin: int,
         until: int,
     ) -> None:
-        """Add the candidates of the new turns, ``turns[begin:until]``.
-
-        End memories that the owner revokes in these turns. Ignore candidates of later
-        turns.
-        """
         spoken = [item.turn for item in turns]
         unfinished = {turn.id for turn in spoken[until:]}
         finished = [candidate for candidate in candidates if not unfinished & set(candidate.turns)]
         memories = [(candidate, self.to_memory(candidate, stored, turns)) for candidate in finished]
         fresh = {turn.id for turn in spoken[begin:]}
-        self.stated[stored.session.id] += [
+        self.statements[stored.session.id] += [
             memory for candidate, memory in memories if not candidate.held
         ]
         for candidate, memory in memories:
-            if fresh & set(memory.source.turns):
-                self.take(candidate, memory)
+            if not fresh & set(memory.source.turns):
+                continue
+            if candidate.held:
+                self.pending += self.candidates.hold(candidate, memory)
+            else:
+                self.pending += [*self.candidates.say(memory), memory]
         if begin:
             self.withdraw(stored, spoken, begin)
 
-    def write(
-        self,
-        stored: StoredSession,
-        turns: Sequence[Turn],
-        begin: int,
-        notify: Callable[[str], None],
-    ) -> Extraction | None:
-        """Ask the writer about a finished session. Return ``None`` if no call is made."""
-        visible = _as_shown(turns, begin)
-        return self.extractor.extract(
-            stored.session, stored.project, visible, begin=begin, notify=notify
-        )
-
-    def is_unanswered(self, extraction: Extraction | None) -> bool:
-        """Return True if the model was unavailable for a session, so that nacre retries later.
-
-        If the model answered some parts, only the other parts are retried.
-        """
-        is_nothing = (
-            extraction is None
-            or extraction.by_rules == extraction.parts
-            or (extraction.is_uncompared and extraction.parts == 1)
-        )
-        return self.extractor.is_spent and is_nothing
-
-    def take(self, candidate: Candidate, memory: Memory) -> None:
-        """Queue a memory for storage. A held candidate must first be found in other sessions."""
-        if candidate.held:
-            self.pending += self.waiting.hold(candidate, memory)
-        else:
-            self.pending += [*self.waiting.say(memory), memory]
-
     def note(self) -> str:
-        """Return the progress as text: memories found, calls and tokens."""
         text = f"{len(self.stored) + len(self.pending)} memories"
         report = self.extractor.report()
         if report and report.calls:
-            read = report.tokens.input + report.tokens.cached + report.tokens.written
+            read = report.tokens.sent
             text += f", {report.calls} calls, {read:,} + {report.tokens.output:,} tokens"
         return text
 
     def is_over(self, unlearned: Unlearned, stored: StoredSession) -> bool:
-        """Return True if the session's last turn will get no reply."""
         return self.all_over or is_over(self.home, unlearned, stored)
 
     def withdraw(self, stored: StoredSession, spoken: Sequence[Turn], begin: int) -> None:
-        """Retire memories that the owner's next message revokes, unless a different session confirmed them."""
         messages = utterances(spoken)
         places_by_turn = {
             spoken[message.index].id: at
@@ -844,9 +692,17 @@ class _Learner:
             places = [
                 places_by_turn[turn] for turn in memory.source.turns if turn in places_by_turn
             ]
-            if places and is_refused(messages, places[-1]):
-                revocation = messages[places[-1] + 1].text[:_QUOTE_CHARACTERS]
-                self.amendments.end(memory_id, f"taken back in its session: {revocation}")
+            if not places:
+                continue
+            at = places[-1]
+            texts = [statement.text for statement in messages[at].statements]
+            place = max(range(len(texts)), key=lambda at: shared(memory.content, texts[at]))
+            limit = limit_score(messages, at, place)
+            why = f"revoked in its session: {messages[at + 1].text[:_QUOTE_CHARACTERS]}"
+            if not limit:
+                self.amendments.end(memory_id, why)
+            elif limit < SURE:
+                self.amendments.doubts.append((memory, f"perhaps {why}", stored.session.id))
 
     def to_memory(
         self, candidate: Candidate, stored: StoredSession, turns: Sequence[StoredTurn]
@@ -854,14 +710,14 @@ class _Learner:
         times = [
             item.turn.time for item in turns if item.turn.time and item.turn.id in candidate.turns
         ]
-        stated = to_millisecond(max(times, default=stored.ended or self.home.now()))
+        time = to_millisecond(max(times, default=stored.ended or self.home.now()))
         memory = Memory(
             id=self.home.ids(),
             kind=candidate.kind,
             subject=candidate.subject,
             content=candidate.content,
-            created=stated,
-            updated=stated,
+            created=time,
+            updated=time,
             importance=candidate.importance,
             expiry=candidate.expiry,
             project=stored.project,
@@ -872,7 +728,11 @@ class _Learner:
             confidence=candidate.confidence,
             confidence_score=candidate.confidence_score,
             canonical_key=candidate.canonical_key,
-            extra=_doubts(candidate),
+            extra={  # reasons why the words might not be the owner's
+                key: True
+                for key, applies in ((NODDED, candidate.nodded), (BESIDE_PASTE, candidate.mixed))
+                if applies
+            },
             source=Source(stored.session.id, candidate.turns, stored.file),
         )
         last = max(
@@ -887,10 +747,6 @@ class _Learner:
         return redact(self.home.redactor, memory)
 
     def is_told_by_nacre(self, memory: Memory) -> bool:
-        """Return True if a memory only repeats text that nacre had given to the agent.
-
-        The check is stricter for memories of the agent.
-        """
         threshold = _AGENT_ECHO_SHARE if memory.speaker is Speaker.AGENT else _OWNER_ECHO_SHARE
         anywhere = (memory, replace(memory, project=None)) if memory.project else (memory,)
         rows = {
@@ -899,22 +755,18 @@ class _Learner:
             for row in self.home.comparisons.alike(variant, limit=_MAX_SIMILAR)
         }
         texts = [similar.content for similar in self.home.memories.by_rows(sorted(rows)).values()]
-        if memory.speaker is Speaker.AGENT:
-            texts += self.handed_over(memory)
+        if memory.speaker is Speaker.AGENT and memory.project:
+            texts += (
+                handoff.content
+                for handoff in self.home.handoffs.of_project(memory.project)
+                if handoff.session != memory.source.session
+            )
         return any(shared(memory.content, text) >= threshold for text in texts)
 
-    def handed_over(self, memory: Memory) -> list[str]:
-        """Return recent handoffs from other sessions of the memory's project."""
-        handoffs = self.home.handoffs.of_project(memory.project) if memory.project else []
-        return [handoff.content for handoff in handoffs if handoff.session != memory.source.session]
-
     def flush(self) -> None:
-        """Store the pending memories in order, and record which turns were processed.
-
-        After a crash, the next attempt recognises stored memories by their evidence.
-        """
         home = self.home
         decided = self.decide()
+        # After a crash, the next run recognises stored memories by their evidence.
         with part_of(home, self.run, "ingest") as change, change.transaction():
             self.gate.refresh()  # another process might have forgotten content
             self.pending = [memory for memory in self.pending if not self.gate.bars(memory)]
@@ -927,27 +779,21 @@ class _Learner:
             fresh = set(self.stored[before:])
             learned_together(home, [memory for memory in self.pending if memory.id in fresh])
             self.amendments.write(change)
-            for stored, gone in self.gone:
+            for stored, removals in self.removals:
                 self.amendments.doubted += doubt_memories_of(
-                    home, stored.project or "", stored.session.id, gone
+                    home, stored.project or "", stored.session.id, removals
                 )
-            self.waiting.write()
-            for item in self.seen:
+            self.candidates.write()
+            for item in self.progress:
                 home.sessions.mark_learned(*item)
                 change.yield_locks()
-            change.explain(self.why())
-        self.pending, self.seen, self.echoes, self.gone = [], [], set(), []
-        self.stated.clear()
-
-    def why(self) -> str:
-        self.sessions += len(self.seen)
-        return f"learned from {count(self.sessions, 'session')}"
+            self.sessions += len(self.progress)
+            change.explain(f"learned from {count(self.sessions, 'session')}")
+        self.pending, self.progress, self.echoes, self.removals = [], [], set(), []
+        self.statements.clear()
 
     def decide(self) -> requests.Decisions:
-        """Ask a language model what to do with the new memories. Call this function without a lock.
-
-        If there are too many new memories, the model is not asked.
-        """
+        """Ask a model how to store the memories. The caller must not hold a lock."""
         if len(self.pending) >= BULK_FROM:
             if requests.may_ask(self.home, Asking()):
                 self.notes |= {_BULK_NOTE: None}
@@ -963,13 +809,11 @@ class _Learner:
         return decided
 
     def in_order(self) -> list[Memory]:
-        """Return the pending memories in conversation order."""
         return sorted(self.pending, key=lambda memory: memory.created)
 
     def is_known(self, memory: Memory) -> bool:
-        """Return True if a memory is stored, or repeats text that nacre had given to the agent."""
         session = memory.source.session or ""
-        current = [stated for stated in self.stated[session] if not self.gate.bars(stated)]
+        current = [memory for memory in self.statements[session] if not self.gate.bars(memory)]
         return (memory.id in find_covered(current, self.home.memories.known_of(session))) or (
             memory.id in self.echoes and self.is_told_by_nacre(memory)
         )
@@ -994,16 +838,3 @@ class _Learner:
             self.stored.append(outcome.memory_id)
         else:
             self.duplicates += 1
-
-
-def _doubts(candidate: Candidate) -> dict[str, bool]:
-    """Return front matter with the reasons why the words might not be the owner's."""
-    return {
-        key: True
-        for key, holds in ((NODDED, candidate.nodded), (BESIDE_PASTE, candidate.mixed))
-        if holds
-    }
-
-
-def _as_shown(turns: Sequence[Turn], begin: int) -> Sequence[Turn]:
-    return turns if begin else sort_by_time(turns)

@@ -1,4 +1,4 @@
-"""Separation of pasted from typed text in messages, with the word lists in ``pasted.toml``."""
+"""Separation of pasted from typed text, with the word lists in ``pasted.toml``."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from typing import Any
 from nacre.base.frozen import frozen
 from nacre.base.text import identifiers
 
+Regex = re.Pattern[str]
+
 
 @cache
-def words_of(name: str) -> re.Pattern[str]:
-    """Return a pattern that matches each word in a list of ``pasted.toml``."""
+def words_of(name: str) -> Regex:
+    """Return a pattern for the word list ``name`` of ``pasted.toml``."""
     words = _data()[name]
     return re.compile(rf"\b{_any_of(words['words'])}\b|{_any_of(words['anywhere'])}", re.IGNORECASE)
 
 
 @cache
-def forwarded_words() -> re.Pattern[str]:
+def forwarded_words() -> Regex:
     """Return a pattern for the start of a forwarded message."""
     words = _data()["forwarded"]
     regex = rf"\W*(?:{_any_of(words['words'])}\b|{_any_of(words['marks'])}\s?[:：])"
@@ -30,15 +32,15 @@ def forwarded_words() -> re.Pattern[str]:
 
 
 @cache
-def labelled_words() -> re.Pattern[str]:
-    """Return a pattern for labels that show that another person wrote the text, such as "Issue:"."""
+def labelled_words() -> Regex:
+    """Return a pattern for labels of another person's text, such as "Issue:"."""
     words = _data()["labels"]
     regex = rf"\W*(?:\w+\W+){{0,2}}(?:{_any_of(words['words'])}\b[^:：.!?]{{0,40}}|{_any_of(words['anywhere'])})[:：]"
     return re.compile(regex, re.IGNORECASE)
 
 
 @cache
-def saying_words() -> re.Pattern[str]:
+def saying_words() -> Regex:
     """Return a pattern for reported speech."""
     words, people = _data()["pointing"], _any_of(_data()["people"]["anywhere"])
     verbs, texts = _any_of(words["said"]), _any_of(words["texts"])
@@ -46,7 +48,7 @@ def saying_words() -> re.Pattern[str]:
 
 
 @cache
-def quoting_words() -> re.Pattern[str]:
+def quoting_words() -> Regex:
     """Return a pattern for words that introduce a quotation."""
     words = _data()["pointing"]
     verbs = _any_of([*words["said"], *words["saying"], "say"])
@@ -54,16 +56,16 @@ def quoting_words() -> re.Pattern[str]:
 
 
 @cache
-def author_words() -> re.Pattern[str]:
-    """Return a pattern for words that precede an author's name: "from", "by"."""
+def author_words() -> Regex:
+    """Return a pattern for words before an author's name, such as "from"."""
     return re.compile(
         rf"\b{_any_of([*_data()['pointing']['by'], 'per', 'via'])}\s|来自", re.IGNORECASE
     )
 
 
 @cache
-def pointing_words() -> re.Pattern[str]:
-    """Return a pattern for words that refer to another author, such as "the reviewer" or "says"."""
+def pointing_words() -> Regex:
+    """Return a pattern for references to another author, such as "the reviewer" or "says"."""
     words = _data()["pointing"]
     pointers, texts, by = (_any_of(words[name]) for name in ("pointers", "texts", "by"))
     saying = _any_of([*words["said"], *words["saying"]])
@@ -87,7 +89,7 @@ _CLAUSE = (
     r"(?:^|[,;:.!?—–)-]\s*"
     r"|\b(?:and|but|so|ok(?:ay)?|please|pls|kindly|btw|do|also|just|und|aber|bitte|et|mais|y|e|mas|i|и|ve|en|och)\s+)"
 )
-"""Matches the beginning of a clause that can contain an order."""
+"""The start of a clause that can contain an order."""
 
 _BEGINNING = "^"
 _BEFORE = {
@@ -102,39 +104,39 @@ _BEFORE = {
 class Cues:
     """Compiled patterns, one per list in ``cues.toml``."""
 
-    remember: re.Pattern[str]
-    requested: re.Pattern[str]
-    habit: re.Pattern[str]
-    kept_words: re.Pattern[str]
-    announced: re.Pattern[str]
-    mentioned: re.Pattern[str]
-    this_way: re.Pattern[str]
-    owned: re.Pattern[str]
-    own_errand: re.Pattern[str]
-    not_remembered: re.Pattern[str]
-    rule: re.Pattern[str]
-    ordered: re.Pattern[str]
-    lasting: re.Pattern[str]
-    place: re.Pattern[str]
-    standing: re.Pattern[str]
-    preferred: re.Pattern[str]
-    decided: re.Pattern[str]
-    changed: re.Pattern[str]
-    practice: re.Pattern[str]
-    wished: re.Pattern[str]
-    reason: re.Pattern[str]
-    elsewhere: re.Pattern[str]
-    passing: re.Pattern[str]
-    step: re.Pattern[str]
-    supposed: re.Pattern[str]
-    taken_back: re.Pattern[str]
-    irony: re.Pattern[str]
-    asking: re.Pattern[str]
-    pointing: re.Pattern[str]
+    remember: Regex
+    requested: Regex
+    habit: Regex
+    kept_words: Regex
+    announced: Regex
+    mentioned: Regex
+    this_way: Regex
+    owned: Regex
+    own_errand: Regex
+    not_remembered: Regex
+    rule: Regex
+    ordered: Regex
+    lasting: Regex
+    place: Regex
+    standing: Regex
+    preferred: Regex
+    decided: Regex
+    changed: Regex
+    practice: Regex
+    wished: Regex
+    reason: Regex
+    elsewhere: Regex
+    passing: Regex
+    step: Regex
+    supposed: Regex
+    taken_back: Regex
+    irony: Regex
+    asking: Regex
+    pointing: Regex
 
 
 def reads_as_rule(text: str) -> bool:
-    """Return True if a text contains words of a standing rule, regardless of the memory's kind."""
+    """Return True if a text contains words of a standing rule, such as "always"."""
     table = cues()
     return any(pattern.search(text) for pattern in (table.rule, table.lasting, table.place))
 
@@ -149,7 +151,7 @@ def cues() -> Cues:
     )
 
 
-def _pattern(lists: Mapping[str, str], before: str = "") -> re.Pattern[str]:
+def _pattern(lists: Mapping[str, str], before: str = "") -> Regex:
     spaced, unspaced = (
         "|".join(lists.get(name, "").split("\n")[:-1]) for name in ("spaced", "unspaced")
     )
@@ -160,11 +162,10 @@ def _pattern(lists: Mapping[str, str], before: str = "") -> re.Pattern[str]:
 
 # -- Lines by other authors, by position, marks and style ------------------------------------------
 #
-# Owners type a few words in their own style before or after a paste. A message therefore has a typed
-# start, a paste, and a typed end. A paste is identified by marks that people rarely type to an agent
-# (a speaker and time, a severity, a file and line, fields of a form, a headline, a frame), or by words
-# that point at a paste ("the reviewer says:"). Text in the owner's style (personal, asking, or less
-# polished) ends the paste.
+# Owners type a few words in their own style before or after a paste. The paste is recognised by marks
+# that people rarely type to an agent (a speaker and time, a severity, a file and line, fields of a form,
+# a headline, a frame), or by an announcement such as "the reviewer says:". It ends with text in the
+# owner's style, which is personal, asking or less polished.
 
 
 _WORD = re.compile(r"\w+")
@@ -205,7 +206,7 @@ _PROMPT = re.compile(
     r"|\s*(?:>>>|In \[\d+\]:|irb\([\w. -]{0,30}\)[:\d]*>|\w{1,30}=#"
     r"|(?:mysql|mariadb|sqlite|redis|mongo|julia|scala|ghci|iex)>)\s+\S"
 )
-"""Terminal and REPL prompts with a typed command. The command's output follows."""
+"""Terminal and REPL prompts with a typed command, whose output follows."""
 _GLYPH = re.compile(
     r"\s*[\u2300-\u23ff\u2500-\u25ff\u2713-\u2718\u2722-\u274b\u2768-\u2775\u2794-\u27bf›·∙]\s*\S"
 )
@@ -225,39 +226,32 @@ _CLOSING = re.compile(
     """,
     re.VERBOSE | re.MULTILINE | re.IGNORECASE,
 )
-"""Matches a greeting or signature, which shows that a text is a letter."""
+"""A signature, which, like a greeting, shows that a text is a letter."""
 _ENDS = re.compile(r"[.!?。！？…][\"'”’)*`]*\s*$")
-_ASKS = re.compile(r"[?？]")
+_QUESTION_MARK = re.compile(r"[?？]")
 _LEADS = re.compile(r"[:：]\s*$")
 _LONG = 7
 """Minimum number of words in a line that counts as carefully written."""
 
 _NEAR = 2
 _PAGE_WORDS = 25
-"""Minimum number of carefully written words in text that counts as another author's."""
+"""Minimum number of carefully written words in another author's text."""
 
 _FINDING_WORDS = 25
 _INTERJECTION = re.compile(r"\w+(?:\s\w+)?[.!,。！，]\s*\S")
-"""Matches one or two words at the start of typed text, such as "Good." or "Right, …"."""
+"""One or two words at the start of typed text, such as "Good." or "Right, …"."""
 _GAP = re.compile(r"\n[ \t]*\n")
 
 
 @frozen
 class _Line:
-    """A nonempty line of a message.
-
-    ``is_marked``: its form shows that another author wrote it. ``is_form``: it looks like part of a
-    document. ``speaks``: it contains a word such as "I" or "my". ``is_own``: it looks as if the
-    owner typed it. ``words``: number of words if the line is carefully written, else 0.
-    """
-
     text: str
     paragraph: int
-    is_marked: bool
-    is_form: bool
-    is_own: bool
-    speaks: bool
-    words: int
+    is_marked: bool  # in another author's format
+    is_form: bool  # formatted like a document
+    is_own: bool  # probably typed by the owner
+    speaks: bool  # contains a word such as "I"
+    words: int  # 0 unless the line is carefully written
 
 
 def is_terminal(text: str) -> bool:
@@ -266,12 +260,12 @@ def is_terminal(text: str) -> bool:
 
 
 def without_pasted(text: str) -> str:
-    """Return a message without its pasted parts."""
+    """Return a message without its pasted text."""
     return "\n\n".join(part for is_pasted, part in apart(text) if not is_pasted)
 
 
 def apart(text: str) -> list[tuple[bool, str]]:
-    """Split a message into its typed (False) and pasted (True) parts, in order."""
+    """Split a message into typed (False) and pasted (True) passages."""
     first, _, body = text.strip().partition("\n")
     if body.strip() and forwarded_words().match(first):
         return [(False, first), (True, body.strip("\n"))]
@@ -283,24 +277,20 @@ def apart(text: str) -> list[tuple[bool, str]]:
 
 
 def _split_findings(text: str) -> list[tuple[bool, str]]:
-    """Split a text into paragraphs, and mark each paragraph that looks like a pasted report."""
     paragraphs = _GAP.split(text)
     parts = [(_is_finding(paragraph), paragraph) for paragraph in paragraphs]
     return parts if any(is_pasted for is_pasted, _ in parts) else [(False, text)]
 
 
 def _is_finding(paragraph: str) -> bool:
-    """Return True if a paragraph looks like a pasted report. See ``docs/extraction.md``.
-
-    Such a paragraph is long and impersonal, and mentions a name from code.
-    """
+    """Recognise a paragraph of a pasted report (see ``docs/extraction.md``)."""
     text = paragraph.strip()
     if len(_WORD.findall(text)) < _FINDING_WORDS:
         return False
     if (
         cues().remember.match(text)
         or _INTERJECTION.match(text)
-        or _ASKS.search(text)
+        or _QUESTION_MARK.search(text)
         or any(words_of(name).search(text) for name in ("self", "polite", "shared", "kept"))
     ):
         return False
@@ -360,7 +350,9 @@ def _line(line: str, paragraph: int, *, is_marked: bool) -> _Line:
     has_no_case = first.isalpha() and first.lower() == first.upper()
     begins_low = first.islower() or (has_no_case and not has_ended)
     speaks = bool(words_of("self").search(line))
-    is_own = begins_low or speaks or bool(_ASKS.search(line) or words_of("polite").search(line))
+    is_own = (
+        begins_low or speaks or bool(_QUESTION_MARK.search(line) or words_of("polite").search(line))
+    )
     count = len(_WORD.findall(line))
     words = count if has_ended and not begins_low and count >= _LONG else 0
     return _Line(
@@ -375,10 +367,6 @@ def _line(line: str, paragraph: int, *, is_marked: bool) -> _Line:
 
 
 def _mark_runs(lines: list[_Line]) -> list[_Line]:
-    """Mark neighbouring lines that start with names, times or fields as parts of a document.
-
-    Lines such as "Remember: …" are not marked.
-    """
     marked = list(lines)
     for pattern in (_NAMED, _STAMPED, _FIELD):
         places = [
@@ -392,6 +380,7 @@ def _mark_runs(lines: list[_Line]) -> list[_Line]:
                 for neighbour in places
                 if neighbour != at and (abs(neighbour - at) <= _NEAR or pattern is _STAMPED)
             ]
+            # Lines such as "Remember: …" do not count.
             if near and not all(
                 words_of("kept").match(lines[place].text.lstrip()) for place in (at, *near)
             ):
@@ -421,10 +410,7 @@ def _paste_begin(lines: Sequence[_Line]) -> int | None:
 
 
 def _leads_into(line: _Line, following: _Line) -> bool:
-    """Return True if a line announces pasted text on the next line.
-
-    A line about the owner, such as "For the page I want:", introduces the owner's own list.
-    """
+    # "For the page I want:" introduces the owner's own list.
     if _ITEM.match(line.text) or (line.speaks and _ITEM.match(following.text)):
         return False
     is_apart = (
@@ -436,7 +422,6 @@ def _leads_into(line: _Line, following: _Line) -> bool:
 
 
 def _paste_end(lines: Sequence[_Line], begin: int) -> int:
-    """Return the index of the first line after the pasted lines."""
     end = len(lines)
     while (
         end > begin
@@ -454,7 +439,6 @@ def _goes_on(line: _Line) -> bool:
 
 
 def _is_broken(lines: Sequence[_Line], at: int) -> bool:
-    """Return True if a paragraph that contains pasted lines ends before this line."""
     above = lines[at - 1].paragraph
     return above != lines[at].paragraph and not all(
         _goes_on(line) for line in lines if line.paragraph == above

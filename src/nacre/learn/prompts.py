@@ -1,8 +1,8 @@
 """Prompts for extraction: numbered transcripts, known memories, and the model's answers.
 
-A transcript is a digest of a session. The digest contains the words of the owner and the agent, failed calls and fixes,
-but no successful calls or output. Each turn starts on a new line. Further lines of a turn are indented so that they do
-not look like separate turns. Frame marks in the text are removed.
+A transcript contains the messages of the owner and the agent, failed calls and fixes. Each turn
+starts on a new line, and its further lines are indented, so that a message cannot imitate a turn.
+Frame marks in the text are removed.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ CHUNK = 12_000
 """Number of characters in each part of a session."""
 
 DIGEST_TOKENS = 12_000
-"""Maximum number of tokens in a session that is shown as a whole."""
+"""Maximum number of tokens in a session that is sent as a whole."""
 
 SESSION_TOKENS = 24_000
-"""Maximum number of tokens in the digest of one session. Longer turns of longer sessions are shortened more."""
+"""Maximum number of tokens of a session in a prompt. Turns are shortened to fit."""
 
 OVERLAP = 1_200
-"""Number of characters repeated from the previous part at the start of a part."""
+"""Number of characters that a part repeats from the previous part."""
 
 EARLIER = 4_000
-"""Number of characters of earlier turns shown above a continued session's new turns."""
+"""Maximum number of characters of known turns before a continued session's new turns."""
 
 _PIECE_CHARACTERS = 4_000
 _MAX_CALLS = 8
@@ -57,10 +57,10 @@ _PLAN_CHARACTERS = 6_000
 _BLOCK_LINES = 6
 _MIN_PART_SHARE = 0.5
 _NARRATION_CHARACTERS = 200
-"""Maximum number of characters in a remark between tool calls that the digest omits."""
+"""Maximum length of a remark between tool calls that the transcript omits."""
 
 _MIN_PLAN_CHARACTERS, _MIN_PLAN_LINE, _MIN_REPEATED_SHARE = 800, 25, 0.6
-"""A text of this length is an earlier version if this share of the lines of this length occurs in a later text."""
+"""Minimum lengths of an earlier version of a text and of its lines, and the minimum share of repeated lines."""
 
 _TASK_LINE = re.compile(r"^\s*(?:[-*]\s*\[[ xX~-]\]|[☐☑☒✔✓✅⬜◻◼]\ufe0f?)\s.*\n?", re.MULTILINE)
 _UNSPOKEN = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN
@@ -71,26 +71,16 @@ _NEW = "(What is above was read before. New is what follows.)"
 _HEAD_WORDS = 2
 
 
-@frozen
-class _Limits:
-    """Maximum characters per turn."""
-
-    owner: int
-    conclusion: int
-    remark: int
-
-
-_LIMITS = (
-    _Limits(LONGEST_TURN, 8_000, 2_000),
-    _Limits(8_000, 4_000, 600),
-    _Limits(4_000, 2_000, 0),
-    _Limits(1_500, 800, 0),
-)
+_LIMITS = ((LONGEST_TURN, 8_000, 2_000), (8_000, 4_000, 600), (4_000, 2_000, 0), (1_500, 800, 0))
+"""Maximum lengths of an owner's turn, a conclusion and a remark, tried in order until the session fits."""
 
 
 @frozen
 class Line:
-    """A numbered turn, or part of a long turn. ``turn``: index in the session. ``head``: the label."""
+    """A turn in a prompt, or a part of a long turn.
+
+    ``turn`` is its index, and ``head`` its number and label.
+    """
 
     turn: int
     number: int
@@ -101,9 +91,9 @@ class Line:
 
 @frozen
 class Chunk:
-    """A part of a session that a model receives in one prompt.
+    """The part of a session that one prompt contains.
 
-    ``own``: index in ``lines`` of the first line that the model has not read.
+    Lines before index ``own`` only give context.
     """
 
     lines: tuple[Line, ...]
@@ -111,28 +101,25 @@ class Chunk:
 
     @property
     def first(self) -> int:
-        """Index of the first turn that the model has not seen."""
         return self.lines[self.own].turn
 
     @property
     def last(self) -> int:
-        """Index of the last turn."""
         return self.lines[-1].turn
 
     @property
     def turns(self) -> frozenset[int]:
-        """Indexes of all turns."""
         return frozenset(line.turn for line in self.lines)
 
     def around(self, numbers: Collection[int]) -> Chunk:
-        """Return the lines of the turns with the given numbers and of their neighbours."""
+        """Return a chunk with only the numbered turns and their neighbours."""
         near = {number + step for number in numbers for step in (-1, 0, 1)}
         lines = tuple(line for line in self.lines if line.number in near)
         return Chunk(lines, sum(line in self.lines[: self.own] for line in lines))
 
     @property
     def text(self) -> str:
-        """The framed transcript."""
+        """The transcript in its tags."""
         texts = [line.text for line in self.lines]
         if self.own:
             texts.insert(self.own, _NEW)
@@ -140,7 +127,7 @@ class Chunk:
 
 
 def frame(name: str, text: str) -> str:
-    """Enclose text in tags. :func:`as_data` must have cleaned the text."""
+    """Enclose a text in tags, after :func:`as_data` has cleaned it."""
     return f"<{name}>\n{text}\n</{name}>"
 
 
@@ -157,7 +144,7 @@ def as_data(text: str) -> str:
 def lay_out(turns: Sequence[Turn], *, after: int = 0, begin: int = 0) -> list[Line]:
     """Convert turns to lines for a model, numbered from ``after`` + 1.
 
-    Long turns are shortened until the turns from ``begin`` on fit into ``SESSION_TOKENS``.
+    Long turns are shortened until the turns from ``begin`` on fit ``SESSION_TOKENS``.
     """
     conclusions = _find_conclusions(turns)
     earlier_versions = _find_earlier_versions(turns)
@@ -172,7 +159,7 @@ def lay_out(turns: Sequence[Turn], *, after: int = 0, begin: int = 0) -> list[Li
 
 def _lines(
     turns: Sequence[Turn],
-    limits: _Limits,
+    limits: tuple[int, int, int],
     conclusions: Collection[int],
     earlier_versions: Collection[int],
     number: int,
@@ -180,9 +167,10 @@ def _lines(
     day = ""
     calls = _Calls()
     for at, turn in enumerate(turns):
-        limit = limits.conclusion if at in conclusions else limits.remark
+        owner, conclusion, remark = limits
+        limit = conclusion if at in conclusions else remark
         if turn.speaker is Speaker.OWNER:
-            limit = limits.owner
+            limit = owner
         if is_accepted_plan(turns, at):
             turn_pieces = _plan_pieces(turn)
         else:
@@ -200,7 +188,6 @@ def _lines(
 
 
 def _find_conclusions(turns: Sequence[Turn]) -> set[int]:
-    """Return the indexes of the agent's last message before each owner message and the end."""
     conclusions: set[int] = set()
     last: int | None = None
     for at, turn in enumerate(turns):
@@ -214,7 +201,6 @@ def _find_conclusions(turns: Sequence[Turn]) -> set[int]:
 
 
 def _find_earlier_versions(turns: Sequence[Turn]) -> set[int]:
-    """Return the indexes of an agent's long texts that a later text mostly repeats."""
     lines_by_turn = {
         at: {line.strip() for line in turn.text.splitlines() if len(line) >= _MIN_PLAN_LINE}
         for at, turn in enumerate(turns)
@@ -228,19 +214,16 @@ def _find_earlier_versions(turns: Sequence[Turn]) -> set[int]:
     }
 
 
-def whole(lines: Sequence[Line], begin: int = 0) -> Chunk | None:
-    """Return all lines of the turns from ``begin`` on, with some earlier lines.
-
-    Return ``None`` if these turns have no lines.
-    """
+def as_one_chunk(lines: Sequence[Line], begin: int = 0) -> Chunk | None:
+    """Return one chunk with all turns from ``begin`` on, or ``None`` if no turn is left."""
     first = next((at for at, line in enumerate(lines) if line.turn >= begin), None)
     return None if first is None else _with_context(lines, first, len(lines), EARLIER)
 
 
 def chunks(lines: Sequence[Line], begin: int = 0, *, size: int = CHUNK) -> list[Chunk]:
-    """Split new lines into overlapping parts of ``size`` characters.
+    """Split the turns from ``begin`` on into chunks of at most ``size`` characters.
 
-    Parts preferably begin with words of the owner.
+    Chunks overlap, and begin with an owner message if possible.
     """
     parts: list[Chunk] = []
     start = next((at for at, line in enumerate(lines) if line.turn >= begin), len(lines))
@@ -253,10 +236,6 @@ def chunks(lines: Sequence[Line], begin: int = 0, *, size: int = CHUNK) -> list[
 
 
 def _end_of_part(lines: Sequence[Line], start: int, size: int) -> int:
-    """Return the index where a part of at most ``size`` characters ends.
-
-    Prefer to end before a message of the owner.
-    """
     end, length, owner_turn = start, 0, start
     while end < len(lines) and (end == start or length + len(lines[end].text) <= size):
         if lines[end].is_owners and length >= _MIN_PART_SHARE * size:
@@ -267,7 +246,6 @@ def _end_of_part(lines: Sequence[Line], start: int, size: int) -> int:
 
 
 def _with_context(lines: Sequence[Line], start: int, end: int, room: int) -> Chunk:
-    """Return lines ``start`` to ``end``, preceded by up to ``room`` characters of earlier lines."""
     before: list[Line] = []
     for line in reversed(lines[:start]):
         if len(line.text) > room:
@@ -285,7 +263,6 @@ def _with_context(lines: Sequence[Line], start: int, end: int, room: int) -> Chu
 def _turn_pieces(
     turn: Turn, calls: _Calls, limit: int, *, is_remark: bool
 ) -> list[tuple[str, str]]:
-    """Return the label and the text of each part of a turn."""
     if turn.flags & _UNSPOKEN or turn.speaker not in (Speaker.OWNER, Speaker.AGENT):
         return []
     if turn.flags & Flag.INJECTED and turn.speaker is Speaker.AGENT:
@@ -293,7 +270,7 @@ def _turn_pieces(
     label = (
         f"{turn.speaker.value}, untrusted" if turn.trust is Trust.UNTRUSTED else turn.speaker.value
     )
-    call_lines = "".join(f"\n  {line}" for line in calls.worth_telling(turn.tool_calls))
+    call_lines = "".join(f"\n  {line}" for line in calls.describe(turn.tool_calls))
     text = as_read(turn).strip()
     if is_remark and "\n" not in text and len(text) <= _NARRATION_CHARACTERS:
         text = ""
@@ -308,33 +285,33 @@ def _turn_pieces(
 
 
 def calls_of(turns: Sequence[Turn]) -> Iterator[str]:
-    """Yield a text for each turn, with one line per important tool call.
+    """Yield each turn's important tool calls, one per line.
 
-    If a turn has no text, all its calls are important.
+    All calls of a turn without text count as important.
     """
     calls = _Calls()
     for turn in turns:
-        call_lines = calls.worth_telling(turn.tool_calls) or (
+        call_lines = calls.describe(turn.tool_calls) or (
             [] if turn.text.strip() else map(_call_line, turn.tool_calls)
         )
         yield "".join(f"\n  {line}" for line in itertools.islice(call_lines, _MAX_CALLS))
 
 
 def as_read(turn: Turn) -> str:
-    """Return a turn's text as data.
+    """Prepare a turn's text for a prompt.
 
-    The owner's pastes are shortened and quoted with ``>``. The agent's long code blocks and traces are cut.
+    This quotes and shortens pasted text, and cuts the agent's long code blocks.
     """
     text = as_data(shorten_for_regex(turn).text)
     if turn.speaker is not Speaker.OWNER:
 
         def cut(block: re.Match[str]) -> str:
             lines = block.group().splitlines()
-            left = len(lines) - _BLOCK_LINES
+            hidden = len(lines) - _BLOCK_LINES
             return (
                 block.group()
-                if left < 2
-                else "\n".join([*lines[:_BLOCK_LINES], f"(and {left - 1} more lines)", "```"])
+                if hidden < 2
+                else "\n".join([*lines[:_BLOCK_LINES], f"(and {hidden - 1} more lines)", "```"])
             )
 
         return _TASK_LINE.sub("", _FENCED.sub(cut, text))
@@ -357,23 +334,17 @@ def _quote(text: str) -> str:
 
 
 def without_middle(text: str, most: int) -> str:
-    """Shorten a text of more than ``most`` characters by cutting the middle."""
+    """Cut the middle of a text that is longer than ``most`` characters."""
     if len(text) <= most:
         return text
     return f"{text[: most // 2]} …\n… {text[-most // 2 :]}" if most else ""
 
 
 class _Calls:
-    """A filter for the important tool calls.
-
-    Failed calls, declined calls, and calls that fixed a failure or created something are important.
-    """
-
     def __init__(self) -> None:
         self._failing: set[tuple[str, ...]] = set()
 
-    def worth_telling(self, calls: Sequence[ToolCall]) -> list[str]:
-        """Return a line per relevant call. After eight calls, a last line counts the others."""
+    def describe(self, calls: Sequence[ToolCall]) -> list[str]:
         relevant = [_call_line(call) for call in calls if self._is_relevant(call)]
         more = len(relevant) - _MAX_CALLS
         return relevant if more <= 0 else [*relevant[:_MAX_CALLS], f"· and {more} more such calls"]
@@ -416,9 +387,9 @@ _FULL_STOPS = ".!。！"
 
 
 def without(content: str, wrong: Sequence[str]) -> str | None:
-    """Remove the parts in ``wrong`` from a statement. Return ``None`` if too little remains.
+    """Remove sentences, clauses or parentheses from a statement.
 
-    Each item of ``wrong`` must be a complete part of the statement, apart from punctuation.
+    Return ``None`` if too little remains, or if ``wrong`` names anything else.
     """
     parts = _PART.findall(content)
     bare = [_bare(part) for part in parts]
@@ -427,10 +398,14 @@ def without(content: str, wrong: Sequence[str]) -> str | None:
     if not removed or 0 in removed or not wrong_parts <= set(bare):
         return None
     remaining = "".join(part for at, part in enumerate(parts) if at not in removed)
-    rest = _SPACE_BEFORE.sub("", remaining).rstrip(_OPEN)
-    if 2 * len(rest) < len(content):
+    shortened = _SPACE_BEFORE.sub("", remaining).rstrip(_OPEN)
+    if 2 * len(shortened) < len(content):
         return None
-    return rest if rest[-1] in _FULL_STOPS or content[-1] not in _FULL_STOPS else rest + content[-1]
+    return (
+        shortened
+        if shortened[-1] in _FULL_STOPS or content[-1] not in _FULL_STOPS
+        else shortened + content[-1]
+    )
 
 
 def _bare(text: str) -> str:
@@ -471,8 +446,8 @@ class OwnerTurns(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 _TRAILING_COMMA = re.compile(r",\s*([\]}])")
-_TURN = re.compile(r"\[?m?0*(\d{1,7})\]?", re.IGNORECASE)
-_KNOWN = re.compile(r"\[?k?0*(\d{1,7})\]?", re.IGNORECASE)
+_TURN_NUMBER = re.compile(r"\[?m?0*(\d{1,7})\]?", re.IGNORECASE)
+_MEMORY_NUMBER = re.compile(r"\[?k?0*(\d{1,7})\]?", re.IGNORECASE)
 _OTHER_NAMES = {
     "content": ("description", "detail", "text", "summary"),
     "subject": ("name", "topic", "title", "entity"),
@@ -484,7 +459,7 @@ _MISSING: dict[str, Any] = {"quote": "", "always": False}
 
 
 def tidy(text: str) -> str:
-    """Repair a nearly valid answer, and drop invalid memories.
+    """Repair a model's almost valid answer, and drop invalid memories.
 
     Return unreadable text unchanged, so that the caller reports the error.
     """
@@ -509,14 +484,14 @@ def tidy(text: str) -> str:
 
 
 def tidy_turns(text: str) -> str:
-    """Repair an answer that contains a list of turns."""
+    """Repair a model's almost valid list of turns."""
     data = _read(text)
     listed = data.get("turns") if isinstance(data, dict) else data
-    return text if listed is None else json.dumps({"turns": _numbers(listed, _TURN)})
+    return text if listed is None else json.dumps({"turns": _numbers(listed, _TURN_NUMBER)})
 
 
 def tidy_verdicts(text: str) -> str:
-    """Repair the answer of a verifier."""
+    """Repair a verifier's almost valid answer."""
     data = _read(text)
     verdicts = data.get("verdicts") if isinstance(data, dict) else data
     if not isinstance(verdicts, list):
@@ -530,13 +505,12 @@ def tidy_verdicts(text: str) -> str:
         }
         for item in verdicts
         if isinstance(item, dict)
-        for number in _numbers(item.get("number"), _TURN)
+        for number in _numbers(item.get("number"), _TURN_NUMBER)
     ]
     return json.dumps({"verdicts": shaped}, ensure_ascii=False)
 
 
 def _read(text: str) -> Any:
-    """Return the JSON value in a text, without other text and trailing commas, or ``None``."""
     start = re.search(r"[\[{]", text)
     end = max(text.rfind("]"), text.rfind("}")) + 1
     json_text = text[start.start() : end] if start else text
@@ -560,15 +534,13 @@ def _memory(item: Any) -> dict[str, Any] | None:
 
 
 def _outdated(item: Any) -> dict[str, Any] | None:
-    """Repair a claim about a known memory. Return ``None`` if the claim is invalid."""
     if not isinstance(item, dict):
         return None
-    number = next(iter(_numbers(item.get("known", item.get("id")), _KNOWN)), 0)
+    number = next(iter(_numbers(item.get("known", item.get("id")), _MEMORY_NUMBER)), 0)
     return _fitting({**item, "known": number, "quote": item.get("quote") or ""}, OutdatedMemory)
 
 
 def _fitting(fields: Mapping[str, Any], shape: type[msgspec.Struct]) -> dict[str, Any] | None:
-    """Return the fields of ``shape``, or ``None`` if they are invalid."""
     fitting = {name: fields[name] for name in shape.__struct_fields__ if name in fields}
     try:
         json_values.convert(fitting, shape)
@@ -587,71 +559,53 @@ def _numbers(value: Any, pattern: re.Pattern[str]) -> list[int]:
 
 
 VERSION = "7"
-WHOLE, CHUNK_PROMPTS, SEVERAL = "whole", "chunk", "several"
+WHOLE_SESSION, CHUNK_PROMPTS, SEVERAL = "whole", "chunk", "several"
 MEMORIES, OWNER_TURNS, VERDICTS = "memories", "turns", "verdicts"
 """Names of prompt topics."""
 
 _PLACES = {
-    WHOLE: "",
+    WHOLE_SESSION: "",
     CHUNK_PROMPTS: "This is one part of a longer session. Write only memories that this part shows.\n",
     SEVERAL: "These are several sessions of one project. Judge each session separately.\n",
 }
 _INSTRUCTION_TOKENS = 1_200
 _MIN_CHUNK_CHARACTERS = 3_000
 CHARACTERS_A_TOKEN = 3
-"""Number of characters per token in code, which has more tokens than prose."""
+"""Number of characters per token in code, where tokens are shorter than in prose."""
 
 _KNOWN_WINDOW_DIVISOR = 8
-"""Divisor of a model's window that gives the number of tokens for known memories."""
+"""Known memories fill at most one eighth of a model's context window."""
 
-_OUTPUT_TOKENS = {WHOLE: 8_192, CHUNK_PROMPTS: 4_096, SEVERAL: 8_192}
+_OUTPUT_TOKENS = {WHOLE_SESSION: 8_192, CHUNK_PROMPTS: 4_096, SEVERAL: 8_192}
 
 
-def for_transcript(
+def extraction_prompt(
     way: str,
-    shown: Sequence[tuple[Session, Chunk]],
+    parts: Sequence[tuple[Session, Chunk]],
     memories: Sequence[Memory],
     able: Capabilities,
-    seconds: float,
+    *,
+    is_first_step: bool = False,
 ) -> Prompt:
-    """Build the prompt that extracts memories from sessions or from part of a session, given known ``memories``.
+    """Build the prompt that asks for the memories in sessions, given the known ``memories``.
 
-    The turns are numbered across sessions.
+    ``is_first_step`` asks instead for the owner's turns with decisions or lasting facts.
     """
-    return _extraction_prompt("system", way, shown, memories, able, seconds)
-
-
-def for_owner_turns(
-    way: str, shown: Sequence[tuple[Session, Chunk]], able: Capabilities, seconds: float
-) -> Prompt:
-    """Build the prompt that asks which of the owner's turns contain decisions or lasting facts."""
-    return _extraction_prompt(OWNER_TURNS, way, shown, (), able, seconds)
-
-
-def _extraction_prompt(
-    name: str,
-    way: str,
-    shown: Sequence[tuple[Session, Chunk]],
-    memories: Sequence[Memory],
-    able: Capabilities,
-    seconds: float,
-) -> Prompt:
-    is_first_step = name == OWNER_TURNS
+    name = OWNER_TURNS if is_first_step else "system"
     return Prompt(
         task=Task.EXTRACTION,
-        system=_load(name),
+        system=load(f"{name}-{VERSION}"),
         shared=_PLACES[way] + (f"{_listed(memories)}\n" if memories else ""),
-        text="\n\n".join(f"{_head(session)}{chunk.text}" for session, chunk in shown),
+        text="\n\n".join(f"{_head(session)}{chunk.text}" for session, chunk in parts),
         answer=schema_of(OwnerTurns if is_first_step else Answer),
         name=OWNER_TURNS if is_first_step else MEMORIES,
         version=f"{name}/{VERSION}",
         output_tokens=_room_for_answer(way, able),
-        timeout_seconds=seconds,
     )
 
 
 def chunk_size(able: Capabilities) -> int:
-    """Return the number of characters for each part of a session, depending on the model."""
+    """Return the maximum number of characters of a session that a model reads per call."""
     room = able.window - _room_for_answer(CHUNK_PROMPTS, able) - _INSTRUCTION_TOKENS
     limit = DIGEST_TOKENS * CHARACTERS_A_TOKEN if able.known else CHUNK
     return max(_MIN_CHUNK_CHARACTERS, min(limit, room * CHARACTERS_A_TOKEN))
@@ -662,7 +616,7 @@ def _room_for_answer(way: str, able: Capabilities) -> int:
 
 
 def room_for(able: Capabilities, output_tokens: int) -> int:
-    """Return the number of tokens in a model's window, excluding the instructions and the answer."""
+    """Return the tokens that instructions and answer leave free in a model's window."""
     return max(
         _MIN_CHUNK_CHARACTERS // CHARACTERS_A_TOKEN,
         able.window - output_tokens - _INSTRUCTION_TOKENS,
@@ -670,7 +624,7 @@ def room_for(able: Capabilities, output_tokens: int) -> int:
 
 
 def with_room(memories: Sequence[Memory], able: Capabilities) -> tuple[Memory, ...]:
-    """Return the first memories that together fit an eighth of a model's window."""
+    """Return as many of the first memories as fit in an eighth of a model's window."""
     ends = accumulate(len(_line(memory)) for memory in memories)
     room = able.window * CHARACTERS_A_TOKEN // _KNOWN_WINDOW_DIVISOR
     return tuple(memory for memory, end in zip(memories, ends, strict=True) if end <= room)
@@ -693,5 +647,6 @@ def _head(session: Session) -> str:
 
 
 @cache
-def _load(name: str) -> str:
-    return (files(__package__) / "prompts" / f"{name}-{VERSION}.md").read_text(encoding="utf-8")
+def load(name: str) -> str:
+    """Read the prompt ``name`` from ``prompts/``."""
+    return (files(__package__) / "prompts" / f"{name}.md").read_text(encoding="utf-8")

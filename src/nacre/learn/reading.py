@@ -1,4 +1,4 @@
-"""Analysis of turns: order, tool calls, objections, closing questions, reports, and statements by other authors."""
+"""Analysis of turns: order, tool calls, objections, questions, reports, and words of other authors."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from nacre.learn.sentences import (
     split,
     split_typed,
 )
-from nacre.values.memory import Candidate, Expiry, Kind
+from nacre.values.memory import Candidate, Kind
 from nacre.values.session import Action, Flag, Speaker, ToolCall, Trust, Turn
 
 LONGEST_TURN = 32_000
-"""Maximum number of analysed characters per turn. Longer turns contain a paste, so only both ends are kept."""
+"""Maximum number of analysed characters per turn. The middle of longer turns is ignored."""
 
 LONGEST_LINE = 4_000
-"""Maximum number of characters per line. Longer lines are split to limit the backtracking of regular expressions."""
+"""Length at which a line is split, to limit the backtracking of regular expressions."""
 
 _LONG_LINE = re.compile(r"[^\n]{4001,}")
 
 
 def shorten_for_regex(turn: Turn) -> Turn:
-    """Return a turn with shortened text and split lines, which is safe for regular expressions."""
+    """Shorten a turn's text and split long lines, so that regular expressions stay fast."""
     text = turn.text
     if len(text) <= LONGEST_LINE:
         return turn
@@ -50,11 +50,11 @@ def shorten_for_regex(turn: Turn) -> Turn:
 
 
 _MAX_CLOCK_SKEW = timedelta(minutes=1)
-"""Maximum backward step in time between turns of one conversation, caused by clocks or parallel tools."""
+"""Maximum step back in time within a conversation, caused by clocks or parallel tools."""
 
 
 def sort_by_time(turns: Sequence[Turn]) -> list[Turn]:
-    """Sort turns by time, as the files of a session might have been read in the wrong order."""
+    """Sort turns by time, because a session's files might have been read in the wrong order."""
     stretches: list[tuple[datetime, list[Turn]]] = []
     latest = datetime.min.replace(tzinfo=UTC)
     for turn in turns:
@@ -78,12 +78,12 @@ _EDITED = re.compile(
 
 
 def is_own(turn: Turn) -> bool:
-    """Return True if a turn contains the agent's own words, without external text."""
+    """Return True if a turn contains the agent's words and no external text."""
     return turn.speaker is Speaker.AGENT and turn.trust is Trust.TRUSTED and is_content(turn)
 
 
 def calls(turns: Sequence[Turn], begin: int, end: int) -> list[ToolCall]:
-    """Return the tool calls in ``turns[begin:end]``. Omit the calls of sub-agents."""
+    """Return the tool calls in ``turns[begin:end]``, except those of sub-agents."""
     return [
         call
         for turn in turns[begin:end]
@@ -101,7 +101,7 @@ def is_change(call: ToolCall) -> bool:
 
 
 def is_objection(utterance: Utterance, language: Language) -> bool:
-    """Return True if the owner objects, or says that something is not done yet."""
+    """Return True if the owner objects or says that something is not done yet."""
     cues = language.concluded
     return any(
         cues.objection.search(language.trim(statement.text)) or cues.objection.match(statement.text)
@@ -142,47 +142,47 @@ _PLAIN_WORD = re.compile(r"[^\W\d_A-Z]+(?:['’][a-z]+)?[,:;.!?…]*(?:\s|\Z)")
 
 @frozen
 class Finding:
-    """A possible memory.
+    """A statement that might become a memory.
 
-    ``spoken``: the original words. ``evidence``: indexes of the turns that support the memory.
-    ``shown``: True if another person might have written the statement. ``nodded``: True if the
-    owner only agreed to words of the agent, which might come from external text. ``mixed``: True if
-    the message might contain pasted text.
+    ``spoken``: the original words. ``evidence``: indexes of the supporting turns, with the owner's
+    message last. ``detail``: the reason why it stays a candidate even if repeated. ``mixed``:
+    whether the message might contain pasted text.
     """
 
     kind: Kind
-    subject: str
     content: str
     spoken: str
-    index: int
     evidence: tuple[int, ...]
     score: float
     importance: int
-    expiry: Expiry = Expiry.PERMANENT
-    shown: bool = False
-    nodded: bool = False
+    detail: str = ""
     mixed: bool = False
 
+    @property
+    def index(self) -> int:
+        """Index of the owner's message."""
+        return self.evidence[-1]
+
     def repeats(self, other: Finding) -> bool:
-        """Return True if both findings come from the same statement in one turn."""
+        """Return True if both findings come from the same statement."""
         return self.index == other.index and (
             self.spoken in other.spoken or other.spoken in self.spoken
         )
 
 
 def subject_of(content: str) -> str:
-    """Return the start of a statement, at most sixty characters, as its subject."""
+    """Return the first sixty characters of a statement as its subject."""
     return as_sentence(shorten(content.rstrip(_END), _SUBJECT_CHARACTERS))
 
 
 def as_sentence(text: str) -> str:
-    """Remove the arrow "→", and capitalise the statement unless it starts with a name or code."""
+    """Capitalise a statement, unless it starts with a name or code, and remove its arrow "→"."""
     text = text.removeprefix("→ ").replace(": → ", ": ", 1)
     return text[:1].upper() + text[1:] if _PLAIN_WORD.match(text) else text
 
 
 def limit_strong(findings: Sequence[Finding]) -> list[Finding]:
-    """Lower the importance of all but the two strongest findings."""
+    """Lower the importance of all strong findings except the two strongest."""
     strong = [finding for finding in findings if finding.importance >= STRONG]
     allowed = sorted(
         strong, key=lambda finding: (-finding.importance, -finding.score, finding.index)
@@ -201,32 +201,30 @@ _WORD = re.compile(r"[a-z0-9_./]{2,}|[\u4e00-\u9fff]{2}", re.IGNORECASE)
 
 
 def drop_repetitions(findings: Sequence[Finding]) -> list[Finding]:
-    """Return the findings without repetitions.
-
-    If the owner changed a rule and later restored the rule, the repeated rule is kept.
-    """
-    kept: dict[int, Finding] = {}
+    """Remove repeated findings, except a rule that the owner changed and later restored."""
+    distinct: dict[int, Finding] = {}
     latest: dict[frozenset[str], int] = {}
     for at, finding in enumerate(sorted(findings, key=lambda item: item.index)):
-        content = content_words(finding.content, language_of(finding.content))
-        previous = kept.get(latest.get(content, -1))
+        content = content_words(finding.content)
+        previous = distinct.get(latest.get(content, -1))
         if previous and normalise(previous.content) == normalise(finding.content):
-            kept[latest[content]] = max(
+            distinct[latest[content]] = max(
                 previous, finding, key=lambda item: (item.score, item.importance)
             )
         else:
-            kept[at], latest[content] = finding, at
-    return list(kept.values())
+            distinct[at], latest[content] = finding, at
+    return list(distinct.values())
 
 
 def content_words(
-    text: str, language: Language, silent: frozenset[str] = frozenset()
+    text: str, language: Language | None = None, silent: frozenset[str] = frozenset()
 ) -> frozenset[str]:
-    """Return the stems of the content words in a text, except the words in ``silent``.
+    """Return the stems of a text's content words, or pairs of characters for Chinese.
 
-    For Chinese text, return pairs of characters.
+    ``silent`` words are left out. The language is detected by default.
     """
-    stop = language.subject.stop
+    language = language or language_of(text)
+    stop = language.stop
     if not language.joiner:
         return frozenset(word for word in words(text) if len(word) > 1) - stop - silent
     spaced = (word.lower().strip("./") for word in _WORD.findall(text))
@@ -239,8 +237,6 @@ def content_words(
 
 
 _MARKUP = re.compile(r"\*\*|__|^#+\s*|^>\s*", re.MULTILINE)
-_LABEL = re.compile(r"^(?:\w+ ){0,2}\w+:\s+(?=[A-Z`])")
-_LEAD_IN = re.compile(r"^[^:?]{3,40}:\s+")
 _QUESTION_END = re.compile(r"[?？]\W*$")
 _MAX_OPTION_CHARACTERS = 250
 _CLOSING_STATEMENTS = 6
@@ -250,8 +246,8 @@ _CLOSING_STATEMENTS = 6
 class ClosingQuestion:
     """The question at the end of an agent's message.
 
-    ``question``: the question, if the answer might be worth remembering. ``options``: the options
-    by letter or number. ``closing``: the message ends with the question.
+    ``question`` is empty if the answer is not worth remembering. ``options`` are keyed by letter or
+    number. ``closing``: whether nothing follows the question.
     """
 
     question: str = ""
@@ -276,25 +272,16 @@ def parse_question(text: str) -> ClosingQuestion:
         for statement in split(plain)
         if not cues.option.match(statement.text) and statement.mark is None
     ]
-    ending = [_unlabelled(sentence, cues) for sentence in prose[-_CLOSING_STATEMENTS:]]
-    questions = [sentence for sentence in ending if _is_question(sentence, cues)]
+    questions = [
+        sentence
+        for sentence in prose[-_CLOSING_STATEMENTS:]
+        if is_asking(sentence) or (sentence.endswith((":", "：")) and cues.choice.search(sentence))
+    ]
     durable = [sentence for sentence in questions if not cues.errand.search(sentence)]
     question = durable[-1] if durable and not cues.which.search(durable[-1]) else ""
     return ClosingQuestion(
         question, options, closing=bool(durable) and prose[-1].endswith(durable[-1])
     )
-
-
-def _unlabelled(text: str, cues: Answers) -> str:
-    """Remove the lead-in of a question, such as "One question: …"."""
-    lead = _LEAD_IN.match(text)
-    if lead and cues.asks.match(text[lead.end() :]):
-        return text[lead.end() :]
-    return _LABEL.sub("", text)
-
-
-def _is_question(text: str, cues: Answers) -> bool:
-    return is_asking(text) or (text.endswith((":", "：")) and bool(cues.choice.search(text)))
 
 
 def is_asking(text: str) -> bool:
@@ -303,7 +290,7 @@ def is_asking(text: str) -> bool:
 
 
 def option_key(which: str, cues: Answers) -> str:
-    """Return the normalised letter or number of an option: "second" becomes "2"."""
+    """Return the normalised letter or number of an option, such as "2" for "second"."""
     lower = which.lower()
     return cues.ordinals.get(lower, lower)
 
@@ -322,7 +309,10 @@ _NUMBER = re.compile(r"^(?:\d{1,2}[.)]|[^\w`\"']+)\s*")
 
 @frozen
 class Passage:
-    """A heading and the statements below. The heading is empty at the start of a text."""
+    """A heading and the statements below it.
+
+    ``heading`` is empty before the first one.
+    """
 
     heading: str
     statements: tuple[Statement, ...]
@@ -330,7 +320,7 @@ class Passage:
 
 @lru_cache(maxsize=_CACHED_TEXTS)
 def passages(text: str) -> tuple[Passage, ...]:
-    """Return a text's statements grouped by heading. Lines in bold are headings, too."""
+    """Group a text's statements by heading. A line in bold is also a heading."""
     return tuple(
         passage
         for passage in _passages(without_fences(text))
@@ -357,7 +347,7 @@ def _passages(text: str) -> Iterator[Passage]:
 
 
 def _statements(lines: Sequence[str]) -> tuple[Statement, ...]:
-    """Return the statements in a report. Text in quotation marks does not count as pasted."""
+    # Restore the quotation marks. In ``split``, they would make a text count as pasted.
     return tuple(
         replace(statement, text=statement.text.replace(_MARK, '"'))
         for statement in split("\n".join(lines))
@@ -369,13 +359,13 @@ def _statements(lines: Sequence[str]) -> tuple[Statement, ...]:
 
 _FRAMES = (">", "<", "{", "|")
 _MAX_ERRAND_WORDS = 3
-"""Maximum number of words in a request before pasted text, such as "please fix this:"."""
+"""Maximum length of a request before pasted text, such as "please fix this:"."""
 
 
 def may_be_others(statement: Statement) -> bool:
-    """Return True if another person might have written a statement.
+    """Return True if a statement might be another person's.
 
-    Examples are text after "fix this:", and text below a first line that announces no rule or note.
+    Signs are a lead such as "fix this:" and a first line that announces no rule or note.
     """
     before, colon, _ = statement.text.replace("：", ":").partition(":")
     if statement.marked or (colon and _is_errand(before) and not announces(before + colon)):
@@ -386,7 +376,7 @@ def may_be_others(statement: Statement) -> bool:
 
 
 def own_words(text: str) -> str:
-    """Return a message without pastes and without statements that might be quoted."""
+    """Return a message without pasted text and other people's statements."""
     if "\n" not in text.strip():
         return "" if text.lstrip().startswith(_FRAMES) else text
     typed = [statement.text for statement in split_typed(text) if not may_be_others(statement)]
@@ -394,7 +384,6 @@ def own_words(text: str) -> str:
 
 
 def _is_order(text: str) -> bool:
-    """Return True if a line is a rule or a request to remember something."""
     order = language_of(text).trim(text)
     return not is_asking(text) and any(
         pattern.match(order) for pattern in (cues().remember, cues().rule, cues().ordered)
@@ -408,7 +397,7 @@ def _is_errand(text: str) -> bool:
 
 
 def announces(text: str) -> bool:
-    """Return True if words before a colon announce a rule."""
+    """Return True if a text ends with a colon and announces a rule or note."""
     own = (cues().remember, cues().rule, cues().place, words_of("announcing"))
     is_lead = text.rstrip().endswith((":", "：")) and any(pattern.search(text) for pattern in own)
     return is_lead and not leads_others(text)

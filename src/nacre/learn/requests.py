@@ -12,22 +12,15 @@ SessionId = Annotated[str, bounds("A session: its id or the start of its id.")]
 
 
 class ExtractRequest(Request):
-    """A preview of the memories that a text or a session yields."""
+    """A request to show the memories that a text, a transcript or a session would yield.
+
+    With both ``path`` and ``session``, only this session of the transcript is used.
+    """
 
     text: Annotated[
         str,
         bounds("A transcript or notes, as plain text or Markdown.", max_length=400_000),
     ] = ""
-    session: SessionId | None = None
-    by_model: Annotated[bool, bounds("False: use rules, without the language model.")] = True
-
-
-class ProposalRequest(Request):
-    """A request to show the memories that a transcript or a session would yield.
-
-    With both ``path`` and ``session``, only this session of the transcript is used.
-    """
-
     path: Annotated[Path | None, bounds("A transcript.")] = None
     session: SessionId | None = None
     model: Annotated[

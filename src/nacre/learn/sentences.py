@@ -1,4 +1,4 @@
-"""Cue tables of each language, and splitting of messages into the owner's statements."""
+"""Cue tables of each language, and the statements in the owner's messages."""
 
 from __future__ import annotations
 
@@ -39,10 +39,6 @@ class Pattern:
         self._compiled: re.Pattern[str] | None = None
 
     def __getattr__(self, name: str) -> Any:
-        """Return an attribute of the compiled expression.
-
-        Raises re.error if the pattern is invalid.
-        """
         if self._compiled is None:
             self._compiled = re.compile(self.pattern, re.IGNORECASE)
         return getattr(self._compiled, name)
@@ -52,22 +48,11 @@ class Pattern:
 
 
 @frozen
-class Mark:
-    """A named group of words."""
-
-    name: str
-    pattern: Pattern
-
-
-@frozen
 class SummaryCues:
-    """Patterns that show how far the work in a session has come.
+    """Patterns that show how a session's work goes on.
 
-    In the owner's messages: ``idle``: greetings and thanks. ``onward``: requests to continue.
-    ``look``: requests to look at something. ``stop``: requests to stop. In the agent's messages:
-    ``gave_up``: reports of failure. ``offer``: offers of help. ``ahead``: headings such as "next
-    steps". ``left``: remaining work. ``announces``: announcements of the next step. ``awaits``:
-    requests for an answer.
+    The first four are for the owner's messages, the others for the agent's. ``idle``: small talk.
+    ``onward``: a request to continue. ``ahead``: a heading such as "Next steps".
     """
 
     idle: Pattern
@@ -77,25 +62,18 @@ class SummaryCues:
     gave_up: Pattern
     offer: Pattern
     ahead: Pattern
-    left: Pattern
+    remaining: Pattern
     nothing: Pattern
     announces: Pattern
     awaits: Pattern
 
 
 @frozen
-class Remember:
-    """Cues for requests to remember. ``strip``: the words before the content."""
-
-    strip: Pattern
-
-
-@frozen
 class Lean:
     """Patterns for pronouns that refer to an earlier statement.
 
-    ``start``: pronouns at the start. ``object``: pronouns used as objects. ``inside``: pronouns
-    anywhere. ``named``: names that a pronoun in the same statement can refer to.
+    ``start``, ``object`` and ``inside`` differ in the pronoun's position. ``named``: a name before
+    the pronoun, to which it may refer.
     """
 
     start: Pattern
@@ -106,11 +84,10 @@ class Lean:
 
 @frozen
 class Answers:
-    """Patterns for questions and their answers.
+    """Patterns for questions and answers.
 
-    ``errand``: questions about the next step. ``either``: questions with two alternatives.
-    ``which``: requests to choose. ``but``: words that add a condition to a choice. ``asks``: first
-    words of questions.
+    ``errand``: a question about the next step. ``either``: one with two alternatives. ``which``: a
+    request to choose. ``but``: the condition of a choice.
     """
 
     yes: Pattern
@@ -123,20 +100,16 @@ class Answers:
     either: Pattern
     which: Pattern
     but: Pattern
-    asks: Pattern
     ordinals: dict[str, str]
 
     def only_points(self, text: str) -> bool:
-        """Return True if a sentence only names an offered option."""
+        """Return True if a text only selects an option by its letter, number or position."""
         return bool(self.point.fullmatch(text.rstrip(" .!。")))
 
 
 @frozen
 class AcceptedCues:
-    """Patterns for acceptance.
-
-    ``yes``: agreement with a statement. ``finished``: approval of completed work.
-    """
+    """Patterns for agreement with a statement (``yes``) and approval of completed work."""
 
     yes: Pattern
     finished: Pattern
@@ -144,11 +117,11 @@ class AcceptedCues:
 
 @frozen
 class ConcludedCues:
-    """Patterns for reports about completed work.
+    """Patterns for reports about completed work (``done``, ``work``).
 
-    ``done``: statements that the work is complete. ``work``: kinds of work. ``against``: failures
-    and negations. ``undone``: incomplete work. ``mended``: solved problems. ``beside``: names and
-    reasons, in which other patterns are ignored. ``objection``: the owner's objections.
+    ``against``: failures and negations. ``undone``: incomplete work. ``mended``: solved problems.
+    ``beside``: names and reasons, which the other patterns ignore. ``objection``: the owner's
+    objections.
     """
 
     done: Pattern
@@ -162,25 +135,10 @@ class ConcludedCues:
 
 @frozen
 class ReversalCues:
-    """Cues for reversals.
-
-    ``undo``: words that revoke a statement. ``removal``: requests to remove something.
-    """
+    """Patterns for words that revoke a statement (``undo``) and requests to remove something."""
 
     undo: Pattern
     removal: Pattern
-
-
-@frozen
-class SubjectWords:
-    """Words that make poor titles.
-
-    ``stop``: words that no title may contain. ``generic``: words that must not be a title's only
-    words.
-    """
-
-    generic: frozenset[str]
-    stop: frozenset[str]
 
 
 # -- Cue tables (``cues/*.toml``) ------------------------------------------------------------------
@@ -204,7 +162,7 @@ class Language:
     lead: Pattern
     tail: Pattern
     correction: Pattern
-    remember: Remember
+    remember: Pattern
     lean: Lean
     answers: Answers
     accepted: AcceptedCues
@@ -212,17 +170,14 @@ class Language:
     reversal: ReversalCues
     summary: SummaryCues
     reject: dict[str, Pattern]
-    subject: SubjectWords
-    mark: tuple[Mark, ...]
+    stop: frozenset[str]
+    mark: dict[str, Pattern]
 
     def trim(self, text: str) -> str:
         """Return the text without conversational openers and closers."""
         lead = self.lead.match(text)
         bare: str = self.tail.sub("", text[lead.end() :] if lead else text)
         return bare.strip(" \t,;:—–-")
-
-    def mark_named(self, name: str) -> Pattern:
-        return next(mark.pattern for mark in self.mark if mark.name == name)
 
 
 def _pattern(type_: type, value: Any) -> Any:
@@ -238,7 +193,7 @@ def _pattern(type_: type, value: Any) -> Any:
 
 @cache
 def languages() -> tuple[Language, ...]:
-    """Return the languages that have a cue table, with the fallback last."""
+    """Return the languages that have a cue table. English, the fallback, is the last."""
     names = sorted(
         entry.name
         for entry in (files(__package__) / "cues").iterdir()
@@ -256,7 +211,7 @@ def languages() -> tuple[Language, ...]:
 
 
 def language_of(text: str) -> Language:
-    """Return the first language whose script the text uses, else the fallback."""
+    """Detect a text's language by its script, with English as the fallback."""
     if text.isascii():
         return languages()[-1]
     flat = text.replace("\n", " ")
@@ -271,10 +226,6 @@ def language_of(text: str) -> Language:
 
 
 def _is_mostly(language: Language, text: str) -> bool:
-    """Return True if a text mainly uses a language's script.
-
-    A few quoted characters do not count.
-    """
     if language.joiner:
         return True
     spaced_words = _SPACED_WORD.findall(text)
@@ -295,7 +246,7 @@ _SOURCE = re.compile(
     r"@|.*\bbot$|[A-Z][A-Z0-9]{1,9}-\d+$|#\d+$|.*\.(?:md|txt|rst|pdf|docx?|eml|html?)$",
     re.IGNORECASE,
 )
-"""Pattern for handles, bots, tickets and file names."""
+"""Handles, bots, tickets and file names."""
 _POINTS = re.compile(r"(?:this|that|these|those)\b", re.IGNORECASE)
 _OF = re.compile(r"(?:from|of|at|in|on|von|aus|de|da|di|van)$")
 _HEADER = re.compile(
@@ -342,15 +293,15 @@ _PLURAL_RANK_FACTOR = 3
 """Maximum ratio between the frequency ranks of a common noun's plural and singular."""
 _MAX_LEAD_TOKENS, _MAX_CITING_TOKENS, _MAX_SIGNATURE_WORDS, _REPORT_WORDS = 3, 7, 5, 4
 _SIGNATURE_CHARACTERS = 300
-"""Number of characters at the end of a message that are searched for a signature."""
+"""Length of a message's end that is searched for a signature."""
 
 
 @lru_cache(maxsize=_CACHED_LEADS)
 def leads_others(text: str) -> bool:
-    """Return True if the start of a paragraph shows that another person wrote the text.
+    """Return True if a paragraph starts like another person's words.
 
-    Examples are names, labels and requests to edit the text. Topics such as "Branch names:" are the
-    owner's words.
+    Signs are a name, a label or a request to edit the text, but not a topic such as "Branch
+    names:".
     """
     if labelled_words().match(text) and not _ADDRESSED.search(text):
         return True
@@ -373,7 +324,7 @@ def leads_others(text: str) -> bool:
 
 
 def reports(text: str) -> bool:
-    """Return True if a sentence reports another person's words: "according to the docs …"."""
+    """Return True if a sentence reports another person's words, as in "according to the docs …"."""
     bare = _without_address(text)
     if words_of("according").match(bare):
         return True
@@ -382,7 +333,6 @@ def reports(text: str) -> bool:
 
 
 def _without_address(text: str) -> str:
-    """Return the start of a text after openers such as "ok, so"."""
     polite = language_of(text).lead.match(text)
     return (
         text[polite.end() : polite.end() + _LEAD_CHARACTERS] if polite else text[:_LEAD_CHARACTERS]
@@ -390,10 +340,7 @@ def _without_address(text: str) -> str:
 
 
 def behind_own_lead(text: str) -> str:
-    """Return the text after a short lead-in to the owner's own words ("Reminder: …").
-
-    Return an empty string if there is no such lead-in.
-    """
+    """Return the text after a lead-in such as "Reminder:", or an empty string without one."""
     colon = _COLON.search(text[:_LEAD_CHARACTERS])
     if colon is None:
         return ""
@@ -407,7 +354,7 @@ def behind_own_lead(text: str) -> str:
 
 
 def is_signed(text: str) -> bool:
-    """Return True if a text is signed with a name."""
+    """Return True if a text ends with a person's name as its signature."""
     signature = _SIGNED.search(text[-_SIGNATURE_CHARACTERS:])
     if signature is None or len(signature["name"].split()) > _MAX_SIGNATURE_WORDS:
         return False
@@ -415,13 +362,11 @@ def is_signed(text: str) -> bool:
 
 
 def _is_edit_order(text: str) -> bool:
-    """Return True if a text starts with an order to edit, translate or explain."""
     order = words_of("editing").search(text)
     return order is not None and not _POLITE.sub("", text[: order.start()]).strip(" ,:*_")
 
 
 def _is_cited(lead: str) -> bool:
-    """Return True if a lead-in names the source of the text, as in "note from Otto"."""
     verb = saying_words().search(lead) or quoting_words().search(lead)
     if verb is not None and not _FIRST_PERSON.search(lead[: verb.start()]):
         return True
@@ -436,7 +381,6 @@ def _is_cited(lead: str) -> bool:
 
 
 def _is_own(lead: str) -> bool:
-    """Return True if a lead-in announces a rule or a note, or is about the owner."""
     text, owner_cues = f"{lead}:", cues()
     own = (
         owner_cues.remember,
@@ -446,7 +390,7 @@ def _is_own(lead: str) -> bool:
         words_of("announcing"),
         words_of("kept"),
     )
-    if any(pattern.search(text) for pattern in own) or language_of(text).remember.strip.match(
+    if any(pattern.search(text) for pattern in own) or language_of(text).remember.match(
         f"{text} x"
     ):
         return True
@@ -454,7 +398,6 @@ def _is_own(lead: str) -> bool:
 
 
 def _is_other_source(lead: str) -> bool:
-    """Return True if a lead-in names a person, a role, a channel or a document."""
     tokens = _TOKEN.findall(lead)
     if not 0 < len(tokens) <= _MAX_LEAD_TOKENS or _VERB.search(lead):
         return False
@@ -484,18 +427,15 @@ def _is_other_source(lead: str) -> bool:
 
 
 def _is_common(word: str) -> bool:
-    """Return True if a word is probably not a name.
-
-    Unlike a name, a common noun has a plural that is about as frequent as the singular.
-    """
     lower, ranks, language = word.lower(), minilm.vocabulary(), language_of(word)
-    if not language.subject.stop.isdisjoint((lower, f"{lower}'s")):
+    if not language.stop.isdisjoint((lower, f"{lower}'s")):
         return True
     if lower > _WIDE:
         return len(lower) > _MAX_WIDE_NAME
     singular = lower.removesuffix("s")
     if lower not in ranks:
         return singular in ranks
+    # The plural of a common noun is about as frequent as the singular, unlike that of a name.
     return lower.endswith(_NOUN_ENDINGS) or ranks.get(
         f"{singular}s", len(ranks)
     ) < _PLURAL_RANK_FACTOR * ranks.get(singular, 0)
@@ -531,7 +471,7 @@ _FOREIGN = re.compile(
     """,
     re.VERBOSE | re.MULTILINE | re.IGNORECASE,
 )
-"""Start of a pasted mail. The mail's end is unknown, so the rest of the message is ignored."""
+"""Start of a pasted mail. The rest of the message is ignored, because the mail's end is unknown."""
 _MESSAGE = re.compile(
     r"""
     ^[ \t]*\S.{0,39}?[ \t,(\[—–-]\d{1,2}:\d\d(?::\d\d)?(?:[ \t]?[ap]m)?[)\]]?[ \t]*\n[ \t]*\S
@@ -539,15 +479,15 @@ _MESSAGE = re.compile(
     """,
     re.VERBOSE | re.MULTILINE | re.IGNORECASE,
 )
-"""Pattern for a message in a pasted chat. A text with two matches counts as a chat."""
+"""A message in a pasted chat. A text with two matches counts as a chat."""
 _OBJECT = re.compile(r"[{\[]\s*\"[^\"\n]{1,80}\"\s*[:,][^\n]*[}\]]")
-"""Pattern for JSON on a single line, such as a server's response."""
+"""JSON on a single line, such as a server's response."""
 _RECORD = re.compile(
     r"^[ \t>*_\"'{]*(?:(?:human|user|assistant|system|owner|agent|ai|助手|用户|系统)[*_\"']*[ \t]*[:：][ \t]+\S"
     r"|(?:speaker|trust|role|canonical_key|confidence)[\"']*[ \t]*[:=][ \t]*[\"']?\w+[\"',}]*[ \t]*$)",
     re.MULTILINE | re.IGNORECASE,
 )
-"""Pattern for a line of a transcript or record. Its whole paragraph counts as pasted."""
+"""A line of a transcript or record, whose whole paragraph counts as pasted."""
 _PARAGRAPH = re.compile(r"\n[ \t]*\n")
 _LINK = re.compile(r"https?://\S+")
 _EMPHASIS = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
@@ -604,10 +544,9 @@ _ABBREVIATION = re.compile(
 class Statement:
     """A statement in a message.
 
-    ``mark``: letter or number of a list item. ``lead``: the line above the list. ``line``: line
-    number in the typed text, starting at 0. ``opening``: first line of the typed text. ``marked``:
-    True if a label, name or signature shows that another person might be the author. ``mixed``:
-    True if the message might contain pasted text.
+    ``mark``: the letter or number of a list item. ``lead``: the line above the list. ``line``: the
+    index of its line. ``opening``: the message's first line. ``marked``: whether a label, name or
+    signature suggests another author. ``mixed``: whether the message might contain pasted text.
     """
 
     text: str
@@ -620,18 +559,18 @@ class Statement:
 
 
 _CUT = "\ue001"
-"""Placeholder for another author's words that were removed from a line."""
+"""Placeholder for words of another author."""
 
 
 def split(text: str) -> list[Statement]:
-    """Return the statements in a message, in order, without code, quotes, logs, traces, diffs and documents."""
+    """Return the statements in a message, without code, quotes, logs, traces, diffs and documents."""
     return list(_split(_without_fences(text)))
 
 
 def split_typed(text: str) -> list[Statement]:
     """Return the statements that the owner typed, without quoted or pasted text.
 
-    If pasted text might remain, all statements are marked as ``mixed``.
+    Each is ``mixed`` if pasted text might remain.
     """
     parts = apart(_without_fences(text))
     cut = (
@@ -644,7 +583,7 @@ def split_typed(text: str) -> list[Statement]:
 
 
 def leaves_out(text: str, statements: Sequence[Statement]) -> bool:
-    """Return True if the statements do not contain all words of a message. Links are ignored."""
+    """Return True if a message contains more than the statements and links."""
     covered = sum(_length(statement.text) + len(statement.mark or "") for statement in statements)
     return covered < _length(text)
 
@@ -697,7 +636,6 @@ def _strip(text: str) -> str:
 
 
 def _without_pasted_messages(text: str) -> str:
-    """Return a message without pasted mails, chats, transcripts and records."""
     foreign = _FOREIGN.search(text)
     text = text[: foreign.start()] if foreign else text
     messages = list(islice(_MESSAGE.finditer(text), 2))
@@ -708,7 +646,6 @@ def _without_pasted_messages(text: str) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """Return the typed lines, with wrapped lines joined."""
     joined: list[str] = []
     open_line = in_diff = False
     for line in text.split("\n"):
@@ -736,18 +673,17 @@ def is_pasted(line: str) -> bool:
 
 
 def sentences(line: str) -> list[str]:
-    """Return the sentences of a line."""
+    """Split a line into sentences."""
     parts: list[str] = []
     for part in _BOUNDARY.split(line):
-        if parts and (_ABBREVIATION.search(parts[-1]) or _has_open_bracket(parts[-1])):
+        if parts and (
+            _ABBREVIATION.search(parts[-1])
+            or (parts[-1].count("(") > parts[-1].count(")") and len(parts[-1]) < 300)
+        ):
             parts[-1] = f"{parts[-1]} {part}"
         elif part.strip():
             parts.append(part.strip())
     return parts
-
-
-def _has_open_bracket(text: str) -> bool:
-    return text.count("(") > text.count(")") and len(text) < 300
 
 
 # -- The owner's messages --------------------------------------------------------------------------
@@ -765,7 +701,7 @@ _CHOSE = re.compile(rf"[?？:：] {CHOSEN}")
 _MAX_NOD_WORDS = 3
 _SELF = re.compile(r"\b(?:I|[Mm]e|[Mm]y|[Ww]e|us|[Oo]urs?|[Ll]et['’]?s|[Pp]lease)\b")
 _MIN_READER_WORDS = 2
-"""Minimum number of times that a copied page addresses the reader."""
+"""Minimum number of words that address the reader in a copied page."""
 _MIN_ECHO_CHARACTERS = 25
 _ACCEPTING_STATEMENTS = 3
 
@@ -774,9 +710,8 @@ _ACCEPTING_STATEMENTS = 3
 class Utterance:
     """A message by the owner.
 
-    ``index``: index of the turn. ``copies``: indexes of turns that repeat the message, because some
-    hosts record a message twice. ``correcting``: the message declined a tool call. ``troubles``:
-    statements that seem to report a problem.
+    ``index``: its turn. ``copies``: turns that repeat it, because some hosts record a message
+    twice. ``correcting``: whether it declined a tool call.
     """
 
     index: int
@@ -784,28 +719,28 @@ class Utterance:
     statements: tuple[Statement, ...]
     correcting: bool = False
     copies: tuple[int, ...] = ()
-    troubles: frozenset[str] = frozenset()
 
 
 def is_content(turn: Turn) -> bool:
-    """Return True if the speaker wrote the text of a turn.
+    """Return True if a turn has text by its speaker.
 
-    An agent's comments on nacre's context do not count.
+    An agent's comments on context from nacre do not count.
     """
     unspoken = _UNSPOKEN | Flag.INJECTED if turn.speaker is Speaker.AGENT else _UNSPOKEN
     return not turn.flags & unspoken and bool(turn.text.strip())
 
 
 def utterances(turns: Sequence[Turn]) -> list[Utterance]:
-    """Return the owner's messages, slash-command arguments and reasons for declining tool calls, in order."""
+    """Return the owner's messages.
+
+    They include arguments of slash commands and reasons for declining tool calls.
+    """
     spoken: list[Utterance] = []
     for index, turn in enumerate(turns):
         for text, correcting in _words(turns, index, turn):
             typed = [] if _is_page(text) else split_typed(_FORM.sub(_answer_text, text))
             statements = tuple(
-                statement
-                for statement in _in_one_language(typed)
-                if not _repeats_agent(statement.text, turns, index)
+                statement for statement in typed if not _repeats_agent(statement.text, turns, index)
             )
             if len(statements) < len(typed):
                 statements = tuple(replace(statement, mixed=True) for statement in statements)
@@ -818,9 +753,10 @@ def utterances(turns: Sequence[Turn]) -> list[Utterance]:
 
 @frozen
 class FormAnswer:
-    """A form's question in the agent's words, and the owner's answer.
+    """An agent's question in a form, and the owner's answer.
 
-    ``nods``: the answer is a bare yes or no. ``typed``: the answer is not among the options.
+    ``nods``: whether the answer is a mere yes or no. ``typed``: whether it is not one of the
+    options.
     """
 
     question: str
@@ -830,7 +766,7 @@ class FormAnswer:
 
 
 def forms(text: str) -> list[FormAnswer]:
-    """Return the form questions that a message answers, in order."""
+    """Return the questions of forms in a message, with the owner's answers."""
     return [_parse_answer(form) for form in _FORM.finditer(text)]
 
 
@@ -841,7 +777,7 @@ def is_chosen(utterance: Utterance, statement: Statement) -> bool:
 
 
 def without_chosen(text: str) -> str:
-    """Remove the questions and chosen options of forms from a message. Keep typed answers."""
+    """Remove the questions and selected options of forms from a message, but keep typed answers."""
     return _FORM.sub(lambda form: form["answer"] if _parse_answer(form).typed else "", text).strip()
 
 
@@ -855,45 +791,28 @@ def _parse_answer(form: re.Match[str]) -> FormAnswer:
 
 
 def _answer_text(form: re.Match[str]) -> str:
-    """Return an answer from a form. The question is included only if an option was selected."""
     result = _parse_answer(form)
     question = [] if result.nods or result.typed else split(form["question"])
     return f"{question[-1].text} → {form['answer']}" if question else form["answer"]
 
 
 def _is_page(text: str) -> bool:
-    """Return True if a message is a copied page or an agent's role description.
-
-    Such a text has a title and addresses the reader, but contains no question or first person.
-    """
+    """Recognise copied pages and role descriptions, which address a reader and lack an "I"."""
     title = _TITLE.match(text.lstrip())
     if not title or "?" in text or _SELF.search(text):
         return False
     return len(_READER.findall(text)) >= _MIN_READER_WORDS
 
 
-def _in_one_language(statements: list[Statement]) -> list[Statement]:
-    """Drop the English sentences of a Chinese message, because they are probably pasted."""
-    joiners = {language_of(statement.text).joiner for statement in statements}
-    return (
-        [statement for statement in statements if not language_of(statement.text).joiner]
-        if joiners == {"", " "}
-        else statements
-    )
-
-
 def _repeats_agent(statement: str, turns: Sequence[Turn], index: int) -> bool:
-    """Return True if the owner pasted the agent's words, such as a list item."""
     text = normalise(statement)
     if len(text) < _MIN_ECHO_CHARACTERS:
         return False
     recent = turns[max(0, index - _ECHO_TURNS) : index]
-    return any(turn.speaker is Speaker.AGENT and text in _plain(turn.text) for turn in recent)
+    return any(turn.speaker is Speaker.AGENT and text in _normalise(turn.text) for turn in recent)
 
 
-@lru_cache(maxsize=2 * _ECHO_TURNS)
-def _plain(text: str) -> str:
-    return normalise(text)
+_normalise = lru_cache(maxsize=2 * _ECHO_TURNS)(normalise)
 
 
 def _words(turns: Sequence[Turn], index: int, turn: Turn) -> list[tuple[str, bool]]:
@@ -919,9 +838,9 @@ def _declining_words(turn: Turn) -> list[str]:
 
 
 def before(turns: Sequence[Turn], index: int, speaker: Speaker) -> int | None:
-    """Return the index of the last turn of a speaker before ``index``. Ignore turns without text.
+    """Return the index of a speaker's last turn with text before ``index``.
 
-    Return ``None`` if the owner has spoken after that turn.
+    Return ``None`` if there is none or the owner has spoken since.
     """
     for at in range(index - 1, -1, -1):
         turn = turns[at]
@@ -933,37 +852,28 @@ def before(turns: Sequence[Turn], index: int, speaker: Speaker) -> int | None:
 
 
 def acceptance(utterance: Utterance, language: Language) -> list[str] | None:
-    """Return what the owner says after accepting the agent's statement.
+    """Return the sentences that follow the owner's acceptance of the agent's statement.
 
-    Return ``None`` if there is no acceptance. The acceptance can be the second sentence: "Ha. Yes,
-    that's it."
+    Return ``None`` without an acceptance. A short sentence may precede it: "Ha. Yes, that's it."
     """
     head = [statement.text for statement in utterance.statements[:_ACCEPTING_STATEMENTS]]
     yes = language.accepted.yes.match(" ".join(head))
     if not yes:
         return None
-    rest = yes.end()
-    while head and rest >= len(head[0]):
-        rest -= len(head.pop(0)) + 1
+    offset = yes.end()
+    while head and offset >= len(head[0]):
+        offset -= len(head.pop(0)) + 1
     return (
-        [text for text in (head[0][max(rest, 0) :].strip(" ,;:—–-"), *head[1:]) if text]
+        [text for text in (head[0][max(offset, 0) :].strip(" ,;:—–-"), *head[1:]) if text]
         if head
         else []
-    )
-
-
-def is_taken_back(utterance: Utterance, place: int) -> bool:
-    """Return True if a message later revokes a statement: "use Redis. no wait, forget it"."""
-    later = utterance.statements[place + 1 :]
-    return any(
-        language_of(statement.text).reversal.undo.match(statement.text) for statement in later
     )
 
 
 def is_accepted_plan(turns: Sequence[Turn], index: int) -> bool:
     """Return True if a turn is a plan that the owner accepted in the next message.
 
-    The last line of the owner's message must be the title of the plan.
+    That message ends with the plan's title.
     """
     turn, following = turns[index], turns[index + 1 : index + 2]
     if not turn.flags & Flag.SUMMARY or not following or following[0].speaker is not Speaker.OWNER:
@@ -973,9 +883,6 @@ def is_accepted_plan(turns: Sequence[Turn], index: int) -> bool:
 
 
 def trusted_agent(turns: Sequence[Turn], index: int) -> int | None:
-    """Return the index of the agent's last message before a turn.
-
-    Return ``None`` if there is no such message or it is not trusted.
-    """
+    """Return the index of the agent's last message before a turn, if it is trusted."""
     at = before(turns, index, Speaker.AGENT)
     return at if at is not None and turns[at].trust is Trust.TRUSTED else None

@@ -1,4 +1,4 @@
-"""Connections to model providers, and the models behind the Anthropic and OpenAI APIs and MCP sampling."""
+"""Connections to model providers, and the models behind the Anthropic and OpenAI APIs."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ import httpx2
 import msgspec
 
 from nacre.base import json as json_values
-from nacre.base.plain import JsonObject, Values, mapping, objects, total
+from nacre.base.plain import JsonObject, Values, mapping, total
 from nacre.errors import ModelRefusedError, ModelUnavailableError, NacreError, PromptTooLongError
 from nacre.llm import failures
-from nacre.llm.credentials import Provider
 from nacre.llm.failures import Calls, CallTarget, TruncatedAnswerError
 from nacre.values.models import Capabilities, Completion, Prompt, Tokens, most_written
 
@@ -29,10 +28,9 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 
 CONNECT_SECONDS = 10.0
-CHARACTERS_PER_TOKEN = 4
-MAKERS = ("api.anthropic.com", "api.openai.com")
+VENDORS = ("api.anthropic.com", "api.openai.com")
 _UNABLE = re.compile(
-    r"response_format|json_schema|json_object|text\.format|output_config|output_format|tool_choice|structured output",
+    r"response_format|json_schema|json_object|text\.format|output_config|output_format|structured output",
     re.I,
 )
 _GRACE_SECONDS = 1.0
@@ -51,9 +49,8 @@ def load_library(name: str, target: CallTarget) -> ModuleType:
 
 
 def http_client(target: CallTarget, library: ModuleType) -> Any:
-    """Return the HTTP client for a provider's library.
-
-    Calls to this machine bypass proxies. Redirects are not followed, because they could reveal the key and the prompt.
+    """Return the HTTP client for a provider's library. It bypasses proxies for servers on this
+    machine, and does not follow redirects, which could reveal the key and the prompt.
     """
     client = library.DefaultHttpxClient
     hooks = {"request": [_refuse_late], "response": [_forbid_late_retry]}
@@ -66,13 +63,12 @@ def http_client(target: CallTarget, library: ModuleType) -> Any:
 
 
 def _refuse_late(request: Any) -> None:
-    """Stop a request after the deadline of the call. The library's own retries ignore this deadline."""
+    # the library's own retries ignore the deadline of the call
     if time.monotonic() >= getattr(_call, "end", math.inf):
         raise httpx2.ReadTimeout("the call ran out of time", request=request)
 
 
 def _forbid_late_retry(response: Any) -> None:
-    """Tell the library not to retry a request if too little time remains."""
     retry_after = response.headers.get("retry-after", "")
     wait = float(retry_after) if retry_after.isdigit() else 0.0
     if response.status_code >= 400 and time.monotonic() + wait + _RETRY_SECONDS >= getattr(
@@ -81,13 +77,12 @@ def _forbid_late_retry(response: Any) -> None:
         response.headers["x-should-retry"] = "false"
 
 
-def keep_to_maker(client: Any, target: CallTarget, headers: Mapping[str, str]) -> None:
-    """Send a vendor's own headers only to that vendor.
+def strip_vendor_headers(client: Any, target: CallTarget, headers: Mapping[str, str]) -> None:
+    """Remove the headers that a vendor's library adds to calls to other servers.
 
-    The libraries add ``ANTHROPIC_CUSTOM_HEADERS``, ``OPENAI_CUSTOM_HEADERS`` and ``OPENAI_ORG_ID`` to all calls to all
-    servers, and no option prevents it.
+    They come from ``ANTHROPIC_CUSTOM_HEADERS``, ``OPENAI_CUSTOM_HEADERS`` and ``OPENAI_ORG_ID``.
     """
-    if target.host in MAKERS:
+    if target.host in VENDORS:
         return
     client._custom_headers = dict(headers)
     if hasattr(client, "organization"):
@@ -95,15 +90,14 @@ def keep_to_maker(client: Any, target: CallTarget, headers: Mapping[str, str]) -
 
 
 def timeout_of(seconds: float) -> Any:
-    """Return the timeouts of a call, for connecting and for reading."""
-
+    """Return the timeouts for connecting to a server and for reading its response."""
     return httpx2.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS))
 
 
 def call(
     calls: Calls, target: CallTarget, library: ModuleType, seconds: float, work: Callable[[], Any]
 ) -> Any:
-    """Return the result of ``work``, and convert the library's errors to nacre's."""
+    """Run ``work`` within ``seconds``, converting the library's errors to nacre's."""
 
     def in_time() -> Any:
         _call.end = time.monotonic() + seconds
@@ -140,9 +134,8 @@ def call(
 
 
 def plain_client(target: CallTarget) -> Any:
-    """Return an HTTP client that does not need a vendor's library, which takes half a second to load.
-
-    Redirects are not followed, because they could reveal the key.
+    """Return an HTTP client that loads quickly and does not follow redirects, which could reveal
+    the key.
     """
     return httpx2.Client(
         trust_env=not target.is_here,
@@ -160,7 +153,7 @@ def post(
     headers: Mapping[str, str],
     seconds: float,
 ) -> Any:
-    """Send a JSON request and return the successful response, or raise one of nacre's errors."""
+    """Send a JSON request and return the response. Failures are raised as nacre's errors."""
 
     def work() -> Any:
         return client.post(url, json=body, headers=headers, timeout=timeout_of(seconds))
@@ -180,7 +173,6 @@ def post(
 
 
 def _late(target: CallTarget, seconds: float, error: BaseException) -> ModelUnavailableError:
-
     has_connected = not any(
         isinstance(cause, httpx2.ConnectTimeout) for cause in (error, error.__cause__)
     )
@@ -195,10 +187,10 @@ def _parsed(body: bytes) -> Any:
 
 
 def body_of(target: CallTarget, response: Any, shape: type[S]) -> S:
-    """Parse a successful response's body. Raises ModelUnavailableError if another server has sent it."""
+    """Parse a successful response. Raises ModelUnavailableError if its format is wrong."""
     body: bytes = response.content
     try:
-        return json_values.parse_json_tree(body, shape)
+        return json_values.decode(body, shape)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         parsed = _parsed(body)
         if isinstance(parsed, Mapping) and parsed.get(
@@ -212,23 +204,7 @@ def body_of(target: CallTarget, response: Any, shape: type[S]) -> S:
         raise failures.strange(target, response.headers.get("content-type", ""), body) from error
 
 
-def less(able: Capabilities, error: ModelRefusedError, steps: Mapping[str, str]) -> Capabilities:
-    """Return the capabilities for another attempt after a provider refused an answer format.
-
-    ``steps`` maps each format to the next, simpler format. Raises ``error`` if another attempt
-    would not help.
-    """
-    if (
-        able.answers not in steps
-        or isinstance(error, PromptTooLongError)
-        or not _UNABLE.search(error.message)
-    ):
-        raise error
-    return replace(able, answers=steps[able.answers])
-
-
 def _error_details(body: Any) -> tuple[str, str]:
-    """Return the codes and the message in a provider's error."""
     if isinstance(body, list) and body:  # the format used by Gemini
         body = body[0]
     inner = body.get("error", body) if isinstance(body, Mapping) else body
@@ -250,7 +226,7 @@ _NAMED = ("properties", "$defs")
 
 
 def strict(schema: Values) -> JsonObject:
-    """Return a schema without keywords that strict providers refuse. Answers are checked against the full schema."""
+    """Return a copy of a schema without the keywords that strict providers reject."""
     result: JsonObject = {}
     for key, value in schema.items():
         if key in _UNENFORCED:
@@ -274,7 +250,7 @@ def _stricter(value: Any) -> Any:
 
 
 def schema_text(prompt: Prompt) -> str:
-    """Return the prompt's description of the schema, or an empty string if the answer is plain text."""
+    """Return an instruction to answer in JSON of the prompt's schema, or "" for plain text."""
     if not prompt.answer:
         return ""
     schema = json.dumps(prompt.answer, ensure_ascii=False, sort_keys=True)
@@ -282,23 +258,19 @@ def schema_text(prompt: Prompt) -> str:
 
 
 def system_of(prompt: Prompt, able: Capabilities) -> str:
-    """Return the system prompt, with the schema if nothing else enforces it."""
-    is_held = able.answers in ("schema", "tool")
-    return "\n\n".join(
-        part for part in (prompt.system, "" if is_held else schema_text(prompt)) if part
-    )
+    """Return the system prompt. It includes the schema if the provider does not enforce it."""
+    form = "" if able.answers == "schema" else schema_text(prompt)
+    return "\n\n".join(filter(None, (prompt.system, form)))
 
 
 # -- Anthropic messages ----------------------------------------------------------------------------
 
 
 STREAMED_TOKENS = 8_192
-"""Longer answers are streamed, because proxies close connections that are silent for minutes."""
+"""Longer answers are streamed, because proxies close connections that stay silent for minutes."""
 
 _LOGIN = {"anthropic-beta": "oauth-2025-04-20"}
-_LESS = {"schema": "tool", "tool": "text"}
 _CUT = ("max_tokens", "model_context_window_exceeded")
-_CACHE_CONTROL = {"type": "ephemeral"}
 
 
 class _Answer(msgspec.Struct, kw_only=True):
@@ -308,12 +280,6 @@ class _Answer(msgspec.Struct, kw_only=True):
 
 
 class _LibraryModel:
-    """A model that is called through a provider's library. Implements LanguageModel.
-
-    ``steps``: mapping from answer formats to simpler formats. Raises ModelRefusedError if the
-    library is missing.
-    """
-
     library: str
     steps: Mapping[str, str]
 
@@ -326,7 +292,6 @@ class _LibraryModel:
         self._client = self._connect()
 
     def complete(self, prompt: Prompt) -> Completion:
-        """Answer a prompt. Raises ModelUnavailableError, ModelRefusedError."""
         seconds = prompt.timeout_seconds
         while True:
             able = (
@@ -347,10 +312,15 @@ class _LibraryModel:
                 )
                 return completion
             except ModelRefusedError as error:
-                self.capabilities = less(able, error, self.steps)
+                simpler = self.steps.get(able.answers)
+                is_unable = _UNABLE.search(error.message) and not isinstance(
+                    error, PromptTooLongError
+                )
+                if simpler is None or not is_unable:
+                    raise
+                self.capabilities = replace(able, answers=simpler)
 
     def close(self) -> None:
-        """Cancel the running calls."""
         self._calls.close()
         self._client.close()
 
@@ -363,11 +333,6 @@ class _LibraryModel:
     def _send(self, request: JsonObject) -> Completion:
         raise NotImplementedError
 
-    def _check_stream(self, response: Any) -> None:
-        kind = response.headers.get("content-type", "")
-        if "event-stream" not in kind:
-            raise failures.strange(self._target, kind, response.read())
-
 
 class _Message(_Answer, kw_only=True):
     content: list[JsonObject]
@@ -375,7 +340,7 @@ class _Message(_Answer, kw_only=True):
 
 
 def anthropic_tokens(usage: Values) -> Tokens:
-    """Return the token counts from Anthropic's ``usage``."""
+    """Return the token counts in an Anthropic ``usage`` record."""
     return Tokens(
         total(usage, "input_tokens"),
         total(usage, "output_tokens"),
@@ -385,14 +350,12 @@ def anthropic_tokens(usage: Values) -> Tokens:
 
 
 class AnthropicModel(_LibraryModel):
-    """A model that is called through Anthropic's messages API.
-
-    The provider enforces the schema of the answer. If the provider refuses to enforce the schema,
-    the prompt describes the schema.
+    """A model called through Anthropic's messages API. If it refuses the schema of the answer, the
+    prompt describes the schema.
     """
 
     library = "anthropic"
-    steps = _LESS
+    steps = {"schema": "text"}  # noqa: RUF012 - a constant
 
     def _connect(self) -> Any:
         target = self._target
@@ -408,11 +371,23 @@ class AnthropicModel(_LibraryModel):
             base_url=target.provider.base_url,
             http_client=http_client(target, self._library),
         )
-        keep_to_maker(client, target, _LOGIN if is_login else {})
+        strip_vendor_headers(client, target, _LOGIN if is_login else {})
         return client
 
     def _request(self, prompt: Prompt, able: Capabilities) -> JsonObject:
-        return _request(prompt, able)
+        mark = {"cache_control": {"type": "ephemeral"}} if able.caches else {}
+        system = system_of(prompt, able)
+        content = [{"type": "text", "text": prompt.shared, **mark}] if prompt.shared else []
+        content.append({"type": "text", "text": prompt.text})
+        request: JsonObject = {
+            "max_tokens": most_written(prompt, able),
+            **({"system": [{"type": "text", "text": system, **mark}]} if system else {}),
+            "messages": [{"role": "user", "content": content}],
+        }
+        if able.answers == "schema":
+            form = {"type": "json_schema", "schema": strict(prompt.answer)}
+            request["output_config"] = {"format": form}
+        return request
 
     def _send(self, request: JsonObject) -> Completion:
         if request["max_tokens"] > STREAMED_TOKENS:
@@ -424,12 +399,8 @@ class AnthropicModel(_LibraryModel):
             raise failures.broken(self._target)
         if message.stop_reason == "refusal":
             raise failures.declined(self._target)
-        called = [
-            block.get("input", {}) for block in message.content if block["type"] == "tool_use"
-        ]
-        text = "".join(block["text"] for block in message.content if block["type"] == "text")
         return Completion(
-            msgspec.json.encode(called[0]).decode() if called else text,
+            "".join(block["text"] for block in message.content if block["type"] == "text"),
             anthropic_tokens(message.usage or {}),
             message.model,
             message.stop_reason in _CUT,
@@ -438,40 +409,13 @@ class AnthropicModel(_LibraryModel):
 
     def _stream(self, request: JsonObject) -> _Message:
         with self._client.messages.stream(**request) as stream:
-            self._check_stream(stream.response)
+            kind = stream.response.headers.get("content-type", "")
+            if "event-stream" not in kind:
+                raise failures.strange(self._target, kind, stream.response.read())
             return json_values.convert(stream.get_final_message().to_dict(), _Message)
 
 
-def _request(prompt: Prompt, able: Capabilities) -> JsonObject:
-    mark = {"cache_control": _CACHE_CONTROL} if able.caches else {}
-    system = system_of(prompt, able)
-    content = [{"type": "text", "text": prompt.shared, **mark}] if prompt.shared else []
-    request: JsonObject = {
-        "max_tokens": most_written(prompt, able),
-        **({"system": [{"type": "text", "text": system, **mark}]} if system else {}),
-        "messages": [
-            {"role": "user", "content": [*content, {"type": "text", "text": prompt.text}]}
-        ],
-    }
-    if able.answers == "schema":
-        request["output_config"] = {
-            "format": {"type": "json_schema", "schema": strict(prompt.answer)}
-        }
-    elif able.answers == "tool":
-        tool = {
-            "name": prompt.name,
-            "description": "Gives the answer.",
-            "input_schema": dict(prompt.answer),
-        }
-        request |= {"tools": [tool], "tool_choice": {"type": "tool", "name": prompt.name}}
-    return request
-
-
-# -- OpenAI responses and chat completions ---------------------------------------------------------
-# Chat completions also serve all compatible servers.
-
-
-_LESS_OPENAI_API = {"schema": "json", "tool": "json", "json": "text"}
+# -- OpenAI chat completions, as on all compatible servers -----------------------------------------
 
 
 class _Choice(msgspec.Struct):
@@ -483,22 +427,13 @@ class _Chat(_Answer, kw_only=True):
     choices: list[_Choice]
 
 
-class _Response(_Answer, kw_only=True):
-    output: list[JsonObject]
-    status: str | None = None
-    incomplete_details: Values | None = None
-    error: Values | None = None
-
-
 class OpenAIModel(_LibraryModel):
-    """A model that is called through OpenAI's responses API (``openai``) or chat completions (``chat``).
-
-    The provider enforces the schema of the answer. If the provider refuses to enforce the schema,
-    later calls ask for any JSON or for text, and the prompt describes the schema.
+    """A model called through the chat completions API. If it refuses the schema of the answer, this
+    and all later prompts describe the schema.
     """
 
     library = "openai"
-    steps = _LESS_OPENAI_API
+    steps = {"schema": "json", "json": "text"}  # noqa: RUF012 - a constant
 
     def _connect(self) -> Any:
         target = self._target
@@ -507,18 +442,27 @@ class OpenAIModel(_LibraryModel):
             base_url=target.provider.base_url,
             http_client=http_client(target, self._library),
         )
-        keep_to_maker(client, target, {})
+        strip_vendor_headers(client, target, {})
         return client
 
     def _request(self, prompt: Prompt, able: Capabilities) -> JsonObject:
-        by_responses = self._target.provider.api == "openai"
-        return _as_response(prompt, able) if by_responses else _as_chat(prompt, able)
+        text = f"{prompt.shared}\n\n{prompt.text}" if prompt.shared else prompt.text
+        is_openai = self._target.provider.api == "openai"
+        request: JsonObject = {
+            "messages": [
+                {"role": "system", "content": system_of(prompt, able)},
+                {"role": "user", "content": text},
+            ],
+            "max_completion_tokens" if is_openai else "max_tokens": most_written(prompt, able),
+        }
+        if able.answers == "schema":
+            shape = {"name": prompt.name, "strict": True, "schema": strict(prompt.answer)}
+            request["response_format"] = {"type": "json_schema", "json_schema": shape}
+        elif able.answers == "json":
+            request["response_format"] = {"type": "json_object"}
+        return request
 
     def _send(self, request: JsonObject) -> Completion:
-        by_responses = self._target.provider.api == "openai"
-        return self._respond(request) if by_responses else self._chat(request)
-
-    def _chat(self, request: JsonObject) -> Completion:
         raw = self._client.chat.completions.with_raw_response.create(**request)
         chat = body_of(self._target, raw.http_response, _Chat)
         if not chat.choices:
@@ -526,148 +470,16 @@ class OpenAIModel(_LibraryModel):
         choice = chat.choices[0]
         if choice.message.get("refusal") or choice.finish_reason == "content_filter":
             raise failures.declined(self._target)
-        calls = objects(choice.message, "tool_calls")
-        content = choice.message.get("content") or ""
-        text = calls[0]["function"]["arguments"] if calls else content
-        return _completion(self._target, text, chat, is_cut=choice.finish_reason == "length")
-
-    def _respond(self, request: JsonObject) -> Completion:
-        raw = self._client.responses.with_raw_response.create(**request)
-        response = body_of(self._target, raw.http_response, _Response)
-        if response.error:
-            codes, message = (str(response.error.get(key) or "") for key in ("code", "message"))
-            raise failures.refusal(self._target, 500, message, {}, codes)
-        parts = [
-            part
-            for item in response.output
-            for part in objects(item, "content")
-            if item.get("type") == "message"
-        ]
-        why = (response.incomplete_details or {}).get("reason")
-        if any(part.get("type") == "refusal" for part in parts) or why == "content_filter":
-            raise failures.declined(self._target)
-        called = [
-            item["arguments"] for item in response.output if item.get("type") == "function_call"
-        ]
-        text = called[0] if called else "".join(part.get("text") or "" for part in parts)
-        return _completion(self._target, text, response, is_cut=response.status == "incomplete")
-
-
-def _completion(target: CallTarget, text: object, answer: _Answer, *, is_cut: bool) -> Completion:
-    if not isinstance(text, str):
-        raise failures.strange(target, body=b"{}")
-    usage = answer.usage or {}
-    details = mapping(usage, "input_tokens_details") or mapping(usage, "prompt_tokens_details")
-    cached = total(details, "cached_tokens")
-    prompt_tokens = total(usage, "input_tokens") or total(usage, "prompt_tokens")
-    written = total(usage, "output_tokens") or total(usage, "completion_tokens")
-    tokens = Tokens(max(0, prompt_tokens - cached), written, cached)
-    return Completion(text, tokens, answer.model, is_cut, more={"id": answer.id})
-
-
-def _as_chat(prompt: Prompt, able: Capabilities) -> JsonObject:
-    text = f"{prompt.shared}\n\n{prompt.text}" if prompt.shared else prompt.text
-    request: JsonObject = {
-        "messages": [
-            {"role": "system", "content": system_of(prompt, able)},
-            {"role": "user", "content": text},
-        ],
-        "max_tokens": most_written(prompt, able),
-    }
-    if able.answers == "schema":
-        shape = {"name": prompt.name, "strict": True, "schema": strict(prompt.answer)}
-        request["response_format"] = {"type": "json_schema", "json_schema": shape}
-    elif able.answers == "json":
-        request["response_format"] = {"type": "json_object"}
-    elif able.answers == "tool":
-        function = {
-            "name": prompt.name,
-            "description": "Gives the answer.",
-            "parameters": dict(prompt.answer),
-        }
-        request["tools"] = [{"type": "function", "function": function}]
-        request["tool_choice"] = {"type": "function", "function": {"name": prompt.name}}
-    return request
-
-
-def _as_response(prompt: Prompt, able: Capabilities) -> JsonObject:
-    parts = [prompt.shared, prompt.text] if prompt.shared else [prompt.text]
-    request: JsonObject = {
-        "instructions": system_of(prompt, able),
-        "input": [
-            {"role": "user", "content": [{"type": "input_text", "text": part} for part in parts]}
-        ],
-        "max_output_tokens": most_written(prompt, able),
-        "store": False,
-    }
-    if able.answers == "schema":
-        shape = {
-            "type": "json_schema",
-            "name": prompt.name,
-            "strict": True,
-            "schema": strict(prompt.answer),
-        }
-        request["text"] = {"format": shape}
-    elif able.answers == "json":
-        request["text"] = {"format": {"type": "json_object"}}
-    elif able.answers == "tool":
-        request["tools"] = [
-            {
-                "type": "function",
-                "name": prompt.name,
-                "description": "Gives the answer.",
-                "strict": False,
-                "parameters": dict(prompt.answer),
-            }
-        ]
-        request["tool_choice"] = {"type": "function", "name": prompt.name}
-    return request
-
-
-# -- Sampling by an MCP client ---------------------------------------------------------------------
-
-
-Sample = Callable[[str, str, int], tuple[str, str]]
-"""Function that sends a system prompt, a text and a token limit, and returns the answer and the model's name."""
-
-
-class SamplingModel:
-    """The model of an MCP client, called through a function. Token counts are estimates."""
-
-    def __init__(self, sample: Sample) -> None:
-        self._target = CallTarget(
-            Provider("mcp-sampling", "the connected client", "mcp-sampling", needs_key=False),
-            "client",
-        )
-        self.name = self._target.name
-        self.capabilities = Capabilities(answers="text")
-        self._sample = sample
-        self._calls = Calls()
-
-    def complete(self, prompt: Prompt) -> Completion:
-        """Answer a prompt. Raises ModelUnavailableError, for example if the user refuses the request."""
-        system = system_of(prompt, self.capabilities)
-        text = f"{prompt.shared}\n\n{prompt.text}" if prompt.shared else prompt.text
-        max_tokens = min(prompt.output_tokens, self.capabilities.output)
-        try:
-            answer, model = self._calls.run(
-                lambda: self._sample(system, text, max_tokens), prompt.timeout_seconds
-            )
-        except NacreError:
-            raise
-        except TruncatedAnswerError:
-            raise failures.cut_off(self._target) from None
-        except TimeoutError:
-            raise failures.late(self._target, prompt.timeout_seconds) from None
-        except Exception as error:  # the callback can raise anything
-            message = f"{self._target.provider.label} gives no answer for {self.name}: {type(error).__name__}"
-            raise ModelUnavailableError(
-                message, hint="allow sampling in the client, or set another model", retry=False
-            ) from error
-        sent = len(system) + len(text)
+        text = choice.message.get("content") or ""
+        if not isinstance(text, str):
+            raise failures.strange(self._target, body=b"{}")
+        usage = chat.usage or {}
+        cached = total(mapping(usage, "prompt_tokens_details"), "cached_tokens")
+        sent = max(0, total(usage, "prompt_tokens") - cached)
         return Completion(
-            answer, Tokens(sent // CHARACTERS_PER_TOKEN, len(answer) // CHARACTERS_PER_TOKEN), model
+            text,
+            Tokens(sent, total(usage, "completion_tokens"), cached),
+            chat.model,
+            choice.finish_reason == "length",
+            more={"id": chat.id},
         )
-
-    def close(self) -> None:
-        self._calls.close()

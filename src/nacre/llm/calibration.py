@@ -16,15 +16,12 @@ if TYPE_CHECKING:
 else:
     np = Module("numpy")
 
-# -- Calibration of cosines ----------------------------------------------------
-
-
 _UNKNOWN = "unknown"
 _BUNDLED = "minilm-l6-v2-int8"
 _BUNDLED_SEES = (0.0563, 0.7256)
 """The bundled model's mean cosines for the probes."""
 
-Seen = tuple[float, float]
+MeanCosines = tuple[float, float]
 """Mean cosine of questions with unrelated passages, and with the passages that answer them."""
 
 
@@ -32,15 +29,13 @@ Seen = tuple[float, float]
 class Calibration:
     """The cosine thresholds of an embedding model.
 
-    ``unrelated``: typical cosine of a question and an unrelated text. ``related``: typical cosine
-    of a question and a text that restates the question.
+    ``unrelated``, ``related``: the typical cosines of a question with an unrelated text and with a
+    text that restates it. ``reads_unspaced``: True if the model understands scripts without spaces.
 
-    The other cosines are minimums. ``link``: for statements about the same subject. ``same``: for
-    statements that might mean the same. ``ask``: for statements that a language model compares.
-    ``ask_more``: replacement for ``ask`` if the model can compare many statements. ``used``: for a
-    reply that uses a memory. ``corrected``: for an agent's memory that repeats a correction.
-
-    ``reads_unspaced``: True if the model understands scripts without spaces.
+    The others are the minimum cosines for two statements on the same subject (``link``), for two
+    that might mean the same (``same``), for asking a language model whether they do (``ask``, or
+    ``ask_more`` if it can compare many statements), for a reply that uses a memory (``used``), and
+    for an agent's memory that repeats a correction (``corrected``).
     """
 
     unrelated: float
@@ -54,26 +49,26 @@ class Calibration:
     reads_unspaced: bool = True
 
     def meaning(self, cosine: float) -> float:
-        """Convert the cosine of a question and a passage to a scale from 0 (unrelated) to 1 (related)."""
+        """Scale a cosine so that 0 is typical of unrelated texts, and 1 of related ones."""
         return (cosine - self.unrelated) / (self.related - self.unrelated)
 
 
 def is_measured(model: str) -> bool:
-    """Return True if ``calibration.toml`` lists the model."""
+    """Return True if the model's thresholds are listed in ``calibration.toml``."""
     return model in _tables()
 
 
 @cache
 def probes() -> tuple[tuple[str, str], ...]:
-    """Return the calibration questions, each with the only passage that answers the question."""
+    """Return the calibration questions, each with the passage that answers it."""
     written = tomllib.loads(Path(__file__).with_name("probes.toml").read_text(encoding="utf-8"))
     return tuple((question, passage) for question, passage in written["pairs"])
 
 
-def seen_by(questions: NDArray[np.float32], passages: NDArray[np.float32]) -> Seen:
-    """Return the mean cosine of questions with other passages, and with their own passages.
+def seen_by(questions: NDArray[np.float32], passages: NDArray[np.float32]) -> MeanCosines:
+    """Return the mean cosines of questions with unrelated passages and with their own passages.
 
-    The rows are unit vectors.
+    All rows are unit vectors. Each row of ``passages`` answers the same row of ``questions``.
     """
     cosines = questions @ passages.T
     own = float(cosines.trace()) / len(cosines)
@@ -82,27 +77,25 @@ def seen_by(questions: NDArray[np.float32], passages: NDArray[np.float32]) -> Se
 
 
 @cache
-def calibration_of(model: str | None, seen: Seen | None = None) -> Calibration:
-    """Return the thresholds of a model.
-
-    The thresholds of an unknown model are estimated from ``seen``, the result of :func:`seen_by`.
-    Without ``seen``, default thresholds are used.
+def calibration_of(model: str | None, cosines: MeanCosines | None = None) -> Calibration:
+    """Return a model's thresholds. Those of an unknown model are estimated from ``cosines``, the
+    result of :func:`seen_by`; without it, they have default values.
     """
     tables = _tables()
     if model in tables:
         return Calibration(**tables[model])
-    if seen is None or not -1 < seen[0] < seen[1] < 1:
+    if cosines is None or not -1 < cosines[0] < cosines[1] < 1:
         return Calibration(**tables[_UNKNOWN])
-    cosines = {
-        name: value for name, value in tables[_BUNDLED].items() if not isinstance(value, bool)
+    thresholds: dict[str, Any] = {
+        name: _scaled(value, cosines)
+        for name, value in tables[_BUNDLED].items()
+        if not isinstance(value, bool)
     }
-    moved: dict[str, Any] = {name: _scaled(value, seen) for name, value in cosines.items()}
-    return Calibration(**moved)
+    return Calibration(**thresholds)
 
 
-def _scaled(cosine: float, seen: Seen) -> float:
-    """Convert a threshold of the bundled model to a model whose mean cosines are ``seen``."""
-    (chance, restated), (own_chance, own_restated) = seen, _BUNDLED_SEES
+def _scaled(cosine: float, cosines: MeanCosines) -> float:
+    (chance, restated), (own_chance, own_restated) = cosines, _BUNDLED_SEES
     if cosine <= own_restated:
         return chance + (cosine - own_chance) * (restated - chance) / (own_restated - own_chance)
     return restated + (cosine - own_restated) * (1 - restated) / (1 - own_restated)

@@ -16,13 +16,10 @@ from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from queue import Empty, SimpleQueue
-from threading import Thread
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import urlsplit
 
 from nacre.base import files as private_files
-from nacre.base.environment import install_hint
 from nacre.base.frozen import frozen
 from nacre.base.ids import Clock, utc_now
 from nacre.errors import ModelRefusedError, UnavailableError, UnusableCredentialsError
@@ -36,8 +33,8 @@ COMMANDS = {
 }
 """Names of agents' own commands, keyed by API format."""
 
-APIS = ("anthropic", "openai", "chat", *COMMANDS, "mcp-sampling", "embeddings")
-_ANSWERS = ("schema", "tool", "json", "text")
+APIS = ("anthropic", "openai", "chat", *COMMANDS, "embeddings")
+_ANSWERS = ("schema", "json", "text")
 _OWN_KEYS = ("api", "base_url", "key", "api_key", "label", "answers", "free", "plain_http")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _YES = ("yes", "true", "1", "on")
@@ -47,11 +44,11 @@ _YES = ("yes", "true", "1", "on")
 class Provider:
     """A provider of models.
 
-    ``api``: format of the calls. ``variables``: environment variables that can contain the key.
-    ``api_key``: key from the settings. ``subscription``: True if calls have no price. ``beside``:
-    number of tokens that an agent's command adds to each prompt. ``keys``: environment variables
-    that would bypass the subscription. ``answers``: the answer format that all models support, or
-    empty if unknown.
+    ``api``: the protocol of its calls. ``variables``: environment variables that can contain the
+    key. ``api_key``: the key from the settings. ``subscription``: True if calls are not billed one
+    by one. ``beside``: the number of tokens that an agent's command adds to each prompt. ``keys``:
+    environment variables that would bypass the subscription. ``answers``: the answer format that
+    all models support, if known.
     """
 
     name: str
@@ -69,17 +66,17 @@ class Provider:
 
 
 def providers(settings: Settings) -> dict[str, Provider]:
-    """Return all providers by name, configured ones last. Raises ModelRefusedError if one is invalid."""
+    """Return all providers by name, ending with those from the settings."""
     return {
         name: provider_of(settings, name) for name in (*_built_in(), *settings["models.providers"])
     }
 
 
 def provider_of(settings: Settings, name: str) -> Provider:
-    """Return a provider by name. ``models.providers`` takes precedence over the built-in table.
+    """Return a provider by name, with the user's changes in ``models.providers``.
 
-    Raises ModelRefusedError if the provider is unknown, or if its address would send prompts unencrypted to another
-    machine.
+    Raises ModelRefusedError if the provider is unknown, or if prompts would be sent unencrypted to
+    another machine.
     """
     own: Mapping[str, str] | None = settings["models.providers"].get(name)
     provider = _built_in().get(name)
@@ -158,7 +155,7 @@ def _check_choice(where: str, key: str, own: Mapping[str, str], choices: tuple[s
 
 
 def _check_address(where: str, provider: Provider, may_be_plain: bool) -> None:
-    if provider.api in (*COMMANDS, "mcp-sampling"):
+    if provider.api in COMMANDS:
         return
     try:
         address = urlsplit(provider.base_url)
@@ -194,9 +191,10 @@ _MAX_BYTES = 256_000
 
 
 def read_small(path: Path) -> tuple[str, str]:
-    """Read a file of at most 256 KB, and return its text and a warning if other users can read it.
+    """Return a file's text, and a warning if other users can read the file.
 
-    The text is empty if there is no file. Raises UnusableCredentialsError.
+    A missing file counts as empty. Raises UnusableCredentialsError if the file is unreadable or
+    larger than 256 KB.
     """
     try:
         with os.fdopen(private_files.open_file(os.path.realpath(path), os.O_RDONLY), "rb") as file:
@@ -220,21 +218,21 @@ def read_small(path: Path) -> tuple[str, str]:
 
 
 # -- Keys in ``credentials.toml`` ------------------------------------------------------------------
-# This file in the home is used if no keyring works. Only this user can read it.
+# Only this user can read this file in the home.
 
 
 NAME = "credentials.toml"
 _TABLE = "keys"
-_HEAD = "# Keys of nacre, stored without a keyring. Never in backups, exports or git: nacre writer keys\n"
+_HEAD = "# Keys of nacre. Never in backups, exports or git: nacre writer keys\n"
 
 
 def path_of(settings: Settings) -> Path:
-    """Return the path of the file, which need not exist."""
+    """Return the path of the home's ``credentials.toml``, which might not exist."""
     return settings.home / NAME
 
 
 def read(settings: Settings) -> dict[str, str]:
-    """Return the stored keys by provider. Raises UnusableCredentialsError."""
+    """Return the keys in ``credentials.toml`` by provider."""
     text, _ = read_small(path_of(settings))
     try:
         table = tomllib.loads(text).get(_TABLE, {})
@@ -247,12 +245,20 @@ def read(settings: Settings) -> dict[str, str]:
 
 
 def keep(settings: Settings, provider: str, secret: str) -> None:
-    """Store a provider's key. Raises UnusableCredentialsError, UnavailableError if the file cannot be written."""
+    """Store a provider's key in ``credentials.toml``.
+
+    Raises UnusableCredentialsError if the file is damaged, and UnavailableError if it cannot be
+    written.
+    """
     _write(settings, {**read(settings), provider: secret})
 
 
 def drop(settings: Settings, provider: str) -> bool:
-    """Delete a provider's key and return True if it existed. Raises UnusableCredentialsError, UnavailableError."""
+    """Delete a provider's key from ``credentials.toml``. Return False if there was none.
+
+    Raises UnusableCredentialsError if the file is damaged, and UnavailableError if it cannot be
+    written.
+    """
     keys = read(settings)
     if provider not in keys:
         return False
@@ -274,98 +280,6 @@ def _write(settings: Settings, keys: dict[str, str]) -> None:
     except OSError as error:
         hint = "set the key in the environment instead; nacre writer keys shows the variable"
         raise UnavailableError(f"cannot write {path}: {error.strerror}", hint=hint) from error
-
-
-# -- Keys in the system's keyring ------------------------------------------------------------------
-# The import takes 70 ms, and a locked keyring might wait for the user, so keyrings are used only when a key is needed,
-# with a time limit.
-
-
-SERVICE = "nacre"
-_READ_TIMEOUT_SECONDS = 5.0
-_WRITE_TIMEOUT_SECONDS = 60.0
-"""Time limit for writing in seconds, because desktops ask the user to unlock the keyring."""
-
-A = TypeVar("A")
-
-
-def why_not() -> str:
-    """Return why no keyring can be used, or an empty string."""
-    try:
-        keyring = _bounded(lambda: _library().get_keyring(), _READ_TIMEOUT_SECONDS)
-    except UnavailableError as error:
-        return error.message
-    return "" if keyring.priority > 0 else "no keyring works on this machine"
-
-
-def name() -> str:
-    """Return the name of the keyring in use."""
-    return str(_bounded(lambda: _library().get_keyring().name, _READ_TIMEOUT_SECONDS))
-
-
-def read_from_keyring(user: str) -> str | None:
-    """Return a provider's key, if any. Raises UnavailableError if no keyring works."""
-    _require_keyring()
-    secret: str | None = _bounded(
-        lambda: _library().get_password(SERVICE, user), _READ_TIMEOUT_SECONDS
-    )
-    return secret
-
-
-def store_in_keyring(user: str, secret: str) -> None:
-    """Store a provider's key and verify it. Raises UnavailableError if that fails."""
-    _require_keyring()
-    _bounded(lambda: _library().set_password(SERVICE, user, secret), _WRITE_TIMEOUT_SECONDS)
-    if read_from_keyring(user) != secret:
-        raise UnavailableError("the keyring did not store the key")
-
-
-def delete_from_keyring(user: str) -> bool:
-    """Delete a provider's key and return True if it existed. Raises UnavailableError if no keyring works."""
-    if read_from_keyring(user) is None:
-        return False
-    _bounded(lambda: _library().delete_password(SERVICE, user), _WRITE_TIMEOUT_SECONDS)
-    return True
-
-
-def _require_keyring() -> None:
-    if why := why_not():
-        raise UnavailableError(why)
-
-
-def _library() -> Any:
-    import keyring  # noqa: PLC0415 - 130 ms, and an error where no backend works
-
-    return keyring
-
-
-def _bounded(work: Callable[[], A], seconds: float) -> A:
-    """Return the result of ``work``. Raises UnavailableError if it fails or takes too long.
-
-    The error contains only the exception's type, because its message might contain the key.
-    """
-    outcome: SimpleQueue[tuple[A | None, Exception | None]] = SimpleQueue()
-
-    def run() -> None:
-        try:
-            outcome.put((work(), None))
-        except Exception as error:  # noqa: BLE001 - keyring backends can raise any exception
-            outcome.put((None, error))
-
-    Thread(target=run, daemon=True).start()
-    try:
-        result, error = outcome.get(timeout=seconds)
-    except Empty:
-        raise UnavailableError(
-            "the keyring does not answer", hint="unlock it and try again"
-        ) from None
-    if isinstance(error, ImportError):
-        raise UnavailableError(
-            "the library keyring is not installed", hint=install_hint("keyring")
-        ) from None
-    if error is not None:
-        raise UnavailableError(f"the keyring cannot be used ({type(error).__name__})") from None
-    return result  # type: ignore[return-value]
 
 
 # -- Sign-in methods from ``methods.toml`` ---------------------------------------------------------
@@ -391,7 +305,7 @@ class Method:
 
 @cache
 def methods() -> dict[str, Method]:
-    """Return all methods of signing in. The keys are the names of the methods."""
+    """Return all sign-in methods by name."""
     tables = tomllib.loads((files(__package__) / "methods.toml").read_text(encoding="utf-8"))
     return {
         name: Method(name=name, **{**table, "variables": tuple(table.get("variables", ()))})
@@ -400,7 +314,7 @@ def methods() -> dict[str, Method]:
 
 
 def method_of(provider: str, secret: str) -> Method | None:
-    """Return the sign-in method that matches the secret, or else the API key method, if any."""
+    """Return the provider's sign-in method for this kind of secret, or else its API key method."""
     own = [method for method in methods().values() if method.provider == provider]
     marked = [method for method in own if method.begins and secret.startswith(method.begins)]
     return next(iter([*marked, *(method for method in own if method.kind == API_KEY)]), None)
@@ -415,9 +329,8 @@ _MILLISECONDS = 1000
 
 @frozen
 class Login:
-    """A login in a tool's file: a secret, its kind and expiry, and a warning about the file.
-
-    ``is_renewable``: True if the tool can renew the login without the user.
+    """A login stored by an agent's command. ``is_renewable``: True if the command can renew it
+    without the user.
     """
 
     path: Path
@@ -428,18 +341,17 @@ class Login:
     is_renewable: bool = False
 
     def __repr__(self) -> str:
-        """Return a representation without the secret."""
         return f"Login({str(self.path)!r}, {self.kind!r})"
 
 
 def login_file(settings: Settings, tool: str) -> Path:
-    """Return the path of a tool's login file."""
+    """Return the path of the file in which an agent's command stores its login."""
     variable, folder, name = _PLACES[tool]
     return Path(settings.environ.get(variable) or settings.user_home / folder) / name
 
 
 def read_login(settings: Settings, tool: str) -> list[Login]:
-    """Return the logins in a tool's file, if the tool is supported. Raises UnusableCredentialsError."""
+    """Return the logins of an agent's command that nacre can read."""
     if tool not in _READERS:
         return []
     path = login_file(settings, tool)
@@ -457,7 +369,7 @@ def read_login(settings: Settings, tool: str) -> list[Login]:
 
 
 def is_signed_in(settings: Settings, tool: str) -> bool:
-    """Return True if a tool seems to have a login (not an API key) that is valid or renewable."""
+    """Return True if an agent's command seems to have a valid login other than an API key."""
     if any(settings.environ.get(name) for name in _TOKENS.get(tool, ())):
         return True
     if tool not in _READERS:
@@ -472,7 +384,7 @@ def is_signed_in(settings: Settings, tool: str) -> bool:
 
 
 def may_be_in_keychain(settings: Settings, tool: str) -> bool:
-    """Return True if the login has no file and could be in the macOS keychain, which nacre does not read."""
+    """Return True if an agent's command might keep its login in the macOS keychain."""
     return (
         settings.platform == "darwin"
         and tool in _IN_KEYCHAIN
@@ -481,7 +393,7 @@ def may_be_in_keychain(settings: Settings, tool: str) -> bool:
 
 
 def elsewhere(settings: Settings, tool: str) -> str:
-    """Return a note if the tool might keep its login in a place that nacre does not read, else an empty string."""
+    """Return a note about where else an agent's command might keep its login, or ""."""
     if tool == "claude":
         return (
             "it is in the macOS keychain, which nacre does not read"
@@ -514,7 +426,6 @@ def _codex(path: Path, record: Mapping[str, Any]) -> list[Login]:
 
 
 def _opencode(path: Path, record: Mapping[str, Any]) -> list[Login]:
-    """Return OpenCode's login for each provider: an API key, or a token that OpenCode renews."""
     logins = []
     for entry in record.values():
         if isinstance(entry, dict):
@@ -526,7 +437,6 @@ def _opencode(path: Path, record: Mapping[str, Any]) -> list[Login]:
 
 
 def _end_of(token: str) -> datetime | None:
-    """Return when a JSON web token expires (RFC 7519, ``exp``)."""
     parts = token.split(".")
     try:
         claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
@@ -567,7 +477,7 @@ _READERS: dict[str, Callable[[Path, Mapping[str, Any]], list[Login]]] = {
 
 
 # -- Lookup of credentials -------------------------------------------------------------------------
-# Searched in this order: ``models.providers``, the environment, the keyring or ``credentials.toml``, and other tools'
+# Searched in this order: ``models.providers``, the environment, ``credentials.toml``, and other tools'
 # logins. ``models.auth`` restricts the search to one method.
 
 
@@ -576,7 +486,7 @@ _LONG_CHARACTERS = 16
 
 
 def mask(secret: str) -> str:
-    """Return a masked secret for display: ``sk-…abcd``, or only the ellipsis if it is short."""
+    """Return a secret in a form that can be shown, such as ``sk-…abcd``."""
     head = "sk-" if secret.startswith("sk-") else ""
     return (
         f"{head}…{secret[-_SHOWN_CHARACTERS:]}" if len(secret) >= _LONG_CHARACTERS else f"{head}…"
@@ -585,9 +495,8 @@ def mask(secret: str) -> str:
 
 @frozen
 class Credential:
-    """A secret for signing in. ``kind``: ``api-key``, or ``bearer`` for a login's token.
-
-    ``origin``: its source, such as ``$OPENAI_API_KEY``. ``repr`` omits the secret.
+    """A secret for signing in, which ``repr`` omits. ``kind``: ``api-key``, or ``bearer`` for a
+    login's token. ``origin``: the source, such as ``$OPENAI_API_KEY``.
     """
 
     kind: str
@@ -596,16 +505,14 @@ class Credential:
 
     @property
     def masked(self) -> str:
-        """The masked secret for display."""
+        """The secret in a form that can be shown."""
         return mask(self.secret)
 
 
 @frozen
 class Place:
-    """A place where nacre looked for a credential.
-
-    ``credential``: the credential found in this place. ``problem``: why the credential cannot be
-    used. ``warning``: why this place is not safe. ``hint``: how the user can solve the problem.
+    """A source that nacre searched for a credential. ``problem``: why the credential cannot be
+    used. ``warning``: why the source is not safe. ``hint``: what the user can do.
     """
 
     origin: str
@@ -618,24 +525,24 @@ class Place:
 
     @property
     def is_usable(self) -> bool:
-        """True if nacre can sign in with this credential."""
+        """True if there is a credential here without a problem."""
         return self.credential is not None and not self.problem
 
 
 def credential_for(
     settings: Settings, provider: str, *, clock: Clock = utc_now
 ) -> Credential | None:
-    """Return the credential for a provider (the first part of ``provider:model``), if any.
+    """Return the credential for a provider, if any.
 
-    Raises ModelRefusedError if the only credential has expired, if none is found and a keyring or file cannot be read,
-    or if the provider is unknown.
+    Raises ModelRefusedError if the provider is unknown, or if there are only expired or unreadable
+    credentials.
     """
     place = place_for(settings, provider, clock=clock)
     return place.credential if place else None
 
 
 def place_for(settings: Settings, provider: str, *, clock: Clock = utc_now) -> Place | None:
-    """Return the place of the credential that :func:`credential_for` returns. Raises ModelRefusedError."""
+    """Return the source of the credential that :func:`credential_for` returns."""
     broken: Place | None = None
     for place in look(settings, provider, clock=clock):
         if place.is_usable and fits(settings, place, provider):
@@ -650,21 +557,17 @@ def place_for(settings: Settings, provider: str, *, clock: Clock = utc_now) -> P
 
 
 def fits(settings: Settings, place: Place, provider: str) -> bool:
-    """Return True if the setting ``models.auth`` allows a credential from this place."""
+    """Return True if the setting ``models.auth`` allows a credential from this source."""
     chosen = methods().get(settings.text("models.auth"))
     return chosen is None or chosen.provider != provider or place.method in ("", chosen.name)
 
 
 def look(settings: Settings, provider: str, *, clock: Clock = utc_now) -> Iterator[Place]:
-    """Yield the places that can contain a credential.
-
-    Each place is read only when the caller asks for the next place.
-    """
+    """Yield the sources that can contain a provider's credential. Each is read when reached."""
     yield from _in_config(settings, provider)
     yield from _in_environment(settings, provider)
     if not provider_of(settings, provider).needs_key:
         return
-    yield _in_keyring(provider)
     yield _in_file(settings, provider)
     for method in methods().values():
         if method.provider == provider and method.login:
@@ -672,10 +575,7 @@ def look(settings: Settings, provider: str, *, clock: Clock = utc_now) -> Iterat
 
 
 def variables_for(settings: Settings, provider: str) -> list[str]:
-    """Return the environment variables that can contain a provider's key, in order of precedence.
-
-    Raises ModelRefusedError.
-    """
+    """Return the environment variables that can contain a provider's key, by precedence."""
     of_methods = [
         name
         for method in methods().values()
@@ -688,7 +588,7 @@ def variables_for(settings: Settings, provider: str) -> list[str]:
 
 
 def own_variable(provider: str) -> str:
-    """Return the environment variable for nacre's own key, which is preferred to other keys."""
+    """Return the environment variable for a key of nacre's own, which precedes all others."""
     return "NACRE_" + re.sub(r"\W", "_", provider).upper() + "_API_KEY"
 
 
@@ -710,15 +610,6 @@ def _in_environment(settings: Settings, provider: str) -> Iterator[Place]:
     for name in variables_for(settings, provider):
         by_name = next((method for method in methods().values() if name in method.variables), None)
         yield _place(provider, settings.environ.get(name, "").strip(), f"${name}", method=by_name)
-
-
-def _in_keyring(provider: str) -> Place:
-    try:
-        if why := why_not():
-            return Place(f"keyring: {why}")
-        return _place(provider, read_from_keyring(provider) or "", "keyring")
-    except UnavailableError as error:
-        return Place("keyring", problem=error.message, hint=error.hint or "")
 
 
 def _in_file(settings: Settings, provider: str) -> Place:
@@ -760,7 +651,6 @@ def _place(
     warning: str = "",
     hint: str = "",
 ) -> Place:
-    """Create a place. By default, the secret's prefix determines the sign-in method."""
     if not secret:
         return Place(origin, method.name if method else "")
     method = method or method_of(provider, secret)

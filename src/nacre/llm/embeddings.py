@@ -8,6 +8,7 @@ import time
 import tomllib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fnmatch import fnmatchcase
@@ -33,7 +34,7 @@ from nacre.llm.credentials import credential_for, provider_of
 from nacre.llm.failures import Calls, CallTarget
 from nacre.llm.providers import own_price
 from nacre.settings import Settings
-from nacre.values.models import Call, Place
+from nacre.values.models import Place
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -58,7 +59,7 @@ Request = tuple[str, dict[str, Any], dict[str, str]]
 
 
 class OpenAI:
-    """``POST /embeddings`` for OpenAI and compatible servers."""
+    """The embeddings API of OpenAI and compatible servers."""
 
     most = 200
     """Maximum number of texts per call."""
@@ -67,13 +68,13 @@ class OpenAI:
     """Type of the response body."""
 
     def base(self, url: str) -> str:
-        """Return the base address for embeddings, given a provider's address."""
+        """Return the base address for embeddings, given the provider's address."""
         return url
 
     def request(
         self, target: CallTarget, texts: Sequence[str], dimensions: int, *, is_question: bool
     ) -> Request:
-        """Build a request. Dimensions are sent only if set, because some servers reject them."""
+        """Build a request. It omits ``dimensions`` if it is 0, because some servers reject it."""
         body: dict[str, Any] = {
             "model": target.model,
             "input": list(texts),
@@ -86,18 +87,18 @@ class OpenAI:
     size = "dimensions"
 
     def options(self, *, is_question: bool) -> dict[str, Any]:  # noqa: ARG002 - for Voyage
-        """Return the fields that a provider needs in addition to the texts."""
+        """Return the provider's additional request fields."""
         return {"encoding_format": "float"}
 
-    def given(self, answer: Any) -> tuple[list[list[float]], int]:
-        """Return the vectors in the order of the texts, and the number of tokens if reported."""
+    def vectors_in(self, answer: Any) -> tuple[list[list[float]], int]:
+        """Return the vectors in the order of the texts, and the number of tokens, 0 if unknown."""
         vectors = sorted(answer.data, key=lambda vector: vector.index or 0)
         used = answer.usage.total_tokens if answer.usage else 0
         return [vector.embedding for vector in vectors], used
 
 
 class Voyage(OpenAI):
-    """Voyage AI's ``POST /embeddings``, which distinguishes questions from passages."""
+    """Voyage AI's embeddings API, which distinguishes questions from passages."""
 
     size = "output_dimension"
 
@@ -114,7 +115,7 @@ class _Embeddings(msgspec.Struct):
 
 
 class Gemini(OpenAI):
-    """Gemini's ``batchEmbedContents``, which distinguishes questions from passages."""
+    """Gemini's ``batchEmbedContents`` API, which distinguishes questions from passages."""
 
     most = 100
     answer: type[msgspec.Struct] = _Embeddings
@@ -126,7 +127,7 @@ class Gemini(OpenAI):
     def request(
         self, target: CallTarget, texts: Sequence[str], dimensions: int, *, is_question: bool
     ) -> Request:
-        """Build a request with an item for each text."""
+        """Build a request."""
         purpose = "RETRIEVAL_QUERY" if is_question else "RETRIEVAL_DOCUMENT"
         more: dict[str, Any] = {"outputDimensionality": dimensions} if dimensions else {}
         name = f"models/{target.model}"
@@ -137,8 +138,8 @@ class Gemini(OpenAI):
         key = {"x-goog-api-key": target.credential.secret} if target.credential else {}
         return f"/{name}:batchEmbedContents", {"requests": requests}, key
 
-    def given(self, answer: Any) -> tuple[list[list[float]], int]:
-        """Return the vectors in the order of the texts. The number of tokens is always 0."""
+    def vectors_in(self, answer: Any) -> tuple[list[list[float]], int]:
+        """Return the vectors in the order of the texts, and 0 for the unknown number of tokens."""
         return [embedding.values for embedding in answer.embeddings], 0
 
 
@@ -162,7 +163,7 @@ BATCH_TOKENS = 60_000
 """Number of tokens per call, well below every provider's limit."""
 
 _BYTES_PER_TOKEN = 3
-"""Low estimate. English tokens have about four characters. Chinese tokens have one, with three bytes."""
+"""Low estimate. English tokens have about four bytes, Chinese tokens three."""
 
 _MAX_TRIES = 5
 
@@ -182,7 +183,7 @@ class Traits:
 
 
 def traits_of(model: str) -> Traits:
-    """Return a model's properties by name, or defaults if it is not listed."""
+    """Return the properties of a model, or defaults if ``embeddings.toml`` does not list it."""
     bare = model.lower().rpartition("/")[2].partition(":")[0]
     for names, traits in _listed():
         if any(fnmatchcase(bare, name) for name in names):
@@ -199,9 +200,10 @@ def _listed() -> list[tuple[list[str], Traits]]:
 
 
 def open_embedder(settings: Settings, name: str) -> RemoteEmbedder:
-    """Open the embedding model ``provider:model`` or ``provider:model@dimensions``, without sending anything.
+    """Open the embedding model ``provider:model`` or ``provider:model@dimensions``, without sending
+    anything.
 
-    Raises EmbedderUnavailableError if the provider is unknown, its library is missing, or there is no key.
+    Raises EmbedderUnavailableError if the provider is unknown or its key is missing.
     """
     try:
         target, dimensions = _describe(settings, name)
@@ -213,7 +215,7 @@ def open_embedder(settings: Settings, name: str) -> RemoteEmbedder:
 
 
 def place_at(settings: Settings, name: str) -> Place:
-    """Return information about the host of ``provider:model``. No key is needed. Raises EmbedderUnavailableError."""
+    """Return the host and the price of the embedding model ``provider:model``. No key is needed."""
     try:
         target, dimensions = _describe(settings, name)
         own = own_price(settings, target.provider, target.model)
@@ -231,23 +233,25 @@ def _vectors_of(target: CallTarget, dimensions: int) -> str:
     return f"{target.name}@{dimensions}" if dimensions else target.name
 
 
+@dataclass
+class Usage:
+    """The number of tokens in a call, which is an estimate until the provider reports it."""
+
+    tokens: int
+
+
 class Meter(Protocol):
-    """Records calls before and after they are made. Thread-safe."""
+    """A thread-safe limit on calls, which also records them."""
 
-    def begin(self, tokens: int) -> Call:
-        """Record the start of a call with its estimated tokens.
+    def check(self, tokens: int, *, is_question: bool) -> None:
+        """Raise EmbedderHeldError if the limit does not allow sending this many tokens."""
 
-        Raises EmbedderUnavailableError if the call is not allowed.
-        """
-
-    def end(self, call: Call, tokens: int, seconds: float, *, failed: bool = False) -> None:
-        """Record the tokens of a finished call. The provider might also charge the tokens of a failed call."""
+    def count(self, tokens: int, *, is_question: bool) -> AbstractContextManager[Usage]:
+        """Record a call. Raises EmbedderUnavailableError if the limit does not allow it."""
 
 
 @dataclass
 class _Shared:
-    """Data that all copies of an embedding model share."""
-
     dimensions: int
     tokens: int = 0
     calls: Calls = field(default_factory=Calls)
@@ -255,7 +259,7 @@ class _Shared:
 
 
 def tokens_of(text: str) -> int:
-    """Return a high estimate of the tokens in a text."""
+    """Estimate the number of tokens in a text, erring on the high side."""
     return len(text.encode("utf-8", "replace")) // _BYTES_PER_TOKEN + 1
 
 
@@ -276,12 +280,10 @@ def _describe(settings: Settings, name: str) -> tuple[CallTarget, int]:
 
 
 class RemoteEmbedder:
-    """A provider's embedding model, which returns unit vectors. Thread-safe.
+    """A provider's embedding model, which returns unit vectors. It is thread-safe.
 
-    Long texts are cut to the model's window. Texts are sent in batches of at most 200, with three
-    calls at a time. After a temporary failure, a call is repeated up to five times within
-    ``seconds``. ``dimensions`` can be 0 before the first answer. ``tokens`` counts the tokens that
-    the provider reports.
+    Texts longer than the model's window are cut. ``seconds`` limits each call, including up to four
+    retries after temporary failures.
     """
 
     step = STEP_TURNS
@@ -304,22 +306,24 @@ class RemoteEmbedder:
 
     @property
     def dimensions(self) -> int:
-        """Number of components in a vector, or 0 before the first answer."""
+        """Number of components in a vector, which can be 0 before the first call."""
         return self._shared.dimensions
 
     @property
     def tokens(self) -> int:
-        """Number of tokens used so far."""
+        """Number of tokens used so far, as reported by the provider."""
         return self._shared.tokens
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return one unit vector per text, as rows of a float32 matrix (texts, dimensions).
-
-        Raises EmbedderUnavailableError.
+        """Return a float32 matrix with the unit vector of each text as a row. Raises
+        EmbedderUnavailableError if a call fails.
         """
         if not texts:
             return np.empty((0, self.dimensions), np.float32)
-        batches = list(self._batches([self._prepared(text) for text in texts]))
+        prepared = [self._prepared(text) for text in texts]
+        if self._meter:
+            self._meter.check(sum(map(tokens_of, prepared)), is_question=self._is_question)
+        batches = list(self._batches(prepared))
         try:
             parts = [self._batch(batches[0])] if len(batches) == 1 else self._side_by_side(batches)
             return np.concatenate(parts)
@@ -327,9 +331,8 @@ class RemoteEmbedder:
             raise _unavailable(error) from error
 
     def within(self, seconds: float, *, question: bool = False) -> RemoteEmbedder:
-        """Return a copy of this embedder that makes one attempt of at most ``seconds``.
-
-        If ``question`` is True, the copy embeds questions instead of passages.
+        """Return a copy that gives up after one attempt of at most ``seconds``. With ``question``,
+        the copy embeds texts as questions.
         """
         copied = copy.copy(self)
         copied._seconds = seconds
@@ -338,22 +341,17 @@ class RemoteEmbedder:
         return copied
 
     def counted_by(self, meter: Meter) -> RemoteEmbedder:
-        """Return a copy of this embedder that records its calls in ``meter``."""
+        """Return a copy whose calls are limited and recorded by ``meter``."""
         other = copy.copy(self)
         other._meter = meter
         return other
 
-    def size_of(self, texts: Sequence[str]) -> int:
-        """Return a high estimate of the tokens sent for texts."""
-        return sum(tokens_of(self._prepared(text)) for text in texts)
-
     def close(self) -> None:
-        """Cancel the running calls and close connections."""
+        """Cancel all calls and close the connections."""
         self._shared.calls.close()
         self._client.close()
 
     def _prepared(self, text: str) -> str:
-        """Add the model's prefix to a text and cut it to the model's window."""
         prefix = self.traits.question if self._is_question else self.traits.passage
         raw = f"{prefix}{text}".encode("utf-8", "replace")[: self.traits.window * _BYTES_PER_TOKEN]
         return (
@@ -395,10 +393,6 @@ class RemoteEmbedder:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def _batch(self, texts: list[str]) -> NDArray[np.float32]:
-        """Return the vectors of a batch.
-
-        If the texts are too long for the model, split the batch or shorten the text.
-        """
         try:
             return self._unit(self._again(texts), len(texts))
         except PromptTooLongError:
@@ -426,28 +420,22 @@ class RemoteEmbedder:
             self._target, texts, self._wanted_dimensions, is_question=self._is_question
         )
         sent = sum(tokens_of(text) for text in texts)
-        call, began = self._meter.begin(sent) if self._meter else None, time.monotonic()
-        try:
+        meter = self._meter
+        with (
+            meter.count(sent, is_question=self._is_question) if meter else nullcontext(Usage(sent))
+        ) as usage:
             response = post(
                 calls, self._target, self._client, f"{self._url}{path}", body, headers, seconds
             )
-            vectors, used = self._wire.given(body_of(self._target, response, self._wire.answer))
-        except NacreError as error:
-            if self._meter and call:
-                may_cost = isinstance(error, ModelUnavailableError) and error.may_cost
-                self._meter.end(
-                    call, sent if may_cost else 0, time.monotonic() - began, failed=True
-                )
-            raise
-        used = used or sent
-        if self._meter and call:
-            self._meter.end(call, used, time.monotonic() - began)
+            vectors, used = self._wire.vectors_in(
+                body_of(self._target, response, self._wire.answer)
+            )
+            usage.tokens = used or sent
         with self._shared.lock:
-            self._shared.tokens += used
+            self._shared.tokens += usage.tokens
         return vectors
 
     def _unit(self, rows: list[list[float]], count: int) -> NDArray[np.float32]:
-        """Return the vectors as rows of unit length. Raises ModelUnavailableError if they are unusable."""
         sizes = {len(vector) for vector in rows}
         if len(rows) != count or len(sizes) != 1 or sizes == {0}:
             raise self._unusable(

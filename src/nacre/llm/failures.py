@@ -1,8 +1,7 @@
-"""Providers' errors, checked answers, cancellable calls, cached answers, and billing of agents' commands."""
+"""Providers' errors, checked answers, cancellable calls, and billing of agents' commands."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import ssl
@@ -10,10 +9,9 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import replace
-from email.utils import parsedate_to_datetime
 from functools import partial
 from threading import Event, Lock, Thread
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -45,14 +43,13 @@ from nacre.llm.credentials import (
 )
 from nacre.protocols import LanguageModel
 from nacre.settings import Settings
-from nacre.values.models import Completion, Prompt, Tokens
-from nacre.values.session import Task
+from nacre.values.models import Completion, Prompt
 
 _QUOTED_CHARACTERS = 200
 _KEYS = re.compile(r"\b(?:sk|pk|gsk|xai|key|AIza)[-_]?[\w*.…-]{12,}")
 _RETRIED_STATUSES = frozenset({408, 409, 425, 429})
 _UNPROCESSED_STATUSES = _RETRIED_STATUSES | {503, 529}
-"""HTTP statuses with which a provider rejects a call without work, so that it is not billed."""
+"""HTTP statuses of calls that a provider rejects unprocessed and does not bill."""
 _LIMITED = (
     r"rate.?limit|usage limit|limit reached|quota|exhausted|(hit|reached) your .{0,60}limit|"
     r"out of .{0,20}(usage|credits)|too many requests|overloaded|\b429\b|\b529\b"
@@ -66,7 +63,7 @@ ANOTHER = (
 
 @frozen
 class CallTarget:
-    """The provider, model and credential of a call."""
+    """The provider and model to call, with the credential for it."""
 
     provider: Provider
     model: str
@@ -80,7 +77,7 @@ class CallTarget:
 
     @property
     def host(self) -> str:
-        """The host in the provider's address. A user name and password are omitted."""
+        """The host in the provider's address."""
         return urlsplit(self.provider.base_url).netloc.rpartition("@")[2] or self.provider.label
 
     @property
@@ -90,20 +87,17 @@ class CallTarget:
 
     @property
     def needs_certificates(self) -> bool:
-        """True unless the provider's address is plain HTTP. Loading certificates takes 20 ms."""
+        """True unless the address is plain HTTP. Loading certificates takes 20 ms."""
         return not self.provider.base_url.startswith("http:")
 
 
 @frozen
 class _Row:
-    """A rule that turns a provider's refusal into an error.
-
-    The rule matches a response by its HTTP status and by a pattern in its text. If ``statuses`` is
-    empty, any status matches.
+    """A rule that turns a provider's refusal into an error, by matching ``pattern`` with the
+    status, the error codes and the message, joined by spaces.
     """
 
-    statuses: tuple[int, ...]
-    words: str
+    pattern: str
     message: str
     hint: str
     kind: Callable[..., NacreError] = ModelRefusedError
@@ -111,66 +105,49 @@ class _Row:
 
 _ROWS = (
     _Row(
-        (402,), "", "{label} has no credit left for {name}", "add credit at {label}, or {another}"
-    ),
-    _Row(
-        (400, 403, 429),
-        r"insufficient[_ ](quota|balance|credit)|credit balance|billing_hard_limit|out of credits",
+        r"402 |(400|403|429) .*(insufficient[_ ](quota|balance|credit)|credit balance|billing_hard_limit|"
+        r"out of credits)",
         "{label} has no credit left for {name}",
         "add credit at {label}, or {another}",
     ),
-    _Row((401,), "", "{label} does not accept {key} for {name}", "{renew}"),
     _Row(
-        (400,),
-        r"api[_ ]key.{0,20}(not valid|invalid)|invalid.{0,20}api[_ ]key",
+        r"401 |400 .*(api[_ ]key.{0,20}(not valid|invalid)|invalid.{0,20}api[_ ]key)",
         "{label} does not accept {key} for {name}",
         "{renew}",
     ),
     _Row(
-        (400, 422),
-        r"max(_output|_completion)?_tokens.{0,80}(too large|maximum|at most|exceed|less than)",
-        "{name} cannot write an answer of this length{said}",
+        r"(400|422) .*max(_output|_completion)?_tokens.{0,80}(too large|maximum|at most|exceed|less than)",
+        "{name} cannot write an answer of this length{quote}",
         'set its limit: models.capabilities."{name}" = {{output = …}}',
     ),
     _Row(
-        (403,),
-        "",
-        "{label} does not let {key} use {name}{said}",
+        "403 ",
+        "{label} does not let {key} use {name}{quote}",
         "allow the model for that key, or {another}",
     ),
     _Row(
-        (400, 413, 422, 500),
-        r"context[_ ]length|context window|maximum context|prompt is too long|too many tokens|token limit|"
-        r"request_too_large|input is too long|exceeds? .{0,30}context|maximum .{0,20}tokens",
+        r"413 |(400|422|500) .*(context[_ ]length|context window|maximum context|prompt is too long|"
+        r"too many tokens|token limit|request_too_large|input is too long|exceeds? .{0,30}context|"
+        r"maximum .{0,20}tokens)",
         "the text is too long for {name}{window}",
         "use a model with a larger window: nacre writer models",
         PromptTooLongError,
     ),
     _Row(
-        (413,),
-        "",
-        "the text is too long for {name}{window}",
-        "use a model with a larger window: nacre writer models",
-        PromptTooLongError,
-    ),
-    _Row(
-        (404,),
-        "response_format|json_schema|tool_choice|structured",
-        "{label} rejected the call to {name}{said}",
+        "404 .*(response_format|json_schema|structured)",
+        "{label} rejected the call to {name}{quote}",
         "{another}",
     ),
-    _Row((404,), "model|deployment|engine", "{label} has no model {model} ({name})", "{pull}"),
     _Row(
-        (404,),
-        "",
-        "{host} does not have this address, or the model {model} ({name}){said}",
-        "check models.providers.{provider}.base_url and the model's name, or {another}",
-    ),
-    _Row(
-        (400,),
-        r"model.{0,60}(not (found|exist)|does not exist|unknown|invalid|not a valid)|unknown model",
+        r"404 .*(model|deployment|engine)|400 .*(model.{0,60}(not (found|exist)|does not exist|unknown|invalid|"
+        r"not a valid)|unknown model)",
         "{label} has no model {model} ({name})",
         "{pull}",
+    ),
+    _Row(
+        "404 ",
+        "{host} does not have this address, or the model {model} ({name}){quote}",
+        "check models.providers.{provider}.base_url and the model's name, or {another}",
     ),
 )
 
@@ -178,20 +155,15 @@ _ROWS = (
 def refusal(
     target: CallTarget, status: int, detail: str, headers: Mapping[str, str], codes: str = ""
 ) -> NacreError:
-    """Return the error for an unsuccessful HTTP status.
-
-    ``detail`` is the provider's message. ``codes`` are the provider's error codes. The error shows
-    the codes only if there is no message.
+    """Return the error for an unsuccessful HTTP status, with the provider's message (``detail``)
+    or, if there is none, its error ``codes``.
     """
-    whole = f"{codes} {detail}"
+    response = f"{status} {codes} {detail}"
     detail = detail or codes
     for row in _ROWS:
-        if (not row.statuses or status in row.statuses) and re.search(
-            row.words, whole, re.I | re.S
-        ):
-            return row.kind(
-                _filled(row.message, target, detail), hint=_filled(row.hint, target, detail)
-            )
+        if re.match(row.pattern, response, re.I | re.S):
+            words = _words(target, detail)
+            return row.kind(row.message.format(**words), hint=row.hint.format(**words))
     if status in _RETRIED_STATUSES or status >= 500:
         return _busy(target, status, detail, headers)
     message = f"{target.provider.label} refused the call to {target.name} with {status}{_quoted(target, detail)}"
@@ -218,7 +190,7 @@ def _busy(
 
 
 def unreachable(target: CallTarget, error: BaseException) -> ModelUnavailableError:
-    """Return the error for a connection that failed or was interrupted."""
+    """Return the error for a connection that failed or broke."""
     causes = list(_causes(error))
     text = " ".join(str(cause) for cause in causes)
     if "CERTIFICATE" in text.upper():
@@ -247,7 +219,7 @@ def unreachable(target: CallTarget, error: BaseException) -> ModelUnavailableErr
 
 
 def late(target: CallTarget, seconds: float) -> ModelUnavailableError:
-    """Return the error for an answer that did not arrive in time."""
+    """Return the error for a call that timed out."""
     return ModelUnavailableError(
         f"{target.name} did not answer within {round(seconds, 1):g} seconds ({target.host})",
         hint="check the network and its proxy, or raise models.timeout_seconds",
@@ -262,7 +234,7 @@ def cut_off(target: CallTarget) -> ModelUnavailableError:
 
 
 def ended(target: CallTarget) -> ModelUnavailableError:
-    """Return the error for an agent's command that another program killed."""
+    """Return the error for an agent's command that was killed, for example by the system."""
     message = f"the {target.provider.label} command was killed before it answered ({target.name})"
     return ModelUnavailableError(
         message, hint="try again; the system may be short of memory", retry=False
@@ -270,14 +242,14 @@ def ended(target: CallTarget) -> ModelUnavailableError:
 
 
 def broken(target: CallTarget) -> ModelUnavailableError:
-    """Return the error for an incomplete answer."""
+    """Return the error for an answer that broke off."""
     return ModelUnavailableError(
         f"the answer of {target.name} was cut off ({target.host})", hint="try again later"
     )
 
 
 def strange(target: CallTarget, kind: str = "", body: bytes = b"") -> ModelUnavailableError:
-    """Return the error for a 2xx response that is not from the provider, such as another site's page."""
+    """Return the error for a successful response in another format, such as a web page."""
     if "html" in kind or body.lstrip()[:1] == b"<":
         return UnexpectedServiceError(
             f"{target.host} sent a web page instead of {target.provider.label}'s format ({target.name})",
@@ -307,7 +279,7 @@ def _is_json(body: bytes) -> bool:
 
 
 def no_answer(target: CallTarget, detail: str) -> UnreadableModelError:
-    """Return the error for a command that succeeded with an unreadable answer. It is not retried."""
+    """Return the error for an agent's command that succeeded without a readable answer."""
     label = target.provider.label
     problem = f"the {label} command succeeded, but its answer cannot be read ({target.name})"
     message = f"{problem}{_quoted(target, detail.strip())}"
@@ -317,46 +289,34 @@ def no_answer(target: CallTarget, detail: str) -> UnreadableModelError:
 
 
 def program_failed(target: CallTarget, detail: str, status: int = 0) -> NacreError:
-    """Return the error for an agent's failed command, based on its output and the HTTP status, if known."""
-    label = target.provider.label
+    """Return the error for an agent's failed command, judging by its output and HTTP status."""
+    label, name, quote = target.provider.label, target.name, _quoted(target, detail)
+    later = f"try again later, or {ANOTHER}"
     if status == 429 or (not status and re.search(_LIMITED, detail, re.I)):
-        message = f"{label} has reached a limit ({target.name}){_quoted(target, detail)}"
-        return ModelUnavailableError(
-            message, hint=f"try again later, or {ANOTHER}", retry=False, may_cost=False
-        )
+        message = f"{label} has reached a limit ({name}){quote}"
+        return ModelUnavailableError(message, hint=later, retry=False, may_cost=False)
     if status == 401 or re.search(_SIGNED_OUT, detail, re.I):
-        message = f"{label} is not signed in ({target.name}){_quoted(target, detail)}"
-        return ModelRefusedError(
-            message, hint=f"sign in with {label} itself, then run the command again"
-        )
+        hint = f"sign in with {label} itself, then run the command again"
+        return ModelRefusedError(f"{label} is not signed in ({name}){quote}", hint=hint)
     if status >= 500:
-        message = f"{label} is temporarily unavailable ({target.name}){_quoted(target, detail)}"
-        return ModelUnavailableError(
-            message,
-            hint=f"try again later, or {ANOTHER}",
-            may_cost=status not in _UNPROCESSED_STATUSES,
-        )
+        message = f"{label} is temporarily unavailable ({name}){quote}"
+        may_cost = status not in _UNPROCESSED_STATUSES
+        return ModelUnavailableError(message, hint=later, may_cost=may_cost)
     if re.search(_OFFLINE, detail, re.I):
-        message = f"{label} cannot connect ({target.name}){_quoted(target, detail)}"
-        return ModelUnavailableError(
-            message, hint="check the network and its proxy", retry=False, may_cost=False
-        )
+        message, hint = f"{label} cannot connect ({name}){quote}", "check the network and its proxy"
+        return ModelUnavailableError(message, hint=hint, retry=False, may_cost=False)
     if re.search(r"too long|context", detail, re.I):
-        return PromptTooLongError(
-            f"the text is too long for {target.name}{_quoted(target, detail)}", hint=ANOTHER
-        )
+        return PromptTooLongError(f"the text is too long for {name}{quote}", hint=ANOTHER)
     if re.search(r"model", detail, re.I):
-        return ModelRefusedError(
-            f"{label} returned no answer from {target.name}{_quoted(target, detail)}", hint=ANOTHER
-        )
-    message = f"the {label} command failed for {target.name}{_quoted(target, detail)}"
+        return ModelRefusedError(f"{label} returned no answer from {name}{quote}", hint=ANOTHER)
+    hint = f"run {label} yourself to see why, or {ANOTHER}"
     return ModelUnavailableError(
-        message, hint=f"run {label} yourself to see why, or {ANOTHER}", retry=False
+        f"the {label} command failed for {name}{quote}", hint=hint, retry=False
     )
 
 
 def no_such_tool(target: CallTarget, tools: Iterable[str], available: str) -> ModelRefusedError:
-    """Return the error for tools that an agent's command does not have."""
+    """Return the error for requested tools that an agent's command does not have."""
     names = ", ".join(tools)
     return ModelRefusedError(
         f"{target.provider.label} has no tools named {names} ({target.name})",
@@ -365,11 +325,11 @@ def no_such_tool(target: CallTarget, tools: Iterable[str], available: str) -> Mo
 
 
 def declined(target: CallTarget) -> ModelRefusedError:
-    """Return the error for a model that declines to answer."""
+    """Return the error for a model that declined to answer."""
     return ModelDeclinedError(f"{target.name} declined to answer", hint=ANOTHER)
 
 
-def _filled(text: str, target: CallTarget, detail: str) -> str:
+def _words(target: CallTarget, detail: str) -> dict[str, str]:
     credential, provider = target.credential, target.provider
     kind = "token" if credential and credential.kind == BEARER else "API key"
     key = f"the {kind} in {credential.origin}" if credential else "a call without a key"
@@ -378,42 +338,41 @@ def _filled(text: str, target: CallTarget, detail: str) -> str:
         if provider.name == "ollama"
         else f"check its name, or {ANOTHER}"
     )
-    return text.format(
-        label=provider.label,
-        name=target.name,
-        model=target.model,
-        another=ANOTHER,
-        key=key,
-        pull=pull,
-        renew=_renew(target),
-        said=_quoted(target, detail),
-        host=target.host,
-        provider=provider.name,
-        window=f", whose window is {target.window:,} tokens" if target.window else "",
-    )
+    return {
+        "label": provider.label,
+        "name": target.name,
+        "model": target.model,
+        "another": ANOTHER,
+        "key": key,
+        "pull": pull,
+        "renew": _renew(target),
+        "quote": _quoted(target, detail),
+        "host": target.host,
+        "provider": provider.name,
+        "window": f", whose window is {target.window:,} tokens" if target.window else "",
+    }
 
 
 def _renew(target: CallTarget) -> str:
-    """Return the command that stores a new key."""
     credential, provider = target.credential, target.provider
     if credential and credential.origin.startswith("$"):
         return f"export {credential.origin[1:]}=NEW_KEY"
     if credential and credential.kind == BEARER:
-        is_kept = credential.origin == "keyring" or credential.origin.endswith(credentials.NAME)
+        is_own_file = credential.origin.endswith(credentials.NAME)
         own = [
             method
             for method in methods().values()
             if method.provider == provider.name and method.kind == BEARER
         ]
         return next(
-            (method.renew for method in own if bool(method.login) != is_kept),
+            (method.renew for method in own if bool(method.login) != is_own_file),
             f"nacre writer keys {provider.name}",
         )
     return f"nacre writer keys {provider.name}"
 
 
 def no_key(target: CallTarget) -> ModelRefusedError:
-    """Return the error for a missing key."""
+    """Return the error for a provider whose key is missing."""
     provider = target.provider
     other = f", or set {provider.variables[0]}" if provider.variables else ""
     return ModelRefusedError(
@@ -423,7 +382,7 @@ def no_key(target: CallTarget) -> ModelRefusedError:
 
 
 def no_library(target: CallTarget, library: str) -> ModelRefusedError:
-    """Return the error for a missing provider library."""
+    """Return the error for a provider whose library is not installed."""
     message = f"{target.name} needs the library {library!r}, which is not installed"
     return ModelRefusedError(message, hint=install_hint(library))
 
@@ -437,7 +396,6 @@ def no_program(target: CallTarget, program: str) -> ModelRefusedError:
 
 
 def _quoted(target: CallTarget, detail: str) -> str:
-    """Return the provider's message as one line in which API keys are hidden."""
     text = " ".join(detail.split())
     if target.credential and target.credential.secret:
         text = text.replace(target.credential.secret, "…")
@@ -446,18 +404,12 @@ def _quoted(target: CallTarget, detail: str) -> str:
 
 
 def _after(headers: Mapping[str, str]) -> float | None:
-    """Return the requested wait in seconds, from the headers ``retry-after-ms`` or ``retry-after``."""
     try:
         if milliseconds := headers.get("retry-after-ms"):
             return max(0.0, float(milliseconds) / 1000)
         seconds = headers.get("retry-after", "")
         return max(0.0, float(seconds)) if seconds else None
-    except ValueError:
-        pass
-    try:
-        when = parsedate_to_datetime(headers.get("retry-after", ""))
-        return max(0.0, (when - parsedate_to_datetime(headers["date"])).total_seconds())
-    except (KeyError, TypeError, ValueError):
+    except ValueError:  # a date, which providers do not send
         return None
 
 
@@ -487,14 +439,13 @@ REPAIR = "\n\nYou answered:\n"
 
 
 def schema_of(answer: type[msgspec.Struct]) -> dict[str, Any]:
-    """Return a type's JSON schema, with an object as the root.
-
-    Strict providers require every field, so the type must have no defaults.
+    """Return a type's JSON schema, whose root is an object. The type must not have defaults,
+    because strict providers require every field.
     """
-    whole = msgspec.json.schema(answer)
-    definitions = whole.get("$defs", {})
-    name = str(whole["$ref"]).rpartition("/")[2] if "$ref" in whole else ""
-    root = dict(definitions.pop(name)) if name else whole
+    schema = msgspec.json.schema(answer)
+    definitions = schema.get("$defs", {})
+    name = str(schema["$ref"]).rpartition("/")[2] if "$ref" in schema else ""
+    root = dict(definitions.pop(name)) if name else schema
     return {**root, "$defs": definitions} if definitions else root
 
 
@@ -504,10 +455,10 @@ def ask(
     answer: type[A],
     check: Callable[[A], object] | None = None,
 ) -> A:
-    """Ask a model and return the answer, parsed as the type ``answer``.
+    """Ask a model for an answer of the type ``answer``.
 
-    If the answer is invalid, or ``check`` raises UnusableAnswerError, the model is asked a second time, with the
-    reason. Raises UnusableAnswerError, and the errors of :meth:`LanguageModel.complete`.
+    If the answer is invalid or ``check`` raises UnusableAnswerError, the model gets a second chance
+    before that error is raised. Errors of :meth:`LanguageModel.complete` are passed on.
     """
     completion = model.complete(prompt)
     try:
@@ -532,17 +483,17 @@ def _checked(value: A, check: Callable[[A], object] | None) -> A:
 
 
 def read(completion: Completion, answer: type[A], model: str) -> A:
-    """Parse a completion's answer, inside or outside a code fence. Raises UnusableAnswerError."""
+    """Parse the answer in a completion, with or without a code fence."""
     text = completion.text.strip()
     fenced = _FENCE.match(text)
     try:
-        return json_values.parse_json_tree(fenced[1] if fenced else text, answer)
+        return json_values.decode(fenced[1] if fenced else text, answer)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        reason = error if isinstance(error, msgspec.ValidationError) else "it is no JSON"
+        reason = error if isinstance(error, msgspec.ValidationError) else "it is not JSON"
         problem = (
             "was cut off: it ran out of tokens"
             if completion.is_cut
-            else f"is not of the shape asked for: {reason}"
+            else f"does not have the requested form: {reason}"
         )
         raise UnusableAnswerError(f"{_answer_of(model)} {problem}", hint=_OTHERWISE) from error
 
@@ -552,7 +503,6 @@ def _answer_of(model: str) -> str:
 
 
 # -- Cancellable calls -----------------------------------------------------------------------------
-# Each call runs in a thread, so that the caller waits no longer than its timeout.
 
 
 R = TypeVar("R")
@@ -563,11 +513,8 @@ class TruncatedAnswerError(Exception):
 
 
 class Calls:
-    """The running calls to a model.
-
-    Each call runs in its own thread, because a library that waits for the network cannot be
-    interrupted. The thread of a cancelled call continues until the library's timeout, but does not
-    keep the process alive.
+    """The running calls to a model. Cancelling one releases its caller at once; its thread ends at
+    the library's timeout, but does not keep the process alive.
     """
 
     def __init__(self) -> None:
@@ -605,88 +552,13 @@ class Calls:
                     future.set_exception(TruncatedAnswerError())
 
 
-# -- Cached answers --------------------------------------------------------------------------------
-
-
-MOST_CHARACTERS = 200_000
-"""Maximum number of characters in a cached answer."""
-
-
-class Answers(Protocol):
-    """Storage for answers."""
-
-    def find(self, key: str) -> str | None:
-        """Return the answer stored under a key, if any."""
-
-    def keep(self, key: str, model: str, answer: str) -> None:
-        """Store an answer under a key, if answers may be stored."""
-
-    def drop(self, key: str) -> None:
-        """Delete a stored answer."""
-
-
-class Cached:
-    """A language model that stores its answers and reuses them for equal prompts.
-
-    Prompts are equal if the model, version, schema and all text are equal. Truncated and overlong
-    answers are not stored. If a question is repeated because the answer was unusable, the first
-    answer is deleted and the second answer is not stored. Model tests (Task.TEST) and conversations
-    (Task.CHAT) always call the model.
-    """
-
-    def __init__(self, model: LanguageModel, answers: Answers) -> None:
-        self.name = model.name
-        self.capabilities = model.capabilities
-        self._model = model
-        self._answers = answers
-
-    def complete(self, prompt: Prompt) -> Completion:
-        """Answer a prompt. Raises the model's errors."""
-        if prompt.task in (Task.TEST, Task.CHAT):
-            return self._model.complete(prompt)
-        before, repair, _ = prompt.text.rpartition(REPAIR)
-        if repair:
-            self._answers.drop(key_of(self.name, replace(prompt, text=before)))
-            return self._model.complete(prompt)
-        key = key_of(self.name, prompt)
-        stored = self._answers.find(key)
-        if stored is not None:
-            return Completion(stored, Tokens(), self.name, is_repeated=True)
-        completion = self._model.complete(prompt)
-        if not completion.is_cut and len(completion.text) <= MOST_CHARACTERS:
-            self._answers.keep(key, self.name, completion.text)
-        return completion
-
-    def close(self) -> None:
-        self._model.close()
-
-
-def key_of(model: str, prompt: Prompt) -> str:
-    """Return a hash of everything that determines an answer."""
-    parts = (
-        model,
-        prompt.task.value,
-        prompt.version,
-        prompt.name,
-        prompt.system,
-        prompt.shared,
-        prompt.text,
-        prompt.answer,
-        prompt.output_tokens,
-    )
-    return hashlib.blake2b(
-        json.dumps(parts, sort_keys=True, default=dict).encode(), digest_size=20
-    ).hexdigest()
-
-
 # -- Billing of agents' commands -------------------------------------------------------------------
 # Calls are paid by subscription, if the user is signed in, or by API key.
 
 
 def key_of_billing(settings: Settings, provider: Provider) -> str:
-    """Return the variable or file that contains the API key to which an agent's calls are billed.
-
-    Return an empty string if the user is signed in or has no key.
+    """Return the variable or file of the API key that an agent's calls are billed to, or "" if the
+    user is signed in or has no key.
     """
     tool = COMMANDS.get(provider.api)
     if not provider.subscription or tool is None or credentials.is_signed_in(settings, tool):
@@ -719,7 +591,7 @@ def absence(settings: Settings, provider: Provider) -> str:
 
 
 def environment_of(settings: Settings, provider: Provider) -> dict[str, str]:
-    """Return the environment for an agent's command, without keys that would be billed instead of a subscription."""
+    """Return the environment for an agent's command, without keys that bypass a subscription."""
     environ = dict(settings.environ)
     if provider.subscription and not key_of_billing(settings, provider):
         for name in provider.keys:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
-from typing import IO, Any
+from typing import IO
 
 import msgspec
 
@@ -22,11 +22,11 @@ from nacre.base.plain import Values, mapping, objects, string, total
 from nacre.base.text import shorten
 from nacre.llm import failures
 from nacre.llm.api import anthropic_tokens, schema_text, strict
-from nacre.llm.failures import Calls, CallTarget, TruncatedAnswerError
+from nacre.llm.failures import CallTarget
 from nacre.values.models import OWN_CALL, OWN_CONVERSATION, Capabilities, Completion, Prompt, Tokens
 
 INSTRUCTIONS = "You answer the question of a program, with JSON and nothing else."
-"""Replaces the agent's own system prompt, which has thousands of tokens."""
+"""System prompt that replaces the agent's own, which has thousands of tokens."""
 
 _KILL_TIMEOUT_SECONDS = 5.0
 """Maximum wait for a killed process, in seconds."""
@@ -35,19 +35,15 @@ _ENTRYPOINT = "CLAUDE_CODE_ENTRYPOINT"
 
 
 class CommandModel:
-    """A language model that is called with an agent's command.
+    """A language model that is called through an agent's command.
 
-    Subclasses define how to call the command. ``invoke`` receives a prompt and a temporary folder,
-    and returns arguments and additional environment variables. ``read`` returns the answer in the
-    output, or raises an error. If the command failed, ``failed`` is the end of its error output.
-    ``complaint`` returns the error for a command that was still retrying at the timeout. ``piece``
-    returns the text that an output line adds to a plain-text answer.
+    The command runs in an empty folder, with nacre's hooks switched off. Each question begins with
+    a mark, so that nacre does not learn from its own calls.
 
-    The command runs in another, empty folder. nacre must not learn from its own calls. Therefore,
-    each question begins with a mark, and nacre ignores sessions with this mark. An environment
-    variable switches off nacre's hooks. Variables of a running agent are removed, because the
-    command would treat itself as part of that agent's session. Raises ModelRefusedError if the
-    program is not on PATH.
+    Subclasses define ``invoke``, which returns arguments and additional environment variables,
+    ``read``, which returns the answer in the output (``failed`` is the end of a failed command's
+    error output), and ``complaint``, which returns the error that a command was still retrying at
+    the timeout. Raises ModelRefusedError if the program is not on PATH.
     """
 
     program: str
@@ -69,9 +65,9 @@ class CommandModel:
         }
         self._environ[OWN_CALL_VARIABLE] = "1"
         self._model = ["--model", target.model] if target.model not in ("", "default") else []
-        self._calls = Calls()
         self._lock = Lock()
-        self._running: set[_Process] = set()
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._is_closed = False
 
     def invoke(self, prompt: Prompt, folder: Path) -> tuple[Sequence[str], Mapping[str, str]]:
         raise NotImplementedError
@@ -83,7 +79,7 @@ class CommandModel:
         return ""
 
     def complete(self, prompt: Prompt) -> Completion:
-        """Answer a prompt. Raises ModelUnavailableError, ModelRefusedError."""
+        """Answer a prompt. Raises ModelUnavailableError or ModelRefusedError if that fails."""
         form = schema_text(prompt) if self.capabilities.answers == "text" else ""
         head = (OWN_CALL, prompt.system, form) if prompt.answer else (OWN_CONVERSATION,)
         text = "\n\n".join(part for part in (*head, prompt.shared, prompt.text) if part)
@@ -97,10 +93,10 @@ class CommandModel:
         return self.read(*output)
 
     def close(self) -> None:
-        self._calls.close()
         with self._lock:
+            self._is_closed = True
             for process in self._running:
-                process.end()
+                _kill(process)
 
     def _run(
         self,
@@ -110,66 +106,74 @@ class CommandModel:
         text: str,
         seconds: float,
     ) -> tuple[str, str]:
-        with (
-            tempfile.TemporaryFile() as out,
-            tempfile.TemporaryFile() as err,
-        ):
-            process = _Process(
-                [self._path, *arguments],
-                stdout=out,
-                stderr=err,
-                cwd=folder,
-                env={**self._environ, **environ},
-            )
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            try:
+                process = subprocess.Popen(
+                    [self._path, *arguments],
+                    stdin=subprocess.PIPE,
+                    stdout=out,
+                    stderr=err,
+                    cwd=folder,
+                    env={**self._environ, **environ},
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise failures.broken(self._target) from error
             with self._lock:
                 self._running.add(process)
             try:
-                status = self._calls.run(
-                    lambda: process.answer(text.encode(errors="replace")), seconds
-                )
-            except TimeoutError:
+                if not self._is_closed:
+                    process.communicate(text.encode(errors="replace"), seconds)
+            except subprocess.TimeoutExpired:
                 complaint = self.complaint(f"{_written(out)}\n{_written(err)}")
                 if complaint:
                     raise failures.program_failed(self._target, complaint) from None
                 raise failures.late(self._target, seconds) from None
-            except TruncatedAnswerError:
-                raise failures.cut_off(self._target) from None
-            except OSError as error:
-                raise failures.broken(self._target) from error
             finally:
-                process.end()  # also ends its child processes
+                _kill(process)  # also ends its child processes
                 with self._lock:
                     self._running.discard(process)
-            if status < 0:
+            if self._is_closed:
+                raise failures.cut_off(self._target)
+            if process.returncode < 0:
                 raise failures.ended(self._target)
             complaint = _written(out)
-            failed = (_written(err).strip() or complaint.strip())[-2_000:] or "no word"
-            return complaint, failed if status else ""
+            failed = (_written(err).strip() or complaint.strip())[-2_000:] or "no output"
+            return complaint, failed if process.returncode else ""
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    with suppress(OSError):
+        if os.name == "posix":
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+    with suppress(subprocess.TimeoutExpired):  # a killed process might still wait for the disk
+        process.wait(_KILL_TIMEOUT_SECONDS)
 
 
 def instructions(prompt: Prompt) -> str:
-    """Return the system prompt for a command."""
+    """Return the system prompt for an agent's command."""
     return INSTRUCTIONS if prompt.answer else prompt.system or "You answer in plain text."
 
 
 def _instructions_file(prompt: Prompt, folder: Path) -> str:
-    """Write the system prompt to a file, so that process lists do not show it."""
+    """Write the system prompt to a file, because process lists would show an argument."""
     path = folder / "instructions.md"
     path.write_text(instructions(prompt), encoding="utf-8")
     return str(path)
 
 
 def events_in(text: str) -> Iterator[Values]:
-    """Yield the JSON objects in a program's output, skipping other lines."""
+    """Yield the JSON objects in a command's output, skipping other lines."""
     for line in text.splitlines():
         with suppress(msgspec.DecodeError, RecursionError):
             yield mapping(msgspec.json.decode(line))
 
 
 def link(theirs: Path, names: Iterable[str], ours: Path) -> None:
-    """Create the folder ``ours``, with links to the files ``names`` in the folder ``theirs``.
-
-    If a command renews a sign-in, it writes to the original file through the link.
+    """Create the folder ``ours`` with links to files in ``theirs``, so that a command that renews
+    its sign-in there changes the original file.
     """
     ours.mkdir(parents=True)
     for name in names:
@@ -181,47 +185,6 @@ def link(theirs: Path, names: Iterable[str], ours: Path) -> None:
 def _written(file: IO[bytes]) -> str:
     file.seek(0)
     return file.read().decode("utf-8", errors="replace")
-
-
-class _Process:
-    """A process that answers one question and can be killed from another thread."""
-
-    def __init__(self, command: Sequence[str], **options: Any) -> None:
-        self._command = command
-        self._where = options
-        self._lock = Lock()
-        self._is_over = False
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def answer(self, question: bytes) -> int:
-        """Send the question and return the exit status.
-
-        Raises OSError if the process cannot be started. Raises TruncatedAnswerError if ``end`` was
-        called before.
-        """
-        with self._lock:
-            if self._is_over:
-                raise TruncatedAnswerError
-            self._process = subprocess.Popen(
-                self._command, stdin=subprocess.PIPE, start_new_session=True, **self._where
-            )
-        self._process.communicate(question)
-        return self._process.returncode
-
-    def end(self) -> None:
-        """Kill the process and its children, and wait until it has ended."""
-        with self._lock:
-            self._is_over = True
-            process = self._process
-        if process is None:
-            return
-        with suppress(OSError):
-            if os.name == "posix":
-                os.killpg(process.pid, signal.SIGKILL)
-            else:
-                process.kill()
-        with suppress(subprocess.TimeoutExpired):  # a killed process might still wait for the disk
-            process.wait(_KILL_TIMEOUT_SECONDS)
 
 
 # -- Claude Code: ``claude -p`` --------------------------------------------------------------------
@@ -251,14 +214,20 @@ _STEP_CHARACTERS = 160
 
 
 class ClaudeModel(CommandModel):
-    """A model that is called through the command ``claude``."""
+    """A model called through the command ``claude``."""
 
     program = "claude"
     has_tools = True
 
     def invoke(self, prompt: Prompt, folder: Path) -> tuple[Sequence[str], Mapping[str, str]]:
-        form = _structured(prompt) if prompt.answer else _plain(prompt, folder)
-        return [*_FLAGS, *form, *_tools(prompt, self._target), *self._model], _ENVIRON
+        if prompt.answer:
+            schema = json.dumps(strict(prompt.answer))
+            form = ["json", "--system-prompt", INSTRUCTIONS, "--json-schema", schema]
+        else:
+            form = ["stream-json", "--verbose", "--system-prompt-file"]
+            form.append(_instructions_file(prompt, folder))
+        tools = _tools(prompt, self._target)
+        return [*_FLAGS, "--output-format", *form, *tools, *self._model], _ENVIRON
 
     def read(self, text: str, failed: str) -> Completion:
         *_, result = [{}, *events_in((text.strip().splitlines() or [""])[-1])]
@@ -298,27 +267,9 @@ class ClaudeModel(CommandModel):
         )
 
 
-def _structured(prompt: Prompt) -> list[str]:
-    schema = json.dumps(strict(prompt.answer))
-    return ["--output-format", "json", "--system-prompt", INSTRUCTIONS, "--json-schema", schema]
-
-
-def _plain(prompt: Prompt, folder: Path) -> list[str]:
-    """Return the arguments with which the command answers in plain text."""
-    return [
-        "--output-format",
-        "stream-json",
-        "--verbose",
-        "--system-prompt-file",
-        _instructions_file(prompt, folder),
-    ]
-
-
 def _tools(prompt: Prompt, target: CallTarget) -> list[str]:
-    """Return the arguments that allow tools without asking for permission.
-
-    File tools can access only the command's folder. A rule such as ``Read(//srv/docs/**)`` allows
-    another folder. Raises ModelRefusedError for unknown tools.
+    """Return the arguments that allow tools. File tools can access only the command's folder,
+    unless a rule such as ``Read(//srv/docs/**)`` allows another.
     """
     if not prompt.tools:
         return ["--tools", "", "--settings", json.dumps({**_SETTINGS, **_READS_NOTHING})]
@@ -399,7 +350,7 @@ _KEYS = ("CODEX_API_KEY", "CODEX_ACCESS_TOKEN")
 
 
 class CodexModel(CommandModel):
-    """A model that is called through the command ``codex``."""
+    """A model called through the command ``codex``."""
 
     program = "codex"
     has_tools = True
@@ -416,7 +367,7 @@ class CodexModel(CommandModel):
         return [*arguments, *self._model, "-"], _home_of_its_own(folder, self._owner_environ)
 
     def complaint(self, output: str) -> str:
-        """Return the last error message, or an empty string."""
+        """Return the last error message in the output, or an empty string."""
         errors = [
             event for event in events_in(output) if event.get("type") in ("turn.failed", "error")
         ]
@@ -459,20 +410,14 @@ def _form(prompt: Prompt, folder: Path) -> list[str]:
 
 
 def _tools_codex_cli(prompt: Prompt, target: CallTarget) -> Sequence[str]:
-    """Return the settings for the tools ``shell`` (read-only sandbox) and ``write`` (writes in the folder).
-
-    These tools have no network access. Raises ModelRefusedError for other tools.
-    """
     if not set(prompt.tools) <= {_SHELL, _MAY_WRITE}:
         raise failures.no_such_tool(target, prompt.tools, f"{_SHELL}, {_MAY_WRITE}")
     return _WITH_TOOLS if prompt.tools else _WITHOUT_TOOLS
 
 
 def _home_of_its_own(folder: Path, environ: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the variables for a temporary Codex home that contains only a link to the sign-in.
-
-    Return no variables if Codex cannot sign in from there. In the user's home, Codex would read
-    AGENTS.md and write files with each call. Through the link, Codex renews the original file.
+    """Return the variables for a temporary Codex home, because in the user's home, Codex would read
+    AGENTS.md and write files with each call.
     """
     theirs = Path(environ.get("CODEX_HOME") or Path(user_home(environ)) / ".codex")
     if not ((theirs / _SIGN_IN).is_file() or any(environ.get(key) for key in _KEYS)):
@@ -484,7 +429,6 @@ def _home_of_its_own(folder: Path, environ: Mapping[str, str]) -> Mapping[str, s
 
 
 def _step(item: Values) -> str:
-    """Describe a tool use in one line, or return an empty string for other items."""
     changed = ", ".join(string(change, "path") or "" for change in objects(item, "changes"))
     return shorten(
         string(item, "command") or (f"changed {changed}" if changed else ""), _STEP_CHARACTERS
@@ -528,7 +472,7 @@ _STATUS = re.compile(r"\bstatus: (\d{3})\b")
 
 
 class GeminiModel(CommandModel):
-    """A model that is called through the command ``gemini``."""
+    """A model called through the command ``gemini``."""
 
     program = "gemini"
 
@@ -631,7 +575,7 @@ _FOLDERS = ("CONFIG", "DATA", "STATE", "CACHE")
 
 
 class OpenCodeModel(CommandModel):
-    """A model that is called through the command ``opencode``."""
+    """A model called through the command ``opencode``."""
 
     program = "opencode"
 
@@ -679,10 +623,8 @@ class OpenCodeModel(CommandModel):
 
 
 def _config(prompt: Prompt) -> str:
-    """Return the configuration for the command.
-
-    References in the prompt, such as ``{file:…}``, are altered, because the command would expand
-    them.
+    """Return the configuration, in which references such as ``{file:…}`` are broken, because the
+    command would expand them.
     """
     text = _REFERENCE.sub("{ ", instructions(prompt))
     agents = {"nacre": {**_AGENT, "prompt": text}, "title": {"disable": True}}

@@ -7,7 +7,6 @@ import http.client
 import json
 import re
 import shutil
-import time
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -18,17 +17,17 @@ from importlib.resources import files
 from importlib.util import find_spec
 from math import ceil
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import msgspec
 
 from nacre.base import files as private_files
 from nacre.base import json as json_values
-from nacre.base.lazy import load
 from nacre.base.text import count_tokens
 from nacre.errors import ModelDeclinedError, ModelRefusedError, ModelUnavailableError, NacreError
-from nacre.llm import failures
+from nacre.llm import api as llm_api
+from nacre.llm import failures, programs
 from nacre.llm.credentials import (
     COMMANDS,
     Provider,
@@ -40,10 +39,10 @@ from nacre.llm.credentials import (
 from nacre.llm.failures import CallTarget, environment_of
 from nacre.protocols import LanguageModel
 from nacre.settings import Settings
+from nacre.values.codec import with_texts
 from nacre.values.models import (
     DOLLAR,
     MILLION,
-    Call,
     Capabilities,
     Completion,
     Price,
@@ -54,7 +53,9 @@ from nacre.values.models import (
 
 
 def full_name(name: str) -> str:
-    """Return the ``provider:model`` for an alias such as ``anthropic:sonnet``. Other names are returned unchanged."""
+    """Replace an alias such as ``anthropic:sonnet`` with the model's full name. Other names are
+    returned unchanged.
+    """
     provider, _, model = name.partition(":")
     model_name = aliases().get(provider, {}).get(model)
     return f"{provider}:{model_name}" if model_name else name
@@ -62,7 +63,7 @@ def full_name(name: str) -> str:
 
 @cache
 def aliases() -> Mapping[str, Mapping[str, str]]:
-    """Return each provider's aliases with the corresponding models."""
+    """Return the models that each provider's aliases stand for."""
     return tomllib.loads((files("nacre.llm") / "aliases.toml").read_text("utf-8"))
 
 
@@ -72,8 +73,6 @@ def aliases() -> Mapping[str, Mapping[str, str]]:
 
 _DATE = re.compile(r"[-@](?:20\d{6}|20\d\d-\d\d-\d\d)(?:-v\d+(?::\d+)?)?$")
 _OWNER = re.compile(r"^(?:[a-z]{2}\.)?anthropic\.")
-_FIXED = (*COMMANDS, "mcp-sampling")
-"""Model formats that support schemas in the same way for every model."""
 _THINKING_TOKENS = 8_192
 """Additional output tokens for thinking, which would otherwise truncate the answer."""
 
@@ -81,20 +80,20 @@ _THINKING_TOKENS = 8_192
 class _Own(msgspec.Struct, forbid_unknown_fields=True):
     window: int | None = None
     output: int | None = None
-    answers: Literal["schema", "tool", "json", "text"] | None = None
+    answers: Literal["schema", "json", "text"] | None = None
     caches: bool | None = None
     price: dict[str, float] | None = None
 
 
 def capabilities_of(settings: Settings, provider: Provider, model: str) -> Capabilities:
-    """Return a model's capabilities. Unknown models get small defaults, and ``known`` is False.
+    """Return a model's capabilities. If the model is unknown, they are low and ``known`` is False.
 
-    Tables in ``models.capabilities`` are keyed by ``provider:model``, by a model's name, or by patterns of these.
-    Raises ModelRefusedError for invalid tables.
+    The tables in ``models.capabilities`` are keyed by ``provider:model``, a model's name, or a
+    pattern. Raises ModelRefusedError if one is invalid.
     """
     listed = (able for names, able in _tables() if _matches(names, bare_name(model)))
     able = next(listed, None) or Capabilities(answers=provider.answers or "json")
-    if provider.api in _FIXED:
+    if provider.api in COMMANDS:
         able = replace(able, answers=provider.answers)
     if provider.free:
         able = replace(able, price=Price())
@@ -102,7 +101,7 @@ def capabilities_of(settings: Settings, provider: Provider, model: str) -> Capab
 
 
 def own_price(settings: Settings, provider: Provider, model: str) -> Decimal | None:
-    """Return the user's price per million input tokens, if configured. Raises ModelRefusedError."""
+    """Return the price of a million input tokens in the user's settings, if any."""
     price = _with_overrides(settings, provider, model, Capabilities()).price
     return price.input if price else None
 
@@ -118,9 +117,8 @@ def _with_overrides(
 
 
 def bare_name(model: str) -> str:
-    """Return a model's name without provider and date.
-
-    ``anthropic/claude-sonnet-4-20250514`` becomes ``claude-sonnet-4``.
+    """Return a model's name without vendor and date, such as ``claude-sonnet-4`` for
+    ``anthropic/claude-sonnet-4-20250514``.
     """
     name = model.lower().rpartition("/")[2]
     return _DATE.sub("", _OWNER.sub("", name))
@@ -163,10 +161,10 @@ def _changed(able: Capabilities, pattern: str, table: Mapping[str, Any]) -> Capa
 
 
 def _priced(table: Mapping[str, float]) -> Price:
-    """Parse a price. By default, cached tokens cost as much as input. Raises TypeError for unknown names."""
+    """Parse a price. By default, cached tokens cost as much as other input."""
     prices = {name: Decimal(str(value)) for name, value in table.items()}
-    whole = prices.get("input", Decimal(0))
-    return Price(**{"cached": whole, "written": whole, **prices})
+    input_price = prices.get("input", Decimal(0))
+    return Price(**{"cached": input_price, "written": input_price, **prices})
 
 
 # -- Opening models --------------------------------------------------------------------------------
@@ -175,29 +173,28 @@ def _priced(table: Mapping[str, float]) -> Price:
 def open_model(settings: Settings, name: str) -> LanguageModel:
     """Open the model ``provider:model``, without sending anything.
 
-    Raises ModelRefusedError if the provider is unknown, its library is missing, or there is no key.
+    Raises ModelRefusedError if the provider is unknown, or its library or key is missing.
     """
     target, able = describe(settings, name)
     if target.provider.needs_key and target.credential is None:
         raise failures.no_key(target)
-    api = target.provider.api  # only the module for this format is loaded
-    if api == "mcp-sampling":
-        hint = "it only works with an MCP client that offers sampling; otherwise set another model"
-        raise ModelRefusedError(
-            f"{target.name} needs an MCP client, and none is connected", hint=hint
-        )
-    if api in _COMMANDS:
-        by_command: Callable[..., LanguageModel] = load(_COMMANDS[api])
-        return by_command(target, able, _environment(settings, target.provider))
-    over_http: Callable[..., LanguageModel] = load(_WIRES[api])
-    return over_http(target, able)
+    api = target.provider.api
+    if api in COMMANDS:
+        kinds = {
+            "claude-cli": programs.ClaudeModel,
+            "codex-cli": programs.CodexModel,
+            "gemini-cli": programs.GeminiModel,
+            "opencode-cli": programs.OpenCodeModel,
+        }
+        return kinds[api](target, able, _environment(settings, target.provider))
+    if api == "anthropic":
+        return llm_api.AnthropicModel(target, able)
+    return llm_api.OpenAIModel(target, able)
 
 
 def _environment(settings: Settings, provider: Provider) -> Mapping[str, str]:
-    """Return the environment variables for an agent's command.
-
-    Credentials for channels are omitted, because the agent's tools can read the variables. API keys
-    are omitted if calls would be billed to the key instead of a subscription.
+    """Return the environment for an agent's command, without the credentials for channels, which
+    the agent's tools could read.
     """
     channels: Mapping[str, Mapping[str, Any]] = settings["gateway.channels"]
     named = {str(value) for options in channels.values() for value in options.values()}
@@ -206,7 +203,7 @@ def _environment(settings: Settings, provider: Provider) -> Mapping[str, str]:
 
 
 def obstacle(settings: Settings, target: CallTarget) -> NacreError | None:
-    """Return the error that prevents a model from being opened, or ``None``. Nothing is loaded."""
+    """Return the error that opening a model would raise, or ``None``. This loads nothing."""
     if target.provider.needs_key and target.credential is None:
         return failures.no_key(target)
     if library := _LIBRARIES.get(target.provider.api):
@@ -221,10 +218,7 @@ def obstacle(settings: Settings, target: CallTarget) -> NacreError | None:
 
 
 def describe(settings: Settings, name: str) -> tuple[CallTarget, Capabilities]:
-    """Return the target for calls to a model, and the model's capabilities.
-
-    ``name`` can be an alias. Raises ModelRefusedError.
-    """
+    """Return the target for calls to a model or alias, and the model's capabilities."""
     provider_name, colon, model = full_name(name).partition(":")
     provider = provider_of(settings, provider_name)
     if provider.api == "embeddings":
@@ -232,7 +226,7 @@ def describe(settings: Settings, name: str) -> tuple[CallTarget, Capabilities]:
             f"{provider.label} has no language models",
             hint="for vectors: nacre writer embedding " + name,
         )
-    if not model and (not colon or provider.api not in (*COMMANDS, "mcp-sampling")):
+    if not model and (not colon or provider.api not in COMMANDS):
         raise ModelRefusedError(
             f"{name!r} is not a model of {provider.label}", hint=f"{provider_name}:<model>"
         )
@@ -241,100 +235,18 @@ def describe(settings: Settings, name: str) -> tuple[CallTarget, Capabilities]:
 
 
 _LIBRARIES = {"anthropic": "anthropic", "openai": "openai", "chat": "openai"}
-_WIRES = {
-    "anthropic": "nacre.llm.api:AnthropicModel",
-    "openai": "nacre.llm.api:OpenAIModel",
-    "chat": "nacre.llm.api:OpenAIModel",
-}
-_COMMANDS = {
-    "claude-cli": "nacre.llm.programs:ClaudeModel",
-    "codex-cli": "nacre.llm.programs:CodexModel",
-    "gemini-cli": "nacre.llm.programs:GeminiModel",
-    "opencode-cli": "nacre.llm.programs:OpenCodeModel",
-}
 
 
-# -- Metered models --------------------------------------------------------------------------------
+# -- Usage and cost of calls -----------------------------------------------------------------------
 
 
 _MIN_BYTES_PER_TOKEN = 2
 """Assumed minimum number of bytes in a token. Prose has four or more, code about three."""
 
 
-class Books(Protocol):
-    """Records calls. Costs are in millionths of a US dollar."""
-
-    def begin(self, model: str, prompt: Prompt, most: int | None) -> Call:
-        """Record the start of a call with its maximum cost (``None``: unknown).
-
-        Raises BudgetSpentError, ModelUnavailableError.
-        """
-
-    def end(self, call: Call, error: NacreError | None = None) -> None:
-        """Record the end of a call with its tokens and cost.
-
-        The tokens and cost of a failed call are estimates. If the caller has abandoned the call,
-        the outcome stays ``open``.
-        """
-
-    def trace(self, call: Call, prompt: Prompt, answer: str, error: str) -> None:
-        """Store a call's prompt, answer and error."""
-
-    def close(self) -> None:
-        """Release resources."""
-
-
-class Metered:
-    """A language model that records its calls and their cost.
-
-    If a library retries a call, this counts as one call.
-    """
-
-    def __init__(self, model: LanguageModel, books: Books) -> None:
-        self.name = model.name
-        self.capabilities = model.capabilities
-        self._model = model
-        self._books = books
-        self._is_closed = False
-
-    def complete(self, prompt: Prompt) -> Completion:
-        """Answer a prompt. Raises the model's errors, and BudgetSpentError."""
-        call = self._books.begin(self.name, prompt, most_of(prompt, self.capabilities))
-        began = time.perf_counter()
-        try:
-            completion = self._model.complete(prompt)
-        except BaseException as error:
-            tokens, cost = of_failed(prompt, error, self.capabilities)
-            ended = self._ended(call, tokens, cost, time.perf_counter() - began)
-            if isinstance(error, NacreError) and not self._is_closed:
-                ended = replace(ended, outcome="failed")
-                self._books.end(ended, error)
-            else:
-                self._books.end(ended)
-            self._books.trace(ended, prompt, "", str(error) or type(error).__name__)
-            raise
-        cost = cost_of(completion, self.capabilities)
-        ended = self._ended(call, completion.tokens, cost, time.perf_counter() - began)
-        self._books.end(replace(ended, outcome="done"))
-        answer = "\n".join([*completion.more.get("steps", ()), completion.text])
-        self._books.trace(ended, prompt, answer, "")
-        return completion
-
-    @staticmethod
-    def _ended(call: Call, tokens: Tokens, cost: Decimal | None, seconds: float) -> Call:
-        return replace(call, tokens=tokens, cost=as_counted(cost), seconds=seconds)
-
-    def close(self) -> None:
-        """Cancel the running calls. Their maximum costs stay recorded."""
-        self._is_closed = True
-        self._model.close()
-        self._books.close()
-
-
 def cost_of(completion: Completion, able: Capabilities) -> Decimal | None:
-    """Return the cost of an answer in US dollars, or ``None`` if the cost is unknown.
-
-    The cost is computed from the tokens. If the model has no price, the reported cost is returned.
+    """Return the cost of an answer in US dollars, or ``None`` if it is unknown. If the model has no
+    price, it is the reported cost.
     """
     if completion.is_repeated:
         return Decimal(0)
@@ -344,12 +256,11 @@ def cost_of(completion: Completion, able: Capabilities) -> Decimal | None:
     return Decimal(str(dollars)) if isinstance(dollars, int | float) else None
 
 
-def of_failed(
+def failed_usage(
     prompt: Prompt, error: BaseException, able: Capabilities
 ) -> tuple[Tokens, Decimal | None]:
-    """Estimate the input tokens of a failed call, and their price in US dollars.
-
-    Both are zero if the provider refused the call or was not reached.
+    """Estimate the input tokens of a failed call and their cost in US dollars. Both are zero if the
+    provider cannot have charged for the call.
     """
     is_free = isinstance(error, NacreError) and not isinstance(error, ModelDeclinedError)
     if isinstance(error, ModelUnavailableError):
@@ -360,10 +271,11 @@ def of_failed(
     return tokens, tokens.cost(able.price) if able.price else None
 
 
-def most_of(prompt: Prompt, able: Capabilities) -> int | None:
-    """Return the maximum cost of a prompt, or ``None`` if the model has no price.
+def max_cost(prompt: Prompt, able: Capabilities) -> int | None:
+    """Return the maximum cost of a prompt in millionths of a US dollar, or ``None`` without a
+    price.
 
-    The estimate assumes the longest answer, an empty cache, and two bytes per token.
+    This assumes the longest answer, an empty cache, and two bytes per token.
     """
     if able.price is None:
         return None
@@ -377,7 +289,7 @@ def most_of(prompt: Prompt, able: Capabilities) -> int | None:
 
 
 def tokens_of(prompt: Prompt) -> int:
-    """Estimate the tokens in a prompt, including its schema."""
+    """Estimate the number of tokens in a prompt, including its schema."""
     return sum(map(count_tokens, _texts(prompt)))
 
 
@@ -386,7 +298,7 @@ def _texts(prompt: Prompt) -> tuple[str, ...]:
 
 
 def as_counted(dollars: Decimal | None) -> int | None:
-    """Convert US dollars to millionths, rounded up."""
+    """Convert US dollars to millionths of a dollar, rounded up."""
     return None if dollars is None else ceil(dollars * DOLLAR)
 
 
@@ -399,7 +311,7 @@ _MAX_LIST_BYTES = 1_000_000
 
 
 def list_proposed(provider: Provider) -> list[str]:
-    """Return a provider's known model names, starting with the recommended model. The list can be empty."""
+    """Return a provider's models for the user to choose from, the recommended one first."""
     listed = listed_here(provider)
     if listed is not None:
         return listed
@@ -408,10 +320,7 @@ def list_proposed(provider: Provider) -> list[str]:
 
 
 def servers_here(settings: Settings) -> dict[str, list[str]]:
-    """Return the models on the local servers that respond, by provider.
-
-    Raises ModelRefusedError if ``models.providers`` is invalid.
-    """
+    """Return the models on each local server that responds."""
     able = [
         provider
         for provider in providers(settings).values()
@@ -422,7 +331,9 @@ def servers_here(settings: Settings) -> dict[str, list[str]]:
 
 
 def listed_here(provider: Provider) -> list[str] | None:
-    """Return a local server's language models, or ``None`` if the provider is remote or does not respond."""
+    """Return the language models on a local server, or ``None`` if the provider is not local or
+    does not respond.
+    """
     address = urlsplit(provider.base_url)
     if (
         provider.api != "chat"
@@ -467,7 +378,7 @@ _ABLE = Capabilities(window=200_000, output=64_000, answers="schema", known=True
 
 
 def key_of(prompt: Prompt) -> str:
-    """Return a hash of a prompt without its timeout."""
+    """Return a hash that identifies a prompt. It ignores the timeout."""
     parts = [prompt.task, prompt.system, prompt.shared, prompt.text, prompt.name, prompt.answer]
     encoded = json.dumps(parts, sort_keys=True, ensure_ascii=False).encode(
         "utf-8", errors="replace"
@@ -476,9 +387,8 @@ def key_of(prompt: Prompt) -> str:
 
 
 class RecordingModel:
-    """A model that records another model's answers in ``folder``. Implements LanguageModel.
-
-    ``redact`` removes secrets before writing. Prompts contain no credentials. Failures are not recorded.
+    """A wrapper that records a model's successful answers in a folder. ``redact`` removes secrets
+    from the recordings.
     """
 
     def __init__(self, model: LanguageModel, folder: Path, redact: Redact) -> None:
@@ -489,7 +399,7 @@ class RecordingModel:
         self._redact = redact
 
     def complete(self, prompt: Prompt) -> Completion:
-        """Return and record the model's answer. Raises the model's errors."""
+        """Return the model's answer after recording it. Errors of the model are passed on."""
         completion = self._model.complete(prompt)
         question = {
             "task": prompt.task.value,
@@ -506,9 +416,8 @@ class RecordingModel:
             "is_cut": completion.is_cut,
             "tokens": asdict(completion.tokens),
         }
-        record = _without_secrets(
-            {"model": self.name, "prompt": question, "completion": answer}, self._redact
-        )
+        record = {"model": self.name, "prompt": question, "completion": answer}
+        record = with_texts(record, self._redact)
         text = json.dumps(record, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
         private_files.make_folder(self._folder)
         private_files.write_file(self._folder / file_name(prompt), text)
@@ -519,10 +428,7 @@ class RecordingModel:
 
 
 class ReplayingModel:
-    """A model that replays the cassettes in a folder. Implements LanguageModel.
-
-    Raises ModelUnavailableError for a prompt that was not recorded or has changed.
-    """
+    """A model that replays recorded answers."""
 
     def __init__(
         self, folder: Path, *, name: str = "cassette:1", capabilities: Capabilities = _ABLE
@@ -532,10 +438,7 @@ class ReplayingModel:
         self._folder = folder
 
     def complete(self, prompt: Prompt) -> Completion:
-        """Return the answer and the token counts that were recorded for a prompt.
-
-        Raises ModelUnavailableError if there is no recording.
-        """
+        """Return the recorded answer to a prompt. Raises ModelUnavailableError if there is none."""
         path = self._folder / file_name(prompt)
         try:
             answer = json.loads(path.read_text(encoding="utf-8"))["completion"]
@@ -550,18 +453,10 @@ class ReplayingModel:
             ) from error
 
     def close(self) -> None:
-        """Do nothing."""
+        """Do nothing, because nothing is open."""
 
 
 def file_name(prompt: Prompt) -> str:
-    """Return the file name of a prompt's cassette, which contains the prompt's version and key."""
+    """Return the file name of a prompt's cassette."""
     version = _UNSAFE.sub("-", (prompt.version or prompt.task.value).lower()).strip("-")
     return f"{version}-{key_of(prompt)}.json"
-
-
-def _without_secrets(value: Any, redact: Redact) -> Any:
-    if isinstance(value, str):
-        return redact(value)
-    if isinstance(value, dict):
-        return {key: _without_secrets(item, redact) for key, item in value.items()}
-    return [_without_secrets(item, redact) for item in value] if isinstance(value, list) else value

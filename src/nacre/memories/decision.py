@@ -1,4 +1,4 @@
-"""Requests about single memories, model decisions about new memories, evidence, and rules for agents."""
+"""Requests about memories, evidence for memories, and rules for agents."""
 
 from __future__ import annotations
 
@@ -55,16 +55,15 @@ HostSession = Annotated[
         "The session, by the host's own id. Memories used in the same session count as used together."
     ),
 ]
-Why = Annotated[str | None, bounds("Why.")]
+Why = Annotated[str | None, bounds("The reason.")]
 
 
 @frozen
 class Asking:
-    """Options for asking a model about new memories.
+    """Options for asking a language model about new memories.
 
-    ``online``: True if the user wants a model to be asked, False if the user forbids it, ``None``
-    for background work. ``threshold``: minimum cosine similarity between the new memory and the
-    nearest memory, instead of the calibrated value. ``seconds``: time limit for all answers.
+    ``online`` is True if the user requested it, False if the user forbade it, and ``None`` for
+    background work. ``threshold`` is the minimum similarity, and ``seconds`` the total time limit.
     """
 
     online: bool | None = None
@@ -102,7 +101,7 @@ class StoreRequest(Request):
     ] = None
     speaker: Annotated[
         Speaker | None,
-        bounds("Whose statement it is; by default, the user who runs nacre."),
+        bounds("The speaker; by default, the user who runs nacre."),
     ] = None
     trust: Annotated[Trust, bounds("True if it is based on text from outside.")] = Trust.TRUSTED
     quote: Annotated[
@@ -125,7 +124,7 @@ class StoreRequest(Request):
 
     @property
     def asking(self) -> Asking:
-        """The options for asking a model about the memory."""
+        """Options for asking a language model about the memory."""
         return Asking(self.online_dedup, self.dedup_threshold)
 
 
@@ -174,19 +173,16 @@ class RetireRequest(Request):
     """Memories to retire, by id, subject, or pattern with ``*`` for any text."""
 
     references: References = ()
-    subjects: Annotated[
-        tuple[str, ...], bounds("Also memories about exactly this subject. Never an id.")
-    ] = ()
     contains: Annotated[
-        tuple[str, ...], bounds("Also memories whose subject contains one of these.")
+        tuple[str, ...], bounds("Include memories whose subject contains one of these.")
     ] = ()
     like: Annotated[
-        tuple[str, ...], bounds("Also memories with a subject similar to one of these.")
+        tuple[str, ...], bounds("Include memories with a subject similar to one of these.")
     ] = ()
     reason: Why = None
-    persist: Annotated[bool, bounds("Also memories that are stored later with such a subject.")] = (
-        False
-    )
+    persist: Annotated[
+        bool, bounds("Also retire memories with such a subject that are stored later.")
+    ] = False
 
 
 class ListRequest(Request):
@@ -196,7 +192,7 @@ class ListRequest(Request):
     words: Annotated[
         str,
         bounds(
-            "Only those whose subject, content or tags contain each of these words.",
+            "Only memories whose subject, content or tags contain all of these words.",
             max_length=2_000,
         ),
     ] = ""
@@ -215,7 +211,7 @@ _MAX_CONFIRMATIONS = 2
 def evidence_of(
     home: Home, memory: Memory, characters: int = _MAX_EVIDENCE_CHARACTERS
 ) -> tuple[Evidence, ...]:
-    """Return the indexed turns in which a memory was stated or confirmed, each at most ``characters`` long."""
+    """Return excerpts of the messages in which a memory was stated or confirmed."""
     sources = [(memory.source.session, turn) for turn in memory.source.turns]
     sources += [
         (confirmation.session, turn)
@@ -228,8 +224,8 @@ def evidence_of(
         if stored is None:
             continue
         turn, session = stored.turn, home.sessions.get(stored.session).session
-        quote = excerpt(turn.text, words(memory.content)[:12], characters, wanted=memory.content)
-        evidence.append(Evidence(session.id, turn_id, turn.speaker, turn.time, quote))
+        quote = excerpt(turn.text, words(memory.content)[:12], characters, phrase=memory.content)
+        evidence.append(Evidence(session.id, turn_id, stored.seq, turn.speaker, turn.time, quote))
     return tuple(evidence)
 
 
@@ -237,7 +233,7 @@ def evidence_of(
 
 
 def unsaid(home: Home) -> Iterator[str]:
-    """Yield the ids of active memories whose text no longer occurs in their source document."""
+    """Yield the ids of active memories that their source document no longer supports."""
     tools = [adapter.tool for adapter in registry.adapters().values() if adapter.guesses]
     rows = home.reviews.unfounded(tools)
     for memory in home.memories.rows_of(rows).values():
@@ -262,13 +258,13 @@ MOST_IMPORTANT = 7
 """Maximum importance of a memory stored by an agent."""
 
 MOST_IMPORTANT_QUOTED = 8
-"""Maximum importance of the owner's words if an agent stores them."""
+"""Maximum importance of an owner's statement that an agent stores."""
 
 _MAX_DETAIL_CHARACTERS = 300
 
 
 def as_proposed(memory: Memory) -> Memory:
-    """Return a memory as an agent's proposal.
+    """Turn a memory into an agent's proposal.
 
     Its importance is at most 7, and it is neither ``core`` nor valid for all projects.
     """
@@ -281,9 +277,9 @@ def as_proposed(memory: Memory) -> Memory:
 
 
 def as_quoted(memory: Memory, source: Source, at: datetime) -> Memory:
-    """Return a memory as the owner's words, because an agent quoted the owner from a session.
+    """Attribute a memory to the owner, whom an agent quoted.
 
-    The importance is limited and the key removed, because the agent chose them.
+    Its importance is limited and its key removed, because the agent chose them.
     """
     return replace(
         _without_weight(memory, MOST_IMPORTANT_QUOTED),
@@ -305,9 +301,9 @@ def _without_weight(memory: Memory, max_importance: int) -> Memory:
 
 
 def as_agent_may(memory: Memory, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the changes that an agent can make to its own memory.
+    """Limit an agent's changes to its own memory to the permitted ones.
 
-    Unless only tags change, the memory becomes a proposal again.
+    The memory becomes a proposal again, unless only tags change.
     """
     if changes.keys() <= {"add_tags", "tags"}:
         return dict(changes)
@@ -325,9 +321,9 @@ def as_agent_may(memory: Memory, changes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def distrust(home: Home, run: home_change.Run | None, stored: Sequence[tuple[str, str]]) -> None:
-    """Mark memories that agents took from external text as untrusted proposals.
+    """Turn memories that agents took from external text into untrusted proposals.
 
-    ``stored``: pairs of a session id and the last characters of a memory id.
+    ``stored`` contains pairs of a session id and the last characters of a memory id.
     """
     demoted = [
         replace(memory, trust=Trust.UNTRUSTED, proposed=True, speaker=Speaker.AGENT)
@@ -344,7 +340,7 @@ def distrust(home: Home, run: home_change.Run | None, stored: Sequence[tuple[str
 
 
 def wish(home: Home, memories: Sequence[Memory], action: str) -> None:
-    """Queue an agent's request for review. ``action`` is a participle such as ``retired``."""
+    """Queue memories for review, because an agent asked for them to be, say, ``retired``."""
     agent = home.actor.agent or ""
     detail = shorten(
         one_line(home.redactor.clean(f"{agent} asked for this memory to be {action}")),
@@ -356,7 +352,7 @@ def wish(home: Home, memories: Sequence[Memory], action: str) -> None:
 
 
 def keep(change: home_change.Change, memories: Sequence[Memory]) -> None:
-    """Accept memories that an agent proposed or worded, so that they count as the owner's words."""
+    """Accept memories that an agent proposed or worded, so that they count as the owner's."""
     home = change.home
     for memory in (
         memory for memory in memories if memory.proposed or memory.as_worded() != memory

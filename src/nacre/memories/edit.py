@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from datetime import UTC, datetime
+from typing import Any
 
 from nacre.base.frozen import frozen
-from nacre.base.ids import bytes_hash
+from nacre.base.ids import bytes_hash, from_ms
+from nacre.base.text import to_text
 from nacre.errors import EditConflictError, InvalidMemoryError, UnusableVaultError
 from nacre.home.change import Change, read_pages
 from nacre.home.home import Home
 from nacre.home.location import redact, with_former_names, without_secrets
 from nacre.home.operations import apply_intents, left_open
 from nacre.memories.erasure import apply_tombstones
-from nacre.memories.judge import reconcile, release, retire_due
+from nacre.memories.judge import reconcile, release
 from nacre.memories.tombstones import is_ledger_new
 from nacre.values.codec import stamp
 from nacre.values.memory import (
@@ -27,8 +28,9 @@ from nacre.values.memory import (
     Retirement,
     SeenMemoryFile,
 )
-from nacre.vault.documents import Stated, adopt, load, parse, read_stated, render, split, without_id
-from nacre.vault.files import GIT_FOLDER, FileStat, LedgerEntry, is_memory_file
+from nacre.vault.documents import adjust, adopt, parse, read_place, render, values_of
+from nacre.vault.files import GIT_FOLDER, FileStat, LedgerEntry, Place, is_memory_file
+from nacre.vault.merging import id_in
 
 DELETED = "its file was deleted"
 MOVED = "its file was moved to retired/"
@@ -36,48 +38,28 @@ _MANY_FILES = 20
 
 
 @frozen
-class _FileWithoutId:
-    """A memory file into which an id and a creation date will be written.
-
-    ``text``: content of the file. ``base``: hash of the file's bytes. ``rest``: follow-up work for
-    the memory.
-    """
-
-    path: str
-    text: str
-    base: bytes
-    memory: str
-    created: str | None
-    rest: _FollowUp
-
-
-@frozen
 class _ReadFile:
-    """The content of a memory file.
-
-    ``stated``: the kind and project that the front matter gives.
-    """
-
     stat: FileStat
     text: str
     digest: bytes
     memory: Memory
-    stated: Stated
-    has_id: bool
+    values: dict[str, Any]
+    front_place: Place
+
+    @property
+    def has_id(self) -> bool:
+        return bool(self.values.get("id"))
 
 
 @frozen
 class _FollowUp:
     """Work that remains after reading edited files.
 
-    ``nameless``: files without an id.
-    ``deferred``: files to index after all other files. ``misplaced``: memories whose folder and
-    front matter disagree. ``changed``: memories before and after an edit. ``retired``,
-    ``returned``: memories moved to or from ``retired/``. ``written``: edits to record in the
-    journal.
+    ``nameless`` files have no id yet, ``deferred`` files are indexed last, and ``misplaced``
+    memories are in a folder that contradicts their front matter.
     """
 
-    nameless: list[_FileWithoutId] = field(default_factory=list)
+    nameless: list[tuple[_ReadFile, _FollowUp]] = field(default_factory=list)
     deferred: list[_ReadFile] = field(default_factory=list)
     misplaced: list[Memory] = field(default_factory=list)
     changed: list[tuple[Memory | None, Memory]] = field(default_factory=list)
@@ -97,16 +79,17 @@ class _FollowUp:
         self.returned.extend(other.returned)
 
 
-def _is_changed(stat: FileStat, seen: SeenMemoryFile | None) -> bool:
-    return seen is None or (seen.mtime_ns, seen.size) != (stat.mtime_ns, stat.size)
+def _is_changed(stat: FileStat, index_file: SeenMemoryFile | None) -> bool:
+    return index_file is None or (index_file.mtime_ns, index_file.size) != (
+        stat.mtime_ns,
+        stat.size,
+    )
 
 
 def read_changes(home: Home) -> int:
-    """Read manual edits and return the number of edited files.
+    """Index manual edits and return the number of edited files.
 
-    Files with a pending write are skipped. Edits and moves form one operation, and deletions form
-    another. The vault lock is held until all files have an id, because another process would assign
-    different ids.
+    Edits and moves form one operation, and deletions another.
     """
     with home.change(REMOVE, why=DELETED) as removal, home.change(EDIT) as change:
         return _read_edits(change, removal)
@@ -114,19 +97,21 @@ def read_changes(home: Home) -> int:
 
 def _read_edits(change: Change, removal: Change) -> int:
     home = change.home
-    seen, pending = home.files.seen(), home.files.awaited_paths()
+    index_files, pending = home.files.indexed(), home.files.awaited_paths()
     stats = {stat.path: stat for stat in home.vault.scan()}
     changed = {
         path: stat
         for path, stat in stats.items()
-        if path not in pending and _is_changed(stat, seen.get(path))
+        if path not in pending and _is_changed(stat, index_files.get(path))
     }
-    missing = _missing_files(home, seen, stats)
+    missing = _missing_files(home, index_files, stats)
     moved_ids = {_id_in(home, path) for path in changed} if missing else set()
     follow_up = _FollowUp()
-    if not seen and len(changed) > _MANY_FILES:
+    if not index_files and len(changed) > _MANY_FILES:
         change.describe(action=ADOPT)
-    is_in_git = not seen and home.vault.exists(GIT_FOLDER)  # a new database: git has the history
+    is_in_git = not index_files and home.vault.exists(
+        GIT_FOLDER
+    )  # a new database: git has the history
 
     def journal_edits() -> None:
         _journal(change, [] if is_in_git else follow_up.written)
@@ -141,9 +126,9 @@ def _read_edits(change: Change, removal: Change) -> int:
             intents = follow_up.written if missed.memory in moved_ids else removed
             intents.append(_removal_of(home, missed))
         _journal(removal, removed)
-        count = _read_all(change, changed, seen, follow_up, journal_edits)
-        for file in follow_up.deferred:  # a single transaction from here on
-            _accept(change, file, changed, seen, follow_up)
+        count = _read_all(change, changed, index_files, follow_up, journal_edits)
+        for file in follow_up.deferred:  # now in a single transaction
+            _accept(change, file, changed, index_files, follow_up)
         journal_edits()
         _follow(change, follow_up)
     for part in (change, removal):
@@ -157,20 +142,15 @@ def _read_edits(change: Change, removal: Change) -> int:
 def _read_all(
     change: Change,
     changed: Mapping[str, FileStat],
-    seen: Mapping[str, SeenMemoryFile],
+    index_files: Mapping[str, SeenMemoryFile],
     follow_up: _FollowUp,
     journal_edits: Callable[[], None] | None = None,
 ) -> int:
-    """Read changed files and return the number of files with new content.
-
-    ``journal_edits``: function that records edits before other processes write. If it is given,
-    files that need follow-up work are deferred.
-    """
     count = 0
     for path, stat in changed.items():
-        file = _read(change.home, stat, seen.get(path))
+        file = _read(change.home, stat, index_files.get(path))
         if file:
-            _accept(change, file, changed, seen, follow_up, defers=journal_edits is not None)
+            _accept(change, file, changed, index_files, follow_up, defers=journal_edits is not None)
             count += 1
         if journal_edits:
             change.home.database.yield_write_lock(journal_edits)
@@ -178,22 +158,21 @@ def _read_all(
 
 
 def read_written(change: Change, paths: Iterable[str]) -> None:
-    """Index files that a sync or a scrub has just written.
-
-    The files have no pending writes. Their text is already in the journal or the history.
-    """
+    """Index files that a sync or a scrub has just written, without recording their text again."""
     home = change.home
-    seen = {path: file for path in paths if (file := home.files.at(path))}
+    index_files = {path: file for path in paths if (file := home.files.at(path))}
     stats = {path: stat for path in paths if is_memory_file(path) and (stat := _stat(home, path))}
-    changed = {path: stat for path, stat in stats.items() if _is_changed(stat, seen.get(path))}
-    missing = [file for path, file in seen.items() if path not in stats]
+    changed = {
+        path: stat for path, stat in stats.items() if _is_changed(stat, index_files.get(path))
+    }
+    missing = [file for path, file in index_files.items() if path not in stats]
     follow_up = _FollowUp()
     with home.transaction():
         for file in missing:
             home.files.forget(file.path)
-        _read_all(change, changed, seen, follow_up)
+        _read_all(change, changed, index_files, follow_up)
         _journal(change, [intent for intent in follow_up.written if intent.document is None])
-        for item in (follow_up, *(file.rest for file in follow_up.nameless)):
+        for item in (follow_up, *(work for _, work in follow_up.nameless)):
             item.returned.clear()
         _follow(change, follow_up)
     _retire_unfiled(
@@ -212,19 +191,19 @@ def _stat(home: Home, path: str) -> FileStat | None:
 
 
 def _missing_files(
-    home: Home, seen: Mapping[str, SeenMemoryFile], stats: Mapping[str, FileStat]
+    home: Home, index_files: Mapping[str, SeenMemoryFile], stats: Mapping[str, FileStat]
 ) -> list[SeenMemoryFile]:
-    """Return the known files that are missing.
-
-    If very many are missing, return nothing, because the folder might be unavailable.
-    """
     pending = home.files.pending_paths()
-    missing = [file for path, file in seen.items() if path not in stats and path not in pending]
-    if len(missing) - len(stats.keys() - seen.keys()) <= max(_MANY_FILES, len(seen) // 2):
+    missing = [
+        file for path, file in index_files.items() if path not in stats and path not in pending
+    ]
+    if len(missing) - len(stats.keys() - index_files.keys()) <= max(
+        _MANY_FILES, len(index_files) // 2
+    ):
         return missing
     home.problems.append(
-        f"{len(missing)} of {len(seen)} memory files are missing at once, so nothing was retired: restore them, or "
-        "run `nacre admin db rebuild` to accept the vault as it is"
+        f"{len(missing)} of {len(index_files)} memory files are missing at once, so nothing was retired: "
+        "restore them, or run `nacre admin db rebuild` to accept the vault as it is"
     )
     return []
 
@@ -238,10 +217,6 @@ def _removal_of(home: Home, file: SeenMemoryFile) -> Intent:
 
 
 def _journal(change: Change, intents: list[Intent]) -> None:
-    """Record manual edits in the journal.
-
-    If a file contains a secret, the edit is recorded without text, in a separate operation.
-    """
     change.intend(
         [intent for intent in intents if intent.action == "remove" or intent.document], applied=True
     )
@@ -251,11 +226,7 @@ def _journal(change: Change, intents: list[Intent]) -> None:
                 withheld.intend([intent], applied=True)
 
 
-def _read(home: Home, stat: FileStat, seen: SeenMemoryFile | None) -> _ReadFile | None:
-    """Read a changed file. Return ``None`` if the content is unchanged or invalid.
-
-    Invalid files are reported in ``home.problems``.
-    """
+def _read(home: Home, stat: FileStat, index_file: SeenMemoryFile | None) -> _ReadFile | None:
     try:
         if refusal := stat.refusal or home.files.why_unreadable(
             stat.path, stat.mtime_ns, stat.size
@@ -268,41 +239,32 @@ def _read(home: Home, stat: FileStat, seen: SeenMemoryFile | None) -> _ReadFile 
         home.problems.append(f"{stat.path}: {error.message}")
         return None
     digest = bytes_hash(data)
-    if seen and seen.hash == digest:
-        home.files.save(replace(seen, mtime_ns=stat.mtime_ns, size=stat.size))
+    if index_file and index_file.hash == digest:
+        home.files.save(replace(index_file, mtime_ns=stat.mtime_ns, size=stat.size))
         return None
     try:
         text = data.decode("utf-8")
-        memory = _memory_in(home, text, stat, seen)
-        return _ReadFile(stat, text, digest, memory, read_stated(text), has_id=_has_key(text, "id"))
+        memory = _memory_in(home, text, stat, index_file)
+        values = values_of(text)
+        return _ReadFile(stat, text, digest, memory, values, read_place(values))
     except UnicodeDecodeError:
         reason = "it is not UTF-8 text"
     except InvalidMemoryError as error:
         reason = error.message
     home.problems.append(f"{stat.path}: {reason}")
-    if without_secrets(home.redactor, data.decode("utf-8", "replace")) is not None:
+    if without_secrets(home.redactor, to_text(data)) is not None:
         home.files.set_unreadable(stat.path, stat.mtime_ns, stat.size, reason)
     return None
 
 
-def _memory_in(home: Home, text: str, stat: FileStat, seen: SeenMemoryFile | None) -> Memory:
-    """Return the memory in a file, with secrets removed.
-
-    A memory without an id gets the id last seen at the file's path.
-    """
-    new_id = (lambda: seen.memory) if seen else home.ids
-    written = parse(text, stat.path, new_id=new_id, modified=_modification_time(home, stat))
+def _memory_in(home: Home, text: str, stat: FileStat, index_file: SeenMemoryFile | None) -> Memory:
+    new_id = (lambda: index_file.memory) if index_file else home.ids
+    modified = from_ms(stat.modified_ns // 1_000_000) or home.now()
+    written = parse(text, stat.path, new_id=new_id, modified=modified)
     memory = redact(home.redactor, written)
     if memory.content != written.content:
         home.problems.append(f"{stat.path} seems to contain a secret, which recall leaves out")
     return memory
-
-
-def _modification_time(home: Home, stat: FileStat) -> datetime:
-    try:
-        return datetime.fromtimestamp(stat.modified_ns // 1_000_000 / 1000, UTC)
-    except (OverflowError, OSError, ValueError):
-        return home.now()
 
 
 def _with_own_id(
@@ -310,9 +272,8 @@ def _with_own_id(
     file: _ReadFile,
     changed: Collection[str],
     follow_up: _FollowUp,
-    seen: SeenMemoryFile | None,
+    index_file: SeenMemoryFile | None,
 ) -> _ReadFile:
-    """Give a copied file its own id, so that the copy becomes a separate memory."""
     home = change.home
     path, memory = file.stat.path, file.memory
     twin = home.files.file_of(memory.id)
@@ -328,50 +289,45 @@ def _with_own_id(
         return file
     home.problems.append(f"{path} has the same id as {twin.path}; it was read as a separate memory")
     # A crash prevented the assigned id from being written.
-    has_reserved_id = seen is not None and not seen.hash
-    copy = replace(memory, id=seen.memory if seen and has_reserved_id else home.ids())
+    has_reserved_id = index_file is not None and not index_file.hash
+    copy = replace(memory, id=index_file.memory if index_file and has_reserved_id else home.ids())
     if not has_reserved_id:
         follow_up.entries.append(change.entry("copy", memory=copy.id, of=memory.id, path=path))
-    return replace(file, memory=copy, text=without_id(file.text), has_id=False)
+    text = adjust(file.text, {"id": None})
+    return replace(file, memory=copy, text=text, values={**file.values, "id": None})
 
 
 def _id_in(home: Home, path: str) -> str | None:
     try:
-        front, _ = split(home.vault.read(path).decode("utf-8"))
-        return str(load(front).get("id") or "") if front else None
-    except (FileNotFoundError, UnicodeDecodeError, InvalidMemoryError, UnusableVaultError):
+        return id_in(home.vault.read(path))
+    except (FileNotFoundError, InvalidMemoryError, UnusableVaultError):
         return None
-
-
-def _has_key(text: str, name: str) -> bool:
-    front, _ = split(text)
-    return bool(front and load(front).get(name))
 
 
 def _accept(
     change: Change,
     file: _ReadFile,
     changed: Collection[str],
-    seen_before: Mapping[str, SeenMemoryFile],
+    index_files: Mapping[str, SeenMemoryFile],
     total: _FollowUp,
     *,
     defers: bool = False,
 ) -> None:
-    home, last_seen = change.home, seen_before.get(file.stat.path)
-    file = _with_own_id(change, file, changed, total, last_seen)
-    memory, stated_values = file.memory, file.stated
+    home, index_file = change.home, index_files.get(file.stat.path)
+    file = _with_own_id(change, file, changed, total, index_file)
+    memory, front_place = file.memory, file.front_place
     before = home.memories.find(memory.id)
-    is_same_memory = last_seen is not None and last_seen.memory == memory.id
+    is_same_memory = index_file is not None and index_file.memory == memory.id
     former_memory = (
-        before if is_same_memory or last_seen is None else home.memories.find(last_seen.memory)
+        before if is_same_memory or index_file is None else home.memories.find(index_file.memory)
     )
-    former_text = render(former_memory) if last_seen and former_memory else None
-    if before and is_same_memory and stated_values.differs(before.kind, before.project):
-        is_settled = stated_values.project not in (None, before.project)
+    former_text = render(former_memory) if index_file and former_memory else None
+    if before and is_same_memory and front_place.differs(before.kind, before.project):
+        is_settled = front_place.project not in (None, before.project)
         memory = replace(
             memory,
-            kind=stated_values.kind or memory.kind,
-            project=stated_values.project or memory.project,
+            kind=front_place.kind or memory.kind,
+            project=front_place.project or memory.project,
             inbox=memory.inbox and not is_settled,
         )
     if before and file.has_id:
@@ -389,21 +345,16 @@ def _accept(
     if file.has_id:
         total.written.append(_seen_intent(home, stat.path, file.text, memory.id, former_text))
     else:
-        front, _ = split(file.text)
-        is_dated = bool(front and {"created", "updated"} & load(front).keys())
-        created = None if is_dated else stamp(memory.created)
-        total.nameless.append(
-            _FileWithoutId(stat.path, file.text, file.digest, memory.id, created, follow_up)
-        )
+        total.nameless.append((file, follow_up))
 
 
 def _follow_up_of(file: _ReadFile, before: Memory | None, memory: Memory) -> _FollowUp:
     follow_up = _FollowUp()
-    if memory is not file.memory or file.stated.differs(memory.kind, memory.project):
+    if memory is not file.memory or file.front_place.differs(memory.kind, memory.project):
         follow_up.misplaced.append(memory)
     if memory.links or (before and (before.links or before.superseded_by)):
         follow_up.changed.append((before, memory))
-    if before and memory.retired and not before.retired and not _has_key(file.text, "retired"):
+    if before and memory.retired and not before.retired and not file.values.get("retired"):
         follow_up.retired.append(memory)
     elif before and before.retired and not memory.retired:
         follow_up.returned.append(memory)
@@ -417,10 +368,6 @@ def _seen_intent(
 
 
 def _follow(change: Change, follow_up: _FollowUp) -> None:
-    """Do the work that remains after manual edits are read.
-
-    Call this in the transaction that reads the edits, so that a crash loses no work.
-    """
     home = change.home
     change.put(follow_up.misplaced, follow_up.entries)
     change.put(reconcile(home, follow_up.changed))
@@ -436,35 +383,27 @@ def _follow(change: Change, follow_up: _FollowUp) -> None:
         change.put([*retired, *returned, *release(home, retired)], entries)
 
 
-def _give_ids(change: Change, nameless: list[_FileWithoutId]) -> None:
-    """Write ids into files without an id.
-
-    No pending write is stored, because secrets in the text must not enter the database. After a
-    crash, the next scan continues.
-    """
+def _give_ids(change: Change, nameless: list[tuple[_ReadFile, _FollowUp]]) -> None:
     home = change.home
-    for file in nameless:
-        created = {"created": file.created} if file.created else {}
-        document = adopt(file.text, {"id": file.memory, **created})
+    for file, follow_up in nameless:
+        path, memory = file.stat.path, file.memory
+        is_dated = {"created", "updated"} & file.values.keys()
+        created = {} if is_dated else {"created": stamp(memory.created)}
+        # No pending write, because secrets in the text must not enter the database.
+        document = adopt(file.text, {"id": memory.id, **created})
         try:
-            home.vault.write(file.path, document, base=file.base)
-            stat = home.vault.stat(file.path)
+            home.vault.write(path, document, base=file.digest)
+            stat = home.vault.stat(path)
         except (EditConflictError, UnusableVaultError, FileNotFoundError):
             continue
         digest = bytes_hash(document.encode("utf-8"))
         with home.transaction():
-            home.files.save(
-                SeenMemoryFile(file.path, file.memory, stat.mtime_ns, stat.size, digest)
-            )
-            _journal(change, [_seen_intent(home, file.path, document, file.memory)])
-            _follow(change, file.rest)
+            home.files.save(SeenMemoryFile(path, memory.id, stat.mtime_ns, stat.size, digest))
+            _journal(change, [_seen_intent(home, path, document, memory.id)])
+            _follow(change, follow_up)
 
 
 def _retire_unfiled(change: Change, unfiled: Sequence[str]) -> None:
-    """Retire memories whose file a person deleted. The text stays in ``retired/``.
-
-    If a memory is already retired, the memory is deleted.
-    """
     if not unfiled:
         return
     home = change.home
@@ -494,13 +433,10 @@ _MIN_PATIENCE_SECONDS = 0.3
 
 
 def scan(home: Home, *, patience_seconds: float = _PATIENCE_SECONDS) -> int:
-    """Index changed files and return their number.
+    """Index changed memory files and return their number.
 
-    Interrupted writes are completed first. A memory whose file is missing is retired, unless most
-    files are missing. Forgotten content is deleted, even if the user forgot it on another machine.
-    Invalid files are reported in ``home.problems``, and the last valid version stays indexed. If
-    nothing changed, no lock is taken and nothing is written. Nothing happens if the database is not
-    writable.
+    Memories whose files are missing are retired, unless most files are missing. Invalid files are
+    reported in ``home.problems`` and keep their last valid version in the index.
     """
     home.problems.clear()
     if home.database.unwritable:
@@ -511,16 +447,17 @@ def scan(home: Home, *, patience_seconds: float = _PATIENCE_SECONDS) -> int:
         apply_tombstones(home, patient=False)
     count = _catch_edits(home, patience_seconds)
     reported = set(home.problems)
-    unreadable = (f"{path}: {reason}" for path, reason in home.files.seen_now()[2].items())
+    unreadable = (f"{path}: {reason}" for path, reason in home.files.file_states()[2].items())
     home.problems.extend(problem for problem in unreadable if problem not in reported)
     if count or is_ledger_new(home):
         apply_tombstones(home, patient=False)
-    retire_due(home)
     return count
 
 
 def _catch_edits(home: Home, patience_seconds: float) -> int:
-    was_edited = _was_edited(home)
+    # A difference counts only if two scans agree, because other processes can write during a scan.
+    different = _differences(home)
+    was_edited = bool(different and different & _differences(home))
     if not was_edited and not home.files.has_intents() and not left_open(home):
         return 0
     with home.vault_lock.if_free(patience_seconds if was_edited else 0.0) as is_locked:
@@ -533,25 +470,18 @@ def _catch_edits(home: Home, patience_seconds: float) -> int:
 
 
 def catch_up(home: Home, seconds: float = _CATCH_UP_SECONDS) -> None:
-    """Scan, waiting at most ``seconds`` for the lock."""
+    """Index changed memory files, waiting at most ``seconds`` for the lock."""
     scan(home, patience_seconds=max(seconds, _MIN_PATIENCE_SECONDS))
-
-
-def _was_edited(home: Home) -> bool:
-    """Return True if another program created, deleted or changed a file.
-
-    A difference counts only if two scans agree, because other processes can write during a scan.
-    """
-    different = _differences(home)
-    return bool(different and different & _differences(home))
 
 
 def _differences(home: Home) -> set[tuple[str, int, int]]:
     stats = home.vault.times()
-    seen, pending, _ = home.files.seen_now()
-    if stats == seen:
+    index_times, pending, _ = home.files.file_states()
+    if stats == index_times:
         return set()
     paths = {
-        path for path in stats.keys() | seen.keys() if stats.get(path) != seen.get(path)
+        path
+        for path in stats.keys() | index_times.keys()
+        if stats.get(path) != index_times.get(path)
     } - pending
     return {(path, *stats.get(path, (0, -1))) for path in paths}

@@ -7,7 +7,6 @@ only its indexed turns.
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from datetime import datetime
@@ -17,12 +16,12 @@ from typing import Any
 import msgspec
 
 from nacre.base import files
-from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash
 from nacre.base.locks import FileLock
+from nacre.base.text import to_text
 from nacre.errors import DamagedArchiveError, EditConflictError, InvalidMemoryError, StoreBusyError
-from nacre.home import archive, archive_packs
-from nacre.home.change import PINNED, Change, Pin, write_pins
+from nacre.home import archive
+from nacre.home.change import PINNED, Change, Pin, page_path, write_pins
 from nacre.home.home import Home
 from nacre.home.operations import apply_intents
 from nacre.home.spending import fold_notes
@@ -53,9 +52,9 @@ _NAME = re.compile(rb'"([^"\\]{6,200})"')
 
 
 def withdraw(home: Home, affected: Affected) -> None:
-    """Mark packs (archive files) that contain forgotten content. Call this before deleting it.
+    """Mark the archive packs that contain forgotten content, so that they are rewritten without it.
 
-    :func:`nacre.home.archive.settle` then rewrites the packs.
+    Call this before deleting the content, and :func:`nacre.home.archive.settle` afterwards.
     """
     places = [*affected.sessions, *affected.turns, *affected.untitled]
     if not places or not home.archive.all():
@@ -76,18 +75,20 @@ def withdraw(home: Home, affected: Affected) -> None:
         state
         for state in home.archive.all()
         if state.path in files
-        or _holds(home, state, lambda payload: not names.isdisjoint(_NAME.findall(payload.text)))
+        or _has_payload(
+            home, state, lambda payload: not names.isdisjoint(_NAME.findall(payload.text))
+        )
     ]
     _withhold(home, states)
 
 
 def withdraw_matching(home: Home, match: Pattern) -> None:
-    """Keep only the indexed turns in the archived copies of matching transcripts."""
+    """Reduce archived transcripts that match a pattern to the messages in the index."""
     states = [
         state
         for state in home.archive.all()
         if state.kind == packs.LINES
-        and _holds(
+        and _has_payload(
             home,
             state,
             lambda payload: any(
@@ -106,11 +107,13 @@ def _withhold(home: Home, states: list[sessions.Archived]) -> None:
         archive.withhold(home, [(state.tool, state.path) for state in states])
 
 
-def _holds(home: Home, state: sessions.Archived, test: Callable[[packs.Payload], bool]) -> bool:
+def _has_payload(
+    home: Home, state: sessions.Archived, test: Callable[[packs.Payload], bool]
+) -> bool:
     if state.pack is None:
         return False
     try:
-        return any(test(payload) for _, payload in archive_packs.payloads(home, state))
+        return any(test(payload) for _, payload in archive.payloads(home, state))
     except DamagedArchiveError:
         return True
 
@@ -131,10 +134,7 @@ def _gateway(home: Home) -> AbstractContextManager[maintenance.GatewayErasure | 
 
 
 def count_forgotten(home: Home, barred: Barred, match: Pattern | None = None) -> int:
-    """Return the number of items to erase that exist only in the gateway's database.
-
-    Items are messages, parts of answers, and names.
-    """
+    """Count forgotten messages and names that exist only in the gateway's database."""
     with _gateway(home) as store:
         if store is None:
             return 0
@@ -142,124 +142,77 @@ def count_forgotten(home: Home, barred: Barred, match: Pattern | None = None) ->
 
 
 def erase_matching(home: Home, match: Pattern) -> None:
-    """Erase matching text that only the gateway's database contains."""
+    """Erase text that matches a pattern and exists only in the gateway's database."""
     with _gateway(home) as store:
         if store:
             items = _forgotten_items(store, Barred(), match)
-            store.erase_held(items, _matching_names(store, match))
+            store.erase_pending(items, _matching_names(store, match))
 
 
 def erase_chats(home: Home, affected: Affected, barred: Barred) -> None:
-    """Delete forgotten conversations with their files, and forgotten messages in other conversations.
-
-    Pending messages are deleted too.
-    """
-    forgotten = [
-        session.id.removeprefix(_TOOL)
-        for session in affected.sessions
-        if session.id.startswith(_TOOL)
-    ]
-    changed = [
-        session.id.removeprefix(_TOOL) for session in affected.turns if session.id.startswith(_TOOL)
-    ]
-    if not (home.settings.home / gateway.DATABASE).exists():
-        return
+    """Delete forgotten conversations, and forgotten messages in other conversations."""
     folder = home.settings.home / gateway.FOLDER
-    with (
-        FileLock(folder / gateway.TRANSCRIPTS_LOCK),
-        closing(maintenance.GatewayErasure.open(home.settings.home)) as store,
-    ):
-        store.erase_held(_forgotten_items(store, barred, None))
-        for session in changed:
-            _Chat(folder, session, store).erase(barred)
-        for session in forgotten:
-            _Chat(folder, session, store).erase(None)
+    with _gateway(home) as store:
+        if store is None:
+            return
+        with FileLock(folder / gateway.TRANSCRIPTS_LOCK):
+            store.erase_pending(_forgotten_items(store, barred, None))
+            for session in (*affected.turns, *affected.sessions):
+                if session.id.startswith(_TOOL):
+                    is_whole = session in affected.sessions
+                    name = session.id.removeprefix(_TOOL)
+                    _erase_chat(folder, name, store, None if is_whole else barred)
 
 
 def erase_bytes(home: Home) -> bool:
-    """Compact the gateway's database so that no deleted bytes remain.
+    """Compact the gateway's database so that no deleted bytes remain, and return True on success.
 
-    Return True if it succeeded. Raises StoreBusyError.
+    Raises StoreBusyError.
     """
     with _gateway(home) as store:
         return store is None or store.compact()
 
 
-@frozen
-class _Chat:
-    folder: Path
-    session: str
-    store: maintenance.GatewayErasure
+def _erase_chat(
+    folder: Path, session: str, store: maintenance.GatewayErasure, barred: Barred | None
+) -> None:
+    path = folder / "sessions" / f"{session}.jsonl"
+    session_id = f"{_TOOL}{session}"
 
-    @property
-    def path(self) -> Path:
-        return self.folder / "sessions" / f"{self.session}.jsonl"
-
-    @property
-    def files(self) -> Path:
-        return self.folder / "files" / self.session
-
-    def erase(self, barred: Barred | None) -> None:
-        """Erase the messages that ``barred`` marks as forgotten.
-
-        If ``barred`` is ``None``, erase all messages. If a message is erased, the summaries are
-        erased too, because a summary might quote the message.
-        """
-        lines = [(line, _record(line)) for line in self._lines()]
-        pending = [
-            (seq, _record(line.text.encode()))
-            for seq, line in self.store.pending_lines(self.session)
-        ]
-        pending_gone = {seq: record for seq, record in pending if self._is_gone(record, barred)}
-        gone_records = [
-            *(record for _, record in lines if self._is_gone(record, barred)),
-            *pending_gone.values(),
-        ]
-        self.store.erase([str(record.get("id")) for record in gone_records], pending_gone)
-        if barred is None:
-            self.store.delete_session(self.session)
-            self.path.unlink(missing_ok=True)
-            shutil.rmtree(self.files, ignore_errors=True)
-        elif gone_records:
-            for place in (place for record in gone_records for place in _places(record)):
-                (self.files / place).unlink(missing_ok=True)
-            remaining = [
-                line
-                for line, record in lines
-                if record.get("type") != "compaction" and not self._is_gone(record, barred)
-            ]
-            files.write_file(self.path, b"\n".join(remaining))
-
-    def _lines(self) -> Sequence[bytes]:
-        try:
-            return self.path.read_bytes().split(b"\n")
-        except FileNotFoundError:
-            return ()
-
-    def _is_gone(self, record: dict[str, Any], barred: Barred | None) -> bool:
+    def is_gone(record: dict[str, Any]) -> bool:
         if barred is None or record.get("type") != "message":
             return barred is None
-        session, ids = (f"{_TOOL}{self.session}", (record.get("id"), _message(record).get("edits")))
         barred_by_id = any(
-            barred.has_turn(session, str(turn_id), is_shared=shared)
-            for turn_id in ids
-            if turn_id
+            barred.has_turn(session_id, str(record.get("id")), is_shared=shared)
             for shared in (False, True)
         )
-        return barred_by_id or barred.is_before(_time(record), None, session)
+        return barred_by_id or barred.is_before(_time(record), None, session_id)
+
+    data = path.read_bytes() if path.exists() else b""
+    lines = [(line, _record(line)) for line in data.split(b"\n")]
+    pending = ((seq, _record(line.text.encode())) for seq, line in store.pending_lines(session))
+    pending_gone = {seq: record for seq, record in pending if is_gone(record)}
+    erased_records = [*(record for _, record in lines if is_gone(record)), *pending_gone.values()]
+    store.erase([str(record.get("id")) for record in erased_records], pending_gone)
+    if barred is None:
+        store.delete_session(session)
+        path.unlink(missing_ok=True)
+    elif erased_records:
+        remaining = [line for line, record in lines if not is_gone(record)]
+        files.write_file(path, b"\n".join(remaining))
 
 
 def _forgotten_items(
     store: maintenance.GatewayErasure, barred: Barred, match: Pattern | None
-) -> list[maintenance.Held]:
+) -> list[maintenance.PendingText]:
     return [
         item
-        for item in store.held()
+        for item in store.pending_texts()
         if (match and excerpt_of(match, item.texts) is not None) or _is_barred(item, barred)
     ]
 
 
-def _is_barred(item: maintenance.Held, barred: Barred) -> bool:
+def _is_barred(item: maintenance.PendingText, barred: Barred) -> bool:
     session = f"{_TOOL}{item.session}"
     if barred.before:  # sessions that are forgotten by date keep their later messages
         return barred.is_before(item.at, None, session)
@@ -268,16 +221,6 @@ def _is_barred(item: maintenance.Held, barred: Barred) -> bool:
 
 def _matching_names(store: maintenance.GatewayErasure, match: Pattern | None) -> list[str]:
     return [name for name in store.names() if match and match.search(name)]
-
-
-def _message(record: dict[str, Any]) -> dict[str, Any]:
-    message = record.get("message")
-    return message if isinstance(message, dict) else {}
-
-
-def _places(record: dict[str, Any]) -> Sequence[str]:
-    files = [file for file in _message(record).get("attachments") or () if isinstance(file, dict)]
-    return [Path(str(file["path"])).name for file in files if file.get("path")]
 
 
 def _time(record: dict[str, Any]) -> datetime | None:
@@ -301,23 +244,20 @@ def _record(line: bytes) -> dict[str, Any]:
 
 
 def erase_quoting(home: Home, match: Pattern) -> None:
-    """Erase former document versions whose text or path matches a pattern."""
+    """Erase old versions of documents if their text or path matches a pattern."""
     home.vault.forget_former(
-        lambda path, data: bool(match.search(_text(data))) or is_in_path(match, path)
+        lambda path, data: bool(match.search(to_text(data))) or is_in_path(match, path)
     )
 
 
 def still_saying(home: Home, match: Pattern) -> list[str]:
-    """Return the paths of documents whose current text matches a pattern.
-
-    Only documents on a server are searched.
-    """
+    """Return the paths of documents on a server that still match a pattern."""
     paths = home.vault.paths() if home.database.server else []
-    return [path for path in paths if match.search(_text(home.vault.read(path, whole=True)))]
+    return [path for path in paths if match.search(to_text(home.vault.read(path, any_size=True)))]
 
 
 def erase_naming(home: Home, memories: Sequence[Memory]) -> None:
-    """Erase former document versions that name memories or quote their present or former wording."""
+    """Erase old versions of documents on a server that mention or quote the given memories."""
     if not home.database.server or not memories:
         return
     ids = {memory.id for memory in memories}
@@ -330,20 +270,16 @@ def erase_naming(home: Home, memories: Sequence[Memory]) -> None:
     def is_revealing(text: str) -> bool:
         return any(memory_id in text for memory_id in ids) or quotes.are_in(text)
 
-    home.vault.forget_former(lambda _, data: is_revealing(_text(data)))
+    home.vault.forget_former(lambda _, data: is_revealing(to_text(data)))
     home.erasing.clear_journal(is_revealing)
 
 
 def _former_versions(home: Home, ids: set[str]) -> Iterator[Memory]:
     for _, path, data in home.vault.former():
         with suppress(InvalidMemoryError):
-            memory = parse(_text(data), path, new_id=home.ids, modified=home.now())
+            memory = parse(to_text(data), path, new_id=home.ids, modified=home.now())
             if memory.id in ids:
                 yield memory
-
-
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", errors="replace")
 
 
 # -- Applying tombstones -------------------------------------------------------
@@ -354,20 +290,18 @@ def _text(data: bytes) -> str:
 
 
 FORGETTING = "forgetting"
-"""Operation that removes forgotten evidence and links from memories, and retires some of them."""
+"""Name of the operation that removes forgotten evidence and links from memories."""
 
-_MEMORIES_PER_STEP = 50
 _WORD = re.compile(r"[^\s\"'#,;()\[\]{}]+")
 _KEPT_ACTIONS = (FORGET, ALLOW_AGAIN, RETIRE_ALWAYS, RETIRE_NO_LONGER)
 
 
 def apply_tombstones(home: Home, *, patient: bool = True) -> int:
-    """Delete stored items that match tombstones, and return the number of items.
+    """Delete the stored items that match tombstones, and return their number.
 
-    Call this whenever the ledger might have changed. If there is nothing to delete, the call costs
-    only a few lookups. A memory whose file a person is editing is reported in ``home.problems`` and
-    deleted next time. If ``patient`` is False, the call does not wait for a process that is writing
-    the ledger.
+    Call this whenever the ledger might have changed. Memories whose files are being edited are
+    reported in ``home.problems`` and deleted next time. Set ``patient`` to wait for another process
+    that is writing the ledger.
     """
     if (home.files.has_intents() or is_ledger_new(home)) and not _update_tombstones(
         home, patient=patient
@@ -386,7 +320,7 @@ def apply_tombstones(home: Home, *, patient: bool = True) -> int:
     ]
     barred = Barred([*due_tombstones, *shared])
     edition = home.database.edition()
-    affected = survey(home, barred)  # slow, therefore without the lock
+    affected = survey(home, barred)  # slow, so done without the lock
     with home.change(FORGETTING) as change:
         apply_intents(home)
         if home.database.edition() != edition:
@@ -402,7 +336,7 @@ def apply_tombstones(home: Home, *, patient: bool = True) -> int:
     archive.settle(home)
     erase_chats(home, affected, barred)
     with home.vault_lock:
-        # These handoffs were written while sessions were deleted.
+        # Handoffs written while sessions were being deleted.
         for handoff in handed_over(home, (*affected.sessions, *affected.turns), barred):
             home.handoffs.remove(handoff)
         _clear_pages(home, barred)
@@ -458,9 +392,9 @@ def _erase_candidates(home: Home, barred: Barred) -> None:
 
 
 def erase_written_bytes(home: Home) -> bool:
-    """Remove the bytes of deleted content from the database. Return True if no such bytes remain.
+    """Overwrite deleted content in the database file.
 
-    If another process is reading the database, bytes can remain. The next writing command tries
+    Returns False if another process is reading the database, so that a later command must try
     again.
     """
     if home.tombstones.value("erase") != "1":
@@ -482,7 +416,7 @@ def erase_written_bytes(home: Home) -> bool:
 
 
 def _without_sync(home: Home, work: Callable[[], object]) -> None:
-    """Do ``work`` without syncing each transaction to disk. Work lost in a crash is repeated."""
+    """Run ``work`` without syncing to disk, because lost work is repeated after a crash."""
     home.database.relax()
     try:
         work()
@@ -491,19 +425,18 @@ def _without_sync(home: Home, work: Callable[[], object]) -> None:
 
 
 def clear_words(home: Home, memory_ids: Iterable[str], quotes: Pattern | None = None) -> None:
-    """Remove the texts of ledger entries about forgotten memories or matching ``quotes``.
+    """Remove text from ledger entries that concern forgotten memories or match ``quotes``.
 
-    Ids, numbers, tombstones and standing retirements stay. This is the only exception to the
-    append-only rule.
+    This is the only exception to the rule that the ledger is append-only.
     """
     data = home.ledger()
-    text = data.decode("utf-8", errors="replace")
+    text = to_text(data)
     if (cleared := without_words(text, set(memory_ids), quotes)) != text:
         home.vault.write(LEDGER, cleared, base=bytes_hash(data))
 
 
 def without_words(text: str, ids: set[str], quotes: Pattern | None = None) -> str:
-    """Return the text of a ledger after :func:`clear_words`."""
+    """Return the text of a ledger without the parts that :func:`clear_words` removes."""
     return "\n".join(_without_words(line, ids, quotes) for line in text.split("\n"))
 
 
@@ -522,8 +455,7 @@ def _erase_memories(change: Change, affected: Affected) -> None:
     entries = [
         change.entry("retire", memory=memory.id, reason=OUTLIVED) for memory in affected.retired
     ]
-    for start in range(0, len(affected.changed), _MEMORIES_PER_STEP):
-        change.put(affected.changed[start : start + _MEMORIES_PER_STEP])
+    change.put(affected.changed)
     change.append(entries)
     change.apply()
     erase_naming(home, affected.memories)
@@ -536,10 +468,7 @@ def _erase_memories(change: Change, affected: Affected) -> None:
 
 
 def _erase_memory(home: Home, memory_id: str) -> None:
-    """Delete a memory.
-
-    The file is deleted without a pending write, because a pending write would store the text again.
-    """
+    """Delete a memory and its file without a pending write, which would store the text again."""
     if file := home.files.file_of(memory_id):
         home.vault.forget(file.path)
         home.files.forget(file.path)
@@ -566,16 +495,16 @@ def _erase_sessions(home: Home, affected: Affected) -> None:
 
 
 def clear_traces(home: Home, is_revealing: Callable[[str], bool]) -> None:
-    """Delete all traces and cached answers.
+    """Delete the text of all model calls and all answered questions.
 
-    Questions and doubts are deleted if ``is_revealing`` returns True for their text.
+    Open questions and doubts are deleted only if ``is_revealing`` returns True for their text.
     """
     fold_notes(home)
     with home.transaction():
-        home.traces.delete_answered()
-        home.traces.delete_where(is_revealing)
+        home.spending.clear_texts()
+        home.questions.delete_answered()
+        home.questions.delete(home.questions.matching(is_revealing))
         home.reviews.delete_where(is_revealing)
-        home.spending.clear_answers()
 
 
 def _clear_pages(home: Home, barred: Barred) -> None:
@@ -585,21 +514,17 @@ def _clear_pages(home: Home, barred: Barred) -> None:
 
 
 def remove_empty_projects(home: Home, slugs: Iterable[str]) -> None:
-    """Delete the pages of projects that have neither sessions nor memories.
+    """Delete the pages of projects that have no sessions and no memories.
 
     The caller must hold the vault lock.
     """
     for slug in set(slugs) - home.sessions.projects():
-        for page in ("project.md", "MEMORY.md"):
-            home.vault.forget(f"projects/{slug}/{page}")
+        home.vault.forget(page_path(slug))
         home.files.forget_project(slug)
 
 
 def _name_sessions(home: Home, affected: Affected, runs: Sequence[Tombstone]) -> None:
-    """Add a tombstone for each session that was forgotten by date or project.
-
-    The tombstone ensures that new turns do not restore the session.
-    """
+    """Bar each session forgotten by date or project, so that new turns do not restore it."""
     named_ids = {tombstone.value for tombstone in runs if tombstone.kind is TombstoneKind.SESSION}
     scopes = sorted({tombstone.run for tombstone in runs if tombstone.kind is TombstoneKind.BEFORE})
     session_ids = sorted({session.id for session in affected.sessions} - named_ids)

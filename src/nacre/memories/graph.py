@@ -1,18 +1,16 @@
-"""Links between memories: requests, changes, traversal, analyses, the map and the brief.
-
-Analyses use a graph of active memories in which each memory is a number.
-"""
+"""Links between memories: requests, changes, traversal, analyses, the map and the brief."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date, timedelta
 from enum import StrEnum
-from functools import cached_property
-from typing import Annotated, Literal, TypeVar
+from itertools import pairwise
+from typing import Annotated, Literal
 
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
@@ -20,7 +18,7 @@ from nacre.base.request import Request
 from nacre.base.text import count, one_line, shorten
 from nacre.errors import ConflictError, InvalidInputError, NacreError, NotFoundError
 from nacre.home import location, operations
-from nacre.home.change import BATCH, Change
+from nacre.home.change import Change
 from nacre.home.home import Home
 from nacre.memories import edit, store
 from nacre.memories import usage as memories_usage
@@ -28,94 +26,12 @@ from nacre.memories.decision import wish
 from nacre.memories.judge import CONTRADICTS, SUPERSEDES, reconcile
 from nacre.operations import operation
 from nacre.store import schema
-from nacre.store.memories import ALIKE, IN_BODY, EdgeFilter, StoredLink, as_edge
+from nacre.store.memories import ALIKE, IN_BODY, EdgeFilter, StoredLink
 from nacre.values.fields import Offset, OnlyProject, Reference
-from nacre.values.memory import USUAL_STRENGTH, Kind, Link, Memory, Validity
+from nacre.values.memory import USUAL_STRENGTH, Kind, Link, Memory, Validity, by_id
 from nacre.values.recall import Filter
 from nacre.values.review import Maturity
 from nacre.values.session import Trust
-
-T = TypeVar("T")
-
-
-class Net:
-    """A graph of memories, numbered in a stable order.
-
-    ``links``: one (source, target) pair per link. ``neighbours``: memories linked in either
-    direction, each listed once.
-    """
-
-    def __init__(self, ids: Sequence[str], links: Sequence[tuple[int, int]]) -> None:
-        self.ids = ids
-        self.links = links
-
-    @cached_property
-    def degrees(self) -> list[int]:
-        """The number of links of each memory."""
-        degrees = [0] * len(self.ids)
-        for source, target in self.links:
-            degrees[source] += 1
-            degrees[target] += 1
-        return degrees
-
-    @cached_property
-    def neighbours(self) -> list[list[int]]:
-        """The memories linked with each memory, in ascending order."""
-        neighbours: list[set[int]] = [set() for _ in self.ids]
-        for source, target in self.links:
-            neighbours[source].add(target)
-            neighbours[target].add(source)
-        return [sorted(others) for others in neighbours]
-
-    @cached_property
-    def linked(self) -> list[int]:
-        """The memories with at least one link."""
-        return [at for at, degree in enumerate(self.degrees) if degree]
-
-    @cached_property
-    def components(self) -> list[list[int]]:
-        """The connected components, largest first. Memories without links are omitted."""
-        unvisited = set(self.linked)
-        components = []
-        for start in self.linked:
-            if start in unvisited:
-                members, stack = {start}, [start]
-                while stack:
-                    new = set(self.neighbours[stack.pop()]) - members
-                    members |= new
-                    stack += new
-                unvisited -= members
-                components.append(sorted(members))
-        return sorted(components, key=lambda members: (-len(members), members))
-
-
-def cached(home: Home, request: object, kind: type[T], analyse: Callable[[], T]) -> T:
-    """Return the analysis for a request from today's cache, or compute and cache it.
-
-    A write to memories or links invalidates the cache.
-    """
-    key = (kind, request, home.memories.snapshot(), home.links.state(), home.today())
-    hit = home.analyses.get(key)
-    if isinstance(hit, kind):
-        return hit
-    result = analyse()
-    home.analyses.put(key, result)
-    return result
-
-
-def net_of(home: Home, project: str | None) -> Net:
-    """Return the graph of active memories, optionally of one project, with links valid today."""
-    ids = home.links.nodes(project)
-    places = {name: at for at, name in enumerate(ids)}
-    edges = home.links.between(home.today(), project)
-    return Net(ids, [(places[source], places[target]) for source, target, _ in edges])
-
-
-def memories_of(home: Home, net: Net, places: Iterable[int]) -> dict[int, Memory]:
-    """Return the memories with these numbers in the graph, keyed by number."""
-    numbers = {net.ids[at]: at for at in places}
-    return {numbers[memory.id]: memory for memory in home.memories.in_any_state(list(numbers))}
-
 
 # -- Requests ------------------------------------------------------------------
 
@@ -125,11 +41,7 @@ MOST_LINKS = 1000
 
 
 class Relation(StrEnum):
-    """How the source of a link relates to the target.
-
-    ``calls``, ``imports`` and ``inherits`` connect symbols of code. Memory files may contain other
-    relations.
-    """
+    """The relation of a link's source to its target. Memory files may contain other relations."""
 
     RELATED_TO = "related_to"
     SUPERSEDES = "supersedes"
@@ -140,19 +52,16 @@ class Relation(StrEnum):
     ALTERNATIVE_TO = "alternative_to"
     BUILDS_ON = "builds_on"
     ELABORATES = "elaborates"
-    CALLS = "calls"
-    IMPORTS = "imports"
-    INHERITS = "inherits"
 
 
 Way = Literal["both", "outbound", "inbound"]
-Day = Annotated[date | None, bounds("The links as they were on that day; default: today.")]
+Day = Annotated[date | None, bounds("The day for which to show links; default: today.")]
 Relations = Annotated[tuple[str, ...], bounds("Only these relations.")]
 Origin = (
     Annotated[
         str,
         bounds(
-            "The origin: a word by which such links can be listed and removed.",
+            "A word by which you can later list or remove these links.",
             pattern="^[a-z][a-z-]{0,39}$",
         ),
     ]
@@ -173,8 +82,8 @@ class NewLink(Request):
         Annotated[float, bounds("How strong the relation is, 0 to 1; default: .5.", ge=0, le=1)]
         | None
     ) = None
-    since: Annotated[date | None, bounds("The first day on which the link holds.")] = None
-    until: Annotated[date | None, bounds("The day from which the link no longer holds.")] = None
+    since: Annotated[date | None, bounds("The first day on which the link is valid.")] = None
+    until: Annotated[date | None, bounds("The day from which the link is no longer valid.")] = None
     reason: Annotated[str, bounds("The reason, in a few words.", max_length=500)] | None = None
     origin: Origin = None
 
@@ -183,7 +92,7 @@ AnyRelation = Annotated[
     str | None,
     bounds("The relation, as shown by nacre graph list; default: all relations."),
 ]
-Target = Annotated[str, bounds("The memory at its other end.")]
+Target = Annotated[str, bounds("The memory at the other end of the link.")]
 
 
 class TraverseRequest(Request):
@@ -203,32 +112,15 @@ class TraverseRequest(Request):
     ] = 100
 
 
-class MapRequest(Request):
-    """Return memories and links for a map."""
-
-    project: OnlyProject = None
-    kinds: Annotated[tuple[Kind, ...], bounds("Only memories of these kinds.")] = ()
-    relations: Relations = ()
-    alike: Annotated[bool, bounds("Also similarity, which is computed.")] = False
-    as_of: Annotated[
-        date | None,
-        bounds("Memories that held on that day, and their links then; default: today."),
-    ] = None
-    limit: Annotated[
-        int,
-        bounds("Maximum number of memories, those with most links first.", ge=1, le=5000),
-    ] = 1000
-
-
 # -- Results -------------------------------------------------------------------
 
 
 @frozen
 class Node:
-    """A node at either end of a link.
+    """A memory or code symbol at one end of a link.
 
-    ``state`` is ``active``, ``superseded``, ``retired``, ``code`` or ``unknown``. ``subject`` is
-    ``None`` if the node is unknown.
+    ``state`` is ``active``, ``superseded``, ``retired``, ``code``, or ``unknown`` if the id does
+    not exist.
     """
 
     id: str
@@ -241,7 +133,7 @@ class Node:
 
 @frozen
 class LinkLine:
-    """A link with both of its nodes. ``holds``: True if the link is valid on the requested day."""
+    """A link with both of its nodes. ``holds`` is True if it is valid on the requested day."""
 
     source: Node
     rel: str
@@ -255,7 +147,7 @@ class LinkLine:
 
 @frozen
 class LinkPage:
-    """One page of links. ``total`` counts all matches."""
+    """One page of a list of links, with the total number of matches."""
 
     links: tuple[LinkLine, ...]
     total: int
@@ -263,10 +155,9 @@ class LinkPage:
 
 @frozen
 class LinkChange:
-    """The result of changing links: counts of new, changed and removed links, and the current ``links``.
+    """The result of creating, changing or removing links.
 
-    ``waiting`` contains the ids of the owner's memories for which an agent's changes are pending
-    review.
+    ``waiting`` contains the ids of the owner's memories whose links an agent asked to change.
     """
 
     links: tuple[LinkLine, ...] = ()
@@ -278,10 +169,10 @@ class LinkChange:
 
 @frozen
 class Hop:
-    """A link that a traversal follows.
+    """A link on the way from the starting point to a node.
 
-    ``parent``: index of the node from which the link is followed. ``child``: index of the node that
-    the link reaches. ``is_again``: True if a path of the same length already reached the child.
+    ``parent`` and ``child`` are indexes of nodes. ``is_again`` is True if an earlier hop reached
+    the child.
     """
 
     parent: int
@@ -296,29 +187,15 @@ class Hop:
 
 
 @frozen
-class Companion:
-    """A memory that is often used with a given memory, without a link between them.
-
-    ``weight`` is 0 to 1. ``sessions`` counts the sessions in which both were used.
-    """
-
-    node: Node
-    weight: float
-    sessions: int
-
-
-@frozen
 class Traversal:
-    """The nodes and links that can be reached from a memory.
+    """The nodes and links that can be reached from a memory, which is the first node.
 
-    ``nodes``: the memory itself, followed by the other nodes. ``more``: True if the limit excluded
-    nodes. ``together``: memories that are used together with the memory.
+    ``more`` is True if the limit left out some nodes.
     """
 
     nodes: tuple[Node, ...]
     hops: tuple[Hop, ...]
     more: bool = False
-    together: tuple[Companion, ...] = ()
 
 
 @frozen
@@ -331,7 +208,7 @@ class CentralMemory:
 
 @frozen
 class Central:
-    """The memories with the most links, and the total numbers of memories and links."""
+    """The memories with the most links, and the numbers of all memories and links."""
 
     found: tuple[CentralMemory, ...]
     memories: int
@@ -342,8 +219,7 @@ class Central:
 class Gap:
     """A memory with at most one link.
 
-    ``degree``: number of links. ``idle_days``: number of days since the last recall, or since the
-    memory was stated.
+    ``idle_days`` is the number of days since the memory was last recalled or stated.
     """
 
     memory: Memory
@@ -354,7 +230,10 @@ class Gap:
 
 @frozen
 class Gaps:
-    """Memories with at most one link, proven memories first. ``unlinked`` counts memories without links."""
+    """Memories with at most one link, starting with the most used.
+
+    ``unlinked`` counts those without any.
+    """
 
     found: tuple[Gap, ...]
     total: int
@@ -362,26 +241,8 @@ class Gaps:
 
 
 @frozen
-class Component:
-    """A connected component of the graph: its size and its most linked memories."""
-
-    size: int
-    links: int
-    central: tuple[Memory, ...]
-
-
-@frozen
-class Components:
-    """The largest components. ``total`` counts all components. ``alone`` counts memories without links."""
-
-    found: tuple[Component, ...]
-    total: int
-    alone: int
-
-
-@frozen
 class MapNode:
-    """A memory on the map. ``degree`` counts its links within the selection."""
+    """A memory on the map. ``degree`` counts only edges that the map shows."""
 
     id: str
     subject: str
@@ -389,28 +250,26 @@ class MapNode:
     project: str | None
     importance: int
     degree: int
-    state: str
     trusted: bool
-    valid_from: date
 
 
 @frozen
 class MapEdge:
-    """A link between two nodes, given by index. ``origin`` is ``auto`` for computed similarity."""
+    """An edge between two nodes, which are given by their indexes.
+
+    ``rel`` is the relation of a link, or ``session``, ``file`` or ``tag`` if the nodes share one.
+    """
 
     source: int
     target: int
     rel: str
-    strength: float
-    valid: Validity
-    origin: str
 
 
 @frozen
 class GraphMap:
-    """The most linked memories and the links between them.
+    """The most connected memories and the edges between them.
 
-    ``memories``, ``links``: total numbers, including what the map omits.
+    ``memories`` and ``links`` are totals that include the ones omitted from the map.
     """
 
     nodes: tuple[MapNode, ...]
@@ -421,10 +280,9 @@ class GraphMap:
 
 @frozen
 class Brief:
-    """A summary of all memories in numbers and in words.
+    """A summary of all memories, as counts and as text.
 
-    ``gaps``: number of memories with at most one link. ``unlinked``: number of memories without
-    links. ``stale``: number of memories that the latest check marked as possibly outdated.
+    ``gaps`` counts memories with at most one link, and ``stale`` those that might be outdated.
     """
 
     text: str
@@ -432,7 +290,6 @@ class Brief:
     links: int
     alike: int
     projects: int
-    components: int
     gaps: int
     unlinked: int
     todos: int
@@ -444,10 +301,8 @@ class Brief:
 
 # -- Analyses ------------------------------------------------------------------
 #
-# No model is used, and results are deterministic. Only links that
-# :meth:`nacre.store.memories.Links.count` counts are considered. Similarity is not a link, so a
-# memory that is only similar to other memories is a gap.
-#
+# The analyses use no model. Similarity is not a link, so a memory that is only similar to other
+# memories is a gap.
 
 
 GAP_LINKS = 1
@@ -461,16 +316,22 @@ _RANKS = (Maturity.PROVEN, Maturity.ESTABLISHED, Maturity.CANDIDATE)
 def central(home: Home, limit: Limit = 10, project: OnlyProject = None) -> Central:
     """Return the memories with the most links."""
     edit.catch_up(home)
-    net = net_of(home, project)
-    found = central_of(home, net, net.linked, limit)
-    return Central(found, len(net.ids), len(net.links))
+    degrees = _degrees(home, project)
+    return Central(_most_linked(home, degrees, limit), len(degrees), sum(degrees.values()) // 2)
 
 
-def central_of(home: Home, net: Net, among: Iterable[int], limit: int) -> tuple[CentralMemory, ...]:
-    """Return the memories with the most links. Ties go to the older memory."""
-    chosen = sorted(among, key=lambda at: (-net.degrees[at], at))[:limit]
-    memories = memories_of(home, net, chosen)
-    return tuple(CentralMemory(memories[at], net.degrees[at]) for at in chosen if at in memories)
+def _degrees(home: Home, project: str | None) -> dict[str, int]:
+    degrees = dict.fromkeys(home.links.nodes(project), 0)
+    for source, target, _ in home.links.between(home.today(), project):
+        degrees[source] += 1
+        degrees[target] += 1
+    return degrees
+
+
+def _most_linked(home: Home, degrees: Mapping[str, int], limit: int) -> tuple[CentralMemory, ...]:
+    ids = sorted(filter(degrees.__getitem__, degrees), key=lambda name: -degrees[name])[:limit]
+    memories = by_id(home.memories.in_any_state(ids))
+    return tuple(CentralMemory(memories[name], degrees[name]) for name in ids if name in memories)
 
 
 @operation("graph-gaps", by_key=True)
@@ -481,39 +342,29 @@ def gaps(home: Home, limit: Limit = 10, project: OnlyProject = None) -> Gaps:
     """
     edit.catch_up(home)
     store.fold_usage(home)
-    net = net_of(home, project)
-    numbers = [at for at, degree in enumerate(net.degrees) if degree <= GAP_LINKS]
-    known = home.usage.of([net.ids[at] for at in numbers])
-    usage = {at: known[net.ids[at]] for at in numbers}
-    rank = {at: memories_usage.maturity(used) for at, used in usage.items()}
-    numbers.sort(
-        key=lambda at: (_RANKS.index(rank[at]), net.degrees[at], -usage[at].access_count, at)
-    )
-    chosen = numbers[:limit]
-    memories = memories_of(home, net, chosen)
-    found = []
-    for at in chosen:
-        if memory := memories.get(at):
-            last = max(memory.last_said, usage[at].last_recalled or memory.last_said)
-            idle_days = max(0, (home.now() - last).days)
-            found.append(Gap(memory, net.degrees[at], rank[at], idle_days))
-    return Gaps(tuple(found), len(numbers), len(net.ids) - len(net.linked))
-
-
-@operation("graph-components", by_key=True)
-def components(home: Home, limit: Limit = 10, project: OnlyProject = None) -> Components:
-    """Return the connected components, largest first, each with its most linked memories."""
-    edit.catch_up(home)
-    net = net_of(home, project)
-    largest = tuple(
-        Component(
-            len(members),
-            sum(net.degrees[at] for at in members) // 2,
-            tuple(item.memory for item in central_of(home, net, members, _SHORTLIST)),
+    degrees = _degrees(home, project)
+    ids = [name for name, degree in degrees.items() if degree <= GAP_LINKS]
+    usage = home.usage.of(ids)
+    maturities = {name: memories_usage.maturity(usage[name]) for name in ids}
+    ids.sort(
+        key=lambda name: (
+            _RANKS.index(maturities[name]),
+            degrees[name],
+            -usage[name].access_count,
         )
-        for members in net.components[:limit]
     )
-    return Components(largest, len(net.components), len(net.ids) - len(net.linked))
+    memories = by_id(home.memories.in_any_state(ids[:limit]))
+    items = []
+    for name in ids[:limit]:
+        if memory := memories.get(name):
+            last = max(memory.last_said, usage[name].last_recalled or memory.last_said)
+            idle_days = max(0, (home.now() - last).days)
+            items.append(Gap(memory, degrees[name], maturities[name], idle_days))
+    return Gaps(tuple(items), len(ids), _unlinked(degrees))
+
+
+def _unlinked(degrees: Mapping[str, int]) -> int:
+    return list(degrees.values()).count(0)
 
 
 # -- Brief ---------------------------------------------------------------------
@@ -529,16 +380,9 @@ _SUBJECT_CHARACTERS = 70
 
 @operation("graph-brief", by_key=True)
 def brief(home: Home, project: OnlyProject = None) -> Brief:
-    """Return a summary of all memories in about 200 tokens.
-
-    The daemon caches it until the next write, for at most 30 seconds.
-    """
+    """Return a summary of all memories in about 200 tokens."""
     edit.catch_up(home)
-    return cached(home, project, Brief, lambda: _brief(home, project))
-
-
-def _brief(home: Home, project: str | None) -> Brief:
-    net = net_of(home, project)
+    degrees = _degrees(home, project)
     in_project = (project,) if project else ()
     since = home.now() - RECENT
     _, todos = store.list_active(
@@ -557,21 +401,18 @@ def _brief(home: Home, project: str | None) -> Brief:
         home, Filter(projects=in_project, strict=True, since=since), limit=_RECENT_MEMORIES
     )
     central = tuple(
-        item
-        for item in central_of(home, net, net.linked, _CENTRAL_CANDIDATES)
-        if item.memory.is_vouched
+        item for item in _most_linked(home, degrees, _CENTRAL_CANDIDATES) if item.memory.is_vouched
     )[:_SHORTLIST]
     summary = Brief(
         "",
-        len(net.ids),
-        len(net.links),
+        len(degrees),
+        sum(degrees.values()) // 2,
         home.links.count_alike(project),
         1 if project else len(location.projects(home)),
-        len(net.components),
-        sum(degree <= GAP_LINKS for degree in net.degrees),
-        len(net.ids) - len(net.linked),
+        sum(degree <= GAP_LINKS for degree in degrees.values()),
+        _unlinked(degrees),
         todos,
-        len(home.memories.stale().keys() & set(net.ids)),
+        len(home.memories.stale().keys() & degrees.keys()),
         central,
         tuple(dict.fromkeys(item.project for item in recent if item.project))[:_SHORTLIST],
         tuple(decisions),
@@ -583,7 +424,7 @@ def _in_words(brief: Brief, project: str | None) -> str:
     lines = [
         f"{count(brief.memories, 'memory', 'memories')} in {project or count(brief.projects, 'project')}, "
         f"{count(brief.links, 'link')} between them ({count(brief.alike, 'pair')} of similar memories). "
-        f"{count(brief.components, 'group')} of linked memories, {brief.unlinked:,} memories without a link, "
+        f"{brief.unlinked:,} memories without a link, "
         f"{brief.gaps:,} with at most one. {count(brief.todos, 'open todo')}, {brief.stale:,} possibly out of date."
     ]
     if brief.central:
@@ -611,7 +452,7 @@ CODE = "code:"
 
 
 def nodes_of(home: Home, ids: Collection[str]) -> Mapping[str, Node]:
-    """Return the nodes by id. Unknown ids get a node with state ``unknown`` or ``code``."""
+    """Return nodes by id. Ids that do not exist get the state ``unknown`` or ``code``."""
     nodes = {row[0]: _node(row) for row in home.links.ends(ids)}
     return {
         node_id: nodes.get(node_id)
@@ -627,7 +468,7 @@ def _node(row: schema.Row) -> Node:
 
 
 def lines_of(home: Home, edges: Sequence[StoredLink], day: date) -> tuple[LinkLine, ...]:
-    """Return links with both nodes, and whether each link is valid on ``day``."""
+    """Return links with both of their nodes, and whether each is valid on ``day``."""
     nodes = nodes_of(home, {end for edge in edges for end in (edge.source, edge.target)})
     return tuple(
         LinkLine(
@@ -656,17 +497,15 @@ def lines_of(home: Home, edges: Sequence[StoredLink], day: date) -> tuple[LinkLi
 
 MANUAL, AGENT, TOGETHER = "manual", "agent", "co-recall"
 COMPUTED = (ALIKE, IN_BODY, TOGETHER)
-"""Origins of links computed from texts and use.
+"""Origins of links computed from the text and use of memories.
 
-Such links cannot be created manually, and they return after removal.
+Such links cannot be created manually, and they reappear after removal.
 """
 
 _DECISIVE = (SUPERSEDES, CONTRADICTS)
-_OF_CODE = (Relation.CALLS, Relation.IMPORTS, Relation.INHERITS)
 
 
 _Stored = tuple[Memory, Link]
-"""A memory, and a link in its front matter."""
 
 
 @operation("graph-link", writes=True, by_key=True)
@@ -687,16 +526,16 @@ def link(
             for number, item in enumerate(links, 1)
         ]
         allowed: list[_Stored] = []
-        others: list[_Stored] = []
+        pending: list[_Stored] = []
         for source, new in requested:
             present = (link for link in source.links if (link.rel, link.to) == (new.rel, new.to))
             may_change = _is_allowed(home, source, next(present, new))
-            (allowed if may_change else others).append((source, new))
-        change.describe(subject=operations.subject_of([source for source, _ in allowed or others]))
+            (allowed if may_change else pending).append((source, new))
+        change.describe(subject=operations.subject_of([source for source, _ in allowed or pending]))
         with change.transaction():
             added, changed = _write_links(change, allowed)
-        pending = _request_review(home, others, "linked")
-        return LinkChange(_as_lines(home, requested), added, changed, waiting=pending)
+        reviewed_ids = _request_review(home, pending, "linked")
+        return LinkChange(_as_lines(home, requested), added, changed, waiting=reviewed_ids)
 
 
 @operation("graph-unlink", writes=True, by_key=True)
@@ -705,88 +544,37 @@ def unlink(
     source: Reference,
     target: Target,
     relation: AnyRelation = None,
+    ends: Annotated[bool, bounds("End the links instead of removing them from the file.")] = False,
+    at: Annotated[date | None, bounds("The day on which the link ends; default: today.")] = None,
 ) -> LinkChange:
-    """Remove links. A memory that was superseded only by a removed link is active again.
+    """Remove links, or end them. A memory that was superseded only by a removed link is active again.
 
     Raises the same errors as :func:`link`.
     """
     edit.catch_up(home)
-    with home.change("unlink") as change:
+    with home.change("invalidate" if ends else "unlink") as change:
         holder, links = _find(home, source, target, relation)
-        removed = [(holder, link) for link in links]
+        affected = [(holder, _ended(link, at or home.today()) if ends else link) for link in links]
+        lines = _as_lines(home, affected)
         if not all(_is_allowed(home, holder, link) for link in links):
-            return LinkChange(
-                _as_lines(home, removed), waiting=_request_review(home, removed, "removed the link")
-            )
+            return LinkChange(lines, waiting=_request_review(home, affected, "removed the link"))
         change.describe(subject=holder.subject)
-        shown = _as_lines(home, removed)
         with change.transaction():
+            if ends:
+                return LinkChange(lines, changed=_write_links(change, affected)[1])
             _write(change, holder, [item for item in holder.links if item not in links])
-        return LinkChange(shown, removed=len(removed))
+        return LinkChange(lines, removed=len(links))
 
 
-@operation("graph-invalidate", writes=True, by_key=True)
-def invalidate(
-    home: Home,
-    source: Reference,
-    target: Target,
-    relation: AnyRelation = None,
-    at: Annotated[date | None, bounds("The day on which the link ends; default: today.")] = None,
-) -> LinkChange:
-    """End links but keep them in the file. Raises the same errors as :func:`link`."""
-    edit.catch_up(home)
-    with home.change("invalidate") as change:
-        holder, links = _find(home, source, target, relation)
-        ended = []
-        for link in links:
-            if link.rel in _DECISIVE:
-                raise ConflictError(f"{link.rel} links cannot have an end", hint=_REMEDY[link.rel])
-            valid = replace(link.valid, until=at or home.today())
-            _refuse_backwards(valid)
-            ended.append((holder, replace(link, valid=valid)))
-        if not all(_is_allowed(home, holder, link) for link in links):
-            return LinkChange(
-                _as_lines(home, ended), waiting=_request_review(home, ended, "removed the link")
-            )
-        change.describe(subject=holder.subject)
-        with change.transaction():
-            _, changed = _write_links(change, ended)
-        return LinkChange(_as_lines(home, ended), changed=changed)
-
-
-@operation("graph-unlink-origin", writes=True, owners=True, command="graph unlink --origin")
-def unlink_origin(
-    home: Home,
-    origin: Annotated[str, bounds("The origin: manual, agent, reflect, import, …")],
-    project: Annotated[str | None, bounds("Only those of memories of this project.")] = None,
-) -> LinkChange:
-    """Remove all links of an origin, except ``supersedes`` and ``contradicts``.
-
-    Raises InvalidInputError, EditConflictError.
-    """
-    if origin in COMPUTED:
-        raise InvalidInputError(
-            f"links of origin {origin!r} are computed", hint="they would be created again"
-        )
-    edit.catch_up(home)
-    removed = 0
-    sources = home.links.of_origin(origin, project)
-    with home.change("unlink", why=f"all of origin {origin}") as change:
-        for start in range(0, len(sources), BATCH):
-            with home.transaction():
-                for memory in home.memories.in_any_state(sources[start : start + BATCH]):
-                    remaining = [
-                        link
-                        for link in memory.links
-                        if (link.origin or MANUAL) != origin or link.rel in _DECISIVE
-                    ]
-                    removed += len(memory.links) - len(remaining)
-                    _write(change, memory, remaining)
-    return LinkChange(removed=removed)
+def _ended(link: Link, day: date) -> Link:
+    if link.rel in _DECISIVE:
+        raise ConflictError(f"{link.rel} links cannot have an end", hint=_REMEDY[link.rel])
+    valid = replace(link.valid, until=day)
+    _refuse_backwards(valid)
+    return replace(link, valid=valid)
 
 
 def _resolve_numbered(home: Home, request: NewLink, number: int, total: int) -> _Stored:
-    """Return the link to write for a request. Errors contain the request's number."""
     try:
         source = store.get(home, request.source)
         target = _node_id(home, request.target)
@@ -799,14 +587,10 @@ def _resolve_numbered(home: Home, request: NewLink, number: int, total: int) -> 
             raise ConflictError(
                 f"{source.subject!r} is retired", hint=f"nacre retire --restore {source.id[-8:]}"
             )
-        if request.relation in _OF_CODE:
-            raise InvalidInputError(
-                f"{rel} links code symbols, not memories",
-                hint="use depends_on or builds_on between memories",
-            )
         if request.origin in COMPUTED:
             raise InvalidInputError(
-                f"links of origin {request.origin!r} are computed", hint="leave out --origin"
+                f"links of origin {request.origin!r} are computed automatically",
+                hint="leave out --origin",
             )
         valid = Validity(request.since, request.until)
         _refuse_backwards(valid)
@@ -823,10 +607,6 @@ def _resolve_numbered(home: Home, request: NewLink, number: int, total: int) -> 
 
 
 def _resolve_decisive(home: Home, request: NewLink, source: Memory, target: str) -> _Stored:
-    """Return the ``supersedes`` or ``contradicts`` link for a request.
-
-    The later of two contradicting memories stores the link.
-    """
     if (request.strength, request.since, request.until) != (None, None, None):
         raise InvalidInputError(
             f"{request.relation} links have no strength and no end",
@@ -858,11 +638,6 @@ _REMEDY = {
 
 
 def _find(home: Home, start: str, target: str, relation: str | None) -> tuple[Memory, list[Link]]:
-    """Return the links between two memories, and the memory that stores these links.
-
-    If ``relation`` is ``None``, any relation and either direction match. Raises NotFoundError,
-    ConflictError.
-    """
     source = store.get(home, start)
     with suppress(NotFoundError):
         target = _node_id(home, target)
@@ -892,16 +667,13 @@ def _unchangeable(origin: str, source: Memory) -> NacreError:
         )
     if origin == ALIKE:
         return ConflictError(
-            "the memories are only similar, not linked", hint="similarity is computed"
+            "the memories are only similar, not linked",
+            hint="similarity is computed automatically",
         )
     return ConflictError("that link has the opposite direction", hint="swap the two memories")
 
 
 def _is_allowed(home: Home, source: Memory, link: Link) -> bool:
-    """Return True if the caller may change a link.
-
-    Agents may change only links that an agent added to an agent's memory.
-    """
     if not home.actor.is_agent:
         return True
     return link.origin == AGENT and not source.is_owners and link.rel not in _DECISIVE
@@ -929,7 +701,6 @@ def _write_links(change: Change, items: Sequence[_Stored]) -> tuple[int, int]:
 
 
 def _write(change: Change, source: Memory, links: Sequence[Link]) -> None:
-    """Write the links of a memory, and update memories affected by ``supersedes`` links."""
     after = replace(source, links=tuple(links))
     change.set_links(after)
     if {link.to for link in source.links if link.rel == SUPERSEDES} ^ {
@@ -957,9 +728,6 @@ def _as_lines(home: Home, items: Sequence[_Stored]) -> tuple[LinkLine, ...]:
 # -- Listing and traversal -----------------------------------------------------
 
 
-_MAX_COMPANIONS = 10
-
-
 @operation("graph-list", by_key=True)
 def list_links(  # noqa: PLR0913 - one parameter per field
     home: Home,
@@ -970,7 +738,7 @@ def list_links(  # noqa: PLR0913 - one parameter per field
         bounds("Only links of these origins; auto: similarity, which is left out by default."),
     ] = (),
     as_of: Day = None,
-    ended: Annotated[bool, bounds("Also links that no longer hold or do not hold yet.")] = False,
+    ended: Annotated[bool, bounds("Include links that have ended or not yet begun.")] = False,
     project: OnlyProject = None,
     limit: Limit = 50,
     offset: Offset = 0,
@@ -1000,141 +768,116 @@ def traverse(home: Home, request: TraverseRequest) -> Traversal:
     """
     edit.catch_up(home)
     day = request.as_of or home.today()
-    walk = _Walk(_node_id(home, request.reference), request)
-    ring: list[str] = [walk.names[0]]
+    start = _node_id(home, request.reference)
+    places, ring = {start: 0}, [start]
+    hops: list[Hop] = []
+    reported_links: set[tuple[str, str, str]] = set()
+    followed_nodes: set[str] = set()
+    more = False
     for _ in range(request.depth):
-        ring = walk.step(home, ring, day)
+        members, known = set(ring), list(places)
+        # After the limit is reached, only links between known nodes are followed.
+        edges = home.links.at(ring, day, followed_nodes, known if more else None)
+        for edge in sorted(
+            edges, key=lambda edge: (-edge.strength, edge.rel, edge.source, edge.target)
+        ):
+            name = (edge.source, edge.rel, edge.target)
+            if name in reported_links or (request.relations and edge.rel not in request.relations):
+                continue
+            is_outgoing = request.direction != "inbound" and edge.source in members
+            if not is_outgoing and (request.direction == "outbound" or edge.target not in members):
+                continue
+            parent, child = (
+                (edge.source, edge.target) if is_outgoing else (edge.target, edge.source)
+            )
+            is_again = child in places
+            if not is_again and len(places) > request.limit:
+                more = True
+                continue
+            reported_links.add(name)
+            hops.append(
+                Hop(
+                    places[parent],
+                    places.setdefault(child, len(places)),
+                    edge.rel,
+                    is_outgoing,
+                    edge.origin,
+                    edge.strength,
+                    edge.valid,
+                    edge.reason,
+                    is_again,
+                )
+            )
+        if request.direction == "both":
+            followed_nodes |= members
+        ring = list(places)[len(known) :]
         if not ring:
             break
-    if len(walk.names) == 1 and walk.names[0].startswith(CODE) and not walk.hops:
+    if start.startswith(CODE) and not hops:
         raise NotFoundError(
-            f"nothing is linked to {walk.names[0]!r}",
+            f"nothing is linked to {start!r}",
             hint="nacre graph ingest-code reads a repository",
         )
-    together = home.co_recall.of(walk.names[:1], store.today(home))[:_MAX_COMPANIONS]
-    nodes = nodes_of(home, {*walk.names, *(edge.other for edge in together)})
-    return Traversal(
-        tuple(nodes[name] for name in walk.names),
-        tuple(walk.hops),
-        walk.more,
-        tuple(Companion(nodes[edge.other], edge.weight, edge.sessions) for edge in together),
-    )
+    nodes = nodes_of(home, list(places))
+    return Traversal(tuple(nodes[name] for name in places), tuple(hops), more)
 
 
 def _node_id(home: Home, reference: str) -> str:
     return reference if reference.startswith(CODE) else store.get(home, reference).id
 
 
-class _Walk:
-    def __init__(self, start: str, request: TraverseRequest) -> None:
-        self._request = request
-        self._places = {start: 0}
-        self._seen: set[tuple[str, str, str]] = set()
-        self._followed: set[str] = set()
-        self.names = [start]
-        self.hops: list[Hop] = []
-        self.more = False
-
-    def step(self, home: Home, ring: Sequence[str], day: date) -> list[str]:
-        """Follow the links of the nodes in ``ring``, strongest first, and return the new nodes.
-
-        After the limit is reached, follow only links between known nodes.
-        """
-        first_new = len(self.names)
-        members, relations = set(ring), self._request.relations
-        edges = home.links.at(ring, day, self._followed, self.names if self.more else None)
-        edges.sort(key=lambda edge: (-edge.strength, edge.rel, edge.source, edge.target))
-        for edge in edges:
-            is_seen = (edge.source, edge.rel, edge.target) in self._seen
-            if is_seen or (relations and edge.rel not in relations):
-                continue
-            if self._request.direction != "inbound" and edge.source in members:
-                self._follow(edge, edge.source, edge.target, is_outgoing=True)
-            elif self._request.direction != "outbound" and edge.target in members:
-                self._follow(edge, edge.target, edge.source, is_outgoing=False)
-        if self._request.direction == "both":
-            self._followed |= members
-        return self.names[first_new:]
-
-    def _follow(self, edge: StoredLink, start: str, end: str, *, is_outgoing: bool) -> None:
-        is_again = end in self._places
-        if not is_again and len(self.names) > self._request.limit:
-            self.more = True
-            return
-        self._seen.add((edge.source, edge.rel, edge.target))
-        if not is_again:
-            self._places[end] = len(self.names)
-            self.names.append(end)
-        self.hops.append(
-            Hop(
-                self._places[start],
-                self._places[end],
-                edge.rel,
-                is_outgoing,
-                edge.origin,
-                edge.strength,
-                edge.valid,
-                edge.reason,
-                is_again,
-            )
-        )
-
-
 # -- Map -----------------------------------------------------------------------
 
 
+_FILE = re.compile(r"[\w-][\w.-]*\.[A-Za-z]\w{0,7}\b")
+
+
 @operation("graph-map", by_key=True)
-def graph_map(home: Home, request: MapRequest) -> GraphMap:
-    """Return the memories with the most links, and the links between them.
+def graph_map(
+    home: Home,
+    project: OnlyProject = None,
+    limit: Annotated[
+        int,
+        bounds("Maximum number of memories, the most connected first.", ge=1, le=5000),
+    ] = 1000,
+) -> GraphMap:
+    """Return the memories with the most connections, and the connections between them.
 
-    Ties go to the more important memory.
-
-    With ``as_of``, use only memories and links that were valid on that day, as far as is known
-    today.
+    Memories are connected by links, and by a common session, file or tag. Ties go to the more
+    important memory.
     """
     edit.catch_up(home)
-    return cached(home, request, GraphMap, lambda: _graph_map(home, request))
-
-
-def _graph_map(home: Home, request: MapRequest) -> GraphMap:
-    rows = {
-        row[0]: row for row in home.links.map_nodes(request.project, request.kinds, request.as_of)
-    }
-    day = request.as_of or home.today()
-    links = [
-        link
-        for link in map(as_edge, home.links.map_links(day, request.relations, alike=request.alike))
-        if link.source in rows and link.target in rows
+    rows = {row[0]: row for row in home.links.map_nodes(project)}
+    edges = [
+        (source, target, rel)
+        for source, target, rel in (*home.links.map_links(home.today()), *_shared(home, rows))
+        if source in rows and target in rows
     ]
-    degrees = Counter(end for link in links for end in (link.source, link.target))
-    chosen = sorted(rows.values(), key=lambda row: (-degrees[row[0]], -row[4], row[0]))[
-        : request.limit
-    ]
+    degrees = Counter(end for edge in edges for end in edge[:2])
+    chosen = sorted(rows.values(), key=lambda row: (-degrees[row[0]], -row[4], row[0]))[:limit]
     places = {row[0]: at for at, row in enumerate(chosen)}
     nodes = tuple(
-        MapNode(
-            name,
-            subject,
-            Kind(kind),
-            project,
-            importance,
-            degrees[name],
-            "superseded" if is_superseded else "active",
-            bool(is_trusted),
-            date.fromisoformat(began),
-        )
-        for name, subject, kind, project, importance, is_superseded, is_trusted, began in chosen
+        MapNode(name, subject, Kind(kind), project, importance, degrees[name], bool(is_trusted))
+        for name, subject, kind, project, importance, is_trusted, *_ in chosen
     )
-    edges = tuple(
-        MapEdge(
-            places[link.source],
-            places[link.target],
-            link.rel,
-            link.strength,
-            link.valid,
-            link.origin,
-        )
-        for link in links
-        if link.source in places and link.target in places
+    drawn = tuple(
+        MapEdge(places[source], places[target], rel)
+        for source, target, rel in edges
+        if source in places and target in places
     )
-    return GraphMap(nodes, edges, len(rows), len(links))
+    return GraphMap(nodes, drawn, len(rows), len(edges))
+
+
+def _shared(home: Home, rows: Mapping[str, schema.Row]) -> Iterator[tuple[str, str, str]]:
+    named = {name: set(_FILE.findall(row[6])) for name, row in rows.items()}
+    files = set(home.links.known_files(set().union(*named.values())))
+    groups: dict[tuple[str, str], list[str]] = {}
+    for rel, value, member in (
+        *home.links.map_groups(),
+        *(("file", file, name) for name in rows for file in named[name] & files),
+    ):
+        if member in rows:
+            groups.setdefault((rel, value), []).append(member)
+    for (rel, _), members in groups.items():
+        for source, target in pairwise(members):
+            yield source, target, rel

@@ -1,4 +1,4 @@
-"""Compare statements and decide what a new memory means for stored memories.
+"""Compare statements and decide how a new memory affects stored memories.
 
 Without a model, only clear cases are decided. Two statements are the same if their words are equal,
 or if their vectors are close and their numbers, names and negations are equal. A statement supersedes
@@ -25,12 +25,9 @@ from nacre.base.frozen import frozen
 from nacre.base.ids import content_hash
 from nacre.base.text import is_unspaced, normalise, one_line, shorten, title_of, visible
 from nacre.base.times import day_of, shown_day
-from nacre.errors import EditConflictError
-from nacre.home.change import Change
 from nacre.home.home import Home
-from nacre.home.operations import apply_intents
 from nacre.llm import minilm
-from nacre.llm.calibration import Calibration, Seen, calibration_of
+from nacre.llm.calibration import Calibration, MeanCosines, calibration_of
 from nacre.llm.failures import Schema, schema_of
 from nacre.memories.statements import (
     MOST_LEFT_OUT,
@@ -49,7 +46,6 @@ from nacre.memories.statements import (
 from nacre.values.memory import Kind, Link, Match, Memory, Retirement, StandingRetirement
 from nacre.values.models import Prompt
 from nacre.values.session import Task
-from nacre.vault import files as ledger
 
 LONGEST = 4_000
 """Maximum number of characters to compare in a text."""
@@ -68,18 +64,19 @@ _MAX_RARE_SHARE_AT_HOME = 0.02
 _MIN_COMMON_SHARE = 0.34
 _MIN_OVERLAP = 0.7
 _MAX_BLOCK_WORDS = 3
-_CLAIMS = (Kind.FACT, Kind.DECISION, Kind.PREFERENCE, Kind.RELATIONSHIP)
+_CLAIMS = {Kind.FACT, Kind.DECISION, Kind.PREFERENCE, Kind.RELATIONSHIP}
 _ASIDE = re.compile(r"[,;:(]\s|[，；：（]")
 _TIME_SORTS = frozenset({"weekday", "date", "time", "path"})
+_JOINING = frozenset({"and", "und"})
 _INVERTING_WORDS = frozenset({"of", "by", "von"})
 """Words that can invert the word order, as in "the gate of the quarry"."""
 
 
 class Relation(StrEnum):
-    """How a later statement relates to an earlier statement.
+    """The relation of a later statement to an earlier one.
 
-    ``supersedes``: the earlier statement is no longer true. ``doubts``: it might be outdated.
-    ``same``: the later statement adds nothing. ``related``: both have the same subject.
+    The earlier statement is no longer true (``supersedes``), might be outdated (``doubts``),
+    already says everything (``same``), or has the same subject (``related``).
     """
 
     SUPERSEDES = "supersedes"
@@ -91,7 +88,7 @@ class Relation(StrEnum):
 
 @frozen
 class Verdict:
-    """The relation of two statements, a short reason, and their similarity (0 to 1)."""
+    """The relation between two statements, with a short reason and their similarity from 0 to 1."""
 
     relation: Relation
     reason: str = ""
@@ -105,21 +102,18 @@ Counts = Callable[[Sequence[str]], tuple[int, Sequence[int]]]
 
 
 class Rarity:
-    """A test for rare words.
-
-    The test combines the home's word counts with the word frequencies of the bundled tokenizer.
-    """
+    """A test for rare words, based on their frequency in the home and in general English."""
 
     def __init__(self, count: Counts = lambda words: (0, [0] * len(words))) -> None:
         self._count = count
 
     @cached_property
     def is_known(self) -> bool:
-        """True if the home has enough turns for useful word counts."""
+        """True if the home has enough turns for reliable word frequencies."""
         return self._count([])[0] >= ENOUGH_TURNS
 
     def has_rare(self, words: Sequence[str]) -> bool:
-        """Return True if any of the words is rare."""
+        """Return True if at least one of the words is rare."""
         turns, counts = self._count(words)
         for word, count in zip(words, counts, strict=True):
             expected = min(1.0, _expected_share(word))
@@ -134,10 +128,7 @@ class Rarity:
 
 
 def _expected_share(word: str) -> float:
-    """Return the expected share of turns that contain a word, from its rank in the vocabulary.
-
-    The share of a word missing from the vocabulary is 0.
-    """
+    """Estimate the share of turns that contain a word, using Zipf's law."""
     rank = minilm.vocabulary().get(word, 0)
     return _WORDS_PER_TURN / (_ZIPF * max(1, rank - _FIRST_WORD)) if rank >= _FIRST_WORD else 0.0
 
@@ -149,26 +140,27 @@ def judge(
     limits: Calibration,
     rarity: Rarity | None = None,
 ) -> Verdict:
-    """Return the relation of ``later`` to ``earlier``.
+    """Decide how the statement ``later`` relates to ``earlier``.
 
-    Both must belong to the same project, or one must apply to all projects.
-
-    ``cosine`` is the cosine similarity between their vectors, or ``None`` if a vector is missing.
+    Both must apply to the same project. ``cosine`` is their similarity, or ``None`` if one of them
+    has no vector.
     """
-    project = later.project or earlier.project
+    project, rarity = later.project or earlier.project, rarity or Rarity()
     old, new = read(earlier.content[:LONGEST], project), read(later.content[:LONGEST], project)
     is_whole = max(len(earlier.content), len(later.content)) <= LONGEST
     if earlier.kind is later.kind and is_whole and _is_same(old, new, cosine, limits):
         return Verdict(Relation.SAME, "says the same")
-    if not _keeps(earlier.kind, later.kind) and not old.text.rstrip().endswith(("?", "？")):
-        change = _departure(old, new, rarity or Rarity())
+    if not _cannot_supersede(earlier.kind, later.kind) and not old.text.rstrip().endswith(
+        ("?", "？")
+    ):
+        change = _departure(old, new, rarity)
         if (
             change is None
             and not (old.has("unsure") or new.has("unsure"))
-            and later.kind in (*_CLAIMS, Kind.TODO)
+            and later.kind in {*_CLAIMS, Kind.TODO}
         ):
-            change = _other_value(old, new, rarity or Rarity()) or _contradiction(
-                earlier, later, old, new
+            change = _other_value(old, new, rarity) or _contradiction(
+                earlier, later, old, new, rarity
             )
         if change:
             return change
@@ -181,11 +173,8 @@ def judge(
     return Verdict(Relation.RELATED, "about the same") if is_about else _UNRELATED
 
 
-def _keeps(kind: Kind, later_kind: Kind) -> bool:
-    """Return True if a memory of ``later_kind`` never supersedes a memory of ``kind``.
-
-    Events stay true, only a todo supersedes a todo, and a lesson supersedes only a lesson.
-    """
+def _cannot_supersede(kind: Kind, later_kind: Kind) -> bool:
+    # Events stay true, only a todo supersedes a todo, and a lesson supersedes only a lesson.
     return (
         kind is Kind.EVENT
         or (later_kind is Kind.TODO) != (kind is Kind.TODO)
@@ -221,7 +210,6 @@ def _is_same(old: Statement, new: Statement, cosine: float | None, limits: Calib
 
 
 def _departure(old: Statement, new: Statement, rarity: Rarity) -> Verdict | None:
-    """Return a verdict if ``new`` says that something mentioned in ``old`` is gone."""
     for departure in new.departures:
         if (
             not departure.subject <= old.words
@@ -250,21 +238,13 @@ def _departure(old: Statement, new: Statement, rarity: Rarity) -> Verdict | None
 
 
 def _denies(old: Statement, departure: Departure) -> bool:
-    """Return True if ``old`` already says that the subject of ``departure`` is gone.
-
-    A negation in the same clause is enough.
-    """
     clauses = [read(clause) for clause in _ASIDE.split(old.text)]
     is_denied = any(clause.negations for clause in clauses if departure.subject & clause.words)
     return is_denied or any(departure.subject & other.subject for other in old.departures)
 
 
 def _asserts(old: Statement, departure: Departure) -> bool:
-    """Return True if the earlier statement is mainly about the thing that is gone.
-
-    The thing does not count if it occurs in an aside or only describes another word ("the Redis
-    outage").
-    """
+    """Return True if ``old`` is mainly about the thing that is gone, not just mentions it."""
     if not departure.subject <= read(_ASIDE.split(old.text)[0]).words:
         return False
     last_gone = max(
@@ -279,7 +259,6 @@ def _asserts(old: Statement, departure: Departure) -> bool:
 
 
 def _common(old: Statement, new: Statement) -> float:
-    """Return the share of the earlier statement's words that the later statement contains."""
     return len(old.words & new.words) / len(old.words) if old.words else 0.0
 
 
@@ -298,8 +277,8 @@ def _other_value(old: Statement, new: Statement, rarity: Rarity) -> Verdict | No
     return None
 
 
-def _slots_not_in(slots: Sequence[Slot], others: Sequence[Slot]) -> list[Slot]:
-    excluded = {(other.sort, other.value) for other in others}
+def _slots_not_in(slots: Sequence[Slot], excluded_slots: Sequence[Slot]) -> list[Slot]:
+    excluded = {(slot.sort, slot.value) for slot in excluded_slots}
     return [slot for slot in slots if (slot.sort, slot.value) not in excluded]
 
 
@@ -310,9 +289,8 @@ def _topic(statement: Statement) -> frozenset[str]:
 
 
 def _contradiction(
-    earlier: Memory, later: Memory, old: Statement, new: Statement
+    earlier: Memory, later: Memory, old: Statement, new: Statement, rarity: Rarity
 ) -> Verdict | None:
-    """Return a verdict of doubt if two statements about the same thing cannot both be true."""
     if old.departures or new.departures or earlier.kind not in _CLAIMS:
         return None
     is_opposite = (old.negations > 0) != (new.negations > 0)
@@ -332,37 +310,48 @@ def _contradiction(
         return Verdict(
             Relation.DOUBTS, f"{old_slots[0].text} → {new_slots[0].text}", _common(old, new)
         )
-    return None if is_opposite else _other_object(old, new)
+    return None if is_opposite else _other_object(old, new, rarity)
 
 
-def _other_object(old: Statement, new: Statement) -> Verdict | None:
-    """Return a verdict if a verb has different objects: "use tabs" and "use two spaces"."""
+def _other_object(old: Statement, new: Statement, rarity: Rarity) -> Verdict | None:
+    """Compare statements whose verb has different objects, like "use tabs" and "use spaces"."""
     old_stems, new_stems = ([word.stem for word in statement.frame] for statement in (old, new))
     changes = [
-        change
-        for change in SequenceMatcher(None, old_stems, new_stems, autojunk=False).get_opcodes()
-        if change[0] != "equal"
+        (old.frame[begin:end], new.frame[start:stop], begin, end)
+        for tag, begin, end, start, stop in SequenceMatcher(
+            None, old_stems, new_stems, autojunk=False
+        ).get_opcodes()
+        if tag != "equal" and (tag == "replace" or not _JOINING & {*old_stems[begin:end]})
     ]
-    if len(changes) != 1 or changes[0][0] != "replace":
+    if len(changes) != 1:
         return None
-    _, begin, end, start, stop = changes[0]
-    is_short = begin > 0 and max(end - begin, stop - start) <= _MAX_BLOCK_WORDS
-    blocks = old_stems[begin:end], new_stems[start:stop]
-    is_number = any(all(word.isdigit() or word[0] == "\x00" for word in block) for block in blocks)
-    if not is_short or is_number or (old_stems[end:] and old_stems[end] not in cues().border):
+    *blocks, begin, end = changes[0]
+    if not (begin and all(0 < len(block) <= _MAX_BLOCK_WORDS for block in blocks)):
+        return None
+    is_number = any(
+        all(word.stem.isdigit() or word.stem[0] == "\x00" for word in block) for block in blocks
+    )
+    first = old.frame[begin - is_number]
+    choice = cues().pattern["choice"].search(old.text.partition(first.text)[0])
+    is_chosen = choice and all(
+        word.stem.isdigit() if is_number else word.is_name for block in blocks for word in block
+    )
+    if not is_chosen and (is_number or not cues().border.issuperset(old_stems[end : end + 1])):
         return None
     is_order = old.tokens[0].stem == old_stems[0] and set(old_stems[1:begin]) <= cues().border
-    if not (is_order or new.has("now") or new.has("equation")):
+    if not (is_number or is_order or new.has("now") or new.has("equation")):
         return None
-    texts = (
-        " ".join(word.text for word in block)
-        for block in (old.frame[begin:end], new.frame[start:stop])
+    # Only versions of the same thing are certain: "use Postgres 15" and "use Postgres 17".
+    is_sure = is_number and first.is_name and rarity.has_rare([first.text.lower()])
+    return Verdict(
+        Relation.SUPERSEDES if is_sure and choice and choice.lastindex else Relation.DOUBTS,
+        " → ".join(" ".join(word.text for word in block) for block in blocks),
+        1.0,
     )
-    return Verdict(Relation.DOUBTS, " → ".join(texts), 1.0)
 
 
 def closes(todo: Memory, later: Memory) -> bool:
-    """Return True if a later event, fact or decision says that an open todo is done."""
+    """Return True if a later event, fact or decision means that an open todo is done."""
     if later.kind not in (Kind.EVENT, Kind.FACT, Kind.DECISION) or not says_done(
         later.content[:LONGEST]
     ):
@@ -380,11 +369,7 @@ def closes(todo: Memory, later: Memory) -> bool:
 
 
 def says_done(text: str, start: int = 0, end: int | None = None) -> bool | None:
-    """Return True if ``text[start:end]`` says that a task is done.
-
-    Return False if the text says that the task is not done. Return ``None`` if the text does not
-    say.
-    """
+    """Return whether ``text[start:end]`` says that a task is done, or ``None`` if unclear."""
     match = cues().pattern["done"].search(text, start, len(text) if end is None else end)
     if match is None:
         return None
@@ -415,9 +400,9 @@ _UNTRUSTED = Verdict(Relation.RELATED, "from an untrusted source")
 
 @frozen
 class Comparison:
-    """A comparison of a memory with ``other``.
+    """The comparison of a memory with ``other``.
 
-    ``is_later`` is true if the memory is later than ``other``.
+    ``is_later`` is True if ``other`` is the earlier one.
     """
 
     other: Memory
@@ -426,50 +411,49 @@ class Comparison:
 
     @property
     def replaces(self) -> bool:
-        """True if the memory replaces the other memory."""
+        """True if the memory is later and replaces the other one."""
         return self.is_later and self.verdict.relation is Relation.SUPERSEDES
 
     @property
     def is_replaced(self) -> bool:
-        """True if the other memory is later and replaces this memory."""
+        """True if the other memory is later and replaces this one."""
         return not self.is_later and self.verdict.relation is Relation.SUPERSEDES
 
     @property
     def doubts(self) -> bool:
-        """True if the other memory is probably outdated because of this memory."""
+        """True if the memory suggests that the other one is outdated."""
         return self.is_later and self.verdict.relation is Relation.DOUBTS
 
     @property
     def is_doubted(self) -> bool:
-        """True if this memory is probably outdated because of the other memory, which is later."""
+        """True if the other memory suggests that this one is outdated."""
         return not self.is_later and self.verdict.relation is Relation.DOUBTS
 
     @property
     def repeats(self) -> bool:
-        """True if the memory adds nothing to the other memory."""
+        """True if the memory says the same as the other one."""
         return self.verdict.relation is Relation.SAME
 
 
 def compare(
     memory: Memory,
-    others: Iterable[Memory],
+    candidates: Iterable[Memory],
     *,
     cosines: Mapping[str, float] | None = None,
     model: str | None = None,
-    seen: Seen | None = None,
+    mean_cosines: MeanCosines | None = None,
     rarity: Rarity | None = None,
 ) -> list[Comparison]:
-    """Compare a memory with all ``others`` that apply to the same project.
+    """Compare a memory with all candidates that apply to the same project.
 
-    ``cosines``: mapping from memory ids to cosine similarities. ``model``: name of the model that
-    computed the similarities. ``seen``: mean cosines for estimating the thresholds of an unknown
-    model. ``rarity``: test for rare words.
+    ``cosines`` maps ids of candidates to their similarity according to ``model``. For an unknown
+    model, ``mean_cosines`` serves to estimate thresholds.
     """
-    limits = calibration_of(model, seen)
+    limits = calibration_of(model, mean_cosines)
     cosines = cosines or {}
     comparisons = [
         _compare_pair(memory, other, cosines.get(other.id), limits, rarity)
-        for other in others
+        for other in candidates
         if other.id != memory.id
         and other.shares_place(memory)
         and not (
@@ -522,24 +506,20 @@ def _compare_pair(
 def vouches(memory: Memory, other: Memory) -> bool:
     """Return True if ``memory`` is trustworthy and ``other`` is not.
 
-    In this case, ``memory`` counts as the later memory, regardless of the dates.
+    In that case, ``memory`` counts as the later one, regardless of dates.
     """
     return memory.is_vouched and not other.is_vouched
 
 
 def outranks(memory: Memory, other: Memory) -> bool:
-    """Return True if the owner stated ``memory``, and ``other`` is not in the owner's own words.
+    """Return True if ``memory`` is the owner's statement and ``other`` is not in the owner's words.
 
-    ``other`` then cannot supersede ``memory``.
+    In that case, ``other`` cannot supersede ``memory``.
     """
     return memory.is_owners and not other.is_worded
 
 
 def _weaken(verdict: Verdict) -> Verdict:
-    """Return a verdict that casts doubt on the owner's statement instead of superseding it.
-
-    Only the owner's words can supersede it.
-    """
     if verdict.relation is Relation.SUPERSEDES:
         return replace(verdict, relation=Relation.DOUBTS)
     return verdict
@@ -549,10 +529,7 @@ _SAYING_THE_SAME = frozenset({Relation.SAME, Relation.SUPERSEDES})
 
 
 def _share_a_key(memory: Memory, other: Memory) -> bool:
-    """Return True if both memories were given the same canonical key, which must be unique.
-
-    Learned keys do not count, because a rule and its special case can share a learned key.
-    """
+    # A rule and its exception can share a learned key.
     is_given = not memory.is_learned and not other.is_learned and memory.kind is other.kind
     return is_given and bool(memory.canonical_key) and memory.canonical_key == other.canonical_key
 
@@ -560,14 +537,14 @@ def _share_a_key(memory: Memory, other: Memory) -> bool:
 # -- Succession ----------------------------------------------------------------
 #
 # The old memory stores ``superseded_by`` and the day until which it was true. The new memory stores
-# a ``supersedes`` link with the reason. Either side can be undone.
+# a ``supersedes`` link with the reason. Each side can be undone on its own.
 
 
 OUTLIVED = "its successor was forgotten"
 
 
 def mark_ended(old: Memory, new: Memory) -> Memory:
-    """Return the old memory with an end date and with ``superseded_by`` set to the new memory."""
+    """Return the old memory with an end date, and with the new memory as its successor."""
     has_later_start = new.valid.since and (
         old.valid.since is None or new.valid.since > old.valid.since
     )
@@ -577,17 +554,17 @@ def mark_ended(old: Memory, new: Memory) -> Memory:
 
 
 def active_again(old: Memory) -> Memory:
-    """Return a copy of a superseded memory that has no successor and no end date."""
+    """Return a superseded memory with its successor and end date removed."""
     return replace(old, superseded_by=None, valid=replace(old.valid, until=None))
 
 
 def without_link(new: Memory, old_id: str) -> Memory:
-    """Return the new memory without its link to a memory that it superseded."""
+    """Return the new memory without the link that says it supersedes the old one."""
     return _without(new, SUPERSEDES, old_id)
 
 
 def without_doubt(new: Memory, old_id: str) -> Memory:
-    """Return the new memory without its ``contradicts`` link to the old memory."""
+    """Return the new memory without the link that says it contradicts the old one."""
     return _without(new, CONTRADICTS, old_id)
 
 
@@ -598,22 +575,21 @@ def _without(memory: Memory, rel: str, to: str) -> Memory:
 
 
 def add_doubt(new: Memory, old_id: str, reason: str) -> Memory:
-    """Return the new memory with a ``contradicts`` link to a possibly outdated memory."""
+    """Return the new memory with a link that says it contradicts the old one."""
     link = Link(CONTRADICTS, old_id, reason)
     is_present = any((existing.rel, existing.to) == (link.rel, link.to) for existing in new.links)
     return new if is_present else replace(new, links=(*new.links, link))
 
 
 def superseded_ids(memory: Memory) -> dict[str, str | None]:
-    """Return the ids of the memories that a memory superseded, each with the reason."""
+    """Return the ids of the memories that a memory replaced, each with the reason."""
     return {link.to: link.reason for link in memory.links if link.rel == SUPERSEDES}
 
 
 def release(home: Home, removed: Sequence[Memory]) -> list[Memory]:
-    """Return the memories that change when ``removed`` memories are retired.
+    """Return the other memories that must change when ``removed`` memories are retired.
 
-    A memory that was superseded by a removed memory becomes active again. If a later successor
-    remains, that successor supersedes the memory instead. Nothing is written.
+    Memories that a removed memory superseded become active again or get its successor.
     """
     gone_ids = {memory.id for memory in removed}
     changed: dict[str, Memory] = {}
@@ -643,16 +619,15 @@ def release(home: Home, removed: Sequence[Memory]) -> list[Memory]:
 
 
 def detach(
-    home: Home, removed: Sequence[Memory], left: Mapping[str, Memory], now: datetime
+    home: Home, removed: Sequence[Memory], other_changes: Mapping[str, Memory], now: datetime
 ) -> list[Memory]:
-    """Return the memories that change when ``removed`` memories are forgotten.
+    """Return the other memories that must change when ``removed`` memories are forgotten.
 
-    Links to removed memories are deleted. A memory that was superseded by a removed memory is
-    superseded by the next remaining successor. If there is no such successor, the memory is
-    retired. ``left`` contains memories that change for other reasons. Nothing is written.
+    Memories that a removed memory superseded get its successor, or are retired if there is none.
+    ``other_changes`` contains memories that have already been changed, by id.
     """
     gone_ids = {memory.id for memory in removed}
-    changed = dict(left)
+    changed = dict(other_changes)
     for naming in home.memories.in_any_state(home.erasing.linking(sorted(gone_ids))):
         if naming.id not in gone_ids:
             memory = changed.get(naming.id, naming)
@@ -678,7 +653,6 @@ def detach(
 
 
 def _still_holding(home: Home, memory: Memory, gone_ids: Collection[str]) -> Memory | None:
-    """Return the first successor of a memory that is neither retired nor in ``gone_ids``, if any."""
     visited: set[str] = set()
     newer: Memory | None = memory
     while newer and newer.superseded_by and newer.superseded_by not in visited:
@@ -690,9 +664,9 @@ def _still_holding(home: Home, memory: Memory, gone_ids: Collection[str]) -> Mem
 
 
 def reconcile(home: Home, changed: Iterable[tuple[Memory | None, Memory]]) -> list[Memory]:
-    """Return the memories to update so that each memory and its successor name each other.
+    """Return the updates that make memories and their successors refer to each other after edits.
 
-    ``changed`` contains each manually edited memory before and after the edit.
+    ``changed`` contains each edited memory before and after the edit.
     """
     updates: dict[str, Memory] = {}
     for before, after in changed:
@@ -724,9 +698,9 @@ def reconcile(home: Home, changed: Iterable[tuple[Memory | None, Memory]]) -> li
 
 # -- Decisions by a language model ---------------------------------------------
 #
-# ADD, UPDATE, SKIP and SUPERSEDE come from agenr, which asks from a cosine similarity of .72. AMEND
-# is for memories that are partly outdated. A model refers to memories by their numbers in the prompt.
-# A decision is discarded if it would lose a number, name or negation, or if a weaker source
+# ADD, UPDATE, SKIP and SUPERSEDE come from agenr, which asks at a cosine similarity of .72 or more.
+# AMEND is for memories that are partly outdated. A model refers to memories by their numbers in the
+# prompt. A decision is discarded if it would lose a number, name or negation, or if a weaker source
 # would change a memory from a stronger source.
 
 
@@ -737,7 +711,7 @@ SHORTEST = 20
 """Minimum number of characters of a merged memory, unless an original is shorter."""
 
 _SETTLED = frozenset({Kind.DECISION, Kind.PREFERENCE})
-"""Kinds that can describe the same choice, as a rule for the future or as a decision on one day."""
+"""Kinds that can record the same choice: as a rule for the future, or as a decision on one day."""
 
 MOST_ADDED = 100
 """Maximum number of characters by which a merged memory can exceed the combined originals."""
@@ -747,7 +721,6 @@ MOST_ENDED = 0.5
 
 _MAX_REASON_CHARACTERS = 160
 _MAX_OUTPUT_TOKENS = 4_096
-_SUCCESSIVE_KINDS = frozenset({Kind.FACT, Kind.DECISION, Kind.PREFERENCE, Kind.RELATIONSHIP})
 
 
 class Action(StrEnum):
@@ -779,8 +752,8 @@ class Choice(Schema):
 class Decision:
     """A model's decision about a new memory.
 
-    ``by``: name of the model. ``target``: id of the stored memory that the decision changes.
-    ``mark``: hash of the target, see :func:`mark`. ``merged``: new text of the target.
+    ``target`` is the id of the stored memory to change, ``mark`` its hash from :func:`mark`, and
+    ``merged`` its new text.
     """
 
     action: Action
@@ -791,15 +764,12 @@ class Decision:
     merged: str = ""
 
     def in_words(self) -> str:
-        """Return the reason for the decision and the model's name."""
+        """Return the reason for the decision, with the name of the model."""
         return f"{self.reason or self.action.value.lower()} ({self.by})"
 
 
 def mark(memory: Memory) -> str:
-    """Return a hash of a memory's text and state.
-
-    A decision about the memory applies only while the hash stays the same.
-    """
+    """Return a hash by which to detect that a memory has changed since a model decided about it."""
     parts = (
         memory.subject,
         memory.content,
@@ -814,10 +784,7 @@ def mark(memory: Memory) -> str:
 
 
 def prompt_for(memory: Memory, near: Sequence[Memory], *, seconds: float) -> Prompt:
-    """Return the prompt with a new memory and its nearest memories.
-
-    Texts are escaped, so that they cannot close the tags.
-    """
+    """Return a prompt that asks a model about a new memory and the most similar stored ones."""
     stored = "\n".join(_as_json_line(other, number) for number, other in enumerate(near, start=1))
     return Prompt(
         Task.DEDUP,
@@ -832,10 +799,7 @@ def prompt_for(memory: Memory, near: Sequence[Memory], *, seconds: float) -> Pro
 
 
 def decide(choice: Choice, memory: Memory, near: Sequence[Memory], by: str) -> Decision:
-    """Return the decision in a model's answer.
-
-    If the decision must be refused, return the action ADD with the reason for the refusal.
-    """
+    """Convert a model's answer to a decision, which is ADD if the answer is not acceptable."""
     reason = shorten(visible(choice.reason), _MAX_REASON_CHARACTERS)
     if choice.action == Action.ADD:
         return Decision(Action.ADD, by, reason)
@@ -855,7 +819,7 @@ def decide(choice: Choice, memory: Memory, near: Sequence[Memory], by: str) -> D
 
 
 def refusal(decision: Decision, memory: Memory, target: Memory) -> str | None:
-    """Return the reason to refuse a decision about two memories, or ``None`` to accept it."""
+    """Return the reason why a model's decision is not acceptable, or ``None``."""
     if decision.mark != mark(target) or not target.is_active:
         return "the other memory has changed"
     if not memory.shares_place(target):
@@ -907,7 +871,7 @@ def _refuse_mixed_sources(memory: Memory, target: Memory) -> str | None:
 def _refuse_supersede(_: Decision, memory: Memory, target: Memory) -> str | None:
     if outranks(target, memory):
         return "an agent's statement cannot supersede the owner's"
-    are_like = memory.kind is target.kind or {memory.kind, target.kind} <= _SUCCESSIVE_KINDS
+    are_like = memory.kind is target.kind or {memory.kind, target.kind} <= _CLAIMS
     if target.kind is Kind.EVENT or not are_like:
         return f"a {memory.kind} does not supersede a {target.kind}"
     return _refuse_earlier(memory, target)
@@ -969,16 +933,14 @@ def _as_json_line(memory: Memory, number: int | None = None) -> str:
 
 @cache
 def system(name: str) -> str:
-    """Return a prompt from ``prompts/``."""
+    """Return the text of a prompt in ``prompts/``."""
     return (files(__package__) / "prompts" / f"{name}.md").read_text(encoding="utf-8")
 
 
 # -- Standing retirements ------------------------------------------------------
 #
 # A memory that matches a standing retirement is retired as soon as it is stored. The ledger
-# contains all standing retirements. A retirement from another machine also applies to memories
-# stored here before it arrived. Memories stored or unretired despite a standing retirement stay
-# active on all machines.
+# contains all standing retirements, so that they apply on all machines.
 
 
 SUPPRESSED = ("session-start",)
@@ -986,7 +948,7 @@ SUPPRESSED = ("session-start",)
 
 
 def fits(subject: str, pattern: str, match: Match) -> bool:
-    """Return True if a subject matches a pattern. Case and spaces are ignored."""
+    """Return True if a subject matches a pattern, ignoring case and spaces."""
     subject, pattern = plain(subject), plain(pattern)
     if match is Match.EXACT:
         return subject == pattern
@@ -998,75 +960,21 @@ def fits(subject: str, pattern: str, match: Match) -> bool:
 
 
 def plain(subject: str) -> str:
-    """Return a subject in the form used for comparison."""
+    """Normalise case and spaces in a subject for comparison."""
     return " ".join(subject.casefold().split())
 
 
 def standing_for(home: Home, memory: Memory) -> StandingRetirement | None:
-    """Return the oldest rule for automatic retirement that applies to a memory, or ``None``."""
-    return next((rule for rule in home.tombstones.standing() if is_under(memory, rule)), None)
-
-
-def is_under(memory: Memory, rule: StandingRetirement) -> bool:
-    """Return True if a rule for automatic retirement applies to a memory."""
-    same_key = rule.canonical_key is not None and rule.canonical_key == memory.canonical_key
-    return same_key or fits(memory.subject, rule.pattern, rule.match)
-
-
-def retire_due(home: Home) -> int:
-    """Apply new rules for automatic retirement. Return the number of retired memories.
-
-    Call this after reading all files. Memories that the owner restored stay active. Memories that
-    are being edited stay active and are reported in ``home.problems``. If another process is
-    writing, the next command does the work.
-    """
-    if not home.tombstones.arrived():
-        return 0
-    with home.vault_lock.if_free() as is_ours:
-        return _retire_arrived(home) if is_ours else 0
-
-
-def _retire_arrived(home: Home) -> int:
-    with home.change("retire", why="a persistent retirement from another machine") as change:
-        apply_intents(home)
-        arrived = home.tombstones.arrived()
-        unretired = _unretired_ids(home) if arrived else set()
-        affected = [
-            memory
-            for memory in home.memories.in_any_state(sorted(set(arrived) - unretired))
-            if memory.is_active
-        ]
-        due = [(memory, rule) for memory in affected if (rule := standing_for(home, memory))]
-        retired = sum(_retire(change, memory, rule) for memory, rule in due)
-        with home.transaction():
-            home.tombstones.set_arrived(())
-        return retired
-
-
-def _retire(change: Change, memory: Memory, rule: StandingRetirement) -> bool:
-    home = change.home
-    retired = retired_by(home, memory, rule)
-    reason = retired.retired.reason if retired.retired else None
-    entry = change.entry("retire", memory=memory.id, reason=reason)
-    try:
-        change.put([retired, *release(home, [memory])], [entry])
-    except EditConflictError as error:
-        home.problems.append(error.message)
-        return False
-    return True
-
-
-def _unretired_ids(home: Home) -> set[str]:
-    since = min((rule.at for rule in home.tombstones.standing()), default=home.now())
-    return {
-        str(entry.details.get("memory"))
-        for entry in ledger.read(home.ledger())
-        if entry.action == "unretire" and entry.at >= since
-    }
+    """Return the oldest standing retirement that covers a memory, if any."""
+    for rule in home.tombstones.standing():
+        has_key = rule.canonical_key is not None and rule.canonical_key == memory.canonical_key
+        if has_key or fits(memory.subject, rule.pattern, rule.match):
+            return rule
+    return None
 
 
 def retired_by(home: Home, memory: Memory, rule: StandingRetirement) -> Memory:
-    """Return a memory retired under a standing retirement."""
+    """Return a memory as retired by a standing retirement."""
     contexts = tuple(dict.fromkeys((*memory.suppressed_contexts, *rule.contexts)))
     reason = rule.reason or f"memories about {rule.pattern!r} are always retired"
     return replace(memory, retired=Retirement(home.now(), reason), suppressed_contexts=contexts)

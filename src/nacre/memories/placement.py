@@ -1,4 +1,4 @@
-"""Store a new memory, unless it is known. The memory can replace older ones.
+"""Store new memories, which can supersede older ones, or confirm known memories.
 
 A new memory and the memories it supersedes change atomically.
 """
@@ -38,16 +38,15 @@ from nacre.memories.judge import (
 )
 from nacre.values.memory import TRIGGER_TIMES, Confidence, Confirmation, Link, Memory, by_id
 from nacre.values.reports import Replaced, StoreOutcome
-from nacre.values.review import Reason
 
 MOST_CONFIRMATIONS = 20
 """Maximum number of confirmations stored per memory. The latest are kept."""
 
 MERGED = "merged"
-"""Front matter key for the model that merged a memory's text, and the model's reason."""
+"""Front matter key for the model that merged a memory's text, and its reason."""
 
 AMENDED = "amended"
-"""Front matter key for the model that amended a memory's text, and the model's reason."""
+"""Front matter key for the model that amended a memory's text, and its reason."""
 
 _SIMILAR_RELATIONS = frozenset({Relation.RELATED, Relation.DOUBTS})
 
@@ -68,18 +67,19 @@ def place(
     is_echo: bool = False,
     decision: Decision | None = None,
 ) -> StoreOutcome:
-    """Store a new memory, or confirm the stored memory that the new memory repeats.
+    """Store a new memory, or confirm a stored memory that says the same.
 
-    ``more``: further memories to compare. ``by_hand``: True if a retired memory may be restored.
-    ``touched``: set to which confirmed memories are added. :func:`write_touched` writes their files
-    later. ``is_echo``: True if the agent might have read the memory in nacre, so that the
-    repetition confirms nothing. ``decision``: a model's decision for unclear cases.
+    ``more`` contains additional memories to compare. Set ``by_hand`` if a retired memory may be
+    restored, and ``is_echo`` if the agent might only be repeating what it read in nacre. If
+    ``touched`` is given, the caller must write the confirmed memories with :func:`write_touched`.
     """
     home = change.home
     repeat = None if is_echo else partial(confirm, change, memory=memory, touched=touched)
     with home.transaction():
         existing = _in_same_words(home, memory)
-        if existing and _was_undone(memory, existing):
+        retirement = existing.retired if existing else None
+        was_undone = existing and existing.was_taken_out and memory.is_owners
+        if existing and retirement and was_undone and memory.last_said > retirement.at:
             memory = replace(memory, id=existing.id)
         elif existing and (
             known_outcome := _known_outcome(change, memory, existing, repeat, by_hand=by_hand)
@@ -114,8 +114,8 @@ def _compare_and_put(
 ) -> StoreOutcome:
     home = change.home
     rows = home.comparisons.alike(memory, limit=_MAX_CANDIDATES)
-    others = by_id((*home.memories.by_rows(rows).values(), *candidates))
-    present = [other for other in others.values() if not other.superseded_by]
+    stored = by_id((*home.memories.by_rows(rows).values(), *candidates))
+    present = [other for other in stored.values() if not other.superseded_by]
     comparisons = compare(memory, present, rarity=rarity_of(home))
     repeated = next((comparison for comparison in comparisons if comparison.repeats), None)
     if repeated:
@@ -151,7 +151,6 @@ def _follow(
     comparisons: Sequence[Comparison],
     repeat: Callable[[Memory], None] | None,
 ) -> StoreOutcome | None:
-    """Apply a model's decision. Return ``None`` if the target has changed or is being edited."""
     home = change.home
     target = home.memories.find(decision.target or "")
     if target is None or refusal(decision, memory, target):
@@ -167,15 +166,26 @@ def _follow(
         if repeat:
             home.usage.confirm(target.id)
         return StoreOutcome("updated", target.id)
-    others = [comparison for comparison in comparisons if comparison.other.id != target.id]
+    other_comparisons = [
+        comparison for comparison in comparisons if comparison.other.id != target.id
+    ]
     if decision.action is Action.AMEND:
-        if not update(change, keep_rest(home, target, memory, decision)):
+        # The new memory supersedes a part of the target. Only its time is recorded there.
+        amended = reword(
+            home,
+            target,
+            decision.merged,
+            Confirmation(memory.created),
+            by=decision.by,
+            reason=decision.reason,
+        )
+        if not update(change, amended):
             return None
     else:
-        others.insert(
+        other_comparisons.insert(
             0, Comparison(target, Verdict(Relation.SUPERSEDES, decision.in_words()), is_later=True)
         )
-    outcome = put(change, memory, others)
+    outcome = put(change, memory, other_comparisons)
     home.comparisons.wait(memory.id)
     return (
         replace(outcome, amended=home.memories.find(target.id))
@@ -185,9 +195,9 @@ def _follow(
 
 
 def unite(home: Home, target: Memory, memory: Memory, decision: Decision) -> Memory:
-    """Return ``target`` with the text that a model merged from ``target`` and a new memory.
+    """Return ``target`` with the text that a model merged from both memories.
 
-    Speaker, trust and subject do not change. The result has the later of the two dates.
+    Speaker, trust and subject stay, and the later date applies.
     """
     is_inferred = Confidence.INFERRED in (target.confidence, memory.confidence)
     merged = replace(
@@ -203,12 +213,11 @@ def unite(home: Home, target: Memory, memory: Memory, decision: Decision) -> Mem
 
 
 def reword(
-    home: Home, memory: Memory, words: str, shown: Confirmation, *, by: str, reason: str
+    home: Home, memory: Memory, words: str, statement: Confirmation, *, by: str, reason: str
 ) -> Memory:
-    """Return a memory with the new text ``words``, which the model ``by`` wrote.
+    """Return a memory with new text, which the model ``by`` wrote because of a new statement.
 
-    ``shown``: date and session of the new statement. Speaker and trust do not change. The subject
-    changes only if it was derived from the old text.
+    Speaker and trust stay, and so does the subject unless it was derived from the old text.
     """
     subject = title_of(words) if memory.subject == title_of(memory.content) else memory.subject
     shortened_reason = shorten(home.redactor.clean(visible(reason)), _MAX_REASON_CHARACTERS)
@@ -218,30 +227,15 @@ def reword(
             memory,
             subject=subject,
             content=words,
-            updated=max(memory.updated, shown.at),
-            confirmed=_confirmed(memory, shown),
+            updated=max(memory.updated, statement.at),
+            confirmed=_confirmed(memory, statement),
             extra={**memory.extra, AMENDED: {"by": by, "reason": shortened_reason}},
         ),
     )
 
 
-def keep_rest(home: Home, target: Memory, memory: Memory, decision: Decision) -> Memory:
-    """Return ``target`` with the part of its text that a new memory does not supersede.
-
-    Of the new memory, only the time is recorded.
-    """
-    return reword(
-        home,
-        target,
-        decision.merged,
-        Confirmation(memory.created),
-        by=decision.by,
-        reason=decision.reason,
-    )
-
-
 def as_confirmation(memory: Memory) -> Confirmation:
-    """Return the date, session and turns of a memory as a confirmation of the memory."""
+    """Return a memory's date, session and turns as a confirmation of another memory."""
     return Confirmation(memory.created, memory.source.session, memory.source.turns)
 
 
@@ -251,7 +245,7 @@ def _confirmed(memory: Memory, added: Confirmation) -> tuple[Confirmation, ...]:
 
 
 def put(change: Change, memory: Memory, comparisons: Sequence[Comparison]) -> StoreOutcome:
-    """Write a memory and the changes that result from its comparisons."""
+    """Write a memory, and the changes to other memories that follow from its comparisons."""
     with change.home.transaction():
         newest = min(
             (comparison for comparison in comparisons if comparison.is_replaced),
@@ -316,7 +310,7 @@ def _with_doubts(
 def limit_triggers(home: Home, memory: Memory, times: int | None) -> Memory:
     """Return a memory whose triggers end after ``times`` deliveries, or never if ``times`` is 0.
 
-    The deliveries are counted from 0 again. If ``times`` is ``None``, nothing changes.
+    Restarts the count of deliveries. If ``times`` is ``None``, nothing changes.
     """
     if times is None:
         return memory
@@ -330,9 +324,9 @@ def limit_triggers(home: Home, memory: Memory, times: int | None) -> Memory:
 def confirm(
     change: Change, existing: Memory, memory: Memory, touched: set[str] | None = None
 ) -> None:
-    """Record that ``memory`` repeats ``existing``.
+    """Record that a new memory repeats an existing one.
 
-    If ``touched`` is given, add the id of ``existing`` to it, and do not write the memory's file.
+    If ``touched`` is given, the id is added to it, and the file is not written yet.
     """
     home = change.home
     before = existing
@@ -370,25 +364,15 @@ def confirm(
 
 
 def _in_same_words(home: Home, memory: Memory) -> Memory | None:
-    """Return the stored memory with the same text.
-
-    The memory belongs to the same project, or is a global memory that the owner retired. Symbols
-    count as text, so C++ differs from C.
-    """
     for project in dict.fromkeys((memory.project, None)):
         existing = home.memories.find(home.memories.same_content(memory.content, project) or "")
         is_relevant = project == memory.project or (
             existing and existing.retired and not existing.was_taken_out
         )
+        # Symbols count as text, so "C++" differs from "C".
         if existing and is_relevant and written(existing.content) == written(memory.content):
             return existing
     return None
-
-
-def _was_undone(memory: Memory, existing: Memory) -> bool:
-    if existing.retired is None or not (existing.was_taken_out and memory.is_owners):
-        return False
-    return memory.last_said > existing.retired.at
 
 
 def _known_outcome(
@@ -399,10 +383,6 @@ def _known_outcome(
     *,
     by_hand: bool,
 ) -> StoreOutcome | None:
-    """Return the outcome for a memory whose text is already stored.
-
-    Return ``None`` if the memory must be compared and stored anyway.
-    """
     if existing.superseded_by:
         newer = change.home.memories.find(existing.superseded_by)
         if newer and memory.last_said > newer.last_said:
@@ -419,10 +399,7 @@ def _known_outcome(
 
 
 def _reverse_doubts(change: Change, known_id: str, memory: Memory) -> None:
-    """If newer memories contradict a memory that is stated again, doubt the newer memories instead.
-
-    Memories that are more trustworthy than the repetition are not doubted.
-    """
+    """Doubt the newer memories that contradict a memory, now that it is stated again."""
     home = change.home
     existing = home.memories.find(known_id)
     doubting = home.memories.in_any_state(
@@ -438,12 +415,10 @@ def _reverse_doubts(change: Change, known_id: str, memory: Memory) -> None:
             change, reversed_memory := add_doubt(existing, doubting_memory.id, _SAID_AGAIN)
         ) and update(change, without_doubt(doubting_memory, known_id)):
             existing = reversed_memory
-    if doubting and not home.reviews.doubts([known_id]):
-        home.reviews.settle(known_id, Reason.CONTRADICTED, home.now_ms())
 
 
 def rarity_of(home: Home) -> Rarity:
-    """Return a function that tells which words are rare in the home's turns."""
+    """Return a test for words that are rare in the home."""
 
     def count(words: Sequence[str]) -> tuple[int, Sequence[int]]:
         terms = home.turn_search.terms(words)
@@ -462,7 +437,6 @@ def _replace(change: Change, comparison: Comparison, memory: Memory) -> Replaced
 
 
 def _insert_into_history(change: Change, memory: Memory, successor: Replaced) -> None:
-    """Record that a memory, and not the later ``successor``, superseded some older memories."""
     newer = successor.memory
     before = [
         other for other in change.home.memories.replaced_by(newer.id) if other.id != memory.id
@@ -485,7 +459,7 @@ def _insert_into_history(change: Change, memory: Memory, successor: Replaced) ->
 
 
 def update(change: Change, memory: Memory) -> bool:
-    """Write a changed memory. Return False if a person is editing the file, because the person's version wins."""
+    """Write a changed memory. Return False if its file is being edited."""
     try:
         change.put([memory])
     except EditConflictError as error:

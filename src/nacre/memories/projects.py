@@ -30,6 +30,7 @@ from nacre.home.change import (
     part_of,
     project_called,
     read_page,
+    resolve_project,
 )
 from nacre.home.home import Home
 from nacre.home.location import (
@@ -45,6 +46,7 @@ from nacre.operations import operation
 from nacre.values.codec import stamp
 from nacre.values.memory import RENAME, Intent, Memory, Project, SessionFilter
 from nacre.values.recall import Filter
+from nacre.values.session import Session
 from nacre.vault.documents import dump, join, load, split
 from nacre.vault.documents import merge as merge_front
 from nacre.vault.files import normalise_remote, slugify
@@ -55,18 +57,15 @@ _UNTRUSTED = "untrusted"
 
 @frozen
 class NewPage:
-    """The new content of a project's page."""
+    """A project page that is to be written."""
 
     slug: str
     text: str
     values: dict[str, Any]
 
 
-def facts(page: Page | None) -> dict[str, tuple[str, ...]]:
-    """Return the lists on a project's page, such as aliases and remotes. Remotes are normalised.
-
-    Return an empty mapping if ``page`` is ``None``.
-    """
+def facts(page: Page | NewPage | None) -> dict[str, tuple[str, ...]]:
+    """Return the lists in a project page, such as aliases and normalised remotes."""
     if page is None:
         return {}
     lists = {name: tuple(list_of(page.values, name)) for name in (*LISTS, "dependencies")}
@@ -74,9 +73,9 @@ def facts(page: Page | None) -> dict[str, tuple[str, ...]]:
 
 
 def page_of(home: Home, slug: str) -> Page | None:
-    """Return the page of a project, or ``None`` if there is no page.
+    """Return a project's page, if there is one.
 
-    Raises InvalidMemoryError. Raises ConflictError if the page contains a secret.
+    Raises InvalidMemoryError if it is unreadable, or ConflictError if it contains a secret.
     """
     page = read_page(home, slug)
     if page and without_secrets(home.redactor, page.text) is None:
@@ -87,9 +86,9 @@ def page_of(home: Home, slug: str) -> Page | None:
 
 
 def own_words(home: Home, page: Page | None, into: Page | None) -> str:
-    """Return the hand-written text that a merge adds from ``page`` to the page ``into``.
+    """Return the owner's text on ``page`` that a merge must add to the page ``into``.
 
-    Return an empty string if ``page`` is less trusted than ``into``.
+    That is none if ``page`` is less trusted.
     """
     if page is None or (
         _trust(page) == _UNTRUSTED and (into is None or _trust(into) != _UNTRUSTED)
@@ -105,28 +104,20 @@ def own_words(home: Home, page: Page | None, into: Page | None) -> str:
 
 
 def rename_page(home: Home, page: Page | None, old: str, slug: str, name: str) -> NewPage:
-    """Return the page under a new name, with former names as aliases.
-
-    The title is replaced if it equals the old name.
-    """
-    if page is None:
-        return _new(home, slug, name, {"aliases": [old]})
-    former_name = str(page.values.get("name") or old)
-    aliases_kept = [alias for alias in list_of(page.values, "aliases") if alias not in (slug, name)]
-    aliases = list(
-        dict.fromkeys([*aliases_kept, old, *([former_name] if former_name != name else [])])
-    )
-    first, end, following = page.body.partition("\n")
-    body = (
-        f"# {name}{first[len(f'# {former_name}') :]}{end}{following}"
-        if first.rstrip() == f"# {former_name}"
-        else page.body
-    )
-    return _as_written_page(home, page, slug, {"name": name, "aliases": aliases}, body)
+    """Return a project's page under a new name, with its former names as aliases."""
+    values = page.values if page else {}
+    former_name = str(values.get("name") or old)
+    aliases = [alias for alias in list_of(values, "aliases") if alias not in (slug, name)]
+    former_names = [old, *([former_name] if former_name != name else [])]
+    changed = {"name": name, "aliases": list(dict.fromkeys([*aliases, *former_names]))}
+    body, title = page.body if page else None, f"# {former_name}"
+    if body and body.partition("\n")[0].rstrip() == title:
+        body = f"# {name}{body.removeprefix(title)}"
+    return _changed_page(home, page, slug, changed, body)
 
 
 def merge_pages(home: Home, old: str, page: Page | None, into: str, other: Page | None) -> NewPage:
-    """Return the page of ``into`` with the lists and text of the project ``old`` added."""
+    """Return the page of project ``into``, extended by the lists and text of project ``old``."""
     names = [old, *([str(page.values["name"])] if page and page.values.get("name") else [])]
     values, other_values = (other.values if other else {}), (page.values if page else {})
     changed: dict[str, Any] = {}
@@ -140,19 +131,16 @@ def merge_pages(home: Home, old: str, page: Page | None, into: str, other: Page 
         ]
         if new:
             changed[key] = [*present, *new]
-    text = own_words(home, page, other)
-    if other is None:
-        new_page = _new(home, into, into, changed)
-        return replace(new_page, text=new_page.text + _section(old, text)) if text else new_page
-    body = f"{other.body.rstrip()}\n{_section(old, text)}" if text else other.body
-    return _as_written_page(home, other, into, changed, body)
+    body = other.body if other else f"# {into}\n"
+    if text := own_words(home, page, other):
+        body = f"{body.rstrip()}\n\n## From {old}\n\n{text}\n"
+    return _changed_page(home, other, into, changed, body)
 
 
 def edit_page(home: Home, slug: str, page: Page | None, text: str) -> NewPage:
-    """Return a page with a hand-edited text. The page keeps its id.
+    """Return a project's page with edited text but the same id.
 
-    If the text has no front matter, the page also keeps its front matter. Raises
-    InvalidMemoryError.
+    The front matter stays the same if the text has none. Raises InvalidMemoryError.
     """
     front, body = split(text)
     if front is None:
@@ -165,17 +153,10 @@ def edit_page(home: Home, slug: str, page: Page | None, text: str) -> NewPage:
     )
 
 
-def set_dependencies(home: Home, slug: str, page: Page | None, dependencies: list[str]) -> NewPage:
-    """Return a project's page with a new list of dependencies."""
-    if page is None:
-        return _new(home, slug, slug, {"dependencies": dependencies})
-    return _as_written_page(home, page, slug, {"dependencies": dependencies}, page.body)
-
-
 def write(
     change: Change, page: NewPage, before: Page | None, *, moved_from: str | None = None
 ) -> None:
-    """Write and index a page, replacing ``before`` or moving it from another folder."""
+    """Write and index a project page, in place of ``before`` if given."""
     path = page_path(page.slug)
     if before is None:
         change.intend([Intent("write", path, page.text)])
@@ -189,7 +170,7 @@ def write(
 
 
 def retire_page(change: Change, slug: str, page: Page, into: str, reason: str) -> str:
-    """Move a merged project's page to ``retired/`` and return its new path."""
+    """Move the page of a merged project to ``retired/`` and return the new path."""
     home, path, number = change.home, f"retired/{page_path(slug)}", 1
     while home.vault.exists(path):
         number += 1
@@ -205,77 +186,30 @@ def _removal(slug: str, page: Page) -> Intent:
     return Intent("remove", page_path(slug), base=page.hash, former=page.text)
 
 
-def _new(home: Home, slug: str, name: str, lists: dict[str, Any]) -> NewPage:
-    values = {"id": home.ids(), "name": name, **{key: [] for key in LISTS}, **lists}
-    return NewPage(slug, f"---\n{dump(values)}---\n# {name}\n", values)
-
-
-def _as_written_page(
-    home: Home, page: Page, slug: str, changed: dict[str, Any], body: str
+def _changed_page(
+    home: Home, page: Page | None, slug: str, changed: dict[str, Any], body: str | None = None
 ) -> NewPage:
+    if page is None:
+        values = {"id": home.ids(), "name": slug, **{key: [] for key in LISTS}, **changed}
+        title = f"# {values['name']}\n"
+        text = f"---\n{dump(values)}---\n{body or title}"
+        return NewPage(slug, text, values)
     if not page.values.get("id"):
         changed["id"] = home.ids()
-    text = join(page.text, merge_front(page.front, changed, []), body)
+    front = merge_front(page.front, changed, [])
+    text = join(page.text, front, page.body if body is None else body)
     return NewPage(slug, text, {**page.values, **changed})
 
 
 def _redundant_values(key: str, old: str, values: dict[str, Any]) -> tuple[str, ...]:
-    """Return the values that a merge must not add to the list ``key``.
-
-    A project needs no alias equal to its name, and no dependency on the merged project.
-    """
+    """Leave out aliases equal to the project's name, and dependencies on the merged project."""
     if key == "dependencies":
         return (old,)
     return (str(values.get("name") or ""),) if key == "aliases" else ()
 
 
-def _section(old: str, words: str) -> str:
-    return f"\n## From {old}\n\n{words}\n"
-
-
 def _trust(page: Page) -> str:
     return str(page.values.get("trust") or "")
-
-
-# -- Evidence for a merge ------------------------------------------------------
-#
-# Similar names are not evidence.
-
-
-def evidence(
-    home: Home, first: tuple[str, Page | None], second: tuple[str, Page | None]
-) -> tuple[str, ...]:
-    """Return reasons to believe that two projects are the same.
-
-    Reasons are a common remote or folder, a worktree of the other project's repository, or an alias
-    that names the other project's folder. Return nothing if both projects have remotes but no
-    common remote.
-    """
-    (slug, page), (its_slug, its_page) = first, second
-    lists, its_lists = facts(page), facts(its_page)
-    remotes = sorted({*lists.get("remotes", ())} & {*its_lists.get("remotes", ())})
-    if lists.get("remotes") and its_lists.get("remotes") and not remotes:
-        return ()
-    folders, its_folders = (
-        {
-            (os.path.isfile(os.path.join(root, ".git")) and locate(root).root) or root: root
-            for root in either.get("roots", ())
-        }
-        for either in (lists, its_lists)
-    )
-    shared = sorted(folders.keys() & its_folders.keys() - {str(home.settings.user_home)})
-    worktrees = {folder: {folders[folder], its_folders[folder]} - {folder} for folder in shared}
-    sides = ((slug, its_slug, its_lists), (its_slug, slug, lists))
-    return (
-        *(f"both list the remote {remote}" for remote in remotes),
-        *(f"both list the folder {folder}" for folder in shared if not worktrees[folder]),
-        *(f"{root} is a worktree of {folder}" for folder in shared for root in worktrees[folder]),
-        *(
-            f"the page of {other} calls it {name}"
-            for name, other, other_lists in sides
-            if name in other_lists.get("aliases", ())
-        ),
-    )
 
 
 # -- Parameters ----------------------------------------------------------------
@@ -293,8 +227,8 @@ Reason = Annotated[str | None, bounds("The reason, kept in the ledger and the hi
 class ProjectLine:
     """A project in a list.
 
-    ``memories`` counts active memories, ``sessions`` excludes sub-agent sessions, and ``last`` is
-    the time of the latest memory or turn. ``hint`` names the command for a renamed folder.
+    Sub-agent sessions are not counted. ``last`` is the time of the latest memory or turn, and
+    ``hint`` a command to run if the folder was renamed.
     """
 
     slug: str
@@ -309,9 +243,9 @@ class ProjectLine:
 
 @frozen
 class ProjectDetail:
-    """A project with its lists and latest memories.
+    """A project with all details and its latest memories.
 
-    ``page``: the page without front matter. ``needed_by``: projects that depend on the project.
+    ``page`` has no front matter, and ``needed_by`` lists the projects that depend on this one.
     """
 
     project: ProjectLine
@@ -325,12 +259,10 @@ class ProjectDetail:
 
 @frozen
 class ProjectMergePlan:
-    """The effects of merging a project into the project ``into``.
+    """The effects of merging ``project`` into ``into``.
 
-    ``memories``: number of memories to move, in any state. ``sessions``: number of sessions to
-    move. ``takes``: keys that will belong to ``into``. Each key is a kind (``remote``, ``root``,
-    ``label`` or ``alias``) and a value. ``words``: text to append to the page of ``into``.
-    ``evidence``: reasons to believe that the projects are the same.
+    ``memories`` and ``sessions`` count the items that would move. ``takes`` lists the remotes,
+    roots, labels and aliases, each as kind and value, and ``words`` the text to append to the page.
     """
 
     project: str
@@ -339,15 +271,14 @@ class ProjectMergePlan:
     sessions: int
     takes: tuple[tuple[str, str], ...] = ()
     words: str = ""
-    evidence: tuple[str, ...] = ()
 
 
 @frozen
 class ProjectMoved:
-    """The result of a rename or merge: the numbers of memories (in any state) and sessions moved to ``into``.
+    """The result of renaming a project or merging it into another.
 
-    ``retired`` is the new path of the former page, if it was retired. ``left`` lists files that are
-    not readable as memories and stay in the former folder.
+    ``retired`` is the new path of a retired page. ``left`` lists files that stay in the old folder,
+    because they cannot be read as memories.
     """
 
     project: str
@@ -362,18 +293,17 @@ class ProjectMoved:
 # -- Operations ----------------------------------------------------------------
 #
 # Pages and memories change in one operation, and sessions follow the pages. The page is written
-# first, with all its keys, so that new items go to the remaining project. After a crash, repeating
-# the command moves the remaining memories.
+# first, with all its keys, so that new memories go to the remaining project. After a crash,
+# repeating the command moves the remaining memories.
 
 
 MERGE = "project-merge"
-"""Action name in the ledger and the history."""
 
 _EXCLUSION_SETTINGS = ("ingest.exclude_projects", "writer.exclude_projects")
 
 
 def known_project(home: Home, name: str) -> str:
-    """Return the slug of an existing project. Raises NotFoundError."""
+    """Return the slug of an existing project, given any of its names. Raises NotFoundError."""
     slugs = known_slugs(home)
     slug = project_called(home, name, slugs)
     if slug not in slugs:
@@ -409,7 +339,8 @@ def rename(
     slug = slugify(new_name)
     if not slug or not new_name.isprintable():
         raise InvalidInputError(
-            f"{name!r} cannot be used as a folder name", hint="it needs a letter or a digit"
+            f"{name!r} cannot be used as a folder name",
+            hint="a project's name must contain a letter or a digit",
         )
     if slug == old:
         raise ConflictError(
@@ -448,26 +379,20 @@ def plan_merge(
     edit.scan(home)
     source, into = _source_and_target(home, project, into)
     page, other = page_of(home, source), page_of(home, into)
-    lists, into_lists = facts(page), facts(other)
-    takes = [
+    present, merged = facts(other), facts(merge_pages(home, source, page, into, other))
+    takes = tuple(
         (kind, value)
         for key, kind in LISTS.items()
-        for value in lists.get(key, ())
-        if value not in into_lists.get(key, ())
-    ]
-    name_keys = (
-        []
-        if ("alias", source) in takes or source in into_lists.get("aliases", ())
-        else [("alias", source)]
+        for value in merged[key]
+        if value not in present.get(key, ())
     )
     return ProjectMergePlan(
         source,
         into,
         len(home.project_contents.memory_ids(source, -1)),
         _sessions(home, source),
-        (*takes, *name_keys),
+        takes,
         own_words(home, page, other),
-        evidence(home, (source, page), (into, other)),
     )
 
 
@@ -489,63 +414,60 @@ def merge(
     source, into = _source_and_target(home, project, into)
     with home.change(MERGE, subject=f"{source} → {into}", why=reason) as change:
         with change.transaction():
-            moved = merge_within(change, source, into, reason)
+            page, other = page_of(home, source), page_of(home, into)
+            sessions = _sessions(home, source)
+            new_page = merge_pages(home, source, page, into, other)
+            explanation = reason or f"merged into {into}"
+            retired = retire_page(change, source, page, into, explanation) if page else None
+            write(change, new_page, other)
+            let_sessions_follow(home)
+            memories = _move_memories(change, source, into)
+            change.note(MERGE, project=source, into=into, reason=reason or None)
         operation = change.operation_id
     follow_pages(home)
-    return replace(moved, operation=operation, left=_unreadable_files(home, source))
-
-
-def merge_within(change: Change, source: str, into: str, reason: str | None) -> ProjectMoved:
-    """Merge the project ``source`` into the project ``into`` as part of a change."""
-    home = change.home
-    page, other = page_of(home, source), page_of(home, into)
-    sessions, explanation = _sessions(home, source), reason or f"merged into {into}"
-    page_text = merge_pages(home, source, page, into, other)
-    retired = retire_page(change, source, page, into, explanation) if page else None
-    write(change, page_text, other)
-    let_sessions_follow(home)
-    memories = _move_memories(change, source, into)
-    change.note(MERGE, project=source, into=into, reason=reason or None)
-    return ProjectMoved(source, into, memories, sessions, change.operation_id, retired)
+    return ProjectMoved(
+        source, into, memories, sessions, operation, retired, _unreadable_files(home, source)
+    )
 
 
 def settle(home: Home, run: Run | None = None) -> None:
-    """Move sessions of deleted folders, with their memories, to projects that became known later.
+    """Move sessions and their memories if their project became known only later.
 
-    An empty project without the owner's text is removed.
+    A deleted folder that could belong to several repositories belongs to no project. Projects that
+    are then empty are removed, unless their page has the owner's text.
     """
     contents = home.project_contents
-    for slug, folder, branch in contents.places():
+    for slug, folder, branch in sorted(contents.places(), key=lambda row: row[1]):
         place = locate(folder, None, branch, home.settings.user_home)
         target = location.known_project(home, place) or slug
-        is_listed = home.files.project_by("root", place.root or "")
-        if (
-            target == slug
-            or objection(home, slug, target)
-            or (is_listed and is_repository(home, slug))
-        ):
+        if slug and is_repository(home, slug):
+            if place.exists and home.files.project_by("root", place.root or ""):
+                continue
+            session = Session("", "", cwd=folder, branch=branch)
+            target = resolve_project(home, session, run=run)
+        if target == slug or (slug and target and objection(home, slug, target)):
             continue
         criteria = SessionFilter(project=slug)
         with part_of(home, run, MERGE) as change, change.transaction():
             sessions = {
                 stored.session.id
                 for stored in home.sessions.newest(criteria, limit=-1)
-                if stored.session.cwd == folder
+                if (stored.session.cwd, stored.project) == (folder, slug)
             }
             memories = home.memories.in_any_state(contents.memory_ids(slug, -1))
             moved = [memory for memory in memories if memory.source.session in sessions]
             change.put([replace(memory, project=target) for memory in moved])
             contents.move_sessions_of_folder(folder, slug, target)
             change.note(MERGE, project=slug, into=target)
-            page = page_of(home, slug)
+            page = page_of(home, slug) if slug else None
             is_empty = len(moved) == len(memories) and not home.sessions.newest(criteria, limit=1)
-            if page and is_empty and not own_words(home, page, None):
+            if slug and page and is_empty and not own_words(home, page, None):
                 change.intend([_removal(slug, page)])
                 home.files.forget_project(slug)
 
 
 def rename_hints(home: Home) -> dict[str, str]:
-    """Return a hint for each deleted repository with a later repository next to it."""
+    """Suggest a merge for each project whose folder seems to have been renamed, by slug."""
     keys = home.files.project_keys()
     hosted = {slug for kind, _, slug in keys if kind == "remote"}
     roots = [(slug, root) for kind, root, slug in keys if kind == "root" and slug not in hosted]
@@ -571,7 +493,7 @@ def rename_hints(home: Home) -> dict[str, str]:
 
 
 def objection(home: Home, source: str, into: str) -> str | None:
-    """Return the reason why two projects must not be merged, or ``None``."""
+    """Return the reason why two projects must not be merged, if there is one."""
     try:
         _refuse_privacy(home, source, into)
     except ConflictError as error:
@@ -584,25 +506,21 @@ def _source_and_target(home: Home, project: str, other: str) -> tuple[str, str]:
     if source == into:
         raise ConflictError(
             f"{project} and {other} are already the same project: {into}",
-            hint="nacre project list",
+            hint="nacre project list shows all projects",
         )
     _refuse_privacy(home, source, into)
     return source, into
 
 
 def _refuse_privacy(home: Home, source: str, into: str) -> None:
-    """Raise ConflictError if merging two projects would violate the user's privacy choices.
-
-    A merge must not restore forgotten content, and must not forget other content. A merge must not
-    make an excluded project readable.
-    """
+    """Refuse a merge that would restore forgotten content, forget more, or lift an exclusion."""
     barred = Barred(home.tombstones.all())
     for until, scope in barred.before:
         affected = barred.projects(scope, (source, into)) if scope else None
         if affected:
             raise ConflictError(
-                f"the record of what was forgotten before {shown_day(until)} names {affected[0]}",
-                hint="a project that this record names cannot be renamed or merged",
+                f"content of {affected[0]} from before {shown_day(until)} was forgotten",
+                hint="a project with forgotten content cannot be renamed or merged",
             )
     for key in _EXCLUSION_SETTINGS:
         patterns = home.settings.texts(key)
@@ -618,10 +536,6 @@ def _matches_any(slug: str, patterns: Sequence[str]) -> bool:
 
 
 def _move_memories(change: Change, source: str, into: str) -> int:
-    """Move all memories of a project to another project, and return the number of memories.
-
-    Memories are moved in groups of 20, so that other processes can write between groups.
-    """
     home, count = change.home, 0
     while ids := home.project_contents.memory_ids(source, FEW):
         if count and change.yield_locks():
@@ -711,7 +625,7 @@ def depend(
         tuple[str, ...],
         bounds("Projects that it depends on, by name, slug or alias.", min_length=1),
     ],
-    remove: Annotated[bool, bounds("Projects that it no longer depends on.")] = False,
+    remove: Annotated[bool, bounds("Remove these dependencies instead of adding them.")] = False,
 ) -> ProjectLine:
     """Add or remove dependencies of a project. Two projects can depend on each other.
 
@@ -730,7 +644,7 @@ def depend(
         dependencies = list(dict.fromkeys(dependencies))
         if dependencies != present:
             with change.transaction():
-                write(change, set_dependencies(home, slug, page, dependencies), page)
+                write(change, _changed_page(home, page, slug, {"dependencies": dependencies}), page)
                 change.note(DEPEND, project=slug, on=dependencies)
     return next(line for line in list_projects(home) if line.slug == slug)
 

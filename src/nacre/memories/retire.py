@@ -36,11 +36,10 @@ NEARLY = 0.8
 
 @frozen
 class RetirePlan:
-    """Memories to retire.
+    """The memories to retire.
 
-    ``named``: names that select the memories, each with its kind of match and its canonical key.
-    ``is_wider``: True if the request selects similar subjects, or if a name selects several
-    memories.
+    ``named`` contains the names in the request, each with its kind of match and its canonical key.
+    ``is_wider`` is True if the request includes similar subjects, or several memories match a name.
     """
 
     memories: tuple[Memory, ...]
@@ -50,10 +49,7 @@ class RetirePlan:
 
 @frozen
 class BroughtBack:
-    """The result of restoring memories.
-
-    ``memories``: restored memories. ``rules``: standing retirements that no longer apply.
-    """
+    """The restored memories, and the standing retirements that were ended."""
 
     memories: tuple[Memory, ...] = ()
     rules: tuple[StandingRetirement, ...] = ()
@@ -77,10 +73,10 @@ def choose(home: Home, request: RetireRequest) -> RetirePlan:
     ]
     patterns += [(text, Match.CONTAINS) for text in request.contains]
     chosen = [_named(home, active, text, match, persist=persist) for text, match in patterns]
-    for text in request.subjects:
-        about = [memory for memory in active if fits(memory.subject, text, Match.EXACT)]
-        chosen.append(_about(text, about, may_be_none=persist))
-    chosen += [_about(text, _similar_to(active, text)) for text in request.like]
+    for text in request.like:
+        similar = _similar_to(active, text)
+        names = [(memory.subject, Match.EXACT, memory.canonical_key) for memory in similar]
+        chosen.append((names, similar))
     return RetirePlan(
         tuple({memory.id: memory for _, matches in chosen for memory in matches}.values()),
         tuple(name for names, _ in chosen for name in names),
@@ -88,20 +84,16 @@ def choose(home: Home, request: RetireRequest) -> RetirePlan:
     )
 
 
-_Name = tuple[str, Match, str | None]
-_Named = tuple[list[_Name], Sequence[Memory]]
+_Named = tuple[list[tuple[str, Match, str | None]], Sequence[Memory]]
 
 
 def _named(
     home: Home, active: Sequence[Memory], text: str, match: Match, *, persist: bool
 ) -> _Named:
-    """Return the memories that match a subject, pattern or id.
-
-    Raises InvalidQueryError, NotFoundError, ConflictError.
-    """
     if not text.strip(" *"):
         raise InvalidQueryError(
-            f"{text!r} matches all memories", hint="name the words that the subjects have in common"
+            f"{text!r} matches all memories",
+            hint="give a pattern with words that the subjects have in common",
         )
     matches = [memory for memory in active if fits(memory.subject, text, match)]
     name, key = text, None
@@ -116,14 +108,6 @@ def _named(
     return [(name, match, key)], matches
 
 
-def _about(text: str, matches: Sequence[Memory], *, may_be_none: bool = False) -> _Named:
-    """Return memories about a subject, each under its exact subject. Raises NotFoundError."""
-    if not matches and not may_be_none:
-        raise NotFoundError(f"no memory is about {text!r}", hint="nacre list shows subjects")
-    names: list[_Name] = [(memory.subject, Match.EXACT, memory.canonical_key) for memory in matches]
-    return names or [(text, Match.EXACT, None)], matches
-
-
 def _similar_to(active: Sequence[Memory], text: str) -> list[Memory]:
     if not text.strip():
         raise InvalidQueryError("an empty subject would retire everything", hint="give the subject")
@@ -133,17 +117,19 @@ def _similar_to(active: Sequence[Memory], text: str) -> list[Memory]:
         matcher.set_seq1(" ".join(sorted(plain(memory.subject).split())))
         if matcher.quick_ratio() >= NEARLY and matcher.ratio() >= NEARLY:
             similar.append(memory)
+    if not similar:
+        raise NotFoundError(f"no memory is about {text!r}", hint="nacre list shows subjects")
     return similar
 
 
 def retire_chosen(
     home: Home, chosen: RetirePlan, reason: str | None = None, *, persist: bool = False
 ) -> tuple[list[Memory], list[StandingRetirement]]:
-    """Retire the chosen memories. Return the retired memories and the new rules.
+    """Retire the chosen memories, and return them with any new standing retirements.
 
-    If ``persist`` is True, rules (standing retirements) also retire memories that are stored later
-    under a chosen name. An agent can retire only its own memories. An agent's request to retire the
-    owner's memories is queued for review. Raises ConflictError, EditConflictError, OwnerOnlyError.
+    With ``persist``, memories stored later under a chosen name are retired too. An agent can only
+    request a review of memories that are not its own. Raises ConflictError for a retired memory,
+    OwnerOnlyError if an agent chose no stored memory, or EditConflictError.
     """
     if home.actor.is_agent:
         return _retire_for_agent(home, chosen.memories, reason, persist=persist), []
@@ -177,10 +163,12 @@ def unretire(home: Home, references: References) -> BroughtBack:
     """
     with home.vault_lock:
         catch_up(home)
-        found_rules = {reference: _rule(home, reference.strip()) for reference in references}
-        rules = [rule for rule in found_rules.values() if rule]
-        others = [reference for reference, rule in found_rules.items() if not rule]
-        ids = dict.fromkeys(store.get(home, reference).id for reference in others)
+        rules_by_reference = {reference: _rule(home, reference.strip()) for reference in references}
+        rules = [rule for rule in rules_by_reference.values() if rule]
+        memory_references = [
+            reference for reference, rule in rules_by_reference.items() if not rule
+        ]
+        ids = dict.fromkeys(store.get(home, reference).id for reference in memory_references)
         memories = tuple(bring_back(home, memory_id) for memory_id in ids)
         if rules:
             with home.change(RETIRE_NO_LONGER) as change, change.transaction():
@@ -278,7 +266,7 @@ def edit(home: Home, request: EditRequest) -> Memory:
 
 
 def changes_of(request: EditRequest) -> dict[str, Any]:
-    """Return the new values of the fields that a request changes, keyed by field name."""
+    """Return the new values in a request by field name."""
     fields = (
         (name, getattr(request, name))
         for name in request.__struct_fields__

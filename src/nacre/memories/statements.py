@@ -1,4 +1,4 @@
-"""Words, names, numbers and negations that code finds in a statement, and things that are gone."""
+"""Parse statements: words, names, numbers, negations and things that no longer exist."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PHRASE = r"(?:[^.,;:!?，。；：！？\n]|\.(?=\w))+"
 
 @frozen
 class Token:
-    """A word or number as written, with its stem."""
+    """A word or number in a statement."""
 
     text: str
     stem: str
@@ -39,7 +39,7 @@ class Token:
 
 @frozen
 class Slot:
-    """A day, a time, a version, or a number with its unit or label."""
+    """A value in a statement: a day, a time, a version, or a number with its unit or label."""
 
     sort: str
     value: str
@@ -48,10 +48,9 @@ class Slot:
 
 @frozen
 class Departure:
-    """A thing that no longer exists, according to a statement.
+    """A mention of something that is gone.
 
-    ``subject``: stems of the thing's name. ``text``: the thing's name. ``context``: stems of the
-    clause's other words.
+    ``context`` has the stems of the other words in the clause.
     """
 
     subject: frozenset[str]
@@ -61,7 +60,7 @@ class Departure:
 
 
 class Cues:
-    """The patterns and word lists in ``departures.toml``."""
+    """The patterns and word lists that ``departures.toml`` defines."""
 
     def __init__(self, table: dict[str, Any]) -> None:
         self.departures = [_phrases(pattern) for pattern in table["departures"]]
@@ -87,6 +86,7 @@ class Cues:
             "denial",
             "firm",
             "equation",
+            "choice",
             "lead",
             "condition",
         )
@@ -111,10 +111,6 @@ def _word_pattern(words: str) -> str:
 
 
 def _phrases(pattern: str) -> tuple[re.Pattern[str], bool]:
-    """Compile a pattern for statements that a thing no longer exists.
-
-    Also return True if the pattern begins with the thing's name.
-    """
     text = pattern
     for name in ("GONE", "COME"):
         end = "" if text.endswith(name) else "?"
@@ -124,15 +120,12 @@ def _phrases(pattern: str) -> tuple[re.Pattern[str], bool]:
 
 @cache
 def cues() -> Cues:
-    """Return the patterns in ``departures.toml``."""
+    """Read the patterns and word lists in ``departures.toml``."""
     return Cues(tomllib.loads((files(__package__) / "departures.toml").read_text(encoding="utf-8")))
 
 
 class Statement:
-    """A statement with its parts. Each part is computed on first use.
-
-    Words of the project's name are ignored.
-    """
+    """A statement to compare with others. Words in the project's name are ignored."""
 
     def __init__(self, text: str, project: str | None = None) -> None:
         self.text = text.replace("’", "'")
@@ -140,12 +133,12 @@ class Statement:
 
     @cached_property
     def tokens(self) -> list[Token]:
-        """All words and numbers in order."""
+        """All words and numbers in the statement."""
         return list(_tokens(self.text))
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """The stems of topical words."""
+        """The stems of all topical words."""
         return self._topical_stems(self.text)
 
     @cached_property
@@ -155,25 +148,22 @@ class Statement:
 
     @property
     def names(self) -> list[str]:
-        """Names and numbers in order, in lower case."""
+        """Names and numbers in the statement, in lower case."""
         return [token.text.lower() for token in self.tokens if token.is_name]
 
     @property
     def signs(self) -> list[str]:
-        """Options and comparison operators in order, case-sensitive."""
+        """Command-line options and comparison operators in the statement."""
         return _SIGNS.findall(self.text)
 
     @cached_property
     def slots(self) -> list[Slot]:
-        """Days, times, versions and measures in order."""
+        """Days, times, versions and measures in the statement."""
         return [_slot(match) for match in cues().slots.finditer(self.text)]
 
     @cached_property
     def frame(self) -> list[Token]:
-        """The statement's words without optional words.
-
-        A placeholder replaces each day, time, version or measure.
-        """
+        """The statement without optional words. Placeholders stand for days, times and measures."""
         text = cues().pattern["lead"].sub(" ", self.text)
         tokens: list[Token] = []
         at = 0
@@ -189,21 +179,21 @@ class Statement:
 
     @property
     def negations(self) -> int:
-        """The number of negations and prohibitions."""
+        """The number of negations and prohibitions in the statement."""
         return len(cues().pattern["denial"].findall(self.text))
 
     def has(self, sort: str) -> bool:
-        """Return True if the text matches the pattern ``sort``."""
+        """Return True if the statement matches the pattern ``sort`` in ``departures.toml``."""
         return cues().pattern[sort].search(self.text) is not None
 
     def cues(self, sort: str) -> frozenset[str]:
-        """Return the expressions that match the pattern ``sort``, in lower case."""
+        """Return all matches of the pattern ``sort`` in ``departures.toml``, in lower case."""
         matches = cues().pattern[sort].finditer(self.text)
         return frozenset(match.group().lower() for match in matches)
 
     @cached_property
     def departures(self) -> list[Departure]:
-        """Things that are gone, according to the text."""
+        """Things that are gone, according to the statement."""
         if self.has("condition"):
             return []
         departures = [self._departure(pattern, leads=leads) for pattern, leads in cues().departures]
@@ -256,7 +246,7 @@ class Statement:
 
 @lru_cache(maxsize=4096)
 def read(text: str, project: str | None = None) -> Statement:
-    """Parse text as a statement. Results are cached."""
+    """Parse text as a statement, with a cache."""
     return Statement(text, project)
 
 
@@ -279,7 +269,7 @@ def _tokens(text: str) -> Iterator[Token]:
 
 
 def _pairs(run: str, start: int) -> Iterator[Token]:
-    """Yield overlapping pairs of Chinese characters. Non-topical words are skipped."""
+    """Yield overlapping pairs of characters, because Chinese has no spaces between words."""
     at = 0
     for border in [*cues().unspaced.finditer(run), None]:
         piece = run[at : border.start() if border else len(run)]
@@ -316,14 +306,14 @@ def negations(text: str) -> int:
 
 
 def firm_words(text: str) -> frozenset[str]:
-    """Return the words in a text that negate, forbid, or exclude other cases."""
+    """Return the words in a text that negate, forbid or exclude something."""
     return read(text).cues("denial") | read(text).cues("firm")
 
 
 def binds(text: str, firm: Set[str], about: str) -> bool:
-    """Return True if, in ``text``, a word of ``firm`` directly precedes a word of ``about``.
+    """Return True if a word in ``firm`` directly precedes a word in ``about``.
 
-    For example, "no" does not directly precede "commit" in "no worries, commit it".
+    In "no worries, commit it", for example, "no" does not directly precede "commit".
     """
     stems = {token.stem for token in read(about).tokens}
     for sort in ("denial", "firm"):
@@ -335,7 +325,7 @@ def binds(text: str, firm: Set[str], about: str) -> bool:
 
 
 def whole_numbers(text: str) -> str:
-    """Return a text in which the separators between digits of long numbers are removed."""
+    """Remove separators between groups of digits, such as the comma in "1,000"."""
     return _BETWEEN_DIGITS.sub("", text)
 
 
@@ -347,30 +337,28 @@ MOST_LEFT_OUT = 0.5
 
 _VALUE = re.compile(r"[a-z]*[A-Z0-9](?:[\w.,:%/-]*\w)?")
 _KIN = 5
-"""Two forms of a word share at least this many initial letters. Their lengths differ by less."""
+"""Minimum number of initial letters shared by two forms of a word. Their lengths differ by less."""
 
 
-def lost(text: str, kept: Sequence[str]) -> str | None:
-    """Return the first name, identifier, number or negation of a text that is missing in ``kept``.
+def lost(text: str, replacements: Sequence[str]) -> str | None:
+    """Return the first name, number or negation in ``text`` that no replacement contains.
 
-    Words are compared by spelling, so a paraphrase can count as missing.
+    Words are compared by spelling, so a paraphrase may count as missing.
     """
     statement = read(whole_numbers(text))
-    kept_statements = [read(whole_numbers(kept_text)) for kept_text in kept]
-    whole = " ".join(kept_statement.text for kept_statement in kept_statements).lower()
-    stems = {token.stem for kept_statement in kept_statements for token in kept_statement.tokens}
+    new_statements = [read(whole_numbers(replacement)) for replacement in replacements]
+    all_text = " ".join(new_statement.text for new_statement in new_statements).lower()
+    stems = {token.stem for new_statement in new_statements for token in new_statement.tokens}
     for name in identifiers(statement.text):
-        if not any(name.lower().replace("-", by) in whole for by in ("-", " ", "")):
+        if not any(name.lower().replace("-", by) in all_text for by in ("-", " ", "")):
             return name
-    kept_values = {
-        (slot.sort, slot.value)
-        for kept_statement in kept_statements
-        for slot in kept_statement.slots
+    new_values = {
+        (slot.sort, slot.value) for new_statement in new_statements for slot in new_statement.slots
     }
     value_stems = {
         token.stem
         for slot in statement.slots
-        if (slot.sort, slot.value) in kept_values
+        if (slot.sort, slot.value) in new_values
         for token in read(slot.text).tokens
     }
     for token in statement.tokens:
@@ -384,42 +372,42 @@ def lost(text: str, kept: Sequence[str]) -> str | None:
         if token.is_name or is_first:
             return token.text
     for slot in statement.slots:
-        if (slot.sort, slot.value) not in kept_values:
+        if (slot.sort, slot.value) not in new_values:
             return slot.text
-    kept_negations = sum(kept_statement.negations for kept_statement in kept_statements)
-    return "a negation" if statement.negations > kept_negations else None
+    new_negations = sum(new_statement.negations for new_statement in new_statements)
+    return "a negation" if statement.negations > new_negations else None
 
 
-def leaves_out(text: str, kept: str) -> float:
-    """Return the share (0 to 1) of a text's topical words that do not occur in ``kept``."""
-    words, kept_stems = read(text).words, {token.stem for token in read(kept).tokens}
-    return sum(not has_word(kept_stems, word) for word in words) / len(words) if words else 0.0
+def leaves_out(text: str, replacement: str) -> float:
+    """Return the share (0 to 1) of a text's topical words that are missing from ``replacement``."""
+    words, new_stems = read(text).words, {token.stem for token in read(replacement).tokens}
+    return sum(not has_word(new_stems, word) for word in words) / len(words) if words else 0.0
 
 
-def lost_denial(text: str, left: str) -> str | None:
-    """Return a message if ``text`` contains a negation and ``left`` does not, or else ``None``."""
-    return "a negation is lost" if read(text).negations and not read(left).negations else None
+def lost_denial(text: str, remainder: str) -> str | None:
+    """Return a message if ``text`` contains a negation but ``remainder`` does not."""
+    return "a negation is lost" if read(text).negations and not read(remainder).negations else None
 
 
 def adds(text: str, both: Sequence[str]) -> str | None:
-    """Return something that ``text`` says and the texts in ``both`` do not say, or ``None``."""
+    """Describe the first thing that ``text`` adds to the originals, if there is one."""
     if new := new_word(text, both) or swaps(text, both) or lost(text, both):
         return new
-    statement, others = read(text), [read(other) for other in both]
+    statement, statements = read(text), [read(other) for other in both]
     for sort, addition in (
         ("firm", "that nothing else applies"),
         ("unsure", "a guess"),
         ("now", "a change"),
     ):
-        if statement.cues(sort).difference(*(other.cues(sort) for other in others)):
+        if statement.cues(sort).difference(*(other.cues(sort) for other in statements)):
             return addition
-    if statement.departures and not any(other.departures for other in others):
+    if statement.departures and not any(other.departures for other in statements):
         return "that something ended"
     return None
 
 
 def new_word(text: str, both: Sequence[str]) -> str | None:
-    """Return the first topical word in a text that no text in ``both`` contains."""
+    """Return the first topical word in ``text`` that is in none of the originals."""
     statement = read(text)
     stems = {token.stem for other in both for token in read(other).tokens}
     for token in statement.tokens:
@@ -429,7 +417,7 @@ def new_word(text: str, both: Sequence[str]) -> str | None:
 
 
 def has_word(words: Set[str], word: str) -> bool:
-    """Return True if ``words`` contains a word, even with a different ending ("expire" and "expiry")."""
+    """Return True if ``words`` contains a word or a related form, like "expire" for "expiry"."""
     return word in words or (
         len(word) >= _KIN and word.isalpha() and any(_is_kin(word, other) for other in words)
     )
@@ -441,15 +429,14 @@ def _is_kin(word: str, other: str) -> bool:
     return is_long and longer.startswith(shorter[: max(_KIN, len(shorter) - 1)])
 
 
-def swaps(text: str, others: Sequence[str]) -> str | None:
-    """Return a message if a text exchanges two things in a sentence of ``others``.
+def swaps(text: str, originals: Sequence[str]) -> str | None:
+    """Return a message if ``text`` swaps two words of an original.
 
-    For example, "the hub asks the door" exchanges the things in "the door asks the hub". Otherwise
-    return ``None``.
+    For example, "the hub asks the door" swaps the nouns in "the door asks the hub".
     """
-    other_triples = {triple for other in others for triple in _triples(read(other))}
+    original_triples = {triple for other in originals for triple in _triples(read(other))}
     for first, verb, last in _triples(read(text)):
-        if (last, verb, first) in other_triples and (first, verb, last) not in other_triples:
+        if (last, verb, first) in original_triples and (first, verb, last) not in original_triples:
             return f"{first} and {last} swapped"
     return None
 
@@ -468,10 +455,9 @@ def _triples(statement: Statement) -> list[tuple[str, str, str]]:
 
 
 def exchanges(text: str, other: str) -> str | None:
-    """Return a message if two texts contain the same numbers or names in different orders.
+    """Return a message if two texts contain the same values in a different order.
 
-    Otherwise, return ``None``. For example, one text says "7 days in staging, 30 in production",
-    and the other says the reverse.
+    An example is "7 days in staging, 30 in production" and the reverse.
     """
     values, other_values = _values(text), _values(other)
     for now, before in zip(

@@ -7,7 +7,6 @@ in the spool, so that no line is counted twice after a crash.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import math
 import os
@@ -22,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from nacre.base.frozen import frozen
-from nacre.base.ids import to_ms
+from nacre.base.ids import content_hash, to_ms
 from nacre.base.spool import Spool, lines
 from nacre.base.text import title_of
 from nacre.errors import (
@@ -68,12 +67,13 @@ RAISED = "importance"
 """Ledger action for an increase in importance."""
 
 PAIRED_A_USE = 5
-"""Only this many memories per answer are paired, because lower ranks are rarely read."""
+"""Maximum number of memories to pair per answer. Lower-ranked memories are rarely read."""
 
 PAIRED_A_SESSION = 20
 MOST_BY_USE = 9
 _SITTING_GAP_MS = 30 * 60 * 1000
 _SHORT_ID_CHARACTERS = 8
+MIN_ID_CHARACTERS = 4
 _RETENTION_MS = 30 * 86_400_000
 _DAY_MS = 86_400_000
 _LATEST_MS = 2**62
@@ -81,10 +81,10 @@ _LATEST_MS = 2**62
 
 @frozen
 class Use:
-    """One use of memories.
+    """A use of memories.
 
-    ``at``: time in epoch milliseconds. ``session``: host's session, if known. ``is_look``: True if
-    one memory was opened, which counts as an access, not a recall.
+    ``at`` is in epoch milliseconds. ``is_look`` is True if a memory was opened rather than
+    recalled.
     """
 
     at: int
@@ -96,10 +96,7 @@ class Use:
 def spool_use(
     home: Home, memory_ids: Sequence[str], *, session: str | None = None, is_look: bool = False
 ) -> None:
-    """Record a use of memories in a spool file, without writing to the database.
-
-    Errors are ignored.
-    """
+    """Note a use of memories in a file, without writing to the database. Errors are ignored."""
     record: dict[str, object] = {"at": to_ms(home.clock()), "ids": list(memory_ids)}
     if session:
         record["session"] = session_name(session)
@@ -110,20 +107,20 @@ def spool_use(
 
 
 def session_name(session: str) -> str:
-    """Return a hash of a host's session id, so that any id can be stored."""
-    return hashlib.blake2b(session.strip().encode("utf-8", "replace"), digest_size=16).hexdigest()
+    """Return a hash of a host's session id, which can have any format."""
+    return content_hash(session.strip()).hex()
 
 
 def fold_usage(home: Home, seconds: float = math.inf) -> int:
-    """Count the uses of memories in the spool and return the number of recalls.
+    """Count the noted uses of memories and return the number of recalls.
 
-    If time (``seconds``) runs out, the next call counts the rest. Frequently recalled memories gain
-    importance in their files. See docs/context.md. Raises StoreBusyError.
+    After ``seconds``, remaining uses are left to the next call. Frequently recalled memories gain
+    importance, as docs/context.md explains. Raises StoreBusyError.
     """
     if seconds == math.inf:
         fold_notes(home)
     uses = Spool(home.folder, SPOOL)
-    if home.database.unwritable or not (os.access(uses.path, os.R_OK) or uses.left()):
+    if home.database.unwritable or not (os.access(uses.path, os.R_OK) or uses.leftovers()):
         return 0
     count = 0
     deadline = time.monotonic() + seconds
@@ -139,11 +136,7 @@ def fold_usage(home: Home, seconds: float = math.inf) -> int:
 
 
 def use_together(home: Home, session: str, memory_ids: Sequence[str], day: int) -> None:
-    """Record that memories were used together in a session.
-
-    Each memory is paired with the other memories and with memories used earlier in the session. Up
-    to 20 memories per session are paired.
-    """
+    """Note that memories were used in the same session, for at most 20 memories per session."""
     with home.transaction():
         before = home.session_uses.paired(session)
         new = [memory for memory in dict.fromkeys(memory_ids) if memory not in before]
@@ -153,7 +146,7 @@ def use_together(home: Home, session: str, memory_ids: Sequence[str], day: int) 
 
 
 def learned_together(home: Home, memories: Sequence[Memory]) -> None:
-    """Pair each new memory with the other memories learned from its session."""
+    """Note that new memories were learned in the same session as each other and as earlier ones."""
     ids_by_session: dict[str, list[str]] = defaultdict(list)
     for memory in memories:
         if memory.source.session:
@@ -166,21 +159,27 @@ def learned_together(home: Home, memories: Sequence[Memory]) -> None:
 
 
 def today(home: Home) -> int:
-    """Return the current UTC day, counted from 1970."""
+    """Return the number of UTC days since 1970."""
     return home.now_ms() // _DAY_MS
 
 
 def queue_reviews(home: Home) -> None:
-    """Queue memories for a review.
+    """Queue memories for review that are contradicted, proposed by an agent, or of low quality.
 
-    These are contradicted memories, memories proposed by agents, frequently recalled memories of
-    low quality, and memories that were removed from their source document.
+    Memories that their source document no longer supports are queued, too.
     """
     at = home.now_ms()
     for memory, quality, recalls in home.reviews.low_quality():
         detail = f"quality {quality:.2f} after {recalls} recalls"
         home.reviews.add(memory, Reason.LOW_QUALITY, detail, at, once=False)
-    for doubt in home.reviews.doubts():
+    doubts = home.reviews.doubts()
+    older = {doubt.older for doubt in doubts}
+    contradicted = {
+        entry.memory for entry in home.reviews.pending() if entry.reason is Reason.CONTRADICTED
+    }
+    if contradicted - older:
+        home.reviews.end_doubts(sorted(older))
+    for doubt in doubts:
         why = f" ({doubt.reason})" if doubt.reason else ""
         detail = f"{doubt.newer[-_SHORT_ID_CHARACTERS:]} contradicts it{why}"
         home.reviews.add(doubt.older, Reason.CONTRADICTED, detail, at, once=False)
@@ -192,11 +191,6 @@ def queue_reviews(home: Home) -> None:
 
 
 def _raise_importance(change: Change) -> None:
-    """Raise a memory's importance by 1 after recalls in 3, 10 and 25 sessions, up to 9.
-
-    Each step is written to the memory's file and the ledger. Files that are being edited are
-    handled next time.
-    """
     home = change.home
     due = {steps.memory: steps for steps in home.usage.steps_due()}
     if not due:
@@ -208,7 +202,8 @@ def _raise_importance(change: Change) -> None:
             with contextlib.suppress(EditConflictError, UnusableVaultError):
                 if steps:
                     _raise(
-                        change, replace(steps, taken=max(steps.taken, steps_taken.get(memory, 0)))
+                        change,
+                        replace(steps, applied=max(steps.applied, steps_taken.get(memory, 0))),
                     )
             if change.yield_locks():
                 due = {steps.memory: steps for steps in home.usage.steps_due()}
@@ -220,7 +215,7 @@ def _raise(change: Change, due: StepsDue) -> None:
     if memory is None or not memory.is_vouched:
         return
     importance = max(
-        memory.importance, min(MOST_BY_USE, memory.importance + due.earned - due.taken)
+        memory.importance, min(MOST_BY_USE, memory.importance + due.earned - due.applied)
     )
     if importance > memory.importance:
         note = change.entry(
@@ -231,7 +226,6 @@ def _raise(change: Change, due: StepsDue) -> None:
 
 
 def _steps_taken(home: Home) -> dict[str, int]:
-    """Return the number of importance steps per memory, according to the ledger."""
     steps_by_memory: dict[str, int] = {}
     for item in ledger.read(home.ledger()):
         memory, steps = str(item.details.get("memory")), item.details.get("steps")
@@ -277,32 +271,23 @@ def _counted_lines(home: Home, spool: Path) -> int:
 
 
 def _progress_key(spool: Path) -> str:
-    """Return the key for the position in a spool.
-
-    Processes that share memories on a server have separate spools.
-    """
+    # Processes that share a database have separate spools.
     return f"folding {spool.name}"
 
 
 def _count(home: Home, session: str, use: Use) -> None:
-    """Count one use of memories. Opening a memory counts as an access.
-
-    If a session recalls a memory several times within a day, this counts as one recall.
-    """
     first: set[str] = set()
     if use.is_look:
         home.usage.look(use.ids)
     else:
+        # Recalls of a memory in one session count once a day.
         first = set(use.ids) - home.session_uses.recalled(session, use.at - _DAY_MS)
         home.usage.record(use.ids, use.at, first=first)
     home.session_uses.record(session, use.ids, use.at, recalled=first)
 
 
 def _sitting_at(home: Home, at: int) -> str:
-    """Return a session name for a use that belongs to no session.
-
-    Uses that are less than half an hour apart get the same name.
-    """
+    """Return a session name that is shared by uses less than 30 minutes apart."""
     start, last = noted_pair(home.usage.value("sitting"), (0, 0))
     if abs(at - last) > _SITTING_GAP_MS:
         start = at
@@ -315,19 +300,16 @@ def _read(spool: Path) -> Iterator[Use]:
         with contextlib.suppress(ValueError, KeyError, TypeError, OverflowError):
             at, ids, session = (
                 int(values["at"]),
-                tuple(map(_text, values["ids"])),
+                tuple(map(ledger.check_text, values["ids"])),
                 values.get("session"),
             )
             if 0 <= at < _LATEST_MS:
-                yield Use(at, ids, _text(session) if session else None, bool(values.get("look")))
-
-
-def _text(value: object) -> str:
-    """Return a text that the database accepts. Raises TypeError, ValueError."""
-    if not isinstance(value, str):
-        raise TypeError(f"not a text: {value!r}")
-    value.encode("utf-8")
-    return value
+                yield Use(
+                    at,
+                    ids,
+                    ledger.check_text(session) if session else None,
+                    bool(values.get("look")),
+                )
 
 
 # -- Operations on single memories ---------------------------------------------
@@ -339,7 +321,7 @@ _FOLDING_SECONDS = 0.05
 
 @frozen
 class Rehearsal:
-    """The result of a trial run of storing a memory."""
+    """The effect that storing a memory would have, and the resulting memory."""
 
     outcome: StoreOutcome
     memory: Memory
@@ -351,10 +333,7 @@ class _RollbackError(Exception):
 
 @frozen
 class OwnerWords:
-    """The source and time of a statement by the owner.
-
-    ``mixed``: True if the message seems to contain pasted text.
-    """
+    """The origin of a statement by the owner. ``mixed`` is True if it may contain pasted text."""
 
     source: Source
     at: datetime | None
@@ -364,15 +343,10 @@ class OwnerWords:
 def store(home: Home, new: StoreRequest, statement: OwnerWords | None = None) -> StoreOutcome:
     """Store a memory durably and return the outcome.
 
-    A memory that repeats a memory of the same project is not stored twice. A memory that
-    contradicts an earlier memory replaces the earlier memory. With ``force``, the memory is stored
-    without these comparisons. If the rules are unsure, a language model can be asked first, for at
-    most ``dedup.model_seconds``. A memory from an agent is a proposal, unless the owner made the
-    ``statement`` in a session.
-
-    The stored memory is then compared by meaning if an embedding model is available. If another
-    process is writing, the call waits, and the next ingest computes the vector. Raises
-    InvalidMemoryError. Raises StoreBusyError after 30 seconds.
+    Unless ``force`` is set, a memory that repeats another one is not stored again, and one that
+    contradicts an earlier one replaces it. In unclear cases, a language model may be asked. A
+    memory from an agent is a proposal, unless the owner made the ``statement``. Raises
+    InvalidMemoryError, or StoreBusyError after 30 seconds.
     """
     memory = new_memory(home, new, project_of_work, statement)
     model_decisions = _model_decisions(home, memory, new)
@@ -386,31 +360,26 @@ def store(home: Home, new: StoreRequest, statement: OwnerWords | None = None) ->
     if not was_free:  # under load, do not start a model, which takes a second of CPU and 100 MB
         home.memories.has_new_rows = False
         return outcome
-    outcome_by_meaning = embed_memories(home, begins=True).get(memory.id)
+    outcome_by_meaning = embed_memories(home).get(memory.id)
     if new.force or outcome.action != "stored" or outcome_by_meaning is None:
         return outcome
     supersedes = (*outcome.supersedes, *outcome_by_meaning.supersedes)
     replaced_ids = {other.memory.id for other in supersedes}
-    combined = replace(
-        outcome_by_meaning,
+    if outcome_by_meaning.action == outcome.action:
+        outcome = replace(outcome, superseded_by=outcome_by_meaning.superseded_by)
+    else:
+        outcome = replace(outcome_by_meaning, similar=outcome.similar)
+    return replace(
+        outcome,
         supersedes=supersedes,
         similar=tuple(other for other in outcome.similar if other.id not in replaced_ids),
-    )
-    if outcome_by_meaning.action != outcome.action:
-        return combined  # decided by the vectors
-    return replace(
-        combined,
-        note=outcome.note,
-        decided_by=outcome.decided_by,
-        reason=outcome.reason,
-        amended=outcome.amended,
     )
 
 
 def rehearse(home: Home, new: StoreRequest, statement: OwnerWords | None = None) -> Rehearsal:
-    """Return what :func:`store` would do and why, without writing.
+    """Return the effect that :func:`store` would have, without writing anything.
 
-    A model can be asked. Raises InvalidMemoryError.
+    A model may be asked. Raises InvalidMemoryError.
     """
     memory = new_memory(home, new, known_or_named, statement)
     model_decisions = _model_decisions(home, memory, new)
@@ -427,7 +396,6 @@ def rehearse(home: Home, new: StoreRequest, statement: OwnerWords | None = None)
 
 
 def _by_meaning(home: Home, memory: Memory, rehearsal: Rehearsal) -> Rehearsal:
-    """Compare vectors if comparing words found nothing. Return the outcome."""
     outcome = rehearsal.outcome
     is_open = outcome.action == "stored" and not (outcome.supersedes or outcome.superseded_by)
     try:
@@ -464,7 +432,7 @@ def new_memory(
     project_of: Callable[[Home, Path], str | None],
     statement: OwnerWords | None,
 ) -> Memory:
-    """Return the memory to store, without secrets. A memory stated by an agent is a proposal.
+    """Build the memory to store, without secrets, and as a proposal if an agent states it.
 
     Raises InvalidMemoryError.
     """
@@ -476,7 +444,9 @@ def new_memory(
     if not 1 <= new.importance <= 10:
         raise InvalidMemoryError(f"importance must be 1 to 10, not {new.importance}")
     if len(content.encode("utf-8", "replace")) > MAX_BODY_BYTES:
-        raise InvalidMemoryError("a memory can have at most 1 MB", hint="store it in parts")
+        raise InvalidMemoryError(
+            "a memory can have at most 1 MB", hint="split it into several memories"
+        )
     now = home.now()
     project = project_asked_for(home, new, project_of)
     values = {name: getattr(new, name) for name in new.__struct_fields__ if name in keys_of(Memory)}
@@ -505,20 +475,21 @@ def new_memory(
 def _place(
     change: Change, memory: Memory, *, alone: bool, decision: Decision | None
 ) -> StoreOutcome:
-    """Store a memory. If ``alone`` is True, do not compare the memory with others.
-
-    Only a memory that quotes no session can restore a retired memory.
-    """
     if alone:
         return put(change, memory, ())
     return place(change, memory, by_hand=not memory.source.turns, decision=decision)
 
 
 def get(home: Home, reference: str) -> Memory:
-    """Return a memory by its id, the start of its id, or its subject. Raises NotFoundError, ConflictError."""
+    """Return a memory by its subject or id, or by the first or last characters of the id.
+
+    Raises NotFoundError, or ConflictError if several memories match.
+    """
     matches = home.memories.find_like(reference.strip())
     if not matches:
-        raise NotFoundError(f"there is no memory {reference!r}", hint="nacre list shows ids")
+        is_session = len(reference) >= MIN_ID_CHARACTERS and home.sessions.find(reference.strip())
+        hint = f"nacre sessions show {reference}" if is_session else "nacre list shows ids"
+        raise NotFoundError(f"there is no memory {reference!r}", hint=hint)
     if len(matches) > 1:
         names = ", ".join(memory.id for memory in matches)
         raise ConflictError(
@@ -529,10 +500,10 @@ def get(home: Home, reference: str) -> Memory:
 
 
 def edit(home: Home, reference: str, *, expected: str | None = None, **changes: Any) -> Memory:
-    """Change fields of a memory and return the memory. ``add_tags`` adds tags.
+    """Change fields of a memory and return it. ``add_tags`` adds tags.
 
-    The trust stays the same. A subject that was derived from the content is derived again. Raises
-    NotFoundError, InvalidMemoryError, and EditConflictError if the file's etag is not ``expected``.
+    A subject that was derived from the content is derived again. Raises NotFoundError,
+    InvalidMemoryError, or EditConflictError if ``expected`` is not the etag of the file.
     """
     with home.change("update") as change:
         scan(home)
@@ -553,9 +524,8 @@ def edit(home: Home, reference: str, *, expected: str | None = None, **changes: 
             and memory.subject == title_of(memory.content)
         ):
             changes["subject"] = title_of(changes["content"])
-        if "add_tags" in changes:
-            added = changes.pop("add_tags")
-            changes["tags"] = tuple(dict.fromkeys((*changes.get("tags", memory.tags), *added)))
+        tags = (*changes.get("tags", memory.tags), *changes.pop("add_tags", ()))
+        changes["tags"] = tuple(dict.fromkeys(tags))
         limited = limit_triggers(home, memory, changes.pop("trigger_times", None))
         changed = redact(home.redactor, replace(limited, **changes, updated=home.now()))
         if replace(changed, updated=memory.updated) == memory:
@@ -571,7 +541,7 @@ def edit(home: Home, reference: str, *, expected: str | None = None, **changes: 
 
 
 def refuse_changed(home: Home, reference: str, expected: str) -> None:
-    """Raise EditConflictError if a memory's file does not have the expected etag."""
+    """Raise EditConflictError if the etag of a memory's file is not the expected one."""
     memory = get(home, reference)
     if expected != etag_of(home, memory):
         raise EditConflictError(
@@ -580,15 +550,16 @@ def refuse_changed(home: Home, reference: str, expected: str) -> None:
 
 
 def etag_of(home: Home, memory: Memory) -> str | None:
-    """Return a value that changes with a memory's file, or ``None`` if there is no file."""
+    """Return the hash of a memory's file, or ``None`` if the memory has no file."""
     file = home.files.file_of(memory.id)
     return file.hash.hex() if file else None
 
 
 def retire(home: Home, references: Sequence[str], reason: str | None = None) -> list[Memory]:
-    """Soft-delete memories. They move to ``retired/`` and are never recalled.
+    """Retire memories, which moves their files to ``retired/`` and excludes them from recall.
 
-    Memories superseded by a retired memory are active again. Raises NotFoundError, ConflictError.
+    Memories that they superseded become active again. Raises NotFoundError, or ConflictError for a
+    retired memory or an ambiguous reference.
     """
     with home.change("retire") as change:
         scan(home)
@@ -628,11 +599,9 @@ def _retire(change: Change, memory: Memory, reason: str | None, ids: Collection[
 
 
 def open_todo(home: Home, reference: str) -> Memory:
-    """Return a todo by its id or subject.
+    """Return a todo by id or subject, or the only open todo that contains all the given words.
 
-    Otherwise, return the only open todo that contains all words of the reference. Raises
-    NotFoundError. Raises ConflictError if several match, InvalidMemoryError for another kind of
-    memory.
+    Raises NotFoundError, ConflictError if several match, or InvalidMemoryError if it is not a todo.
     """
     try:
         memory = get(home, reference)
@@ -656,7 +625,7 @@ def open_todo(home: Home, reference: str) -> Memory:
 def list_active(
     home: Home, criteria: Filter, *, limit: int, offset: int = 0, words: str = ""
 ) -> tuple[list[Memory], int]:
-    """Return a page of active memories that contain all ``words``, newest first, and the total number."""
+    """Return a page of active memories with all ``words``, and their total number."""
     catch_up(home)
     criteria, today = with_dependencies(home, criteria), home.today()
     rows, total = home.selection.list_memories(
@@ -667,14 +636,14 @@ def list_active(
 
 
 def refuse_broken(home: Home, memory: Memory) -> None:
-    """Raise InvalidMemoryError if a memory's file is malformed, so that nacre does not overwrite a person's edit."""
+    """Raise InvalidMemoryError if a file is malformed, to avoid overwriting the user's edit."""
     file = home.files.file_of(memory.id)
     problem = next(
         (text for text in home.problems if file and text.startswith(f"{file.path}: ")), None
     )
     if problem:
         raise InvalidMemoryError(
-            problem, hint="correct the file first; until then recall uses its last good version"
+            problem, hint="correct the file first; until then, recall uses the last valid version"
         )
 
 

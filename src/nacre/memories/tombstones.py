@@ -7,20 +7,18 @@ same for standing retirements.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import takewhile
 from typing import Any
 
 from nacre.base.frozen import frozen
-from nacre.base.ids import keyed_hash
-from nacre.base.text import Expression, is_unspaced, normalise, one_line
+from nacre.base.ids import content_hash, keyed_hash
+from nacre.base.text import Expression, is_unspaced, normalise, one_line, to_text
 from nacre.errors import InvalidMemoryError, InvalidQueryError, UnusableVaultError
 from nacre.home.home import Home
-from nacre.memories.judge import OUTLIVED, detach, is_under
+from nacre.memories.judge import OUTLIVED, detach
 from nacre.store.schema import shared_identity
 from nacre.values.codec import texts_of
 from nacre.values.memory import (
@@ -45,69 +43,52 @@ from nacre.vault.merging import id_in
 
 FORGET, ALLOW_AGAIN = "forget", "allow_again"
 RETIRE_ALWAYS, RETIRE_NO_LONGER = "retire_always", "retire_no_longer"
-_STEP_ROWS = 2000
 _ABOUT_FORGETTING = re.compile(
     rb'"action": ?"(?:forget|allow_again|retire_always|retire_no_longer)"'
 )
 
 
 def heed_ledger(home: Home) -> None:
-    """Update the tombstones and standing retirements from the ledger.
+    """Update the tombstones and standing retirements from the ledger, unless a write is pending.
 
-    New entries are marked, so that they are applied later. Nothing changes while a write is
-    pending.
+    New entries are only marked, so that they are applied later.
     """
     with home.vault_lock:
         stamp = _stamp(home)
         if stamp == (home.tombstones.value("ledger") or "") or home.files.has_intents():
             return
         try:
-            entries = list(read_forgetting(home))
+            entries = list(forgetting_in(home.ledger()))
         except UnusableVaultError as error:
             home.problems.append(error.message)  # existing tombstones stay in force
             return
-        digest = hashlib.blake2b(
-            repr(entries).encode("utf-8", "replace"), digest_size=16
-        ).hexdigest()
+        digest = content_hash(repr(entries)).hex()
         if digest != home.tombstones.value("told"):
-            # Replace the tombstones in steps between which other processes can write.
             current, target = set(home.tombstones.all()), set(standing_tombstones(entries))
             added, removed = list(target - current), list(current - target)
             effectless = (TombstoneKind.KEY, TombstoneKind.ALLOWED)
             new_runs = {tombstone.run for tombstone in added if tombstone.kind not in effectless}
-            rules = standing_retirements(entries)
-            affected = _affected_by_new_rules(home, rules)
             with home.transaction():
-                home.tombstones.replace_standing(rules)
-                home.tombstones.set_arrived({*home.tombstones.arrived(), *affected})
+                home.tombstones.replace_standing(standing_retirements(entries))
                 home.tombstones.set_due(home.tombstones.due() | new_runs)
-            for start in range(0, max(len(added), len(removed)), _STEP_ROWS):
-                with home.transaction():
-                    home.tombstones.change(
-                        added[start : start + _STEP_ROWS], removed[start : start + _STEP_ROWS]
-                    )
+                home.tombstones.change(added, removed)
         with home.transaction():
             home.tombstones.set("told", digest)
             home.tombstones.set("ledger", stamp)
 
 
 def is_ledger_new(home: Home) -> bool:
-    """Return True if the ledger's time or size changed since it was last read."""
+    """Return True if the ledger file has changed since it was last read."""
     return _stamp(home) != (home.tombstones.value("ledger") or "")
 
 
-def read_forgetting(home: Home) -> Iterator[files.LedgerEntry]:
-    """Return the ledger's entries about forgetting, without parsing other entries."""
-    return forgetting_in(home.ledger())
-
-
 def forgetting_in(data: bytes) -> Iterator[files.LedgerEntry]:
-    """Return a ledger's entries about forgetting."""
+    """Yield the entries of a ledger that concern forgetting and standing retirements."""
     return files.read_about(data, _ABOUT_FORGETTING)
 
 
 def standing_tombstones(entries: Sequence[files.LedgerEntry]) -> list[Tombstone]:
-    """Return the tombstones in ``entries`` that are still in force."""
+    """Return the tombstones in a ledger that no other entry lifts."""
     lifted: set[tuple[str, str]] = set()
     allowed = []
     for item in entries:
@@ -128,7 +109,7 @@ def standing_tombstones(entries: Sequence[files.LedgerEntry]) -> list[Tombstone]
 
 
 def tombstones_of(item: files.LedgerEntry) -> Iterator[Tombstone]:
-    """Yield the tombstones in a ledger entry. Invalid values are skipped."""
+    """Yield the tombstones in a ledger entry, skipping invalid values."""
     details = item.details
     run = str(details.get("run") or item.op)
     if re.fullmatch("[0-9a-f]{32}", key := str(details.get("key"))):
@@ -150,14 +131,14 @@ def tombstones_of(item: files.LedgerEntry) -> Iterator[Tombstone]:
 
 
 def standing_retirements(entries: Sequence[files.LedgerEntry]) -> list[StandingRetirement]:
-    """Return the standing retirements in ``entries`` that no entry revokes."""
+    """Return the standing retirements in a ledger that no other entry ends."""
     ended = {str(item.details.get("rule")) for item in entries if item.action == RETIRE_NO_LONGER}
     rules = [rule_of(item) for item in entries if item.action == RETIRE_ALWAYS]
     return [rule for rule in rules if rule and rule.id not in ended]
 
 
 class Barred:
-    """Checks sessions, turns, memories and texts against tombstones."""
+    """The sessions, turns, memories and text that the user had nacre forget."""
 
     def __init__(self, tombstones: Iterable[Tombstone] = ()) -> None:
         values: dict[TombstoneKind, set[str]] = {kind: set() for kind in TombstoneKind}
@@ -175,13 +156,13 @@ class Barred:
         return bool(self.sessions or self.memories or self.turns or self.words or self.before)
 
     def has_session(self, session_id: str, parent_id: str | None = None) -> bool:
-        """Return True if a session, or the parent session of a sub-agent, is forgotten."""
+        """Return True if a session or its parent session is forgotten."""
         return session_id in self.sessions or parent_id in self.sessions
 
     def has_turn(self, session_id: str, turn_id: str, *, is_shared: bool) -> bool:
         """Return True if a turn is forgotten.
 
-        ``is_shared``: whether copies of the turn in other sessions have the same id.
+        Set ``is_shared`` if copies of the turn in other sessions have the same id.
         """
         if not self.turns:
             return False
@@ -193,26 +174,26 @@ class Barred:
         )
 
     def has_words(self, text: str) -> bool:
-        """Return True if a text equals a forgotten title or the text of a forgotten memory."""
+        """Return True if a session title or a memory with this text is forgotten."""
         return bool(self.words) and any(words_value(key, text) in self.words for key in self.keys)
 
     def is_before(self, moment: datetime | None, project: str | None, session_id: str = "") -> bool:
-        """Return True if all content written at ``moment`` in a project is forgotten.
+        """Return True if a project's content from ``moment`` was forgotten by date.
 
-        The result is False for a session that the user allowed again.
+        This does not apply to sessions that the user has allowed again.
         """
         if moment is None or session_id in self.allowed:
             return False
         return any(moment < until and self._is_of(scope, project) for until, scope in self.before)
 
     def projects(self, scope: str | None, slugs: Iterable[str]) -> list[str] | None:
-        """Return the slugs of projects in the scope, or ``None`` if there is no scope."""
+        """Return the slugs that belong to a scope, or ``None`` if it is unlimited."""
         return [slug for slug in slugs if self._is_of(scope, slug)] if scope else None
 
     def strip(self, memory: Memory) -> Memory | None:
         """Return a memory without its forgotten sources and confirmations.
 
-        Return ``None`` if the memory is forgotten or no source remains.
+        Returns ``None`` if the memory itself is forgotten, or if no source remains.
         """
         if memory.id in self.memories:
             return None
@@ -241,20 +222,14 @@ class Barred:
         if not (self.sessions or self.before):
             return False
         try:
-            memory = parse(
-                data.decode("utf-8", "replace"), path, new_id=str, modified=datetime.now(UTC)
-            )
+            memory = parse(to_text(data), path, new_id=str, modified=datetime.now(UTC))
         except InvalidMemoryError:
             return False
         return self.strip(memory) is None
 
     def names_in(self, data: bytes) -> set[str]:
         """Return the ids of forgotten memories that a file mentions."""
-        return (
-            self.memories & files.ids_in(data.decode("utf-8", "replace"))
-            if self.memories
-            else set()
-        )
+        return self.memories & files.ids_in(to_text(data)) if self.memories else set()
 
     def _source_left(self, memory: Memory) -> Source | None:
         source = memory.source
@@ -285,7 +260,7 @@ class Barred:
 
 
 class Gate:
-    """Filters forgotten content from transcripts."""
+    """A filter that keeps forgotten content from being read again."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -293,7 +268,7 @@ class Gate:
         self._barred = Barred()
 
     def refresh(self) -> Barred:
-        """Return the current tombstones. They are loaded again if they have changed."""
+        """Reload the tombstones if they have changed, and return the forgotten content."""
         edition = self._home.tombstones.edition()
         if edition != self._edition:
             self._barred = Barred(self._home.tombstones.all()) if edition else Barred()
@@ -307,9 +282,9 @@ class Gate:
     def filter_turns(
         self, session: Session, project: str | None, turns: Sequence[Turn]
     ) -> list[Turn]:
-        """Return the turns that are not forgotten.
+        """Return the turns of a session that are not forgotten.
 
-        A turn without a time is treated as written at the start of the session.
+        A turn without a time counts as written when the session started.
         """
         barred = self._barred
         return [
@@ -320,44 +295,31 @@ class Gate:
         ]
 
     def clean_title(self, session: Session) -> Session:
-        """Return a session, without its title if the title is forgotten."""
+        """Return the session, without its title if the title is forgotten."""
         is_barred = session.title and self._barred.has_words(session.title)
         return replace(session, title=None) if is_barred else session
 
     def bars(self, memory: Memory) -> bool:
-        """Return True if a new memory or one of its sources is forgotten."""
+        """Return True if a new memory, or one of its sources, is forgotten."""
         return self._barred.strip(memory) != memory
 
 
 def turn_value(key: bytes, tool: str, native_id: str, turn_id: str) -> str:
-    """Return the keyed hash of a turn.
+    """Return the keyed hash by which a tombstone identifies a turn.
 
-    ``native_id`` is empty if sessions share the tool's turn ids.
+    ``native_id`` is empty if the tool's sessions share turn ids.
     """
     return keyed_hash(key, "turn", tool, native_id, turn_id)
 
 
 def words_value(key: bytes, text: str) -> str:
-    """Return the keyed hash of a text, ignoring spaces and case."""
+    """Return the keyed hash by which a tombstone identifies a text, ignoring spaces and case."""
     return keyed_hash(key, "words", normalise(text) or text)
 
 
 def project_value(key: bytes, slug: str) -> str:
-    """Return the keyed hash of a project."""
+    """Return the keyed hash by which a tombstone identifies a project."""
     return keyed_hash(key, "project", slug)
-
-
-def _affected_by_new_rules(home: Home, rules: Sequence[StandingRetirement]) -> list[str]:
-    """Return the ids of memories that new rules affect, or no ids for a new database."""
-    known_ids = {rule.id for rule in home.tombstones.standing()}
-    new_rules = [rule for rule in rules if rule.id not in known_ids]
-    if not new_rules or home.tombstones.value("told") is None:
-        return []
-    return [
-        memory.id
-        for memory in home.memories.everything()
-        if any(is_under(memory, rule) for rule in new_rules)
-    ]
 
 
 def _stamp(home: Home) -> str:
@@ -369,7 +331,7 @@ def _stamp(home: Home) -> str:
 
 
 def rule_of(item: files.LedgerEntry) -> StandingRetirement | None:
-    """Return the standing retirement in a ledger entry, or ``None`` if the entry is invalid."""
+    """Return the standing retirement in a ledger entry, or ``None`` if it is invalid."""
     details = item.details
     pattern, match = details.get("subject_pattern"), details.get("match_type")
     if not isinstance(pattern, str) or not pattern.strip() or match not in tuple(Match):
@@ -410,11 +372,10 @@ def _text(value: Any) -> str | None:
 
 @frozen
 class Affected:
-    """The stored items that must be deleted or changed.
+    """The stored items that tombstones affect.
 
-    ``sessions``, ``memories``, ``handoffs``: items to delete. ``turns``: turns to delete in
-    sessions that remain. ``changed``: memories to rewrite. ``untitled``: sessions whose title is
-    deleted.
+    ``sessions``, ``memories``, ``handoffs`` and single ``turns`` are deleted. Memories in
+    ``changed`` are rewritten, and sessions in ``untitled`` lose their title.
     """
 
     sessions: tuple[SessionPlace, ...]
@@ -435,7 +396,7 @@ class Affected:
 
 
 def survey(home: Home, barred: Barred) -> Affected:
-    """Find the items that tombstones affect."""
+    """Find the stored items that are forgotten or must change."""
     sessions = home.erasing.sessions()
     forgotten = [
         session for session in sessions if barred.has_session(session.id, _parent(session))
@@ -449,7 +410,9 @@ def survey(home: Home, barred: Barred) -> Affected:
     emptied = [
         by_row[row] for row, turn_rows in turns.items() if len(turn_rows) >= by_row[row].turns
     ]
-    memories, changed = _find_barred_memories(home, barred)
+    stripped = [(memory, barred.strip(memory)) for memory in home.memories.everything()]
+    memories = [memory for memory, remaining in stripped if remaining is None]
+    changed = [remaining for memory, remaining in stripped if remaining and remaining != memory]
     now = home.now()
     affected = (*forgotten, *map(by_row.__getitem__, turns))
     return Affected(
@@ -473,11 +436,7 @@ def survey(home: Home, barred: Barred) -> Affected:
 def handed_over(
     home: Home, sessions: Sequence[SessionPlace], barred: Barred
 ) -> tuple[Handoff, ...]:
-    """Return the handoffs to delete.
-
-    These are the handoffs of ``sessions``, all other forgotten handoffs, and damaged handoffs in
-    the projects of the sessions.
-    """
+    """Return the handoffs of the given sessions, and others that are forgotten or damaged."""
     ids, projects = {session.id for session in sessions}, {session.project for session in sessions}
     return (
         *(
@@ -494,7 +453,6 @@ def handed_over(
 
 
 def _is_barred(handoff: Handoff, barred: Barred) -> bool:
-    """Return True if a handoff is forgotten, even if its session is no longer indexed."""
     return (
         barred.has_session(handoff.session)
         or barred.has_words(handoff.content)
@@ -528,19 +486,8 @@ def _find_barred_turns(
                 yield row, session
 
 
-def _find_barred_memories(home: Home, barred: Barred) -> tuple[list[Memory], list[Memory]]:
-    forgotten, changed = [], []
-    for memory in home.memories.everything():
-        remaining = barred.strip(memory)
-        if remaining is None:
-            forgotten.append(memory)
-        elif remaining != memory:
-            changed.append(remaining)
-    return forgotten, changed
-
-
 def is_shared(place: TurnPlace) -> bool:
-    """Return True if the same turn has the same id in all sessions of the tool."""
+    """Return True if all copies of a turn have the same id in the tool's sessions."""
     return place.identity == shared_identity(place.tool, place.id)
 
 
@@ -549,24 +496,27 @@ def is_shared(place: TurnPlace) -> bool:
 
 _CONTEXT_CHARACTERS = 60
 _SKIPPED_FIELDS = {"links", "source", "suppressed_contexts"}
-"""Fields that are not searched, because they only refer to other items."""
+"""Fields that are not searched, because they contain only references."""
 
 _SEARCH_SECONDS = 5.0
 
 
 class Pattern:
-    """Text to forget: a case-insensitive string or a regular expression. Raises InvalidQueryError."""
+    """Text to forget, as a case-insensitive string or a regular expression."""
 
     def __init__(self, text: str, *, is_regex: bool = False) -> None:
         if not text.strip():
-            raise InvalidQueryError("the text is empty", hint='nacre forget --match "…"')
+            raise InvalidQueryError("the text to forget is empty", hint='nacre forget --match "…"')
         plain = re.compile(re.escape(text.strip()), re.IGNORECASE)
         self._search = Expression(text, _SEARCH_SECONDS).search if is_regex else plain.search
         if self.search(""):
-            raise InvalidQueryError(f"{text!r} matches everything", hint="use a more specific text")
+            raise InvalidQueryError(
+                f"{text!r} matches everything",
+                hint="give text that occurs only in the content to forget",
+            )
 
     def search(self, text: str) -> Any:
-        """Return the first match, if any. Raises InvalidQueryError if matching takes too long."""
+        """Return the first match, if any. Raises InvalidQueryError if the search takes too long."""
         try:
             return self._search(text)
         except TimeoutError as error:
@@ -577,7 +527,7 @@ class Pattern:
 
 
 def excerpt_of(match: Pattern, texts: Iterable[str]) -> str | None:
-    """Return the first match with a few words around it on one line, or ``None``."""
+    """Return the first match in the texts with its context, as one line."""
     for text in texts:
         hit = match.search(text)
         if hit:
@@ -591,13 +541,13 @@ def excerpt_of(match: Pattern, texts: Iterable[str]) -> str | None:
 
 
 def is_in_path(match: Pattern, path: str) -> bool:
-    """Return True if a file name matches. Hyphens in names also match spaces."""
+    """Return True if a file name matches a pattern, also with spaces instead of hyphens."""
     name = path.rpartition("/")[2]
     return any(match.search(variant) for variant in (name, name.replace("-", " ")))
 
 
 def turn_texts(turn: TurnText) -> Iterator[str]:
-    """Yield all texts of a turn."""
+    """Yield all strings in a turn and its tool calls."""
     yield turn.text
     for call in turn.calls:
         yield from (
@@ -612,7 +562,7 @@ def turn_texts(turn: TurnText) -> Iterator[str]:
 
 
 def memory_texts(memory: Memory) -> Iterator[str]:
-    """Yield all texts of a memory."""
+    """Yield all strings in a memory that can match a pattern."""
     yield from texts_of(memory, NAMES | _SKIPPED_FIELDS)
 
 
@@ -622,70 +572,50 @@ def memory_texts(memory: Memory) -> Iterator[str]:
 QUOTED = 40
 """Minimum length of a quote in characters, without punctuation.
 
-In languages without spaces, half of it suffices.
+In languages without spaces, half this length suffices.
 """
 
 _MIN_SENTENCE_CHARACTERS = 20
 """Minimum length of a whole sentence that counts as a quote, in characters.
 
-In languages without spaces, half of it suffices.
+In languages without spaces, half this length suffices.
 """
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 
 
 class Quotes:
-    """Finds quotes of forgotten texts in other texts.
-
-    Forgotten texts are divided into blocks that are so short that every quote contains a whole
-    block. Where the other text contains a block, the characters around it are compared.
-    """
+    """A search for quotes from forgotten text."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._wholes: set[str] = set()
         self._sentences: set[str] = set()
         self._blocks: dict[int, dict[str, list[tuple[str, int]]]] = {}
         for text in texts:
-            plain, short = normalise(text), is_unspaced(text)
+            plain, share = normalise(text), 2 if is_unspaced(text) else 1
             self._wholes.add(one_line(text).lower())
             self._sentences.update(
-                _sentences(
-                    text, _MIN_SENTENCE_CHARACTERS // 2 if short else _MIN_SENTENCE_CHARACTERS
-                )
+                sentence
+                for sentence in map(normalise, _SENTENCE.split(text))
+                if len(sentence) >= _MIN_SENTENCE_CHARACTERS // share
             )
-            size = QUOTED // 4 if short else QUOTED // 2
+            size = QUOTED // share // 2
             blocks = self._blocks.setdefault(size, {})
             for at in range(0, len(plain) - size + 1, size):
                 blocks.setdefault(plain[at : at + size], []).append((plain, at))
         self._wholes.discard("")
 
     def are_in(self, text: str) -> bool:
-        """Return True if a text quotes any forgotten text."""
-        plain_text, lowered = normalise(text), one_line(text).lower()
-        if any(part in lowered for part in self._wholes) or any(
-            part in plain_text for part in self._sentences
-        ):
-            return True
-        return any(
-            _run(plain_text, at, plain, start, 2 * size) >= 2 * size
-            for size, blocks in self._blocks.items()
-            for at in range(len(plain_text) - size + 1)
-            for plain, start in blocks.get(plain_text[at : at + size], ())
+        plain, lowered = normalise(text), one_line(text).lower()
+        return (
+            any(whole in lowered for whole in self._wholes)
+            or any(sentence in plain for sentence in self._sentences)
+            or any(
+                quote in plain
+                for size, blocks in self._blocks.items()
+                for at in range(len(plain) - size + 1)
+                for forgotten, start in blocks.get(plain[at : at + size], ())
+                for first in range(max(0, start - size), start + 1)
+                if len(quote := forgotten[first : first + 2 * size]) == 2 * size
+            )
         )
-
-
-def _sentences(text: str, min_characters: int) -> Iterator[str]:
-    yield from (
-        plain
-        for sentence in _SENTENCE.split(text)
-        if len(plain := normalise(sentence)) >= min_characters
-    )
-
-
-def _run(text: str, at: int, plain: str, start: int, most: int) -> int:
-    """Return the number of equal characters around two positions, at most ``most`` on each side."""
-    ahead = zip(text[at : at + most], plain[start : start + most], strict=False)
-    before = text[max(0, at - most) : at], plain[max(0, start - most) : start]
-    behind = zip(*(part[::-1] for part in before), strict=False)
-    runs = (takewhile(lambda pair: pair[0] == pair[1], pairs) for pairs in (ahead, behind))
-    return sum(len(list(run)) for run in runs)

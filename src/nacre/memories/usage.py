@@ -1,10 +1,8 @@
-"""Use of memories: joint use, quality, history, and the listings in the vault."""
+"""Quality, history and views of memories."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 from fnmatch import fnmatchcase
@@ -12,11 +10,11 @@ from typing import Annotated
 
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
-from nacre.base.ids import bytes_hash, to_ms
+from nacre.base.ids import to_ms
 from nacre.base.link import deliveries
 from nacre.base.plugins import STALE, load_usable_plugins
 from nacre.base.times import day_of
-from nacre.errors import ConflictError, NacreError
+from nacre.errors import ConflictError
 from nacre.home import operations
 from nacre.home import views as home_views
 from nacre.home.home import Home
@@ -26,43 +24,11 @@ from nacre.values import fields
 from nacre.values.memory import Kind, Link, Memory, by_id
 from nacre.values.recall import Filter
 from nacre.values.review import Maturity, Usage, Verdict
-from nacre.vault.files import GIT_FOLDER, LISTING, global_page, is_derived, project_page
-
-
-@operation("edges", by_key=True)
-def edges(
-    home: Home,
-    reference: fields.Reference | None = None,
-    limit: Annotated[int, bounds("Maximum number of pairs.", ge=1, le=1000)] = 20,
-) -> list[home_views.UsedTogether]:
-    """List pairs of active memories that were used together, strongest first.
-
-    ``reference`` selects the pairs of one memory. Each session that used both memories adds .1 to
-    the weight of the pair. The weight loses a twentieth per day. Raises
-    NotFoundError, ConflictError.
-    """
-    edit.catch_up(home)
-    day = store.today(home)
-    if reference is None:
-        pairs = home.co_recall.strongest(day, limit)
-    else:
-        pairs = home.co_recall.of([store.get(home, reference).id], day)[:limit]
-    ids = sorted({memory for pair in pairs for memory in (pair.memory, pair.other)})
-    memories = by_id(home.memories.rows_of(ids).values())
-    return [
-        home_views.UsedTogether(
-            memories[pair.memory], memories[pair.other], pair.weight, pair.sessions
-        )
-        for pair in pairs
-        if pair.memory in memories and pair.other in memories
-    ]
-
 
 # -- Quality -------------------------------------------------------------------
 #
-# Each reply changes a memory's quality slightly. Thresholds depend on the similarity measure.
-# Thresholds for cosines are in the model's calibration, and thresholds for words are here. See
-# docs/context.md.
+# Each reply changes a memory's quality slightly (docs/context.md). The thresholds here are for word
+# overlap. A model's calibration contains those for cosines.
 
 
 LEAST_REPLY = 50
@@ -82,7 +48,7 @@ _MIN_QUALITY = 0.1
 
 @frozen
 class Borders:
-    """Minimum similarities for a memory to count as used or as corrected."""
+    """The minimum similarities at which a memory counts as used or corrected."""
 
     name: str
     used: float
@@ -93,10 +59,10 @@ BY_WORDS = Borders("words", 0.4, 0.6)
 
 
 def verdict(reply: float, stored: float, borders: Borders) -> Verdict:
-    """Return whether an agent used, ignored or corrected a memory.
+    """Decide whether an agent used, ignored or corrected a memory.
 
-    ``reply``: similarity between the agent's reply and the memory. ``stored``: highest similarity
-    between the memory and the memories that the agent stored.
+    ``reply`` is the memory's similarity to the agent's reply, and ``stored`` its highest similarity
+    to a memory that the agent stored.
     """
     if stored >= borders.corrected:
         return Verdict.CORRECTED
@@ -104,20 +70,20 @@ def verdict(reply: float, stored: float, borders: Borders) -> Verdict:
 
 
 def quality_after(before: float, verdict: Verdict, kind: Kind, share: float = REPLY_SHARE) -> float:
-    """Return the quality of a memory after a verdict.
+    """Return a memory's quality after a verdict.
 
-    The value of the verdict is averaged with the previous quality, with the weight ``share``. The
-    quality does not fall below a minimum for the kind of memory.
+    This is the mean of the old quality and the verdict, weighted by ``share``, but not below the
+    minimum for the kind of memory.
     """
     floor = min(before, _MIN_QUALITY_BY_KIND.get(kind, _MIN_QUALITY))
     return min(1.0, max(floor, (1 - share) * before + share * SIGNALS[verdict]))
 
 
 def is_protected(memory: Memory, patterns: Sequence[str]) -> bool:
-    """Return True if a memory must never be forgotten.
+    """Return True if a memory must not be forgotten automatically.
 
-    This applies to evergreen memories, to memories of importance 10, and to memories whose subject
-    matches a pattern. Patterns ignore case and can contain ``*``.
+    This applies to evergreen memories, importance 10, and subjects that match a pattern, which
+    ignores case and can contain ``*``.
     """
     subject = memory.subject.lower()
     return (
@@ -131,7 +97,7 @@ _MATURITY = ((20, Maturity.PROVEN), (5, Maturity.ESTABLISHED), (0, Maturity.CAND
 
 
 def maturity(usage: Usage) -> Maturity:
-    """Return the maturity: candidate below 5 accesses, established from 5, proven from 20."""
+    """Return a memory's maturity: candidate, from 5 accesses established, from 20 proven."""
     return next(name for minimum, name in _MATURITY if usage.access_count >= minimum)
 
 
@@ -173,11 +139,11 @@ def history_of(home: Home, reference: fields.Reference) -> list[home_views.Step]
 
 
 def bring_back(home: Home, reference: str) -> Memory:
-    """Restore a superseded or retired memory and return the memory.
+    """Restore a superseded or retired memory and return it.
 
-    The successor stays active too. Later comparisons do not supersede the memory or the successor.
-    If the retirement reactivated other memories, these memories are superseded again. Pending
-    reviews of the memory reopen. Raises NotFoundError, ConflictError.
+    Its successor stays active, and later comparisons do not supersede either. Its closed reviews
+    are reopened. Raises NotFoundError, or ConflictError for an active memory or an ambiguous
+    reference.
     """
     edit.catch_up(home)
     memory = store.get(home, reference)
@@ -187,17 +153,15 @@ def bring_back(home: Home, reference: str) -> Memory:
             hint=f"nacre show {memory.id[-8:]}",
         )
     followers = _followers(home, memory)
-    other_contexts = tuple(
-        context for context in memory.suppressed_contexts if context not in judge.SUPPRESSED
-    )
-    contexts = other_contexts if memory.retired else memory.suppressed_contexts
-    restored = replace(judge.active_again(memory) if memory.superseded_by else memory, retired=None)
-    restored = replace(restored, suppressed_contexts=contexts)
-    links_between = tuple(
-        Link(judge.APART, newer.id) for newer in followers if newer.id == memory.superseded_by
-    )
-    restored = judge.without_link(
-        replace(restored, links=(*restored.links, *links_between)), memory.id
+    contexts = memory.suppressed_contexts
+    if memory.retired:
+        contexts = tuple(context for context in contexts if context not in judge.SUPPRESSED)
+    apart = (Link(judge.APART, newer.id) for newer in followers if newer.id == memory.superseded_by)
+    restored = replace(
+        judge.active_again(memory) if memory.superseded_by else memory,
+        retired=None,
+        suppressed_contexts=contexts,
+        links=(*memory.links, *apart),
     )
     superseded_again = judge.reconcile(home, [(None, restored)]) if memory.retired else []
     changed = [
@@ -238,70 +202,6 @@ def _start_of(memory: Memory) -> date:
     return memory.valid.since or day_of(memory.created)
 
 
-# -- Listings ------------------------------------------------------------------
-#
-# ``MEMORY.md`` in the vault's top folder and in each project's folder. Listings are derived, so
-# recall and scans ignore them, and git ignores them unless the owner added them (decision 1). They
-# are written with each commit, not with each memory.
-
-
-_NO_LIMIT = 2**31
-
-
-def write_listings(home: Home) -> list[str]:
-    """Update the listings and return the paths that changed.
-
-    Hand-written pages with a listing's name are kept.
-    """
-    if home.database.unwritable:
-        return []
-    pages = _pages(home)
-    existing = [path for path in home.vault.paths() if path.endswith(f"/{LISTING}")]
-    changed, own_paths = [], []
-    for path in sorted({*pages, *existing, LISTING}):
-        with suppress(NacreError):  # a symlink or a concurrent write; retried with the next commit
-            present = home.vault.read(path) if home.vault.exists(path) else None
-            if present is not None and not is_derived(present):
-                continue
-            if path in pages:
-                own_paths.append(path)
-            if _write(home, path, present, pages.get(path)):
-                changed.append(path)
-    if home.settings.flag("git.enabled") and home.vault.exists(GIT_FOLDER):
-        with suppress(NacreError):
-            home.repository.pass_over(LISTING, own_paths)
-    return changed
-
-
-def _write(home: Home, path: str, present: bytes | None, text: str | None) -> bool:
-    if text is None:
-        if present is not None:
-            home.vault.remove(path)
-        return present is not None
-    if present == text.encode("utf-8", "replace"):
-        return False
-    home.vault.write(path, text, base=None if present is None else bytes_hash(present))
-    return True
-
-
-def _pages(home: Home) -> Mapping[str, str]:
-    entries: dict[str | None, dict[str, Memory]] = defaultdict(dict)
-    paths = {file.memory: path for path, file in home.files.seen().items()}
-    rows = home.selection.latest_memories(Filter(), limit=_NO_LIMIT, today=home.today())
-    for memory in home.memories.by_rows(rows).values():
-        path = paths.get(memory.id, "")
-        folder = f"projects/{memory.project}/"
-        is_filed = bool(memory.project) and path.startswith(folder)
-        if path:
-            path = path.removeprefix(folder) if is_filed else path
-            entries[memory.project if is_filed else None][path] = memory
-    if not entries:
-        return {}
-    projects = {name: len(listed) for name, listed in entries.items() if name}
-    pages = {f"projects/{name}/{LISTING}": project_page(name, entries[name]) for name in projects}
-    return {LISTING: global_page(entries.get(None, {}), projects), **pages}
-
-
 # -- Memories that might be outdated -------------------------------------------
 
 
@@ -325,9 +225,9 @@ def look_at(home: Home, request: decision.GetRequest) -> home_views.MemoryView:
     doubt = home.memories.stale().get(memory.id)
     usage = home.usage.of([memory.id])[memory.id]
     edges = home.co_recall.of([memory.id], store.today(home))[:_MAX_COMPANIONS]
-    others = by_id(home.memories.rows_of([edge.other for edge in edges]).values())
+    memories = by_id(home.memories.rows_of([edge.other for edge in edges]).values())
     companions = (
-        home_views.CompanionView(others[edge.other], edge.weight, edge.sessions) for edge in edges
+        home_views.CompanionView(memories[edge.other], edge.weight, edge.sessions) for edge in edges
     )
     return home_views.MemoryView(
         memory,
@@ -341,6 +241,52 @@ def look_at(home: Home, request: decision.GetRequest) -> home_views.MemoryView:
         doubt[1] if doubt else None,
         deliveries(str(home.settings.home), memory.id),
     )
+
+
+@operation("beliefs", by_key=True)
+def list_beliefs(
+    home: Home,
+    *,
+    project: fields.OnlyProject = None,
+    kinds: Annotated[tuple[Kind, ...], bounds("Only statements of these kinds.")] = (
+        Kind.PREFERENCE,
+        Kind.DECISION,
+        Kind.FACT,
+    ),
+    replaced: Annotated[bool, bounds("Include the statements that were superseded.")] = False,
+    limit: fields.Limit = 50,
+    offset: fields.Offset = 0,
+) -> home_views.Beliefs:
+    """List the statements about a project that nacre considers true, newest first.
+
+    Without a project, list the statements about the owner: those that apply everywhere.
+    """
+    edit.catch_up(home)
+    criteria = Filter(
+        (project,) if project else (),
+        strict=True,
+        exclude_projects=() if project else tuple(home.memories.projects()),
+        kinds=kinds,
+        trusted=True,
+        settled=True,
+    )
+    rows, total = home.selection.list_memories(
+        criteria, limit=limit, offset=offset, today=home.today(), for_list=False
+    )
+    memories = home.memories.by_rows(rows)
+    beliefs = []
+    for memory in (memories[row] for row in rows if row in memories):
+        chain: dict[str, Memory] = {}
+        if replaced:
+            _add_predecessors(home, memory, chain)
+        beliefs.append(
+            home_views.Belief(
+                memory,
+                next(iter(decision.evidence_of(home, memory)), None),
+                tuple(sorted(chain.values(), key=lambda old: old.created, reverse=True)),
+            )
+        )
+    return home_views.Beliefs(tuple(beliefs), total)
 
 
 @operation("get", by_key=True)
@@ -361,12 +307,12 @@ def _links(home: Home, memory: Memory) -> tuple[home_views.LinkView, ...]:
     for link in home.links.of(memory.id):
         is_outgoing = link.source == memory.id
         other = link.target if is_outgoing else link.source
-        found = home.memories.find(other)
+        linked = home.memories.find(other)
         views.append(
             home_views.LinkView(
                 link.rel,
                 other,
-                found.subject if found else None,
+                linked.subject if linked else None,
                 is_outgoing,
                 link.origin,
                 link.reason,

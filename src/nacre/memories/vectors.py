@@ -1,8 +1,7 @@
-"""Embedding of memories and turns, and switching the embedding model.
+"""Embedding of memories and turns, comparison of memories by vectors, and the embedding model.
 
 Missing vectors are computed in small steps and can be interrupted between steps. If a different
-model is configured, its vectors are computed separately and replace the current vectors when
-complete. Until then, searches use the current vectors, and new texts get vectors from both models.
+model is configured and answers, the current vectors are deleted and computed again, memories first.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from itertools import accumulate
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from nacre.base.bounds import bounds
@@ -29,25 +27,27 @@ from nacre.errors import (
     NacreError,
     UnusableStoreError,
 )
+from nacre.home.change import Change
 from nacre.home.consent import (
-    as_requested,
     configured_embedder,
     embedder_in_use,
     embedder_of,
-    hold,
+    grant_consent,
+    missing_consent,
     place_of,
-    say_yes,
-    wants_yes,
+    refusal,
 )
 from nacre.home.home import BUNDLED, Home
-from nacre.home.spending import tighter_budget
+from nacre.home.spending import daily_budget
 from nacre.known_settings import check
-from nacre.llm.calibration import is_measured, probes, seen_by
-from nacre.memories.compare import settle
+from nacre.llm.calibration import calibration_of, is_measured, probes, seen_by
+from nacre.memories.judge import Relation, compare
+from nacre.memories.placement import confirm, put, rarity_of
 from nacre.operations import operation
 from nacre.protocols import Embedder, RemoteEmbedder
 from nacre.settings import write_setting
 from nacre.store.schema import UNREADABLE
+from nacre.values.memory import Memory, Retirement
 from nacre.values.models import MILLION, Place
 from nacre.values.reports import OnProgress, Progress, StoreOutcome
 
@@ -64,20 +64,20 @@ PASSAGE_CHARACTERS = 900
 """Maximum number of characters of a passage, about 220 English tokens. The bundled model reads 256 tokens."""
 
 MAX_PASSAGES_A_TURN = 24
-"""Maximum number of passages per turn. A longer turn is pasted text, which is identified by its start."""
+"""Maximum number of passages per turn. Longer turns are pasted text, whose beginning suffices."""
 
 STEP_TURNS = 128
 STEP_MEMORIES = 64
 _AFTER_STORE_SECONDS = 2.0
 _PROBE_SECONDS = 30.0
+_TRIAL = "Does this model answer?"
 
 
 @frozen
 class Embedded:
-    """The result of embedding texts.
+    """The numbers of embedded and remaining texts.
 
-    ``made``: number of embedded texts. ``left``: number of waiting texts. ``note``: reason why
-    embedding stopped early, and what to do.
+    ``note`` explains why the work stopped early, and what to do about it.
     """
 
     made: int
@@ -95,11 +95,10 @@ def embed_pending(
     seconds: float = math.inf,
     is_asked: bool = False,
 ) -> Embedded:
-    """Compute missing vectors of memories, then of turns.
+    """Compute missing vectors, first of memories, then of turns.
 
-    Work stops after ``limit`` texts or after ``seconds``. Work also stops if the model does not
-    answer, or if texts must not be sent to the model. Finished steps are kept. ``is_asked`` means
-    that the user requested the work and agreed to send texts to the model.
+    This stops after ``limit`` texts or ``seconds``. Set ``is_asked`` if the user requested this,
+    and thereby agreed to send texts to the model.
     """
     setting = home.settings.text("embedding.model")
     if setting == "none":
@@ -111,18 +110,16 @@ def embed_pending(
             return Embedded(0, 0)
         if not home.vectors.model():
             _choose_first_model(home, setting, is_asked=is_asked)
-        if is_switching(home):
-            _switch(home, work)
+        if home.vectors.setting() != setting:
+            _replace_model(home, work)
         else:
-            home.vectors.begin(configured_embedder(home).name, setting)
-            if home.other_vectors.model():  # left by a crash or an abandoned switch
-                home.other_vectors.drop()
-            work.fill(home.vectors, work.model())
+            home.vectors.begin(work.model().name, setting)
+        work.fill(work.model())
     except EmbedderUnavailableError as error:
         work.stop(error)
     except KeyboardInterrupt:
         work.note = "interrupted; the next ingest continues"
-    return Embedded(work.done, work.left(), work.note, _tokens(home) - before)
+    return Embedded(work.done, work.count_missing(), work.note, _tokens(home) - before)
 
 
 def _tokens(home: Home) -> int:
@@ -134,56 +131,32 @@ def _tokens(home: Home) -> int:
 
 
 def _choose_first_model(home: Home, setting: str, *, is_asked: bool) -> None:
-    """Choose the model that computes the first vectors.
-
-    A rebuilt database uses the model of the old vectors, which are reused. Otherwise, the
-    configured model is chosen, or the bundled model until the user agrees to send texts to the
-    configured model.
-    """
-    refusal = None if is_asked else wants_yes(home.settings, setting)
-    first = BUNDLED if refusal else setting
+    # The bundled model is used until the user agrees to send texts to the configured one.
+    held = None if is_asked else missing_consent(home.settings, setting)
+    first = BUNDLED if held else setting
     with contextlib.suppress(UnusableStoreError, *UNREADABLE):
+        # A rebuilt database keeps the model of the earlier vectors.
         first = (home.earlier and home.earlier.setting()) or first
     try:
         home.vectors.begin(embedder_of(home, first).name, first)
     except EmbedderUnavailableError as error:
-        if first == setting or refusal:
-            raise refusal or error from error
+        if first == setting or held:
+            raise held or error from error
         home.vectors.begin(embedder_of(home, setting).name, setting)
 
 
-def is_switching(home: Home) -> bool:
-    """Return True if the current vectors are not from the configured model.
-
-    Raises EmbedderUnavailableError.
-    """
-    current, setting = home.vectors.setting(), home.settings.text("embedding.model")
-    return setting != "none" and current not in (None, setting)
-
-
-def _switch(home: Home, work: _Work) -> None:
-    """Compute the vectors of the configured model, and then replace the current vectors."""
+def _replace_model(home: Home, work: _Work) -> None:
     setting = home.settings.text("embedding.model")
     try:
-        # Not marked as requested by the user, because these vectors will be replaced.
-        work.fill(home.vectors, embedder_in_use(home))
-    except EmbedderHeldError as error:
-        work.stop(error)
-    except EmbedderUnavailableError as error:  # the new vectors will replace these vectors
-        work.note = f"{home.vectors.setting()} no longer answers: {error.message}"
-    work.filled = home.other_vectors
-    if not work.is_asked and (refusal := wants_yes(home.settings, setting)):
-        raise refusal
-    home.other_vectors.begin(configured_embedder(home).name, setting)
-    while not work.is_over():
-        before = work.done
-        work.fill(home.other_vectors, work.model(), settles=False)
-        if home.other_vectors.exchange():
-            work.exchanged = True
-            work.note = None
-            return
-        if work.done == before:
-            return
+        if not work.is_asked and (held := missing_consent(home.settings, setting)):
+            raise held
+        work.model().embed([_TRIAL])
+    except EmbedderUnavailableError:
+        with contextlib.suppress(EmbedderUnavailableError):
+            # Until the configured model answers, the former one computes missing vectors.
+            work.fill(embedder_in_use(home))
+        raise
+    home.vectors.begin(work.model().name, setting)
 
 
 class _Work:
@@ -192,28 +165,26 @@ class _Work:
     ) -> None:
         self.done = 0
         self.note: str | None = None
-        self.exchanged = False
         self.is_asked = is_asked
         self._home = home
         self._notify = notify
         self._limit = limit
         self._deadline = deadline
         self._total = 0
-        self.filled: Vectors | None = None
 
     def is_over(self) -> bool:
         return (
             self._limit is not None and self.done >= self._limit
         ) or time.monotonic() >= self._deadline
 
-    def left(self) -> int:
-        """Return the number of texts without a vector of the latest model."""
-        return 0 if self.filled is None or self.exchanged else sum(self.filled.missing())
+    def count_missing(self) -> int:
+        try:
+            return sum(self._home.vectors.missing())
+        except EmbedderUnavailableError:
+            return 0
 
     def model(self) -> Embedder:
-        """Return the configured model, marked as requested if the user asked for the work."""
-        embedder = configured_embedder(self._home)
-        return as_requested(embedder) if self.is_asked else embedder
+        return configured_embedder(self._home, is_requested=self.is_asked)
 
     def stop(self, error: EmbedderUnavailableError) -> None:
         self.note = (
@@ -222,9 +193,8 @@ class _Work:
         if isinstance(error, EmbedderHeldError):
             self.note = f"{error.message}; {error.hint}"
 
-    def fill(self, vectors: Vectors, embedder: Embedder, *, settles: bool = True) -> None:
-        """Compute the missing vectors of a model. Raises EmbedderUnavailableError."""
-        self.filled = vectors
+    def fill(self, embedder: Embedder) -> None:
+        vectors = self._home.vectors
         self._total = self.done + sum(vectors.missing())
         if self._total > self.done:
             _look_at_probes(vectors, embedder)
@@ -233,8 +203,7 @@ class _Work:
                 lambda limit: _embed_memories(vectors, embedder, limit), STEP_MEMORIES
             )
         ):
-            if settles:
-                settle(self._home, rows)
+            settle(self._home, rows)
             self._count(len(rows))
         step = embedder.step if isinstance(embedder, RemoteEmbedder) else STEP_TURNS
         while not self.is_over() and (
@@ -250,21 +219,17 @@ class _Work:
 
 
 def _with_smaller_steps(step: Callable[[int], T], size: int) -> T:
-    """Run a step with ``size`` texts, or with fewer texts if the budget is too small.
-
-    Raises EmbedderHeldError.
-    """
     while True:
         try:
             return step(size)
         except EmbedderHeldError as error:
-            if size == 1 or not error.for_less:
+            if size == 1 or error.reason != "budget":
                 raise
             size //= 2
 
 
 def _look_at_probes(vectors: Vectors, embedder: Embedder) -> None:
-    """Measure a remote model with test texts, unless nacre contains measurements of it."""
+    """Calibrate a remote model for which nacre ships no calibration, using test sentences."""
     if not isinstance(embedder, RemoteEmbedder) or is_measured(embedder.name) or vectors.seen():
         return
     questions = embedder.within(_PROBE_SECONDS, question=True).embed(
@@ -273,19 +238,18 @@ def _look_at_probes(vectors: Vectors, embedder: Embedder) -> None:
     vectors.note_seen(seen_by(questions, embedder.embed([passage for _, passage in probes()])))
 
 
-def embed_memories(home: Home, *, begins: bool = False) -> dict[str, StoreOutcome]:
+def embed_memories(home: Home) -> dict[str, StoreOutcome]:
     """Embed new memories for at most two seconds, newest first.
 
-    Returns the outcomes of memories whose meaning repeats or replaces another memory, keyed by id.
-    The next ingest continues the work. Without ``begins``, nothing is done if there are no vectors
-    yet.
+    Returns the outcome, by id, for each memory that repeats or replaces another. The next ingest
+    embeds the rest.
     """
     outcomes: dict[str, StoreOutcome] = {}
     home.memories.has_new_rows = False
     try:
         if home.settings.text("embedding.model") == "none" or not home.vectors.memories_to_embed(1):
             return outcomes  # before loading the model, which is slow
-        if begins and home.vectors.model() is None:
+        if home.vectors.model() is None:
             _choose_first_model(home, home.settings.text("embedding.model"), is_asked=False)
         if not has_vectors(home):
             return outcomes
@@ -303,7 +267,10 @@ def embed_memories(home: Home, *, begins: bool = False) -> dict[str, StoreOutcom
 
 
 def has_vectors(home: Home) -> bool:
-    """Return True if the home has vectors and their model is available. Raises EmbedderUnavailableError."""
+    """Return True if the home has vectors from the current model.
+
+    Raises EmbedderUnavailableError.
+    """
     model = home.vectors.model()
     return model is not None and model == embedder_in_use(home).name
 
@@ -318,11 +285,11 @@ def _embed_memories(vectors: Vectors, embedder: Embedder, limit: int = STEP_MEMO
 
 
 def embed_parts(embedder: Embedder, texts: Mapping[T, Sequence[str]]) -> dict[T, Matrix]:
-    """Embed the passages of several texts in one call."""
-    made = embedder.embed([part for parts in texts.values() for part in parts])
+    """Embed several texts, each given as passages, in one call."""
+    matrix = embedder.embed([part for parts in texts.values() for part in parts])
     ends = accumulate(map(len, texts.values()))
     return {
-        key: made[end - len(parts) : end]
+        key: matrix[end - len(parts) : end]
         for (key, parts), end in zip(texts.items(), ends, strict=True)
     }
 
@@ -334,11 +301,11 @@ def _embed_turns(vectors: Vectors, embedder: Embedder, earlier: Vectors | None, 
         return 0
     passages_by_row = {row: passages_by_hash(text) for row, text in pending}
     texts = {digest: text for parts in passages_by_row.values() for digest, text in parts.items()}
-    existing = vectors.known(list(texts))
+    existing = vectors.rows_of_passages(list(texts))
     if earlier and len(existing) < len(texts):
         with contextlib.suppress(UnusableStoreError, *UNREADABLE):  # then computed again
             vectors.take_over(earlier, [digest for digest in texts if digest not in existing])
-        existing = vectors.known(list(texts))
+        existing = vectors.rows_of_passages(list(texts))
     new = [digest for digest in texts if digest not in existing]
     vectors_made = embedder.embed([texts[digest] for digest in new])
     hashes = {row: list(parts) for row, parts in passages_by_row.items()}
@@ -347,13 +314,104 @@ def _embed_turns(vectors: Vectors, embedder: Embedder, earlier: Vectors | None, 
 
 
 def passages_by_hash(text: str) -> dict[bytes, str]:
-    """Return a text's passages by content hash, so that repeated passages are embedded once."""
+    """Return the passages of a text by hash, so that repeated ones are embedded only once."""
     return {content_hash(part): part for part in passages(text)}
 
 
 def passages(text: str) -> list[str]:
-    """Split a text into pieces that fit the embedding model."""
+    """Split a text into passages that fit the embedding model."""
     return pieces(text, PASSAGE_CHARACTERS)[:MAX_PASSAGES_A_TURN] or [text]
+
+
+# -- Comparing memories by vectors ---------------------------------------------
+
+
+AUTO_LINKS = 3
+"""Number of nearest memories to link."""
+
+_MAX_NEIGHBOURS = 24
+
+
+def settle(home: Home, rows: Sequence[int]) -> dict[str, StoreOutcome]:
+    """Link memories to their nearest neighbours, and compare new memories with them.
+
+    Returns the outcome for each changed memory. The links are stored only in the index.
+    """
+    memories_by_row = home.memories.by_rows(rows)
+    memories = {row: memory for row, memory in memories_by_row.items() if not memory.superseded_by}
+    near = {row: _neighbours(home, row, memory) for row, memory in memories.items()}
+    limits = calibration_of(home.vectors.model(), home.vectors.seen())
+    with home.transaction():
+        for row, memory in memories.items():
+            home.database.yield_write_lock()
+            alike = {other.id: cosine for other, cosine in near[row] if cosine >= limits.link}
+            home.comparisons.link_alike(memory.id, dict(list(alike.items())[:AUTO_LINKS]))
+    pending = home.comparisons.queued(rows)
+    if not pending:
+        return {}
+    row_of = {memory.id: row for row, memory in memories.items()}
+    outcomes = {}
+    with home.change("settle", why="compared by similarity") as change, change.transaction():
+        for memory_id in home.comparisons.queued(rows):
+            if change.yield_locks():
+                pending = home.comparisons.queued(rows)
+            if memory_id not in pending:
+                continue  # handled by another process
+            home.comparisons.settled(memory_id)
+            outcome = _settle(change, memory_id, near.get(row_of.get(memory_id, 0), []))
+            if outcome:
+                outcomes[memory_id] = outcome
+    return outcomes
+
+
+def _neighbours(home: Home, row: int, memory: Memory) -> list[tuple[Memory, float]]:
+    cosines = {hit.row: hit.cosine for hit in home.vectors.near_memory(row, limit=_MAX_NEIGHBOURS)}
+    neighbours = home.memories.by_rows(list(cosines))
+    return [
+        (neighbours[other], cosine)
+        for other, cosine in cosines.items()
+        if other in neighbours
+        and neighbours[other].shares_place(memory)
+        and not neighbours[other].superseded_by
+    ]
+
+
+def _settle(
+    change: Change, memory_id: str, near: Sequence[tuple[Memory, float]]
+) -> StoreOutcome | None:
+    home = change.home
+    memory = home.memories.find(memory_id)
+    cosines = {other.id: cosine for other, cosine in near}
+    present = [home.memories.find(other) for other in cosines]
+    active = [other for other in present if other and other.is_active]
+    if memory is None or not memory.is_active or not active:
+        return None
+    vectors = home.vectors
+    comparisons = compare(
+        memory,
+        active,
+        cosines=cosines,
+        model=vectors.model(),
+        mean_cosines=vectors.seen(),
+        rarity=rarity_of(home),
+    )
+    repeated = next((comparison for comparison in comparisons if comparison.repeats), None)
+    if repeated:
+        remaining, absorbed = repeated.other, memory
+        if remaining.last_said > absorbed.last_said:
+            remaining, absorbed = absorbed, remaining
+        if absorbed.is_owners:
+            confirm(change, remaining, absorbed)
+        reason = f"says the same as {remaining.id}"
+        retired = replace(absorbed, retired=Retirement(change.home.now(), reason))
+        change.put([retired], [change.entry("retire", memory=absorbed.id, reason=reason)])
+        return StoreOutcome("known", remaining.id, repeated.verdict.reason)
+    if any(
+        comparison.verdict.relation not in (Relation.RELATED, Relation.UNRELATED)
+        for comparison in comparisons
+    ):
+        return put(change, memory, comparisons)
+    return None
 
 
 # -- Switching the model -------------------------------------------------------
@@ -365,14 +423,10 @@ _PAGE_TURNS = 1_000
 
 @frozen
 class Lot:
-    """The vectors of one model.
-
-    ``state``: ``in_use`` or ``making``. ``waiting``: number of texts without a vector.
-    """
+    """The vectors of one model. ``waiting`` is the number of texts that have none yet."""
 
     setting: str
     model: str
-    state: str
     dimensions: int
     passages: int
     memories: int
@@ -382,17 +436,15 @@ class Lot:
 
 @frozen
 class Standing:
-    """The state of the vectors.
+    """The configured model and the vectors in use.
 
-    ``problem``: reason why the configured model cannot be used. ``held``: reason why nacre does not
-    send texts to a model automatically.
+    ``problem`` explains why the model cannot be used, and ``held`` why texts are not sent to it
+    automatically.
     """
 
     wanted: str
     place: Place
     in_use: Lot | None
-    other: Lot | None
-    switching: bool
     problem: NacreError | None = None
     held: EmbedderHeldError | None = None
 
@@ -401,9 +453,8 @@ class Standing:
 class Plan:
     """The work and the cost of switching to a model.
 
-    ``cost``: cost in US dollars, or ``None`` if the price is unknown. ``wants_yes``: True if the
-    user has not yet agreed to send texts to the model. ``left``: today's remaining background
-    budget in millionths of a US dollar.
+    ``cost`` is in US dollars, or ``None`` if unknown. ``wants_yes`` is True if the user has yet to
+    agree to sending texts. ``left`` is today's background budget in millionths of a US dollar.
     """
 
     setting: str
@@ -419,7 +470,7 @@ class Plan:
 
 @frozen
 class Trial:
-    """The result of embedding one text: dimensions and duration in seconds."""
+    """The result of embedding one text."""
 
     dimensions: int
     seconds: float
@@ -427,35 +478,36 @@ class Trial:
 
 @operation("embed", daemon=False)
 def status(home: Home) -> Standing:
-    """Return the models, the numbers of vectors and pending texts, and where texts go.
+    """Return the models, the numbers of vectors and pending texts, and where texts are sent.
 
     No model is called. Raises EmbedderUnavailableError if numpy is missing.
     """
     setting = home.settings[_KEY]
-    current, other = home.vectors, home.other_vectors
-    switching = is_switching(home)
-    place, problem, refusal = Place(), None, None
+    used = home.vectors.setting()
+    place, problem, refused = Place(), None, None
     try:
         place = place_of(home.settings, setting)
-        refusal = hold(home, setting)
-        if switching and not refusal:
-            refusal = hold(home, str(current.setting()))
+        refused = refusal(home, setting)
+        if used and not refused and setting != "none":
+            refused = refusal(home, used)
         if setting != "none":
             embedder_of(home, setting)
     except EmbedderUnavailableError as error:
         problem = error
-    return Standing(
-        setting,
-        place,
-        _lot_of(current, "in_use"),
-        _lot_of(other, "making"),
-        switching,
-        problem,
-        refusal,
+    model, vectors = home.vectors.model(), home.vectors
+    in_use = model and Lot(
+        setting=used or "",
+        model=model,
+        dimensions=vectors.dimensions(),
+        passages=vectors.count(),
+        memories=vectors.count_memories(),
+        waiting=sum(vectors.missing()),
+        bytes=vectors.size(),
     )
+    return Standing(setting, place, in_use or None, problem, refused)
 
 
-Name = Annotated[str, bounds("minilm, onnx:FOLDER, or PROVIDER:MODEL, with @N for N dimensions.")]
+Name = Annotated[str, bounds("minilm, or PROVIDER:MODEL, with @N for N dimensions.")]
 
 
 @operation("embed-plan")
@@ -487,8 +539,8 @@ def plan(home: Home, name: Name) -> Plan:
         texts,
         tokens,
         cost,
-        wants_yes=wants_yes(home.settings, setting) is not None,
-        left=tighter_budget(home).left,
+        wants_yes=missing_consent(home.settings, setting) is not None,
+        left=daily_budget(home).remaining,
     )
 
 
@@ -496,7 +548,7 @@ def plan(home: Home, name: Name) -> Plan:
 def try_one(home: Home, name: Name) -> Trial:
     """Embed one short text. Raises EmbedderUnavailableError."""
     started = time.perf_counter()
-    vectors = as_requested(embedder_of(home, _full_name(name))).embed(["Does this model answer?"])
+    vectors = embedder_of(home, _full_name(name), is_requested=True).embed([_TRIAL])
     return Trial(vectors.shape[1], time.perf_counter() - started)
 
 
@@ -509,10 +561,9 @@ def switch(
 ) -> Embedded:
     """Switch to another embedding model. The user thereby agrees to send texts to the model.
 
-    The vectors of the new model are computed, and then replace the current vectors. After an
-    interruption, :func:`resume`, the next ingest or the daemon continues. To abandon an unfinished
-    switch, switch to the current model. Raises InvalidSettingsError if an environment variable sets
-    another model.
+    If the new model answers, the current vectors are deleted and computed again. After an
+    interruption, :func:`resume`, the next ingest or the daemon continues. Raises
+    InvalidSettingsError if an environment variable sets another model.
     """
     setting, origin = _full_name(name), home.settings.values[_KEY].origin
     if home.settings[_KEY] != setting and origin.startswith("$"):
@@ -520,7 +571,7 @@ def switch(
             f"{origin} already sets the model to {home.settings[_KEY]!r}",
             hint=f"unset {origin.removeprefix('$')} first",
         )
-    home = say_yes(home, setting)  # consent first, because consent alone has no effect
+    home = grant_consent(home, setting)  # consent first, because consent alone has no effect
     if home.settings[_KEY] != setting:
         write_setting(home.settings.config, _KEY, setting)
     home = replace(home, settings=home.settings.having(_KEY, setting))
@@ -530,7 +581,7 @@ def switch(
 @operation("embed-resume", writes=True, takes_long=True)
 def resume(home: Home, on_progress: OnProgress = lambda _: None) -> Embedded:
     """Compute the missing vectors. The user thereby agrees to send texts to the model."""
-    return embed_pending(say_yes(home, home.settings[_KEY]), on_progress, is_asked=True)
+    return embed_pending(grant_consent(home, home.settings[_KEY]), on_progress, is_asked=True)
 
 
 def _full_name(name: str) -> str:
@@ -538,31 +589,12 @@ def _full_name(name: str) -> str:
         raise InvalidInputError(
             "none is not a model", hint="to turn vectors off: nacre config set embedding.model none"
         )
-    if name.startswith("onnx:"):
-        name = f"onnx:{Path(name.removeprefix('onnx:')).expanduser().absolute()}"
     setting: str = check(_KEY, name)
     return setting
 
 
-def _lot_of(vectors: Vectors, state: str) -> Lot | None:
-    model = vectors.model()
-    if model is None:
-        return None
-    return Lot(
-        setting=vectors.setting() or "",
-        model=model,
-        state=state,
-        dimensions=vectors.dimensions(),
-        passages=vectors.count(),
-        memories=vectors.count_memories(),
-        waiting=sum(vectors.missing()),
-        bytes=vectors.size(),
-    )
-
-
 def _texts_to_embed(home: Home, model: str) -> Iterator[str]:
-    is_in_use = home.vectors.model() == model
-    vectors = home.vectors if is_in_use else home.other_vectors
+    vectors = home.vectors
     is_begun = vectors.model() == model
     memories = (
         vectors.memories_to_embed(-1)
@@ -571,14 +603,14 @@ def _texts_to_embed(home: Home, model: str) -> Iterator[str]:
     )
     for _, subject, content in memories:
         yield from passages(f"{subject}. {content}")
-    seen: set[bytes] = set()
+    digests: set[bytes] = set()
     row = 0
     while page := vectors.turns_after(row, _PAGE_TURNS):
         row = page[-1][0]
         parts = {
             digest: part for _, text in page for digest, part in passages_by_hash(text).items()
         }
-        existing = vectors.known(list(parts)) if is_begun else {}
-        new = parts.keys() - seen - existing.keys()
-        seen |= new
+        existing = vectors.rows_of_passages(list(parts)) if is_begun else {}
+        new = parts.keys() - digests - existing.keys()
+        digests |= new
         yield from (parts[digest] for digest in new)

@@ -1,6 +1,6 @@
 """ChatGPT and Claude.ai account exports: a JSON array of conversations, sometimes zipped.
 
-Exports can be gigabytes in size, so only one conversation is in memory at a time.
+Exports can be several gigabytes, so only one conversation is kept in memory at a time.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ import re
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from itertools import chain
-from pathlib import Path
 from typing import IO, Any
 
-from nacre.base.files import BROKEN
 from nacre.base.ids import turn_hash
 from nacre.base.plain import Values, mapping, objects, string
+from nacre.base.zips import BROKEN
 from nacre.errors import UnreadableTranscriptError
 from nacre.readers.adapter import (
     HEAD_BYTES,
@@ -32,21 +32,19 @@ from nacre.readers.trust import Conversation
 from nacre.values.session import Session, Speaker
 
 MAX_CONVERSATION_BYTES = 256 * 1024 * 1024
-MAX_EXPORT_BYTES = 16 * 1024 * 1024 * 1024
 _BLOCK_BYTES = 1024 * 1024
 _MEMBER = re.compile(r"(?:.*/)?conversations(?:-\d+)?\.json")
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+("?)|[{}]', re.DOTALL)
 
 
 def conversations(source: Source) -> Iterator[dict[str, Any]]:
-    """Yield each conversation in an export.
+    """Yield each conversation in an export, counting invalid ones as corrupt.
 
-    Truncated conversations and values that are not objects are counted as corrupt. Raises
-    UnreadableTranscriptError.
+    Raises UnreadableTranscriptError if a zip file is broken.
     """
     try:
         with source.path.open("rb") as file:
-            for raw in chain.from_iterable(map(split_array, _streams(file, source.path))):
+            for raw in chain.from_iterable(map(split_array, _streams(file))):
                 value = plain(raw or b"")
                 if isinstance(value, dict):
                     yield value
@@ -54,15 +52,12 @@ def conversations(source: Source) -> Iterator[dict[str, Any]]:
                     source.corrupt()
     except BROKEN as error:
         raise UnreadableTranscriptError(
-            f"{source.path} is a broken zip: {error}", hint="download the export again"
+            f"{source.path} is a broken zip file: {error}", hint="download the export again"
         ) from error
 
 
 def first_text(head: Head) -> str:
-    """Return the start of an export's text, unzipped if necessary.
-
-    Return an empty string if there are no conversations or the file is not JSON.
-    """
+    """Return the start of an export's JSON, unzipping it if necessary, or else an empty string."""
     text = head.text
     if head.data.startswith(b"PK\x03\x04"):
         try:
@@ -74,7 +69,7 @@ def first_text(head: Head) -> str:
 
 
 def split_array(blocks: Iterator[bytes]) -> Iterator[bytes | None]:
-    """Yield the outermost JSON objects as bytes, then None if the last object is truncated."""
+    """Yield each top-level JSON object as bytes, then None if the last one is truncated."""
     buffer, at, depth, start = b"", 0, 0, -1
     for block in blocks:
         buffer += block
@@ -99,30 +94,19 @@ def split_array(blocks: Iterator[bytes]) -> Iterator[bytes | None]:
         yield None
 
 
-def _streams(file: IO[bytes], path: Path) -> Iterator[Iterator[bytes]]:
+def _streams(file: IO[bytes]) -> Iterator[Iterator[bytes]]:
     if file.read(4) != b"PK\x03\x04":
         file.seek(0)
-        yield _blocks(file, path)
+        yield iter(partial(file.read, _BLOCK_BYTES), b"")
         return
     with zipfile.ZipFile(file) as archive:
         for name in _members(archive):
             with archive.open(name) as member:
-                yield _blocks(member, path)
+                yield iter(partial(member.read, _BLOCK_BYTES), b"")
 
 
 def _members(archive: zipfile.ZipFile) -> list[str]:
     return sorted(name for name in archive.namelist() if _MEMBER.fullmatch(name))
-
-
-def _blocks(file: IO[bytes], path: Path) -> Iterator[bytes]:
-    read = 0
-    while block := file.read(_BLOCK_BYTES):
-        read += len(block)
-        if read > MAX_EXPORT_BYTES:
-            raise UnreadableTranscriptError(
-                f"{path} holds more than {MAX_EXPORT_BYTES // 1_000_000_000} GB"
-            )
-        yield block
 
 
 # -- ChatGPT: conversations as trees of messages -------------------------------
@@ -152,7 +136,7 @@ _NEVER = datetime.fromtimestamp(0, UTC)
 
 
 def parse(source: Source) -> Items:
-    """Parse one export."""
+    """Parse a ChatGPT export."""
     for conversation in conversations(source):
         if isinstance(conversation.get("mapping"), dict):
             records = list(_branch(conversation))
@@ -175,7 +159,6 @@ def _id(conversation: Values, *keys: str) -> str:
 
 
 def _messages(talk: Conversation, records: Iterable[Values]) -> Iterator[Message]:
-    """Yield the messages. Calls and the answer after them are one turn, with the first one's id."""
     own = call = ""
     for record in records:
         facts, author = mapping(record, "metadata"), mapping(record, "author")
@@ -188,7 +171,7 @@ def _messages(talk: Conversation, records: Iterable[Values]) -> Iterator[Message
         kind = str(mapping(record, "content").get("content_type") or "text")
         if role == "tool":
             name = string(author, "name") or ""
-            talk.exchange.heard(text, outside=bool(_OUTSIDE_TOOL.search(name)))
+            talk.exchange.record(text, outside=bool(_OUTSIDE_TOOL.search(name)))
             failed = mapping(facts, "aggregate_result").get("status") in _FAILED
             message.result(call, text, is_error=failed)
         elif message.speaker is Speaker.SYSTEM or any(map(facts.get, _HIDDEN)):
@@ -202,17 +185,13 @@ def _messages(talk: Conversation, records: Iterable[Values]) -> Iterator[Message
             message.texts.append(_CITATION.sub("", text))
             own = ""
             if role == "assistant" and any(facts.get(key) for key in _WEB_FIELDS):
-                talk.exchange.unseen()
+                talk.exchange.record_unseen()
         elif kind not in _IGNORED_TYPES:
             talk.source.unknown(f"content {kind}")
         yield message
 
 
 def _branch(conversation: Values) -> Iterator[Values]:
-    """Yield the messages from the root to the current node.
-
-    If no node is current, use the newest leaf.
-    """
     tree: dict[str, Any] = conversation["mapping"]
     nodes = {key: node for key, node in tree.items() if isinstance(node, dict)}
     at = conversation.get("current_node")
@@ -269,7 +248,7 @@ ADAPTER = Adapter(
 
 # -- Claude.ai: messages have parents if the user edited or retried -----------
 # If there are several branches, the reader follows the one that ends at the leaf named by the
-# export. Without such a leaf, it uses the newest.
+# export, or at the newest leaf.
 
 
 TOOL_CLAUDE_AI = "claude-ai"
@@ -280,7 +259,7 @@ _QUIET = frozenset({"thinking", "redacted_thinking", "token_budget", "flag", "vo
 
 
 def parse_claude_ai(source: Source) -> Items:
-    """Parse one export."""
+    """Parse a Claude.ai export."""
     for conversation in conversations(source):
         if isinstance(conversation.get("chat_messages"), list):
             session = Session(
@@ -299,7 +278,6 @@ def parse_claude_ai(source: Source) -> Items:
 
 
 def _parts(talk: Conversation, record: Values) -> Iterator[Message]:
-    """Yield the calls of a message and then its words, which can repeat the results."""
     speaker, blocks = _SPEAKERS.get(str(record.get("sender"))), objects(record, "content")
     if speaker is None:
         talk.source.unknown(f"sender {record.get('sender')}")
@@ -315,15 +293,15 @@ def _parts(talk: Conversation, record: Values) -> Iterator[Message]:
         elif kind == "tool_result":
             call = string(block, "tool_use_id") or (calls.calls[-1:] and calls.calls[-1][0])
             output, failed = block.get("content"), block.get("is_error") is True
-            talk.exchange.heard_from(name or "", "", words_of(output))
+            talk.exchange.record_output(name or "", "", words_of(output))
             calls.result(call, output, is_error=failed)
         elif kind == "text":
             texts.append(string(block, "text"))
             if speaker is Speaker.AGENT and block.get("citations"):
-                talk.exchange.unseen()
+                talk.exchange.record_unseen()
         elif kind not in _QUIET:
             talk.source.unknown(f"block {kind}")
-    yield calls
+    yield calls  # first, because the text can repeat the results
     texts = texts if any(texts) else [string(record, "text")]
     texts += _attached(talk, record)
     yield Message(speaker, time, calls.id, claims=claims, texts=texts)
@@ -332,7 +310,7 @@ def _parts(talk: Conversation, record: Values) -> Iterator[Message]:
 def _attached(talk: Conversation, record: Values) -> list[str]:
     names = []
     for item in (*objects(record, "attachments"), *objects(record, "files")):
-        talk.exchange.saw(string(item, "extracted_content") or "")
+        talk.exchange.record_outside(string(item, "extracted_content") or "")
         if item.get("file_name"):
             names.append(f"[attachment: {item['file_name']}]")
     return list(dict.fromkeys(names))

@@ -32,21 +32,21 @@ from nacre.values.session import Cursor, Session, Tally, Turn
 T = TypeVar("T")
 
 Items = Iterator[Session | Turn]
-"""Iterator over sessions. Each session is followed by its turns."""
+"""Iterator over sessions, each followed by its turns."""
 
 ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
-"""Decoder for plain JSON values."""
+"""Decoder of JSON to built-in types."""
 
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _RAW_DECODER = json.JSONDecoder()
 _MILLISECONDS_FROM = 100_000_000_000
-"""Greater times are in milliseconds since 1970. Smaller times are in seconds."""
+"""Larger timestamps are in milliseconds since 1970, and smaller ones in seconds."""
 
 
 def split_objects(line: bytes) -> tuple[list[bytes], bool]:
-    """Split a line that can contain several JSON objects without a separator.
+    """Split a line of concatenated JSON objects.
 
-    The flag is True if part of the line is not JSON.
+    The returned flag is True if part of the line is not valid JSON.
     """
     if b"}{" not in line:
         return [line], False
@@ -68,9 +68,9 @@ def split_objects(line: bytes) -> tuple[list[bytes], bool]:
 
 
 def decode(decoder: msgspec.json.Decoder[T], raw: bytes | msgspec.Raw) -> T | None:
-    """Decode one object, or return None if it is invalid.
+    """Decode a JSON object, or return None if it is invalid.
 
-    Lone surrogates in escapes and invalid UTF-8 are replaced. NaN and infinity become null.
+    Invalid UTF-8 and lone surrogates are replaced, while NaN and infinity become null.
     """
     try:
         return decoder.decode(raw)
@@ -88,15 +88,14 @@ def decode(decoder: msgspec.json.Decoder[T], raw: bytes | msgspec.Raw) -> T | No
 
 
 def plain(raw: bytes | str | msgspec.Raw) -> Any:
-    """Decode JSON as plain values. Return None if it is invalid."""
+    """Decode JSON to built-in types, or return None if it is invalid."""
     return decode(ANY, _encode(raw) if isinstance(raw, str) else raw)
 
 
 def parse_time(value: object) -> datetime | None:
-    """Return a time in UTC, or None if the value is not a valid time.
+    """Return the UTC time of an ISO 8601 string, or of a Unix time in seconds or milliseconds.
 
-    The value can be ISO 8601 text. It can also be the number of seconds or milliseconds since 1970,
-    as a number or as digits.
+    Return None for anything else.
     """
     if isinstance(value, bool) or value is None:
         return None
@@ -115,7 +114,7 @@ def parse_time(value: object) -> datetime | None:
 
 
 def local_time(value: object) -> datetime | None:
-    """Return a time in UTC, like :func:`parse_time`. Text without a zone is in the machine's zone."""
+    """Parse a timestamp like :func:`parse_time`, but assume local time if it has no time zone."""
     with suppress(OSError, OverflowError, TypeError, ValueError):
         return in_utc(datetime.fromisoformat(value))  # type: ignore[arg-type]
     return parse_time(value)
@@ -129,11 +128,10 @@ HEAD_BYTES = 65_536
 
 @frozen
 class Places:
-    """The folders and environment variables that determine where transcripts are stored.
+    """The folders and environment variables that locate the tools' transcripts.
 
-    ``home``: home folder of the user. ``platform``: value of ``sys.platform``. ``projects``:
-    folders of known sessions, because some tools keep transcripts there. ``own``: nacre's home
-    folder, if known.
+    ``platform`` is a ``sys.platform`` value. ``projects`` are the folders of known sessions, where
+    some tools keep transcripts. ``own`` is nacre's home folder, if known.
     """
 
     home: Path
@@ -143,11 +141,11 @@ class Places:
     own: Path | None = None
 
     def folder(self, variable: str, *default: str) -> Path:
-        """Return the folder named by an environment variable, or by default a folder in the user's home."""
+        """Return the folder in an environment variable, or else ``default`` in the user's home."""
         return Path(self.environ.get(variable) or self.home.joinpath(*default)).expanduser()
 
     def data(self, *, is_native: bool = False) -> Path:
-        """Return the folder for programs' data, on macOS as on Linux unless ``is_native``."""
+        """Return the user's application data folder. macOS uses its own only if ``is_native``."""
         if self.platform == "win32":
             return self.folder("LOCALAPPDATA", "AppData", "Local")
         if self.platform == "darwin" and is_native:
@@ -157,7 +155,7 @@ class Places:
 
 @frozen
 class Root:
-    """A folder in which a tool keeps transcripts, and glob patterns for the files in it."""
+    """A folder of transcripts, and the glob patterns of the transcript files in it."""
 
     folder: Path
     patterns: tuple[str, ...]
@@ -166,33 +164,31 @@ class Root:
 def under(
     variable: str, default: str, folder: str, *patterns: str
 ) -> Callable[[Places], list[Root]]:
-    """Return a function for ``Adapter.roots``: a folder below the one that a variable names.
+    """Build ``Adapter.roots`` for a tool with one data folder.
 
-    Without the variable, ``default`` is a folder in the user's home.
+    An environment variable names that folder, or else it is ``default`` in the user's home.
     """
     return lambda places: [Root(places.folder(variable, default) / folder, patterns)]
 
 
 class Tables(Protocol):
-    """A read-only view of a tool's database. Reading changes no file, even while the tool writes."""
+    """A read-only view of a tool's database."""
 
     def columns(self, table: str) -> tuple[str, ...]:
-        """Return a table's columns. A missing table has no columns."""
+        """Return the names of a table's columns, or an empty tuple if the table does not exist."""
 
     def all(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
-        """Return all rows of a statement.
+        """Run a query and return all its rows.
 
-        The database is locked for reading until this method returns. To read one session, use an
-        index instead of reading whole tables.
+        It holds a read lock on the tool's database meanwhile, so it should use an index.
         """
 
 
 @dataclass(frozen=True)
 class Head:
-    """The start of a file, for recognising its format: 64 KiB, or the first line if that is longer.
+    """The start of a file: the first 64 KiB, or the whole first line if that is longer.
 
-    For a SQLite database, ``database`` is open during recognition, and ``data`` contains the first
-    bytes.
+    ``database`` is open only while nacre detects the format of a SQLite file.
     """
 
     path: Path
@@ -201,15 +197,14 @@ class Head:
 
     @cached_property
     def text(self) -> str:
-        """The start of the file as text. Invalid UTF-8 is replaced."""
         return self.data.decode("utf-8", errors="replace")
 
     @cached_property
     def objects(self) -> tuple[JsonObject, ...]:
-        """JSON objects on the first 20 complete lines. Other lines are skipped.
+        """The JSON objects on the first 20 complete lines.
 
-        The result is empty if most lines are not objects, because text that quotes a record is not
-        a transcript.
+        Empty if most lines are not objects, since text can quote a record without being a
+        transcript.
         """
         lines = self.data.split(b"\n")
         if len(self.data) >= HEAD_BYTES and len(lines) > 1:
@@ -225,16 +220,15 @@ class Head:
 
     @property
     def first(self) -> Values:
-        """The first JSON object, or an empty one."""
         return next(iter(self.objects), {})
 
 
 class Source:
-    """A transcript that an adapter parses, such as :class:`FileSource`.
+    """A transcript that an adapter parses.
 
-    ``carry``: JSON values that the adapter keeps for the next time, such as the session id and the
-    model. ``identities``: the user's names in chats, from the setting ``owner.identities``.
-    ``fields``: the known fields of a line, if they are checked.
+    ``carry`` holds JSON values that the adapter wants back at the next read, such as the session
+    id. ``identities`` are the user's names in chats (setting ``owner.identities``). ``fields`` are
+    the known field names of a line; if empty, all are accepted.
     """
 
     path: Path
@@ -245,28 +239,30 @@ class Source:
     database: Tables | None = None
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
-        """Yield complete lines with their byte offsets, starting where the last reading ended.
+        """Yield each new complete line with its byte offset.
 
-        An incomplete last line is left for the next reading. Blank lines are skipped. Overlong
-        lines are skipped and counted.
+        Skips blank and overlong lines, and leaves an incomplete last line to the next read.
         """
         return iter(())
 
     def text(self) -> str:
-        """Return the whole file as text, for formats without lines of records. Invalid UTF-8 is
-        replaced.
-        """
-        raise UnreadableTranscriptError(f"{self.path} is a database")
+        """Return the whole file as text, replacing invalid UTF-8."""
+        raise UnreadableTranscriptError(f"{self.path} is a database, not a text file")
 
     def hold(self, offset: int) -> None:
-        """Start the next reading at ``offset``, because the message there can still grow.
+        """Make the next read start at ``offset``, where a message may still grow.
 
-        A database has no offsets, so nothing happens.
+        Databases ignore this.
         """
 
     def unknown(self, record: str) -> None:
         """Count a record type or version that the adapter does not know."""
         self.tally.unknown[record[:_MAX_RECORD_TYPE_CHARACTERS]] += 1
+
+    def check(self, record: Values) -> None:
+        """Count the fields of a record that are not in ``fields``."""
+        for name in record.keys() - (self.fields or record.keys()):
+            self.unknown(f"field {name}")
 
     def corrupt(self) -> None:
         """Count a line that cannot be parsed."""
@@ -277,7 +273,7 @@ class Source:
 
 
 def records(source: Source, line: bytes, decoder: msgspec.json.Decoder[T]) -> Iterator[T]:
-    """Yield the records on a line, usually only one. Invalid parts are counted as corrupt."""
+    """Decode the records on a line (usually one), counting invalid JSON as corrupt."""
     try:
         yield decoder.decode(line)
         return
@@ -297,28 +293,23 @@ def records(source: Source, line: bytes, decoder: msgspec.json.Decoder[T]) -> It
 class Adapter:
     """An adapter that finds, recognises and reads a tool's transcripts.
 
-    ``parse`` yields a :class:`Session` before the turns of the session. ``parse`` yields a session
-    again if it learns a fact, such as the title, or if the file switches to another session. Each
-    :class:`Turn` belongs to the last session yielded.
+    ``parse`` yields each :class:`Session` before its turns, and again when its facts change.
 
-    ``whole``: True if a changed file is read from the start. Content that disappeared from the file
-    is then forgotten. If the file is incomplete, ``parse`` raises UnreadableTranscriptError, so
-    that earlier content is kept.
+    ``whole``: nacre reads a changed file from the start, and forgets what the file no longer
+    contains. ``parse`` must then raise UnreadableTranscriptError for an incomplete file.
 
-    ``guesses``: True if the adapter accepts nearly any file, so that the format of a changed file
-    is checked again.
+    ``guesses``: the adapter accepts nearly any file, so nacre detects the format again after a
+    change.
 
-    ``beside``: function that yields a transcript's other files. A change to such a file counts as a
-    change to the transcript.
+    ``beside`` yields the side files of a transcript, which is read again when one of them changes.
 
-    ``fields``: names of all known fields of a line, if the format has lines of objects. Lines with
-    other fields are counted. By default, fields are not checked.
+    ``fields`` are the known field names of a JSON line, to count unknown ones. If empty, nothing is
+    counted.
 
-    ``resume``: command that reopens a session, with ``{id}`` for the session's id, or empty.
+    ``resume`` is the command that reopens a session, with ``{id}`` in place of the session id.
 
-    For docs/agents.md, ``versions``: the tool's versions, with a star if only documentation was
-    examined. ``reads`` and ``leaves_out``: content that the adapter reads in addition to the usual
-    content, and content that it skips, each separated by semicolons.
+    ``versions``, ``reads`` and ``leaves_out`` are shown in docs/agents.md. A star marks versions
+    that are known only from documentation.
     """
 
     tool: str
@@ -352,21 +343,21 @@ _PACKED = ".zst"
 
 
 def plain_path(path: Path) -> Path:
-    """Return the name under which a transcript is stored, whether or not the file is compressed."""
+    """Return a transcript's path without ``.zst``, the suffix of compressed copies."""
     return path.with_suffix("") if path.name.endswith(f".jsonl{_PACKED}") else path
 
 
 def on_disk(path: Path) -> Path:
-    """Return the existing file of a transcript: the plain file, or else its compressed copy."""
+    """Return the path of a transcript, or of its compressed copy if only that exists."""
     path = plain_path(path)
     packed = path.with_name(path.name + _PACKED)
     return packed if packed.exists() and not path.exists() else path
 
 
 def open_file(path: Path) -> BinaryIO:
-    """Open a transcript, which can be compressed.
+    """Open a transcript, decompressing it if necessary.
 
-    Raises OSError. Raises UnavailableError if nothing can decompress the file.
+    Raises OSError, or UnavailableError if no zstd library is installed.
     """
     file = on_disk(path)
     if file.suffix != _PACKED:
@@ -378,15 +369,14 @@ def open_file(path: Path) -> BinaryIO:
         packed.seek(0)
     except (EOFError, library.ZstdError) as error:
         packed.close()
-        raise OSError(0, f"not a complete compressed file: {error}") from error
+        raise OSError(0, f"the compressed file is incomplete: {error}") from error
     return packed
 
 
 def read_head(path: Path) -> Head:
-    """Read the start of a file to recognise its format.
+    """Read the start of a file to detect its format.
 
-    Read 64 KiB, or up to 4 MiB if the first line is longer. Raises UnreadableTranscriptError if the
-    file cannot be opened.
+    Raises UnreadableTranscriptError if the file cannot be opened.
     """
     try:
         with open_file(path) as file:
@@ -399,26 +389,19 @@ def read_head(path: Path) -> Head:
 
 
 def read_later(path: Path) -> Head | None:
-    """Return the beginning of a file with a long first line, or None if no line is readable.
+    """Return the first 20 lines of a file, skipping overlong ones, or None if all are overlong.
 
-    Use this if the first 64 KiB do not show the format. Raises UnreadableTranscriptError.
+    Raises UnreadableTranscriptError if the file cannot be read.
     """
-    try:
-        with open_file(path) as file:
-            if file.read(1) != b"{":
-                return None
-            file.seek(0)
-            lines = list(islice(_lines(file, MAX_LINE_BYTES), 1))
-            lines += islice(_lines(file, HEAD_BYTES), _SNIFFED_LINES)
-    except OSError as error:
-        raise _unreadable(path, error) from error
+    with FileSource(path) as source:
+        lines = [line + b"\n" for _, line in islice(source.lines(), _SNIFFED_LINES)]
     return Head(path, b"".join(lines)) if lines else None
 
 
 def is_too_long(path: Path) -> bool:
-    """Return True if a file might contain records but every line is too long.
+    """Return True if every line of a JSON Lines file is too long to read.
 
-    Raises UnreadableTranscriptError.
+    Raises UnreadableTranscriptError if the file cannot be opened.
     """
     return (
         on_disk(path).stat().st_size > MAX_LINE_BYTES
@@ -427,22 +410,10 @@ def is_too_long(path: Path) -> bool:
     )
 
 
-def _lines(file: BinaryIO, max_bytes: int) -> Iterator[bytes]:
-    while line := file.readline(max_bytes):
-        if line.endswith(b"\n"):
-            yield line
-        elif len(line) == max_bytes:
-            while (part := file.readline(_BLOCK_BYTES)) and not part.endswith(b"\n"):
-                pass
-        elif is_complete(line):
-            yield line + b"\n"
-
-
 class FileSource(Source):
-    """A :class:`Source` that reads one file from a cursor.
+    """A :class:`Source` that reads a file from a cursor, as a context manager.
 
-    Use it as a context manager. After parsing, ``cursor()`` returns the position for the next
-    reading.
+    After parsing, ``cursor()`` returns where the next read starts.
     """
 
     def __init__(self, path: Path, previous: Cursor | None = None) -> None:
@@ -481,9 +452,9 @@ class FileSource(Source):
             if is_ended or (not is_long and is_complete(line)):
                 self._offset += length
                 if not (is_long or line.isspace()):
-                    found = decode(_FIELDS, line) if self.fields else None
-                    for name in (found or {}).keys() - self.fields:
-                        self.unknown(f"field {name}")
+                    if self.fields:
+                        fields = decode(_FIELDS, line)
+                        self.check(fields or {})
                     yield start, line.removesuffix(b"\n")
             if not is_ended:
                 return  # the line can still grow
@@ -539,24 +510,15 @@ class FileSource(Source):
 
 
 def fingerprint_of(file: BinaryIO, length: int) -> str:
-    """Return a hash of a file's first ``length`` bytes. It changes when the file is replaced."""
+    """Return a hash of a file's first ``length`` bytes, to detect that the file was replaced."""
     file.seek(0)
     return f"{length}:{hashlib.blake2b(file.read(length), digest_size=8).hexdigest()}"
 
 
 def is_complete(line: bytes) -> bool:
-    """Return True if a last line without a newline is a complete object.
-
-    Some tools omit the final newline.
-    """
+    """Return True if a file's unterminated last line is a complete JSON object."""
     stripped = line.strip()
-    if not stripped.endswith(b"}"):
-        return False
-    try:
-        json.loads(stripped.decode("utf-8", errors="replace"))
-    except (ValueError, RecursionError):
-        return False
-    return True
+    return stripped.endswith(b"}") and plain(stripped) is not None
 
 
 def _unreadable(path: Path, error: OSError) -> UnreadableTranscriptError:
@@ -575,7 +537,7 @@ _MAX_SIDE_FILE_BYTES = 16 * 1024 * 1024
 def shape_of(head: Head) -> tuple[bool, frozenset[str]]:
     """Return whether a JSON document is an array, and the keys of its first object.
 
-    Only the beginning of the document is examined.
+    This examines only the start of the document.
     """
     text = head.text.lstrip("\ufeff \t\r\n")
     if text[:1] not in ("{", "["):
@@ -600,16 +562,15 @@ def shape_of(head: Head) -> tuple[bool, frozenset[str]]:
 
 
 def keys_of(head: Head) -> frozenset[str]:
-    """Return the keys at the start of a JSON object. Other documents have no keys."""
+    """Return the keys at the start of a JSON object, or an empty set for any other document."""
     is_array, keys = shape_of(head)
     return frozenset() if is_array else keys
 
 
 def document(source: Source) -> Any:
-    """Return the JSON document in a file.
+    """Parse a file as one JSON document.
 
-    Raises UnreadableTranscriptError if it is incomplete, for example because the tool is writing
-    it. Earlier content is then kept.
+    Raises UnreadableTranscriptError if it is incomplete, for example while the tool writes it.
     """
     value = plain(source.text())
     if value is None:
@@ -618,15 +579,16 @@ def document(source: Source) -> Any:
 
 
 def documents(source: Source) -> Iterator[JsonObject]:
-    """Yield the objects in a file, either one document or one object per line.
+    """Yield the objects of a JSON or JSON Lines file, ignoring an incomplete last line.
 
-    An incomplete last line is ignored. Raises UnreadableTranscriptError if even the first object is
-    incomplete.
+    Raises UnreadableTranscriptError if even the first object is incomplete.
     """
     text = source.text()
-    whole = plain(text)
-    if whole is not None:
-        yield from [whole] if isinstance(whole, dict) else ()
+    value = plain(text)
+    if value is not None:
+        if isinstance(value, dict):
+            source.check(value)
+            yield value
         return
     *lines, last = text.split("\n")
     first, _ = split_objects(_encode(next(filter(str.strip, lines), "")))
@@ -634,9 +596,10 @@ def documents(source: Source) -> Iterator[JsonObject]:
         raise torn(source.path)
     lines += [last] if plain(last) is not None else []
     for line in filter(str.strip, lines):
-        yield from (
-            record for record in records(source, _encode(line), ANY) if isinstance(record, dict)
-        )
+        for record in records(source, _encode(line), ANY):
+            if isinstance(record, dict):
+                source.check(record)
+                yield record
 
 
 def _encode(text: str) -> bytes:
@@ -644,17 +607,17 @@ def _encode(text: str) -> bytes:
 
 
 def torn(path: Path) -> UnreadableTranscriptError:
-    """Return the error for an incomplete document."""
+    """Return the error that reports an incomplete JSON document."""
     return UnreadableTranscriptError(
-        f"{path} is not a whole JSON document",
-        hint="it is read again once the tool has finished writing it",
+        f"{path} is an incomplete JSON document",
+        hint="nacre reads it again once its tool has finished writing it",
     )
 
 
 def beside(path: Path, most: int = _MAX_SIDE_FILE_BYTES) -> Any:
-    """Return the JSON document in another file of a transcript.
+    """Parse a JSON file that a tool keeps next to a transcript.
 
-    Return None if it cannot be read or is larger than ``most`` bytes.
+    Return None if it cannot be read or exceeds ``most`` bytes.
     """
     try:
         if path.stat().st_size > most:
@@ -673,44 +636,44 @@ def modified(source: Source) -> datetime | None:
 
 
 def content_blocks(message: Values) -> list[Values]:
-    """Return the blocks of a message. A string becomes one text block."""
+    """Return a message's content as blocks; a string becomes one text block."""
     content = message.get("content")
     return [{"type": "text", "text": content}] if isinstance(content, str) else objects_in(content)
 
 
 # -- Databases as transcripts --------------------------------------------------
-# A database contains many sessions and can change anywhere. Each session has a mark, which needs
-# one index lookup. Sessions with a new mark are read from the start. Their turns have the tool's
-# ids, so known turns stay.
+# A database contains many sessions and can change anywhere. Each session has a mark, found with one
+# index lookup. If the mark has changed, the session is read from the start. Its turns have the
+# tool's ids, so known turns are kept.
 
 
 MAGIC = b"SQLite format 3\x00"
 
 SUFFIXES = (".db", ".sqlite", ".sqlite3", ".vscdb")
-"""File name extensions of the databases in which tools keep sessions."""
+"""Suffixes of the databases in which tools keep sessions."""
 
 Look = Callable[[Path], Tables]
 
 
 def statement(name: str) -> str:
-    """Return the named statement from ``readers/sql/*.sql``. Raises KeyError."""
+    """Return the SQL statement of this name from ``readers/sql/*.sql``."""
     return statements("nacre.readers", "sql")[name]
 
 
 def has_columns(tables: Tables | None, required: Mapping[str, Set[str]]) -> bool:
-    """Return True if a database has the required columns in each table."""
+    """Return True if a database has all required tables and columns."""
     return tables is not None and all(
         columns <= set(tables.columns(name)) for name, columns in required.items()
     )
 
 
 def with_columns(required: Mapping[str, Set[str]]) -> Callable[[Head], bool]:
-    """Return a function that recognises a database by its columns."""
+    """Return an ``Adapter.sniff`` function that recognises a database by its tables' columns."""
     return lambda head: has_columns(head.database, required)
 
 
 def as_bytes(value: object) -> bytes:
-    """Return stored text or a blob as bytes, or empty bytes for other types."""
+    """Return text or a blob from a database as bytes, and any other value as empty bytes."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace")
     return value if isinstance(value, bytes) else b""
@@ -723,18 +686,14 @@ def log_of(path: Path) -> Iterator[Path]:
 
 
 def tables_of(source: Source) -> Tables:
-    """Return the database of a source. Raises UnreadableTranscriptError if there is none."""
+    """Return a source's database. Raises UnreadableTranscriptError if it has none."""
     if source.database is None:
-        raise UnreadableTranscriptError(f"{source.path} is no database")
+        raise UnreadableTranscriptError(f"{source.path} is not a database")
     return source.database
 
 
 class DatabaseSource(Source):
-    """A :class:`Source` for a database.
-
-    ``look``: function that opens related databases. :class:`Marks` show what is new, because a
-    database has no offsets.
-    """
+    """A :class:`Source` that reads a tool's database."""
 
     def __init__(
         self, path: Path, database: Tables, look: Look, previous: Cursor | None = None
@@ -784,7 +743,7 @@ class _Counted:
 
 
 class Part(Source):
-    """A :class:`Source` for one of the sessions in a file. It is always read from the start."""
+    """A :class:`Source` for one session of a file that nacre always reads from the start."""
 
     def __init__(self, source: Source, records: Iterable[bytes] = ()) -> None:
         self.path = source.path
@@ -798,10 +757,9 @@ class Part(Source):
 
 
 class Marks:
-    """Marks that show whether a session in a database has changed.
+    """A record of which sessions in a database have changed since the last read.
 
-    The marks are kept in ``carry``. Call ``save`` only after all sessions have been read, so that
-    the sessions are read again after a failure.
+    Call ``save`` only after reading all sessions, so that a failure does not hide changes.
     """
 
     def __init__(self, source: Source) -> None:
@@ -810,7 +768,7 @@ class Marks:
         self._now: dict[int, None] = {}
 
     def is_new(self, session: str, *mark: object) -> bool:
-        """Return True if a session is new or has changed since the last reading."""
+        """Return True if a session is new or its ``mark`` has changed since the last read."""
         digest = hashlib.blake2b(
             "\0".join(map(str, (session, *mark))).encode("utf-8", "replace"), digest_size=7
         )
@@ -819,17 +777,17 @@ class Marks:
         return number not in self._before
 
     def save(self) -> None:
-        """Store the marks for the next reading."""
+        """Store the marks for the next read."""
         self._source.carry["marks"] = list(self._now)
 
 
 def changed(
     source: Source, table: str, sessions: str, session: str
 ) -> Iterator[tuple[str, JsonObject]]:
-    """Yield the ids and rows of a database's new and changed sessions.
+    """Yield the id and row of each session that is new or has changed since the last read.
 
-    ``sessions``: a statement whose rows contain a session's id and then its mark. ``session``: the
-    ``SELECT *`` statement for the session ``:name`` in ``table``.
+    The query ``sessions`` returns ids and marks, and the ``SELECT *`` query ``session`` returns the
+    session ``:name`` from ``table``.
     """
     marks = Marks(source)
     for name, *mark in tables_of(source).all(sessions):
@@ -839,7 +797,7 @@ def changed(
 
 
 def rows_of(source: Source, table: str, query: str, **values: Any) -> list[JsonObject]:
-    """Return the rows of a ``SELECT *`` statement by column, because columns differ between versions."""
+    """Run a ``SELECT *`` query, and return each row as a mapping by column name."""
     tables = tables_of(source)
     names = tables.columns(table)
     return [dict(zip(names, row, strict=True)) for row in tables.all(query, **values)]

@@ -2,20 +2,24 @@
 
 Sub-agents have a folder of their own.
 
-Each line contains one block of a message. The results of the message's tool calls are between its
-lines. A message stays open until the next one starts. If it is still open at the end of the file,
-it is read again next time.
+Each line contains one block of a message, and the results of the message's tool calls appear
+between these lines. A message stays open until the next one starts. If it is still open at the end
+of the file, it is read again next time.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import msgspec
 
-from nacre.base.plain import mapping, string
-from nacre.base.text import noted, shorten
+from nacre.base.frozen import frozen
+from nacre.base.plain import JsonObject, Values, mapping, objects, string
+from nacre.base.text import noted, one_line, shorten
 from nacre.readers.adapter import (
     Adapter,
     Head,
@@ -28,63 +32,421 @@ from nacre.readers.adapter import (
     plain,
     records,
 )
-from nacre.readers.claude_code_records import (
-    IGNORED,
-    MESSAGE,
-    RECORD,
-    TOOL,
-    Answer,
-    OpenMessage,
-    Record,
-    Sessions,
-    answers_in,
-    content_of,
-    fails_in_words_of_host,
-    interruption,
-    is_feedback_on_call,
-    is_string,
-    is_typed_ahead,
-    listed_answers,
-    messages_of,
-    plan_of,
-    questions_of,
-    record_lines,
-    rejection,
-    shows_image,
-    string_of,
-    typed,
-    typed_ahead,
-)
-from nacre.readers.conversation import answered, is_tools, outcome
+from nacre.readers.conversation import is_tools, outcome, tokens_of, with_outcome
 from nacre.readers.trust import (
+    ABSENT,
+    CHOSEN,
+    TYPED,
     Block,
     Call,
+    Claims,
     Exchange,
     Judgement,
     blocks_of,
     names_another,
+    shared,
     text_of,
     with_author,
 )
-from nacre.values.session import Flag, Session, SessionKind, Speaker, ToolCall, Trust, Turn
+from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens, ToolCall, Trust, Turn
+
+TOOL = "claude-code"
+
+_QUESTION_ENDS = ("?", "？", ":", "：")
+_HIDDEN_QUESTION = "…?"
+"""Placeholder for a form question that is based on external text."""
+
+
+@frozen
+class Answer:
+    """The user's answer to a question in a form, either typed or one of the options."""
+
+    question: str
+    answer: str
+    is_typed: bool
+
+
+def questions_of(arguments: Values) -> dict[str, list[str]]:
+    """Map each question in a form to its options."""
+    options_by_question: dict[str, list[str]] = {}
+    for item in objects(arguments, "questions"):
+        if isinstance(item.get("question"), str):
+            labels = (option.get("label") for option in objects(item, "options"))
+            options_by_question.setdefault(item["question"], []).extend(
+                label for label in labels if isinstance(label, str)
+            )
+    return options_by_question
+
+
+def new_answer(question: str, answer: str, options: Sequence[str]) -> Answer:
+    """Build the answer to a question. If its options are unknown, it counts as chosen."""
+    asking = one_line(question)
+    asking = asking if asking.endswith(_QUESTION_ENDS) else f"{asking}:"
+    is_typed = bool(options) and not _uses_options(answer, options)
+    return Answer(asking, answer if is_typed else one_line(answer), is_typed)
+
+
+def messages_of(
+    answers: Iterable[Answer], trust_of: Callable[[str], Trust]
+) -> tuple[list[str], str]:
+    """Split the answers to a form into the user's messages and external text.
+
+    Each typed answer is its own message. Questions that repeat external text are left out, and such
+    answers count as external.
+    """
+    chosen, typed, foreign = list[str](), list[str](), list[str]()
+    for item in answers:
+        pair = f"{item.question} {TYPED if item.is_typed else CHOSEN} {item.answer}"
+        trusted = typed if item.is_typed else chosen
+        if trust_of(pair) is Trust.TRUSTED:
+            trusted.append(pair)
+        elif trust_of(item.answer) is Trust.TRUSTED:
+            trusted.append(
+                item.answer if item.is_typed else f"{_HIDDEN_QUESTION} {CHOSEN} {item.answer}"
+            )
+        else:
+            foreign.append(pair)
+    return [*(["\n".join(chosen)] if chosen else []), *typed], "\n".join(foreign)
+
+
+def _uses_options(answer: str, options: Sequence[str]) -> bool:
+    labels = {_plain(option) for option in options}
+    return (
+        _plain(answer) in labels
+        or all(_plain(part) in labels for part in answer.split(", "))
+        or any(shared(option, answer) or shared(answer, option) for option in options)
+    )
+
+
+def _plain(text: str) -> str:
+    return one_line(text).lower()
+
+
+# -- Records -------------------------------------------------------------------
+# Bodies stay undecoded (``msgspec.Raw``) until needed, because most bytes of a transcript are tool
+# results. Every field that a tool might write differently is optional.
+
+
+IGNORED = frozenset(
+    "agent-color agent-name agent-setting api-request api-request-blob api-request-resumed api-request-shape "
+    "artifact-autoreact-ledger artifact-comment-monitor atis-latch attribution-snapshot bridge-session "
+    "content-replacement continued-in cost-state data-flow-incomplete data-flow-records derived-from dev-mods "
+    "ended-by-model file-history-delta file-history-snapshot fork-context-ref frame-link history-suppression "
+    "host-row hybrid-organization isolation-latch last-prompt memory-mode mode observer-ref permission-mode "
+    "relocated repl-mode result resume-head-vouch session-owner started system tag teleported-from tool_result "
+    "tool_use tools-used worktree-state".split()
+)
+"""Types of records without content, as of Claude Code 2.1.330."""
+
+
+class Record(Claims, gc=False):
+    """One line of a transcript."""
+
+    type: str = ""
+    uuid: str | None = None
+    sessionId: str | None = None  # noqa: N815
+    agentId: str | None = None  # noqa: N815
+    timestamp: str | None = None
+    cwd: str | None = None
+    gitBranch: str | None = None  # noqa: N815
+    version: str | None = None
+    isSidechain: bool | None = None  # noqa: N815
+    isMeta: bool | None = None  # noqa: N815
+    isCompactSummary: bool | None = None  # noqa: N815
+    isApiErrorMessage: bool | None = None  # noqa: N815
+    operation: str | None = None
+    reason: str | None = None
+    summary: str | None = None
+    leafUuid: str | None = None  # noqa: N815
+    aiTitle: str | None = None  # noqa: N815
+    customTitle: str | None = None  # noqa: N815
+    prUrl: str | None = None  # noqa: N815
+    planContent: str | None = None  # noqa: N815
+    sourceToolAssistantUUID: str | None = None  # noqa: N815
+    message: msgspec.Raw = ABSENT
+    content: msgspec.Raw = ABSENT
+    attachment: msgspec.Raw = ABSENT
+    data: msgspec.Raw = ABSENT
+    toolUseResult: msgspec.Raw = ABSENT  # noqa: N815
+
+
+class Message(Claims, gc=False):
+    """A user or assistant record's ``message``, whose content is a string or a list of blocks."""
+
+    content: msgspec.Raw = ABSENT
+    id: str | None = None
+    model: str | None = None
+    usage: Any = None
+
+
+RECORD = msgspec.json.Decoder(Record)
+MESSAGE = msgspec.json.Decoder(Message)
+
+
+def is_string(raw: msgspec.Raw) -> bool:
+    """Return True if a JSON value is a string."""
+    return bytes(memoryview(raw)[:1]) == b'"'
+
+
+def string_of(raw: msgspec.Raw) -> str:
+    """Decode a JSON string. Any other JSON value gives an empty string."""
+    return str(plain(raw)) if is_string(raw) else ""
+
+
+def shows_image(content: msgspec.Raw) -> bool:
+    """Return True if a tool result contains an image."""
+    return b'"image"' in bytes(content) and any(
+        block.type == "image" for block in blocks_of(content)
+    )
+
+
+def record_lines(source: Source) -> Iterator[tuple[int, bytes]]:
+    """Yield each line of a transcript with its byte offset.
+
+    A session moved here from the web is a single object, whose ``loglines`` are numbered instead.
+    """
+    if source.path.suffix != ".json":
+        yield from source.lines()
+        return
+    logged = mapping(plain(source.text())).get("loglines")
+    if not isinstance(logged, list):
+        source.corrupt()
+        return
+    for number, record in enumerate(logged):
+        yield number, msgspec.json.encode(record)
+
+
+# -- Calls without a result, and messages that can still grow ------------------
+
+
+_HOST_TOOLS = frozenset(
+    "Agent AskUserQuestion Edit EnterPlanMode ExitPlanMode Glob Grep LS MultiEdit NotebookEdit NotebookRead Read Task "
+    "TodoRead TodoWrite Write exit_plan_mode".split()
+)
+"""Tools whose error messages always come from the host."""
+
+_SHELL, _EXIT_CODE_SINCE_MAJOR = "Bash", 2
+"""The shell tool, and the first major version whose error results start with the exit code."""
+
+
+def fails_in_words_of_host(call: Call, version: str | None) -> bool:
+    """Return True if the host, not the tool, wrote the start of a failed call's result."""
+    if call.outside:
+        return False
+    major = (version or "").partition(".")[0]
+    is_marked = (
+        call.call.name == _SHELL and major.isdecimal() and int(major[:9]) >= _EXIT_CODE_SINCE_MAJOR
+    )
+    return is_marked or call.call.name in _HOST_TOOLS
+
+
+@dataclass(slots=True)
+class OpenMessage:
+    """An agent's message that later lines of the transcript may continue."""
+
+    offset: int
+    before: bytes
+    mark: tuple[int, ...]
+    key: str
+    record: Record
+    texts: list[str] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    usage: Values = field(default_factory=dict)
+    trust: Trust = Trust.TRUSTED
+
+
+def _numbers(tokens: Tokens) -> list[int]:
+    return [tokens.input, tokens.cached, tokens.output]
+
+
+# -- What the user typed in a prompt ------------------------------------------
+
+
+Form = Mapping[str, Sequence[str]]
+"""The options of each question in a form."""
+
+_INTERRUPTION_NOTE = re.compile(r"\[Request interrupted by user[^\]\n]{0,40}\]")
+_PLAN_HEAD = "Implement the following plan:"
+_FEEDBACK_HEAD = "\n\nUser feedback on this plan: "
+_PROMPT_COMMAND = "<command-message>"
+"""Start of a command that sends a prompt. Others, such as ``/model``, start with their name."""
+_COMMAND_TAGS = ("command-message", "command-name", "command-args")
+_SOURCE_FIELDS = ("source", "sender", "author", "from", "channel")
+"""Fields that might name the source of a queued command in future versions of the host."""
+_QUEUED_COMMAND = re.compile(r"/[\w:-]+(?: |$)")
+_MAX_TITLE_CHARACTERS = 200
+_ANSWER_PAIR = re.compile(r'"((?:[^"\\]|\\.)+)"\s*=\s*"((?:[^"\\]|\\.)*)"')
+_LISTED_ANSWER = re.compile(r'^- "([^\n]+)"\n[ \t]+Answer: ([^\n]+)$', re.MULTILINE)
+_REJECTION_HEAD = "The user doesn't want to proceed"
+_REJECTION_WORDS = re.compile(r"[^\n]*the user said:[^\S\n]*\n(.*)", re.DOTALL)
+
+
+def content_of(content: msgspec.Raw) -> tuple[str, list[Block], list[Block]]:
+    """Return a message's text, its tool results and its text blocks."""
+    if is_string(content):
+        return string_of(content), [], []
+    blocks = blocks_of(content)
+    text_blocks = [
+        block
+        for block in blocks
+        if block.type == "text" and block.text and not block.text.startswith("<ide_")
+    ]
+    texts = [block.text for block in text_blocks if block.text]
+    return (
+        "\n\n".join(texts),
+        [block for block in blocks if block.type == "tool_result"],
+        text_blocks,
+    )
+
+
+def interruption(text: str) -> tuple[str, str]:
+    """Split a prompt into the host's note about an interruption, if any, and the rest."""
+    note = _INTERRUPTION_NOTE.match(text)
+    return (note[0], text[note.end() :].strip()) if note else ("", text)
+
+
+def plan_of(text: str, accepted: str | None = None) -> tuple[str, str, str]:
+    """Split a prompt that accepts a plan into its title, the plan and the user's comment.
+
+    All are empty for other prompts. Finding the comment requires ``accepted``, the plan's text.
+    """
+    head, _, body = text.partition("\n\n")
+    plan, words = body.strip(), ""
+    if head.strip() != _PLAN_HEAD or not plan:
+        return "", "", ""
+    if accepted and plan.startswith(accepted.strip()):
+        words = plan.removeprefix(accepted.strip()).partition(_FEEDBACK_HEAD)[2].strip()
+        plan = accepted.strip()
+    title = plan.partition("\n")[0]
+    return f"{_PLAN_HEAD}\n\n{title[:_MAX_TITLE_CHARACTERS]}", plan, words
+
+
+def is_feedback_on_call(record: Record, message: Message, calls: Mapping[str, Call]) -> bool:
+    """Return True if a message is the user's comment on a tool call they approved.
+
+    Its one text block then follows the tool result, and its record names the call.
+    """
+    first, *other_blocks = blocks_of(message.content) or [Block()]
+    call = calls.get(first.tool_use_id or "")
+    return (
+        first.type == "tool_result"
+        and not first.is_error
+        and [block.type for block in other_blocks if block.type != "image"] == ["text"]
+        and call is not None
+        and call.record is not None
+        and call.record == record.sourceToolAssistantUUID
+    )
+
+
+def rejection(content: msgspec.Raw, beside: msgspec.Raw) -> str | None:
+    """Return the user's reason for declining a tool call, or None if they did not decline it.
+
+    If ``beside`` is a list or an object, the tool itself wrote ``content``.
+    """
+    output = string_of(content)
+    if not output.startswith(_REJECTION_HEAD) or not (
+        is_string(beside) or bytes(beside) == b"null"
+    ):
+        return None
+    words = _REJECTION_WORDS.match(output)
+    return words[1].strip() if words else ""
+
+
+def answers_in(output: str, form: Form, beside: msgspec.Raw) -> list[Answer]:
+    """Return the user's answers to the questions of ``form``.
+
+    ``beside`` takes priority, because a question in ``output`` may look like an answer.
+    """
+    answers = mapping(plain(beside)).get("answers")
+    pairs = list(answers.items()) if isinstance(answers, dict) else _ANSWER_PAIR.findall(output)
+    return _to_questions(pairs, form)
+
+
+def listed_answers(text: str, form: Form) -> list[Answer]:
+    """Return the answers that the host lists when the user abandons a form."""
+    return _to_questions(_LISTED_ANSWER.findall(text), form)
+
+
+def _to_questions(pairs: Iterable[tuple[str, object]], form: Form) -> list[Answer]:
+    known_pairs = [(question, answer) for question, answer in pairs if question in form]
+    times = Counter(question for question, _ in known_pairs)
+    return [
+        new_answer(question, answer, form[question])
+        for question, answer in known_pairs
+        if times[question] == 1 and isinstance(answer, str) and answer.strip()
+    ]
+
+
+def is_typed_ahead(attachment: Values) -> bool:
+    """Return True if the user typed a queued command."""
+    sources = [{"origin": attachment[name]} for name in _SOURCE_FIELDS if attachment.get(name)]
+    names_owner = bool(attachment.get("commandMode") or attachment.get("origin"))
+    return names_owner and not attachment.get("isMeta") and not names_another(attachment, *sources)
+
+
+def typed_ahead(text: str) -> tuple[str, Flag, str]:
+    """Split a prompt that the user typed while the agent worked, like :func:`typed`.
+
+    A command without arguments gives no text, because it has a record of its own.
+    """
+    words, flags, foreign_text = typed(text)
+    command = _QUEUED_COMMAND.match(words)
+    if not command:
+        return words, flags, foreign_text
+    return (
+        ("", Flag.META, foreign_text)
+        if command[0] == words
+        else (words, flags | Flag.COMMAND, foreign_text)
+    )
+
+
+def typed(text: str) -> tuple[str, Flag, str]:
+    """Split a prompt into the user's text, its flags, and text that others or the host wrote."""
+    if text.startswith("<command-"):
+        parts, foreign_text = _command_parts(text)
+        command, words = parts.get("command-name"), parts.get("command-args")
+        if not command or not (words or text.startswith(_PROMPT_COMMAND)):
+            return "", Flag.META, text
+        return f"/{command.removeprefix('/')} {words or ''}".rstrip(), Flag.COMMAND, foreign_text
+    shell, is_closed, _ = text.removeprefix("<bash-input>").partition("</bash-input>")
+    if is_closed and text.startswith("<bash-input>"):
+        return f"! {shell.strip()}", Flag.META, ""
+    return ("", Flag.META, text) if is_tools(TOOL, text) else (text, Flag.NONE, "")
+
+
+def _command_parts(text: str) -> tuple[dict[str, str], str]:
+    parts: dict[str, str] = {}
+    while tag := next(
+        (tag for tag in _COMMAND_TAGS if tag not in parts and text.startswith(f"<{tag}>")), None
+    ):
+        inside, closed, following = text.partition(f"</{tag}>")
+        if not closed:
+            break
+        parts[tag], text = inside.removeprefix(f"<{tag}>").strip(), following.lstrip()
+    return parts, text
+
+
+# -- Reading a transcript ----------------------------------------------------------
+
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""Pattern of ids that are unique across sessions."""
+"""Matches ids that are unique across sessions."""
 _EXIT_CODE = re.compile(r"\AExit code (\d+)")
 _MAX_SPOKEN_PROMPTS = 20
 _SYNTHETIC_MODEL = "<synthetic>"
 _MAIN_THREAD = ""
 _MAX_ERROR_CHARACTERS = 300
+_MAX_COUNTED_MESSAGES = 8
 
 
 class Reader:
-    """Reads one transcript, record by record."""
+    """An iterator over the sessions and turns of one transcript."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.yielded: Session | None = None
         self.first: list[tuple[Record, Speaker, str, Flag, Trust]] = []
-        """The first prompt or summary, kept until the id of its session is known."""
+        """The first prompt or summary, until the id of its session is known."""
         self.links: list[Record] = []
         self.open: dict[str, OpenMessage] = {}
         self.calls: dict[str, Call] = {}
@@ -92,7 +454,7 @@ class Reader:
         self.summaries: dict[str, str] = {}
         self.carry = {"queue": [], "spoken": [], **source.carry}
         self.carry.pop("exchange", None)
-        self.sessions = Sessions(self.carry, source.path.stem)
+        self.by_id: dict[str, Session] = {}
         folder = source.path.with_suffix("") / "subagents"
         self.inline_agents = not folder.is_dir()
 
@@ -126,9 +488,89 @@ class Reader:
 
     def other(self, record: Record) -> None:
         if record.type in ("ai-title", "custom-title"):
-            self.sessions.entitle(record)
+            self.entitle(record)
         elif record.type not in IGNORED:
             self.source.unknown(record.type or "no type")
+
+    # Sessions of the user, and of sub-agents in the same transcript
+
+    def ids_of(self, record: Record) -> tuple[str, str]:
+        """Return the main session's id and the id of the record's session.
+
+        They differ if a sub-agent wrote the record.
+        """
+        own = record.sessionId or self.carry.get("session") or self.source.path.stem
+        agent = record.agentId if record.isSidechain else None
+        return own, f"agent-{agent}" if agent else own
+
+    def entitle(self, record: Record) -> None:
+        """Remember the session's title, preferring the user's own to a generated one."""
+        custom = record.type == "custom-title"
+        title = record.customTitle or record.aiTitle
+        if title and (custom or not self.carry.get("custom_title")):
+            self.carry["title"], self.carry["custom_title"] = title, custom
+
+    def session_of(self, record: Record) -> Session:
+        own, native_id = self.ids_of(record)
+        self.carry["session"] = own
+        if native_id not in self.by_id:
+            is_sub = native_id != own
+            facts = self.facts_of(record, native_id)
+            self.by_id[native_id] = Session(
+                tool=TOOL,
+                native_id=native_id,
+                cwd=facts["cwd"],
+                branch=facts["branch"],
+                kind=SessionKind.SUBAGENT if is_sub else SessionKind.MAIN,
+                parent=own if is_sub else None,
+                started=parse_time(facts["started"]),
+                tool_version=facts["version"],
+            )
+        return self.by_id[native_id]
+
+    def facts_of(self, record: Record, native_id: str) -> JsonObject:
+        """Return the folder, branch, start time and tool version from a session's first record."""
+        facts: JsonObject = self.carry.setdefault("sessions", {}).setdefault(native_id, {})
+        facts.setdefault("cwd", record.cwd)
+        facts.setdefault(
+            "branch", record.gitBranch if record.gitBranch not in ("", "HEAD") else None
+        )
+        facts.setdefault("started", record.timestamp)
+        facts.setdefault("version", record.version)
+        return facts
+
+    def finished(self, session: Session) -> Session:
+        """Add the title, model and tokens that are known only at the end of the file.
+
+        Sub-agents get a model only if the file has a single session.
+        """
+        spent = self.carry.get("spent", {}).get(session.native_id)
+        is_main = session.kind is SessionKind.MAIN
+        return replace(
+            session,
+            title=self.carry.get("title") if is_main else None,
+            model=self.carry.get("model") if is_main or len(self.by_id) == 1 else None,
+            tokens=Tokens(*spent["all"]) if spent else None,
+        )
+
+    def count(self, group: OpenMessage) -> None:
+        """Add a message's tokens to its session's total.
+
+        If a later read continues the message, it adds only the difference.
+        """
+        usage = group.usage
+        if not usage:
+            return
+        _, native_id = self.ids_of(group.record)
+        spent = self.carry.setdefault("spent", {}).setdefault(
+            native_id, {"all": [0, 0, 0], "last": {}}
+        )
+        now = tokens_of(usage)
+        before = Tokens(*spent["last"].pop(group.key, ()))
+        spent["all"] = _numbers((Tokens(*spent["all"]) + now - before).bounded)
+        spent["last"] = dict(
+            [*spent["last"].items(), (group.key, _numbers(now))][-_MAX_COUNTED_MESSAGES:]
+        )
 
     # Messages of the user
 
@@ -138,23 +580,24 @@ class Reader:
             self.source.corrupt()
             return
         text, results, text_blocks = content_of(message.content)
-        is_others = bool(text and results) and not is_feedback_on_call(record, message, self.calls)
+        is_foreign = bool(text and results) and not is_feedback_on_call(record, message, self.calls)
         for block in results:
             yield from self.tool_result(record, block)
         if not text or record.isMeta:
-            self.exchange.heard(text)
+            self.exchange.record(text)
             return
         if record.isCompactSummary:
-            yield from self.compacted(record, text)
+            yield from self.close_all()
+            yield from self.derived(record, text)
             return
         note, text = interruption(text)
         if note:
             yield from self.interrupted(_with_suffix(record, "cut") if text else record, note)
         title, plan, feedback = plan_of(text, record.planContent)
-        is_others |= names_another(record, message, *text_blocks) and not (
+        is_foreign |= names_another(record, message, *text_blocks) and not (
             plan and record.planContent
         )
-        if is_others or note:
+        if is_foreign or note:
             yield from self.another(record, text)
             return
         if plan:
@@ -165,12 +608,12 @@ class Reader:
             yield from self.owner(_with_suffix(record, "feedback"), feedback)
 
     def another(self, record: Record, text: str) -> Items:
-        """Yield text that another agent or person wrote in the user's place.
+        """Yield a message that another agent or person sent under the user's role.
 
-        Text from the host is only recorded as external text.
+        The host's own text is only recorded as external.
         """
         words, flags = self.typed(text)
-        self.exchange.saw(text)
+        self.exchange.record_outside(text)
         if words:
             yield from self.close_all()
             yield from self.say(record, Speaker.SYSTEM, words, flags, trust=Trust.UNTRUSTED)
@@ -182,12 +625,8 @@ class Reader:
             yield from self.close(_MAIN_THREAD)
         yield from self.say(record, Speaker.SYSTEM, text, Flag.META | Flag.INTERRUPTED)
 
-    def compacted(self, record: Record, text: str) -> Items:
-        yield from self.close_all()
-        yield from self.derived(record, text)
-
     def derived(self, record: Record, text: str) -> Items:
-        """Yield a turn for text that the host composed from earlier messages."""
+        """Yield a turn that the host composed from earlier messages, such as a summary."""
         judged = self.exchange.judge(self.exchange.clean(text).text)
         yield from self.say(
             record, Speaker.SYSTEM, text, Flag.SUMMARY | judged.flags, trust=judged.trust
@@ -214,21 +653,24 @@ class Reader:
         is_form = call is not None and call.call.name == "AskUserQuestion"
         output = text_of(block.content, separator="\n")
         if not is_form:
-            self.hear(call, block, output)
+            # Output without a known call counts as external.
+            outside, own = not call or call.outside, bool(call and call.own)
+            self.exchange.record(output, outside=outside, own=own)
+            if shows_image(block.content):
+                self.exchange.record_unseen()
         if not (block.is_error or is_form):
             if call:
-                call.call = answered(call.call, "ok", lambda: output)
+                call.call = with_outcome(call.call, "ok", output)
             return
         words = rejection(block.content, record.toolUseResult)
         if words is not None:
             if call:
-                call.call = answered(call.call, "rejected", lambda: output)
+                call.call = with_outcome(call.call, "rejected", output)
             yield from self.declined(record, call, words)
         elif call:
-            exit_code = _EXIT_CODE.match(output)
-            code = int(exit_code[1]) if exit_code else None
-            result = outcome(output, exit_code=code, is_error=bool(block.is_error))
-            call.call = answered(call.call, result, lambda: output)
+            code = _EXIT_CODE.match(output)
+            result = outcome(output, exit_code=code and code[1], is_error=bool(block.is_error))
+            call.call = with_outcome(call.call, result, output)
         if call and is_form and not block.is_error:
             yield from self.answers(
                 record, answers_in(output, call.questions, record.toolUseResult)
@@ -237,7 +679,7 @@ class Reader:
     def declined(self, record: Record, call: Call | None, words: str) -> Items:
         """Yield the user's reason for declining a tool call.
 
-        Words that a failed tool could have written do not count as the user's words.
+        A reason that a failed tool could have written is not attributed to the user.
         """
         words = self.exchange.clean(words).text
         if is_tools(TOOL, words):
@@ -256,29 +698,19 @@ class Reader:
                 _with_suffix(record, f"answer {number}") if number else record, words
             )
 
-    def hear(self, call: Call | None, block: Block, output: str) -> None:
-        """Record a tool's output. If the call is unknown, the output counts as external text."""
-        self.exchange.heard(output, outside=not call or call.outside, own=bool(call and call.own))
-        if shows_image(block.content):
-            self.exchange.unseen()
-
     def attachment(self, record: Record) -> Items:
         attachment = mapping(plain(record.attachment))
         if attachment.get("type") != "queued_command":
             return
-        prompt = attachment.get("prompt")
-        text = (
-            prompt
-            if isinstance(prompt, str)
-            else text_of(msgspec.Raw(msgspec.json.encode(prompt)), separator="\n")
-        )
+        prompt = msgspec.Raw(msgspec.json.encode(attachment.get("prompt")))
+        text = text_of(prompt, separator="\n")
         if not is_typed_ahead(attachment) or names_another(record):
             yield from self.another(record, text)
             return
         yield from self.delivered(record, *self.typed(text, ahead=True))
 
     def delivered(self, record: Record, words: str, flags: Flag) -> Items:
-        """Yield a prompt that the agent received. A prompt that was already yielded is skipped."""
+        """Yield a prompt that reached the agent, unless it was already yielded."""
         self.carry["queue"] = [
             pending for pending in self.carry["queue"] if pending[1].strip() != words
         ]
@@ -289,20 +721,20 @@ class Reader:
             yield from self.owner(record, words, flags)
 
     def queued(self, record: Record) -> Items:
-        """Record prompts that the user types while the agent works.
+        """Follow the queue of prompts that the user types while the agent works.
 
-        A prompt is yielded when it leaves the queue, unless the user withdraws it. If a removal
-        record contains text or a reason, the prompt was delivered and has its own record.
+        Yields each removed prompt, unless the removal has text or a reason: then the prompt has a
+        record of its own.
         """
         queue = self.carry["queue"]
         match record.operation:
             case "enqueue":
                 text = string_of(record.content)
-                if (is_others := names_another(record)) or is_tools(TOOL, text):
-                    self.exchange.saw(text)
+                if (is_foreign := names_another(record)) or is_tools(TOOL, text):
+                    self.exchange.record_outside(text)
                 # No record shows when a host notice leaves the queue.
                 if not is_tools(TOOL, text):
-                    queue.append((record.timestamp or "", "" if is_others else text))
+                    queue.append((record.timestamp or "", "" if is_foreign else text))
             case "dequeue" if queue:
                 queue.pop(0)
             case "popAll":
@@ -367,7 +799,7 @@ class Reader:
                     group.texts.append(arguments["plan"])
 
     def pull_request(self, record: Record) -> Items:
-        """Yield each pull request of the session once, after closing the open message."""
+        """Yield each of the session's pull requests once, as soon as no message is open."""
         if record.prUrl and record.prUrl not in self.carry.setdefault("linked", []):
             self.carry["linked"].append(record.prUrl)
             self.links.append(msgspec.structs.replace(record, uuid=f"pull request {record.prUrl}"))
@@ -380,7 +812,7 @@ class Reader:
             yield from self.say(link, Speaker.SYSTEM, f"Pull request: {link.prUrl}", Flag.META)
 
     def progress(self, offset: int, record: Record) -> Items:
-        """Yield the messages of a sub-agent in a progress record.
+        """Yield the sub-agent's message in a progress record.
 
         Newer versions of the host write these messages to a separate file.
         """
@@ -420,7 +852,7 @@ class Reader:
         group = self.open.pop(side, None)
         if group is None:
             return
-        self.sessions.count(group)
+        self.count(group)
         cleaned = self.exchange.clean(
             "\n\n".join(part.strip() for part in group.texts if part.strip())
         )
@@ -435,14 +867,14 @@ class Reader:
             yield from self.say_links()
 
     def typed(self, text: str, *, ahead: bool = False) -> tuple[str, Flag]:
-        """Return the words that the user typed in a prompt, and their flags.
+        """Return the text that the user typed in a prompt, and its flags.
 
-        Other people's text is recorded as external.
+        Records text by others as external.
         """
         cleaned = self.exchange.clean(text)
-        words, flags, others = (typed_ahead if ahead else typed)(cleaned.text)
-        if others:
-            self.exchange.saw(others)
+        words, flags, foreign_text = (typed_ahead if ahead else typed)(cleaned.text)
+        if foreign_text:
+            self.exchange.record_outside(foreign_text)
         return words, flags | cleaned.flags
 
     def say(
@@ -459,14 +891,14 @@ class Reader:
         if not self.carry.get("begun") and (speaker is Speaker.OWNER or flags & Flag.SUMMARY):
             self.carry["begun"] = speaker is Speaker.OWNER
             self.first.append((record, speaker, text, flags, trust))
-            self.sessions.facts_of(record, self.sessions.ids_of(record)[1])
+            self.facts_of(record, self.ids_of(record)[1])
             return
         yield from self.say_first(record.sessionId)
         cleaned = self.exchange.clean(text)
         if not (cleaned.text or calls):
             return
         self.carry["begun"] = True
-        session = self.sessions.session_of(record)
+        session = self.session_of(record)
         if session != self.yielded:
             self.yielded = session
             yield session
@@ -485,9 +917,9 @@ class Reader:
         )
 
     def say_first(self, session_id: str | None) -> Items:
-        """Yield the first prompts with the id of the current session.
+        """Yield the first prompts under the id of the current session.
 
-        After the user cleared a session, the records of these prompts still contain its id.
+        After the user clears a session, their records still carry the old id.
         """
         prompts, self.first = self.first, []
         self.carry["begun"] = bool(prompts) or self.carry.get("begun", False)
@@ -496,9 +928,9 @@ class Reader:
             yield from self.say(record, speaker, text, flags, trust=trust)
 
     def finish(self) -> Items:
-        """Yield the messages and queued prompts that remain at the end of the file.
+        """Yield the messages and queued prompts that are left at the end of the file.
 
-        Incomplete messages are read again next time.
+        The next read starts at the first incomplete message.
         """
         earliest = min(self.open.values(), key=lambda group: group.offset, default=None)
         for side in list(self.open):
@@ -509,8 +941,8 @@ class Reader:
         yield from self.say_first(
             self.source.path.stem if _UUID.fullmatch(self.source.path.stem) else None
         )
-        for session in self.sessions.by_id.values():
-            finished = self.sessions.finished(session)
+        for session in self.by_id.values():
+            finished = self.finished(session)
             if finished not in (session, self.yielded):
                 yield finished
         if earliest:
@@ -533,7 +965,7 @@ def _with_suffix(record: Record, suffix: str) -> Record:
 
 
 def is_qwen(head: Head) -> bool:
-    """Return True for a chat of Qwen Code, which has similar records and needs nacre-extras."""
+    """Return True for a Qwen Code chat, whose similar records only nacre-extras can read."""
     return any(
         "sessionId" in record
         and ("systemPayload" in record or "parts" in mapping(record, "message"))
@@ -579,7 +1011,7 @@ _OTHER_FIELDS = (
     "stopReason,subtype,supersedesUuids,thinkingMetadata,title,todos,toolDenialKind,"
     "toolEndsTurn,toolUseID,trigger,userType,worktreeSession"
 )
-"""Names of fields that carry no words of the conversation."""
+"""Known fields that contain no part of the conversation."""
 
 
 ADAPTER = Adapter(

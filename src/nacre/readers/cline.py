@@ -1,4 +1,4 @@
-"""Cline, and the tasks of its forks Roo Code and Kilo Code, in the storage of editors and programs."""
+"""Cline and its forks Roo Code and Kilo Code: tasks stored by editors and Cline's own programs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ from nacre.readers.conversation import ending, outcome, tokens_of
 from nacre.readers.trust import (
     Call,
     Conversation,
-    OpenTurn,
     user_folders,
 )
 from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens, Trust, Turn
@@ -52,7 +51,7 @@ _DIRECTORY = re.compile(r"# Current (?:Working|Workspace) Directory \(([^)\n]+)\
 
 
 def roots(places: Places, tool: str) -> list[Root]:
-    """Return the extension's task folder in each editor and in Cline's own programs."""
+    """Return the task folders of an extension in each editor, and of Cline's own programs."""
     patterns = tuple(f"*/{name}" for name in (*MESSAGES, HISTORY))
     folders = [
         Root(user / "globalStorage" / FOLDERS[tool] / "tasks", patterns)
@@ -62,14 +61,13 @@ def roots(places: Places, tool: str) -> list[Root]:
 
 
 def _own_roots(places: Places, name: str, patterns: tuple[str, ...]) -> list[Root]:
-    """Return the folders of Cline's own programs."""
     variable = "CLINE_DATA_DIR" if places.environ.get("CLINE_DATA_DIR") else "CLINE_DIR"
     home = places.folder(variable, ".cline")
     return [Root(home / "data" / name, patterns), Root(home / name, patterns)]
 
 
 def tool_of(path: Path) -> str:
-    """Return the tool that a task belongs to. The forks have the same message format as Cline."""
+    """Return the tool that wrote a task: Cline, Roo Code or Kilo Code."""
     folders = {part.lower() for part in path.parts}
     if FOLDERS[KILO] in folders:
         return KILO
@@ -78,10 +76,7 @@ def tool_of(path: Path) -> str:
 
 
 def session_of(path: Path) -> Session:
-    """Return a task's session. Its id is the name of the task's folder.
-
-    The working folder comes from the tool's list of tasks.
-    """
+    """Build the session of a task, with the working folder from the tool's task list."""
     native_id = path.parent.name if path.name in (*MESSAGES, HISTORY) else path.stem
     item = mapping(beside(path.parent / "history_item.json"))
     if not item and len(path.parents) > 2:
@@ -98,15 +93,15 @@ def session_of(path: Path) -> Session:
 
 
 def folder_in(text: str) -> str | None:
-    """Return the working directory named in text that the tool wrote for the model."""
+    """Return the working folder from the context that the tool adds for the model, if any."""
     match = _DIRECTORY.search(text)
     return match[1] if match else None
 
 
 def model_of(message: Values) -> str | None:
-    """Return the model of a message, with the provider if the user's own server might run it.
+    """Return a message's model, with its provider if that may be the user's own server.
 
-    Cline and Roo Code use the provider ``openai`` for any server with OpenAI's API.
+    Cline and Roo Code say ``openai`` for any server with OpenAI's API.
     """
     info = mapping(message, "modelInfo")
     return _model(string(info, "modelId", "id"), string(info, "providerId", "provider"))
@@ -117,7 +112,7 @@ def _model(name: str | None, provider: str | None) -> str | None:
 
 
 # -- Messages shown to the user: ``tasks/<id>/ui_messages.json`` ---------------
-# ``api_conversation_history.json`` has the same task and is read only if there are no messages.
+# ``api_conversation_history.json`` contains the same task and is read only without this file.
 
 
 Message = Values
@@ -134,7 +129,7 @@ _CALL_KINDS = frozenset(
     "new_task".split()
 )
 _CALLS_WITH_RESULT = frozenset({"command", "use_mcp_server"})
-"""Calls whose results follow in separate messages."""
+"""Kinds of calls whose results follow in separate messages."""
 
 _OUTSIDE_RESULTS = frozenset({"mcp_server_response", "browser_action_result"})
 _SUMMARIES = frozenset({"condense_context", "summarize_task", "condense"})
@@ -145,7 +140,7 @@ _QUIET = tuple(
     "conditional_ subagent_usage resume_ mistake_limit report_bug auto_approval finish_task "
     "sliding_window".split()
 )
-"""Beginnings of the names of messages without words."""
+"""Prefixes of the kinds of messages without text."""
 
 
 class _Reader:
@@ -153,14 +148,11 @@ class _Reader:
         self.source = source
         self.messages = messages
         self.talk = Conversation(source, session_of(source.path))
-        self.seen: dict[str, int] = {}
+        self.name_counts: dict[str, int] = {}
         self.last_call = ""
         self.is_unseen = False
         self.chosen: dict[str, str] = {}
-        """Maps the last question's options to answers that repeat the question.
-
-        The agent wrote the question and the options.
-        """
+        """Maps the options of the agent's last question to answers that repeat the question."""
 
     def __iter__(self) -> Items:
         keys = [(str(message.get("ts")), _kind(message)) for message in self.messages]
@@ -184,7 +176,7 @@ class _Reader:
         elif kind in _CALL_KINDS:
             yield from self.call(kind, message, text)
         elif kind in _OUTSIDE_RESULTS or kind == "command_output":
-            self.answered(kind, text)
+            self.call_result(kind, text)
         elif kind in _SUMMARIES:
             summary = string(mapping(message, "contextCondense"), "summary") or text
             yield from self.say(message, Speaker.SYSTEM, summary, Flag.SUMMARY)
@@ -193,7 +185,7 @@ class _Reader:
 
     def learn(self, kind: str, message: Message, text: str) -> None:
         self.talk.learn(model=model_of(message))
-        if kind == "api_req_started":  # the text has the folder, and after an answer the tokens
+        if kind == "api_req_started":  # contains the folder and, after an answer, the token counts
             request = _object(text)
             self.talk.spend(tokens_of(request))
             if not self.talk.session.cwd:
@@ -205,13 +197,12 @@ class _Reader:
         identity, time = self.identity(message)
         yield from self.talk.write(speaker, text, time, message, identity=identity, flags=flags)
         if self.is_unseen:
-            self.talk.exchange.unseen()
+            self.talk.exchange.record_unseen()
 
     def identity(self, message: Message) -> tuple[str, datetime | None]:
-        """Return a message's id and start time. Both stay the same while the message grows."""
         name = f"{message.get('ts')}-{_kind(message)}"
-        self.seen[name] = self.seen.get(name, 0) + 1
-        occurrence = self.seen[name]
+        self.name_counts[name] = self.name_counts.get(name, 0) + 1
+        occurrence = self.name_counts[name]
         return name if occurrence == 1 else f"{name}-{occurrence}", parse_time(message.get("ts"))
 
     def answer(self, message: Message, text: str) -> Items:
@@ -225,10 +216,9 @@ class _Reader:
 
     def open(self, message: Message) -> Items:
         identity, time = self.identity(message)
-        yield from self.talk.open(OpenTurn(identity, time, unique=False))
+        yield from self.talk.open(identity, time)
 
     def call(self, kind: str, message: Message, text: str) -> Items:
-        """Add a call. The tool's request for approval and its later report are the same call."""
         if not text.strip():
             return
         command, _, output = (
@@ -251,39 +241,35 @@ class _Reader:
             self.miss()
         result = string(call_facts, "content") or string(call_facts, "diff") or output
         if output or (message.get("type") == "say" and kind != "command"):
-            self.talk.result(self.last_call, outcome(), partial(str, result))
+            self.talk.result(self.last_call, outcome(), result)
 
     def add_call_once(
         self, call_id: str, name: str, arguments: dict[str, Any] | str
     ) -> Call | None:
-        """Add a tool call and return the call.
-
-        If the tool already asked the user to approve the call, return the existing call.
-        """
         calls = self.talk.calls
         previous = calls.get(self.last_call)
         call = calls[self.talk.add_call(call_id, name, arguments)] if self.talk.opened else None
+        # A call that awaited approval is recorded again when it runs.
         if previous and call and previous is not call and previous.call == call.call:
             del calls[call_id]
             return previous
         self.last_call = call_id
         return call
 
-    def answered(self, kind: str, text: str) -> None:
-        self.talk.result(self.last_call, "ok", lambda: text)
+    def call_result(self, kind: str, text: str) -> None:
+        self.talk.result(self.last_call, "ok", text)
         if kind in _OUTSIDE_RESULTS:
-            self.talk.exchange.heard(text, outside=True)
+            self.talk.exchange.record(text, outside=True)
         if kind == "browser_action_result":
-            self.miss()  # the words on a page are only in its picture
+            self.miss()  # a page's text is only in its screenshot
 
     def miss(self) -> None:
-        """Record that an external text is missing, and do not trust the agent's next words."""
         self.is_unseen = True
-        self.talk.exchange.unseen()
+        self.talk.exchange.record_unseen()
 
 
 def as_answers(question: str, facts: Values) -> dict[str, str]:
-    """Map each option to a text that contains the question and the option."""
+    """Map each option to an answer that repeats the question, as in "Which one? → Both"."""
     asking = one_line(question.strip().rpartition("\n")[2])
     asking = asking if asking.endswith(("?", "？", ":", "：")) else f"{asking}:"
     listed = facts.get("options") or facts.get("suggest") or facts.get("follow_up")
@@ -316,8 +302,8 @@ def _object(text: str) -> Values:
 
 
 # -- Model history: ``tasks/<id>/api_conversation_history.json`` ---------------
-# Read only if the messages shown to the user are missing, because one task is one session. The tool
-# puts the user's words in tags and writes everything else in user messages.
+# Read only if the messages shown to the user are missing, because one task is one session. In user
+# messages, tags enclose what the user typed. The tool wrote the rest.
 
 
 _OWNER_WORDS = re.compile(
@@ -352,10 +338,7 @@ class _ModelHistoryReader:
         self.talk = Conversation(source, session)
         self.answering = ""
         self.chosen: dict[str, str] = {}
-        """Maps the last question's options to answers that repeat the question.
-
-        The agent wrote the question and the options.
-        """
+        """Maps the options of the agent's last question to answers that repeat the question."""
 
     def __iter__(self) -> Items:
         for number, message in enumerate(self.messages):
@@ -376,7 +359,8 @@ class _ModelHistoryReader:
                 yield from self.result(f"{place}.{part}", message, block)
             elif kind == "text":
                 text = str(block.get("text") or "")
-                self.learn(text)
+                if not self.talk.session.cwd and (folder := folder_in(text)):
+                    self.talk.learn(cwd=folder)
                 text = _NOTICE.sub("", _DETAILS.sub("", text))
                 is_output = yield from self.text(
                     f"{place}.{part}", message, text, is_output=is_output
@@ -387,15 +371,17 @@ class _ModelHistoryReader:
     def text(
         self, place: str, message: Values, text: str, *, is_output: bool
     ) -> Generator[Session | Turn, None, bool]:
-        """Read one part of a user message. Return True if later parts might be tool output.
-
-        Tool output can contain the tags that mark the user's words. Such words are untrusted.
-        """
         header = _HEADER.match(text)
         owner_words = _OWNER_WORDS.match(text)
         if header:
-            self.answering = self.pending_call(header[1])
+            pending = (
+                key
+                for key, call in self.talk.calls.items()
+                if call.call.outcome is None and call.call.name == header[1]
+            )
+            self.answering = next(pending, "")
         if owner_words:
+            # Tool output can contain the tags of user messages.
             answer, self.chosen = (
                 self.chosen.get(one_line(owner_words[2].strip()), owner_words[2]),
                 {},
@@ -405,37 +391,20 @@ class _ModelHistoryReader:
             )
         elif header or is_output:
             output = text[header.end() :] if header else text
-            self.hear(header[1] if header else "", output)
+            if self.answering:
+                self.end_call(self.answering, output.lstrip())
+            else:
+                self.talk.exchange.record_output(header[1] if header else "", "", output)
             yield from self.denied(place, message, output)
         elif text.strip() and not _TOOL_TEXT.match(text):
-            self.talk.exchange.heard(text)
+            self.talk.exchange.record(text)
         return is_output or bool(header)
 
     def denied(self, place: str, message: Values, text: str) -> Items:
-        """Yield the user's reason for declining a tool call.
-
-        The reason is untrusted, because tool output can look the same.
-        """
         match = _DENIAL.match(text)
         if match:
+            # Tool output can look the same.
             yield from self.say(place, message, match[1], Trust.UNTRUSTED)
-
-    def pending_call(self, name: str) -> str:
-        """Return the id of the first call of a tool that has no result yet."""
-        return next(
-            (
-                key
-                for key, call in self.talk.calls.items()
-                if call.call.outcome is None and call.call.name == name
-            ),
-            "",
-        )
-
-    def hear(self, name: str, output: str) -> None:
-        if self.answering:
-            self.end_call(self.answering, output.lstrip())
-        else:
-            self.talk.exchange.heard_from(name, "", output)
 
     def result(self, place: str, message: Values, block: Values) -> Items:
         output = "\n".join(
@@ -448,11 +417,7 @@ class _ModelHistoryReader:
         yield from self.denied(place, message, output)
 
     def end_call(self, call: str, output: str, *, is_error: bool = False) -> None:
-        self.talk.result(call, ending(output, is_error=is_error), lambda: output)
-
-    def learn(self, text: str) -> None:
-        if not self.talk.session.cwd and (folder := folder_in(text)):
-            self.talk.learn(cwd=folder)
+        self.talk.result(call, ending(output, is_error=is_error), output)
 
     def say(self, place: str, message: Values, text: str, trust: Trust) -> Items:
         time = parse_time(message.get("ts")) or self.talk.session.started
@@ -467,7 +432,7 @@ class _ModelHistoryReader:
         read, written = total(counts, "inputTokens"), total(counts, "outputTokens")
         self.talk.spend(Tokens.with_cached(read, cached, written))
         time = parse_time(message.get("ts")) or self.talk.session.started
-        yield from self.talk.open(OpenTurn(f"{place}-assistant", time, unique=False))
+        yield from self.talk.open(f"{place}-assistant", time)
         for block in content_blocks(message):
             if block.get("type") == "text":
                 self.words(str(block.get("text") or ""))
@@ -477,10 +442,9 @@ class _ModelHistoryReader:
                 self.source.unknown(f"block {block.get('type')}")
 
     def words(self, text: str) -> None:
-        """Read a text of the agent. Old versions of the tool wrote calls as tags in the text."""
         text = _THINKING.sub("", text)
         self.talk.add_text(_CALL.sub("", text))
-        for call in _CALL.finditer(text):
+        for call in _CALL.finditer(text):  # written by old versions of the tool
             self.call(
                 "", call[1], {match[1]: match[2].strip() for match in _ARGUMENT.finditer(call[2])}
             )
@@ -495,17 +459,17 @@ class _ModelHistoryReader:
 
 
 def parse(source: Source) -> Items:
-    """Parse one task."""
+    """Parse a task of Cline, Roo Code or Kilo Code."""
     messages = objects_in(document(source))
     if messages and "role" in messages[0]:
         names = map(source.path.with_name, MESSAGES)
-        shown = next(filter(Path.is_file, names), None)
-        if shown is None:
+        displayed = next(filter(Path.is_file, names), None)
+        if displayed is None:
             yield from _ModelHistoryReader(source, messages, session_of(source.path))
             return
-        value = beside(shown, MAX_WHOLE_BYTES)
+        value = beside(displayed, MAX_WHOLE_BYTES)
         if value is None:
-            raise torn(shown)
+            raise torn(displayed)
         messages = objects_in(value)
     yield from _Reader(source, messages)
 
@@ -546,15 +510,15 @@ ADAPTER_KILO = _of_fork(KILO, "Kilo Code")
 
 
 # -- Sessions since version 4: ``.cline/data/sessions/<id>/<id>.messages.json`` ----------------
-# Sessions are in the form of the model's history, next to a manifest ``<id>.json``. Sub-agents'
-# messages are in the folder of the session that started them.
+# Sessions have the model history's format and a manifest ``<id>.json``. Sub-agents' messages are in
+# the folder of the session that started them.
 
 
 _SUFFIX = ".messages.json"
 
 
 def parse_session(source: Source) -> Items:
-    """Parse one session. A fork's copies of the original's messages are omitted."""
+    """Parse a session, skipping the messages that a fork copied from its original."""
     path, value = source.path, mapping(document(source))
     name, folder = path.name.removesuffix(_SUFFIX), path.parent.name
     manifest, outer = beside(_manifest_of(path)), beside(path.with_name(f"{folder}.json"))

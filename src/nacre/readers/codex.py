@@ -26,18 +26,15 @@ from nacre.readers.adapter import (
     parse_time,
     plain,
     plain_path,
-    split_objects,
     under,
 )
-from nacre.readers.conversation import asked, clean, is_tools, outcome
+from nacre.readers.conversation import clean, is_tools, new_call, outcome
 from nacre.readers.trust import (
     ABSENT,
     Before,
     Claims,
     Conversation,
-    OpenTurn,
     blocks_of,
-    is_precise,
     names_another,
     text_of,
 )
@@ -55,13 +52,13 @@ _NOISE_EVENTS = tuple(
     "thread_goal thread_settings thread_rolled guardian_ warning stream_error view_image sub_agent_ "
     "dynamic_tool_ undo_ plan_update turn_diff background_ hook_".split()
 )
-"""Beginnings of the names of events without words."""
+"""Prefixes of the names of events without text."""
 _NOISE_RECORDS = frozenset(
     "world_state inter_agent_communication_metadata state token_usage_record "
     "dynamic_tools_updated security_risk_score".split()
 )
-_KEPT_RECORDS = frozenset({"inter_agent_communication", "retained_context", "realtime_item"})
-"""Records that are not part of the model's history."""
+_SEPARATE_RECORDS = frozenset({"inter_agent_communication", "retained_context", "realtime_item"})
+"""Types of records that are not part of the model's history."""
 
 _STEP_SUFFIXES = ("_begin", "_end", "_delta")
 _ROLLOUT_TYPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
@@ -70,7 +67,7 @@ _OWNER_SOURCES = frozenset(
 )
 """Sources of sessions that the user or the user's agents started.
 
-In sessions from other sources, such as ``mcp``, someone else writes the prompts.
+Other sessions, such as those from ``mcp``, have no prompts by the user.
 """
 
 _REQUEST_HEAD = "## My request for Codex:"
@@ -83,7 +80,7 @@ _REJECTED = re.compile(r"[\w ]{0,40}rejected by (the )?user")
 
 
 class Record(Claims, gc=False):
-    """One line of a rollout file.
+    """A line of a rollout file.
 
     In old files, items have no ``payload`` and the first line has no ``type``.
     """
@@ -119,7 +116,7 @@ class Item(Claims, gc=False):
 
 
 class Meta(msgspec.Struct, gc=False):
-    """The payload of ``session_meta`` and of ``turn_context``, or the first line of an old rollout."""
+    """The payload of ``session_meta`` or ``turn_context``, or an old rollout's first line."""
 
     id: str | None = None
     timestamp: str | None = None
@@ -139,10 +136,11 @@ class Meta(msgspec.Struct, gc=False):
 RECORD = msgspec.json.Decoder(Record)
 ITEM = msgspec.json.Decoder(Item)
 META = msgspec.json.Decoder(Meta)
+_RAW = msgspec.json.Decoder(msgspec.Raw)
 
 
 def is_rollout(head: Head) -> bool:
-    """Return True if a file is a rollout of any version, or Codex's prompt history."""
+    """Return True for a Codex rollout of any version, and for Codex's history of prompts."""
     for record in head.objects:
         if record.get("type") in _ROLLOUT_TYPES and isinstance(record.get("payload"), dict):
             return True
@@ -173,9 +171,9 @@ def session_of(meta: Meta) -> Session:
 
 
 def typed(text: str) -> str:
-    """Return the request that the user typed. Context from an IDE is removed.
+    """Return the request that the user typed, without the editor's context.
 
-    Return an empty string if Codex wrote the text.
+    The result is empty if Codex wrote the text.
     """
     text = text.strip()
     if is_tools(TOOL, text) or (_TAGGED.match(text) and not replies_in(text)):
@@ -184,18 +182,15 @@ def typed(text: str) -> str:
 
 
 def replies_in(text: str) -> list[Values]:
-    """Return the user's answers to questions for which the agent did not wait.
-
-    Codex sends the answers as a message.
-    """
+    """Return the user's late answers to the agent's questions, which Codex sends as a message."""
     replies = _REPLIES.fullmatch(text)
     return objects_in(plain(replies[2])) if replies else []
 
 
 def read_output(value: Any) -> tuple[str, str]:
-    """Return the output and outcome of a call.
+    """Return a call's output and outcome.
 
-    The value can be text, JSON in text, an object, or a list of content.
+    ``value`` is text, JSON text, an object or a list of content blocks.
     """
     is_encoded = isinstance(value, str) and value.startswith("{")
     fields = mapping(plain(value) if is_encoded else value)
@@ -211,23 +206,22 @@ def read_output(value: Any) -> tuple[str, str]:
         return text, "rejected"
     code = mapping(fields, "metadata").get("exit_code")
     if type(code) is not int:
-        shown = _EXIT_CODE.search(head)
-        code = int(shown[1]) if shown else None
+        match = _EXIT_CODE.search(head)
+        code = match and match[1]
     is_error = fields.get("success") is False or fields.get("isError") is True
     return text, outcome(text, exit_code=code, is_error=is_error or bool(_FAILED.match(head)))
 
 
 def _tokens(item: Item, name: str) -> Tokens:
     usage = mapping(item.info, name)
-    read = total(usage, "input_tokens")
-    cached = min(total(usage, "cached_input_tokens"), read)  # included in the input
-    return Tokens(read - cached, cached, total(usage, "output_tokens")).bounded
+    read, cached = total(usage, "input_tokens"), total(usage, "cached_input_tokens")
+    return Tokens.with_cached(read, cached, total(usage, "output_tokens"))
 
 
 # -- Reading rollouts ----------------------------------------------------------
-# Codex writes messages twice: as UI events and as items of the model's history. The user's words
-# are read from the events if the file has any, because Codex adds text to the history. The agent's
-# words are read from whichever comes first, and the duplicate is skipped.
+# Codex writes messages twice: as UI events and as items of the model's history. Prompts are read
+# from the events if the file has any, because Codex adds text to the history. The agent's messages
+# are read from whichever comes first, and the duplicate is skipped.
 
 
 _FOLDERS = ("sessions", "archived_sessions")
@@ -242,14 +236,13 @@ _NOISE_KINDS = frozenset(
     "collabagenttoolcall contextcompaction dynamictoolcall hookprompt imagegeneration imageview "
     "plan reasoning sleep subagentactivity".split()
 )
-"""Types of completed items, in lower case and without separators."""
+"""Types of completed items that are ignored, in lower case and without separators."""
 _REPLAY_GAP = timedelta(seconds=1)
 _PROMPT_GAP = timedelta(seconds=0.1)
-"""Minimum time between the copied history and a fork's first prompt, if the parent is unknown."""
+"""Minimum time between the copied history and a fork's first prompt if the parent is unknown."""
 
 
 def _mark_of(record: Record) -> str | None:
-    """Return the id of a turn, or the text of a prompt, for comparison with the parent session."""
     if record.type == "turn_context":
         return (decode(META, record.payload) or Meta()).turn_id
     item = decode(ITEM, record.payload) or Item()
@@ -264,23 +257,12 @@ class _Reader:
         name = _NAME.search(source.path.name)
         self.talk = Conversation(source, Session(TOOL, name[1] if name else source.path.stem))
         self.pending: list[tuple[str, str | None, bool]] = []
-        """User messages from the model's history. They are not used if the file contains events."""
-        self.pending_at: Before | None = None
+        """User messages from the model's history, which are ignored if the file contains events."""
 
     def __iter__(self) -> Items:
-        for offset, line in self.source.lines():
-            objects, is_torn = split_objects(line)
-            if is_torn:
-                self.source.corrupt()
-            for raw in objects:
-                yield from self.take(offset, raw)
-            if len(objects) > 1:
-                yield from self.talk.close()
-        before = self.talk.before or self.pending_at
-        yield from self.settle()
-        yield from self.talk.finish(before)
+        return self.talk.read(_RAW, self.take, self.settle)
 
-    def take(self, offset: int, raw: bytes) -> Items:
+    def take(self, offset: int, raw: msgspec.Raw) -> Items:
         record = decode(RECORD, raw)
         if record is None:
             self.source.corrupt()
@@ -291,7 +273,7 @@ class _Reader:
             model = answered_by(context.model, self.source.carry.get("provider"))
             self.talk.learn(model=model, cwd=self.talk.session.cwd or context.cwd)
         elif record.type in ("event_msg", "response_item"):
-            yield from self.item(offset, record, bytes(record.payload))
+            yield from self.item(offset, record, record.payload)
         elif record.type == "compacted":
             yield from self.settle()
             yield from self.talk.write(
@@ -300,10 +282,9 @@ class _Reader:
                 self.time(record.timestamp),
                 stamp=record.timestamp,
                 flags=Flag.SUMMARY,
-                unique=is_precise(record.timestamp),
             )
-        elif record.type in _KEPT_RECORDS:
-            yield from self.kept(offset, record)
+        elif record.type in _SEPARATE_RECORDS:
+            yield from self.separate_record(offset, record)
         elif record.type in _OLD_ITEMS:
             yield from self.item(offset, record, raw)
         elif record.type not in _NOISE_RECORDS:
@@ -311,12 +292,7 @@ class _Reader:
 
     # The session
 
-    def begin(self, record: Record, raw: bytes) -> None:
-        """Read the session from the first ``session_meta`` record.
-
-        If a ``session_meta`` record of another session follows, the next records are a copy of that
-        session's history.
-        """
+    def begin(self, record: Record, raw: msgspec.Raw) -> None:
         if record.type is None and not record.id:
             return
         meta = decode(META, record.payload if record.type else raw)
@@ -336,16 +312,11 @@ class _Reader:
             carry.pop("replay", None)
             carry["provider"] = meta.model_provider or carry["provider"]
         elif not carry.get("begun"):
+            # The next records copy the history of this other session.
             carry["replay"] = record.timestamp
             carry.setdefault("parent", meta.id)
 
     def is_copy(self, record: Record) -> bool:
-        """Return True if a record in a forked session repeats the history of the parent session.
-
-        The start of a sub-agent's own history can be recorded. Otherwise, a prompt or turn that the
-        parent does not have belongs to the fork. Codex copies the history in one step, so a record
-        that is much later is not part of the copy.
-        """
         carry = self.source.carry
         if carry.get("start") and record.ordinal is not None:
             return bool(record.ordinal < carry["start"])
@@ -356,6 +327,8 @@ class _Reader:
         if not (last and now and start):
             del carry["replay"]
             return False
+        # Codex copies the parent's history in one step. The fork's own records begin with a prompt
+        # or turn that the parent lacks, or after a pause.
         pause, mark = now - max(last, start), _mark_of(record)
         is_new = mark and (pause > _PROMPT_GAP if self.parent is None else mark not in self.parent)
         is_own = now >= start and (last < start - _REPLAY_GAP or pause > _REPLAY_GAP or is_new)
@@ -367,7 +340,6 @@ class _Reader:
 
     @cached_property
     def parent(self) -> set[str] | None:
-        """Turns and prompts of the parent, or None if its rollout does not exist."""
         path = self.source.path
         root = next((folder for folder in path.parents if folder.name in _FOLDERS), path)
         places = (path.parent, *(root.with_name(name) for name in _FOLDERS))
@@ -381,44 +353,35 @@ class _Reader:
         except (StopIteration, ValueError, NacreError):
             return None
 
-    def kept(self, offset: int, record: Record) -> Items:
-        """Read a record that is not part of the model's history.
-
-        Form answers and speech are the user's words. Another agent's message is external text.
-        """
+    def separate_record(self, offset: int, record: Record) -> Items:
         content = plain(record.payload)
         kind, spoken = string(content, "type"), mapping(content, "data")
         words = string(spoken, "text")
         if not isinstance(content, dict):
             self.source.corrupt()
         elif record.type == "inter_agent_communication":
-            self.talk.exchange.saw(string(content, "content") or "")
+            self.talk.exchange.record_outside(string(content, "content") or "")
         elif kind == "verified_answer":
             yield from self.settle()
             for answer in objects(content, "questions"):
-                yield from self.answered(answer, record.timestamp)
+                yield from self.form_answer(answer, record.timestamp)
         elif kind == "transcript_segment" and words:
             yield from self.settle()
             if spoken.get("role") == "user":
-                yield from self.prompt(words, record.timestamp, is_others=False)
+                yield from self.prompt(words, record.timestamp, is_foreign=False)
             else:
                 yield from self.agent([words], "spoken", offset, record)
 
-    def answered(self, item: Values, stamp: str | None) -> Items:
-        """Yield the user's answer and the agent's question.
-
-        A question based on external text is omitted. An answer based on external text does not
-        count as the user's.
-        """
+    def form_answer(self, item: Values, stamp: str | None) -> Items:
         trusts = self.talk.exchange.trust_of
         question, answer = string(item, "question"), string(item, "answer") or ""
         pair = f"{question} → {answer}" if question else answer
         words = next((text for text in (pair, answer) if trusts(text) is Trust.TRUSTED), "")
-        yield from self.prompt(words or pair, stamp, is_others=not words)
+        yield from self.prompt(words or pair, stamp, is_foreign=not words)
 
     # Messages and calls
 
-    def item(self, offset: int, record: Record, body: bytes) -> Items:
+    def item(self, offset: int, record: Record, body: msgspec.Raw) -> Items:
         item = decode(ITEM, body)
         if item is None:
             self.source.corrupt()
@@ -432,7 +395,7 @@ class _Reader:
             yield from self.call(offset, record, item)
         elif item.type in _OUTPUTS:
             output, result = read_output(plain(item.output))
-            self.talk.result(item.call_id or "", result, lambda: output)
+            self.talk.result(item.call_id or "", result, output)
         elif not str(item.type).startswith(_NOISE_ITEMS):
             self.source.unknown(f"response_item/{item.type}")
 
@@ -444,9 +407,9 @@ class _Reader:
             elif item.type == "agent_message":
                 yield from self.agent([text], "event", offset, record)
             elif item.kind in (None, "plain"):
-                yield from self.owner(typed(text), record, is_others=names_another(record, item))
+                yield from self.owner(typed(text), record, is_foreign=names_another(record, item))
             else:
-                self.talk.exchange.saw(text)
+                self.talk.exchange.record_outside(text)
         elif item.type == "thread_name_updated":
             if isinstance(item.thread_name, str):
                 self.talk.learn(title=item.thread_name)
@@ -460,26 +423,21 @@ class _Reader:
             self.source.unknown(f"event_msg/{item.type}")
 
     def completed(self, offset: int, record: Record, item: Any) -> Items:
-        """Read a completed item of a paginated history.
-
-        Commands and changes that a script of the agent made are recorded only there.
-        """
         kind = (string(item, "type") or "").replace("_", "").lower()
         text = "".join(string(block, "text") or "" for block in content_blocks(mapping(item)))
         if kind == "usermessage":
-            is_others = names_another(record, item)
-            yield from self.owner(typed(text), record, "completed", is_others=is_others)
+            is_foreign = names_another(record, item)
+            yield from self.owner(typed(text), record, "completed", is_foreign=is_foreign)
         elif kind == "agentmessage":
             yield from self.agent([text], "completed", offset, record)
-        elif name := _STEPS.get(kind):
+        elif name := _STEPS.get(kind):  # an agent's script leaves no other record of its steps
             yield from self.step(offset, record, item, name)
         elif kind in ("websearch", "extension"):  # text of web pages
-            self.talk.exchange.unseen()
+            self.talk.exchange.record_unseen()
         elif kind not in _NOISE_KINDS:
             self.source.unknown(f"item_completed/{mapping(item).get('type')}")
 
     def step(self, offset: int, record: Record, item: Values, name: str) -> Items:
-        """Read a command, a change of files or a call of a server, unless the history has it too."""
         call_id = string(item, "id") or ""
         if call_id not in self.source.carry.get("called", ()):
             arguments: Any = item
@@ -487,22 +445,21 @@ class _Reader:
                 name = f"mcp__{item.get('server')}__{item.get('tool')}"
                 arguments = item.get("arguments")
             elif name == "apply_patch":
-                files = (f"*** Update File: {path}" for path in asked(name, item).paths)
+                files = (f"*** Update File: {path}" for path in new_call(name, item).paths)
                 arguments = "\n".join(["*** Begin Patch", *files])
             call = Item(name=name, call_id=call_id, arguments=arguments)
             yield from self.call(offset, record, call)
-        shown = {
+        result_fields = {
             "output": string(item, "aggregated_output", "aggregatedOutput", "stdout", "stderr"),
             "content": mapping(item, "result").get("content"),
             "metadata": {"exit_code": item.get("exit_code", item.get("exitCode"))},
             "success": item.get("status") != "failed",
         }
-        output, result = read_output(shown)
+        output, result = read_output(result_fields)
         result = "rejected" if item.get("status") == "declined" else result
-        self.talk.result(call_id, result, lambda: output)
+        self.talk.result(call_id, result, output)
 
     def ended(self, item: Item, stamp: str | None) -> Items:
-        """End the agent's turn because it finished, the user interrupted it, or the model failed."""
         yield from self.settle()
         yield from self.talk.close()
         text = item.message if item.type == "error" else ""
@@ -516,11 +473,6 @@ class _Reader:
             )
 
     def count(self, item: Item) -> None:
-        """Add the tokens that were used since the previous count.
-
-        If the total is lower than before, Codex started counting again. The total of a fork can
-        include the parent's tokens, so the first count of a fork adds only the last answer.
-        """
         now = _tokens(item, "total_token_usage")
         if not now.total:  # before the first answer
             return
@@ -528,9 +480,10 @@ class _Reader:
         before = Tokens(*carry.get("counted", ()))
         carry["counted"] = [now.input, now.cached, now.output]
         if not carry.get("inherits"):
+            # A smaller total means that Codex started to count again.
             self.talk.spend(now - before if now.total >= before.total else now)
         elif self.talk.opened or carry.get("begun"):
-            carry["inherits"] = False
+            carry["inherits"] = False  # a fork's total can include the parent's tokens
             self.talk.spend(_tokens(item, "last_token_usage"))
 
     def message(self, offset: int, record: Record, item: Item) -> Items:
@@ -552,45 +505,41 @@ class _Reader:
             texts = [typed(block.text) for block, _ in pairs if block.text and block.is_text]
             words = "\n\n".join(filter(None, texts))
             if words:
-                self.pending_at = self.pending_at or self.talk.place(offset)
+                self.talk.held = self.talk.held or self.talk.place(offset)
                 # The user wrote a heartbeat once, and Codex repeats it on a schedule.
-                is_others = _HEARTBEAT in str(notes.get("content_item_kinds")) or names_another(
+                is_foreign = _HEARTBEAT in str(notes.get("content_item_kinds")) or names_another(
                     record, item, *(block for block, _ in pairs), *(mark for _, mark in pairs)
                 )
-                self.pending.append((words, record.timestamp, is_others))
+                self.pending.append((words, record.timestamp, is_foreign))
 
-    def owner(self, words: str, record: Record, stream: str = "event", *, is_others: bool) -> Items:
-        """Yield the prompt in an event. The same prompt in another stream is skipped."""
+    def owner(
+        self, words: str, record: Record, stream: str = "event", *, is_foreign: bool
+    ) -> Items:
         self.source.carry["events"] = True
-        stamp, was_others = next(
-            ((stamp, others) for text, stamp, others in self.pending if text == words),
+        stamp, was_foreign = next(
+            ((stamp, is_foreign) for text, stamp, is_foreign in self.pending if text == words),
             (record.timestamp, False),
         )
-        self.pending, self.pending_at = [], None
+        self.pending, self.talk.held = [], None
         if words and not self.is_duplicate(stream, f"> {words}"):
-            yield from self.prompt(words, stamp, is_others=is_others or was_others)
+            yield from self.prompt(words, stamp, is_foreign=is_foreign or was_foreign)
 
     def settle(self) -> Items:
-        pending, self.pending, self.pending_at = self.pending, [], None
-        for words, stamp, is_others in pending:
-            yield from self.prompt(words, stamp, is_others=is_others)
+        pending, self.pending, self.talk.held = self.pending, [], None
+        for words, stamp, is_foreign in pending:
+            yield from self.prompt(words, stamp, is_foreign=is_foreign)
 
-    def prompt(self, words: str, stamp: str | None, *, is_others: bool) -> Items:
-        """Yield a prompt from the user or someone else.
-
-        In a sub-agent's session, another agent writes the prompts.
-        """
-        if not is_others and (replies := replies_in(words)):
+    def prompt(self, words: str, stamp: str | None, *, is_foreign: bool) -> Items:
+        if not is_foreign and (replies := replies_in(words)):
             for reply in replies:
-                yield from self.answered(reply, stamp)
+                yield from self.form_answer(reply, stamp)
             return
         yield from self.talk.write(
             self.talk.prompter,
             words,
             self.time(stamp),
-            Claims(isSynthetic=is_others or self.source.carry.get("others")),
+            Claims(isSynthetic=is_foreign or self.source.carry.get("others")),
             stamp=stamp,
-            unique=is_precise(stamp),
         )
 
     def agent(self, texts: Sequence[str], stream: str, offset: int, record: Record) -> Items:
@@ -601,7 +550,7 @@ class _Reader:
             return
         text = "\n\n".join(fresh)
         opened = self.talk.opened
-        if opened is None or (opened.texts and not opened.waits):
+        if opened is None or (opened.texts and not opened.is_pending):
             yield from self.open(text, before, record)
         self.talk.add_text(text)
 
@@ -627,17 +576,14 @@ class _Reader:
         self.source.carry["called"] = [*called, call_id][-_MAX_UNPAIRED:]
         if item.type == "web_search_call":
             # The results are not in the rollout, so later statements cannot be compared with them.
-            self.talk.exchange.unseen()
-            self.talk.result(call_id, "error" if item.status == "failed" else "ok", str)
+            self.talk.exchange.record_unseen()
+            self.talk.result(call_id, "error" if item.status == "failed" else "ok")
 
     def open(self, seed: str, before: Before, record: Record) -> Items:
-        yield from self.talk.close()
-        stamp = record.timestamp
-        identity = self.talk.new_id(Speaker.AGENT, stamp, clean(seed).text)
-        yield from self.talk.open(OpenTurn(identity, self.time(stamp), is_precise(stamp)), before)
+        stamp, seed = record.timestamp, clean(seed).text
+        yield from self.talk.open(None, self.time(stamp), stamp=stamp, seed=seed, before=before)
 
     def time(self, stamp: str | None) -> datetime | None:
-        """Return a record's time, or the session's start for old rollouts without times."""
         return parse_time(stamp) if stamp else self.talk.session.started
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
@@ -52,52 +52,31 @@ _NAME = re.compile(r"[A-Za-z_@][\w@:.+-]{0,30}")
 _REDIRECTION = re.compile(r"\d?[<>]")
 
 
-def only_looks(call: ToolCall) -> bool:
-    """Return True if a call runs only read-only programs.
-
-    Such a call does not show that a problem was repaired.
-    """
-    program_names = list(programs(call.input)) if call.action is Action.RUN else []
-    return bool(program_names) and all(map(looks, program_names))
-
-
 def looks(program: str) -> bool:
-    """Return True if a program from :func:`programs` or :func:`names` is read-only."""
+    """Return True if a program such as ``git diff`` only reads."""
     return f"{program} ".startswith(tuple(f"{name} " for name in _READ_ONLY_PROGRAMS))
-
-
-def programs(command: str) -> Iterator[str]:
-    """Yield the programs that a command line runs, including their subcommands."""
-    for words in map(_plain_words, parts(command)):
-        if words:
-            subcommand = " ".join(words[1:3]) if words[0] in _SUBCOMMAND_PROGRAMS else ""
-            yield f"{words[0]} {subcommand}".strip()
 
 
 @lru_cache(maxsize=2048)
 def names(command: str) -> tuple[str, ...]:
-    """Return the programs of a command line as people name them, such as ``git commit`` or ``npm
-    run test``.
-
-    Files, code and standard input are omitted.
-    """
+    """Return the programs that a command line runs, with subcommands as in ``git commit``."""
     return tuple(invocation.name for invocation in invocations(command))
 
 
 class Invocation(NamedTuple):
     """A program with its subcommands, such as ``git commit``.
 
-    ``told``: the subcommands without words such as ``run``. ``words``: all words of the
-    command.
+    ``subcommands`` leaves out generic ones such as ``run``, and ``words`` is the program followed
+    by the whole command.
     """
 
     name: str
-    told: tuple[str, ...]
+    subcommands: tuple[str, ...]
     words: tuple[str, ...]
 
 
 def invocations(command: str) -> Iterator[Invocation]:
-    """Yield the programs that a command line runs. Files, code and standard input are ignored."""
+    """Yield each program that a command line runs, ignoring redirections and here-documents."""
     for part in parts(command.partition("<<")[0]):
         words = _plain_words(part)
         if not words or not _NAME.fullmatch(words[0]):
@@ -117,10 +96,6 @@ def invocations(command: str) -> Iterator[Invocation]:
 
 
 def _plain_words(part: Sequence[str]) -> list[str]:
-    """Return the program and the arguments of a simple command.
-
-    Setup commands, options and redirections are removed. The path of the program is removed too.
-    """
     words = [
         word for word in part if "=" not in word.partition("/")[0] and not _REDIRECTION.match(word)
     ]
@@ -135,10 +110,7 @@ def _plain_words(part: Sequence[str]) -> list[str]:
 
 
 def parts(command: str) -> Iterator[list[str]]:
-    """Yield the commands that ``&&``, ``||``, ``;`` and ``|`` separate.
-
-    In a pipe, only the first command is yielded.
-    """
+    """Split a command line at ``&&``, ``||`` and ``;``, keeping only the start of each pipe."""
     try:
         lexer = shlex.shlex(command, posix=True, punctuation_chars=";&|")
         lexer.whitespace_split = True
@@ -199,16 +171,14 @@ _OUTSIDE_FRAMES: dict[str, _Marks] = {
     },
 }
 _BASE64 = re.compile(r"(?:data:[\w/+.-]+;base64,)?[A-Za-z0-9+/]{500,}={0,2}")
-_MIN_BASE64_CHARACTERS = 500
 _SPACES = re.compile(r"\n{3,}")
 
 
 @frozen
 class Cleaned:
-    """A cleaned message and the texts that were removed.
+    """A message and the injected blocks that were removed from it.
 
-    ``own``: removed context from nacre. ``outside``: removed external text. ``local``: removed text
-    from this machine.
+    ``own`` is nacre's context, ``outside`` external text, and ``local`` text from this machine.
     """
 
     text: str
@@ -223,40 +193,33 @@ class Cleaned:
 
 
 def clean(text: str) -> Cleaned:
-    """Remove injected blocks and large base64 data. Replace lone surrogates with ``?``.
+    """Remove injected blocks and large base64 data, and replace lone surrogates with ``?``.
 
-    A block ends at the last end mark, because the content can contain end marks. If there is no end
-    mark, the block ends with the message. If a block from nacre has no start mark, the block begins
-    with the message. Losing words is safer than attributing other people's text to the speaker.
-    Escaped marks from nacre are recognised too, because summaries and JSON contain them.
+    A block extends to its last end mark, or else to the end of the message: losing text is safer
+    than attributing other people's text to the speaker. Without a start mark, nacre's block begins
+    with the message.
     """
     if not text.isascii():
         text = text.encode("utf-8", errors="replace").decode("utf-8")
-    own: tuple[str, ...] = ()
-    if _may_hold_own(text):
-        text, own = _without_own(text)
+    text, own = _without_own(text)
     outside, local = list[str](), list[str]()
     if "<" in text:
         text = _without_frames(
             _without_frames(text, _OUTSIDE_FRAMES, outside), _LOCAL_FRAMES, local
         )
-    if _may_hold_bulk(text):
-        text = _BASE64.sub("[base64]", text)
-    if "\x00" in text:
-        text = text.replace("\x00", "")
-    if "\n\n\n" in text:
-        text = _SPACES.sub("\n\n", text)
+    text = _BASE64.sub("[base64]", text).replace("\x00", "")
+    text = _SPACES.sub("\n\n", text)
     return Cleaned(text.strip(), own, tuple(outside), tuple(local))
 
 
 def strip(text: str) -> Cleaned:
-    """Remove nacre's context, but no other text. This is the last step after every adapter."""
-    left, own = _without_own(text)
-    return Cleaned(left.strip() if own else text, own)
+    """Remove nacre's own context from a message, and nothing else."""
+    text, own = _without_own(text)
+    return Cleaned(text.strip() if own else text, own)
 
 
 def _without_own(text: str) -> tuple[str, tuple[str, ...]]:
-    if not _may_hold_own(text) or _NAME_INJECTED not in text.lower():
+    if _NAME_INJECTED not in text.lower():
         return text, ()
     own: list[str] = []
     text = _without_frame(text, _OWN_FRAME, own)
@@ -284,31 +247,18 @@ def _without_frame(text: str, marks: _Marks, removed: list[str]) -> str:
     return text[: begin.start()] + text[end:]
 
 
-def _may_hold_own(text: str) -> bool:
-    return "-context" in text or "-Context" in text or "-CONTEXT" in text
-
-
-def _may_hold_bulk(text: str) -> bool:
-    """Return True if a text might contain large base64 data, which contains no spaces."""
-    half = _MIN_BASE64_CHARACTERS // 2
-    for at in range(0, len(text) - half + 1, half):
-        if text.find(" ", at, at + half) < 0 and text.find("\n", at, at + half) < 0:
-            return len(text) >= _MIN_BASE64_CHARACTERS
-    return False
-
-
 # -- Text that tools write into the owner's messages ---------------------------
 # ``phrases.toml`` lists this text.
 
 
 _EVERY_TOOL = "any"
 _EXPORTING = ("claude-code", "codex", "opencode")
-"""Tools whose text is often in exported chats."""
+"""Tools whose inserted text is common in exported chats."""
 _CLOSED = re.compile(r"\][^\S\n]*$", re.MULTILINE)
 
 
 def is_tools(tool: str, text: str) -> bool:
-    """Return True if the tool itself wrote a message."""
+    """Return True if the tool, not the user, wrote a message."""
     text = text.strip()
     return any(
         text.startswith(phrases["begins"])
@@ -319,7 +269,7 @@ def is_tools(tool: str, text: str) -> bool:
 
 
 def without_tools_lines(tool: str, text: str) -> tuple[str, tuple[str, ...]]:
-    """Remove the lines that the tool wrote. Return the remaining message and the removed lines."""
+    """Split a message into its text without the lines that the tool inserted, and those lines."""
     cut: list[str] = []
     for phrases in _phrases_of(tool):
         end = next(_at_lines(text, phrases["ends"]), len(text))
@@ -333,15 +283,11 @@ def without_tools_lines(tool: str, text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def channels() -> list[str]:
-    """Return the names that chat bridges use for their channels."""
+    """Return the channel names that chat bridges write into messages."""
     return _phrase_tables()["channels"]["names"]
 
 
 def _end_of_line(text: str, at: int) -> int:
-    """Return the end of a line that a tool wrote.
-
-    A line that starts with a bracket continues to the closing bracket.
-    """
     closed = _CLOSED.search(text, at) if text[at] == "[" else None
     end = text.find("\n", at)
     return closed.end() if closed else (end if end >= 0 else len(text))
@@ -377,7 +323,7 @@ _NAMES = ("name", "label")
 _ELAPSED_AND_DATE = re.compile(
     r"\s*(?:\+\d+[smhdw]\S{0,12}(?:\s+|\Z))?(?:(?:[A-Z][a-z]{2} )?\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}.*)?\Z"
 )
-"""Matches the time since the previous message, and the date, at the end of a message header."""
+"""Matches the elapsed time and the date at the end of a message header."""
 _ID = re.compile(r"\s*\(?\bid:([^\s)]+)\)?")
 _HANDLE = re.compile(r"\s*\((@[^)\s]+)\)")
 _FROM = re.compile(r"^\[from: ([^\]\n]{1,120}?)(?: \(([^)\n]*)\))?\][^\S\n]*\Z", re.MULTILINE)
@@ -386,27 +332,23 @@ _UNKNOWN_SENDER = "somebody"
 
 @frozen
 class Sender:
-    """The sender of a chat message.
-
-    ``names`` are all names under which the user's settings might list the sender.
-    """
+    """The sender of a chat message, with every name that ``owner.identities`` could list."""
 
     author: str
     names: frozenset[str]
 
     def is_one_of(self, identities: Iterable[str]) -> bool:
-        """Return True if the sender has one of the configured identities."""
+        """Return True if ``identities`` lists the sender."""
         return any(identity.strip().casefold() in self.names for identity in identities)
 
 
 def read_sender(text: str) -> tuple[str, Sender | None]:
     """Split a message into its text and its sender.
 
-    The sender has the form ``[Feishu] Otto:`` before the text or ``[from: Otto]`` after it. The
-    form before the text has priority.
+    The sender precedes the text as ``[Feishu] Otto:``, or else follows it as ``[from: Otto]``.
     """
     footer = _FROM.search(text)
-    footer_sender = _sender("", footer[2] or footer[1], shown=footer[1]) if footer else None
+    footer_sender = _sender("", footer[2] or footer[1], display=footer[1]) if footer else None
     text = text[: footer.start()].rstrip() if footer else text
     header = _channel_prefix().match(text)
     if header is None:
@@ -420,38 +362,36 @@ def read_sender(text: str) -> tuple[str, Sender | None]:
 
 
 def sender_in(head: str) -> Sender:
-    """Return the sender that is named in the header of a chat message. Any channel is accepted."""
+    """Return the sender named in a chat message's header, even if the channel is unknown."""
     match = _channel_prefix().match(f"[{head}]")
-    channel, _, rest = (match["channel"], "", match["rest"]) if match else head.partition(" ")
-    return _person(channel, rest.strip()) or Sender(head, frozenset())
+    channel, _, description = (
+        (match["channel"], "", match["rest"]) if match else head.partition(" ")
+    )
+    return _person(channel, description.strip()) or Sender(head, frozenset())
 
 
 def sender_of(facts: Values) -> Sender | None:
-    """Return the sender in a tool's record, or None if the record names no sender."""
+    """Return the sender that a tool's record names, if any."""
     ids = [str(facts[key]) for key in _IDS if facts.get(key)]
     names = [str(facts[key]) for key in _NAMES if facts.get(key)]
-    return _sender("", *(ids or names), shown=(names or ids)[0]) if ids or names else None
+    return _sender("", *(ids or names), display=(names or ids)[0]) if ids or names else None
 
 
-def _person(channel: str, rest: str) -> Sender | None:
-    """Return the sender in a message header, or None if the header names only a room or a time.
-
-    If there are several ids, the last one counts, because the channel wrote it. Users can choose
-    names that look like ids.
-    """
-    rest = _ELAPSED_AND_DATE.sub("", f" {rest}").strip()
-    ids, handles = _ID.findall(rest), _HANDLE.findall(rest)
-    name = _HANDLE.sub("", _ID.sub("", rest)).strip()
+def _person(channel: str, description: str) -> Sender | None:
+    description = _ELAPSED_AND_DATE.sub("", f" {description}").strip()
+    ids, handles = _ID.findall(description), _HANDLE.findall(description)
+    name = _HANDLE.sub("", _ID.sub("", description)).strip()
     if not (name or ids) or (name.startswith("#") and not ids):
         return None
-    return _sender(channel, *(ids[-1:] or [name, *handles[-1:]]), shown=name or ids[-1])
+    # The channel writes its id last, after any name that looks like an id.
+    return _sender(channel, *(ids[-1:] or [name, *handles[-1:]]), display=name or ids[-1])
 
 
-def _sender(channel: str, *names: str, shown: str = "") -> Sender:
+def _sender(channel: str, *names: str, display: str = "") -> Sender:
     folded = [name.strip().casefold() for name in names if name.strip()]
     qualified = {f"{channel.casefold()}:{name}" for name in folded} if channel else set()
     return Sender(
-        shown.strip() or (names[0] if folded else _UNKNOWN_SENDER),
+        display.strip() or (names[0] if folded else _UNKNOWN_SENDER),
         frozenset(qualified.union(folded)),
     )
 
@@ -469,10 +409,10 @@ def _channel_prefix() -> re.Pattern[str]:
 
 
 INPUT_CHARACTERS = 16_000
-"""Maximum length of an input or outcome from an adapter, in characters.
+"""Maximum length of an input or an outcome from an adapter, in characters.
 
-Callers that store the text remove secrets before they shorten it further, because half a secret
-would not be recognised.
+Callers must remove secrets before they shorten it further, because half a secret would not be
+recognised.
 """
 
 ERROR_CHARACTERS = 600
@@ -489,7 +429,7 @@ _RUNNER_ERROR = re.compile(
     r"npm (?:error|ERR!)|error Command failed|\S*\s?ELIFECYCLE|g?make(?:\[\d+\])?: \*\*\*|error: script \"|husky - "
     r"|\+ (?:CategoryInfo|FullyQualifiedErrorId)\b"
 )
-"""Matches lines in which a task runner reports a failure. The program's own lines tell more."""
+"""Matches a task runner's report of a failure, which says less than the program's own output."""
 _PATH_KEYS = tuple(
     "file_path notebook_path path filePath filepath file target_file relative_path "
     "absolute_path target_notebook filename relative_workspace_path relativeWorkspacePath "
@@ -520,7 +460,7 @@ _COUNT = re.compile(
     r"(input(?:tokens|other)?|tokensin|(?:input)?cache(?:writes?|creation)(?:input)?(?:tokens)?)"
     r"|((?:input)?cachereads?(?:input)?(?:tokens)?)|(output(?:tokens)?|tokensout)"
 )
-"""Names of counts: of new tokens, of tokens from a cache and of written tokens."""
+"""Matches names of token counts: new input, cached input, and output."""
 _EXIT = re.compile(r"exit(?:ed with)?(?: exit)? code:? (-?[1-9]\d{0,8})", re.IGNORECASE)
 _REFUSED = re.compile(
     r"(?:the )?user (?:has )?(?:declined|denied|rejected|dismissed|cancell?ed)"
@@ -536,7 +476,7 @@ _EXIT_LINE = re.compile(
 _MAX_PATH_CHARACTERS = 500
 _MAX_MADE = 10
 MEMORY_MADE = "memory "
-"""Prefix of the result of a call that stored a memory. The end of the memory's id follows."""
+"""Prefix of a stored memory in ``ToolCall.made``, followed by the end of its id."""
 
 _MAKING_COMMAND = re.compile(
     r"\bgit\b.{0,200}?\b(?:commit|merge|cherry-pick|revert|push)\b|\b(?:gh|glab|hub)\b.{0,80}?\b(?:pr|mr|pull-request)\b|\bnacre\s+store\b",
@@ -561,10 +501,10 @@ _MAX_STEPS_READ = 100
 _TAG = re.compile(r"</?tool_use_error>")
 
 
-def asked(name: str, arguments: Values | str) -> ToolCall:
-    """Return a call with its short input, its action and its files, before its result is known.
+def new_call(name: str, arguments: Values | str) -> ToolCall:
+    """Build a call without an outcome from a tool's name and arguments.
 
-    ``arguments`` is the model's input as an object, JSON text, or plain text such as a patch.
+    ``arguments`` is an object, JSON text, or plain text such as a patch.
     """
     decoded = (_decode_object(arguments) if isinstance(arguments, str) else arguments) or {}
     brief = short_input(name, arguments)
@@ -578,25 +518,21 @@ def asked(name: str, arguments: Values | str) -> ToolCall:
     return ToolCall(name, brief, action=action, paths=tuple(dict.fromkeys(paths))[:_MAX_PATHS])
 
 
-def answered(call: ToolCall, result: str | None, output: Callable[[], str] = str) -> ToolCall:
-    """Return a call with its outcome.
-
-    ``output`` is called only if the call failed, or if it created an object with a name, such as a
-    commit.
-    """
+def with_outcome(call: ToolCall, result: str | None, output: str = "") -> ToolCall:
+    """Return the call with its outcome, and with the error or the created objects in its output."""
     call = replace(call, outcome=result)
     if call.failed:
-        return replace(call, error=telling(output()) or None)
+        return replace(call, error=telling(output) or None)
     is_making = result == "ok" and (
         _MAKING_COMMAND.search(call.input)
         if call.action is Action.RUN
         else _MAKING_TOOL.search(call.name)
     )
-    return replace(call, made=_made_objects(output())) if is_making else call
+    return replace(call, made=_made_objects(output)) if is_making else call
 
 
 def action_of(name: str, arguments: Values | None = None) -> Action:
-    """Return what a call does, judged by the tool's name or else by the arguments."""
+    """Return a call's action, judged by the tool's name or else by its arguments."""
     actions = _actions()
     lowered = name.lower()
     action = actions.get(lowered) or actions.get(_NAME_PREFIX.sub("", lowered))
@@ -609,10 +545,7 @@ def action_of(name: str, arguments: Values | None = None) -> Action:
 
 
 def telling(output: str) -> str:
-    """Return the lines of an output that explain the failure, or its last lines.
-
-    Each has at most 600 characters.
-    """
+    """Return up to four error lines from a failed call's output, or else its last lines."""
     text = _TAG.sub("", output[-INPUT_CHARACTERS:])
     lines = [
         line.strip()
@@ -629,31 +562,28 @@ def telling(output: str) -> str:
 
 @cache
 def _actions() -> dict[str, Action]:
-    folder = Path(__file__).parent
     actions: dict[str, Action] = {}
-    for file in sorted((folder / "actions").glob("*.toml")):
+    for file in (Path(__file__).parent / "actions").glob("*.toml"):
         for action, names in tomllib.loads(file.read_text(encoding="utf-8")).items():
-            for name in names:
-                if actions.setdefault(name, Action(action)).value != action:
-                    raise ValueError(f"{file}: {name!r} already has another action")
+            actions |= dict.fromkeys(names, Action(action))
     return actions
 
 
 def memories_made(turns: Iterable[Turn]) -> Iterator[str]:
-    """Yield the ends of the ids of memories that an agent stored in the turns."""
+    """Yield the last eight digits of the id of each memory that the agent stored in these turns."""
     for call in (call for turn in turns for call in turn.tool_calls):
         yield from (
-            made.removeprefix(MEMORY_MADE) for made in call.made if made.startswith(MEMORY_MADE)
+            name.removeprefix(MEMORY_MADE) for name in call.made if name.startswith(MEMORY_MADE)
         )
 
 
 def _made_objects(output: str) -> tuple[str, ...]:
     text = output[:INPUT_CHARACTERS]
-    made = [f"commit {match[1]}" for match in _COMMITTED.finditer(text)]
-    made += [match[0] for match in _PULL_REQUEST.finditer(text)]
-    made += [f"{MEMORY_MADE}{match[1] or match[2]}" for match in _STORED.finditer(text)]
-    made += [f"task {match[1]}" for match in _TASK.finditer(text)]
-    return tuple(dict.fromkeys(made))[:_MAX_MADE]
+    names = [f"commit {match[1]}" for match in _COMMITTED.finditer(text)]
+    names += [match[0] for match in _PULL_REQUEST.finditer(text)]
+    names += [f"{MEMORY_MADE}{match[1] or match[2]}" for match in _STORED.finditer(text)]
+    names += [f"task {match[1]}" for match in _TASK.finditer(text)]
+    return tuple(dict.fromkeys(names))[:_MAX_MADE]
 
 
 def _paths(arguments: Values) -> Iterator[str]:
@@ -694,10 +624,9 @@ def _list_patched(text: str) -> list[str]:
 
 
 def short_input(name: str, arguments: Values | str) -> str:
-    """Return a call's main argument: a command line, path, pattern, query or URL.
+    """Return a call's main argument as one line, such as a command, path, query or URL.
 
-    The result is one line of limited length. ``arguments`` is the model's input as an object, JSON
-    text, or plain text such as a patch.
+    ``arguments`` is an object, JSON text, or plain text such as a patch.
     """
     if isinstance(arguments, str):
         decoded = _decode_object(arguments)
@@ -712,18 +641,18 @@ def short_input(name: str, arguments: Values | str) -> str:
     return _shorten((_patched_files(text) if name == "apply_patch" else "") or text)
 
 
-def outcome(output: str = "", *, exit_code: int | None = None, is_error: bool = False) -> str:
+def outcome(output: str = "", *, exit_code: int | str | None = None, is_error: bool = False) -> str:
     """Return the outcome of a call: ``"ok"``, ``"exit 2"`` or ``"error: <first line>"``.
 
     An exit code takes priority over ``is_error``.
     """
     if exit_code is not None:
-        return "ok" if exit_code == 0 else f"exit {exit_code}"
+        return f"exit {code}" if (code := int(exit_code)) else "ok"
     return f"error: {_first_line(output)}".rstrip(": ") if is_error else "ok"
 
 
 def tokens_of(usage: Values) -> Tokens:
-    """Return the counts of an answer or a session, in which new tokens exclude those from a cache."""
+    """Sum the token counts of a usage record whose input count excludes cached tokens."""
     counts = [0, 0, 0]
     for name, value in usage.items():
         kind = _COUNT.fullmatch(name.replace("_", "").lower())
@@ -733,10 +662,7 @@ def tokens_of(usage: Values) -> Tokens:
 
 
 def ending(output: str, *, exit_code: object = None, is_error: bool = False) -> str:
-    """Return the outcome of a call whose output can show the user's refusal or an exit code.
-
-    The exit code is in the first or last line.
-    """
+    """Return a call's outcome, taking a refusal by the user or an exit code from its output."""
     if type(exit_code) is not int:
         lines = output.strip().splitlines() if is_error else []
         codes = _EXIT.findall("\n".join(lines[:1] + lines[-1:]))
@@ -746,7 +672,7 @@ def ending(output: str, *, exit_code: object = None, is_error: bool = False) -> 
 
 
 def command_line(command: object) -> str:
-    """Return a command as typed: the script in ``["bash", "-lc", script]``, or the words joined."""
+    """Return a command as typed in a shell, such as ``script`` for ``["bash", "-lc", script]``."""
     if isinstance(command, str):
         return _brief_patch(command)
     if not isinstance(command, Sequence):
@@ -761,7 +687,6 @@ def command_line(command: object) -> str:
 
 
 def _brief_patch(command: str) -> str:
-    """Return a command in which a patch is replaced by the names of the changed files."""
     files = _patched_files(command)
     return f"apply_patch {files}" if files else command
 
@@ -790,10 +715,6 @@ def _describe(key: str, arguments: Values) -> str:
 
 
 def _steps(value: object) -> str:
-    """Return a plan's steps as ``[ ]`` and ``[x]`` items, open steps first.
-
-    The boxes are omitted if no step has a status.
-    """
     items = [item for item in objects_in(value) if item.get("status") not in _DROPPED]
     items = items[:_MAX_STEPS_READ]
     if not any("status" in item for item in items):
@@ -815,7 +736,7 @@ _DESCRIBED_KEYS = tuple(
     "command cmd input patch file_path notebook_path pattern query queries search_query url "
     "path filePath file todos plan questions taskId subject skill description prompt".split()
 )
-"""Names of arguments, most informative first. For example, a shell call's command comes before its description."""
+"""Names of arguments, most informative first. A command comes before its description."""
 
 
 def _decode_object(text: str) -> dict[str, Any] | None:
@@ -850,12 +771,12 @@ _BEGINS = re.compile(rb'(?<!\\)"' + re.escape(_MARK.encode()))
 
 
 def may_be_own(head: bytes) -> bool:
-    """Return True if a string at the start of a transcript begins like nacre's prompts."""
+    """Return True if the start of a transcript may contain one of nacre's own prompts."""
     return _BEGINS.search(head) is not None
 
 
 def is_own_call(items: Iterable[Session | Turn]) -> bool:
-    """Return True if the first message is one of nacre's prompts. Later quotations do not count."""
+    """Return True if nacre itself started the session, as its first prompt shows."""
     for item in items:
         if isinstance(item, Turn) and item.speaker is Speaker.OWNER:
             return item.text.lstrip().startswith(_MARK)

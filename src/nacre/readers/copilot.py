@@ -1,43 +1,33 @@
-"""GitHub Copilot: VS Code chats in files, exports and the editor's database, and CLI sessions."""
+"""GitHub Copilot: VS Code chats in files and exports, and CLI sessions."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from nacre.base.ids import turn_hash
 from nacre.base.plain import Values, mapping, objects, string, total
-from nacre.base.text import answered_by, shorten
+from nacre.base.text import answered_by
 from nacre.readers.adapter import (
     Adapter,
     Head,
     Items,
-    Marks,
-    Part,
     Places,
     Root,
     Source,
-    Tables,
-    as_bytes,
     beside,
     documents,
     keys_of,
     parse_time,
-    plain,
-    statement,
-    tables_of,
-    with_columns,
 )
 from nacre.readers.conversation import outcome, tokens_of
 from nacre.readers.messages import Chat, Message, say
 from nacre.readers.trust import (
     Conversation,
-    OpenTurn,
     folder_of,
     names_another,
     user_folders,
@@ -53,21 +43,11 @@ _QUIET = tuple(
     "textEdit notebookEdit agentDetection usedContext contentReference codeCitation move "
     "clearTo".split()
 )
-"""Beginnings of the names of parts without words."""
+"""Prefixes of the kinds of response parts without text."""
 _CALLS = ("toolInvocation", "toolInvocationSerialized")
 _END = "end"
+_UNIQUE_LENGTH = 36
 _WORDS = frozenset({"", "markdownContent", "markdownVuln"})
-
-
-def parse_session_object(
-    source: Source, values: Values, *, cwd: str | None = None, label: str | None = None
-) -> Items:
-    """Yield the session in an object with ``requests``, followed by the session's turns.
-
-    Yield nothing if there are no messages. ``source`` counts unknown items. An exported session
-    has no id and is named after its first request, which the original session also contains.
-    """
-    yield from _Reader(source, values, cwd, label)
 
 
 class _Reader:
@@ -75,6 +55,7 @@ class _Reader:
         self.source = source
         self.requests = objects(values, "requests")
         first = self.requests[0] if self.requests else {}
+        # An exported session has no id, but its first request has the same id as in the original.
         native_id = string(values, "sessionId") or turn_hash(
             "session", str(first.get("requestId") or _typed_text(first)), 0
         )
@@ -123,7 +104,6 @@ class _Reader:
         yield from self.answer(request, own, time)
 
     def answer(self, request: Values, own: str | None, time: Any) -> Items:
-        """Yield the turns of the agent's answer. Text after a tool call starts a new turn."""
         done = parse_time(mapping(request, "modelState").get("completedAt")) or time
         response_id = string(request, "responseId") or (f"{own}-answer" if own else None)
         metadata = mapping(request, "result", "metadata")
@@ -144,7 +124,8 @@ class _Reader:
             if words.strip() or (self.talk.opened is None and kind != _END):
                 identity = response_id or self.talk.new_id(Speaker.AGENT, str(time), "answer")
                 name = f"{identity}-{part_number}" if part_number and response_id else identity
-                yield from self.talk.open(OpenTurn(name, done, unique=_is_unique(response_id)))
+                is_unique = len(response_id or "") >= _UNIQUE_LENGTH
+                yield from self.talk.open(name, done, unique=is_unique)
                 self.talk.add_text(words)
                 part_number, words = part_number + 1, ""
             if kind != _END:
@@ -171,24 +152,22 @@ class _Reader:
         command = string(line, "userEdited", "toolEdited", "original") or string(
             specific, "command"
         )
-        arguments = request.get("arguments")
-        if not isinstance(arguments, str | dict) or command:
-            shown = _value(part.get("pastTenseMessage")) or _value(part.get("invocationMessage"))
-            raw_input = specific.get("rawInput") or mapping(part, "resultDetails").get("input")
-            arguments = (
-                {"command": command}
-                if command
-                else (raw_input if isinstance(raw_input, str | dict) else shown)
-            )
+        inputs = (
+            {"command": command} if command else None,
+            request.get("arguments"),
+            specific.get("rawInput") or mapping(part, "resultDetails").get("input"),
+            _value(part.get("pastTenseMessage")) or _value(part.get("invocationMessage")),
+        )
+        arguments = next(value for value in inputs if isinstance(value, str | dict))
         name = string(part, "toolId") or string(request, "name") or "tool"
         key = self.talk.add_call(identity, name, arguments)
         output = _output(mapping(results, identity).get("content")) or _output(
             mapping(part, "resultDetails").get("output")
         )
         if self.talk.opened and self.talk.calls[key].outside and not output:
-            self.talk.exchange.unseen()
+            self.talk.exchange.record_unseen()
         if result := _outcome(part, specific, output):
-            self.talk.result(key, result, lambda: output)
+            self.talk.result(key, result, output)
 
 
 def _outcome(part: Values, specific: Values, output: str) -> str | None:
@@ -237,13 +216,9 @@ def _output(content: Any, depth: int = 0) -> str:
     )
 
 
-def _is_unique(identity: str | None) -> bool:
-    return identity is not None and len(identity) >= 36
-
-
 # -- VS Code Copilot Chat: session documents (until 1.108), change logs (since then), and exports
 # The first line of a change log has the whole object. Each later line sets, extends or deletes the
-# value at a path. If the first line is missing, empty values stand for the unknown ones.
+# value at a path. If the first line is missing, unknown values are empty.
 
 
 _INITIAL, _SET, _PUSH, _DELETE = range(4)
@@ -252,7 +227,7 @@ _MAX_LOST = 10_000
 
 
 def parse(source: Source) -> Items:
-    """Parse one session."""
+    """Parse a VS Code chat session."""
     values: Any = {}
     for number, entry in enumerate(documents(source)):
         if "kind" in entry and "requests" not in entry:
@@ -265,18 +240,14 @@ def parse(source: Source) -> Items:
             source.unknown("line without kind")
     chats = source.path.parent
     folder, label = workspace_of(chats) if chats.name == "chatSessions" else (None, None)
-    return parse_session_object(source, mapping(values), cwd=folder, label=label)
+    yield from _Reader(source, mapping(values), folder, label)
 
 
 class _Partial(dict[str, Any]):
-    """A session whose first values are missing."""
+    """A session whose log lacks its first line."""
 
 
 def _replay(source: Source, values: Any, entry: Values) -> Any:
-    """Apply one change to an object and return the object.
-
-    Changes that cannot be applied count as corrupt.
-    """
     kind, path, value = entry.get("kind"), entry.get("k"), entry.get("v")
     if kind == _INITIAL:
         return value
@@ -311,14 +282,13 @@ def _change(values: Any, path: Sequence[Any], kind: int, value: Any, length: Any
             place.setdefault(last, [])
         listed = place[last]
         if not isinstance(listed, list) or not isinstance(value or [], list):
-            raise TypeError("there is no array to push, or to push to")
+            raise TypeError("only an array can be pushed, and only to an array")
         if isinstance(length, int):
             del listed[max(0, length) :]
         listed.extend(value or [])
 
 
 def _complete(values: Any, path: Sequence[Any]) -> None:
-    """Add empty values for missing ones on a path, in lists before known values, which are newer."""
     place = values
     for step, following in pairwise([*path, None]):
         if isinstance(place, list) and step < _MAX_LOST:
@@ -334,7 +304,7 @@ def _complete(values: Any, path: Sequence[Any]) -> None:
 def _step(place: Any, step: Any) -> Any:
     if isinstance(place, list):
         if not isinstance(step, int) or step < 0:
-            raise TypeError("no place in an array")
+            raise TypeError("an array index must be a non-negative integer")
         return step
     return str(step)
 
@@ -362,6 +332,14 @@ def _roots(places: Places) -> Sequence[Root]:
         for user in user_folders(places)
         for root in (Root(user / "workspaceStorage", patterns), Root(user / "globalStorage", empty))
     ]
+
+
+def workspace_of(path: Path) -> tuple[str | None, str | None]:
+    """Return a workspace's folder and, if it has several folders, its name."""
+    facts = beside(path.with_name("workspace.json"))
+    workspace = folder_of(string(facts, "workspace", "configuration")) or ""
+    label = workspace.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".code-workspace")
+    return folder_of(string(facts, "folder")), label or None
 
 
 ADAPTER = Adapter(
@@ -397,7 +375,6 @@ _FACTS = {
     "session.auto_mode_resolved": ("model", "chosenModel"),
     "session.title_changed": ("title", "title"),
 }
-_MAX_ERROR_CHARACTERS = 300
 
 
 class _CliReader(Chat):
@@ -418,8 +395,11 @@ class _CliReader(Chat):
         elif kind == "session.compaction_complete":
             text = string(data, "summaryContent", "summary") or ""
             yield from self.say(event, Speaker.SYSTEM, text, Flag.SUMMARY)
-        elif kind in ("abort", "session.error"):
-            yield from self.interrupted(kind, event, data)
+        elif kind == "abort":
+            yield from self.talk.interrupted(str(event.get("id")), _time(event))
+        elif kind == "session.error":
+            text = string(data, "message") or kind
+            yield from self.talk.failed(str(event.get("id")), text, _time(event))
         elif kind == "session.shutdown":
             self.count(data)
         elif not self.learn(kind, data) and not _QUIET_CLI.match(kind):
@@ -438,26 +418,21 @@ class _CliReader(Chat):
 
     def begin(self, data: Values) -> None:
         session, context = self.talk.session, mapping(data, "context")
-        self.talk.session = replace(
-            session,
-            native_id=string(data, "sessionId") or session.native_id,
+        self.talk.learn(
+            native_id=string(data, "sessionId"),
             cwd=session.cwd or string(context, "cwd", "gitRoot"),
             branch=session.branch or string(context, "branch"),
             repository=session.repository or _repository(context),
-            model=string(data, "selectedModel") or session.model,
-            tool_version=string(data, "copilotVersion") or session.tool_version,
+            model=string(data, "selectedModel"),
+            tool_version=string(data, "copilotVersion"),
             started=session.started or parse_time(data.get("startTime")),
         )
 
     def count(self, data: Values) -> None:
-        """Add the tokens that a run used, when the run ends.
-
-        Output tokens that earlier messages reported are not counted again.
-        """
         spent = _tokens_spent(data)
         written = self.source.carry.pop("written", 0)
         if spent.total:
-            self.talk.spend(spent - Tokens(output=written))
+            self.talk.spend(spent - Tokens(output=written))  # already counted by message
 
     # Messages and calls
 
@@ -474,61 +449,39 @@ class _CliReader(Chat):
         )
 
     def say(self, event: Event, speaker: Speaker, text: str, flags: Flag, *claims: Event) -> Items:
-        time = parse_time(event.get("timestamp"))
-        message = Message(speaker, time, string(event, "id"), list(claims), flags, [text])
+        message = self.message(speaker, event, text)
+        message.claims, message.flags = list(claims), flags
         yield from say(self.talk, message, 0)
 
-    def interrupted(self, kind: str, event: Event, data: Values) -> Items:
-        """Yield a system message about an interruption by the user or a failure of the provider."""
-        text = string(data, "reason" if kind == "abort" else "message") or kind
-        flags = Flag.META | Flag.INTERRUPTED if kind == "abort" else Flag.META
-        note = f"Stopped: {text}" if kind == "abort" else text
-        yield from self.say(event, Speaker.SYSTEM, shorten(note, _MAX_ERROR_CHARACTERS), flags)
+    def message(self, speaker: Speaker, event: Event, text: str | None = None) -> Message:
+        return Message(speaker, _time(event), string(event, "id"), texts=[text])
 
     def agent(self, offset: int, event: Event, data: Values) -> Items:
-        text, calls = string(data, "content") or "", objects(data, "toolRequests")
-        opened = self.talk.opened
-        before = self.talk.place(offset)
-        self.wrote(data)
-        if not text and all(str(call.get("toolCallId")) in self.talk.calls for call in calls):
-            return
-        self.talk.learn(model=None if data.get("parentToolCallId") else string(data, "model"))
-        part = string(data, "messageId") if data.get("chunkIndex") else None
-        if opened is None or part is None or part != self.source.carry.get("message"):
-            self.source.carry["message"] = string(data, "messageId")
-            yield from self.begin_turn(event, text, before)
-            if data.get("parentToolCallId") and self.talk.opened:
-                self.talk.opened.flags |= Flag.SIDECHAIN
-        self.talk.add_text(text)
-        for call in calls:
-            self.add(call, "name")
-
-    def wrote(self, data: Values) -> None:
-        written = Tokens(output=total(data, "outputTokens")).bounded
-        if written.total and not (
-            data.get("chunkIndex") and data.get("messageId") == self.source.carry.get("message")
+        message = self.message(Speaker.AGENT, event, string(data, "content"))
+        calls, child = objects(data, "toolRequests"), data.get("parentToolCallId")
+        if message.texts[0] or any(
+            str(call.get("toolCallId")) not in self.talk.calls for call in calls
         ):
-            self.source.carry["written"] = self.source.carry.get("written", 0) + written.output
-            self.talk.spend(written)
-
-    def begin_turn(self, event: Event, seed: str, before: Any) -> Items:
-        stamp = string(event, "timestamp")
-        identity = string(event, "id") or self.talk.new_id(Speaker.AGENT, stamp, seed)
-        turn = OpenTurn(identity, parse_time(stamp), unique=_is_unique(identity))
-        yield from self.talk.open(turn, before)
+            for call in calls:
+                message.call(call.get("toolCallId"), call.get("name"), call.get("arguments"))
+        part, is_answer = string(data, "messageId"), message.texts[0] or message.calls
+        is_same = bool(data.get("chunkIndex")) and part == self.source.carry.get("message")
+        joins = is_same and part is not None and self.talk.opened is not None
+        message.model = None if child or not is_answer else string(data, "model")
+        message.tokens = Tokens() if is_same else Tokens(output=total(data, "outputTokens")).bounded
+        yield from say(self.talk, message, offset, joins=joins)
+        if is_answer and not joins and self.talk.opened:
+            self.source.carry["message"] = part
+            self.talk.opened.flags |= Flag.SIDECHAIN if child else Flag.NONE
+        if written := message.tokens.output:
+            self.source.carry["written"] = self.source.carry.get("written", 0) + written
 
     def call(self, offset: int, event: Event, data: Values) -> Items:
-        """Add a call to the open turn. If there is none, start a turn."""
-        identity = str(data.get("toolCallId"))
-        if data.get("parentToolCallId") or identity in self.talk.calls:
+        if data.get("parentToolCallId") or str(data.get("toolCallId")) in self.talk.calls:
             return
-        if self.talk.opened is None:
-            yield from self.begin_turn(event, f"call {identity}", self.talk.place(offset))
-        self.add(data, "toolName")
-
-    def add(self, call: Values, name: str) -> None:
-        call_id = str(call.get("toolCallId") or "")
-        self.talk.add_call(call_id, string(call, name) or "tool", call.get("arguments"))
+        message = self.message(Speaker.AGENT, event)
+        message.call(data.get("toolCallId"), data.get("toolName"), data.get("arguments"))
+        yield from say(self.talk, message, offset, joins=True)
 
     def result(self, data: Values) -> None:
         output = string(mapping(data, "result"), "content", "detailedContent") or ""
@@ -537,7 +490,7 @@ class _CliReader(Chat):
         code = _EXIT.search(output[-2_000:])
         result = outcome(
             output or string(error, "message") or "",
-            exit_code=int(code[1]) if code else None,
+            exit_code=code and code[1],
             is_error=failed,
         )
         if failed and str(error.get("code")) in ("denied", "rejected"):
@@ -545,16 +498,15 @@ class _CliReader(Chat):
         self.talk.result(
             str(data.get("toolCallId")),
             result,
-            lambda: f"{output}\n{string(error, 'message') or ''}",
+            f"{output}\n{string(error, 'message') or ''}",
         )
 
 
-def _tokens_spent(data: Values) -> Tokens:
-    """Return the number of tokens that a run used.
+def _time(event: Event) -> datetime | None:
+    return parse_time(event.get("timestamp"))
 
-    This is the sum over all models, or else over all kinds of tokens. The input counts of models
-    include cached tokens.
-    """
+
+def _tokens_spent(data: Values) -> Tokens:
     models = [mapping(value, "usage") for value in mapping(data, "modelMetrics").values()]
     tokens = Tokens()
     for usage in models:
@@ -611,85 +563,5 @@ ADAPTER_CLI = Adapter(
     versions="0.0.420, 1.0.11, 1.0.77",
     reads="branch; summaries; interruptions",
     leaves_out="hooks; system messages",
-)
-
-
-# -- ``state.vscdb``: chat sessions before mid-2024, in a workspace database ---
-# Newer sessions have a separate file each. Cursor's databases can also contain
-# Copilot's sessions.
-
-
-SESSIONS = "interactive.sessions"
-
-EDITOR_TABLE = {"ItemTable": {"key", "value"}}
-"""The table and its columns in an editor's database."""
-
-_CURSOR_FOLDERS = frozenset({"Cursor", ".cursor-server"})
-
-
-def parse_editor_state(source: Source) -> Items:
-    """Parse one database."""
-    marks = Marks(source)
-    yield from chat_sessions(source, marks)
-    marks.save()
-
-
-def chat_sessions(source: Source, marks: Marks) -> Items:
-    """Yield the changed chat sessions in an editor's database."""
-    tables = tables_of(source)
-    stored = as_bytes(item(tables, SESSIONS))
-    sessions = plain(stored) if stored else []
-    if not isinstance(sessions, list):
-        source.corrupt()
-        return
-    folder, label = workspace_of(source.path)
-    for values in sessions:
-        if not isinstance(values, dict):
-            source.corrupt()
-        elif marks.is_new(str(values.get("sessionId")), values):
-            yield from parse_session_object(Part(source), values, cwd=folder, label=label)
-
-
-def workspace_of(path: Path) -> tuple[str | None, str | None]:
-    """Return the folder of a workspace, or the name of a workspace with several folders."""
-    facts = beside(path.with_name("workspace.json"))
-    workspace = folder_of(string(facts, "workspace", "configuration")) or ""
-    label = workspace.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".code-workspace")
-    return folder_of(string(facts, "folder")), label or None
-
-
-def item(tables: Tables, key: str) -> object:
-    """Return the value at a key in an editor's database."""
-    rows = tables.all(statement("editor_item"), key=key)
-    return rows[0][0] if rows else None
-
-
-def item_mark(tables: Tables, key: str) -> tuple[object, ...]:
-    """Return a tuple that changes when the value at a key changes.
-
-    The tuple is empty if there is no value.
-    """
-    rows = tables.all(statement("editor_item_mark"), key=key)
-    return tuple(rows[0]) if rows and rows[0][1] else ()
-
-
-def state_roots(places: Places, *, of_cursor: bool) -> Sequence[Root]:
-    """Return the state folders of Cursor, or of all other editors if ``of_cursor`` is False."""
-    names = ("workspaceStorage/*/state.vscdb", "globalStorage/state.vscdb")
-    folders = [
-        folder
-        for folder in user_folders(places)
-        if bool(_CURSOR_FOLDERS & set(folder.parts)) is of_cursor
-    ]
-    return [Root(folder, names) for folder in folders]
-
-
-ADAPTER_EDITOR_STATE = Adapter(
-    tool=TOOL,
-    label="VS Code Copilot Chat",
-    roots=partial(state_roots, of_cursor=False),
-    sniff=with_columns(EDITOR_TABLE),
-    parse=parse_editor_state,
-    versions="until mid-2024*",
-    leaves_out="tokens; drafts",
+    fields=frozenset({"type", "data", "id", "timestamp", "parentId", "ephemeral", "agentId"}),
 )

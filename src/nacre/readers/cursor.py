@@ -1,32 +1,47 @@
-"""Cursor's agent transcripts, their folders, and the context that Cursor adds to prompts."""
+"""Cursor: agent transcripts, the editor's conversation databases, and the command line's stores."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
-from functools import partial
+from functools import cached_property, partial
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from nacre.base.frozen import frozen
-from nacre.base.plain import Values, mapping, string
+from nacre.base.plain import Values, mapping, objects, objects_in, string
 from nacre.readers.adapter import (
     ANY,
     Adapter,
     Head,
     Items,
+    Marks,
+    Part,
     Places,
     Root,
     Source,
+    Tables,
+    as_bytes,
     beside,
     content_blocks,
+    has_columns,
     modified,
     parse_time,
+    plain,
+    statement,
+    tables_of,
+    with_columns,
 )
-from nacre.readers.conversation import outcome
-from nacre.readers.trust import Before, Conversation, OpenTurn
-from nacre.values.session import Session, SessionKind, Speaker, Trust, Turn
+from nacre.readers.conversation import outcome, tokens_of
+from nacre.readers.copilot import workspace_of
+from nacre.readers.trust import Before, Conversation, folder_of, user_folders
+from nacre.values.session import Session, SessionKind, Trust, Turn
 
 TOOL = "cursor"
 
@@ -48,11 +63,10 @@ _MAX_FOLDERS_SEARCHED = 20_000
 
 @frozen
 class Prompt:
-    """A user message, split into typed words, context and time.
+    """A user message, split into what the user typed, the context that Cursor added, and the time.
 
-    ``words``: text that the user typed, from the tags at the end of the message. ``context``:
-    context from Cursor. ``is_sure``: False if the message contains several pairs of such tags,
-    because attached files can contain these tags.
+    ``is_sure`` is False if there are several pairs of tags, because attached files may contain
+    some.
     """
 
     words: str
@@ -62,22 +76,17 @@ class Prompt:
 
 
 def read_prompt(text: str) -> Prompt:
-    """Split a user message."""
+    """Parse a user message, taking the typed text from its last pair of tags."""
     stamp = _STAMP.search(text)
     queries = _QUERY.findall(text)
     words = queries[-1] if queries else _WRAPPING.sub("", text)
-    context = (
-        _QUERY.sub("", text)
-        if queries
-        else "\n".join(match[0] for match in _WRAPPING.finditer(text))
-    )
-    return Prompt(
-        words.strip(), context.strip(), _time(stamp[1]) if stamp else None, len(queries) < 2
-    )
+    wrappings = (match[0] for match in _WRAPPING.finditer(text))
+    context = _QUERY.sub("", text) if queries else "\n".join(wrappings)
+    time = _time(stamp[1]) if stamp else None
+    return Prompt(words.strip(), context.strip(), time, len(queries) < 2)
 
 
 def _time(text: str) -> datetime | None:
-    """Parse a time that Cursor wrote for the model. Return None if it has no time zone."""
     match = _WRITTEN_TIME.search(text)
     if not match or not match[3]:
         return None
@@ -85,32 +94,23 @@ def _time(text: str) -> datetime | None:
     zone = timezone(
         sign * timedelta(hours=min(abs(int(match[3])), 23), minutes=min(int(match[4] or 0), 59))
     )
-    for form in (
-        "%b %d, %Y %I:%M %p",
-        "%B %d, %Y %I:%M %p",
-        "%b %d, %Y %I:%M:%S %p",
-        "%B %d, %Y %I:%M:%S %p",
-    ):
-        try:
-            return (
-                datetime.strptime(f"{match[1]} {match[2]}", form)
-                .replace(tzinfo=zone)
-                .astimezone(UTC)
-            )
-        except (ValueError, OverflowError):
-            continue
+    written = f"{match[1]} {match[2]}"
+    for month, clock in product(("%b", "%B"), ("%I:%M %p", "%I:%M:%S %p")):
+        form = f"{month} %d, %Y {clock}"
+        with suppress(ValueError, OverflowError):
+            return datetime.strptime(written, form).replace(tzinfo=zone).astimezone(UTC)
     return None
 
 
 def roots(places: Places, suffix: str) -> Sequence[Root]:
-    """Return the folders of agent transcripts."""
+    """Return the folders of agent transcripts, and the patterns of files that end in ``suffix``."""
     folders = (places.home / ".cursor", places.folder("CURSOR_CONFIG_DIR", ".cursor"))
     patterns = (f"*/agent-transcripts/**/*{suffix}",)
     return [Root(folder / "projects", patterns) for folder in dict.fromkeys(folders)]
 
 
 def session_of(source: Source) -> Session:
-    """Return a transcript's session. Its id is the file name; the folder shows the project."""
+    """Build the session of a transcript, whose file name is its id."""
     path = source.path
     is_child = path.parent.name == "subagents"
     folder = next(
@@ -131,22 +131,18 @@ def session_of(source: Source) -> Session:
 
 
 def _unslug(root: Path, slug: str) -> str | None:
-    """Return the folder with this slug, or None if no folder or several folders have it.
-
-    A slug is a path in which everything except letters and digits is replaced by dashes.
-    """
     pending = [(root, slug)]
     searched = 0
     matches: list[Path] = []
     while pending and searched < _MAX_FOLDERS_SEARCHED:
-        folder, rest = pending.pop()
+        folder, remaining_slug = pending.pop()
         for child in _folders(folder):
             searched += 1
             name = _SLUG.sub("-", child.name).strip("-").lower()
-            if name and rest == name:
+            if name and remaining_slug == name:
                 matches.append(child)
-            elif name and rest.startswith(f"{name}-"):
-                pending.append((child, rest[len(name) + 1 :]))
+            elif name and remaining_slug.startswith(f"{name}-"):
+                pending.append((child, remaining_slug[len(name) + 1 :]))
     return str(matches[0]) if len(matches) == 1 else None
 
 
@@ -168,7 +164,10 @@ _QUIET = frozenset(
 
 
 class MessageReader:
-    """Converts prompts and answers into turns. A missing time is replaced by the previous time."""
+    """A converter of Cursor's messages to turns.
+
+    A message without a time gets the previous message's time.
+    """
 
     def __init__(self, source: Source, session: Session) -> None:
         self.source = source
@@ -176,7 +175,7 @@ class MessageReader:
         self.time = session.started
 
     def words(self, blocks: Sequence[Values]) -> str:
-        """Return a message's words. Unknown blocks are counted."""
+        """Join a message's text blocks, counting blocks of unknown types."""
         texts = []
         for block in blocks:
             kind = block.get("type")
@@ -189,11 +188,11 @@ class MessageReader:
     def prompt(
         self, text: str, *claims: Values, is_sure: bool = True
     ) -> Generator[Session | Turn, None, Prompt]:
-        """Yield a prompt from a person or, in a sub-agent's session, from the calling agent."""
+        """Yield the turn of a prompt, and return the parsed prompt."""
         cleaned = self.talk.clean(text)
         prompt = read_prompt(cleaned.text)
         if prompt.context:
-            self.talk.exchange.heard(prompt.context)
+            self.talk.exchange.record(prompt.context)
         if prompt.words:
             self.time = prompt.time or self.time
             yield from self.talk.write(
@@ -220,20 +219,19 @@ class MessageReader:
             )
 
     def open(self, seed: str, before: Before | None = None) -> Items:
-        identity = self.talk.new_id(Speaker.AGENT, None, seed)
-        yield from self.talk.open(OpenTurn(identity, self.time, unique=False), before)
+        yield from self.talk.open(None, self.time, seed=seed, before=before)
 
     def miss(self) -> None:
-        """Distrust the agent's next words if the result of an external call is missing."""
+        """Distrust what the agent says next if an external call's result is missing."""
         if self.talk.waits_for_others:
             self.source.carry["unseen"] = True
         if self.source.carry.get("unseen"):
-            self.talk.exchange.unseen()
+            self.talk.exchange.record_unseen()
 
 
 # -- Text transcripts ``agent-transcripts/<id>.txt``, with headings for the speaker
-# A tool's output can contain such headings. Words under the user's heading are therefore untrusted
-# after a result, until the end of the session if external text was read.
+# A tool's output can contain such headings. Text under the user's heading is therefore untrusted
+# after a result, and until the end of the session if external text was read.
 
 
 _MARK = re.compile(
@@ -262,7 +260,7 @@ class _Reader(MessageReader):
             elif self.speaker == "assistant":
                 yield from self.aside(mark[2], mark[3].strip(), body)
             else:
-                self.talk.exchange.heard(body)
+                self.talk.exchange.record(body)
         yield from self.talk.end()
 
     def turn(self, speaker: str, body: str) -> Items:
@@ -276,20 +274,22 @@ class _Reader(MessageReader):
         else:
             yield from self.prompt(body, is_sure=is_sure)
 
-    def aside(self, kind: str, rest: str, body: str) -> Items:
+    def aside(self, kind: str, first_line: str, body: str) -> Items:
         if kind == "Thinking":
             return
         if kind == "Tool result":
-            output = f"{rest}\n{body}"
+            output = f"{first_line}\n{body}"
             called = self.talk.calls.get(self.call)
             self.after_result = True
             self.after_outside = self.after_outside or called is None or called.outside
-            self.talk.result(self.call, outcome(), lambda: output)
+            self.talk.result(self.call, outcome(), output)
             return
         if self.talk.opened is None:
-            yield from self.open(rest)
-        name, _, more = rest.partition(" ")
-        arguments = {match[1]: match[2] for match in _ARGUMENT.finditer(f"{more}\n{body}")}
+            yield from self.open(first_line)
+        name, _, first_argument = first_line.partition(" ")
+        arguments = {
+            match[1]: match[2] for match in _ARGUMENT.finditer(f"{first_argument}\n{body}")
+        }
         self.call = self.talk.add_call("", name or "tool", arguments or body)
 
 
@@ -309,7 +309,7 @@ ADAPTER = Adapter(
 
 # -- Transcripts ``~/.cursor/projects/<project>/agent-transcripts/<id>/<id>.jsonl``
 # Messages have no ids, times, models or results. The session's id and time come from the file. If
-# an external result might be missing, the agent's later words are not trusted.
+# an external result might be missing, the agent's later text is not trusted.
 
 
 _REDACTED = "[REDACTED]"
@@ -344,15 +344,12 @@ class _TranscriptsReader(MessageReader):
             self.source.unknown(str(role or record.get("type") or "no role"))
 
     def result(self, block: Values) -> None:
-        """Assign a result to the call with the same id, or else to the first pending call."""
         calls = self.talk.calls
         named = str(block.get("tool_use_id") or "")
         pending = [key for key, call in calls.items() if call.call.outcome is None]
         output = "\n".join(str(item.get("text") or "") for item in content_blocks(block))
         identity = named if named in calls else (pending[0] if pending else named)
-        self.talk.result(
-            identity, outcome(output, is_error=block.get("is_error") is True), lambda: output
-        )
+        self.talk.result(identity, outcome(output, is_error=block.get("is_error") is True), output)
 
 
 def _sniff_transcripts(head: Head) -> bool:
@@ -373,4 +370,655 @@ ADAPTER_TRANSCRIPTS = Adapter(
     versions="2026",
     reads="sub-agents",
     leaves_out="title; model; tokens; outcomes; times",
+    fields=frozenset({"role", "message", "type", "status", "timestamp"}),
+)
+
+
+# -- Bubbles: the messages in the editor's databases ---------------------------
+# An agent's answer spans many bubbles. One with text starts a turn, and the tool calls after it
+# belong to that turn. Cursor also writes the conversation as text without ids. A turn's id is
+# therefore derived from its text and how often it occurred, so that both copies are one session.
+
+
+_FOLDERS = {"Cursor", ".cursor-server"}
+_MIN_EPOCH_MS = 1_000_000_000_000
+_EXIT_CODES = ("exitCode", "exitCodeV2", "exit_code")
+_OUTPUTS = ("output", "contents", "stdout", "result", "text")
+_DECLINED_STATES = ("rejected", "cancelled", "canceled")
+_OUTSIDE_FIELDS = ("externalLinks", "selectedDocs", "useWeb", "selectedPullRequests")
+
+
+Bubble = Values
+"""A prompt (type 1 or ``user``), or the text, thought or call of an agent (type 2 or ``ai``)."""
+
+
+def _is_owners(bubble: Bubble) -> bool | None:
+    kind = bubble.get("type")
+    return {1: True, "user": True, 2: False, "ai": False}.get(
+        kind if isinstance(kind, int | str) else ""
+    )
+
+
+def _words(bubble: Bubble) -> str:
+    return string(bubble, "text", "rawText") or rich_words(bubble.get("richText"))
+
+
+def _bubble_time(bubble: Bubble) -> datetime | None:
+    timing = mapping(bubble, "timingInfo")  # clientStartTime counts from the machine's start
+    sent = (timing.get("clientRpcSendTime"), timing.get("clientEndTime"))
+    epochs = (value for value in sent if isinstance(value, int | float) and value > _MIN_EPOCH_MS)
+    return parse_time(bubble.get("createdAt")) or next(map(parse_time, epochs), None)
+
+
+class BubbleReader(MessageReader):
+    """A converter of bubbles, the messages in an editor's database, to turns."""
+
+    def take(self, bubble: Bubble) -> Items:
+        self.time = _bubble_time(bubble) or self.time
+        is_owners = _is_owners(bubble)
+        if is_owners is None:
+            self.source.unknown(f"bubble {bubble.get('type')}")
+        elif is_owners:
+            yield from self.owner(bubble)
+        else:
+            yield from self.answer(bubble)
+
+    def owner(self, bubble: Bubble) -> Items:
+        yield from self.talk.write(self.talk.prompter, _words(bubble), self.time, bubble)
+        places = (mapping(bubble, "context"), mapping(bubble, "context", "mentions"))
+        if bubble.get("useWeb") or any(
+            place.get(key) for place in places for key in _OUTSIDE_FIELDS
+        ):
+            self.talk.exchange.record_unseen()  # pages sent to the agent are not recorded
+
+    def answer(self, bubble: Bubble) -> Items:
+        """Start a turn with a bubble's text, and add its tool call to the open turn."""
+        info = bubble.get("modelInfo")
+        model = info.get("modelName") if isinstance(info, dict) else bubble.get("modelType")
+        self.talk.learn(model=model if isinstance(model, str) and model != "default" else None)
+        self.talk.spend(tokens_of(mapping(bubble, "tokenCount")))
+        if any(isinstance(bubble.get(key), str) for key in ("text", "rawText")) and (
+            words := _words(bubble).strip()
+        ):
+            yield from self.open(words)
+            self.talk.add_text(words)
+        called = mapping(bubble, "toolFormerData")
+        if name := string(called, "name"):  # a bubble without a name has only a state
+            if self.talk.opened is None:
+                yield from self.open(f"call {name}")
+            self.call(name, called)
+
+    def call(self, name: str, called: Values) -> None:
+        raw = called.get("rawArgs")
+        is_given = raw and (not isinstance(raw, str) or raw.strip() not in ("", "{}"))
+        call_id = self.talk.add_call(
+            str(called.get("toolCallId") or ""), name, raw if is_given else called.get("params")
+        )
+        result = called.get("result")
+        result = called.get("error") if result is None else result
+        output = result_text(result)
+        call_outcome = _outcome(called, result, output)
+        if call_outcome is not None:
+            self.talk.result(call_id, call_outcome, output)
+        if call_outcome == "ok" and not output and self.talk.calls[call_id].outside:
+            self.talk.exchange.record_unseen()
+
+
+def result_text(result: object) -> str:
+    """Extract a tool's output from the JSON that Cursor stores."""
+    if isinstance(result, str):
+        value = plain(result) if result.lstrip()[:1] in ("{", "[") else None
+        return result_text(value) or result
+    if isinstance(result, dict):
+        for key in _OUTPUTS:
+            if isinstance(result.get(key), str) and result[key].strip():
+                return str(result[key])
+        return msgspec.json.encode(result).decode() if result else ""
+    return msgspec.json.encode(result).decode() if isinstance(result, list) and result else ""
+
+
+def rich_words(rich: object) -> str:
+    """Return the plain text of a message that the editor stores as a tree."""
+    if not isinstance(rich, str) or not rich.strip():
+        return ""
+    blocks = mapping(plain(rich), "root").get("children")
+    lines = ["".join(_leaves(block)) for block in blocks] if isinstance(blocks, list) else []
+    return "\n".join(lines).strip()
+
+
+def _leaves(node: Any) -> Iterator[str]:
+    stack = [node]
+    while stack:
+        node = stack.pop()
+        if not isinstance(node, dict):
+            continue
+        if isinstance(node.get("text"), str):
+            yield node["text"]
+        elif node.get("type") == "linebreak":
+            yield "\n"
+        children = node.get("children")
+        stack += reversed(children) if isinstance(children, list) else ()
+
+
+def _outcome(called: Values, result: object, output: str) -> str | None:
+    facts = mapping(
+        plain(result) if isinstance(result, str) and result.lstrip()[:1] == "{" else result
+    )
+    status = str(called.get("status") or "").lower()
+    if (
+        status in _DECLINED_STATES
+        or called.get("userDecision") == "rejected"
+        or facts.get("rejected") is True
+    ):
+        return "rejected"
+    code = next((facts[key] for key in _EXIT_CODES if type(facts.get(key)) is int), None)
+    if status == "error" or called.get("error"):
+        text = output or result_text(called.get("error"))
+        return outcome(text, exit_code=code or None, is_error=True)
+    if status in ("completed", "success", "") and (result is not None or status):
+        return outcome(output, exit_code=code)
+    return None
+
+
+# -- ``state.vscdb``: workspace databases and the global database --------------
+# 1. 2023-24, a workspace's chat pane: tabs with bubbles under one key, with only the last prompt's
+# time. 2. Late 2024, a workspace's composers: conversations with bubbles under one key. A composer
+# opened from the chat pane starts with a copy of the chat, which is skipped. 3. Since 2025, global
+# database: one key for the order of a conversation's bubbles, and one key for each bubble.
+# The tables also contain passwords and tokens, so only the keys in ``sql/editors.sql`` are read.
+
+
+CHAT = "workbench.panel.aichat.view.aichat.chatdata"
+COMPOSERS = "composer.composerData"
+HEADERS = "composer.composerHeaders"
+PROMPTS = "aiService.generations"
+
+_KEY_VALUE = "cursorDiskKV"
+_BUBBLE_KEY = "bubbleId:"
+_UNNAMED = frozenset({"New Chat", "New Agent", "New Composer", "Untitled"})
+_PARENTS = (
+    "parentComposerId",
+    "parentConversationId",
+    "parentAgentId",
+    "rootParentConversationId",
+    "parentId",
+)
+
+
+Composer = Values
+"""A conversation, with its bubbles or only their order."""
+
+Exchange = tuple[str, str]
+
+
+EDITOR_TABLE = {"ItemTable": {"key", "value"}}
+"""The columns of the table in an editor's database."""
+
+
+def item(tables: Tables, key: str) -> object:
+    """Return the value of a key in an editor's database, or None if there is none."""
+    rows = tables.all(statement("editor_item"), key=key, whole=True)
+    return rows[0][2] if rows else None
+
+
+def item_mark(tables: Tables, key: str) -> tuple[object, ...]:
+    """Return a tuple that changes whenever a key's value does; it is empty if there is no value."""
+    rows = tables.all(statement("editor_item"), key=key, whole=False)
+    return rows[0][:2] if rows and rows[0][1] else ()
+
+
+def parse(source: Source) -> Items:
+    """Parse the conversations in an editor's database."""
+    reader = _StateReader(source)
+    if has_columns(reader.tables, EDITOR_TABLE):
+        yield from reader.workspace()
+    if reader.tables.columns(_KEY_VALUE):
+        yield from reader.conversations()
+    reader.save()
+
+
+class _StateReader:
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.tables: Tables = tables_of(source)
+        self.marks = Marks(source)
+        self.folder, self.label = workspace_of(source.path)
+        self.last_row: int = source.carry.get("row", 0)
+
+    # The first two generations, with all data under one key
+
+    def workspace(self) -> Items:
+        composers = [
+            (composer, self.bubbles(composer.get("conversation")))
+            for composer in objects(self.value_at(COMPOSERS), "allComposers")
+            if composer.get("conversation")  # newer versions store only headers here
+        ]
+        composers.sort(key=lambda item: str(item[0].get("createdAt")))
+        known_exchanges: set[Exchange] = set()
+        yield from self.tabs(known_exchanges)
+        for composer, bubbles in composers:
+            new_bubbles = _without_copies(bubbles, known_exchanges)
+            if new_bubbles and self.marks.is_new(str(composer.get("composerId")), composer):
+                yield from self.talk(self.session(composer, self.folder), new_bubbles)
+
+    def value_at(self, key: str) -> Any:
+        raw = as_bytes(item(self.tables, key))
+        value = plain(raw) if raw else None
+        if raw and value is None:
+            self.source.corrupt()
+        return value
+
+    def tabs(self, known_exchanges: set[Exchange]) -> Items:
+        tabs = objects(self.value_at(CHAT), "tabs")
+        for tab in sorted(tabs, key=lambda tab: str(tab.get("lastSendTime"))):
+            name = string(tab, "tabId")
+            if name is None:
+                self.source.corrupt()
+                continue
+            bubbles = _without_copies(self.bubbles(tab.get("bubbles")), known_exchanges)
+            if bubbles and self.marks.is_new(name, tab):
+                session = Session(
+                    TOOL,
+                    name,
+                    title=_title(tab.get("chatTitle")),
+                    cwd=self.folder,
+                    label=self.label,
+                    started=parse_time(tab.get("lastSendTime")),
+                )
+                yield from self.talk(session, bubbles)
+
+    # The third generation, with one key per conversation and one key per bubble
+
+    def conversations(self) -> Items:
+        written = self.written()
+        for name, row, size in self.tables.all(statement("cursor_composers")):
+            is_new = self.marks.is_new(name, row, size)
+            if is_new or name in written:
+                yield from self.conversation(name)
+
+    def written(self) -> set[str]:
+        before, key = self.last_row, self.source.carry.get("key")
+        last = self.tables.all(statement("cursor_last_row"))[0][0]
+        key_at_row = self.tables.all(statement("cursor_key_at"), row=before)
+        self.last_row = last
+        if before == 0:
+            return set()
+        if last < before or (key_at_row and key_at_row[0][0] != key):  # rows were renumbered
+            return {name for name, _, _ in self.tables.all(statement("cursor_composers"))}
+        rows = self.tables.all(statement("cursor_written"), row=before)
+        return {
+            key.split(":")[1]
+            for key, _ in rows
+            if isinstance(key, str) and key.startswith(_BUBBLE_KEY)
+        }
+
+    def conversation(self, name: str) -> Items:
+        rows = self.tables.all(statement("cursor_composer"), composer=name)
+        raw = as_bytes(rows[0][0]) if rows else b""
+        composer = plain(raw) if raw else {}
+        if not isinstance(composer, dict):
+            self.source.corrupt()
+            return
+        bubbles = self.bubbles_of(name, composer)
+        first = next(bubbles, None)
+        if first is None:
+            return
+        uris = first.get("workspaceUris")
+        uri = uris[0] if isinstance(uris, list) and uris and isinstance(uris[0], str) else None
+        folder = folder_of(uri) or _workspace_of(composer) or self.folder
+        session = self.session(composer, folder or self.folders.get(name))
+        is_being_written = bool(
+            composer.get("status") == "generating" or composer.get("generatingBubbleIds")
+        )
+        yield from self.talk(
+            replace(session, native_id=name), _chain(first, bubbles, is_being_written)
+        )
+
+    def bubbles_of(self, name: str, composer: Composer) -> Iterator[Bubble]:
+        if composer.get("conversation"):
+            yield from self.bubbles(composer["conversation"])
+            return
+        inline = mapping(composer, "conversationMap")
+        for header in objects(composer, "fullConversationHeadersOnly"):
+            bubble_id = header.get("bubbleId")
+            if not isinstance(bubble_id, str):
+                self.source.corrupt()
+                continue
+            rows = self.tables.all(statement("cursor_bubble"), composer=name, bubble=bubble_id)
+            raw = as_bytes(rows[0][0]) if rows else b""
+            if raw or bubble_id in inline:  # Cursor removes old bubbles
+                yield from self.bubbles([plain(raw) if raw else inline[bubble_id]])
+
+    @cached_property
+    def folders(self) -> Mapping[str, str]:
+        folders = (
+            dict(_list_conversations(self.tables, HEADERS, None))
+            if has_columns(self.tables, EDITOR_TABLE)
+            else {}
+        )
+        workspaces = self.source.path.parent.parent / "workspaceStorage"
+        for path in sorted(workspaces.glob("*/state.vscdb")):
+            folder, _ = workspace_of(path)
+            tables = self.source.look(path) if folder else None
+            if tables and has_columns(tables, EDITOR_TABLE):
+                folders = {**dict(_list_conversations(tables, COMPOSERS, folder)), **folders}
+        return folders
+
+    # All generations
+
+    def session(self, composer: Composer, folder: str | None) -> Session:
+        model = string(composer.get("modelConfig"), "modelName")
+        inner = composer.get("subagentInfo")
+        is_inner = bool(inner or composer.get("isBestOfNSubcomposer"))
+        return Session(
+            TOOL,
+            str(composer.get("composerId")),
+            title=_title(composer.get("name")),
+            cwd=folder,
+            label=self.label,
+            branch=string(composer, "createdOnBranch"),
+            kind=SessionKind.SUBAGENT if is_inner else SessionKind.MAIN,
+            parent=string(inner, *_PARENTS),
+            started=parse_time(composer.get("createdAt")),
+            model=model if model != "default" else None,
+        )
+
+    def bubbles(self, values: object) -> list[Bubble]:
+        bubbles = objects_in(values)
+        for _ in range(len(values) - len(bubbles) if isinstance(values, list) else 0):
+            self.source.corrupt()
+        return bubbles
+
+    def talk(self, session: Session, bubbles: Iterable[Bubble]) -> Items:
+        reader = BubbleReader(Part(self.source), session)
+        for bubble in bubbles:
+            yield from reader.take(bubble)
+        yield from reader.talk.end()
+
+    def save(self) -> None:
+        self.marks.save()
+        if self.last_row:
+            rows = self.tables.all(statement("cursor_key_at"), row=self.last_row)
+            self.source.carry |= {"row": self.last_row, "key": rows[0][0] if rows else None}
+
+
+def _chain(first: Bubble, bubbles: Iterator[Bubble], is_being_written: bool) -> Iterator[Bubble]:
+    previous = first
+    for bubble in bubbles:
+        yield previous
+        previous = bubble
+    if _is_owners(previous) or not is_being_written:
+        yield previous
+
+
+def _exchanges(bubbles: Sequence[Bubble]) -> Iterator[Exchange]:
+    for prompt, answer in pairwise(bubbles):
+        if _is_owners(prompt) and _is_owners(answer) is False:
+            yield _words(prompt).strip(), _words(answer).strip()
+
+
+def _without_copies(bubbles: Sequence[Bubble], known_exchanges: set[Exchange]) -> Sequence[Bubble]:
+    while (first := next(_exchanges(bubbles[:2]), None)) and first in known_exchanges:
+        bubbles = bubbles[2:]
+    known_exchanges |= set(_exchanges(bubbles))
+    return (
+        bubbles if any(_words(bubble) or _is_owners(bubble) is False for bubble in bubbles) else ()
+    )
+
+
+def _list_conversations(tables: Tables, key: str, folder: str | None) -> Iterator[tuple[str, str]]:
+    for composer in objects(plain(as_bytes(item(tables, key))), "allComposers"):
+        name, composer_folder = composer.get("composerId"), folder or _workspace_of(composer)
+        if isinstance(name, str) and composer_folder:
+            yield name, composer_folder
+
+
+def _workspace_of(composer: Composer) -> str | None:
+    uri = mapping(composer, "workspaceIdentifier").get("uri")
+    return folder_of(uri if isinstance(uri, str) else string(uri, "external", "fsPath", "path"))
+
+
+def _title(name: object) -> str | None:
+    words = name.strip() if isinstance(name, str) else ""
+    return words if words and words not in _UNNAMED else None
+
+
+def _roots(places: Places) -> Sequence[Root]:
+    names = ("workspaceStorage/*/state.vscdb", "globalStorage/state.vscdb")
+    folders = user_folders(places)
+    return [Root(folder, names) for folder in folders if _FOLDERS & {*folder.parts}]
+
+
+def _sniff(head: Head) -> bool:
+    tables = head.database
+    return (
+        tables is not None
+        and has_columns(tables, EDITOR_TABLE)
+        and (
+            bool(tables.columns(_KEY_VALUE))
+            or any(item_mark(tables, key) for key in (CHAT, COMPOSERS, HEADERS, PROMPTS))
+        )
+    )
+
+
+ADAPTER_STATE = Adapter(
+    tool=TOOL,
+    label="Cursor",
+    roots=_roots,
+    sniff=_sniff,
+    parse=parse,
+    versions="2024; `_v` 3 to 10*",
+    reads="branch; sub-agents",
+    leaves_out="checkpoints; edits; agentKv",
+)
+
+
+# -- Fields of a Protocol Buffers message, without a schema --------------------
+# See https://protobuf.dev/programming-guides/encoding/.
+
+
+_VARINT, _FIXED_8, _LENGTH, _FIXED_4 = 0, 1, 2, 5
+_MAX_VARINT_BYTES = 10
+
+
+Field = tuple[int, bytes]
+"""The number and the bytes of a field, which are empty for fields of a fixed size."""
+
+
+def read_fields(data: bytes) -> list[Field] | None:
+    """Split a Protocol Buffers message into its fields, or return None if it is invalid."""
+    try:
+        return list(_fields(data))
+    except (IndexError, ValueError):
+        return None
+
+
+def _fields(data: bytes) -> Iterator[Field]:
+    at = 0
+    while at < len(data):
+        key, at = _varint(data, at)
+        number, kind = key >> 3, key & 7
+        length = 0
+        if kind == _VARINT:
+            _, at = _varint(data, at)
+        elif kind == _LENGTH:
+            length, at = _varint(data, at)
+        elif kind in (_FIXED_8, _FIXED_4):
+            at += 8 if kind == _FIXED_8 else 4
+        else:
+            raise ValueError("unknown field type")
+        if number == 0 or at + length > len(data):
+            raise ValueError("the field extends past its message")
+        yield number, data[at : at + length]
+        at += length
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = 0
+    for shift in range(_MAX_VARINT_BYTES):
+        byte = data[at + shift]
+        value |= (byte & 0x7F) << (7 * shift)
+        if byte < 0x80:
+            return value, at + shift + 1
+    raise ValueError("the number has too many bytes")
+
+
+# -- Command line agent: ``~/.cursor/chats/<folder>/<id>/store.db``, one session per database
+# Blobs are named by a hash of their content. The newest root lists the message ids in order.
+# Messages are JSON without times. Older versions use Protocol Buffers, of which only the text is
+# read.
+
+
+_STORE_TABLES = {"blobs": {"id", "data"}, "meta": {"key", "value"}}
+_DIGEST_BYTES = 32
+_MESSAGES, _WORKSPACE = 1, 9
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_FOLDER = re.compile(r"^Workspace Path: (.+?)\s*$", re.MULTILINE)
+
+
+class _StoreReader(MessageReader):
+    def __init__(self, source: Source) -> None:
+        self.database = source
+        self.tables = tables_of(source)
+        self.facts = self.read_facts()
+        model = string(self.facts, "lastUsedModel")
+        session = Session(
+            TOOL,
+            str(self.facts.get("agentId") or source.path.parent.name),
+            title=_title(self.facts.get("name")),
+            started=parse_time(self.facts.get("createdAt")),
+            model=model if model != "default" else None,
+        )
+        super().__init__(Part(source), session)
+
+    def __iter__(self) -> Items:
+        marks = Marks(self.database)
+        if marks.is_new(
+            self.talk.session.native_id, self.facts.get("latestRootBlobId"), self.facts.get("name")
+        ):
+            messages, folder = self.root()
+            self.talk.learn(cwd=folder)
+            for data in self.listed(messages) if messages else self.everything():
+                yield from self.take(data)
+            yield from self.talk.end()
+        marks.save()
+
+    def read_facts(self) -> Values:
+        rows = self.tables.all(statement("cursor_store_facts"))
+        value = rows[0][0] if rows else b""
+        text = value.decode("ascii", "replace") if isinstance(value, bytes) else str(value)
+        try:
+            raw = bytes.fromhex(text)
+        except ValueError:
+            raw = text.encode("utf-8", "replace")
+        facts = plain(raw)
+        if rows and not isinstance(facts, dict):
+            self.database.corrupt()
+        return mapping(facts)
+
+    def root(self) -> tuple[list[str], str | None]:
+        data = self.blob(self.facts.get("latestRootBlobId"))
+        fields = (not data.lstrip().startswith(b"{") and read_fields(data)) or []
+        folders = (_decode(data) for number, data in fields if number == _WORKSPACE)
+        return [
+            data.hex()
+            for number, data in fields
+            if number == _MESSAGES and len(data) == _DIGEST_BYTES
+        ], folder_of(next(filter(None, folders), None))
+
+    def blob(self, identity: object) -> bytes:
+        rows = self.tables.all(statement("cursor_store_blob"), id=str(identity))
+        return as_bytes(rows[0][0]) if rows else b""
+
+    def listed(self, messages: Iterable[str]) -> Iterator[bytes]:
+        for data in map(self.blob, messages):
+            if data:
+                yield data
+            else:
+                self.source.unknown("message without its blob")
+
+    def everything(self) -> Iterator[bytes]:
+        last = 0
+        while rows := self.tables.all(statement("cursor_store_blobs"), row=last):
+            for row, data in rows:
+                last = row
+                yield as_bytes(data)
+
+    # Messages
+
+    def take(self, data: bytes) -> Items:
+        if not data.lstrip().startswith(b"{"):
+            yield from self.packed(data)
+            return
+        message = mapping(plain(data))
+        role, blocks = message.get("role"), content_blocks(message)
+        if role == "user":
+            yield from self.user(self.words(blocks), message, *blocks)
+        elif role == "assistant":
+            yield from self.agent(self.words(blocks).strip(), blocks)
+        elif role == "tool":
+            for block in blocks:
+                self.result(block)
+        elif role != "system":
+            self.source.unknown(f"role {role}" if "role" in message else "blob")
+
+    def packed(self, data: bytes) -> Items:
+        fields = read_fields(data) or []
+        first = _first(fields)
+        if len(first) == _DIGEST_BYTES:
+            first = b""
+        # In this older format, only prompts have ids.
+        if first and any(
+            number == 2 and _UUID.fullmatch(_decode(value)) for number, value in fields
+        ):
+            yield from self.user(_decode(first))
+        elif words := _decode(_first(read_fields(first) or [])).strip():
+            yield from self.agent(words, ())
+        else:
+            self.source.unknown("blob")
+
+    def user(self, text: str, *claims: Values) -> Items:
+        prompt = yield from self.prompt(text, *claims)
+        folder = _FOLDER.search(prompt.context)
+        if folder and not self.talk.session.cwd:
+            self.talk.learn(cwd=folder[1])
+
+    def result(self, block: Values) -> None:
+        output = result_text(block.get("result", block.get("output")))
+        is_error = block.get("isError") is True
+        result = (
+            "rejected"
+            if output[:200].lower().startswith("rejected")
+            else outcome(output, is_error=is_error)
+        )
+        self.talk.result(str(block.get("toolCallId") or ""), result, output)
+
+
+def _first(fields: Iterable[Field]) -> bytes:
+    return next((data for number, data in fields if number == 1), b"")
+
+
+def _decode(data: bytes) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return ""
+
+
+def _roots_store(places: Places) -> Sequence[Root]:
+    variables = ("CURSOR_DATA_DIR", "CURSOR_CONFIG_DIR")
+    folders = [places.home / ".cursor", *(places.folder(name, ".cursor") for name in variables)]
+    folders.append(places.folder("XDG_CONFIG_HOME", ".config") / "cursor")
+    return [Root(folder / "chats", ("*/*/store.db",)) for folder in dict.fromkeys(folders)]
+
+
+ADAPTER_STORE = Adapter(
+    tool=TOOL,
+    label="Cursor",
+    roots=_roots_store,
+    sniff=with_columns(_STORE_TABLES),
+    parse=_StoreReader,
+    resume=("cursor-agent", "--resume", "{id}"),
+    versions="command line*",
+    leaves_out="tokens; times; calls of packed messages",
 )

@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +36,7 @@ TOOL = "gemini-cli"
 _AGENT_TYPES = frozenset({"gemini", "model"})
 _NOTICES = frozenset({"info", "warning", "error"})
 _FILES = re.compile(r"-{3} Content from referenced files -{3}.*\Z", re.DOTALL)
-"""Matches files that Gemini CLI appended, up to the end of the message.
+"""Matches the contents of files that Gemini CLI appended to a message.
 
 The end mark is ignored, because files can contain it.
 """
@@ -52,13 +51,11 @@ _FRAME = re.compile(
     r"|^(?:Error|Output|Stdout|Stderr): (?:\((?:none|empty)\)(?:\n|\Z))?",
     re.MULTILINE,
 )
-"""Lines that the tool writes around a command's output."""
+"""Matches the lines that the tool adds around a command's output."""
 _HASH = re.compile(r"\b[0-9a-f]{64}\b")
 
 
 class _Reader:
-    """Applies the events in a file to the session's header and messages."""
-
     talk: Conversation
 
     def __init__(self, source: Source) -> None:
@@ -70,7 +67,12 @@ class _Reader:
 
     def take(self, event: Values) -> None:
         if isinstance(event.get("$rewindTo"), str):
-            self.rewind(event["$rewindTo"])
+            target, ids = event["$rewindTo"], list(self.messages)
+            if target not in ids:
+                self.source.unknown("$rewindTo an unknown message")
+                return
+            for message_id in ids[ids.index(target) :]:
+                del self.messages[message_id]
         elif "$set" in event or "$patch" in event:
             self.change(mapping(event, "$set" if "$set" in event else "$patch"), event.get("id"))
         elif isinstance(event.get("id"), str):
@@ -80,20 +82,7 @@ class _Reader:
         else:
             self.source.unknown(str(event.get("type") or "no message"))
 
-    def rewind(self, target: str) -> None:
-        ids = list(self.messages)
-        if target not in self.messages:
-            self.source.unknown("$rewindTo an unknown message")
-            return
-        for message_id in ids[ids.index(target) :]:
-            del self.messages[message_id]
-
     def change(self, values: Values, message: object) -> None:
-        """Change one message or the header.
-
-        A new list of messages replaces the earlier messages. However, if the list contains a
-        summary of the model's context, messages are only added.
-        """
         if isinstance(message, str) and message in self.messages:
             self.messages[message] = {**self.messages[message], **values}
             return
@@ -104,27 +93,20 @@ class _Reader:
         new_messages = {
             str(item.get("id") or f"#{number}"): item for number, item in enumerate(listed)
         }
-        if any(_SNAPSHOT in words_of(item.get("content")) for item in listed):
-            present = {
-                (item.get("type"), words_of(item.get("content"))) for item in self.messages.values()
-            }
+        # A list with a summary of the model's context does not replace the earlier messages.
+        if any(_SNAPSHOT in _content(item)[1] for item in listed):
+            present = set(map(_content, self.messages.values()))
             self.messages |= {
-                key: item
-                for key, item in new_messages.items()
-                if (item.get("type"), words_of(item.get("content"))) not in present
+                key: item for key, item in new_messages.items() if _content(item) not in present
             }
-        else:
+            return
+        for key, item in list(self.messages.items()):
+            kind, words = _content(item)
             # On resuming, the tool omits commands, and prompts with text added by a hook.
-            kept = {
-                key: item
-                for key, item in self.messages.items()
-                if key in new_messages
-                or (
-                    item.get("type") == "user"
-                    and words_of(item.get("content")).lstrip().startswith(_OMITTED_PREFIXES)
-                )
-            }
-            self.messages = kept | new_messages
+            is_omitted = kind == "user" and words.lstrip().startswith(_OMITTED_PREFIXES)
+            if key not in new_messages and not is_omitted:
+                del self.messages[key]
+        self.messages |= new_messages
 
     def session(self) -> Session:
         is_main = self.header.get("kind") != "subagent"
@@ -161,9 +143,9 @@ class _Reader:
     def user(self, identity: str, message: Values) -> Items:
         words = words_of(message.get("displayContent")) or words_of(message.get("content"))
         for file_content in _FILES.findall(words_of(message.get("content"))):
-            self.talk.exchange.heard(file_content)
+            self.talk.exchange.record(file_content)
         for result in responses_of(message.get("content")):
-            self.talk.result(str(result.get("id")), "ok", lambda result=result: output_of(result))  # type: ignore[misc]
+            self.talk.result(str(result.get("id")), "ok", output_of(result))
         is_summary = _SNAPSHOT in words
         words = words.replace(_SNAPSHOT, "").replace("</state_snapshot>", "")
         cleaned = self.talk.clean(_FILES.sub("", words))
@@ -177,10 +159,6 @@ class _Reader:
         yield from say(self.talk, prompt)
 
     def notice(self, identity: str, message: Values) -> Items:
-        """Yield a notice that the user interrupted the agent or the model failed.
-
-        Skip other notices.
-        """
         words, time = words_of(message.get("content")), parse_time(message.get("timestamp"))
         if message.get("type") == "error":
             yield from self.talk.failed(identity, words, time)
@@ -189,10 +167,10 @@ class _Reader:
 
     def agent(self, identity: str, message: Values) -> Items:
         counts, time = mapping(message, "tokens"), parse_time(message.get("timestamp"))
-        cached = total(counts, "cached")  # the input includes these; the output excludes thoughts
-        fresh = max(0, total(counts, "input", "tool") - cached)
+        # The input includes cached tokens, and the output excludes thoughts.
+        read, written = total(counts, "input", "tool"), total(counts, "output", "thoughts")
         answer = Message(Speaker.AGENT, time, identity, model=string(message, "model"))
-        answer.tokens = Tokens(fresh, cached, total(counts, "output", "thoughts"))
+        answer.tokens = Tokens.with_cached(read, total(counts, "cached"), written)
         answer.texts.append(words_of(message.get("content") or message.get("parts")))
         yield from say(self.talk, answer)
         for call in objects(message, "toolCalls"):
@@ -206,20 +184,18 @@ class _Reader:
 
 
 def record_result(talk: Conversation, key: str, status: object, output: str) -> None:
-    """Record the result of a call, unless the call is still running."""
+    """Record a call's result unless the call is still running."""
     if status not in ("success", "error", "cancelled"):
         return
     is_shell = key in talk.calls and talk.calls[key].call.name == _SHELL
     code = _EXIT.findall(output) if is_shell else []
-    result = outcome(
-        output, exit_code=int(code[-1][:9]) if code else None, is_error=status == "error"
-    )
+    result = outcome(output, exit_code=code[-1][:9] if code else None, is_error=status == "error")
     printed = _FRAME.sub("", output) if is_shell else output
-    talk.result(key, "rejected" if status == "cancelled" else result, lambda: printed)
+    talk.result(key, "rejected" if status == "cancelled" else result, printed)
 
 
 def words_of(content: Any) -> str:
-    """Return the words in text or a list of parts, without thoughts, images and tool results."""
+    """Return the text of a message's content, without thoughts, images and tool results."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else [content]
@@ -231,8 +207,12 @@ def words_of(content: Any) -> str:
     return "\n\n".join(text for text in texts if text)
 
 
+def _content(message: Values) -> tuple[str, str]:
+    return str(message.get("type")), words_of(message.get("content"))
+
+
 def responses_of(parts: Any) -> list[Values]:
-    """Return the tool results in a list of parts."""
+    """Return the tool results among a message's parts."""
     listed = parts if isinstance(parts, list) else []
     return [response for part in listed if (response := mapping(part, "functionResponse"))]
 
@@ -246,22 +226,15 @@ def output_of(response: Values) -> str:
 
 
 def folder_of_hash(text: str, folders: Iterable[str]) -> str | None:
-    """Return the folder whose SHA-256 is in a text, or None."""
+    """Return the first of ``folders`` whose SHA-256 hash occurs in ``text``, if any."""
     hashes = set(_HASH.findall(text))
-    return next((folder for folder in folders if hashes and _hash(folder) in hashes), None)
-
-
-@lru_cache(maxsize=10_000)
-def _hash(folder: str) -> str:
-    return hashlib.sha256(folder.encode("utf-8", errors="replace")).hexdigest()
+    for folder in folders if hashes else ():
+        if hashlib.sha256(folder.encode("utf-8", errors="replace")).hexdigest() in hashes:
+            return folder
+    return None
 
 
 def _project_root(path: Path, header: Values) -> str | None:
-    """Return a session's folder.
-
-    The folder is named in a file next to the chats. Otherwise, it is the known project with the
-    hash in the header.
-    """
     chats = next((parent for parent in list(path.parents)[:4] if parent.name == "chats"), None)
     if chats is None:
         return None
@@ -279,6 +252,14 @@ ADAPTER = Adapter(
     sniff=lambda head: {"sessionId", "projectHash"} <= keys_of(head),
     parse=_Reader,
     whole=True,
+    fields=frozenset(
+        {
+            *("sessionId", "projectHash", "startTime", "lastUpdated", "kind", "messages"),
+            *("directories", "summary", "memoryScratchpad", "$set", "$patch", "$rewindTo"),
+            *("id", "timestamp", "type", "content", "displayContent", "tokens", "model"),
+            *("toolCalls", "thoughts"),
+        }
+    ),
     resume=("gemini", "--resume", "{id}"),
     versions="0.23, 0.40",
     reads="sub-agents; interruptions; errors",

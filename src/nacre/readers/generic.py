@@ -19,8 +19,8 @@ from nacre.base.ids import turn_hash
 from nacre.base.plain import JsonObject, Values
 from nacre.base.text import pieces
 from nacre.readers.adapter import ANY, Adapter, Head, Items, Source, local_time, parse_time, records
-from nacre.readers.claude_code_records import interruption, plan_of, typed
-from nacre.readers.conversation import asked
+from nacre.readers.claude_code import interruption, plan_of, typed
+from nacre.readers.conversation import new_call
 from nacre.readers.registry import TOOLS
 from nacre.readers.trust import (
     Conversation,
@@ -34,7 +34,7 @@ from nacre.values.reports import FORMAT
 from nacre.values.session import Flag, Session, Speaker, ToolCall, Turn
 
 CALLS = ("tool_call", "function_call", "tool_use")
-"""Types of records that each represent a tool call."""
+"""Types of records that each represent one tool call."""
 
 ROLES: dict[str, Speaker] = {
     **dict.fromkeys(("user", "human", "owner"), Speaker.OWNER),
@@ -67,15 +67,18 @@ _NON_TEXT_TYPES = frozenset(
 
 _PERSON = re.compile(r"([^\W\d_][\w.'’-]{0,30}(?: [^\W\d_][\w.'’-]{0,30}){0,2}): \S")
 _NAMED_MESSAGES = 20
-"""Number of messages from which names of people are read. A shorter file is read from the start."""
+"""Number of messages that are examined for names. Files with fewer are read from the start."""
 
 _NAMED_SHARE = 0.8
-"""Minimum share of messages that must start with a name."""
+"""Minimum share of the messages that must start with a name."""
 
 
 @frozen
 class Line:
-    """One message. ``author`` is a person's name or, for a tool's result, the tool's name."""
+    """A message in a transcript of any tool.
+
+    ``author`` is a person or, for a tool's result, the tool.
+    """
 
     speaker: Speaker
     text: str
@@ -86,7 +89,7 @@ class Line:
 
 
 def read_line(record: Values) -> Line | None:
-    """Return the message in a record, or None if there is none."""
+    """Extract the message from a record, or return None if it has none."""
     record = unwrapped(record)
     speaker, author = _speaker_of(record)
     if speaker is None:
@@ -98,7 +101,7 @@ def read_line(record: Values) -> Line | None:
     calls = tuple(_calls(record))
     if content is None and not calls:
         return None
-    text = said(content) or (str(content) if is_tools else "")
+    text = text_in(content) or (str(content) if is_tools else "")
     return Line(
         speaker,
         text,
@@ -110,7 +113,7 @@ def read_line(record: Values) -> Line | None:
 
 
 def messages_of(record: Values) -> list[tuple[Values, Line]]:
-    """Return the messages of a record that is a whole session, or an empty list."""
+    """Return the messages of a record that holds a whole session, each with its original object."""
     for key in _MESSAGE_LISTS:
         value = record.get(key)
         if isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
@@ -118,29 +121,13 @@ def messages_of(record: Values) -> list[tuple[Values, Line]]:
     return []
 
 
-def message_id(record: Values) -> str | None:
-    """Return the id of the message in a record."""
-    return _first(record, _MESSAGE_IDS) or _first(unwrapped(record), _MESSAGE_IDS)
-
-
 def session_id(record: Values) -> str | None:
-    """Return the id of a line's session."""
+    """Return the session id in a record, if any."""
     return _first(record, _SESSION_IDS) or _first(unwrapped(record), _SESSION_IDS)
 
 
-def whole_session_id(record: Values) -> str | None:
-    """Return the session id of a record that is a whole session."""
-    return session_id(record) or _first(record, ("id", "uuid"))
-
-
-def session_facts(record: Values) -> dict[str, str]:
-    """Return the session facts in a line."""
-    facts = {fact: _first(record, keys) for fact, keys in _FACT_FIELDS.items()}
-    return {fact: value for fact, value in facts.items() if value}
-
-
-def said(content: Any, depth: int = 0) -> str:
-    """Return the words of a message, which is a string, a block, or a list of both."""
+def text_in(content: Any, depth: int = 0) -> str:
+    """Return the text in a message's content: a string, a block, or a list of both."""
     if isinstance(content, str):
         return content
     if depth > _MAX_DEPTH:
@@ -148,14 +135,14 @@ def said(content: Any, depth: int = 0) -> str:
     if isinstance(content, Mapping):
         if str(content.get("type")) in _NON_TEXT_TYPES:
             return ""
-        return said(next((content[key] for key in _TEXTS if content.get(key)), None), depth + 1)
+        return text_in(next((content[key] for key in _TEXTS if content.get(key)), None), depth + 1)
     if isinstance(content, Sequence):
-        return "\n\n".join(filter(None, (said(item, depth + 1) for item in content)))
+        return "\n\n".join(filter(None, (text_in(item, depth + 1) for item in content)))
     return ""
 
 
 def unwrapped(record: Values) -> Values:
-    """Merge a record with the message in its ``message`` or ``payload`` field."""
+    """Merge a record with the message nested in its ``message`` or ``payload``."""
     inner = record.get("message")
     payload = record.get("payload")
     if isinstance(payload, Mapping) and payload.get("type") == "message":
@@ -235,24 +222,24 @@ class _Reader:
         for native_id, facts in self.facts.items():
             self.exchanges[native_id] = Exchange(facts.pop("exchange", None))
         self.calls: dict[str, list[bool]] = dict(source.carry.get("calls", {}))
-        """For each call, whether its result is external text, and whether it is nacre's."""
+        """By call id, whether the result is external text and whether it comes from nacre."""
         self.names = set[str]()
         self.yielded: Session | None = None
 
     def __iter__(self) -> Items:
-        found = (
+        all_records = (
             record for _, line in self.source.lines() for record in records(self.source, line, ANY)
         )
         carry, first, lines = self.source.carry, list[Any](), list[Line]()
         if "names" not in carry:
-            for record in found:
+            for record in all_records:
                 first.append(record)
                 lines += _lines_of(record)
                 if len(lines) >= _NAMED_MESSAGES:
                     carry["names"] = sorted(_people(lines))
                     break
         self.names = set(carry.get("names", ())) or _people(lines)
-        for record in chain(first, found):
+        for record in chain(first, all_records):
             if isinstance(record, dict):
                 yield from self.take(record)
             else:
@@ -263,7 +250,11 @@ class _Reader:
         messages = messages_of(record)
         if messages:
             words = "\n".join(line.text for _, line in messages)
-            native_id = whole_session_id(record) or turn_hash("session", words, 0)
+            native_id = (
+                session_id(record)
+                or _first(record, ("id", "uuid"))
+                or turn_hash("session", words, 0)
+            )
             self.learn(native_id, record)
             for message, line in messages:
                 yield from self.message(native_id, message, line)
@@ -284,7 +275,8 @@ class _Reader:
             self.source.unknown(str(record.get("type") or "no message"))
 
     def learn(self, native_id: str, record: Values) -> dict[str, str]:
-        facts = session_facts(record)
+        values = {fact: _first(record, keys) for fact, keys in _FACT_FIELDS.items()}
+        facts = {fact: value for fact, value in values.items() if value}
         self.facts.setdefault(native_id, {}).update(facts)
         return facts
 
@@ -296,15 +288,15 @@ class _Reader:
             name = line.author or ""
             outside, own = self.calls.get(line.call_id or "", (False, False))
             outside, own = outside or is_outside(name, ""), own or is_own(name, "")
-            exchange.heard(cleaned.text, outside=outside, own=own)
+            exchange.record(cleaned.text, outside=outside, own=own)
             return
         calls = tuple(self.call(call) for call in line.calls)
         if not (cleaned.text or calls):
             return
         facts.setdefault("started", line.stamp)
-        known: JsonObject = {name: facts.get(name) for name in _FACT_FIELDS}
+        session_fields: JsonObject = {name: facts.get(name) for name in _FACT_FIELDS}
         started = parse_time(facts.get("started"))
-        session = replace(Session(TOOL, native_id, started=started), **known)
+        session = replace(Session(TOOL, native_id, started=started), **session_fields)
         if session != self.yielded:
             self.yielded = session
             yield session
@@ -325,8 +317,7 @@ class _Reader:
         yield attribute(turn, TOOL, identities, exchange, record, unwrapped(record))
 
     def identify(self, facts: JsonObject, record: Values, line: Line, text: str) -> str:
-        """Return the message's id, or a hash if the previous line has the same id."""
-        own = message_id(record)
+        own = _first(record, _MESSAGE_IDS) or _first(unwrapped(record), _MESSAGE_IDS)
         if own and own != facts.get("last_id"):
             facts["last_id"] = own
             return own
@@ -334,7 +325,7 @@ class _Reader:
 
     def call(self, call: Values) -> ToolCall:
         name, arguments = str(call["name"]), call["arguments"]
-        brief_call = asked(name, arguments if isinstance(arguments, str | dict) else "")
+        brief_call = new_call(name, arguments if isinstance(arguments, str | dict) else "")
         self.calls[str(call["id"])] = [
             is_outside(name, brief_call.input),
             is_own(name, brief_call.input),
@@ -342,7 +333,7 @@ class _Reader:
         return brief_call
 
     def finish(self) -> None:
-        if "names" not in self.source.carry:  # with more messages, names may be recognised
+        if "names" not in self.source.carry:  # more messages might reveal names
             self.source.carry.clear()
             self.source.hold(0)
             return
@@ -354,7 +345,6 @@ class _Reader:
 
 
 def _lines_of(record: Any) -> list[Line]:
-    """Return the messages of the owner and the agent in a record."""
     if not isinstance(record, dict):
         return []
     lines = (*(line for _, line in messages_of(record)), read_line(record))
@@ -363,10 +353,6 @@ def _lines_of(record: Any) -> list[Line]:
 
 
 def _people(lines: Sequence[Line]) -> set[str]:
-    """Return the names that recur at the start of messages ("Mira: …"), if most messages start so.
-
-    Such messages are a conversation between people.
-    """
     starts = Counter(match[1] for line in lines if (match := _PERSON.match(line.text)))
     names = {name for name, times in starts.items() if times > 1 and name.lower() not in ROLES}
     is_most = sum(starts[name] for name in names) >= _NAMED_SHARE * len(lines)
@@ -394,8 +380,8 @@ ADAPTER = Adapter(
 
 
 # -- Plain text of any origin: notes, chat logs, minutes -----------------------
-# The text counts as the owner's. The session's id is derived from the file's name and path, so it
-# stays the same while the text is edited.
+# The text counts as the owner's. The session's id is derived from the file's path, so it does not
+# change when the text is edited.
 
 
 TOOL_PLAIN_TEXT = "text"
@@ -406,36 +392,36 @@ _DATE_IN_NAME = re.compile(
 )
 _UNDECODABLE_SHARE = 0.05
 _SPEAKERS = re.compile(r"^[^A-Za-z\n]{0,60}Speaker \d+\b", re.MULTILINE)
-"""Numbered speakers in a transcript from a meeting recorder."""
+"""Matches numbered speakers in the transcript of a meeting recorder."""
 _NOT_TEXT = frozenset(".json .jsonl .lock .zst .svg .xml .html .htm .csv .tsv".split())
 
 
 def is_text(head: Head) -> bool:
-    """Return True if a person might have written a file: it is text, and not empty or data."""
+    """Return True if a file contains text that a person might have written."""
     if b"\x00" in head.data or not head.data.strip():
         return False
     name = head.path.name.lower()
     if head.path.suffix.lower() in _NOT_TEXT or ".jsonl." in name or head.objects:
         return False  # a renamed transcript can start with an incomplete line
     if name.startswith(".aider."):
-        return False  # without the plugin, an agent's words must not become the owner's
+        return False  # without the plugin, an agent's text must not become the owner's
     # The head can end in the middle of a character.
     undecodable = head.text[:-1].count("\ufffd")
     return undecodable <= len(head.text) * _UNDECODABLE_SHARE
 
 
 def _sniff_text(head: Head) -> bool:
-    """Return True for text that is not meeting notes, which contain other people's words."""
+    # Transcripts of meetings quote other people.
     return is_text(head) and not _SPEAKERS.search(head.text)
 
 
 def name_session(path: Path) -> str:
-    """Return a session id for a file that contains no id."""
+    """Derive a session id from a file's path."""
     return f"{path.stem}-{turn_hash('file', path.absolute().as_posix(), 0)[:8]}"
 
 
 def date_in_name(name: str) -> datetime | None:
-    """Return the local date in a file name or title, with the time if present."""
+    """Return the local date in a file name or title, with the time if that is given too."""
     match = _DATE_IN_NAME.search(name)
     if match is None:
         return None
@@ -444,7 +430,7 @@ def date_in_name(name: str) -> datetime | None:
 
 
 def parse_plain_text(source: Source) -> Items:
-    """Parse one text file."""
+    """Parse a plain text file."""
     yield from _parse(source, TOOL_PLAIN_TEXT, {}, source.text(), _paragraphs)
 
 
@@ -479,7 +465,7 @@ _FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
 
 
 def parse_markdown(source: Source) -> Items:
-    """Parse one note or exported chat."""
+    """Parse a Markdown note or an exported chat."""
     facts, body = _front_matter(source.text())
     yield from _parse(source, TOOL_MARKDOWN, facts, body, _sections)
 
@@ -487,7 +473,6 @@ def parse_markdown(source: Source) -> Items:
 def _parse(
     source: Source, tool: str, facts: Values, body: str, split: Callable[[str], Iterator[_Part]]
 ) -> Items:
-    """Parse a text. ``split`` yields the parts of a note."""
     body = body.replace("\r\n", "\n")
     speakers = _speakers(body)
     if not speakers:
@@ -527,7 +512,6 @@ def _front_matter(text: str) -> tuple[Values, str]:
 
 
 def _title(facts: Values, body: str) -> str | None:
-    """Return the title or the first heading of a text, unless the heading is a time."""
     if facts.get("title"):
         return str(facts["title"])
     first = next(
@@ -538,12 +522,6 @@ def _title(facts: Values, body: str) -> str | None:
 
 
 def _sections(body: str) -> Iterator[_Part]:
-    """Yield the sections of a Markdown text, each with its heading.
-
-    A heading without text is joined with the next section. Heading marks are removed, because nacre
-    learns nothing from text that looks like a pasted document. If a heading names an agent, the
-    section is the agent's.
-    """
     lines: list[str] = []
     fence = ""
     has_text = False
@@ -560,8 +538,9 @@ def _sections(body: str) -> Iterator[_Part]:
                 lines, has_text = [], False
             _, name, _ = _read_heading(line) or ("", "", "")
             speaker, agents = Speaker.OWNER, 0
-            if _NAMES.get(name) is Speaker.AGENT:
+            if role_of(name) is Speaker.AGENT:
                 speaker, agents = Speaker.AGENT, level
+        # With heading marks, the text would look like a pasted document, which teaches nothing.
         lines.append(f"{line.strip('# ')}\n" if is_heading else line)
         has_text = has_text or (bool(line.strip()) and not is_heading)
     yield _Part(speaker, "\n".join(lines))
@@ -574,8 +553,8 @@ def _sniff_markdown(head: Head) -> bool:
 
 
 # -- Exported chats: Markdown or text in which headings name the speakers ------
-# The owner's headings in a file have one form, such as ``## User`` or ``**User**``. Other headings
-# do not begin the owner's words, because an agent can write them.
+# The owner's headings in a file all look alike, such as ``## User`` or ``**User**``. Other headings
+# do not start the owner's messages, because an agent can write them.
 
 
 _NAMES: dict[str, Speaker] = {
@@ -584,10 +563,24 @@ _NAMES: dict[str, Speaker] = {
     **dict.fromkeys(("you", "me", "prompt"), Speaker.OWNER),
     **dict.fromkeys(("response", "reply"), Speaker.AGENT),
 }
+_OWNER = re.compile(
+    r"(?:user|human|my)_(?:input|message|prompt|query|request|question)|q|question"
+    r"|benutzer|nutzer|usuario|usuário|utilisateur|utente|用户|ユーザー|пользователь"
+)
+_AGENT = re.compile(
+    r"(?:ai|assistant|agent|model|planner|bot|llm)_(?:response|reply|answer|output|message)|a|answer"
+    r"|(?:ai|cursor|coding)_(?:agent|assistant)|github_copilot|cascade|junie|assistent|asistente"
+    r"|assistente|助手|アシスタント|ассистент"
+    r"|(?:chatgpt|gpt|claude|gemini|deepseek|grok|llama|mistral|qwen|kimi|glm|o)"
+    r"(?:[_.-]?(?:v?\d[\w.]*|opus|sonnet|haiku|pro|flash|mini|turbo|code|r\d))*"
+)
+_COUNTER = r"(?i:turn|message|step|exchange|entry)(?=[ \t#]*\d)"
 _MARK = re.compile(
-    r"(?:[^\x00-\x7f\w]{1,9}[ \t])?(?P<form>#{1,6}(?=[ \t])|_?\*\*|[=-]{2,9}(?![=-])|\[|(?=[^\W\d_][\w .]{1,24}:))"
-    r"(?:\[[^\]\n]{0,60}\]|[^\w\n\[]|[\d_]){0,60}?"
-    r"(?P<name>[^\W\d_][\w .'’-]{0,30}?)"
+    r"(?:[^\x00-\x7f\w]{1,9}[ \t])?(?P<form>#{1,6}(?=[ \t])|_?\*\*|\*(?=\w)"
+    r"|[=-]{2,9}(?![=-])|\[|(?=[^\W\d_][\w .]{1,24}:))"
+    rf"(?:\[[^\]\n]{{0,60}}\]|{_COUNTER}|[^\w\n\[]|[\d_]){{0,60}}?"
+    rf"(?P<name>(?!{_COUNTER})"
+    r"[^\W\d_][\w .'’-]{0,30}?)"
     r"(?P<facts>(?:(?:[:*(\])]|[ \t]+[^\w\s'’&/+,.]).*)?)"
 )
 _WORDS = re.compile(
@@ -602,7 +595,8 @@ _GLYPH = re.compile(r"^(?:([❯›>])|[⏺●•✦✻※]|[ \t]*⎿)(?=\s)", re
 _TERMINAL = re.compile(
     r"(?=[\s\S]*^[❯›]\s)(?=[\s\S]*^[⏺●✦•]\s)|(?=[\s\S]*^>\s)(?=[\s\S]*^[⏺●]\s)", re.MULTILINE
 )
-"""Matches a copy of a terminal with marks of the owner and of the agent."""
+"""Matches output copied from a terminal, in which symbols mark the speakers."""
+_UNDERLINED = re.compile(r"^(\S.{0,40})\n[-=]{3,}$", re.MULTILINE)
 _TIME = re.compile(
     r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?"
     r"|\d{1,2}[/.]\d{1,2}[/.]\d{4},?(?: at)? \d{1,2}:\d\d:\d\d(?:\s?[AaPp][Mm])?"
@@ -615,7 +609,7 @@ _FORMS = (
     "%m/%d/%Y %H:%M:%S",
     "%d.%m.%Y %H:%M:%S",
 )
-"""Forms of local times. The month comes first with AM or PM, and in Cursor's exports."""
+"""Formats of local times. The month comes first with AM or PM, and in Cursor's exports."""
 _ONLY_TIME = re.compile(rf"\W*(?:{_TIME.pattern})\W*")
 _SKILL = 'data-tool-name="Skill"'
 _ID = re.compile(
@@ -626,28 +620,21 @@ _ID = re.compile(
 
 @frozen
 class _Part:
-    """The words of a speaker, with the line of the heading."""
-
     speaker: Speaker
     text: str
     heading: str = ""
 
 
 def _with_headings(text: str) -> str:
-    """Replace other marks of speakers with headings.
-
-    These are the marks in a copy of a terminal. In some transcripts, alerts are the owner's words.
-    """
-    if _ALERT.search(text) and _ID.search(text[:500]):
+    if _ALERT.search(text) and _ID.search(text[:500]):  # the owner's messages are alerts
         return _ALERT.sub(r"_**User**_\1\n_**Agent**_\n", text).replace("\n> ", "\n")
     if not _TERMINAL.match(text):
-        return text
+        return _UNDERLINED.sub(r"## \1", text)
     text = _GLYPH.sub(lambda mark: f"_**{'User' if mark[1] else 'Agent'}**_\n", text)
     return text.replace("\n  ", "\n")
 
 
 def _read_heading(line: str) -> tuple[str, str, str] | None:
-    """Return the form, the name and the words in a heading of a speaker, or None for other lines."""
     mark = _MARK.fullmatch(line)
     if mark is None:
         return None
@@ -657,53 +644,57 @@ def _read_heading(line: str) -> tuple[str, str, str] | None:
         form += inline["colon"][:1]
     elif _LETTER.search(inline["words"] if inline else _BRACKETED.sub("", facts) * (form == "**")):
         return None
-    name = "agent" if "sidechain" in facts else mark["name"].strip().lower().replace(" ", "_")
+    name = mark["name"].strip().lower().replace(" ", "_")
+    if "sidechain" in facts or "🤖" in line[: mark.start("name")]:
+        name = "agent"
     return form, name, inline["words"] if inline else ""
 
 
-def _speakers(text: str) -> dict[tuple[str, str], Speaker]:
-    """Return the speakers of a chat by their headings. The result for a note is empty.
+def role_of(name: str) -> Speaker | None:
+    """Return the speaker that a name in a heading stands for, if known."""
+    if role := _NAMES.get(name):
+        return role
+    if _OWNER.fullmatch(name):
+        return Speaker.OWNER
+    return Speaker.AGENT if _AGENT.fullmatch(name) else None
 
-    If all headings after the owner's have one unknown name, it is the agent's. If all headings
-    before the agent's have one unknown name, it is the owner's.
-    """
+
+def _speakers(text: str) -> dict[tuple[str, str], Speaker]:
     forms: dict[str, list[str]] = {}
     for form, name, _ in filter(None, map(_read_heading, text.splitlines())):
         forms.setdefault(form, []).append(name)
-    owners = {name for name, speaker in _NAMES.items() if speaker is Speaker.OWNER}
-    for form, names in sorted(forms.items(), key=lambda item: owners.isdisjoint(item[1])):
-        speakers = {name: speaker for name in names if (speaker := _NAMES.get(name))}
-        roles = [speakers.get(name) for name in names]
+    roles_of = {form: list(map(role_of, names)) for form, names in forms.items()}
+    for form, roles in sorted(roles_of.items(), key=lambda item: Speaker.OWNER not in item[1]):
+        names = forms[form]
+        speakers = {name: role for name, role in zip(names, roles, strict=True) if role}
         role, other, step = Speaker.OWNER, Speaker.AGENT, 1
         if role not in roles:
             role, other, step = other, role, -1
-        places = [at for at, found in enumerate(roles) if found is role]
-        others = {names[at + step] for at in places if 0 <= at + step < len(names)}
-        unknown = others - {*speakers}
+        places = [at for at, each_role in enumerate(roles) if each_role is role]
+        neighbours = {names[at + step] for at in places if 0 <= at + step < len(names)}
+        # A single unknown name next to the owner's headings is the agent's, and vice versa.
+        unknown = neighbours - {*speakers}
         is_regular = len(places) > 1 or form.endswith("**") or places[:step] in ([0], [1])
         if len(unknown) == 1 and is_regular and other not in roles:
             speakers[unknown.pop()] = other
-        if (places and form == "_**") or any(speakers.get(name) is other for name in others):
+        if (places and form == "_**") or any(speakers.get(name) is other for name in neighbours):
             return {(form, name): speaker for name, speaker in speakers.items()}
     return {}
 
 
 def _parts(text: str, speakers: Mapping[tuple[str, str], Speaker]) -> Iterator[_Part]:
-    """Yield the words before the first heading, and then the words of each speaker.
-
-    In code blocks, and in other forms, only headings that end the owner's words count.
-    """
     speaker, heading, time, closing = Speaker.SYSTEM, "", "", ""
     lines: list[str] = []
     for line in text.splitlines():
         form, name, words = _read_heading(line) or ("", "", "")
-        found = speakers.get((form, name)) if not closing else None
-        if speaker is Speaker.OWNER and not found and form not in ("", ":"):
-            other = _NAMES.get(name) or speakers.get((form, name))
-            found = other if other is not Speaker.OWNER else None
-        if found:
+        next_speaker = speakers.get((form, name)) if not closing else None
+        # A heading in a code block or in another style can only end the owner's message.
+        if speaker is Speaker.OWNER and not next_speaker and form not in ("", ":"):
+            other = role_of(name) or speakers.get((form, name))
+            next_speaker = other if other is not Speaker.OWNER else None
+        if next_speaker:
             yield _Part(speaker, "\n".join(lines), heading)
-            speaker, heading, time, lines = found, time + line, "", [words]
+            speaker, heading, time, lines = next_speaker, time + line, "", [words]
         elif _ONLY_TIME.fullmatch(line) and not closing:
             # The time is above or below the heading.
             time, heading = (line, heading) if any(lines) else (time, heading + line)
@@ -720,7 +711,6 @@ def _parts(text: str, speakers: Mapping[tuple[str, str], Speaker]) -> Iterator[_
 
 
 def _find_time(text: str) -> datetime | None:
-    """Return the first time in a text. A time in another form than ISO 8601 is local."""
     match = _TIME.search(text)
     if match is None or match[0][4] == "-":
         return parse_time(match[0]) if match else None
@@ -732,11 +722,6 @@ def _find_time(text: str) -> datetime | None:
 
 
 def _talk(source: Source, session: Session, parts: Iterable[_Part]) -> Items:
-    """Yield the turns of a note or an exported chat, without text of the host.
-
-    The prompt to which the host expands a command follows the command in the same second, or the
-    agent's call of the skill.
-    """
     talk = Conversation(source, session)
     expects: str | None = None
     for part in parts:
@@ -748,11 +733,12 @@ def _talk(source: Source, session: Session, parts: Iterable[_Part]) -> Items:
             text = interruption(text)[1]
             title, _, feedback = plan_of(text)
             text, typed_flags, host = typed(feedback or title or text)
+            # The host expands a command in the same second, or after the agent used a skill.
             if not typed_flags and expects in (second, _SKILL):
                 text, host = "", text
-            talk.exchange.heard(host)
+            talk.exchange.record(host)
         elif part.speaker is Speaker.TOOL:
-            talk.exchange.heard(text)
+            talk.exchange.record(text)
             text = ""
         expects = second if typed_flags & Flag.COMMAND else None
         if _SKILL in part.heading:

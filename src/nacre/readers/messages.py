@@ -1,7 +1,7 @@
-"""Messages of a session, as most readers convert them to turns.
+"""Conversion of a session's messages to turns, for most readers.
 
 A reader converts its records to :class:`Message`. :func:`turns_of` yields the turns of a file that
-is always read from the start, :class:`Chat` those of a growing file.
+is always read from the start, and :class:`Chat` those of a growing file.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -19,13 +18,13 @@ from nacre.base.plain import JsonObject, Values, string
 from nacre.readers.adapter import Items, Source, content_blocks, local_time
 from nacre.readers.conversation import clean, ending
 from nacre.readers.generic import ROLES, read_line
-from nacre.readers.trust import Conversation, OpenTurn
+from nacre.readers.trust import Conversation
 from nacre.values.session import Flag, Session, Speaker, Tokens
 
 HOST: Values = {"synthetic": True}
-"""Claim for text that the tool wrote as the user."""
+"""Claim for text by the tool under the user's role."""
 IMAGE = "[image]"
-"""Text in place of an image, whose words are not recorded."""
+"""Placeholder for an image, whose text is not recorded."""
 OBJECT = msgspec.json.Decoder(JsonObject)
 
 _NO_TEXT = frozenset({"type", "kind", "id", "annotations"})
@@ -34,11 +33,10 @@ _UNIQUE_LENGTH = 26
 
 @dataclass(slots=True)
 class Message:
-    """A message from the owner, the agent or the tool, with the results that it delivers.
+    """A message by the owner, the agent or a tool, with the tool results that it carries.
 
-    ``id``: the tool's id, or None. If it is as long as a ULID, only copies of the message have it.
-    ``claims``: records and blocks that might name the author. ``model`` and ``tokens``: facts about
-    an answer.
+    ``id`` counts as unique across sessions if it is as long as a ULID. ``claims`` are records and
+    blocks that may name the author. Only answers have a ``model`` and ``tokens``.
     """
 
     speaker: Speaker
@@ -54,26 +52,26 @@ class Message:
 
     @classmethod
     def of(cls, source: Source, role: object, *facts: Any, **more: Any) -> Message:
-        """Return a message by its role. Unknown roles are counted."""
+        """Build a message by the speaker that ``role`` stands for, counting unknown roles."""
         speaker = ROLES.get(str(role).lower())
         if speaker is None:
             source.unknown(f"role {role}")
         return cls(speaker or Speaker.SYSTEM, *facts, **more)
 
     def call(self, call: object, name: object, arguments: object) -> None:
-        """Add a tool call by its id. ``arguments``: an object or text."""
+        """Add a tool call whose id is ``call`` and whose arguments are an object or text."""
         self.calls.append((str(call or ""), str(name or "tool"), arguments))
 
     def result(
         self, call: object, value: object, *, is_error: bool = False, exit_code: object = None
     ) -> None:
-        """Add the result of a tool call. Its text can show that the user refused the call."""
+        """Add the result of a tool call, which may be that the user declined it."""
         output = words_of(value) or (json.dumps(value, ensure_ascii=False) if value else "")
         result = ending(output, exit_code=exit_code, is_error=is_error)
         self.results.append((str(call), result, output))
 
     def answer(self, record: Values, output: object) -> None:
-        """Add a result whose record has the call's id and may mark an error."""
+        """Add a tool result whose call id and error flag are in ``record``."""
         self.result(
             string(record, "tool_use_id", "tool_call_id", "toolCallId"),
             output,
@@ -83,9 +81,9 @@ class Message:
 
 
 def message_of(source: Source, record: Values, stamp: object = None, **facts: Any) -> Message:
-    """Return the message in a record with the fields of OpenAI's or Anthropic's API.
+    """Convert a message record of OpenAI's or Anthropic's API.
 
-    Text next to a tool's result counts as the host's. ``facts``: other fields of the message.
+    Text next to a tool result counts as the host's. ``facts`` are other fields of :class:`Message`.
     """
     role, blocks, line = string(record, "role", "type"), content_blocks(record), read_line(record)
     message = Message.of(source, role, local_time(stamp), **facts)
@@ -104,7 +102,7 @@ def message_of(source: Source, record: Values, stamp: object = None, **facts: An
 
 
 class Chat:
-    """Reads the messages of a growing file. Subclasses convert one record in ``take``."""
+    """A reader of a growing file, whose subclasses convert each record in ``take``."""
 
     def __init__(self, source: Source, session: Session) -> None:
         self.source = source
@@ -112,7 +110,7 @@ class Chat:
 
     @property
     def can_grow(self) -> bool:
-        """True if the open turn can continue, because none of its calls has a result."""
+        """True if the open turn may continue, because none of its calls has a result."""
         return all(call.call.outcome is None for call in self.talk.calls.values())
 
     def take(self, offset: int, record: Values) -> Items:
@@ -125,10 +123,10 @@ class Chat:
 def say(
     talk: Conversation, message: Message, offset: int | None = None, *, joins: bool = False
 ) -> Items:
-    """Yield the turns of a message.
+    """Add a message to the conversation, and yield the turns that this completes.
 
-    ``offset``: position of the message's record in a growing file. Successive messages of the agent
-    with one id are one turn. An answer that ``joins`` continues the open turn.
+    The agent's message continues the open turn if both have the same id or ``joins`` is True. In a
+    growing file, ``offset`` is the position of its record.
     """
     opened, own = talk.opened, message.id
     text, unique = "\n\n".join(filter(None, message.texts)), len(own or "") >= _UNIQUE_LENGTH
@@ -143,17 +141,18 @@ def say(
     if is_answer:
         if talk.opened is None:
             seed = clean(text).text or str(message.calls[:1])
-            own = own or talk.new_id(message.speaker, stamp, seed)
-            yield from talk.open(OpenTurn(own, message.time, unique), before)
+            yield from talk.open(
+                own, message.time, stamp=stamp, seed=seed, unique=unique, before=before
+            )
         talk.add_text(text)
         for call in message.calls:
             talk.add_call(*call)
     for call_id, result, output in message.results:
         if IMAGE in output:
-            talk.exchange.unseen()
-        known = talk.calls.get(call_id)  # the output can follow the result
-        result = (known and known.call.outcome) or result
-        talk.result(call_id, result, partial(str, output))
+            talk.exchange.record_unseen()
+        open_call = talk.calls.get(call_id)  # the output can follow the result
+        result = (open_call and open_call.call.outcome) or result
+        talk.result(call_id, result, output)
     if message.speaker not in (Speaker.AGENT, Speaker.TOOL):
         yield from talk.write(
             talk.prompter if message.speaker is Speaker.OWNER else message.speaker,
@@ -168,9 +167,9 @@ def say(
 
 
 def turns_of(talk: Conversation, messages: Iterable[Message]) -> Items:
-    """Yield the session and its turns.
+    """Convert a session's messages to turns.
 
-    Text from the owner in a sub-agent's session counts as the calling agent's.
+    In a sub-agent's session, the owner's text counts as the calling agent's.
     """
     for message in messages:
         yield from say(talk, message)
@@ -178,7 +177,7 @@ def turns_of(talk: Conversation, messages: Iterable[Message]) -> Items:
 
 
 def words_of(value: Any, depth: int = 8) -> str:
-    """Return the text of a message or a tool's output, which can be nested in lists and objects."""
+    """Return the text of a message or a tool's output, even if nested in lists and objects."""
     if isinstance(value, str):
         return value
     if isinstance(value, Mapping):

@@ -1,6 +1,6 @@
 """Conversations in the gateway's channels: ``<home>/gateway/sessions/<id>.jsonl``.
 
-The files contain the messages, but not the memories and context used for the answers.
+The files contain messages, but not the memories and context used for the answers.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 
-from nacre.base.plain import total
 from nacre.base.text import one_line, shorten
 from nacre.readers.adapter import (
     Adapter,
@@ -22,8 +21,9 @@ from nacre.readers.adapter import (
     Source,
     parse_time,
 )
+from nacre.readers.conversation import tokens_of
 from nacre.readers.trust import Conversation
-from nacre.values.session import Flag, Session, Speaker, Tokens, Trust
+from nacre.values.session import Session, Speaker, Trust
 
 TOOL = "nacre-chat"
 
@@ -34,39 +34,30 @@ _BRACKETS_TO_PARENTHESES = str.maketrans("[]", "()")
 
 
 class _File(msgspec.Struct, gc=False):
-    """A file in a message."""
-
     name: str = ""
     mediaType: str = ""  # noqa: N815
 
     @property
     def note(self) -> str:
-        """The note that replaces the file in the text.
-
-        Anyone can choose a file's name, so brackets in it must not end the note.
-        """
         name = one_line(
             f"{self.name or 'without a name'}{', ' * bool(self.mediaType)}{self.mediaType}"
         )
+        # Anyone can choose the name, so its brackets must not end the note.
         return f"[file: {shorten(name.translate(_BRACKETS_TO_PARENTHESES), _MAX_NAME_CHARACTERS)}]"
 
 
 class _Message(msgspec.Struct, gc=False):
-    """A message. ``edits``: id of the earlier line whose text this message replaces."""
-
     role: str = ""
     content: str = ""
     sender: str = msgspec.field(default="", name="from")
     name: str = ""
     owner: bool = False
     attachments: list[_File] = msgspec.field(default_factory=list)
-    edits: str = ""
     model: str = ""
     usage: dict[str, Any] = {}
 
     @property
     def text(self) -> str:
-        """The message's text, with a note for each file."""
         return "\n".join(
             filter(
                 None, [self.content, *(file.note for file in self.attachments[:_MAX_FILES_NOTED])]
@@ -74,10 +65,6 @@ class _Message(msgspec.Struct, gc=False):
         )
 
     def is_one_of(self, identities: Sequence[str]) -> bool:
-        """Return True if the sender is one of the owner's identities.
-
-        Ids are unique only within a channel.
-        """
         names = (identity.strip().partition(":") for identity in identities)
         return self.sender in {
             f"{channel.casefold()}:{name}" for channel, colon, name in names if colon
@@ -85,13 +72,10 @@ class _Message(msgspec.Struct, gc=False):
 
 
 class _Line(msgspec.Struct, gc=False):
-    """One line of a conversation's file."""
-
     type: str = ""
     id: str = ""
     timestamp: str | None = None
     message: _Message = msgspec.field(default_factory=_Message)
-    summary: str = ""
     reason: str = ""
     key: str = ""
     chatType: str = _DIRECT  # noqa: N815
@@ -116,11 +100,6 @@ class _Reader:
                 yield from self.user(line, line.message)
             case "message", "assistant":
                 yield from self.agent(line, line.message)
-            case "compaction", _:
-                others = Trust(self.source.carry.get("others", Trust.TRUSTED))
-                yield from self.say(
-                    line, Speaker.SYSTEM, line.summary, flags=Flag.SUMMARY, trust=others
-                )
             case "failure", _:
                 yield from self.talk.failed(line.id, line.reason, parse_time(line.timestamp))
             case kind, role:
@@ -137,34 +116,24 @@ class _Reader:
         )
 
     def user(self, line: _Line, message: _Message) -> Items:
-        """Yield a person's message. An edit replaces the original message, including its speaker."""
         speaker, trust = self.speaker(message)
         author = None if trust is Trust.TRUSTED else message.name or message.sender or None
         if trust is Trust.UNTRUSTED:
-            self.talk.exchange.saw(message.text)
-            self.source.carry["others"] = self.source.carry["answers"] = trust.value
-        yield from self.say(
-            line, speaker, message.text, trust=trust, author=author, identity=message.edits
-        )
+            self.talk.exchange.record_outside(message.text)
+            self.source.carry["answers"] = trust.value
+        yield from self.say(line, speaker, message.text, trust=trust, author=author)
 
     def speaker(self, message: _Message) -> tuple[Speaker, Trust]:
-        """Return a message's speaker and trust.
-
-        If no identities are configured, every person in a direct chat counts as the owner. The
-        message is then untrusted.
-        """
         identities = self.source.identities
         if message.owner or message.is_one_of(identities):
             return Speaker.OWNER, Trust.TRUSTED
+        # Without configured identities, anyone in a direct chat may be the owner.
         may_be_owner = not identities and not self.source.carry.get("group")
         return Speaker.OWNER if may_be_owner else Speaker.SYSTEM, Trust.UNTRUSTED
 
     def agent(self, line: _Line, message: _Message) -> Items:
-        """Yield an answer. Its trust depends on the messages since the last answer."""
         self.talk.learn(model=message.model)
-        self.talk.spend(
-            Tokens(total(message.usage, "input"), 0, total(message.usage, "output")).bounded
-        )
+        self.talk.spend(tokens_of(message.usage))
         trust = Trust(self.source.carry.pop("answers", Trust.TRUSTED))
         yield from self.say(line, Speaker.AGENT, message.text, trust=trust)
 
@@ -173,14 +142,13 @@ class _Reader:
         line: _Line,
         speaker: Speaker,
         text: str,
-        identity: str = "",
         **facts: Any,
     ) -> Items:
         yield from self.talk.write(
             speaker,
             text,
             parse_time(line.timestamp),
-            identity=identity or line.id,
+            identity=line.id,
             stamp=line.timestamp,
             **facts,
         )
@@ -189,14 +157,14 @@ class _Reader:
 def channel_of(key: str) -> str:
     """Return the channel in a conversation's key.
 
-    It is ``telegram`` for ``telegram:5054`` and ``agent:main:telegram:bot:group:99``.
+    It is ``telegram`` in both ``telegram:5054`` and ``agent:main:telegram:bot:group:99``.
     """
     parts = key.split(":")
     return parts[2] if parts[0] == "agent" and len(parts) > 5 else parts[0]
 
 
 def sessions_folder(home: Path) -> Path:
-    """Return the folder with conversations in nacre's home folder."""
+    """Return the folder of the gateway's conversations."""
     return home / "gateway" / "sessions"
 
 
@@ -216,6 +184,6 @@ ADAPTER = Adapter(
     sniff=_sniff,
     parse=_Reader,
     versions="1",
-    reads="speakers; summaries; names of files; errors",
+    reads="speakers; names of files; errors",
     leaves_out="title; cost",
 )

@@ -37,16 +37,16 @@ from nacre.readers.adapter import (
 )
 from nacre.readers.conversation import (
     Sender,
-    answered,
-    asked,
     clean,
     ending,
     is_tools,
+    new_call,
     outcome,
     read_sender,
     sender_in,
     sender_of,
     tokens_of,
+    with_outcome,
     without_tools_lines,
 )
 from nacre.readers.trust import (
@@ -55,10 +55,8 @@ from nacre.readers.trust import (
     Block,
     Claims,
     Conversation,
-    OpenTurn,
     blocks_of,
     is_external_user,
-    is_precise,
     names_another,
     text_of,
 )
@@ -84,17 +82,17 @@ _RECALLED_SECTION = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 _CURRENT_MESSAGE = "[Current message - respond to this]"
-"""Separator between other people's chat messages and the current message.
+"""Separator between other people's messages and the current one.
 
-If a message contains several separators, OpenClaw wrote the last one.
+Of several separators in a message, the last one is by OpenClaw.
 """
 _QUOTED_REPLY = re.compile(r"\[Replying to [^\]\n]{0,200}\](?:.*\[/Replying\]|.*\Z)", re.DOTALL)
 _FORWARDED = re.compile(r"^\[Forwarded\b[^\]\n]{0,200}\]", re.MULTILINE)
 _FORWARDED_BLOCK = "Forwarded message"
 _SENDER_BLOCKS = ("Conversation info", "Sender")
-"""Blocks that describe the sender. All other blocks contain text from elsewhere."""
+"""Titles of the blocks that describe the sender. All others contain external text."""
 _OWN_INTERFACES = frozenset("control-ui openclaw-control-ui openclaw-tui webchat tui cli".split())
-"""OpenClaw's own interfaces, in which the owner writes."""
+"""OpenClaw's own interfaces, which only the owner uses."""
 _CHAT_FIELDS = ("username", "e164", "tag")
 _CRON = re.compile(r"\[cron:[^\]\n]*\]")
 _PROMPTS: tuple[tuple[re.Pattern[str], SessionKind | None], ...] = (
@@ -108,77 +106,69 @@ _PROMPTS: tuple[tuple[re.Pattern[str], SessionKind | None], ...] = (
     (re.compile(r"An async command you ran earlier has completed"), None),
 )
 _SILENT_REPLIES = frozenset({"HEARTBEAT_OK", "NO_REPLY"})
+"""Replies of an agent that has nothing to say."""
 
 
 @frozen
 class Prompt:
-    """The parts of a user message.
+    """A user message, split into the typed text, its senders and text by others.
 
-    ``senders``: the people named as senders. ``is_direct``: whether the chat is only with the
-    agent. ``others``: text that the senders did not write, such as quotes. ``is_anothers``: whether
-    someone other than the owner wrote the whole message. ``harness``: whether OpenClaw wrote the
-    message. ``kind``: the session's kind, if OpenClaw wrote the message.
+    ``is_direct``: only the agent is in the chat. ``is_foreign``: the owner wrote none of the
+    message. ``harness``: OpenClaw wrote it, in a session of this ``kind``.
     """
 
     words: str
     senders: tuple[Sender, ...] = ()
     is_direct: bool = False
-    others: tuple[str, ...] = ()
-    is_anothers: bool = False
+    foreign_texts: tuple[str, ...] = ()
+    is_foreign: bool = False
     label: str | None = None
     harness: bool = False
     kind: SessionKind | None = None
 
-    @property
-    def author(self) -> str | None:
-        return self.senders[0].author if self.senders else None
-
 
 def read_prompt(text: str) -> Prompt:
-    """Split a user message."""
+    """Parse the text of a user message."""
     senders, is_group, label = _message_facts(text)
-    others = [
+    foreign_texts = [
         match[0]
         for match in _METADATA.finditer(text)
         if not match["title"].startswith(_SENDER_BLOCKS)
     ]
-    is_anothers = any(other.startswith(_FORWARDED_BLOCK) for other in others)
-    before, _, rest = _METADATA.sub("", text).rpartition(_CURRENT_MESSAGE)
-    rest = _cut(_QUOTED_REPLY, _RECALLED_SECTION.sub("", rest), others)
-    words, added = without_tools_lines(TOOL, rest)
+    is_foreign = any(foreign_text.startswith(_FORWARDED_BLOCK) for foreign_text in foreign_texts)
+    before, _, body = _METADATA.sub("", text).rpartition(_CURRENT_MESSAGE)
+    body = _RECALLED_SECTION.sub("", body)
+    foreign_texts += [match[0] for match in _QUOTED_REPLY.finditer(body)]
+    words, added = without_tools_lines(TOOL, _QUOTED_REPLY.sub("", body))
     words = _HARNESS_LINE.sub("", words).strip()
     words, envelope_senders, sender = _without_envelope(words)
     forwarded = _FORWARDED.search(words)
     if forwarded:
-        others.append(words[forwarded.start() :])
-        is_anothers, words = (
-            is_anothers or not forwarded.start(),
+        foreign_texts.append(words[forwarded.start() :])
+        is_foreign, words = (
+            is_foreign or not forwarded.start(),
             words[: forwarded.start()].strip() or words,
         )
-    prompt = Prompt(words, label=label, others=(*others, *added, *filter(None, [before])))
+    prompt = Prompt(
+        words, label=label, foreign_texts=(*foreign_texts, *added, *filter(None, [before]))
+    )
     for pattern, kind in _PROMPTS:
         if pattern.match(words):
             return replace(prompt, harness=True, kind=kind)
     if not words or is_tools(TOOL, words):
         return replace(
-            prompt, words=words or "\n".join(added).strip(), harness=True, is_anothers=True
+            prompt, words=words or "\n".join(added).strip(), harness=True, is_foreign=True
         )
     senders += [*envelope_senders, *([sender] if sender else [])]
     return replace(
         prompt,
         senders=tuple(senders),
         is_direct=not (is_group or sender),
-        is_anothers=is_anothers,
+        is_foreign=is_foreign,
     )
 
 
-def _cut(pattern: re.Pattern[str], text: str, removed: list[str]) -> str:
-    removed += [match[0] for match in pattern.finditer(text)]
-    return pattern.sub("", text)
-
-
 def _without_envelope(words: str) -> tuple[str, list[Sender], Sender | None]:
-    """Return a message's text, the senders in its headers, and the sender named by a bridge."""
     heads = [_WEEKDAY.sub("", match["head"]).strip() for match in _ENVELOPE.finditer(words)]
     senders = [sender_in(head) for head in heads if head]
     first = _ENVELOPE.match(words)
@@ -188,36 +178,22 @@ def _without_envelope(words: str) -> tuple[str, list[Sender], Sender | None]:
 
 
 def _message_facts(text: str) -> tuple[list[Sender], bool, str | None]:
-    """Return the senders, whether the chat is a group, and the group's label.
-
-    Only the blocks before a message are read, because anyone can write later blocks.
-    """
     facts: dict[str, Values] = {}
     at = 0
-    while match := _METADATA.match(text, at):
+    while match := _METADATA.match(text, at):  # anyone can write later blocks
         facts.setdefault(match["title"].partition(" ")[0], mapping(plain(match["body"])))
         at = match.end()
     chat, sender = facts.get("Conversation", {}), facts.get("Sender", {})
     label = chat.get("conversation_label") or chat.get("group_subject")
     is_group = bool(chat.get("is_group_chat"))
     description = sender or {"id": chat.get("sender_id"), "name": chat.get("sender")}
-    chat_sender = sender_of(description) if _is_in_chat(description, is_group=is_group) else None
+    is_own = str(description.get("label")).casefold() in _OWN_INTERFACES
+    is_in_chat = is_group or not is_own or any(map(description.get, _CHAT_FIELDS))
+    chat_sender = sender_of(description) if is_in_chat else None
     if is_group and chat_sender is None:
         chat_sender = sender_of({"name": "somebody"})
     senders = [chat_sender] if chat_sender else []
     return senders, is_group, label if isinstance(label, str) else None
-
-
-def _is_in_chat(sender: Values, *, is_group: bool) -> bool:
-    is_own = str(sender.get("label")).casefold() in _OWN_INTERFACES and not any(
-        map(sender.get, _CHAT_FIELDS)
-    )
-    return is_group or not is_own
-
-
-def is_silent(reply: str) -> bool:
-    """Return True if a reply only says that the agent has nothing to say."""
-    return reply.strip(" .*`\n") in _SILENT_REPLIES
 
 
 # -- Session files ``agents/<agent>/sessions/<id>.jsonl`` ----------------------
@@ -233,7 +209,7 @@ _NOISE_ROLES = frozenset({"custom", "developer", "fileMention", "hookMessage", "
 _SUMMARY_ROLES = frozenset({"branchSummary", "compactionSummary"})
 _NAMED_ID = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?=\.jsonl)")
 _ABORTED = re.compile(r"(?:Command|Operation) aborted\s*\Z")
-"""Matches the end of a tool's output after an interruption or a failure."""
+"""Matches the end of the output of a tool that was interrupted or failed."""
 _FOLDERS = (".openclaw", ".clawdbot", ".moltbot")
 _PATTERNS = ("*.jsonl", "*.jsonl.reset.*", "*.jsonl.deleted.*")
 
@@ -259,10 +235,7 @@ class Entry(msgspec.Struct, gc=False):
 
 
 class Message(Claims, gc=False):
-    """The field ``message`` of an entry.
-
-    Its ``details`` are ignored, because they repeat output.
-    """
+    """The ``message`` of an entry, without its ``details``, which repeat output."""
 
     role: str | None = None
     content: msgspec.Raw = ABSENT
@@ -282,7 +255,7 @@ class Message(Claims, gc=False):
 
     @property
     def facts(self) -> JsonObject:
-        """The metadata that OpenClaw added to this message."""
+        """The metadata that OpenClaw added to the message."""
         return self.own if isinstance(self.own, dict) else {}
 
 
@@ -291,10 +264,10 @@ _MESSAGE = msgspec.json.Decoder(Message)
 
 
 class Reader:
-    """Reads the entries of one session.
+    """A reader of one session's entries.
 
-    ``session``: known facts about the session. Prompts cannot change its kind if it is a
-    sub-agent's or a scheduled session. ``trust``: trust of the session's prompts.
+    Prompts cannot change the kind of ``session`` unless that is ``MAIN``. ``trust`` is that of the
+    prompts.
     """
 
     def __init__(
@@ -358,14 +331,6 @@ class Reader:
             else session.parent,
         )
 
-    def settle_kind(self, kind: SessionKind | None, *, human: bool) -> None:
-        """Set the session's kind. A session in which a person has written is a main session."""
-        if human and not self.source.carry.get("human"):
-            self.source.carry["human"] = True
-            kind = SessionKind.MAIN
-        if kind is SessionKind.MAIN or (kind and not self.source.carry.get("human")):
-            self.talk.learn(kind=kind)
-
     # Messages
 
     def message(self, offset: int, entry: Entry, message: Message) -> Items:
@@ -386,40 +351,45 @@ class Reader:
         cleaned = self.talk.clean(text_of(message.content))
         prompt = read_prompt(cleaned.text)
         self.talk.learn(label=prompt.label)
-        for other in prompt.others:
-            self.talk.exchange.saw(other)
+        for foreign_text in prompt.foreign_texts:
+            self.talk.exchange.record_outside(foreign_text)
+        has_human = self.source.carry.get("human")
         if self.fixed:
             yield from self.task(entry, self.fixed, prompt)
         elif not prompt.harness:
-            self.settle_kind(None, human=True)
+            if not has_human:
+                self.source.carry["human"] = True
+                self.talk.learn(kind=SessionKind.MAIN)
             speaker, trust = self.speaker(message, prompt)
-            author = prompt.author if trust is Trust.UNTRUSTED else None
+            author = None
             if trust is Trust.UNTRUSTED:
-                self.talk.exchange.saw(prompt.words)
+                author = next((sender.author for sender in prompt.senders), None)
+                self.talk.exchange.record_outside(prompt.words)
             yield from self.say(
                 entry, speaker, prompt.words, cleaned.flags, trust=trust, author=author
             )
         elif prompt.words:
-            self.settle_kind(prompt.kind, human=False)
+            if not has_human:
+                self.talk.learn(kind=prompt.kind)
             yield from self.task(entry, prompt.kind, prompt)
 
     def speaker(self, message: Message, prompt: Prompt) -> tuple[Speaker, Trust]:
-        """Return a message's speaker and trust.
+        """Return the speaker and the trust of a message.
 
-        If no identities are configured, every person in a direct chat counts as the owner. The
-        message is then untrusted.
+        If no identities are configured, anyone in a direct chat counts as the owner but is not
+        trusted.
         """
         identities = self.source.identities
         is_known = message.facts.get("senderIsOwner") is True or (
             bool(prompt.senders) and all(sender.is_one_of(identities) for sender in prompt.senders)
         )
-        is_anothers = not is_known if is_external_user(message) else names_another(message)
-        is_anothers = (
-            is_anothers
+        is_foreign = not is_known if is_external_user(message) else names_another(message)
+        is_foreign = (
+            is_foreign
             or names_another(message.facts, *blocks_of(message.content))
-            or prompt.is_anothers
+            or prompt.is_foreign
         )
-        if is_anothers or self.trust is Trust.UNTRUSTED:
+        if is_foreign or self.trust is Trust.UNTRUSTED:
             return Speaker.SYSTEM, Trust.UNTRUSTED
         if is_known or not prompt.senders:
             return Speaker.OWNER, Trust.TRUSTED
@@ -427,12 +397,12 @@ class Reader:
         return Speaker.OWNER if may_be_owner else Speaker.SYSTEM, Trust.UNTRUSTED
 
     def task(self, entry: Entry, kind: SessionKind | None, prompt: Prompt) -> Items:
-        """Yield a prompt that was written by another agent or by OpenClaw."""
+        """Yield a prompt that another agent or OpenClaw wrote."""
         is_task = kind is SessionKind.SUBAGENT
         speaker = Speaker.AGENT if is_task else Speaker.SYSTEM
-        if prompt.is_anothers:
-            self.talk.exchange.saw(prompt.words)
-        trust = Trust.UNTRUSTED if prompt.is_anothers else Trust.TRUSTED
+        if prompt.is_foreign:
+            self.talk.exchange.record_outside(prompt.words)
+        trust = Trust.UNTRUSTED if prompt.is_foreign else Trust.TRUSTED
         yield from self.say(
             entry, speaker, prompt.words, Flag.NONE if is_task else Flag.META, trust=trust
         )
@@ -446,29 +416,22 @@ class Reader:
         self.talk.spend(tokens_of(mapping(message.usage)))
         if text.strip() or calls:
             yield from self.answer(entry, text, calls, before)
-        identity = (
-            f"{entry.id}-end"
-            if entry.id
-            else self.talk.new_id(Speaker.SYSTEM, entry.timestamp, "end")
-        )
+        stamp = entry.timestamp
+        identity = f"{entry.id}-end" if entry.id else self.talk.new_id(Speaker.SYSTEM, stamp, "end")
         if message.stopReason == "aborted":
-            yield from self.talk.interrupted(identity, parse_time(entry.timestamp))
+            yield from self.talk.interrupted(identity, parse_time(stamp))
         elif message.stopReason == "error":
-            yield from self.talk.failed(
-                identity, str(message.errorMessage or ""), parse_time(entry.timestamp)
-            )
+            error = str(message.errorMessage or "")
+            yield from self.talk.failed(identity, error, parse_time(stamp))
 
     def answer(self, entry: Entry, text: str, calls: Sequence[Block], before: Before) -> Items:
         seed = text or " ".join(str(call.id) for call in calls)
         stamp = entry.timestamp
-        turn = OpenTurn(
-            entry.id or self.talk.new_id(Speaker.AGENT, stamp, clean(seed).text),
-            parse_time(stamp),
-            unique=not entry.id and is_precise(stamp),
+        yield from self.talk.open(
+            entry.id, parse_time(stamp), stamp=stamp, seed=clean(seed).text, before=before
         )
-        yield from self.talk.open(turn, before)
         self.talk.add_text(text)
-        if self.talk.opened and is_silent(text):
+        if self.talk.opened and text.strip(" .*`\n") in _SILENT_REPLIES:
             self.talk.opened.flags |= Flag.META
         for call in calls:
             arguments = plain(call.arguments)
@@ -476,22 +439,23 @@ class Reader:
             self.talk.add_call(call.id or "", call.name or "", parameters)
 
     def result(self, message: Message) -> None:
-        words = text_of(message.content, separator="\n") if message.isError else ""
+        output = text_of(message.content, separator="\n")
+        words = output if message.isError else ""
         if any(block.type == "image" for block in blocks_of(message.content)):
-            self.talk.exchange.unseen()  # words in an image are not recorded
+            self.talk.exchange.record_unseen()  # the transcript lacks the image's text
         self.talk.result(
             message.toolCallId or "",
             "rejected" if _ABORTED.search(words) else ending(words, is_error=bool(message.isError)),
-            lambda: text_of(message.content, separator="\n"),
+            output,
         )
 
     def bash(self, entry: Entry, message: Message) -> Items:
         """Yield a command that the owner ran."""
         command = message.command or ""
         output = str(message.output)
-        self.talk.exchange.heard_from("bash", command, output)
+        self.talk.exchange.record_output("bash", command, output)
         result = "rejected" if message.cancelled else outcome(exit_code=message.exitCode or 0)
-        call = answered(asked("bash", {"command": command}), result, lambda: output)
+        call = with_outcome(new_call("bash", {"command": command}), result, output)
         yield from self.say(entry, Speaker.OWNER, f"! {command}", Flag.META, tool_calls=(call,))
 
     def say(
@@ -509,7 +473,6 @@ class Reader:
             identity=entry.id,
             stamp=entry.timestamp,
             flags=flags,
-            unique=not entry.id and is_precise(entry.timestamp),
             **facts,
         )
 
@@ -519,8 +482,7 @@ def _model_of(entry: Entry) -> str | None:
 
 
 def _inner(path: Path) -> Session | None:
-    """Return the facts about a sub-agent of oh-my-pi. Its folder has the name of the parent's file."""
-    folder = path.parent
+    folder = path.parent  # oh-my-pi names it after the parent's file
     if not folder.with_name(f"{folder.name}.jsonl").is_file():
         return None
     parent = folder.name.rsplit("_", 1)[-1]
@@ -540,7 +502,7 @@ def _sniff(head: Head) -> bool:
 
 
 def state_folders(places: Places) -> list[Path]:
-    """Return OpenClaw's state folders, including folders with earlier names."""
+    """Return OpenClaw's state folders, including those under its earlier names."""
     home = places.folder("OPENCLAW_HOME")
     state = places.environ.get("OPENCLAW_STATE_DIR")
     return [Path(state).expanduser()] if state else [home / name for name in _FOLDERS]
@@ -632,12 +594,17 @@ class _Store:
         facts = self.facts(name)
         key = str(facts.get("session_key") or "")
         kind = next((kind for pattern, kind in _KINDS if pattern.search(key)), SessionKind.MAIN)
+        parent_key = facts.get("spawned_by") or facts.get("parent_session_key")
+        parent = None  # the latest session with the key of a sub-agent's parent
+        if kind is SessionKind.SUBAGENT and parent_key:
+            query = statement("openclaw_session_of_key")
+            parent = next((str(row[0]) for row in self.tables.all(query, key=parent_key)), None)
         session = Session(
             TOOL,
             name,
             kind=kind,
             label=string(facts, "display_name"),
-            parent=self.parent(facts) if kind is SessionKind.SUBAGENT else None,
+            parent=parent,
         )
         trust = Trust.UNTRUSTED if facts.get("hook_external_content_source") else Trust.TRUSTED
         yield from Reader(Part(self.source, events), session, trust)
@@ -647,12 +614,6 @@ class _Store:
             return {}
         query = statement("openclaw_window")
         return next(iter(rows_of(self.source, "session_windows", query, session=name)), {})
-
-    def parent(self, facts: JsonObject) -> str | None:
-        """Return the parent session: the latest session that has the parent's key."""
-        key = facts.get("spawned_by") or facts.get("parent_session_key")
-        rows = self.tables.all(statement("openclaw_session_of_key"), key=key) if key else []
-        return str(rows[0][0]) if rows else None
 
     def events(self, name: str) -> Iterator[bytes]:
         query = statement("openclaw_packed_events" if self.packs else "openclaw_events")
@@ -677,9 +638,9 @@ class _Store:
 
 
 def unpack(data: object) -> bytes | None:
-    """Decompress zstd frames.
+    """Decompress zstd data.
 
-    Return None if zstd is missing, or if the data is damaged or too large.
+    Return None if no zstd library is installed, or if the data is damaged or too large.
     """
     if not isinstance(data, bytes) or not data:
         return None

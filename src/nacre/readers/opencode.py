@@ -43,12 +43,12 @@ _UNNAMED = re.compile(r"(?:New|Child) session - \d{4}-")
 
 
 def tool_of(path: Path) -> str:
-    """Return the tool that wrote a database. Kilo Code is a fork with the same tables."""
+    """Return the tool that wrote a database: OpenCode or its fork Kilo Code."""
     return KILO if path.name.startswith("kilo") or path.parent.name == "kilo" else TOOL
 
 
 def session_of(info: Values, *, tool: str = TOOL, project: str | None = None) -> Session:
-    """Return the session that OpenCode's session object describes."""
+    """Build a session from OpenCode's session object."""
     parent, title = string(info, "parentID"), string(info, "title")
     return Session(
         tool,
@@ -63,9 +63,9 @@ def session_of(info: Values, *, tool: str = TOOL, project: str | None = None) ->
 
 
 class Talk:
-    """A converter of messages and their parts into turns.
+    """A converter of messages and their parts to turns.
 
-    A message without a time gets the time of the previous message.
+    A message without a time gets the previous message's time.
     """
 
     def __init__(self, source: Source, session: Session) -> None:
@@ -75,7 +75,7 @@ class Talk:
         self.is_done = True
 
     def take(self, record: Values, parts: Iterable[Values]) -> Items:
-        """Yield a message. In a sub-agent's session, the calling agent writes the prompts."""
+        """Yield the turns of a message, given its parts."""
         self.time = parse_time(mapping(record, "time").get("created")) or self.time
         name = str(record.get("id"))
         message = Message.of(self.source, record.get("role"), self.time, name, [record])
@@ -87,18 +87,18 @@ class Talk:
             yield from self.answer(record, message, parts)
 
     def prompt(self, message: Message, part: Values) -> None:
-        """Add a part of a prompt. OpenCode's additions are omitted."""
+        """Add a prompt's part to ``message`` unless OpenCode wrote it."""
         if part.get("type") != "text":
             self.skip(part)
         elif part.get("ignored"):
-            self.talk.exchange.heard(self.talk.clean(_text(part)).text)
+            self.talk.exchange.record(self.talk.clean(_text(part)).text)
         elif names_another(part):
-            self.talk.exchange.saw(self.talk.clean(_text(part)).text)
+            self.talk.exchange.record_outside(self.talk.clean(_text(part)).text)
         elif _text(part).strip():
             message.texts.append(_unquote(_text(part)))
 
     def answer(self, record: Values, message: Message, parts: Iterable[Values]) -> Items:
-        """Yield an answer with its calls. A summary of the session is marked as derived."""
+        """Yield an answer with its tool calls, or a summary of the session."""
         self.learn(record)
         counts = mapping(record, "tokens")
         cache = mapping(counts, "cache")
@@ -128,7 +128,7 @@ class Talk:
         yield from self.stopped(record)
 
     def stopped(self, message: Values) -> Items:
-        """Yield the reason why an answer stopped early."""
+        """Yield the interruption or error that stopped an answer, if any."""
         error, identity = mapping(message, "error"), f"{message.get('id')}-end"
         name = string(error, "name", "type") or ""
         if "abort" in name.lower():
@@ -156,7 +156,7 @@ class Talk:
             self.is_done = False
 
     def learn(self, message: Values) -> None:
-        """Update the session's model, and its folder if it has none."""
+        """Update the session's model, and its folder if that is unknown."""
         model_info = message if string(message, "modelID") else mapping(message, "model")
         model = answered_by(string(model_info, "modelID", "id"), string(model_info, "providerID"))
         folder = self.talk.session.cwd or string(mapping(message, "path"), "cwd")
@@ -168,16 +168,12 @@ class Talk:
 
 
 def data_folder(places: Places, name: str = TOOL) -> Path:
-    """Return a tool's data folder. OpenCode and Kilo Code follow the XDG rules on every system."""
+    """Return a tool's data folder, which follows the XDG rules on every system."""
     return places.folder("XDG_DATA_HOME", ".local", "share") / name
 
 
 def _unquote(text: str) -> str:
-    """Return a prompt as typed.
-
-    ``opencode run`` quotes prompts with spaces and escapes quotes in them.
-    """
-    inner = text[1:-1]
+    inner = text[1:-1]  # ``opencode run`` quotes prompts with spaces
     if len(text) < 2 or text[0] != '"' or text[-1] != '"' or '"' in inner.replace('\\"', ""):
         return text
     return inner.replace('\\"', '"')
@@ -215,7 +211,7 @@ _QUIET_ROWS = frozenset({"idle", "agent-switched", "model-switched", "location-s
 _TYPED = frozenset({"user", "synthetic", "system", "skill"})
 
 Messages = Iterator[tuple[JsonObject, Iterable[Values]]]
-"""Messages with their parts, in the form of the files."""
+"""Messages with their parts, in the format of the older files."""
 
 
 class _Reader:
@@ -244,7 +240,6 @@ class _Reader:
         self.source.carry |= {"part": last, "open": self.open}
 
     def written(self) -> set[str]:
-        """Return the sessions with new parts, and the sessions whose last answer was unfinished."""
         last = self.source.carry.get("part")
         rows = self.tables.all(statement("opencode_written"), part=last) if last else []
         return {session for (session,) in rows} | set(self.source.carry.get("open", ()))
@@ -261,7 +256,6 @@ class _Reader:
             self.open.append(name)
 
     def facts(self, table: str, name: str) -> JsonObject | None:
-        """Return a session's facts in the older file format, or None if the session was deleted."""
         for row in rows_of(self.source, table, statement(f"opencode_{table}"), session=name):
             facts = {key: row.get(column) for column, key in _KEY_BY_COLUMN.items()}
             return {**facts, "id": name, "time": {"created": row["time_created"]}}
@@ -280,7 +274,6 @@ class _Reader:
                 yield values
 
     def rows(self, facts: JsonObject) -> Messages:
-        """Yield the messages of version 2. A fork's copies of the original's messages are omitted."""
         for row, kind, created, data in self.tables.all(
             statement("opencode_2_messages"),
             session=facts["id"],
@@ -301,7 +294,6 @@ class _Reader:
 
 
 def _in_older_form(kind: str, row: JsonObject) -> tuple[JsonObject, Iterable[Values]]:
-    """Return a row of version 2 as a message with its parts."""
     if kind == "compaction":
         summary = {"type": "text", "text": row.get("summary")}
         return {**row, "role": "assistant", "summary": True}, [summary]
@@ -367,10 +359,10 @@ _SAFE_NAME = re.compile(r"[\w.-]+")
 
 
 def parse_files(source: Source) -> Items:
-    """Parse one session."""
+    """Parse a session from its separate files or from an export."""
     values = plain(source.text())
     if not isinstance(values, dict):
-        source.corrupt()  # possibly incomplete
+        source.corrupt()  # the file may be incomplete
     elif isinstance(values.get("messages"), list):
         yield from _export(source, values)
     else:
@@ -404,8 +396,6 @@ def _read(source: Source, paths: Iterable[Path]) -> Iterator[JsonObject]:
 
 
 class _Folders:
-    """Finds a session's messages and parts, in folders relative to its file."""
-
     def __init__(self, path: Path) -> None:
         is_old = path.parent.name == "info"
         self.storage = path.parent.parent if is_old else path.parent.parent.parent
@@ -425,10 +415,10 @@ class _Folders:
             return []
         top = self.storage / "part"
         files = _files(top / session / message if self._is_old else top / message)
+        # Some versions keep all parts in one folder.
         return files or self.flat().get(message, [])
 
     def flat(self) -> dict[str, list[Path]]:
-        """Return the part files of each message, for versions with all parts in one folder."""
         if self._flat is None:
             self._flat = {}
             for path in _files(self.storage / "part")[:_MAX_FLAT_PARTS]:

@@ -1,4 +1,4 @@
-"""All adapters, from nacre and plugins, and the tools' rules for deleting transcripts."""
+"""The adapters of nacre and its plugins."""
 
 from __future__ import annotations
 
@@ -37,9 +37,8 @@ _SPECIFIC = {
     "kilo-code": "opencode:KILO",
     "opencode": "opencode",
     "opencode-files": "opencode:FILES",
-    "cursor-state": "cursor_state",
-    "cursor-store": "cursor_state:STORE",
-    "copilot-chat-state": "copilot:EDITOR_STATE",
+    "cursor-state": "cursor:STATE",
+    "cursor-store": "cursor:STORE",
     "chatgpt": "accounts",
     "claude-ai": "accounts:CLAUDE_AI",
 }
@@ -48,9 +47,9 @@ _GENERAL = {
     "markdown": "generic:MARKDOWN",
     "text": "generic:PLAIN_TEXT",
 }
-"""Modules of adapters by name: the tool, or ``<tool>-<format>``.
+"""Modules of adapters by name, which is the tool or ``<tool>-<format>``.
 
-A name after a colon is the end of the constant's name. Strict formats come before permissive ones.
+A colon precedes the suffix of the ``ADAPTER`` constant. Strict formats come before permissive ones.
 """
 
 IN_EXTRAS = {
@@ -70,38 +69,37 @@ IN_EXTRAS = {
     "qwen-code": ".qwen/projects/*/chats/*.jsonl",
     "zed": ".local/share/zed/threads/threads.db",
 }
-"""Patterns of transcripts in the user's home or in projects that only nacre-extras can read."""
+"""Paths of transcripts that only nacre-extras can read, in the user's home or in a project."""
 
 TOOLS = frozenset(
     form for name in _SPECIFIC for form in (name.partition("-")[0], name.replace("-", "_"))
 ) - {"nacre"}
-"""Names of agents, such as ``claude`` and ``claude_code``."""
+"""Names of agents in headings, such as ``claude`` and ``claude_code``."""
 
 
 @cache
 def adapters() -> Mapping[str, Adapter]:
-    """Return all adapters by name, in the order in which they are tried.
+    """Return all adapters by name, in the order in which nacre tries them.
 
-    A plugin's adapter replaces a built-in adapter with the same name. Adapters that only guess a
-    file's format are tried last. Raises UnavailableError if a plugin's adapter cannot be loaded.
+    A plugin's adapter replaces the built-in one of the same name. Raises UnavailableError if a
+    plugin's adapter cannot be loaded.
     """
     return dict(_iter_adapters())
 
 
 def find_adapter(head: Head) -> Adapter | None:
-    """Return the first adapter that recognises a file's content, or None.
+    """Return the first adapter that recognises the content of a file, or None.
 
-    If the start of the file does not show the format, for example because the first record contains
-    images, later lines are tried. Raises UnreadableTranscriptError if the file belongs to a tool of
-    a missing plugin.
+    If the start does not show the format, later lines are examined. Raises
+    UnreadableTranscriptError if the file needs a missing plugin.
     """
     match = _first(head)
     if match is None or match.guesses:
         for tool, pattern in IN_EXTRAS.items():
             if head.path.match(pattern) and tool not in adapters():
-                message = f"{head.path} belongs to {tool}, which is not read"
+                message = f"{head.path} is a transcript of {tool}, which nacre alone cannot read"
                 raise UnreadableTranscriptError(message, hint=install_hint("extras"))
-    if match or head.database is not None or len(head.data) < HEAD_BYTES:
+    if match or len(head.data) < HEAD_BYTES or not head.data.startswith(b"{"):
         return match
     later = read_later(head.path)
     return _first(later) if later else None
@@ -112,21 +110,21 @@ def _first(head: Head) -> Adapter | None:
 
 
 def adapters_of(tool: str) -> list[Adapter]:
-    """Return the adapters of a tool, one for each format."""
+    """Return a tool's adapters, one for each of its formats."""
     return [adapter for adapter in adapters().values() if adapter.tool == tool]
 
 
 def get_adapter(tool: str) -> Adapter:
-    """Return the first adapter of a tool. Raises NotFoundError."""
+    """Return the first adapter of a tool. Raises NotFoundError if there is none."""
     for adapter in adapters_of(tool):
         return adapter
     raise NotFoundError(f"no adapter for {tool!r}", hint=f"known tools: {', '.join(tools())}")
 
 
 def adapter_of(tool: str, path: Path) -> Adapter | None:
-    """Return the adapter for a file that was already read as a transcript of ``tool``.
+    """Return the adapter for a file that is known to be a transcript of ``tool``.
 
-    If no specific adapter of the tool recognises the file, all adapters are tried.
+    If none of the tool's specific adapters recognises the file, all adapters are tried.
     """
     candidates = adapters_of(tool)
     if len(candidates) == 1 and not candidates[0].guesses:
@@ -137,17 +135,17 @@ def adapter_of(tool: str, path: Path) -> Adapter | None:
 
 
 def is_guess(tool: str) -> bool:
-    """Return True if a file of this tool might belong to another tool."""
+    """Return True if an adapter of the tool also accepts files of other tools."""
     return any(adapter.guesses for adapter in adapters_of(tool))
 
 
 def tools() -> Iterator[str]:
-    """Return the distinct names of all tools that have an adapter."""
+    """Return the names of all tools that have an adapter."""
     return iter(dict.fromkeys(adapter.tool for adapter in adapters().values()))
 
 
 def parts_of(path: Path) -> Iterator[Path]:
-    """Yield the other files that belong to a transcript, such as a database log."""
+    """Yield the side files of a transcript, such as a database's write-ahead log."""
     yield from log_of(path)
     for side_files in _side_file_functions():
         yield from side_files(path)
@@ -155,15 +153,14 @@ def parts_of(path: Path) -> Iterator[Path]:
 
 @cache
 def _side_file_functions() -> tuple[Callable[[Path], Iterable[Path]], ...]:
-    """Return the functions that list a transcript's other files."""
     return tuple(dict.fromkeys(adapter.beside for adapter in adapters().values() if adapter.beside))
 
 
 def _iter_adapters() -> Iterator[tuple[str, Adapter]]:
-    """Yield names and adapters. Built-in ones are loaded when needed."""
     installed = load_plugins(READERS, Adapter)
     general = {name: adapter for name, adapter in installed.items() if adapter.guesses}
     yield from ((name, adapter) for name, adapter in installed.items() if not adapter.guesses)
+    # Built-in adapters are imported on demand, until one matches.
     for group in (_SPECIFIC, _GENERAL):
         yield from ((name, _load(at)) for name, at in group.items() if name not in installed)
         if group is _SPECIFIC:

@@ -1,14 +1,13 @@
-"""Trust and speaker of each turn, and the ordered turns of a session.
+"""Trust and speaker of each turn, and assembly of a session's turns in order.
 
-An agent's statement is based on external text or nacre's text if both share five consecutive words
-(a "run"), or if it quotes the text. The comparison ignores case, punctuation, emphasis, line
+An agent's statement is based on external text or nacre's text if it shares five consecutive words
+(a "run") with that text or quotes it. The comparison ignores case, punctuation, emphasis, line
 breaks, list marks and identifier style. In scripts without spaces, eight characters count as five
 words. Only hashes of runs are kept between readings of a session.
 """
 
 from __future__ import annotations
 
-import itertools
 import re
 import unicodedata
 import zlib
@@ -31,11 +30,11 @@ from nacre.readers import adapter
 from nacre.readers.conversation import (
     INPUT_CHARACTERS,
     Cleaned,
-    answered,
-    asked,
     clean,
     is_tools,
+    new_call,
     read_sender,
+    with_outcome,
     without_tools_lines,
 )
 from nacre.values.session import (
@@ -51,16 +50,13 @@ from nacre.values.session import (
 )
 
 CHOSEN, TYPED = "→", "⇒"
-"""Separators between a form question and a chosen option, or text that the user typed."""
+"""Separators between the question of a form and a chosen option or a typed answer."""
 
 RUN = 5.0
 """Number of consecutive words that a statement must share with external text. See docs/trust.md."""
 
 SHORT_RUN = 3.0
-"""Minimum number of words in a statement that is compared as a whole.
-
-Only statements with fewer than ``RUN`` words are compared in this way.
-"""
+"""Minimum words in a statement that is shorter than ``RUN`` and therefore compared as a whole."""
 
 _DIRECTIVE_MARKS = (
     "always ",
@@ -74,23 +70,15 @@ _DIRECTIVE_MARKS = (
     "memory",
     "make sure",
     "from now on",
+    "| sh",
+    "| bash",
+    *"记住 记得 务必 必须 总是 永远 不要 重要 以后".split(),
 )
 """Words that mark lines with instructions.
 
-From local tool output (files, logs, errors, commits), only such lines are kept for comparison.
-Other lines do little harm, and statements about code often repeat them.
+Only such lines of local tool output (files, logs, errors, commits) are kept for comparison. Other
+lines do little harm, and statements about code often repeat them.
 """
-_PIPE_MARKS = ("| sh", "| bash")
-_HAN_MARKS = tuple(
-    word.encode().decode("latin-1")
-    for word in "记住 记得 务必 必须 总是 永远 不要 重要 以后".split()
-)
-"""Chinese words that mark instructions, in UTF-8 with one character per byte.
-
-The first byte of each word is in ``_HAN_BYTES``.
-"""
-_HAN_BYTES = bytes(range(0xE4, 0xEA))
-_NO_HAN_BYTES = bytes(set(range(256)) - set(_HAN_BYTES))
 
 _CHARACTER_WEIGHT = 0.625
 _MAX_CHARACTERS = 200_000
@@ -136,7 +124,7 @@ _REACHING_COMMAND = re.compile(
     r"|\bgit\s+(?:-\S+\s+)*(?:\S+\s+)?(?:clone|fetch|pull|push|ls-remote|submodule|remote\s+update)\b",
     re.IGNORECASE,
 )
-"""Commands that contact a registry or remote. Their error output might come from there."""
+"""Matches commands that contact a registry or remote, which can be the source of their errors."""
 _FOREIGN_FILE = re.compile(
     r"(?:^|[\s\"'=/\\])(?:node_modules|site-packages|dist-packages|vendor|third[_-]party|bower_components|Pods"
     r"|\.venv|\.cargo|\.m2|go/pkg/mod|Downloads|Mail|INBOX)[/\\]"
@@ -156,12 +144,12 @@ _OWN_COMMAND = re.compile(r"(?:^|[|;&(]\s*|\b(?:run|exec|-m)\s+)(?:\S*/)?nacre\s
 
 
 def is_outside_source(word: str) -> bool:
-    """Return True if a word names a place where other people write, such as a chat or a tracker."""
+    """Return True if ``word`` names a service where others write, such as an issue tracker."""
     return bool(_OUTSIDE_TOOL.fullmatch(word))
 
 
 def is_outside(tool: str, short_input: str) -> bool:
-    """Return True if a tool call returns text from the web, mail, issues, or other people's files."""
+    """Return True if a call returns text from the web, mail, issues or other people's files."""
     return bool(
         _OUTSIDE_TOOL.search(tool)
         or _OUTSIDE_COMMAND.search(short_input)
@@ -170,17 +158,14 @@ def is_outside(tool: str, short_input: str) -> bool:
 
 
 def brings_outside(call: ToolCall) -> bool:
-    """Return True if a call returns external text, or failed while contacting a remote."""
+    """Return True if a call returns external text, or is a failed command that uses the network."""
     return is_outside(call.name, call.input) or (
         call.failed and bool(_REACHING_COMMAND.search(call.input))
     )
 
 
 def reached_out(turns: Sequence[Turn], at: int) -> bool:
-    """Return True if the agent received external text in ``turns[: at + 1]``.
-
-    The agent might have paraphrased that text.
-    """
+    """Return True if the agent could be paraphrasing external text in turn ``at``."""
     return any(
         turn.trust is Trust.UNTRUSTED or any(map(brings_outside, turn.tool_calls))
         for turn in turns[: at + 1]
@@ -188,46 +173,38 @@ def reached_out(turns: Sequence[Turn], at: int) -> bool:
 
 
 def is_own(tool: str, short_input: str) -> bool:
-    """Return True if a tool call uses nacre's tools or its command line."""
+    """Return True if a call uses nacre's tools or command line."""
     return bool(
         _OWN_TOOL.search(tool) or ("nacre" in short_input and _OWN_COMMAND.search(short_input))
     )
 
 
-def is_storing(tool: str, short_input: str) -> bool:
-    """Return True if a tool call stores its arguments in nacre."""
-    return bool(
-        _STORING_TOOL.search(tool)
-        or ("nacre" in short_input and _STORING_COMMAND.search(short_input))
-    )
-
-
 def shared(text: str, other: str) -> float:
-    """Return the share (0 to 1) of the runs of words in ``text`` that also occur in ``other``.
+    """Return the share (0 to 1) of word sequences in ``text`` that also occur in ``other``.
 
-    If ``text`` has fewer than ``RUN`` words, shorter runs are compared.
+    It compares sequences of ``RUN`` words, or shorter ones if ``text`` has fewer words.
     """
-    units, others = _units(text), _units(other)
+    units, other_units = _units(text), _units(other)
     for length in (RUN, SHORT_RUN):
         runs = list(_runs(units, length))
         if runs:
-            other_runs = set(_runs(others, length))
+            other_runs = set(_runs(other_units, length))
             return sum(run in other_runs for run in runs) / len(runs)
     return 0.0
 
 
 @frozen
 class Judgement:
-    """Trust and flags of an agent's statement."""
+    """The trust and the flags of an agent's statement."""
 
     trust: Trust = Trust.TRUSTED
     flags: Flag = Flag.NONE
 
 
 class Exchange:
-    """The texts that a session received, for comparison with the agent's statements.
+    """The text that an agent received in a session, for comparison with what it says.
 
-    Each text is external, local or from nacre. Words that the owner also wrote count as the
+    It distinguishes external, local and nacre's text; words the owner also wrote count as the
     owner's.
     """
 
@@ -236,32 +213,32 @@ class Exchange:
         self._received: dict[str, dict[int, None]] = {
             name: dict.fromkeys(carried.get(name, ())) for name in _KINDS
         }
-        """Hashes of the word sequences that the agent received, in order of arrival."""
+        """Hashes of the runs that the agent received, in order of arrival."""
         self._unseen = bool(carried.get("unseen"))
         self._owner_messages: list[str] = []
         self._earlier_owner_runs: set[int] = set(carried.get("lifted", ()))
         self._outside_text = ""
 
     def begin(self, message: str = "") -> None:
-        """Start a new exchange with a message from the owner."""
+        """Start a new exchange with the owner's message."""
         self._outside_text = ""
         self._unseen = False
         if message:
             self._owner_messages.append(message)
 
-    def unseen(self) -> None:
-        """Record that the agent received external text whose content is unknown."""
+    def record_unseen(self) -> None:
+        """Note that the agent received external text that the transcript lacks."""
         self._unseen = True
 
-    def heard_from(self, tool: str, short_input: str, output: str) -> None:
-        """Record a tool's output. The tool's name and input determine the output's origin."""
+    def record_output(self, tool: str, short_input: str, output: str) -> None:
+        """Record a tool's output, whose origin follows from the tool's name and input."""
         outside, own = is_outside(tool, short_input), is_own(tool, short_input)
-        self.heard(output, outside=outside, own=own)
+        self.record(output, outside=outside, own=own)
 
-    def heard(self, output: str, *, outside: bool = False, own: bool = False) -> None:
-        """Record a tool's output as external text, nacre's text, or local text.
+    def record(self, output: str, *, outside: bool = False, own: bool = False) -> None:
+        """Record a tool's output as external, nacre's or local text.
 
-        Only the instructions in local text are recorded.
+        Of local text, this records only lines with instructions.
         """
         if outside or own:
             output = output[:_MAX_CHARACTERS]
@@ -273,25 +250,25 @@ class Exchange:
         elif lines := _directives(output):
             self._received["local"] |= dict.fromkeys(_runs(_units("\n".join(lines)), RUN))
 
-    def saw(self, output: str) -> None:
-        self.heard(output, outside=True)
+    def record_outside(self, output: str) -> None:
+        self.record(output, outside=True)
 
     def clean(self, text: str) -> Cleaned:
-        """Remove injected text. Record it as text that the agent received."""
+        """Remove injected text from a message, and record that the agent received it."""
         cleaned = clean(text)
         for own in cleaned.own:
-            self.heard(own, own=True)
+            self.record(own, own=True)
         for outside in cleaned.outside:
-            self.saw(outside)
+            self.record_outside(outside)
         for local in cleaned.local:
-            self.heard(local)
+            self.record(local)
         return cleaned
 
     def judge(self, statement: str) -> Judgement:
-        """Return the trust and flags of an agent's statement.
+        """Judge an agent's statement.
 
-        A statement that repeats external text is ``untrusted``. A statement that repeats nacre's
-        output is ``injected``.
+        It is ``untrusted`` if it may repeat external text, and ``injected`` if it repeats nacre's
+        output.
         """
         outside, local, own = self._received.values()
         if self._unseen or not (outside or local or own):
@@ -313,23 +290,17 @@ class Exchange:
         )
 
     def trust_of(self, statement: str) -> Trust:
-        """Return the trust of an agent's statement. See :meth:`judge`."""
+        """Return the trust of an agent's statement, as in :meth:`judge`."""
         return self.judge(statement).trust
 
     def trust_of_call(self, call: ToolCall, arguments: object) -> Trust:
-        """Return the trust of the text that a tool call stores in nacre.
-
-        A call that stores no text is trusted.
-        """
-        if not is_storing(call.name, call.input):
+        """Return the trust of the text that a call stores in nacre; all other calls are trusted."""
+        is_command = "nacre" in call.input and _STORING_COMMAND.search(call.input)
+        if not (is_command or _STORING_TOOL.search(call.name)):
             return Trust.TRUSTED
         return self.trust_of("\n".join(_texts_of(arguments)))
 
     def _owner_runs(self, messages: int) -> set[int]:
-        """Return hashes of the word sequences in the owner's messages.
-
-        ``messages``: number of messages of this reading to include.
-        """
         return {
             run
             for message in self._owner_messages[:messages]
@@ -342,7 +313,7 @@ class Exchange:
         )
 
     def mark(self) -> tuple[int, ...]:
-        """Return how much text was received so far, as a position for :meth:`carried`."""
+        """Return the current position in the received text, for :meth:`carried`."""
         return (
             *map(len, self._received.values()),
             len(self._owner_messages),
@@ -350,7 +321,7 @@ class Exchange:
         )
 
     def carried(self, mark: tuple[int, ...] | None = None) -> JsonObject:
-        """Return the state to save for the next reading, as it was at ``mark`` or is now."""
+        """Return the state that the next read needs, as of ``mark`` or, by default, as of now."""
         *counts, messages, unseen = mark or self.mark()
         state: JsonObject = {
             name: list(runs)[:count][-_MAX_RUNS:]
@@ -368,26 +339,21 @@ _KINDS = ("outside", "local", "own")
 def _texts_of(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
-    elif isinstance(value, Mapping):
-        yield from itertools.chain.from_iterable(map(_texts_of, value.values()))
-    elif isinstance(value, list | tuple):
-        yield from itertools.chain.from_iterable(map(_texts_of, value))
+        return
+    items = value.values() if isinstance(value, Mapping) else value
+    for item in items if isinstance(items, Iterable) else ():
+        yield from _texts_of(item)
 
 
 def _draws_on(
     runs: Iterable[int], short: Iterable[list[int]], received: Mapping[int, None]
 ) -> bool:
-    """Return True if a statement repeats received text.
-
-    The received text must contain one of ``runs``, or all runs of one statement in ``short``.
-    """
     if any(run in received for run in runs):
         return True
     return any(all(run in received for run in statement) for statement in short)
 
 
 def _short(text: str) -> list[list[int]]:
-    """Return hashes of the short word sequences in each statement of fewer than ``RUN`` words."""
     statements = []
     for part in (text, *_STATEMENT.split(text)):
         units = _units(part) if len(part) < _MAX_SHORT_CHARACTERS else []
@@ -405,58 +371,31 @@ def _weigh(unit: str) -> float:
 
 
 def _directives(output: str) -> list[str]:
-    """Return the lines that give instructions. Long lines are cut around the instruction.
-
-    The search treats UTF-8 as Latin-1, because strings with one byte per character are several
-    times faster to search.
-    """
-    data = output.encode("utf-8", "surrogatepass")
-    lower = data.lower().decode("latin-1")
+    lower = output.lower()
+    if len(lower) != len(output):
+        output = lower
     lines: dict[int, str] = {}
-    for mark in _marks_for(data, lower):
+    for mark in _DIRECTIVE_MARKS:
         at = lower.find(mark)
         while at >= 0:
-            begin, end = _around(data, at)
-            lines[begin] = data[begin:end].decode("utf-8", "replace")
+            begin = max(output.rfind("\n", 0, at) + 1, at - _CONTEXT_CHARACTERS)
+            end = output.find("\n", at, at + _CONTEXT_CHARACTERS)
+            end = end if end >= 0 else at + _CONTEXT_CHARACTERS
+            lines[begin] = output[begin:end]
             at = lower.find(mark, end)
     return list(lines.values())
 
 
-def _marks_for(data: bytes, lower: str) -> Iterator[str]:
-    yield from _DIRECTIVE_MARKS
-    if "|" in lower:
-        yield from _PIPE_MARKS
-    if not data.isascii() and data.translate(None, _NO_HAN_BYTES):
-        yield from _HAN_MARKS
-
-
-def _around(data: bytes, at: int) -> tuple[int, int]:
-    """Return the start and end of the text around an offset.
-
-    The text is in one line and has at most ``_CONTEXT_CHARACTERS`` on each side.
-    """
-    begin = max(data.rfind(b"\n", 0, at) + 1, at - 4 * _CONTEXT_CHARACTERS)
-    end = data.find(b"\n", at, at + 4 * _CONTEXT_CHARACTERS)
-    end = end if end >= 0 else min(len(data), at + 4 * _CONTEXT_CHARACTERS)
-    before = data[begin:at].decode("utf-8", "ignore")[-_CONTEXT_CHARACTERS:]
-    after = data[at:end].decode("utf-8", "ignore")[:_CONTEXT_CHARACTERS]
-    return at - len(before.encode()), at + len(after.encode())
-
-
 @lru_cache(maxsize=_CACHE_SIZE)
 def _owner_statement_runs(message: str) -> list[int]:
-    """Return hashes of the word sequences in the owner's statements.
-
-    Questions, quotations, and messages that are long enough to be pasted are left out.
-    """
     units = _units(_QUOTE_OR_QUESTION.sub("\n", message))
-    if len(units) > _MAX_TYPED_WORDS:
+    if len(units) > _MAX_TYPED_WORDS:  # probably pasted
         return []
     return [*_runs(units, RUN), *_runs(units, SHORT_RUN)]
 
 
 def _units(text: str) -> list[str]:
-    """Return the words of a text in lower case. Identifiers and unspaced text are split."""
+    """Split a text into words, parts of identifiers, and characters of unspaced scripts."""
     text = _LIST_MARK.sub("\n", f"\n{text}")
     plain = _plain(text)
     if plain is not None:
@@ -466,10 +405,6 @@ def _units(text: str) -> list[str]:
 
 
 def _plain(text: str) -> str | None:
-    """Return the text as ASCII, or None if it contains words that are not ASCII.
-
-    Dashes, arrows, curved quotes and emoji are not words.
-    """
     if text.isascii():
         return text
     data = text.encode("utf-8", "surrogatepass")
@@ -482,7 +417,6 @@ def _plain(text: str) -> str | None:
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def _is_sign(character: str) -> bool:
-    """Return True if a character always separates words and is never part of a word."""
     is_between = character in _EMOJI_JOINTS or unicodedata.category(character)[0] in "PSZ"
     return is_between and not any(map(str.isalnum, unicodedata.normalize("NFKC", character)))
 
@@ -517,12 +451,12 @@ def _mixed_runs(units: list[str], length: float) -> Iterator[int]:
 
 # -- Speakers ------------------------------------------------------------------
 # A record, message or block that names its origin counts as the owner's only if that origin is
-# known to be the owner. ``phrases.toml`` lists text that tools write. In chats, a sender is the
-# owner only if ``owner.identities`` lists the sender. Messages without an origin are not changed.
+# known to be the owner. ``phrases.toml`` lists text that tools write. In chats, only senders in
+# ``owner.identities`` are the owner. Messages without an origin are not changed.
 
 
 class Claims(msgspec.Struct, gc=False):
-    """Fields in which records name their origin. Each tool uses some of them."""
+    """Fields in which the records of tools name their origin."""
 
     origin: Any = None
     provenance: Any = None
@@ -554,10 +488,9 @@ class Claims(msgspec.Struct, gc=False):
 _NAMES = Claims.__struct_fields__
 _ORIGIN_FIELDS, _OTHER_FIELDS, _OWNER_FIELDS = _NAMES[:8], _NAMES[8:-3], _NAMES[-3:]
 _OWNER_KINDS = frozenset(
-    "human user owner keyboard typed prompt bash cli terminal tui console repl interactive editor ui plain queued voice".split()  # noqa: E501
+    "human user owner keyboard typed prompt bash cli terminal tui console repl interactive editor ui plain queued voice sdk".split()  # noqa: E501
 )
-_TRANSPORT_KINDS = frozenset({"sdk"})
-"""Origins that name a program or protocol. The owner can use these, too, as in ``claude -p``."""
+"""Origins that count as the owner, including programs and protocols, as in ``claude -p``."""
 _UNKNOWN_TURN_ORIGIN = ("turnOrigin", "unknown")
 """Field and value with which Claude Code marks a turn from an unknown source."""
 
@@ -566,7 +499,7 @@ _EXTERNAL_USER = "external_user"
 
 
 def names_another(*claims: Claims | Values) -> bool:
-    """Return True if a record, message or block names an origin other than the owner."""
+    """Return True if any of the records or blocks names an origin other than the owner."""
     return any(
         _names_another(claim if isinstance(claim, Mapping) else msgspec.structs.asdict(claim))
         for claim in claims
@@ -578,28 +511,22 @@ def _names_another(claim: Values) -> bool:
         map(claim.get, _OTHER_FIELDS)
     ):
         return True
-    kinds = ((name, _kind(claim[name])) for name in _ORIGIN_FIELDS if _is_origin(claim.get(name)))
+    origins = {name: claim.get(name) for name in _ORIGIN_FIELDS}
     return any(
-        kind not in _OWNER_KINDS
-        and kind not in _TRANSPORT_KINDS
-        and (name, kind) != _UNKNOWN_TURN_ORIGIN
-        for name, kind in kinds
+        (kind := _kind(value)) not in _OWNER_KINDS and (name, kind) != _UNKNOWN_TURN_ORIGIN
+        for name, value in origins.items()
+        if not isinstance(value, bool) and value not in (None, "", {}, [])
     )
 
 
-def _is_origin(value: object) -> bool:
-    return not isinstance(value, bool) and value not in (None, "", {}, [])
-
-
 def _kind(value: Any) -> str:
-    """Return the kind of an origin, or an empty string. Origins are strings or objects."""
     if isinstance(value, Mapping):
         value = next((value[key] for key in _KIND_KEYS if isinstance(value.get(key), str)), "")
     return value.strip().lower() if isinstance(value, str) else ""
 
 
 def is_external_user(claim: Claims) -> bool:
-    """Return True if a record names a channel user, who can be anyone, as its origin."""
+    """Return True if a record comes from a user of a chat channel, who may be anyone."""
     return _kind(claim.provenance) == _EXTERNAL_USER
 
 
@@ -612,7 +539,7 @@ def attribute(
 ) -> Turn:
     """Return a turn with its real author, flags and trust.
 
-    A prompt from the owner starts a new exchange. ``claims``: records that might name the author.
+    ``claims`` are records that may name the author. The owner's prompts start a new exchange.
     """
     turn = with_author(turn, tool, identities, exchange, *claims)
     if turn.speaker is Speaker.OWNER:
@@ -631,34 +558,30 @@ def with_author(
     exchange: Exchange,
     *claims: Claims | Values,
 ) -> Turn:
-    """Return a turn with its real author, if the tool attributes the turn to the owner.
+    """Correct the author of a turn that the tool attributes to the owner.
 
-    Other people's text in the turn is recorded as external. ``claims``: records that might name
-    the author.
+    Records text by others as external. ``claims`` are records that may name the author.
     """
     if turn.speaker is not Speaker.OWNER:
         return turn
-    author, flags = turn.author, turn.flags
-    others: tuple[str, ...] = (turn.text,)
-    if not names_another(*claims):
-        if flags & (Flag.META | Flag.COMMAND):
-            return turn
-        words, lines = turn.text, others
-        if not is_tools(tool, words):
-            words, lines = without_tools_lines(tool, words)
-        if lines and (not words or lines is others):
-            flags, others = flags | Flag.META, lines
-        else:
-            words, sender = read_sender(words)
-            turn, others = replace(turn, text=words), lines
-            if not sender or sender.is_one_of(identities):
-                for other in others:
-                    exchange.saw(other)
-                return turn
-            author, others = sender.author, (*lines, words)
-    for other in others:
-        exchange.saw(other)
-    return replace(turn, speaker=Speaker.SYSTEM, trust=Trust.UNTRUSTED, flags=flags, author=author)
+    foreign = replace(turn, speaker=Speaker.SYSTEM, trust=Trust.UNTRUSTED)
+    if names_another(*claims):
+        exchange.record_outside(turn.text)
+        return foreign
+    if turn.flags & (Flag.META | Flag.COMMAND):
+        return turn
+    words, lines = without_tools_lines(tool, turn.text)
+    if is_tools(tool, turn.text):
+        words, lines = "", (turn.text,)
+    for line in lines:
+        exchange.record_outside(line)
+    if lines and not words:
+        return replace(foreign, flags=turn.flags | Flag.META)
+    words, sender = read_sender(words)
+    if sender is None or sender.is_one_of(identities):
+        return replace(turn, text=words)
+    exchange.record_outside(words)
+    return replace(foreign, text=words, author=sender.author)
 
 
 # -- Message content: a string, one block, or a list of blocks -----------------
@@ -672,7 +595,7 @@ _TEXTS = frozenset({"", "text", "input_text", "output_text", "inputText", "outpu
 
 
 class Block(Claims, gc=False):
-    """A block of content. Fields that a kind of block lacks are empty."""
+    """A block of content. Fields that do not exist in this kind of block are empty."""
 
     type: str | None = None
     text: str | None = None
@@ -686,7 +609,7 @@ class Block(Claims, gc=False):
 
     @property
     def is_text(self) -> bool:
-        """True if the block is text, not thinking, an image or a call."""
+        """True if the block is text rather than a thought, an image or a call."""
         return bool(self.text) and (self.type or "") in _TEXTS
 
 
@@ -694,9 +617,9 @@ _CONTENT = msgspec.json.Decoder(str | Block | list[Block | str] | None)
 
 
 def blocks_of(content: msgspec.Raw) -> list[Block]:
-    """Return the blocks of a message. A string becomes one text block.
+    """Return a message's content as blocks.
 
-    Content of any other type has no blocks.
+    A string becomes one text block, and content of any other type is ignored.
     """
     value = adapter.decode(_CONTENT, content)
     if value is None:
@@ -706,23 +629,23 @@ def blocks_of(content: msgspec.Raw) -> list[Block]:
 
 
 def text_of(content: msgspec.Raw, *, separator: str = "\n\n") -> str:
-    """Return the text of a message, without thinking, images and calls."""
+    """Return a message's text, without thoughts, images and tool calls."""
     return separator.join(
         block.text for block in blocks_of(content) if block.text and block.is_text
     )
 
 
-# -- Turns in order, for formats with separate records for tool results --------
+# -- Turns in order, for formats that record tool results separately -----------
 # The agent's last turn stays open for the results of its calls. If the file ends before it is
-# closed, the next reading starts at that turn with the earlier ``carry``. Two readings then give
+# closed, the next reading starts at that turn with the earlier ``carry``, so that two readings give
 # the same result as one.
 
 
 INTERRUPTION = "[Interrupted by the owner]"
-"""Text of a turn that stands for an interruption by the owner, if the tool writes no text."""
+"""Text of the turn for an interruption by the owner, if the tool writes none."""
 _MAX_ERROR_CHARACTERS = 300
 _MAX_AWAITED_CALLS = 50
-"""Maximum number of external calls whose results can arrive after their turn has ended."""
+"""Maximum number of external calls whose results can arrive after the end of their turn."""
 
 
 @dataclass(slots=True)
@@ -734,12 +657,12 @@ class Call:
     own: bool
     record: str | None = None
     questions: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """The questions of a form, each with its options."""
+    """The options of each question in a form."""
 
     @classmethod
     def of(cls, name: str, arguments: Values | str) -> Call:
-        """Return a new call. Its result is not known yet."""
-        call = asked(name, arguments)
+        """Build a call that has no result yet."""
+        call = new_call(name, arguments)
         outside = is_outside(name, call.input) or call.action is Action.FETCH
         if len(call.input) >= INPUT_CHARACTERS:
             outside = outside or is_outside(name, str(arguments))
@@ -748,10 +671,10 @@ class Call:
 
 @frozen
 class Before:
-    """A position at which a later reading can continue.
+    """A position from which a later read can continue.
 
-    ``offset``: the offset of a record. ``carry``: the reader's state before that record.
-    ``mark``: the value of :meth:`Exchange.mark` before that record.
+    ``offset`` is that of a record; ``carry`` and ``mark`` are the reader's state and
+    :meth:`Exchange.mark` before it.
     """
 
     offset: int
@@ -761,7 +684,7 @@ class Before:
 
 @dataclass(slots=True)
 class OpenTurn:
-    """An agent turn that can still grow."""
+    """An agent's turn that can still grow."""
 
     id: str
     time: datetime | None
@@ -772,54 +695,53 @@ class OpenTurn:
     trust: Trust = Trust.TRUSTED
 
     @property
-    def waits(self) -> bool:
-        return any(waiting.call.outcome is None for waiting in self.calls.values())
+    def is_pending(self) -> bool:
+        return any(call.call.outcome is None for call in self.calls.values())
 
 
 class Conversation:
-    """Builds a session's turns. ``source.carry`` keeps the state for the next reading."""
+    """A builder of a session's turns, whose state for the next read is in ``source.carry``."""
 
     def __init__(self, source: adapter.Source, session: Session) -> None:
         self.source = source
         carried = source.carry.get("session")
-        self._session: Session = json.convert(carried, Session) if carried else session
+        self.session: Session = json.convert(carried, Session) if carried else session
         self.exchange = Exchange(source.carry.pop("exchange", None))
         self.opened: OpenTurn | None = None
         self.before: Before | None = None
+        self.held: Before | None = None
+        """The position of a record whose meaning later records can change."""
         spent = source.carry.get("spent")
         self.spent: Tokens | None = json.convert(spent, Tokens) if spent else None
         self._yielded: Session | None = None
-
-    @property
-    def session(self) -> Session:
-        return self._session
-
-    @session.setter
-    def session(self, session: Session) -> None:
-        before = self._session.model if session.native_id == self._session.native_id else None
-        self._session = replace(session, model=noted(before, session.model))
 
     def read(
         self,
         decoder: msgspec.json.Decoder[T],
         take: Callable[[int, T], Iterable[Session | Turn]],
+        settle: Callable[[], Iterable[Session | Turn]] = tuple,
     ) -> adapter.Items:
-        """Yield the items in a file. ``take`` converts one record into items."""
+        """Yield a file's sessions and turns, converting each record with ``take``.
+
+        At the end of the file, ``settle`` yields the turns that were held back.
+        """
         for offset, line in self.source.lines():
             records = list(adapter.records(self.source, line, decoder))
             for record in records:
                 yield from take(offset, record)
             if len(records) > 1:
                 yield from self.close()
-        yield from self.finish()
+        before = self.before or self.held
+        yield from settle()
+        yield from self.finish(before)
 
     def spend(self, tokens: Tokens) -> None:
-        """Add the tokens of one answer. The total is stored at the end of the reading."""
+        """Add an answer's tokens to the session's total."""
         if tokens.total:
             self.spent = ((self.spent or Tokens()) + tokens).bounded
 
     def new_id(self, speaker: Speaker, stamp: str | None, text: str) -> str:
-        """Return an id for a turn that has none, derived from the record's time if known."""
+        """Derive a turn's id from its text and, if known, the time of its record."""
         return hashed_id(self.source.carry, speaker, stamp, text)
 
     @property
@@ -828,13 +750,13 @@ class Conversation:
 
     @property
     def prompter(self) -> Speaker:
-        """Speaker who writes prompts: the owner, or the agent that started a sub-agent."""
+        """The speaker of prompts: the owner, or the agent that started a sub-agent."""
         is_inner = self.session.kind is SessionKind.SUBAGENT
         return Speaker.AGENT if is_inner else Speaker.OWNER
 
     @property
     def waits_for_others(self) -> bool:
-        """True if a call to nacre or to an external source has no result yet."""
+        """True if a call to nacre or an external source has no result yet."""
         return any(
             pending.call.outcome is None and (pending.outside or pending.own)
             for pending in self.calls.values()
@@ -842,7 +764,8 @@ class Conversation:
 
     def learn(self, **facts: Any) -> None:
         """Update the session with all facts that are not empty."""
-        self.session = replace(self._session, **{key: facts[key] for key in facts if facts[key]})
+        facts["model"] = noted(self.session.model, facts.get("model"))
+        self.session = replace(self.session, **{key: facts[key] for key in facts if facts[key]})
 
     def write(
         self,
@@ -855,36 +778,33 @@ class Conversation:
         flags: Flag = Flag.NONE,
         **facts: Any,
     ) -> adapter.Items:
-        """Yield a complete turn. Injected text is removed, and an empty turn is not yielded.
+        """Yield a complete turn without injected text, or nothing if no text is left.
 
-        A turn without ``identity`` gets an id derived from ``stamp`` and the text. ``facts`` are
-        the turn's other fields.
+        Without ``identity``, ``stamp`` and the text determine the turn's id. ``facts`` are its
+        other fields.
         """
         cleaned = self.clean(text)
         if cleaned.text:
+            facts.setdefault("unique", not identity and is_precise(stamp))
             identity = identity or self.new_id(speaker, stamp, cleaned.text)
             flags |= cleaned.flags
             turn = Turn(identity, speaker, cleaned.text, time, flags=flags, **facts)
             yield from self.say(turn, *claims)
 
     def say(self, turn: Turn, *claims: Claims | Values) -> adapter.Items:
-        """Yield a complete turn. A prompt from the owner starts a new exchange.
-
-        ``claims`` are the records that can name the turn's author. A turn that someone else wrote
-        counts as external text.
-        """
+        """Yield a complete turn, with its author and trust as determined by :func:`attribute`."""
         yield from self.close()
         turn = attribute(turn, self.session.tool, self.source.identities, self.exchange, *claims)
         yield from self._emit(turn)
 
     def interrupted(self, identity: str, time: datetime | None) -> adapter.Items:
-        """Record that the owner interrupted the agent. Do nothing before the first turn."""
+        """Yield a note that the owner interrupted the agent, unless there are no turns yet."""
         flags = Flag.META | Flag.INTERRUPTED
         if self._has_begun:
             yield from self.say(Turn(identity, Speaker.SYSTEM, INTERRUPTION, time, flags=flags))
 
     def failed(self, identity: str, text: str, time: datetime | None) -> adapter.Items:
-        """Yield the host's report of an error from the model's provider."""
+        """Yield a turn with an error of the model's provider, unless there are no turns yet."""
         words = shorten(self.clean(text).text, _MAX_ERROR_CHARACTERS)
         if words and self._has_begun:
             yield from self.say(Turn(identity, Speaker.SYSTEM, words, time, flags=Flag.META))
@@ -893,16 +813,29 @@ class Conversation:
     def _has_begun(self) -> bool:
         return self.opened is not None or bool(self.source.carry.get("begun"))
 
-    def open(self, turn: OpenTurn, before: Before | None = None) -> adapter.Items:
-        """Start an agent turn.
+    def open(
+        self,
+        identity: str | None,
+        time: datetime | None,
+        *,
+        stamp: str | None = None,
+        seed: str = "",
+        unique: bool | None = None,
+        before: Before | None = None,
+    ) -> adapter.Items:
+        """Start a turn of the agent.
 
-        ``before`` is the position of its first record in files that are read incrementally.
+        Without ``identity``, ``stamp`` and ``seed`` determine its id. In files that are read
+        incrementally, ``before`` is the position of its first record.
         """
         yield from self.close()
-        self.before, self.opened = before, turn
+        if unique is None:
+            unique = not identity and is_precise(stamp)
+        identity = identity or self.new_id(Speaker.AGENT, stamp, seed)
+        self.before, self.opened = before, OpenTurn(identity, time, unique)
 
     def place(self, offset: int) -> Before:
-        """Return the position of the record at ``offset``. Call this before the record changes the state."""
+        """Return the position before the record at ``offset``. Call it before using the record."""
         self._save()
         return Before(offset, msgspec.json.encode(self.source.carry), self.exchange.mark())
 
@@ -920,7 +853,7 @@ class Conversation:
         return self.exchange.clean(text)
 
     def add_call(self, call_id: str, name: str, arguments: object) -> str:
-        """Add a call to the open turn. Return the call's id for :meth:`result`."""
+        """Add a call to the open turn, and return its id for :meth:`result`."""
         if self.opened is None:
             return call_id
         arguments = arguments if isinstance(arguments, str | dict) else ""
@@ -932,12 +865,12 @@ class Conversation:
         self.opened.calls[call_id] = call
         return call_id
 
-    def result(self, call_id: str, result: str, output: Callable[[], str]) -> None:
+    def result(self, call_id: str, result: str, output: str = "") -> None:
         call = self.calls.get(call_id)
         outside = call_id in self.source.carry.get("awaited", ()) or bool(call and call.outside)
-        self.exchange.heard(output(), outside=outside, own=bool(call and call.own))
+        self.exchange.record(output, outside=outside, own=bool(call and call.own))
         if call:
-            call.call = answered(call.call, result, output)
+            call.call = with_outcome(call.call, result, output)
 
     def close(self) -> adapter.Items:
         turn, self.opened, self.before = self.opened, None, None
@@ -953,7 +886,7 @@ class Conversation:
                 -_MAX_AWAITED_CALLS:
             ]
         text = "\n\n".join(part for part in turn.texts if part)
-        calls = tuple(made.call for made in turn.calls.values())
+        calls = tuple(call.call for call in turn.calls.values())
         if text or calls:
             yield from self._emit(
                 Turn(
@@ -969,9 +902,9 @@ class Conversation:
             )
 
     def finish(self, before: Before | None = None) -> adapter.Items:
-        """End this reading. The next reading starts at the open turn.
+        """Yield the open turn and end the read.
 
-        If no turn is open, the next reading starts at ``before``.
+        The next read starts at this turn, or else at ``before``.
         """
         before = self.before or before
         yield from self.conclude()
@@ -982,12 +915,12 @@ class Conversation:
         self.source.carry["exchange"] = self.exchange.carried(before.mark if before else None)
 
     def end(self) -> adapter.Items:
-        """Yield the open turn and the session of a file that is always read from the start."""
+        """Yield the open turn and, if it changed, the session, then clear the state."""
         yield from self.conclude()
         self.source.carry.clear()
 
     def conclude(self) -> adapter.Items:
-        """Yield the open turn, and the session if its facts have changed."""
+        """Yield the open turn and, if it changed, the session."""
         yield from self.close()
         session = replace(self.session, tokens=self.spent)
         if self.source.carry.get("begun") and session != self._yielded:
@@ -1007,24 +940,23 @@ class Conversation:
 
 
 def hashed_id(carry: JsonObject, speaker: Speaker, stamp: str | None, text: str) -> str:
-    """Return a turn's id, derived from its speaker, time and text.
+    """Derive a turn's id from its speaker, time and text.
 
-    Identical turns with the same time are numbered, so that their ids differ. A copied record keeps
-    its id.
+    Identical turns at the same time get different ids, but a copy of a record gets the same id.
     """
-    seen = carry.setdefault("seen", {"stamp": stamp, "counts": {}})
-    if stamp and seen["stamp"] != stamp:
-        seen["stamp"], seen["counts"] = stamp, {}
+    counted = carry.setdefault("seen", {"stamp": stamp, "counts": {}})
+    if stamp and counted["stamp"] != stamp:
+        counted["stamp"], counted["counts"] = stamp, {}
     body = f"{stamp or ''}\n{text}"
     key = turn_hash(speaker, body, 0)[:8]
-    occurrence = seen["counts"].get(key, 0)
-    seen["counts"][key] = occurrence + 1
+    occurrence = counted["counts"].get(key, 0)
+    counted["counts"][key] = occurrence + 1
     return turn_hash(speaker, body, occurrence)
 
 
 def is_precise(stamp: str | None) -> bool:
-    """Return True if a time has fractions of a second. Few records share such a time."""
-    return bool(stamp) and "." in str(stamp)
+    """Return True if a timestamp has fractions of a second, so that few records share it."""
+    return "." in (stamp or "")
 
 
 # -- Data folders of the VS Code family ----------------------------------------
@@ -1051,20 +983,17 @@ _DRIVE = re.compile(r"/([A-Za-z]:)(?=/|\Z)")
 
 
 def user_folders(places: adapter.Places) -> Iterator[Path]:
-    """Yield the ``User`` folder of each installed, portable or remote editor like VS Code."""
+    """Yield the possible ``User`` folders of local, portable and remote VS Code editors."""
     base = configuration(places)
     yield from (base / editor / "User" for editor in _EDITORS)
-    for name in ("VSCODE_APPDATA", "VSCODE_PORTABLE"):
+    for name, data in (("VSCODE_APPDATA", "Code"), ("VSCODE_PORTABLE", "user-data")):
         if folder := places.environ.get(name):
-            data = Path(folder).expanduser()
-            yield (
-                data / "user-data" / "User" if name == "VSCODE_PORTABLE" else data / "Code" / "User"
-            )
+            yield Path(folder).expanduser() / data / "User"
     yield from (places.home / server / "data" / "User" for server in _SERVERS)
 
 
 def configuration(places: adapter.Places) -> Path:
-    """Return the folder for programs' settings."""
+    """Return the user's folder for application settings."""
     if places.platform == "darwin":
         return places.home / "Library" / "Application Support"
     if places.platform == "win32":
@@ -1073,9 +1002,9 @@ def configuration(places: adapter.Places) -> Path:
 
 
 def folder_of(uri: str | None) -> str | None:
-    """Return the path in a ``file:`` or ``vscode-remote:`` URI. A path is returned unchanged.
+    """Return the path in a ``file:`` or ``vscode-remote:`` URI, or a plain path unchanged.
 
-    Return None if there is no path.
+    Return None for an empty or invalid URI.
     """
     if not uri or not _URI.match(uri):
         return uri or None

@@ -1,4 +1,4 @@
-"""Deep recall: select whole memories with a model or rules, and render them for an agent's prompt."""
+"""Deep recall: a model or rules select whole memories for an agent's prompt."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import re
 import time
 import tomllib
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import structs
@@ -19,43 +20,50 @@ from nacre.base import json
 from nacre.base.frozen import frozen
 from nacre.base.text import STOP_WORDS, count, harmless, is_unspaced, one_line, shorten, words
 from nacre.base.times import day_of, shown_day
-from nacre.errors import UnusableVaultError
+from nacre.errors import (
+    BudgetSpentError,
+    ModelRefusedError,
+    ModelUnavailableError,
+    UnusableAnswerError,
+    UnusableVaultError,
+)
 from nacre.home.change import page_text
 from nacre.home.home import Home
 from nacre.home.location import with_dependencies
 from nacre.home.projects import without_what_is_over
-from nacre.home.spending import name_for
+from nacre.home.spending import model_for
+from nacre.llm.failures import ask, schema_of
 from nacre.memories.decision import evidence_of
 from nacre.memories.edit import catch_up
 from nacre.memories.store import spool_use
 from nacre.operations import operation
-from nacre.recall.advice import Adviser, open_adviser, prompt_of
-from nacre.recall.question import Question, asks, read_question
+from nacre.protocols import LanguageModel
+from nacre.recall.question import Question, is_question_word, read_question
 from nacre.recall.ranking import note_question
 from nacre.recall.recall import check, recall
 from nacre.recall.requests import DeepQuery
 from nacre.recall.scoring import BORDER
 from nacre.values.memory import Kind, Memory, Scope, by_id
-from nacre.values.models import NOTHING_FOUND
+from nacre.values.models import NOTHING_FOUND, Prompt
 from nacre.values.recall import (
     Candidate,
     DecidedBy,
     DeepResult,
     DeepStep,
+    EarlierMessage,
     Filter,
     HitConfidence,
     Lane,
     MemoryHit,
     RecallQuery,
     Route,
-    Said,
 )
 from nacre.values.session import Flag, Speaker, Task, Trust
 
 FILE_CHARACTERS = 12_000
 ALL_CHARACTERS = 30_000
 PAGE_CHARACTERS = 4_000
-"""Maximum length of the owner's profile and of a project's page, in characters."""
+"""Maximum length of the owner's profile and of a project's page."""
 
 _CUT = "…"
 _TITLE_CHARACTERS = 200
@@ -73,10 +81,10 @@ def block(
     hits: Sequence[MemoryHit] = (),
     note: str = "",
 ) -> str:
-    """Return the context block for an agent, or an empty string if there is nothing to show.
+    """Return the context for an agent as one block, or "" if there is nothing to show.
 
-    The owner's profile and the project's ``page`` precede the memories. The quoted text has at most
-    30,000 characters.
+    The owner's profile and the project's ``page`` come before the memories. At most 30,000
+    characters are quoted.
     """
     remaining = ALL_CHARACTERS
     parts = [note] if note else []
@@ -132,6 +140,87 @@ def _truncate(text: str, characters: int) -> str:
     )
 
 
+# -- The model of recall ---------------------------------------------------------------------------
+
+
+A = TypeVar("A", bound=msgspec.Struct)
+
+_CALL_SECONDS = 45.0
+_MODEL_SECONDS = 60
+"""Time limit for all questions to the model."""
+
+_MIN_SECONDS = 1.0
+_OUTPUT_TOKENS = 512
+
+
+@dataclass
+class Adviser:
+    """A model that can be asked until ``clock`` reaches ``until``.
+
+    It is not asked again if it was unreachable, refused, or had no budget left. ``problem`` is why
+    the last question failed.
+    """
+
+    model: LanguageModel | None
+    clock: Callable[[], float]
+    until: float
+    problem: str | None = None
+
+    def ask(self, prompt: Prompt, answer: type[A]) -> A | None:
+        if self.model is None:
+            return None
+        self.problem = None
+        seconds = min(prompt.timeout_seconds, self.until - self.clock())
+        if seconds < _MIN_SECONDS:
+            self.problem, self.model = "recall ran out of time for the model", None
+            return None
+        try:
+            return ask(self.model, replace(prompt, timeout_seconds=seconds), answer)
+        except UnusableAnswerError as error:
+            self.problem = error.message
+        except (ModelUnavailableError, ModelRefusedError, BudgetSpentError) as error:
+            self.problem = error.message
+            self.model = None
+        return None
+
+
+def prompt_of(
+    name: str, answer: type[msgspec.Struct], *, text: dict[str, Any], shared: Any = None
+) -> Prompt:
+    """Build a prompt from ``<name>-1.md``, with ``shared`` and ``text`` framed as data."""
+    return Prompt(
+        task=Task.RECALL,
+        system=files(__package__).joinpath(f"prompts/{name}-1.md").read_text(encoding="utf-8"),
+        shared="" if shared is None else _frame(shared),
+        text=_frame(text),
+        answer=schema_of(answer),
+        name=name.replace("-", "_"),
+        version=f"{name}/1",
+        output_tokens=_OUTPUT_TOKENS,
+        timeout_seconds=_CALL_SECONDS,
+    )
+
+
+def _frame(value: Any) -> str:
+    return f"<data>\n{json.quoted(value)}\n</data>"
+
+
+@contextmanager
+def open_adviser(home: Home, clock: Callable[[], float]) -> Iterator[Adviser]:
+    """Yield an adviser with the configured model, or with none if nacre may not ask a model."""
+    until = clock() + _MODEL_SECONDS
+    try:
+        model = model_for(home, Task.RECALL, background=False)
+    except ModelRefusedError as error:
+        yield Adviser(None, clock, until, error.message)
+        return
+    try:
+        yield Adviser(model, clock, until)
+    finally:
+        if model:
+            model.close()
+
+
 # -- Gate: decides which memories a question needs, if any -----------------------------------------
 
 
@@ -143,23 +232,6 @@ class GateAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a model answers to the gate's question."""
 
     route: Literal["none", "owner", "project"]
-
-
-def is_trivial(question: Question) -> bool:
-    """Return True if a question, such as "ok, go on", has nothing to search for and needs no model call."""
-    return question.says_nothing and not question.lists and not _is_about_the_owner(question.text)
-
-
-def route_by_rules(question: Question, *, names_project: bool) -> Route:
-    """Choose the route without a model.
-
-    A question about the owner that names no project gets the owner's route.
-    """
-    if is_trivial(question):
-        return Route.PROJECT if names_project else Route.NONE
-    return (
-        Route.OWNER if not names_project and _is_about_the_owner(question.text) else Route.PROJECT
-    )
 
 
 def _is_about_the_owner(text: str) -> bool:
@@ -204,11 +276,8 @@ class SelectAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def select(adviser: Adviser, query: str, memories: Sequence[Memory]) -> list[Memory] | None:
-    """Ask a model to choose at most five memories. Return ``None`` if the answer is not valid.
-
-    Invalid numbers are ignored. An empty list means that no memory is useful.
-    """
-    shown = [
+    """Let a model choose up to five memories. Return ``None`` if its answer is invalid."""
+    numbered = [
         {
             "number": number,
             "kind": memory.kind.value,
@@ -220,14 +289,14 @@ def select(adviser: Adviser, query: str, memories: Sequence[Memory]) -> list[Mem
         for number, memory in enumerate(memories[:MOST], start=1)
     ]
     prompt = prompt_of(
-        "deep-select", SelectAnswer, text={"query": query}, shared={"memories": shown}
+        "deep-select", SelectAnswer, text={"query": query}, shared={"memories": numbered}
     )
     answer = adviser.ask(prompt, SelectAnswer)
     if answer is None:
         return None
-    valid = [number for number in dict.fromkeys(answer.numbers) if 1 <= number <= len(shown)]
+    valid = [number for number in dict.fromkeys(answer.numbers) if 1 <= number <= len(numbered)]
     if answer.numbers and not valid:
-        adviser.distrust("the model chose memories that do not exist")
+        adviser.problem = "the model chose memories that do not exist"
         return None
     return [memories[number - 1] for number in valid[:CHOSEN]]
 
@@ -237,14 +306,14 @@ def select(adviser: Adviser, query: str, memories: Sequence[Memory]) -> list[Mem
 
 MOST_PROJECTS = 5
 ALIAS = 10.0
-"""Score for a text that contains a name of the project."""
+"""Score for an exact name of the project."""
 
 PART_OF_ALIAS = 3.0
-"""Score for a text of at least four characters that is part of a project name."""
+"""Score for at least four characters that are part of a name."""
 
 ALIAS_WORD, DESCRIPTION_WORD, HERE = 2.0, 1.0, 2.0
 LEAD = 2.0
-"""Minimum ratio between the odds of the two best projects. Below this ratio, the choice is unclear."""
+"""Minimum ratio of the odds of the two best projects."""
 
 _MIN_TEXT_CHARACTERS, _MIN_ALIAS_WORD_CHARACTERS, _MIN_DESCRIPTION_WORD_CHARACTERS = 4, 3, 4
 _RECENT_CHARACTERS = 220
@@ -254,7 +323,7 @@ _MAX_NAMES_SHOWN = 6
 
 @frozen
 class KnownProject:
-    """A project with its description and all its names."""
+    """A project with all the names by which nacre knows it."""
 
     slug: str
     names: tuple[str, ...]
@@ -275,7 +344,6 @@ class _Mention:
     literal: bool
 
     def is_part_of(self, other: _Mention) -> bool:
-        """Return True if this mention is only a part of another project's exact name."""
         inside = other.start <= self.start and self.end <= other.end
         return (
             inside
@@ -292,10 +360,11 @@ def named_in(text: str, projects: Sequence[KnownProject]) -> frozenset[str]:
     """
     folded = _fold(text)
     mentions = [
-        mention
+        _Mention(*match.span(), project.slug, match[0] == _fold(name))
         for project in projects
         for name in project.names
-        for mention in _mentions(folded, name, project)
+        if (pattern := _pattern(name))
+        for match in pattern.finditer(folded)
     ]
     return frozenset(
         mention.slug
@@ -306,15 +375,14 @@ def named_in(text: str, projects: Sequence[KnownProject]) -> frozenset[str]:
 
 def shortlist(
     query: str,
-    recent: Sequence[Said],
+    recent: Sequence[EarlierMessage],
     projects: Sequence[KnownProject],
     current_project: str | None = None,
 ) -> list[Candidate]:
-    """Return at most five projects that the owner mentioned, likeliest first.
+    """Return up to five projects that the owner mentioned, likeliest first.
 
-    The question and the owner's recent messages are searched. Projects with equal scores keep the
-    order of ``projects``. A project is ``named`` if it occurs in the latest text with an exact
-    project name.
+    The question and the owner's recent messages count. Projects that the latest message with any
+    project names exactly come first.
     """
     texts = [
         query,
@@ -337,9 +405,9 @@ def shortlist(
 
 
 def leading(candidates: Sequence[Candidate]) -> str | None:
-    """Return the project with the highest score, or ``None`` if two projects tie.
+    """Return the project with the highest score, or ``None`` if two are equal.
 
-    A score that is based only on memories does not count.
+    A score based only on memories does not count.
     """
     if not candidates or candidates[0].score < DESCRIPTION_WORD:
         return None
@@ -348,10 +416,7 @@ def leading(candidates: Sequence[Candidate]) -> str | None:
 
 
 def surest(sure: Mapping[str, float]) -> str | None:
-    """Return the project with the most confident answer, or ``None`` if none stands out.
-
-    The answer must be likely, and its odds must be at least twice the odds of the next answer.
-    """
+    """Return the most confident project if it is likely and has twice the odds of the next one."""
     ranked = sorted(sure, key=lambda slug: (-sure[slug], slug))
     if not ranked or sure[ranked[0]] < BORDER:
         return None
@@ -366,11 +431,11 @@ def _odds(sure: float) -> float:
 def chosen_by_model(
     adviser: Adviser,
     query: str,
-    recent: Sequence[Said],
+    recent: Sequence[EarlierMessage],
     candidates: Sequence[tuple[Candidate, KnownProject]],
     current_project: str | None,
 ) -> tuple[bool, str | None]:
-    """Ask a model to choose a project. Return whether the model answered, and the chosen project, if any."""
+    """Ask a model which project is meant. Return whether it answered, and the project, if any."""
     numbered = [
         {
             "number": number,
@@ -390,7 +455,7 @@ def chosen_by_model(
     if answer is None:
         return False, None
     if not 0 <= answer.number <= len(candidates):
-        adviser.distrust(f"the model chose project {answer.number} of {len(candidates)}")
+        adviser.problem = f"the model chose project {answer.number} of {len(candidates)}"
         return False, None
     return True, candidates[answer.number - 1][0].slug if answer.number else None
 
@@ -398,7 +463,7 @@ def chosen_by_model(
 def _score(text: str, project: KnownProject, named: bool) -> float:
     folded, content = (
         _fold(text),
-        {word for word in words(text) if word not in STOP_WORDS and not asks(word)},
+        {word for word in words(text) if word not in STOP_WORDS and not is_question_word(word)},
     )
     score = ALIAS if named else 0.0
     if len(folded) >= _MIN_TEXT_CHARACTERS and any(folded in _fold(name) for name in project.names):
@@ -413,34 +478,17 @@ def _score(text: str, project: KnownProject, named: bool) -> float:
 
 
 def _long_words(candidates: set[str], minimum: int) -> list[str]:
-    """Return the words with at least ``minimum`` characters. Words in unspaced scripts can be shorter."""
     return [word for word in candidates if len(word) >= minimum or is_unspaced(word)]
-
-
-def _mentions(folded: str, name: str, project: KnownProject) -> list[_Mention]:
-    pattern = _pattern(name)
-    if pattern is None:
-        return []
-    own = _fold(name)
-    return [
-        _Mention(*match.span(), project.slug, match[0] == own) for match in pattern.finditer(folded)
-    ]
 
 
 @lru_cache(4096)
 def _pattern(name: str) -> re.Pattern[str] | None:
-    """Return a pattern for a name, or ``None`` if the name is a generic word.
-
-    The parts of the name can have any separators.
-    """
     parts = re.findall(r"[^\W_]+", _fold(name))
-    if not parts or all(part in STOP_WORDS or asks(part) for part in parts):
+    if not parts or all(part in STOP_WORDS or is_question_word(part) for part in parts):
         return None
     body = r"[\W_]{1,3}".join(map(re.escape, parts))
-    before = "" if is_unspaced(parts[0]) else r"(?<![^\W_])"
+    before = "" if is_unspaced(parts[0]) else r"(?<![^\W_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])"
     after = "" if is_unspaced(parts[-1]) else r"(?![^\W_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])"
-    if before:
-        before = r"(?<![^\W_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])"
     return re.compile(before + body + after)
 
 
@@ -450,15 +498,14 @@ def _fold(text: str) -> str:
 
 
 # -- Deep recall: gate, owner, at most one project, its manifest, a few whole memories -------------
-# If a model is configured and answers in time, it makes the decisions, otherwise rules do. The model can only see
-# trusted memories in the caller's scope.
+# A model makes the decisions if it answers in time, and otherwise rules. It sees only trusted memories
+# in the caller's scope.
 
 
 _PROFILE = "profile.md"
-_MODEL_SECONDS = 60
 _CATCH_UP_SECONDS = 0.2
 _MAX_RANKED = 20
-"""Number of best hits that the manifest includes, even if they are old."""
+"""Number of hits in the manifest, however old."""
 
 _MAX_TURNS = 24
 _MAX_PREFERENCES = 20
@@ -476,7 +523,6 @@ class _Run:
     lanes: tuple[Lane, ...] = ()
 
     def record(self, name: str, by: DecidedBy, outcome: str) -> None:
-        """Record a step. If the model did not decide, also record the last problem."""
         self.steps.append(
             DeepStep(name, by, outcome, None if by is DecidedBy.MODEL else self.adviser.problem)
         )
@@ -511,20 +557,14 @@ def deep_recall(
     check(RecallQuery(text, query.filter))
     clean = home.redactor.clean
     recent = tuple(
-        Said(message.speaker, clean(message.text)) for message in query.recent[-MESSAGES:]
+        EarlierMessage(message.speaker, clean(message.text)) for message in query.recent[-MESSAGES:]
     )
     trusted = replace(query.filter, trusted=True)
-    # A provider receives the text.
+    # A provider may receive the text.
     query = structs.replace(query, text=clean(query.text), recent=recent, filter=trusted)
     catch_up(home, _CATCH_UP_SECONDS)
-    key = (query, name_for(home, Task.RECALL), home.memories.snapshot(), home.today())
-    result = home.deep_answers.get(key)
-    if result:
-        result = replace(result, repeated=True)
-    else:
-        with open_adviser(home, _MODEL_SECONDS, clock) as adviser:
-            result = _answer(home, query, adviser)
-        home.deep_answers.put(key, result)
+    with open_adviser(home, clock) as adviser:
+        result = _answer(home, query, adviser)
     if query.update and result.hits:
         spool_use(home, [hit.memory.id for hit in result.hits], session=query.session)
     result = replace(result, query=text, took_ms=(time.perf_counter() - started) * 1000)
@@ -539,14 +579,14 @@ def deep_recall(
     return result
 
 
-def recent_of(home: Home, session: str) -> tuple[Said, ...]:
-    """Return the last trusted messages of a session, or nothing if the session is not imported."""
+def recent_of(home: Home, session: str) -> tuple[EarlierMessage, ...]:
+    """Return the last trusted messages of a session, or nothing if nacre does not know the session."""
     sessions = home.sessions.find(session)
     if len(sessions) != 1:
         return ()
     turns = (stored.turn for stored in home.sessions.last_turns(sessions[0].row, _MAX_TURNS))
     messages = [
-        Said(turn.speaker, turn.text)
+        EarlierMessage(turn.speaker, turn.text)
         for turn in turns
         if turn.text
         and turn.trust is Trust.TRUSTED
@@ -598,13 +638,15 @@ def _find(run: _Run) -> DeepResult:
 
 
 def _gate(run: _Run) -> Route:
-    """Choose the route. Trivial questions and explicit projects do not need a model."""
     if run.query.filter.projects:
         run.record("gate", DecidedBy.ASKER, Route.PROJECT.value)
         return Route.PROJECT
     names_project = len(named_in(run.query.text, run.projects)) == 1
+    is_about_owner = _is_about_the_owner(run.question.text)
     chosen = None
-    if not is_trivial(run.question):
+    # A question such as "ok, go on" has nothing to search for.
+    is_trivial = run.question.says_nothing and not run.question.lists and not is_about_owner
+    if not is_trivial:
         messages = [
             {"speaker": message.speaker.value, "text": one_line(message.text)[:MESSAGE_CHARACTERS]}
             for message in run.query.recent[-MESSAGES:]
@@ -614,16 +656,17 @@ def _gate(run: _Run) -> Route:
             GateAnswer,
         )
         chosen = Route(answer.route) if answer else None
-    by = DecidedBy.MODEL if chosen else DecidedBy.RULES
-    route = chosen or route_by_rules(run.question, names_project=names_project)
-    if route is Route.NONE and names_project:
-        by, route = DecidedBy.RULES, Route.PROJECT
+    if chosen and not (chosen is Route.NONE and names_project):
+        by, route = DecidedBy.MODEL, chosen
+    else:
+        without_project = Route.NONE if is_trivial else Route.OWNER
+        is_without = not names_project and (is_trivial or is_about_owner)
+        by, route = DecidedBy.RULES, without_project if is_without else Route.PROJECT
     run.record("gate", by, route.value)
     return route
 
 
 def _owner(run: _Run) -> str:
-    """Return the owner's profile or global preferences, or an empty string outside the private scope."""
     if run.query.filter.scope is not Scope.PRIVATE:
         return ""
     profile = _profile(run.home)
@@ -677,7 +720,6 @@ def _in_project(run: _Run, owner: str) -> DeepResult:
 
 
 def _project(run: _Run) -> tuple[tuple[Candidate, ...], str | None, tuple[str, ...]]:
-    """Return the shortlist and the project. If the project is unclear, also return the projects to ask about."""
     explicit = run.query.filter.projects
     if len(explicit) == 1:
         run.record("project", DecidedBy.ASKER, explicit[0])
@@ -701,11 +743,6 @@ def _project(run: _Run) -> tuple[tuple[Candidate, ...], str | None, tuple[str, .
 
 
 def _choose(run: _Run, candidates: Sequence[Candidate]) -> tuple[DecidedBy, str | None]:
-    """Choose the project that a question is about.
-
-    If exactly one project is named, choose that project. Otherwise, ask a model, which can reject
-    all projects. If the model does not answer, apply rules.
-    """
     if sum(candidate.named for candidate in candidates) == 1:
         return DecidedBy.RULES, candidates[0].slug
     by_slug = {project.slug: project for project in run.projects}
@@ -738,10 +775,6 @@ def _sureness(run: _Run, criteria: Filter) -> dict[str, float]:
 def _memories(
     run: _Run, project: str, candidates: Sequence[Candidate]
 ) -> tuple[str | None, tuple[MemoryHit, ...]]:
-    """Return the project and at most five of its memories.
-
-    If no memory fits a project that rules guessed, another project can be returned.
-    """
     in_project = replace(run.query.filter, projects=(project,))
     ranked = run.recall(in_project)
     chosen = select(run.adviser, run.query.text, _manifest(run, in_project, ranked))
@@ -760,7 +793,6 @@ def _memories(
 
 
 def _manifest(run: _Run, criteria: Filter, ranked: Sequence[MemoryHit]) -> list[Memory]:
-    """Return at most 200 memories, newest first: the hits of an ordinary recall and the latest memories."""
     if run.adviser.model is None:
         return []
     home = run.home
@@ -768,9 +800,9 @@ def _manifest(run: _Run, criteria: Filter, ranked: Sequence[MemoryHit]) -> list[
         with_dependencies(home, criteria), limit=MOST, today=home.today()
     )
     latest = home.memories.by_rows(rows)
-    shown = by_id((*(hit.memory for hit in ranked), *(latest[row] for row in rows)))
+    memories = by_id((*(hit.memory for hit in ranked), *(latest[row] for row in rows)))
     return sorted(
-        list(shown.values())[:MOST], key=lambda memory: (memory.updated, memory.id), reverse=True
+        list(memories.values())[:MOST], key=lambda memory: (memory.updated, memory.id), reverse=True
     )
 
 

@@ -1,9 +1,8 @@
-"""Score words, rank memories, and open the lanes of a query."""
+"""The search lanes of a question: words, meaning, links and time."""
 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import date, datetime
@@ -14,15 +13,13 @@ from nacre.base.frozen import frozen
 from nacre.base.text import is_unspaced, words
 from nacre.base.text import normalise as text_normalise
 from nacre.base.times import Window, day_of
-from nacre.errors import EmbedderUnavailableError, RerankerUnavailableError
+from nacre.errors import EmbedderUnavailableError
 from nacre.home import consent
 from nacre.home.home import BUNDLED, Home
 from nacre.protocols import RemoteEmbedder
 from nacre.recall.question import COMMON_TERM_SHARE, Question
 from nacre.recall.scoring import (
     ADDED_FACTORS,
-    NEAR_WINDOW,
-    SecondLook,
     Signals,
     Sureness,
     age_factor,
@@ -49,12 +46,12 @@ if TYPE_CHECKING:
 
 
 _QUERY_SECONDS = 2.0
-"""Maximum time to wait for a query's vector from a remote model, in seconds."""
+"""Time limit for a remote model that embeds a question."""
 
 
 @frozen
 class QueryVector:
-    """A question's unit vector, and the stored vectors for the comparison."""
+    """A question's unit vector, and the stored vectors to compare it with."""
 
     value: NDArray[np.float32]
     vectors: VectorsOf
@@ -65,12 +62,12 @@ class QueryVector:
 
 
 # -- Lexical score: BM25F over a turn and its neighbours -------------------------------------------
-# A turn's own terms count fully, and its neighbours' terms count partly. Counts are first
-# normalised to average length, so that a long answer does not outweigh its neighbours.
+# The terms of neighbouring turns count partly. Counts are first normalised to the average length,
+# so that a long answer does not outweigh its neighbours.
 
 
 MAX_TERMS = 24
-"""Maximum number of search terms per question. The rarest indexed terms are kept."""
+"""Maximum number of terms to search for, the rarest ones."""
 
 _NOTHING: Held = {}
 K = TypeVar("K", bound=Hashable)
@@ -86,9 +83,9 @@ class Bm25:
 
 @frozen
 class Weights:
-    """The weights of the query terms, and the average row length.
+    """The weights of the query terms, and the average length of a row.
 
-    ``elsewhere``: the total weight of all other words in the query.
+    ``elsewhere`` is the total weight of the question's words that the search skips.
     """
 
     idf: tuple[float, ...] = ()
@@ -98,17 +95,11 @@ class Weights:
 
     @property
     def total(self) -> float:
-        """The total weight of all words in the question."""
         return sum(self.idf) + self.elsewhere
-
-    @property
-    def ideal(self) -> float:
-        """Upper limit of a row's score."""
-        return self.total * (self.bm25.k1 + 1)
 
 
 def weigh(corpus: Corpus, bm25: Bm25 = Bm25()) -> Weights:
-    """Return the inverse document frequency of each term. It is never negative."""
+    """Return the weight of each term: its inverse document frequency, but never less than zero."""
     idf = tuple(map(corpus.idf, corpus.frequencies))
     return Weights(idf, max(1.0, corpus.average_length), bm25)
 
@@ -123,20 +114,8 @@ def saturate(counts: Held, length: float, weights: Weights) -> float:
     return score
 
 
-def saturate_ordinary(rows: Mapping[K, Held], weights: Weights) -> dict[K, float]:
-    """Return the BM25 scores of rows. The length of the rows is ignored."""
-    k1, idf = weights.bm25.k1, weights.idf
-    scores = {}
-    for row, counts in rows.items():
-        score = 0.0
-        for at, count in counts.items():
-            score += idf[at] * count * (k1 + 1) / (count + k1)
-        scores[row] = score
-    return scores
-
-
 def normalise(matches: Mapping[K, Match], weights: Weights) -> dict[K, Held]:
-    """Return the term counts of rows, adjusted for the length of each row."""
+    """Return the term counts of each row, divided by a factor for its length."""
     b, average = weights.bm25.b, weights.average_length
     normalised = {}
     for row, match in matches.items():
@@ -153,10 +132,10 @@ def in_context(
     share: float,
     reach: int,
 ) -> dict[tuple[int, int], Held]:
-    """Return the term counts at each place, including the counts of neighbouring turns.
+    """Return the term counts of each turn together with those of its neighbours.
 
-    A place is a session and a turn number. Neighbours are at most ``reach`` turns away. Their
-    counts are multiplied by ``share``.
+    Each place is a session's row and a turn's position. Counts of neighbours up to ``reach`` turns
+    away are multiplied by ``share``.
     """
     shared = {
         place: {at: share * count for at, count in counts.items()} for place, counts in own.items()
@@ -175,47 +154,48 @@ def in_context(
 
 @frozen
 class QueryCoverage:
-    """The words that an answer to a question should contain.
-
-    ``weights``: the weight of each term. ``unknown``: the weighted share of terms that are not
-    indexed. ``unknown_name``: True if one of those terms is a name. ``identifiers``: the weighted
-    share of terms that are unknown identifiers. ``by_share``: True if a synonym counts only partly.
-    ``all_words``: the positions of the question's words, empty if a word is not indexed.
-    """
+    """The words of a question that an answer should contain."""
 
     weights: tuple[float, ...] = ()
     total: float = 0.0
     unknown: float = 0.0
+    """Weighted share of words that are not indexed."""
+
     unknown_name: bool = False
+    """True if one of the unknown words is a name."""
+
     identifiers: float = 0.0
+    """Weighted share of unknown identifiers."""
+
     by_share: bool = False
+    """True if a synonym counts only partly."""
+
     all_words: frozenset[int] = frozenset()
+    """Positions of all words, or nothing if one of them is not indexed."""
 
     def is_whole(self, row: Held) -> bool:
-        """Return True if a row contains every word of the question."""
         return bool(self.all_words) and self.all_words <= row.keys()
 
     def signals(self, *rows: Held, cosine: float | None, in_part: bool = False) -> Signals:
         """Return the signals of a hit that consists of one or more rows.
 
-        ``in_part``: True if the question names a part of an identifier in the rows.
+        ``in_part`` is True if an identifier from the question is part of a longer one in the rows.
         """
-        whole = any(map(self.is_whole, rows))
-        if not self.total:
-            return Signals(0.5, cosine, whole=whole)
-        covered = (
-            sum(self.weights[at] * share for at, share in self._shares(rows).items())
-            if self.weights
-            else 0.0
-        )
+        whole, share = any(map(self.is_whole, rows)), self.share(*rows)
+        unknown, unknown_name = self.unknown, self.unknown_name
         if in_part:
-            return Signals(
-                covered / self.total + self.identifiers,
-                cosine,
-                self.unknown - self.identifiers,
-                whole=whole,
-            )
-        return Signals(covered / self.total, cosine, self.unknown, self.unknown_name, whole=whole)
+            share, unknown = share + self.identifiers, unknown - self.identifiers
+            unknown_name = False
+        return Signals(share, share, cosine, unknown, unknown_name, whole=whole)
+
+    def share(self, *rows: Held) -> float:
+        """Return the weighted share of the question's distinctive words that the rows contain."""
+        if not self.total:
+            return 0.5
+        if not self.weights:
+            return 0.0
+        shares = self._shares(rows)
+        return sum(self.weights[at] * share for at, share in shares.items()) / self.total
 
     def _shares(self, rows: Sequence[Held]) -> Held:
         if not self.by_share:
@@ -235,13 +215,12 @@ def choose(
     bm25: Bm25 = Bm25(),
     postings: int | None = None,
 ) -> tuple[tuple[Term, ...], Weights, QueryCoverage]:
-    """Choose the rarest indexed terms for a search.
+    """Choose the rarest indexed terms for a search, which together occur in at most ``postings``
+    rows.
 
-    Return the chosen terms in their original order, the term weights, and the words that an answer
-    should contain. ``postings``: maximum number of rows with these terms. The rarest term is always
-    chosen.
+    Return them with their weights and coverage. The rarest term is always chosen.
     """
-    kept: list[int] = []
+    chosen: list[int] = []
     budget = math.inf if postings is None else postings
     ignored = _unused_spellings(
         question, {term.word: n for term, n in zip(terms, corpus.frequencies, strict=True)}
@@ -251,11 +230,11 @@ def choose(
     ]
     for at in sorted(indexed, key=lambda at: corpus.frequencies[at])[:MAX_TERMS]:
         budget -= corpus.frequencies[at]
-        if budget >= 0 or not kept:
-            kept.append(at)
-    kept.sort()
+        if budget >= 0 or not chosen:
+            chosen.append(at)
+    chosen.sort()
     all_weights = weigh(corpus, bm25)
-    idf = tuple(all_weights.idf[at] for at in kept)
+    idf = tuple(all_weights.idf[at] for at in chosen)
     total = sum(
         weight
         for term, weight in zip(terms, all_weights.idf, strict=True)
@@ -266,11 +245,11 @@ def choose(
         idf=idf,
         elsewhere=max(0.0, total - sum(idf)) if len(terms) <= MAX_TERMS else 0.0,
     )
-    return tuple(terms[at] for at in kept), weights, _coverage(question, terms, corpus, kept)
+    return tuple(terms[at] for at in chosen), weights, _coverage(question, terms, corpus, chosen)
 
 
 def _coverage(
-    question: Question, terms: Sequence[Term], corpus: Corpus, kept: Sequence[int]
+    question: Question, terms: Sequence[Term], corpus: Corpus, chosen: Sequence[int]
 ) -> QueryCoverage:
     frequencies = {term.word: count for term, count in zip(terms, corpus.frequencies, strict=True)}
     ignored = _unused_spellings(question, frequencies)
@@ -278,19 +257,16 @@ def _coverage(
         at
         for at, term in enumerate(terms)
         if term.word not in ignored
+        and term.word in question.telling
+        # Unknown numbers do not count, because they vary between messages.
         and (
-            False
-            if term.word not in question.telling
-            else (
-                bool(frequencies[term.word])
-                # Unknown numbers do not count, because they vary between messages.
-                or 2 * sum(character.isdecimal() for character in term.word) < len(term.word)
-            )
+            frequencies[term.word]
+            or 2 * sum(character.isdecimal() for character in term.word) < len(term.word)
         )
     }
     searched = {at for at, term in enumerate(terms) if term.word not in ignored}
     all_words = (
-        frozenset(kept.index(at) for at in searched & set(kept))
+        frozenset(chosen.index(at) for at in searched & set(chosen))
         if all(corpus.frequencies[at] for at in searched)
         else frozenset[int]()
     )
@@ -317,14 +293,13 @@ def _coverage(
     unknown = {at for at in distinctive if not corpus.frequencies[at]}
     pairs = {at for at in unknown if question.is_foreign or is_unspaced(terms[at].word)}
     missing = sum(idf[at] for at in unknown - pairs)
-    weights = tuple(idf[at] if at in distinctive else 0.0 for at in kept)
+    weights = tuple(idf[at] if at in distinctive else 0.0 for at in chosen)
     if question.is_pasted:
         missing = min(missing, sum(weights) / 2)
-    # The minimum is the weight of an unindexed word, because one common word does not identify an
-    # answer.
+    # At least the weight of an unindexed word, because one common word does not identify an answer.
     rarest = weigh(replace(corpus, frequencies=(0,))).total
     total = max(sum(weights) + missing + sum(idf[at] for at in pairs) / 2, rarest)
-    # The sentences of a long prompt are judged separately instead.
+    # A long prompt is instead judged sentence by sentence.
     if question.is_prompt and not question.is_pasted:
         total = math.sqrt(total * rarest)
     identifier_words = {word for name in question.names for word in words(name)}
@@ -344,10 +319,6 @@ def _coverage(
 
 
 def _unused_spellings(question: Question, frequencies: Mapping[str, int]) -> set[str]:
-    """Return the words that a search should skip.
-
-    An identifier is searched as one word if it is indexed, or else as its parts.
-    """
     unused: set[str] = set()
     for joined, parts in question.spellings:
         unused |= set(parts) - {joined} if frequencies.get(joined) else {joined}
@@ -358,42 +329,40 @@ def _unused_spellings(question: Question, frequencies: Mapping[str, int]) -> set
 
 
 CANDIDATES = 250
-WEIGHTS = {"lexical": 0.5, "vector": 0.5}
+WORD_SHARE = 0.5
 SIMILARITY_EXPONENT = 0.7
 FULL_TEXT_BONUS = 0.15
 HIGHEST = 1 + FULL_TEXT_BONUS
-"""Maximum raw score. Raw scores are divided by it, so that no score exceeds 1."""
+"""Maximum raw score, by which scores are divided."""
 NAME_BONUS = 0.1
 MOST_INHERITED = 0.8
-"""Maximum share of a hit's relevance that a linked memory inherits."""
+"""Maximum share of a hit's relevance that passes to a linked memory."""
 
 PREFERRED_KIND = 1.25
 """Score factor for memories of a preferred kind."""
 
 UNSEEN_ROWS = 50
-"""Number of rows added to the corpus size, because common and rare words are hard to tell apart in a small home."""
+"""Rows added to the corpus size, because word frequencies mean little in a small home."""
 SMALL_HOME_TURNS = 500
-"""Number of turns at which the turns' word frequencies count half."""
+"""Number of turns at which their word frequencies have half their full weight."""
 
 LINK_SEEDS = 5
 _MAX_PROMPT_ROWS = 50
-"""Number of memories to load for a prompt, most relevant first.
-
-Other memories are loaded only if their confidence could be high.
-"""
+"""Number of memories to load for a prompt, besides those that might have a high confidence."""
 
 _KIND_COVERAGE = 0.3
-"""Added to the coverage of a memory if a prompt seems to ask for its kind."""
+"""Added to a memory's coverage if a prompt seems to ask for its kind."""
+VERBATIM_FIT = 10.0
+"""Fit of a memory that contains the question verbatim."""
 FORMER_SHARE = 0.8
-"""Weight of the words of a superseded memory when its replacement is scored."""
+"""Weight of the words of a superseded memory for its replacement."""
 
 
 @frozen
 class ScoredMemory:
-    """A memory with its score between 0 and 1.
+    """A memory with its score between 0 and 1, its confidence and its fit (see :class:`Sureness`).
 
-    ``components``: the parts of the score. ``linked_from``: ids of the hits that link to the
-    memory.
+    ``linked_from`` contains the ids of the hits that link to this memory.
     """
 
     memory: Memory
@@ -402,13 +371,11 @@ class ScoredMemory:
     signals: Signals
     confidence: float = 0.0
     linked_from: tuple[str, ...] = ()
+    fit: float = 0.0
 
 
 def rescore(item: ScoredMemory, score: float) -> ScoredMemory:
-    """Return a hit with a new score.
-
-    ``x_place`` is adjusted, so that the product of the components equals the score.
-    """
+    """Return a hit with a new score, adjusting ``x_place`` so that its components still explain it."""
     if not item.score:
         return replace(item, score=score)
     factor = item.components.get("x_place", 1.0) * score / item.score
@@ -420,23 +387,28 @@ def rescore(item: ScoredMemory, score: float) -> ScoredMemory:
 
 @frozen
 class Ranking:
-    """Ranking options.
-
-    ``boost``: True if age and use affect the score. ``clamped``: False for agenr's original
-    formula. ``as_seen``: the time from which ages are counted, by default ``now``. ``word_share``:
-    the weight of words relative to meaning. ``prefer_kinds``: kinds whose score is raised by a
-    quarter. ``window``: the time span in the question.
-    """
+    """Options for the ranking of memories."""
 
     now: datetime
     around: datetime | None = None
     radius_days: float = 14.0
     boost: bool = True
+    """True if age and use affect the score."""
+
     clamped: bool = True
+    """False for agenr's original formula."""
+
     as_seen: datetime | None = None
+    """Time until which ages count, by default ``now``."""
+
     word_share: float | None = None
+    """Weight of words relative to meaning."""
+
     prefer_kinds: tuple[Kind, ...] = ()
+    """Kinds of memories that score a quarter more."""
+
     window: Window | None = None
+    """Period named in the question."""
 
     @property
     def today(self) -> date:
@@ -468,19 +440,16 @@ class _LaneResults:
         )
 
     def worth_reading(self, parts: Mapping[int, Mapping[str, float]]) -> list[int]:
-        """Return the rows whose memories should be loaded.
-
-        These are the most relevant rows, and all rows whose confidence could be high.
-        """
         best_possible = {
             row: self._best_confidence(row, in_part="name" in part) for row, part in parts.items()
         }
         relevant = nlargest(_MAX_PROMPT_ROWS, parts, key=lambda row: sum(parts[row].values()))
-        kept = {*relevant, *nlargest(1, best_possible, key=lambda row: best_possible[row])}
-        return [row for row in parts if row in kept or best_possible[row] >= self.sureness.further]
+        loaded = {*relevant, *nlargest(1, best_possible, key=lambda row: best_possible[row])}
+        return [
+            row for row in parts if row in loaded or best_possible[row] >= self.sureness.further
+        ]
 
     def _best_confidence(self, row: int, *, in_part: bool) -> float:
-        """Return the highest confidence that a row can reach, without loading its memory."""
         without_cosine = self.signals(
             row, cosine=None, in_part=in_part, is_leant_to=bool(self.leans)
         )
@@ -496,8 +465,6 @@ class _LaneResults:
 
 
 class _Synonyms(NamedTuple):
-    """A synonym of a term, its weight relative to the term, and the number of rows with it."""
-
     at: int
     term: Term
     form: str
@@ -506,20 +473,20 @@ class _Synonyms(NamedTuple):
 
 
 def sureness_kind(question: Question) -> str:
-    """Return the name of the confidence model to use for a prompt or a question."""
+    """Return the name of the confidence model for a question or prompt."""
     return "prompts" if question.is_prompt else "memories"
 
 
 @frozen
 class MemoryRecall:
-    """Ranks memories for a question."""
+    """A search engine that ranks memories for a question."""
 
     search: WordSearch
     memories: Memories
     selection: Selection
     usage: UsageLog
     background: WordSearch
-    """The search of turns, in which words are as frequent as in the home."""
+    """The search of turns, which supplies word frequencies."""
 
     def rank(
         self,
@@ -530,15 +497,14 @@ class MemoryRecall:
         vector: QueryVector | None,
         lexical: bool = True,
     ) -> list[ScoredMemory]:
-        """Return all memories found by any lane, best first."""
+        """Return the memories that any lane finds, best first."""
         if question.is_open:
-            in_window = self._by_time(
-                self._rows_of(within(criteria, ranking.window), ranking), ranking
+            return self._by_time(
+                self.selection.browse_memories(
+                    within(criteria, ranking.window), limit=CANDIDATES, today=ranking.today
+                ),
+                ranking,
             )
-            if in_window or ranking.window is None or question.is_prompt:
-                return in_window
-            near_window = self._by_time(self._rows_of(criteria, ranking), ranking)
-            return [item for item in near_window if item.components["x_time"] >= NEAR_WINDOW]
         where = memory_clause(criteria, ranking.today)
         admitted = self.selection.admitted_memories(criteria, today=ranking.today)
         former = (
@@ -549,17 +515,21 @@ class MemoryRecall:
         matches, weights, coverage = (
             self._lexical(question, where, former) if lexical else ({}, Weights(), QueryCoverage())
         )
-        by_name = self._matching_names(question, where) if lexical else set()
+        by_name = (
+            {row for row, _, _ in self.search.match_parts(question.names, where, CANDIDATES)}
+            if lexical
+            else set[int]()
+        )
         cosines = self._cosines(vector, admitted, former)
         words = {row: saturate(match.held, match.length, weights) for row, match in matches.items()}
         nearest = nlargest(CANDIDATES, cosines, key=lambda row: (cosines[row], -row))
-        kept = {*nearest, *matches, *by_name}
-        cosine_scores = {row: share for row, share in min_max(cosines).items() if row in kept}
-        lane_weights = shares(ranking.word_share)
+        candidates = {*nearest, *matches, *by_name}
+        cosine_scores = {row: share for row, share in min_max(cosines).items() if row in candidates}
+        word_share = WORD_SHARE if ranking.word_share is None else ranking.word_share
         parts = blend(
             {
-                "lexical": (lane_weights["lexical"], min_max(words, floor=0.0)),
-                "vector": (lane_weights["vector"], cosine_scores),
+                "lexical": (word_share, min_max(words, floor=0.0)),
+                "vector": (1 - word_share, cosine_scores),
             }
         )
         for row in by_name:
@@ -585,13 +555,14 @@ class MemoryRecall:
 
     def browse(self, rows: list[int], ranking: Ranking) -> list[ScoredMemory]:
         """Rank memories by importance and age, without a question."""
-        browsed = [
-            _browse_score(memory, ranking) for memory in self.memories.by_rows(rows).values()
-        ]
+        now = ranking.as_seen or ranking.now
+        browsed = []
+        for memory in self.memories.by_rows(rows).values():
+            worth = importance_score(memory.importance)
+            age = age_factor(memory, now, around=ranking.around, radius_days=ranking.radius_days)
+            components = {"relevance": round(worth, 4), "x_age": round(age, 4)}
+            browsed.append(ScoredMemory(memory, worth * age, components, Signals(0.0, 0.0, None)))
         return sorted(browsed, key=lambda item: (-item.score, item.memory.id))
-
-    def _rows_of(self, criteria: Filter, ranking: Ranking) -> list[int]:
-        return self.selection.browse_memories(criteria, limit=CANDIDATES, today=ranking.today)
 
     def _by_time(self, rows: list[int], ranking: Ranking) -> list[ScoredMemory]:
         parts = {row: {"time": 1.0} for row in rows}
@@ -622,7 +593,11 @@ class MemoryRecall:
         for old in self.search.match(terms, FORMER, CANDIDATES) if former else ():
             if old.row in former:
                 row = former[old.row]
-                matches[row] = _with_former(matches.get(row), old._replace(row=row))
+                own = matches.get(row, old._replace(row=row, held={}))
+                counts = dict(own.held)
+                for at, count in old.held.items():
+                    counts[at] = max(counts.get(at, 0.0), FORMER_SHARE * count)
+                matches[row] = own._replace(held=counts)
         places = {term: at for at, term in enumerate(terms)}
         usable = [synonym for synonym in synonyms if synonym.term in places]
         for match in self.search.match(
@@ -655,9 +630,6 @@ class MemoryRecall:
                 ]
         return synonyms
 
-    def _matching_names(self, question: Question, where: Clause) -> set[int]:
-        return {row for row, _, _ in self.search.match_parts(question.names, where, CANDIDATES)}
-
     def _cosines(
         self, vector: QueryVector | None, admitted: set[int], former: Mapping[int, int]
     ) -> dict[int, float]:
@@ -678,10 +650,6 @@ class MemoryRecall:
         admitted: set[int],
         day: date,
     ) -> dict[int, tuple[str, ...]]:
-        """Raise the relevance of memories that are linked to one of the five best memories.
-
-        A stronger link raises the relevance more. Return the ids of the linking memories by row.
-        """
         best = sorted(memories, key=lambda row: -sum(parts[row].values()))[:LINK_SEEDS]
         relevance = {memories[row].id: sum(parts[row].values()) for row in best}
         reached: dict[str, float] = {}
@@ -743,28 +711,15 @@ class MemoryRecall:
                 and text_normalise(memory.content) == lanes.text
             )
             confidence = 1.0 if is_verbatim else lanes.sureness.confidence(signals)
-            scored.append(
-                ScoredMemory(memory, score, components, signals, confidence, linked.get(row, ()))
-            )
+            fit = VERBATIM_FIT if is_verbatim else lanes.sureness.fit(signals)
+            links = linked.get(row, ())
+            scored.append(ScoredMemory(memory, score, components, signals, confidence, links, fit))
         return sorted(scored, key=lambda item: (-item.score, item.memory.id))
 
 
 def within(criteria: Filter, window: Window | None) -> Filter:
-    """Restrict a filter to a time window."""
+    """Narrow a filter to a period."""
     return replace(criteria, since=window.since, until=window.until) if window else criteria
-
-
-def shares(word_share: float | None) -> Mapping[str, float]:
-    """Return the weights of the lexical and vector lanes. ``None`` selects the default weights."""
-    return WEIGHTS if word_share is None else {"lexical": word_share, "vector": 1 - word_share}
-
-
-def _browse_score(memory: Memory, ranking: Ranking) -> ScoredMemory:
-    worth = importance_score(memory.importance)
-    now = ranking.as_seen or ranking.now
-    age = age_factor(memory, now, around=ranking.around, radius_days=ranking.radius_days)
-    components = {"relevance": round(worth, 4), "x_age": round(age, 4)}
-    return ScoredMemory(memory, worth * age, components, Signals(0.0, None))
 
 
 def score_of(
@@ -776,11 +731,10 @@ def score_of(
     found_in_text: bool,
     cosine: float | None = None,
 ) -> tuple[float, dict[str, float]]:
-    """Return a memory's score and the components of the score.
+    """Return a memory's score and the components that explain it.
 
-    The score is (sim^0.7 · clamp(factors) + 0.15 · sim) / 1.15. Only full-text matches get the
-    second term. Without ``ranking.boost``, the score is the relevance. The product of ``relevance``
-    and all ``x_…`` components equals the score.
+    The score is (sim^0.7 · clamp(factors) + 0.15 · sim) / 1.15, without the second term if the
+    question's words do not match. Without ``ranking.boost``, it is the relevance alone.
     """
     similarity = min(1.0, sum(parts.values()))
     components = {name: round(value, 4) for name, value in parts.items() if value}
@@ -809,7 +763,14 @@ def score_of(
         (similarity**SIMILARITY_EXPONENT * worth + bonus) / (HIGHEST if ranking.clamped else 1.0),
     )
     components["relevance"] = round(similarity, 4)
-    displayed = factor_values | _remaining_factors(similarity, factor_values, worth, score)
+    displayed = dict(factor_values)
+    if similarity > 0:
+        curve = similarity ** (SIMILARITY_EXPONENT - 1)
+        displayed |= {
+            "curve": curve,
+            "clamp": worth / math.prod(factor_values.values()),
+            "words": score / (similarity * curve * worth),
+        }
     components |= {
         f"x_{name}": round(value, 4) for name, value in displayed.items() if value != 1.0
     }
@@ -819,54 +780,22 @@ def score_of(
     return score, components
 
 
-def _remaining_factors(
-    similarity: float, weighed: Mapping[str, float], worth: float, score: float
-) -> dict[str, float]:
-    if similarity <= 0:
-        return {}
-    curve = similarity ** (SIMILARITY_EXPONENT - 1)
-    return {
-        "curve": curve,
-        "clamp": worth / math.prod(weighed.values()),
-        "words": score / (similarity * curve * worth),
-    }
-
-
-def _with_former(own: Match | None, former: Match) -> Match:
-    """Merge a memory's term counts with those of the memory that it replaced."""
-    former_counts = {at: FORMER_SHARE * count for at, count in former.held.items()}
-    if own is None:
-        return former._replace(held=former_counts)
-    return own._replace(
-        held={
-            at: max(own.held.get(at, 0.0), former_counts.get(at, 0.0))
-            for at in own.held | former_counts
-        }
-    )
-
-
 # -- Opening of lanes ------------------------------------------------------------------------------
 
 
 @frozen
 class Lanes:
-    """The search lanes that are used for a query, and their reports.
-
-    ``vector``: ``None`` if the vector lane does not run.
+    """The search lanes of a query, with a report on each. Without ``vector``, only words are
+    searched.
     """
 
     vector: QueryVector | None
     lexical: bool
     reports: tuple[Lane, ...]
-    second: SecondLook | None = None
-
-    def finish(self) -> tuple[Lane, ...]:
-        """Return the reports of all lanes after the search."""
-        return (*self.reports, self.second.report()) if self.second else self.reports
 
 
 def open_lanes(home: Home, query: RecallQuery, question: Question) -> Lanes:
-    """Embed the question if the vector lane can run, and report the reason if it cannot."""
+    """Embed the question for the vector lane, or report why that lane cannot run."""
     lexical = query.mode in (Mode.HYBRID, Mode.LEXICAL)
     reports = [Lane("lexical", LaneState.RAN if lexical else LaneState.SKIPPED)]
     vector = None
@@ -888,17 +817,10 @@ def open_lanes(home: Home, query: RecallQuery, question: Question) -> Lanes:
             reports.append(lane)
         except EmbedderUnavailableError as error:
             reports.append(Lane("vector", LaneState.UNAVAILABLE, note=error.message))
-    second = None
-    try:
-        if query.mode is not Mode.BROWSE and not query.is_prompt and home.reranker:
-            second = SecondLook(home.reranker, query.text, time.perf_counter)
-    except RerankerUnavailableError as error:
-        reports.append(Lane("reranker", LaneState.UNAVAILABLE, note=error.message))
-    return Lanes(vector, lexical, tuple(reports), second)
+    return Lanes(vector, lexical, tuple(reports))
 
 
 def _embed_question(home: Home, question: Question, topic: str) -> tuple[QueryVector | None, Lane]:
-    """Embed the question with the model that made the stored vectors, even if the settings name another model."""
     vectors = home.vectors
     model = vectors.model()
     if model is None:

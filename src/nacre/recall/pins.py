@@ -1,4 +1,4 @@
-"""Pinned answers: questions of the owner whose answers must not get lost."""
+"""Pinned answers, which the owner wants recall to keep finding."""
 
 from __future__ import annotations
 
@@ -23,23 +23,20 @@ _ANSWER_CHARACTERS = 120
 
 @frozen
 class PinCheck:
-    """The result of checking a pinned answer.
-
-    ``first``: the first answer now. ``holds``: True if this answer or a sure answer contains the
-    pinned words. ``memories``: the memories with these words, or empty if a turn also has them.
-    """
+    """The result of checking a pinned answer."""
 
     question: str
     answer: str
     holds: bool
+    """True if the first answer or a sure one contains the pinned words."""
+
     first: str = ""
     memories: tuple[str, ...] = ()
+    """Memories that contain the pinned words, or none if a turn also does."""
 
 
 @frozen
 class _LastCheck:
-    """The pinned answers that failed the last check, and nacre's state at that time."""
-
     state: str
     broken: tuple[PinCheck, ...]
 
@@ -62,7 +59,7 @@ def check_pins(home: Home) -> list[PinCheck]:
 def broken_pins(home: Home) -> list[PinCheck]:
     """Return the pinned answers that failed the last check.
 
-    The check is repeated after an update of nacre, a new embedding model or an edit of the pins.
+    The check is repeated if a pin, the embedding model, or nacre itself has changed.
     """
     pins, record = read_pins(home), home.usage.value(PINNED)
     last = json.decode(record.encode(), _LastCheck) if record else _LastCheck("", ())
@@ -85,8 +82,10 @@ def pin(
     check = _ask(home, pinned)
     if not (remove or check.holds):
         raise NotFoundError(
-            f"no first or sure answer contains {answer!r}" if answer else "nothing answers it",
-            hint="nacre recall shows the answers",
+            f"no first or sure answer contains {answer!r}"
+            if answer
+            else "no answer was found to pin",
+            hint="nacre recall shows the current answers",
         )
     if remove and all(present.question != question for present in read_pins(home)):
         raise NotFoundError(
@@ -100,13 +99,12 @@ def pin(
 
 
 def _ask(home: Home, pin: Pin) -> PinCheck:
-    """Compare a pinned answer with the current answers. If it is empty, pin the first answer."""
     try:
-        found = recalling.recall(home, RecallQuery(pin.question, update=False))
+        result = recalling.recall(home, RecallQuery(pin.question, update=False))
     except InvalidQueryError as error:
         return PinCheck(pin.question, pin.answer, holds=False, first=error.message)
     answers = []
-    for hit in found.ranked:
+    for hit in result.ranked:
         if isinstance(hit, TurnHit):
             text = recalling.readable(hit.turn)
             answers.append((hit.confidence, "", shorten(text, _ANSWER_CHARACTERS), text))
@@ -126,5 +124,5 @@ def _ask(home: Home, pin: Pin) -> PinCheck:
 
 def _state(home: Home, pins: Sequence[Pin]) -> str:
     lines = [f"{pin.question} {pin.answer}" for pin in pins]
-    known = [__version__, home.vectors.model() or "", *lines]
-    return content_hash("\n".join(known)).hex()  # no words that can be forgotten
+    state = [__version__, home.vectors.model() or "", *lines]
+    return content_hash("\n".join(state)).hex()  # a hash, so that it contains no forgotten words

@@ -1,4 +1,4 @@
-"""Analysis of questions and prompts: content words, names, synonyms, kinds, times and spelling."""
+"""Analysis of questions and prompts: words, names, synonyms, kinds, times and spelling."""
 
 from __future__ import annotations
 
@@ -7,12 +7,18 @@ import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import datetime, timedelta
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 from nacre.base.frozen import frozen
-from nacre.base.text import STOP_WORDS, identifiers, is_unspaced, words
+from nacre.base.text import (
+    STOP_WORDS,
+    excerpt,
+    identifiers,
+    is_unspaced,
+    words,
+)
 from nacre.base.text import stem as text_stem
 from nacre.base.times import Window, find_window
 from nacre.home.home import Home
@@ -38,21 +44,18 @@ _QUESTION_WORDS = frozenset(
     problems issue issues trouble early late
     """.split()
 )
-"""English words that only phrase a question, and small talk."""
+"""English words that only phrase a question or are small talk."""
 
 _PARTICLES = re.compile(
     "请问|什么时候|什么样|什么|怎么样|怎么办|怎么|怎样|如何|为什么|为何|哪一个|哪个|哪里|哪儿|哪些|哪种|哪|谁|多少|多久|多长时间|多长|多大|多远|几个|是不是|有没有|"
     "是否|能不能|可不可以|我们|你们|他们|她们|咱们|我|你|他|她|它们|它|一下|还有|以及|还是|或者|因为|所以|但是|之前|之后|时候|现在|目前|"
     "当前|最近|上次|这个|那个|这些|那些|谢谢|好的|继续|可以|嗯|[的了吗呢吧啊呀嘛]"
 )
-"""Pattern for Chinese question words and particles.
-
-Unless they are removed, pairs of characters would span two words.
-"""
+"""Chinese question words and particles. If they stayed, pairs of characters would span two words."""
 
 
-def asks(word: str) -> bool:
-    """Return True if a word is a single letter or often occurs in questions."""
+def is_question_word(word: str) -> bool:
+    """Return True if a word is a single letter or a question word."""
     return word in _QUESTION_WORDS or (len(word) == 1 and word.isascii() and not word.isdecimal())
 
 
@@ -71,6 +74,12 @@ def only_asks(text: str) -> bool:
     )
 
 
+def has_question(text: str) -> bool:
+    """Return True if a text contains a question."""
+    return bool(_QUESTION_END.search(text))
+
+
+_QUESTION_END = re.compile(r"\?(?=\s|$)|？")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 
 
@@ -86,7 +95,7 @@ _NAMES = {
     Kind.EVENT: "event events 事件",
     Kind.LESSON: "lesson lessons learnings 教训 经验",
 }
-"""Nouns for each kind. Verbs are left out, because "what did we decide" does not ask for a list."""
+"""Nouns for each kind. A verb, as in "what did we decide", does not ask for a list."""
 
 _KINDS = {
     name: kind
@@ -97,32 +106,33 @@ _KINDS = {
 _QUALIFIERS = frozenset(
     "open active current pending outstanding unfinished left all my our made team user".split()
 )
-"""Words that do not restrict a list. "Active", for example, applies to every recalled memory."""
+"""Words that do not restrict a list, such as "active", which every recalled memory is."""
 
 
 def kinds_listed(text: str, names: Collection[str]) -> tuple[Kind, ...]:
-    """Return the kinds of memories that a question asks to list. A specific question lists none.
+    """Return the kinds of memories that a question asks to list, if it names nothing else.
 
-    ``names``: words in the names of people and projects.
+    ``names`` are words in the names of people and projects, which do not count.
     """
     kinds: dict[Kind, None] = {}
-    rest = without_particles(text.lower())
+    remaining = without_particles(text.lower())
     for name, kind in _KINDS.items():
-        if not name.isascii() and name in rest:
+        if not name.isascii() and name in remaining:
             kinds[kind] = None
-            rest = rest.replace(name, " ")
-    for word in words(rest):
+            remaining = remaining.replace(name, " ")
+    for word in words(remaining):
         if word in _KINDS:
             kinds[_KINDS[word]] = None
-        elif not (word in STOP_WORDS or word in names or word in _QUALIFIERS or asks(word)):
+        elif not (
+            word in STOP_WORDS or word in names or word in _QUALIFIERS or is_question_word(word)
+        ):
             return ()
     return tuple(kinds)
 
 
 # -- Synonyms (``synonyms.toml``) ------------------------------------------------------------------
-# A prompt and a memory can name the same subject in different words ("PR", "pull request") or
-# languages. Languages that the embedding model reads badly are translated into English, word by
-# word.
+# A prompt and a memory can use different words ("PR", "pull request") or languages. Languages that
+# the embedding model reads badly are translated into English.
 
 
 SAME_SHARE = 0.8
@@ -130,32 +140,31 @@ SAME_SHARE = 0.8
 
 _MIN_STEM_LETTERS = 5
 _MAX_ENDING_LETTERS = 3
-"""Maximum length of the endings in which inflected foreign words can differ. The first five letters must match."""
+"""Maximum length of the endings in which two foreign words can differ."""
 
 _KEY_LETTERS = 3
 _MIN_FILLERS = 2
 _WORD_RUN = re.compile(r"[^\W_]+")
 
 SynonymShares = Mapping[str, Mapping[str, float]]
-"""The synonyms of each word in a prompt, with their weights relative to the word."""
+"""The weights of the synonyms of each word in a prompt."""
 
 
 class Synonyms(NamedTuple):
-    """The synonyms of a prompt's words.
-
-    ``forms``: synonyms of each word. ``terms``: longer terms that contain a word, such as "pull
-    request". ``within``: character pairs that a longer word already covers.
-    """
+    """The synonyms of a prompt's words."""
 
     forms: SynonymShares
     terms: Mapping[str, Sequence[str]]
+    """For each word, the synonyms of longer terms that contain it, such as "pull request"."""
+
     within: frozenset[str]
+    """Pairs of Chinese characters inside a longer word."""
 
 
 class Reading(NamedTuple):
     """A word-by-word translation of a foreign prompt.
 
-    ``fillers``: the filler words of the prompt. ``english_of``: the translation of each word.
+    ``fillers`` are the words that a search ignores, and ``english_of`` translates the others.
     """
 
     fillers: frozenset[str]
@@ -164,12 +173,6 @@ class Reading(NamedTuple):
 
 
 class _Line(NamedTuple):
-    """The words for one meaning.
-
-    ``english``: English words. ``stems``: the stems of the English words. ``latin``: words in other
-    alphabetic languages. ``chinese``: Chinese words.
-    """
-
     english: tuple[str, ...]
     stems: tuple[tuple[str, ...], ...]
     latin: tuple[str, ...]
@@ -177,19 +180,16 @@ class _Line(NamedTuple):
 
 
 class _Table(NamedTuple):
-    """The table of synonyms and translations.
-
-    ``rows``: unparsed rows. ``places``: row numbers by initial letters. ``fillers``: filler words
-    of each language.
-    """
-
     rows: Sequence[str]
     places: Mapping[str, Sequence[int]]
     fillers: Mapping[str, frozenset[str]]
 
 
 def reading(text: str) -> Reading | None:
-    """Translate a foreign prompt word by word. Return ``None`` if it is English or no word is known."""
+    """Translate a foreign prompt word by word.
+
+    Return ``None`` if it is English, or if none of its words is known.
+    """
     if is_unspaced(text):
         glosses = [_line(at).english[0] for _, at in _unspaced_in(text)]
         return Reading(frozenset(), " ".join(dict.fromkeys(glosses)), {}) if glosses else None
@@ -214,7 +214,7 @@ def reading(text: str) -> Reading | None:
 
 
 def synonyms_of(text: str, *, foreign: bool = False) -> Synonyms:
-    """Return the synonyms of a prompt's words. With ``foreign``, also look up words in other languages."""
+    """Return the synonyms of a prompt's words, with ``foreign`` also those in other languages."""
     prompt_words = words(text)
     stems = tuple(map(text_stem, prompt_words))
     forms_of: dict[str, dict[str, float]] = {}
@@ -229,9 +229,9 @@ def synonyms_of(text: str, *, foreign: bool = False) -> Synonyms:
             _add(forms_of, word, place)
     within: set[str] = set()
     for phrase, place in _unspaced_in(text):
-        first, *others = words(phrase)
+        first, *later_words = words(phrase)
         _add(forms_of, first, place)
-        within.update(others)
+        within.update(later_words)
     return Synonyms(forms_of, terms, frozenset(within))
 
 
@@ -240,15 +240,14 @@ def _add(
 ) -> None:
     forms = forms_of.setdefault(word, {})
     line = _line(place)
-    others = (
+    english = (
         form for form, stems in zip(line.english, line.stems, strict=True) if stems != without
     )
-    for form in (*others, *line.latin, *line.chinese):
+    for form in (*english, *line.latin, *line.chinese):
         forms[form] = SAME_SHARE
 
 
 def _matching_rows(stems: tuple[str, ...]) -> Iterator[tuple[int, int]]:
-    """Yield the rows with an English form that begins ``stems``, and the form's word count."""
     for place in _table().places.get(stems[0][:_KEY_LETTERS], ()):
         for form in _line(place).stems:
             if stems[: len(form)] == form:
@@ -256,7 +255,6 @@ def _matching_rows(stems: tuple[str, ...]) -> Iterator[tuple[int, int]]:
 
 
 def _foreign_rows(foreign_words: Sequence[str]) -> list[int]:
-    """Return the rows for the first word or for a phrase at the start, likeliest first."""
     near = []
     for place in _table().places.get(foreign_words[0][:_KEY_LETTERS], ()):
         for form in _line(place).latin:
@@ -264,31 +262,23 @@ def _foreign_rows(foreign_words: Sequence[str]) -> list[int]:
             if len(parts) > 1:
                 if list(foreign_words[: len(parts)]) == parts:
                     near.append((-len(parts), place))
-            elif _common_prefix(form, foreign_words[0]) >= max(
-                min(len(form), _MIN_STEM_LETTERS),
-                max(len(form), len(foreign_words[0])) - _MAX_ENDING_LETTERS,
-            ):
+                continue
+            longest = max(len(form), len(foreign_words[0]))
+            least = max(min(len(form), _MIN_STEM_LETTERS), longest - _MAX_ENDING_LETTERS)
+            if form[:least] == foreign_words[0][:least]:
                 near.append((abs(len(form) - len(foreign_words[0])), place))
     return [place for _, place in sorted(near)]
 
 
-def _common_prefix(first: str, second: str) -> int:
-    return next(
-        (at for at, (a, b) in enumerate(zip(first, second, strict=False)) if a != b),
-        min(len(first), len(second)),
-    )
-
-
 def _unspaced_in(text: str) -> list[tuple[str, int]]:
-    """Return the known words in a text without spaces, in order. Longer words take precedence."""
     if text.isascii():
         return []
     places = _unspaced()
-    positions, rest = [], text
+    positions, remaining = [], text
     for form in sorted((form for form in places if form in text), key=len, reverse=True):
-        if form in rest:
+        if form in remaining:
             positions.append((text.index(form), form))
-            rest = rest.replace(form, " ")
+            remaining = remaining.replace(form, " ")
     return [(form, places[form]) for _, form in sorted(positions)]
 
 
@@ -302,7 +292,7 @@ def _unspaced() -> Mapping[str, int]:
 
 @cache
 def _line(place: int) -> _Line:
-    """Parse a single row. Parsing all rows would take too long in a hook."""
+    """Parse a single row, because parsing all rows would take too long in a hook."""
     table = _table()
     english, *latin, chinese = table.rows[place].split("|")
     forms = _forms(english)
@@ -336,7 +326,7 @@ def _table() -> _Table:
 
 
 MAX_WORDS = 120
-"""Maximum number of distinct words, for example in a pasted stack trace. The rarest indexed words are searched."""
+"""Maximum number of distinct words to search for."""
 
 MAX_NAMES = 12
 
@@ -345,66 +335,119 @@ COMMON_TERM_SHARE = 0.3
 
 _PATH_TAIL = re.compile(r"[^/\\]+[/\\][^/\\]+$")
 _NAME = re.compile(r"(?<=[\w,;)\"'’”] )[\"'“(]?([A-Z][\w’'-]*)")
-"""Pattern for a capitalised word that does not start a sentence."""
+"""A capitalised word that does not start a sentence."""
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _MAX_PHRASED_WORDS = 16
 _HYPHENATED = re.compile(r"[A-Za-z]?[a-z]*(?:-[A-Za-z]?[a-z]*)+")
 
 
+_ANSWER_TYPES = tuple(
+    (re.compile(asks, re.IGNORECASE), re.compile(answer))
+    for asks, answer in (
+        (
+            r"\b(?:when|until|what (?:time|day|date)|which (?:day|date|month))\b|什么时候|几点|哪天",
+            r"\d|\b(?i:today|tomorrow|tonight|yesterday|week|month|(?:mon|tues|wednes|thurs|fri|satur|sun)day|"
+            r"january|february|march|april|june|july|august|september|october|november|december)\b|[天周月日点]",
+        ),
+        (
+            r"\bhow (?:many|much|long|often|fast|big|large|far|old)\b|"
+            r"\b(?:version|port|number|size|limit|percentage|rate|price|cost)\b|多少|多久|几",
+            r"\d|[一二三四五六七八九十]",
+        ),
+        (
+            r"\bwho(?:se|m)?\b|谁",
+            r"(?<=[\w,;] )[A-Z][a-z]+|^[A-Z][a-z]+ (?:says|said|wants|asked)\b",
+        ),
+        (
+            r"\b(?:why|reasons?|causes?|caused)\b|为什么|为何|原因",
+            r"\b(?i:because|since|so that|due to|caused?|reason)\b|因为|由于|所以|原因",
+        ),
+    )
+)
+"""Patterns of a type of question and of its answers: times, numbers, people and reasons."""
+
+
+@lru_cache(100)
+def _answer_of(question: str) -> re.Pattern[str] | None:
+    return next((answer for asks, answer in _ANSWER_TYPES if asks.search(question)), None)
+
+
 @frozen
 class Question:
-    """A parsed question.
-
-    ``words``: words to search for in the lexical lane. ``names``: paths and identifiers.
-    ``authors``: known people in the question. ``projects``: known projects in the question.
-    ``semantic``: the text for the vector lane, without people's names. ``telling``: the distinctive
-    words, without question words and known names. ``proper``: distinctive words that are written as
-    names. ``spellings``: the joined and split spellings of identifiers (``readLine``,
-    ``read_line``). ``lists``: kinds of memories to list ("open todos").
-
-    :func:`as_prompt` sets the other fields. ``common_terms``: everyday words in ``telling``.
-    ``leans``: kinds that the prompt suggests. ``is_about_us``: whether the prompt asks about the
-    user's past. ``is_foreign``: whether the prompt was translated.
-    """
+    """A parsed question. :func:`as_prompt` sets the fields from ``is_prompt`` on."""
 
     text: str
     words: tuple[str, ...]
+    """The words for the lexical lane."""
+
     names: tuple[str, ...]
+    """Paths and identifiers."""
+
     authors: tuple[str, ...]
+    """The people in the question that nacre knows."""
+
     semantic: str
+    """The text for the vector lane, without people's names."""
+
     window: Window | None
     projects: tuple[str, ...] = ()
+    """The projects in the question that nacre knows."""
+
     telling: tuple[str, ...] = ()
+    """The distinctive words, without question words and known names."""
+
     proper: frozenset[str] = frozenset()
+    """The distinctive words that are written as names."""
+
     spellings: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """The joined and split forms of identifiers (``readLine``, ``read_line``)."""
+
     lists: tuple[Kind, ...] = ()
+    """The kinds of memories to list ("open todos")."""
+
     is_prompt: bool = False
     common_terms: frozenset[str] = frozenset()
+    """The everyday words in ``telling``."""
+
     synonyms: SynonymShares = field(default_factory=dict)
     leans: tuple[Kind, ...] = ()
+    """The kinds of memories that the prompt suggests."""
+
     is_about_us: bool = False
+    """True if the question is about the user's past."""
+
     is_foreign: bool = False
+    """True if the prompt was translated."""
 
     @property
     def is_pasted(self) -> bool:
-        """True if the text seems to be pasted, because it is long or has several lines."""
+        """True if the text has several lines or is so long that it was probably pasted."""
         return "\n" in self.text.strip() or len(self.telling) > _MAX_PHRASED_WORDS
 
     @property
     def is_only_time(self) -> bool:
-        """True if the question contains only a time, as in "what did we do yesterday"."""
+        """True if the question names only a time, such as "what did we do yesterday"."""
         return self.window is not None and not self.words
 
     @property
     def is_open(self) -> bool:
-        """True if the question asks for all memories of a kind or from a time."""
+        """True if the question asks for all memories of a kind or period."""
         return self.is_only_time or bool(self.lists)
 
     @property
     def says_nothing(self) -> bool:
-        """True if the question has no distinctive words. An example is "ok, go on"."""
+        """True if the question has no distinctive words, as in "ok, go on"."""
         return not (self.telling or self.names or self.authors or self.projects or self.window)
+
+    def is_answered_by(self, text: str) -> bool:
+        """Return True if a text contains the type of answer that the question asks for."""
+        answer = _answer_of(self.text)
+        return bool(answer and answer.search(text))
+
+    def excerpt(self, text: str) -> str:
+        """Return the excerpt of a text that probably answers the question."""
+        return excerpt(text, self.telling or self.words, answer=_answer_of(self.text))
 
 
 def read_question(
@@ -415,9 +458,9 @@ def read_question(
     projects: Iterable[str] = (),
     ignore_time: bool = False,
 ) -> Question:
-    """Parse a question. ``authors``: names of people in transcripts.
+    """Parse a question. ``authors`` are the people in the transcripts.
 
-    The word "will" means the person Will only if the whole question is in lower case.
+    The word "will" is the name Will only if the whole question is in lower case.
     """
     window = find_window(text, now)
     about = text.lower().replace(window.words, " ") if window else text
@@ -454,7 +497,9 @@ def read_question(
     telling = (
         ()
         if has_no_content
-        else tuple(word for word in search_words if word not in ignored and not asks(word))
+        else tuple(
+            word for word in search_words if word not in ignored and not is_question_word(word)
+        )
     )
     return Question(
         text=text,
@@ -474,7 +519,6 @@ def read_question(
 
 
 def _parts(text: str) -> Iterable[str]:
-    """Return the identifiers in a text, and the last two parts of longer paths."""
     names: dict[str, None] = {}
     for name in identifiers(text):
         names[name] = None
@@ -485,7 +529,6 @@ def _parts(text: str) -> Iterable[str]:
 
 
 def _path_heads(text: str) -> set[str]:
-    """Return the words of long paths that are not in the last two parts of the path."""
     heads: set[str] = set()
     for name in identifiers(text):
         tail = _PATH_TAIL.search(name)
@@ -495,7 +538,6 @@ def _path_heads(text: str) -> set[str]:
 
 
 def _spellings(text: str) -> Iterable[tuple[str, tuple[str, ...]]]:
-    """Yield each identifier that consists of several words, joined and as separate words."""
     for name in identifiers(text)[:MAX_NAMES]:
         if "/" in name or "\\" in name or _HYPHENATED.fullmatch(name):
             continue
@@ -517,14 +559,14 @@ def _proper(text: str) -> set[str]:
 _GENERIC = frozenset(
     "decide decided decision decisions learn learned learnt happen happened work worked working change changed talk "
     "talked discuss discussed agree agreed say said tell told mention mentioned going new anything everything "
-    "something 决定 做 干 说 聊 提".split()
+    "something show list give summarize summarise summary recap overview finish finished agent "
+    "agents 决定 做 干 说 聊 提".split()
 )
-"""Words without meaning in a question that names a time."""
+"""Words that add nothing to a question that names a time."""
 
 
 # -- Times relative to an event: "before the migration", "迁移之后" --------------------------------
-# The best matching turn dates an event. Like any other time window, the resulting window boosts
-# turns, and it filters memories unless none would remain.
+# The best matching turn dates the event.
 
 
 _ENGLISH = re.compile(
@@ -533,48 +575,24 @@ _ENGLISH = re.compile(
 )
 _CHINESE = re.compile(r"(?P<event>[^\s,，。？?！!；;、]{2,12}?)(?P<side>之前|以前|之后|以后)")
 _SAME_DAY = timedelta(days=1)
-"""Time by which a window before or after an event reaches beyond the event."""
+"""How far a period before or after an event extends beyond it."""
 
 _BEFORE_WORDS = ("before", "until", "之前", "以前")
 
 
-@frozen
-class Anchor:
-    """A reference to an event, as in "before the release".
-
-    ``event``: name of the event. ``side``: word such as "before". ``words``: whole phrase.
-    """
-
-    event: str
-    side: str
-    words: str
-
-
-def find_anchor(question: Question) -> Anchor | None:
-    """Return the event in a question such as "what changed after the release?", or ``None``.
-
-    Return ``None`` if the question already names a time.
-    """
-    if question.window:
-        return None
-    match = _ENGLISH.search(question.text) or _CHINESE.search(question.text)
-    return Anchor(match["event"].strip(), match["side"].lower(), match.group()) if match else None
-
-
 def resolve_anchor(question: Question, when: Callable[[str], datetime | None]) -> Question:
-    """Return the question with a time window for an expression such as "before the release".
+    """Add a period to a question with an expression such as "before the release".
 
-    ``when``: function that returns an event's time.
+    ``when`` returns the time of an event. A question that names a time already stays unchanged.
     """
-    anchor = find_anchor(question)
-    moment = when(anchor.event) if anchor else None
-    if anchor is None or moment is None:
+    match = _ENGLISH.search(question.text) or _CHINESE.search(question.text)
+    moment = when(match["event"].strip()) if match and not question.window else None
+    if match is None or moment is None:
         return question
-    before = anchor.side in _BEFORE_WORDS
     window = (
-        Window(None, moment + _SAME_DAY, anchor.words)
-        if before
-        else Window(moment - _SAME_DAY, None, anchor.words)
+        Window(None, moment + _SAME_DAY, match.group())
+        if match["side"].lower() in _BEFORE_WORDS
+        else Window(moment - _SAME_DAY, None, match.group())
     )
     return replace(question, window=window)
 
@@ -593,7 +611,7 @@ _ORDER = re.compile(
     r"|peux|peut|pouvez|pourr\w+|pued\w+|podr\w+|pode\w*|por favor)\b|请|能不能|可以|帮我",
     re.IGNORECASE,
 )
-"""Pattern for the start of an order, which can have the form of a question."""
+"""The start of an order, which may be phrased as a question."""
 
 _CAPITALS = re.compile(r"\b[A-Z]{2,}\b")
 _KEPT_SENTENCES = (3, 2)
@@ -601,11 +619,10 @@ _MIN_SENTENCE_WORDS = 3
 
 
 def as_prompt(question: Question) -> Question:
-    """Adapt a question that is a prompt to an agent.
+    """Adapt a question to be a person's prompt to an agent.
 
-    Everyday words ("add a field to the table") get less weight, unless the prompt asks about past
-    work ("which database are we on?"). Unknown names keep the confidence, because prompts often
-    name new things.
+    Everyday words ("add a field to the table") count less, unless it asks about past work ("which
+    database are we on?"). Unknown names do not lower the confidence.
     """
     text = question.text
     if question.is_open and not asks_or_refers_back(text):
@@ -625,12 +642,12 @@ def as_prompt(question: Question) -> Question:
     plain = frozenset(
         word for word in question.telling if text_stem(english.get(word, word)) in _common_terms()
     )
-    rest = _remaining(text, "left")
-    leans = () if rest is None else (Kind.TODO,)
+    topic = _remaining(text, "left")
+    leans = () if topic is None else (Kind.TODO,)
     if (
         leans
         and not question.is_open
-        and not {*question.telling}.intersection(words(without_particles(rest or ""))) - plain
+        and not {*question.telling}.intersection(words(without_particles(topic or ""))) - plain
     ):
         question = replace(question, lists=leans)
     common_terms = plain - {
@@ -656,10 +673,10 @@ def as_prompt(question: Question) -> Question:
         },
         common_terms=common_terms,
         is_about_us=any(
-            not (text_words.isdisjoint(asks) or text_words.isdisjoint(us))
+            not (text_words.isdisjoint(question_words) or text_words.isdisjoint(us))
             if not is_unspaced(next(iter(us)))
-            else any(word in text for word in asks) and any(word in text for word in us)
-            for asks, us in _languages()
+            else any(word in text for word in question_words) and any(word in text for word in us)
+            for question_words, us in _languages()
         ),
         is_foreign=gloss is not None,
         leans=leans,
@@ -669,9 +686,9 @@ def as_prompt(question: Question) -> Question:
 
 
 def parts_of(prompt: str) -> list[str]:
-    """Return the sentences of a prompt, or nothing for a single sentence.
+    """Return the sentences of a prompt, but nothing for a single sentence.
 
-    Of a long prompt, only the first three and last two sentences are returned.
+    Of a long prompt, return only the first three and last two.
     """
     parts = [
         part.strip()
@@ -694,46 +711,54 @@ def is_common_name(name: str) -> bool:
 
 
 def asks_or_refers_back(prompt: str) -> bool:
-    """Return True if a prompt asks a question or refers to earlier work.
+    """Return True if a prompt asks a question or refers to earlier work."""
+    return refers_back(prompt) or asks(prompt)
+
+
+def asks(prompt: str) -> bool:
+    """Return True if a prompt asks a question, even without a question mark.
 
     An order such as "can you …?" does not count.
     """
-    if refers_back(prompt):
-        return True
     clauses = [_OPENING.sub("", clause, count=1) for clause in _CLAUSE_END.split(prompt.rstrip())]
     return any(
         clause.endswith(("?", "？"))
         or any(
-            not asks.isdisjoint(words(clause)[:1])
-            or any(word in clause for word in asks if is_unspaced(word))
-            for asks, _ in _languages()
+            not question_words.isdisjoint(words(clause)[:1])
+            or any(word in clause for word in question_words if is_unspaced(word))
+            for question_words, _ in _languages()
         )
         for clause in clauses
         if not _ORDER.match(clause)
     )
 
 
+def asks_or_orders(prompt: str) -> bool:
+    """Return True if a prompt contains a question or begins with an order ("can you …")."""
+    return has_question(prompt) or bool(_ORDER.match(_OPENING.sub("", prompt, count=1)))
+
+
 def refers_back(prompt: str) -> bool:
-    """Return True if a prompt refers to earlier work, such as "the way we did it"."""
+    """Return True if a prompt refers to earlier work ("the way we did it")."""
     return _remaining(prompt, "back") is not None
 
 
 def _remaining(text: str, name: str) -> str | None:
-    """Return a text without the phrases in ``prompts.toml``, or ``None`` if it contains none of them."""
     padded = text if is_unspaced(text) else f" {' '.join(words(text))} "
-    rest = padded
+    remaining = padded
     for phrase in _phrases()[name].replace("\n", ",").split(","):
         phrase = phrase.strip()
         if phrase:
-            rest = rest.replace(f" {phrase} " if phrase.isascii() else phrase, " ")
-    return None if rest == padded else rest
+            remaining = remaining.replace(f" {phrase} " if phrase.isascii() else phrase, " ")
+    return None if remaining == padded else remaining
 
 
 @cache
 def _languages() -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
-    """Load each language's question words and first-person words."""
     lines = (line.split("|") for line in _phrases()["about_us"].strip().splitlines())
-    return tuple((frozenset(asks.split()), frozenset(us.split())) for asks, us in lines)
+    return tuple(
+        (frozenset(question_words.split()), frozenset(us.split())) for question_words, us in lines
+    )
 
 
 @cache
@@ -750,16 +775,15 @@ def _common_terms() -> frozenset[str]:
 
 
 # -- Spelling correction ---------------------------------------------------------------------------
-# Each word that does not occur in nacre's home is replaced with the most similar word that does.
-# This is opt-in, because most unknown words are correct, and a similar word would give a wrong
-# answer.
+# Each unknown word is replaced with the most similar known one. This is opt-in, because most unknown
+# words are correct.
 
 
 LEAST_CHARACTERS = 4
-"""Minimum length of a corrected word. Shorter words have too many neighbours."""
+"""Minimum length of a word to correct."""
 
 _TWO_SLIPS_MIN_CHARACTERS = 7
-"""Minimum length of a word that can contain two mistakes. Shorter words can contain one."""
+"""Minimum length of a word that can contain two mistakes instead of one."""
 
 _WORD = re.compile(r"[^\W\d_]+")
 _MAX_UNKNOWN_WORDS = 12
@@ -782,13 +806,13 @@ _ENDINGS = (
     "ment",
     "y",
 )
-"""Word endings that the index removes if the word is spelt correctly."""
+"""Endings that the index removes."""
 
 _MAX_ENDING_CHARACTERS = max(map(len, _ENDINGS))
 
 
 def correct_spelling(home: Home, text: str) -> tuple[str, Lane]:
-    """Return the question with corrected spelling, and a report that lists the corrections."""
+    """Correct the spelling of a question's words, and report the corrections."""
     question_words = [match.group().lower() for match in _WORD.finditer(text)]
     question_words = [
         word
@@ -817,7 +841,6 @@ def correct_spelling(home: Home, text: str) -> tuple[str, Lane]:
 
 
 def _nearest(home: Home, word: str) -> str | None:
-    """Return the most similar known word, if any. Prefer the most frequent of equally similar words."""
     slips = 2 if len(word) >= _TWO_SLIPS_MIN_CHARACTERS else 1
     least, most = (
         max(LEAST_CHARACTERS - 1, len(word) - _MAX_ENDING_CHARACTERS - 1),
@@ -837,10 +860,6 @@ def _nearest(home: Home, word: str) -> str | None:
 
 
 def _within(word: str, stems: Iterable[str], slips: int) -> Mapping[str, int]:
-    """Return the possible stems of a misspelt word, each with the number of mistakes.
-
-    At most ``slips`` mistakes are accepted. Common endings are also tried.
-    """
     pairs = _pairs(word)
     distances = {}
     for stem in stems:
@@ -864,7 +883,7 @@ def _pairs(word: str) -> set[str]:
 
 
 def slip_count(word: str, other: str) -> int:
-    """Return the optimal string alignment distance, which counts insertions, deletions, substitutions and swaps."""
+    """Return the optimal string alignment distance of two words."""
     before: Sequence[int] = ()
     last = list(range(len(other) + 1))
     for row, letter in enumerate(word, start=1):
@@ -879,10 +898,6 @@ def slip_count(word: str, other: str) -> int:
 
 
 def _as_written(home: Home, stem: str, misspelt: str) -> str:
-    """Return the stored word with this stem that is nearest to the misspelt word.
-
-    Return the stem if no text contains such a word.
-    """
     memories = home.memories.by_rows(home.memory_search.rows_of_stem(stem, _MAX_TEXTS))
     stored_turns = home.sessions.by_rows(home.turn_search.rows_of_stem(stem, _MAX_TEXTS))
     texts = [

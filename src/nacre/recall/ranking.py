@@ -1,20 +1,21 @@
-"""Ranking of memories and turns, including joint use, diversity and order."""
+"""Ranking of memories and turns, and merging of both into one list."""
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cache
+from itertools import accumulate, takewhile
 from pathlib import Path
 from typing import TypeVar
 
 from nacre.base.frozen import frozen
 from nacre.base.text import count, excerpt, one_line, shorten, words
-from nacre.base.times import Window, day_interval
+from nacre.base.times import Window, day_interval, shown_day
 from nacre.home import spending
 from nacre.home.home import Home
 from nacre.recall import question as recall_question
@@ -28,18 +29,27 @@ from nacre.recall.lanes import (
     rescore,
     sureness_kind,
 )
-from nacre.recall.scoring import BORDER, Scale, Signals, min_max, select_answering
+from nacre.recall.scoring import BORDER, Signals, select_answering
 from nacre.store import memories
 from nacre.values import models
 from nacre.values.memory import Memory, Scope
-from nacre.values.recall import Filter, LaneState, Mode, RecallQuery, RecallResult, TurnHit
-from nacre.values.session import Action, Trust, Turn
+from nacre.values.recall import (
+    Filter,
+    HitConfidence,
+    LaneState,
+    MemoryHit,
+    Mode,
+    RecallQuery,
+    RecallResult,
+    TurnHit,
+)
+from nacre.values.session import Action, Speaker, Trust, Turn
 
 _HIT_CHARACTERS = 120
 
 
 class Aspect(StrEnum):
-    """An aspect by which a search can filter turns."""
+    """A subject to which a search of turns can be restricted."""
 
     ERRORS = "errors"
     PLANS = "plans"
@@ -50,7 +60,7 @@ class Aspect(StrEnum):
 
 
 def shows(turn: Turn, aspect: Aspect) -> bool:
-    """Return True if the tool calls or the text of a turn show an aspect."""
+    """Return True if a turn's text or tool calls concern an aspect."""
     calls = turn.tool_calls
     match aspect:
         case Aspect.TOOLS:
@@ -66,7 +76,7 @@ def shows(turn: Turn, aspect: Aspect) -> bool:
 
 
 def admission(aspect: str, role: str) -> Callable[[Turn], bool] | None:
-    """Return a function that accepts turns with an aspect and a role, or ``None`` to accept all."""
+    """Return a filter for turns by aspect and speaker, or ``None`` if it would accept all."""
     if aspect == role == "all":
         return None
 
@@ -77,19 +87,22 @@ def admission(aspect: str, role: str) -> Callable[[Turn], bool] | None:
 
 
 def with_error(hit: TurnHit, terms: Sequence[str]) -> TurnHit:
-    """Add the turn's error to the excerpt of a hit. Quoted tool output makes the turn untrusted."""
+    """Show a turn's error in the excerpt of a hit.
+
+    Tool output is external text, so quoting it makes the turn untrusted.
+    """
     turn = hit.turn
     errors = [
         f"{call.name}: {call.error or call.outcome}" for call in turn.tool_calls if call.failed
     ]
     if errors:
         error = max(errors, key=lambda text: sum(term in text.lower() for term in terms))
-        shown = f"{shorten(hit.excerpt, _HIT_CHARACTERS)} — {excerpt(error, terms)}"
-        return replace(hit, excerpt=shown, turn=replace(turn, trust=Trust.UNTRUSTED))
+        text = f"{shorten(hit.excerpt, _HIT_CHARACTERS)} — {excerpt(error, terms)}"
+        return replace(hit, excerpt=text, turn=replace(turn, trust=Trust.UNTRUSTED))
     match = _patterns()[Aspect.ERRORS].search(turn.text)
     is_hidden = match is not None and one_line(match[0]) not in hit.excerpt
     return (
-        replace(hit, excerpt=excerpt(turn.text, terms, wanted=match[0]))
+        replace(hit, excerpt=excerpt(turn.text, terms, phrase=match[0]))
         if match and is_hidden
         else hit
     )
@@ -98,16 +111,17 @@ def with_error(hit: TurnHit, terms: Sequence[str]) -> TurnHit:
 @cache
 def _patterns() -> dict[Aspect, re.Pattern[str]]:
     table = tomllib.loads(Path(__file__).with_name("aspects.toml").read_text(encoding="utf-8"))
-    return {Aspect(name): _compile(kinds) for name, kinds in table.items() if any(kinds.values())}
-
-
-def _compile(kinds: dict[str, list[str]]) -> re.Pattern[str]:
-    words = rf"\b(?:{'|'.join(kinds['words'])})\b"
-    return re.compile("|".join([words, *kinds["signs"]]), re.IGNORECASE)
+    return {
+        Aspect(name): re.compile(
+            "|".join([rf"\b(?:{'|'.join(kinds['words'])})\b", *kinds["signs"]]), re.IGNORECASE
+        )
+        for name, kinds in table.items()
+        if any(kinds.values())
+    }
 
 
 # -- Recorded questions ----------------------------------------------------------------------------
-# Only a summary of the outcome is recorded, so that it contains nothing of a forgotten memory.
+# Only a summary of the outcome is recorded, so that the record reveals no forgotten memory.
 
 
 _QUESTION_CHARACTERS = 400
@@ -118,7 +132,7 @@ _NARROWING_FILTERS = tuple(
 
 
 def note_question(home: Home, query: RecallQuery | requests.DeepQuery, outcome: str) -> None:
-    """Append a question and its outcome to the spool in one line. Do not write to the database."""
+    """Append a question and a summary of its results to the spool file."""
     question = shorten(home.redactor.clean(query.text), _QUESTION_CHARACTERS)
     criteria = query.filter
     is_narrowed = criteria.scope is not Scope.PRIVATE or any(
@@ -133,15 +147,14 @@ def note_question(home: Home, query: RecallQuery | requests.DeepQuery, outcome: 
 
 
 def outcome_of(result: RecallResult) -> str:
-    """Describe the result of a recall for the record."""
+    """Summarise the result of a recall for the record of questions."""
     if not result.is_answered:
         return models.NOT_SURE if result.hits or result.turns else models.NOTHING_FOUND
     return f"{count(len(result.hits), 'memory', 'memories')}, {count(len(result.turns), 'turn')}"
 
 
 # -- Joint use: memories used together raise each other's rank -------------------------------------
-# Hits that probably answer the question can gain rank. A few other memories can follow them if they
-# were used together with them more than once.
+# Likely hits rise in rank. A few memories that were used with them more than once follow them.
 
 
 SEEDS = 5
@@ -149,10 +162,7 @@ NEIGHBOURS = 10
 LEAST_WEIGHT = 0.1
 SHARE = 0.15
 COMPANION_WEIGHT = 0.15
-"""Minimum edge weight to show a memory only because it was used with a hit.
-
-A single session adds 0.1.
-"""
+"""Minimum weight to show a memory only because it was used with a hit. A session adds 0.1."""
 
 COMPANIONS = 3
 
@@ -163,9 +173,9 @@ def seeds(hits: Sequence[ScoredMemory]) -> list[str]:
 
 
 def pulls(edges: Sequence[memories.Edge]) -> dict[str, float]:
-    """Return the weight of the strongest edge between each memory and a seed.
+    """Return for each memory the weight of its strongest link from a seed.
 
-    ``edges``: edges that start at a seed, strongest first. Only ten edges of each seed count.
+    ``edges`` start at seeds and are sorted by weight. Only the first ten of each seed count.
     """
     weights: dict[str, float] = {}
     counts: dict[str, int] = {}
@@ -176,13 +186,8 @@ def pulls(edges: Sequence[memories.Edge]) -> dict[str, float]:
     return weights
 
 
-def may_come_along(weight: float) -> bool:
-    """Return True if memories were used together often enough to be shown together."""
-    return weight >= COMPANION_WEIGHT
-
-
 def lift(hits: Sequence[ScoredMemory], weights: Mapping[str, float]) -> list[ScoredMemory]:
-    """Raise the score of each likely hit by 0.15 · weight, to at most 1."""
+    """Raise the score of each likely hit by 0.15 times its weight, up to 1."""
     lifted = [
         _with_gain(item, weights[item.memory.id])
         if item.memory.id in weights and item.confidence >= BORDER
@@ -194,20 +199,22 @@ def lift(hits: Sequence[ScoredMemory], weights: Mapping[str, float]) -> list[Sco
 
 def companions(
     hits: Sequence[ScoredMemory],
-    others: Sequence[ScoredMemory],
+    less_confident: Sequence[ScoredMemory],
     unranked_memories: Sequence[Memory],
     weights: Mapping[str, float],
 ) -> list[ScoredMemory]:
-    """Choose memories to show below the hits because they were used together with the hits.
+    """Choose memories to show below the hits with which they were used in the past.
 
-    ``others``: less confident hits. ``unranked_memories``: memories that the search did not find.
+    They come from ``less_confident`` hits, and from memories that the search missed.
     """
-    unranked = [ScoredMemory(memory, 0.0, {}, Signals(0.0, None)) for memory in unranked_memories]
+    unranked = [
+        ScoredMemory(memory, 0.0, {}, Signals(0.0, 0.0, None)) for memory in unranked_memories
+    ]
     ceiling = min((item.score for item in hits), default=0.0)
     lifted = [
         _with_gain(item, weights[item.memory.id], ceiling)
-        for item in [*others, *unranked]
-        if may_come_along(weights.get(item.memory.id, 0.0))
+        for item in [*less_confident, *unranked]
+        if weights.get(item.memory.id, 0.0) >= COMPANION_WEIGHT
     ]
     return sorted(lifted, key=lambda item: (-item.score, item.memory.id))[:COMPANIONS]
 
@@ -231,10 +238,10 @@ def _with_gain(item: ScoredMemory, weight: float, ceiling: float = 1.0) -> Score
 T = TypeVar("T")
 
 LAMBDA = 0.7
-"""Weight of relevance, from 0 to 1. The rest is the weight of diversity."""
+"""Weight of relevance. Diversity has the rest, up to 1."""
 
 NEAR_COPY = 0.75
-"""Minimum similarity of items that count as near copies. Near copies are chosen last."""
+"""Minimum similarity of near copies, which are chosen last."""
 
 
 def diversify(
@@ -244,39 +251,28 @@ def diversify(
     text: Callable[[T], str],
     limit: int,
     relevance_share: float = LAMBDA,
-) -> list[tuple[T, float]]:
-    """Choose up to ``limit`` items that have high scores and differ from each other.
+) -> list[T]:
+    """Choose up to ``limit`` items that have high scores, from 0 to 1, but differ from each other.
 
-    Return each item with its similarity to the most similar item chosen before it. Similarity is
-    the Jaccard index of their words, except words of one or two characters. Scores must be in 0..1.
+    Similarity is the Jaccard index of the words with at least three characters.
     """
     remaining = list(items)
     bags = {
         id(item): {word for word in words(text(item)[:2000]) if len(word) > 2} for item in remaining
     }
-    chosen: list[tuple[T, float]] = []
+    chosen: list[T] = []
     closest = {id(item): 0.0 for item in remaining}
     while remaining and len(chosen) < limit:
         best = max(
             remaining, key=lambda item: _mmr_score(score(item), closest[id(item)], relevance_share)
         )
-        chosen.append((best, closest[id(best)]))
+        chosen.append(best)
         remaining = [item for item in remaining if item is not best]
         for item in remaining:
             first, second = bags[id(item)], bags[id(best)]
             likeness = len(first & second) / max(1, len(first | second))
             closest[id(item)] = max(closest[id(item)], likeness)
     return chosen
-
-
-def share_left(score: float, likeness: float, relevance_share: float = LAMBDA) -> float:
-    """Return the share of a score, 0 to 1, that remains after a deduction for similarity.
-
-    The deduction is ``likeness`` · (1-λ)/λ, where λ is ``relevance_share``.
-    """
-    if score <= 0 or relevance_share <= 0:
-        return 0.0
-    return max(0.0, 1 - (1 - relevance_share) / relevance_share * likeness / score)
 
 
 def _mmr_score(score: float, likeness: float, relevance_share: float) -> float:
@@ -288,7 +284,7 @@ def _mmr_score(score: float, likeness: float, relevance_share: float) -> float:
 
 
 def most_of(lists: Sequence[Sequence[ScoredMemory]]) -> list[ScoredMemory]:
-    """Merge the hits for several questions. Each memory gets its best score and its highest confidence."""
+    """Merge the hits for several questions, keeping the best score and confidence of each memory."""
     best: dict[str, ScoredMemory] = {}
     for item in (item for ranked in lists for item in ranked):
         other = best.get(item.memory.id)
@@ -308,7 +304,6 @@ def most_of(lists: Sequence[Sequence[ScoredMemory]]) -> list[ScoredMemory]:
 
 
 def _in_order(group: Sequence[ScoredMemory]) -> list[ScoredMemory]:
-    """Sort a group by date, latest first. The hits exchange scores, so that the scores descend."""
     if len(group) == 1:
         return list(group)
     scores = sorted((hit.score for hit in group), reverse=True)
@@ -316,32 +311,192 @@ def _in_order(group: Sequence[ScoredMemory]) -> list[ScoredMemory]:
     return [rescore(hit, score) for hit, score in zip(latest, scores, strict=True)]
 
 
+# -- One list of memories, candidates and turns ---------------------------------------------------
+# The scores of memories and turns are not comparable, but their fits are.
+
+
+Hit = MemoryHit | TurnHit
+HitT = TypeVar("HitT", bound=Hit)
+
+SURE_FIT = 1.5
+"""Minimum fit, including the lead, of a sure hit. On the data in docs/recall.md, 67 of 74 are right."""
+
+_MIN_REPLACEMENT_FIT = -1.0
+"""Minimum fit at which a later statement makes an earlier one uncertain."""
+
+LEAD_WEIGHT = 0.5
+MAX_LEAD = 1.5
+"""Maximum lead of a hit over the hits in other sessions that is taken into account."""
+
+_MAX_LATER_DEFICIT = 1.5
+"""How much worse a later statement may fit the question than the one that it replaces.
+
+Tuned on 24 pairs of statements, 60 questions about the development tree, and DevMemBench.
+"""
+
+_MAX_STATEMENT_CHARACTERS = 1_500
+"""Maximum length of a statement. Longer messages usually contain pasted text."""
+
+
+def in_one_list(hits: Sequence[MemoryHit], turns: Sequence[TurnHit]) -> list[Hit]:
+    """Merge memories, turns and candidates, best first, and set their confidence and doubts.
+
+    Each list keeps its order, except that :func:`current_first` moves the owner's statements. Weak
+    hits come last.
+    """
+    groups = (
+        [hit for hit in hits if not hit.candidate],
+        turns,
+        [hit for hit in hits if hit.candidate],
+    )
+    merged = sorted(
+        ((fit, hit) for group in groups for fit, hit in _with_best_fit(group)),
+        key=lambda item: (item[1].confidence is HitConfidence.WEAK, -item[0]),
+    )
+    ordered = current_first([hit for _, hit in merged])
+    current = [_with_doubt(hit, ordered[:at]) for at, hit in enumerate(ordered)]
+    sure = list(takewhile(lambda hit: _is_certain(hit, current), current))
+    current[: len(sure)] = [replace(hit, confidence=HitConfidence.SURE) for hit in sure]
+    return [replace(hit, rank=rank) for rank, hit in enumerate(current)]
+
+
+def current_first(hits: Sequence[HitT]) -> list[HitT]:
+    """Move each statement of the owner ahead of its earlier versions and of comments on it."""
+    ordered: list[HitT] = []
+    for hit in hits:
+        before = (at for at, other in enumerate(ordered) if _precedes(hit, other))
+        ordered.insert(next(before, len(ordered)), hit)
+    return ordered
+
+
+def _with_best_fit(hits: Sequence[Hit]) -> Iterator[tuple[float, Hit]]:
+    best = accumulate(map(_fit, reversed(hits)), max)
+    return zip(reversed(list(best)), hits, strict=True)
+
+
+def _fit(hit: Hit) -> float:
+    return hit.components.get("fit", 0.0)
+
+
+def _session(hit: Hit) -> str | None:
+    return hit.session.id if isinstance(hit, TurnHit) else hit.memory.source.session
+
+
+def _time(hit: Hit) -> datetime | None:
+    return hit.turn.time if isinstance(hit, TurnHit) else hit.memory.last_said
+
+
+def _is_statement(hit: Hit) -> bool:
+    """Return True if the owner states the hit. Turns with a named author come from group chats."""
+    if isinstance(hit, MemoryHit):
+        return hit.memory.speaker is Speaker.OWNER
+    turn = hit.turn
+    return turn.speaker is Speaker.OWNER and not turn.author and not _is_open(turn)
+
+
+def _is_open(turn: Turn) -> bool:
+    is_long = len(turn.text) > _MAX_STATEMENT_CHARACTERS
+    return is_long or recall_question.has_question(turn.text)
+
+
+def _is_after(hit: Hit, other: Hit) -> bool:
+    time, other_time = _time(hit), _time(other)
+    return time is not None and other_time is not None and time > other_time
+
+
+def _is_later(hit: Hit, other: Hit) -> bool:
+    """Return True if ``hit`` is a later statement on the same subject. Two memories are not
+    compared, because their relation is stored.
+    """
+    turns = isinstance(hit, TurnHit) + isinstance(other, TurnHit)
+    return (
+        turns > (_session(hit) == _session(other))
+        and _is_after(hit, other)
+        and min(_fit(hit), _fit(other)) >= 0
+        and _fit(hit) >= _fit(other) - _MAX_LATER_DEFICIT
+        and _is_statement(hit)
+        and _is_statement(other)
+    )
+
+
+def _precedes(hit: Hit, other: Hit) -> bool:
+    if HitConfidence.WEAK in (hit.confidence, other.confidence):
+        return False
+    is_comment = (
+        isinstance(other, TurnHit)
+        and not other.turn.author
+        and _session(hit) == _session(other)
+        and _fit(hit) >= max(0.0, _fit(other))
+        and _is_statement(hit)
+        and not _is_statement(other)
+    )
+    return is_comment or _is_later(hit, other)
+
+
+def _with_doubt(hit: Hit, before: Sequence[Hit]) -> Hit:
+    later = next((other for other in before if _is_later(other, hit)), None)
+    time = _time(later) if later else None
+    if later is None or time is None or hit.doubt or _session(hit) == _session(later):
+        return hit
+    return replace(hit, doubt=f"the owner said more on {shown_day(time)}")
+
+
+def _is_certain(hit: Hit, hits: Sequence[Hit]) -> bool:
+    if hit.confidence is HitConfidence.WEAK or "narration" in hit.components:
+        return False
+    turn = hit.turn if isinstance(hit, TurnHit) else None
+    if turn and turn.speaker is Speaker.OWNER and _is_open(turn):
+        return False
+    is_agents = turn is not None and turn.speaker is Speaker.AGENT
+    session, best_rival = _session(hit), -MAX_LEAD
+    for other in hits:
+        is_same = session is not None and _session(other) == session
+        could_replace = is_agents if is_same else _fit(other) >= _MIN_REPLACEMENT_FIT
+        is_turn_after = isinstance(other, TurnHit) and _is_after(other, hit)
+        if could_replace and is_turn_after and _is_statement(other):
+            return False
+        if not (other is hit or other.doubt or is_same):
+            best_rival = max(best_rival, _fit(other))
+    return _fit(hit) + LEAD_WEIGHT * min(MAX_LEAD, _fit(hit) - best_rival) >= SURE_FIT
+
+
 # -- Constants for ranking turns -------------------------------------------------------------------
-# They are in one object, so that a benchmark can turn off each of them separately.
+# A benchmark turns them off one by one.
 
 
 @frozen
 class Recipe:
-    """Constants of turn recall.
-
-    ``lexical``: the weight of words. ``vector``: the weight of meaning. ``session``: the weight of
-    the whole session's words, and of its meaning. ``author``: the bonus for turns by the only
-    author in the question. ``presence``: the bonus for sessions with a participant or project in
-    the question. ``name``: the bonus for turns with part of an identifier. ``time``: the bonus for
-    turns in the named period. ``asks``: the deduction for turns that only ask a question.
-    ``narration``: the deduction for an agent's comments on its tool calls. Real sessions contain
-    ten times as many of these as answers.
-    """
+    """Constants of the ranking of turns."""
 
     lexical: float = 0.5
+    """Weight of the words."""
+
     vector: float = 0.5
+    """Weight of the meaning."""
+
     session: float = 0.15
+    """Weight of words and meaning in the whole session."""
+
     author: float = 0.15
+    """Bonus for turns by the only person in the question."""
+
     presence: float = 0.15
+    """Bonus for sessions that contain a person or project from the question."""
+
     name: float = 0.1
+    """Bonus for part of an identifier."""
+
+    own_words: float = 0.1
+    """Bonus for turns that contain the question's distinctive words themselves."""
+
     time: float = 0.2
+    """Bonus for the period named in the question."""
+
     asks: float = 0.1
+    """Deduction for turns that only ask."""
+
     narration: float = 0.2
+    """Deduction for an agent's comments on its tool calls, which far outnumber answers."""
 
     bm25: Bm25 = Bm25(k1=0.8, b=0.5)
     reach: int = 2
@@ -351,31 +506,25 @@ class Recipe:
     """Weight of a term in a neighbouring turn, relative to a term in the turn itself."""
 
     smoothing: float = 0.5
-    """Weight of the mean cosine of a turn's neighbours, relative to the turn's own cosine."""
+    """Weight of the neighbours' mean cosine, relative to the turn's own cosine."""
 
     doubt: float = 0.5
-    """Exponent that lowers the weight of the word search if its best turn matches few words."""
-
-    scale: Scale = min_max
-    """Function that normalises a lane's scores to 0..1."""
+    """Exponent that weakens the word search if even its best turn matches few words."""
 
     candidates: int = 100
     """Number of turns that each lane adds to the ranking."""
 
     parts: int = 30
-    """Maximum number of turns proposed because they contain part of an identifier."""
+    """Maximum number of turns that are candidates because of part of an identifier."""
 
     window: int = 400
-    """Maximum number of turns whose words are counted. Other turns count as turns without words."""
+    """Maximum number of turns whose words are counted."""
 
     postings: int = 10_000
-    """Maximum number of index rows for all words of a search.
-
-    If there are more rows, the most frequent words are dropped, so that the search stays fast.
-    """
+    """Maximum number of index rows to read. The most frequent words are dropped to stay below it."""
 
     passages: int = 3
-    """Number of turns that represent a session. They are the turns with the highest cosines."""
+    """Number of turns, nearest in meaning, that represent a session."""
 
 
 DEFAULT = Recipe()
@@ -386,23 +535,23 @@ DEFAULT = Recipe()
 
 
 _ALTERNATIVE = "alternative_to"
-"""Relation between two memories that a person declared both valid."""
+"""Relation between two memories that a person declared valid side by side."""
 
 _MOMENT = timedelta(milliseconds=1)
 
 DIVERSIFY_FROM = 3
-"""Number of candidates from which each diverse hit is chosen."""
+"""Number of candidates for each hit when near copies are avoided."""
 
 
 def engine_of(home: Home) -> MemoryRecall:
-    """Return the engine that ranks the home's memories."""
+    """Return the search engine for the memories of a home."""
     return MemoryRecall(
         home.memory_search, home.memories, home.selection, home.usage, home.turn_search
     )
 
 
 def read_plainly(home: Home, text: str, *, ignore_time: bool = False) -> recall_question.Question:
-    """Parse a question with the names in the index."""
+    """Parse a question, recognising the people and projects that nacre knows."""
     return recall_question.read_question(
         text,
         now=home.now(),
@@ -413,7 +562,7 @@ def read_plainly(home: Home, text: str, *, ignore_time: bool = False) -> recall_
 
 
 def projects_named(home: Home, prompt: str) -> tuple[str, ...]:
-    """Return the known projects that a prompt names, except names that are everyday words ("repo", "demo")."""
+    """Return the known projects that a prompt names, except everyday words ("repo", "demo")."""
     return tuple(
         name
         for name in read_plainly(home, prompt).projects
@@ -422,7 +571,7 @@ def projects_named(home: Home, prompt: str) -> tuple[str, ...]:
 
 
 def ranking_of(home: Home, query: RecallQuery, question: recall_question.Question) -> Ranking:
-    """Return the options for ranking, as of now or of the end of the requested day."""
+    """Return the ranking options for now, or for the end of the requested day."""
     now = home.clock()
     day = query.filter.as_of
     moment = min(now, day_interval(day)[1] - _MOMENT) if day else now
@@ -451,7 +600,7 @@ def rank_memories(
     vector: QueryVector | None = None,
     lexical: bool = True,
 ) -> tuple[list[ScoredMemory], Filter]:
-    """Rank memories. Return them and the filter that was used."""
+    """Return the ranked memories, and the filter that selected them."""
     engine = engine_of(home)
     filter_, reach = query.filter, timedelta(days=query.radius_days)
     query = replace(
@@ -484,9 +633,9 @@ def _move(moment: datetime, by: timedelta) -> datetime | None:
 
 
 def narrow(query: RecallQuery, question: recall_question.Question) -> Filter:
-    """Add the kinds and projects that a question asks to list to the filter.
+    """Restrict the filter to the kinds and projects that the question asks to list.
 
-    Kinds and projects that are already in the filter take precedence.
+    Kinds and projects that the filter already has take precedence.
     """
     filter_ = query.filter
     if not question.lists:
@@ -499,7 +648,7 @@ def narrow(query: RecallQuery, question: recall_question.Question) -> Filter:
 
 
 def window_of(query: RecallQuery, question: recall_question.Question) -> Window | None:
-    """Return the question's time window, or ``None`` if an option sets a time."""
+    """Return the period named in the question, or ``None`` if an option sets the time."""
     if query.mode is Mode.BROWSE or query.filter.since or query.filter.until or query.around:
         return None
     return question.window
@@ -508,9 +657,9 @@ def window_of(query: RecallQuery, question: recall_question.Question) -> Window 
 def confident(
     ranked: Sequence[ScoredMemory], query: RecallQuery, question: recall_question.Question
 ) -> list[ScoredMemory]:
-    """Return the hits that probably answer the question, and memories linked from them.
+    """Return the hits that probably answer the question.
 
-    For a prompt, linked memories are left out.
+    Memories linked from them are included, except for a prompt.
     """
     if query.mode is Mode.BROWSE or question.is_open:
         return list(ranked)
@@ -526,7 +675,7 @@ def confident(
 
 
 def doubts(home: Home, hits: Sequence[ScoredMemory]) -> list[tuple[str, str]]:
-    """Return pairs of an older memory and a newer one that probably makes it outdated."""
+    """Return pairs of an older memory and a newer one that probably replaces it."""
     pairs = home.reviews.doubts([item.memory.id for item in hits], both_ways=True)
     return [(doubt.older, doubt.newer) for doubt in pairs]
 
@@ -534,9 +683,9 @@ def doubts(home: Home, hits: Sequence[ScoredMemory]) -> list[tuple[str, str]]:
 def newest_first(
     home: Home, query: RecallQuery, hits: Sequence[ScoredMemory]
 ) -> list[ScoredMemory]:
-    """Place each memory directly after the newer memory that replaces it or is an alternative.
+    """Move each memory directly behind the newer one that replaces it or is an alternative.
 
-    For a prompt, memories that are probably outdated are left out until a person decides.
+    For a prompt, drop memories that are probably outdated.
     """
     doubted_pairs = doubts(home, hits)
     memories = {item.memory.id: item.memory for item in hits}
@@ -576,25 +725,14 @@ def newest_first(
 
 
 def diverse(ranked: Sequence[ScoredMemory], query: RecallQuery) -> list[ScoredMemory]:
-    """Return the best hits, reordered for diversity if the query asks for it."""
+    """Return the best hits, avoiding similar ones at the top unless the query disables this."""
     if not query.diversify:
         return list(ranked[: query.limit])
     pool = ranked[: query.limit * DIVERSIFY_FROM]
-    relevance_share = LAMBDA if query.mmr_lambda is None else query.mmr_lambda
-    chosen = diversify(
+    return diversify(
         pool,
         score=lambda item: item.score,
         text=lambda item: f"{item.memory.subject} {item.memory.content}",
         limit=query.limit,
-        relevance_share=relevance_share,
-    )
-    return [_with_mmr(item, likeness, relevance_share) for item, likeness in chosen]
-
-
-def _with_mmr(item: ScoredMemory, likeness: float, relevance_share: float) -> ScoredMemory:
-    if not likeness:
-        return item
-    share = round(share_left(item.score, likeness, relevance_share), 4)
-    return replace(
-        item, components={**item.components, "likeness": round(likeness, 4), "mmr": share}
+        relevance_share=LAMBDA if query.mmr_lambda is None else query.mmr_lambda,
     )

@@ -1,16 +1,16 @@
-"""Recall memories and session turns, search pending candidates, and judge recalled memories."""
+"""Recall of memories, candidates and session turns, and feedback on recalled memories."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
-from typing import Annotated, Any, TypeVar
+from heapq import nlargest
+from itertools import chain, islice, repeat, zip_longest
+from typing import Annotated, Any
 
 from nacre.base.bounds import bounds
-from nacre.base.frozen import frozen
-from nacre.base.text import STOP_WORDS, count_tokens, excerpt, segment, words
+from nacre.base.text import STOP_WORDS, count_tokens, segment, words
 from nacre.base.times import Window
 from nacre.errors import EmbedderUnavailableError, InvalidQueryError
 from nacre.home.consent import embedder_of
@@ -41,7 +41,6 @@ from nacre.memories.usage import (
 from nacre.memories.vectors import passages
 from nacre.operations import operation
 from nacre.recall import ranking, requests
-from nacre.recall.advice import is_guessed, rephrase, rerank
 from nacre.recall.lanes import (
     Lanes,
     QueryVector,
@@ -49,14 +48,13 @@ from nacre.recall.lanes import (
     ScoredMemory,
     choose,
     open_lanes,
-    rescore,
     within,
 )
 from nacre.recall.question import (
     Question,
     as_prompt,
+    asks,
     correct_spelling,
-    find_anchor,
     parts_of,
     resolve_anchor,
 )
@@ -65,12 +63,15 @@ from nacre.recall.ranking import (
     DIVERSIFY_FROM,
     LAMBDA,
     Aspect,
+    Hit,
     admission,
     confident,
+    current_first,
     diverse,
     diversify,
     doubts,
     engine_of,
+    in_one_list,
     most_of,
     newest_first,
     note_question,
@@ -81,7 +82,15 @@ from nacre.recall.ranking import (
     window_of,
     with_error,
 )
-from nacre.recall.scoring import BORDER, in_words, is_sure, matches, select_answering, sureness_of
+from nacre.recall.scoring import (
+    BORDER,
+    Signals,
+    in_words,
+    is_sure,
+    matches,
+    select_answering,
+    sureness_of,
+)
 from nacre.recall.turns import ScoredTurn, TurnRecall
 from nacre.store.search import Corpus
 from nacre.values.fields import References
@@ -94,6 +103,7 @@ from nacre.values.recall import (
     Lane,
     MemoryHit,
     Mode,
+    Quote,
     RecallQuery,
     RecallResult,
     TurnHit,
@@ -105,13 +115,13 @@ from nacre.values.session import Flag, Speaker, StoredTurn, Trust, Turn
 def rank_candidates(
     home: Home, query: RecallQuery, question: Question, criteria: Filter, lanes: Lanes
 ) -> list[ScoredMemory]:
-    """Return pending candidates that pass a filter, with their confidence.
+    """Return the pending candidates that pass a filter, with the confidence that they are relevant.
 
-    Candidates are not in the full-text index.
+    They are compared one by one, because the full-text index contains only memories.
     """
     if query.mode is Mode.BROWSE or question.is_open:
         return []
-    pending = [item.memory for item in home.candidates.waiting() if _admits(criteria, item.memory)]
+    pending = [item.memory for item in home.candidates.pending() if _admits(criteria, item.memory)]
     if not pending:
         return []
     stems = [
@@ -137,22 +147,24 @@ def rank_candidates(
         )
         sure = sureness.confidence(signals)
         components = {"lexical": round(signals.coverage, 4)} if places else {}
-        scored.append(ScoredMemory(memory, sure, components, signals, sure))
+        scored.append(
+            ScoredMemory(memory, sure, components, signals, sure, fit=sureness.fit(signals))
+        )
     return scored
 
 
 def less_likely(hits: Sequence[ScoredMemory], likely: Sequence[ScoredMemory]) -> list[ScoredMemory]:
-    """Return the hits to show below the likely memories, most confident first.
+    """Return the weak hits to show after the likely ones, most confident first.
 
-    If a memory is almost certain, weak hits must contain every word of the question.
+    Next to an almost certain hit, only those with every word of the question are shown.
     """
     shows_weak = not any(map(is_sure, (*hits, *likely)))
-    shown = [
+    selected = [
         item
         for item in hits
         if item.confidence >= BORDER or item.signals.whole or (shows_weak and matches(item))
     ]
-    return sorted(shown, key=lambda item: (item.signals.whole, item.confidence), reverse=True)
+    return sorted(selected, key=lambda item: (item.signals.whole, item.confidence), reverse=True)
 
 
 def _cosines(home: Home, vector: QueryVector | None) -> dict[str, float]:
@@ -168,7 +180,7 @@ def _cosines(home: Home, vector: QueryVector | None) -> dict[str, float]:
 
 
 def _admits(criteria: Filter, memory: Memory) -> bool:
-    """Return True if a candidate passes a filter. Mirrors :func:`nacre.store.schema.memory_clause`."""
+    """Apply a filter to a candidate as :func:`nacre.store.schema.memory_clause` does in SQL."""
     session, tags = memory.source.session or "", {tag.lower() for tag in memory.tags}
     return (
         not (criteria.as_of or criteria.settled or criteria.scope is not Scope.PRIVATE)
@@ -194,19 +206,27 @@ def _admits(criteria: Filter, memory: Memory) -> bool:
 # -- Recall and session search ---------------------------------------------------------------------
 
 
-Hit = TypeVar("Hit", ScoredMemory, ScoredTurn)
 Keep = Callable[[Sequence[ScoredTurn]], list[ScoredTurn]]
 _MAX_QUERY_CHARACTERS = 20_000
 _CATCH_UP_SECONDS = 0.2
-_FIRST_POOL = 100
 _SHARE_OF_BEST = 0.8
-"""Minimum ratio of a memory's confidence to the best memory's confidence."""
+"""Minimum confidence of a memory relative to the best one."""
 _MAX_POOL = 6_400
 _MAX_TURNS_AHEAD = 200
-"""Number of turns after a turn in which its answer is looked for."""
+"""Maximum number of turns to read in search of an answer."""
+_CONVERSATION_TURNS = 20
+"""Maximum distance between turns that are shown as one result."""
+_TURN_POOL = 60
+_QUOTES = (4, 4, 1)
+"""Number of turns to quote with the first, second and third result."""
+_ASKING_CHARACTERS = 500
+_INHERITED = 0.95
+"""Share of a turn's score that passes to the next turn of the conversation."""
+_LATER, _STATEMENT, _RESULT, _FITTING = 0.2, 0.2, 0.13, 0.13
+"""Bonuses for the last turn, the owner's statements, the agent's last messages, and fitting answers."""
 
 _PROMPT_RECIPE = replace(DEFAULT, window=150, candidates=40)
-"""Constants for prompts, which must not wait. Only their few best turns are used."""
+"""Smaller limits for prompts, which must not wait and need only a few turns."""
 
 
 @operation("recall", by_key=True)
@@ -226,56 +246,76 @@ def recall(home: Home, query: RecallQuery) -> RecallResult:
     question = _read_question(home, query)
     lanes = open_lanes(home, query, question)
     ranking = ranking_of(home, query, question)
+    if question.is_open:
+        query = replace(query, filter=within(query.filter, window_of(query, question)))
     ranked, criteria = rank_memories(
         home, query, question, ranking, vector=lanes.vector, lexical=lanes.lexical
     )
     ranked = _with_parts(home, query, ranked, criteria, ranking)
-    ranked, expansion = _with_expansion(home, query, question, ranked, criteria, ranking)
-    likely = confident(ranked, query, question)
-    sure = _rerank(lanes, likely, lambda item: f"{item.memory.subject}. {item.memory.content}")
-    graded: tuple[Lane, ...] = ()
-    if query.rerank and query.mode is not Mode.BROWSE and sure:
-        sure, lane = rerank(home, query.text, sure)
-        graded = (lane,)
+    likely = sure = confident(ranked, query, question)
     sure = newest_first(home, query, sure)
     raised, companion_hits = _with_companions(home, query, criteria, ranked, sure)
-    shown = [*diverse(raised, query), *companion_hits]
+    selected = [*diverse(raised, query), *companion_hits]
     pending = [] if query.confident else rank_candidates(home, query, question, criteria, lanes)
     if not query.confident and query.mode is not Mode.BROWSE:
         shown_ids = {item.memory.id for item in (*likely, *companion_hits)}
-        shown += less_likely(
-            [*(item for item in ranked if item.memory.id not in shown_ids), *pending], shown
+        selected += less_likely(
+            [*(item for item in ranked if item.memory.id not in shown_ids), *pending], selected
         )
-    shown = [item for item in shown if item.score >= query.threshold]
-    hits, truncated = _fit_budget(shown[: query.limit], query)
+    selected = [item for item in selected if item.score >= query.threshold]
+    hits, truncated = _fit_budget(selected[: query.limit], query)
     outdated = [] if query.filter.as_of else doubts(home, hits)
-    is_listed = query.mode is Mode.BROWSE or question.is_open
     is_private = query.filter.scope is Scope.PRIVATE
     stale = home.memories.stale() if hits and is_private and not query.filter.as_of else {}
+    home_turns = home.turn_search.corpus(()).rows
+    memory_hits = [
+        MemoryHit(
+            item.memory,
+            round(item.score, 4),
+            {**item.components, **_confidence_components(item)},
+            in_words(item, home_turns),
+            evidence_of(home, item.memory) if is_private else (),
+            tuple(newer for older, newer in outdated if older == item.memory.id),
+            stale[item.memory.id][1] if item.memory.id in stale else None,
+            candidate=item in pending,
+        )
+        for item in hits
+    ]
+    turns, scores = _turns_beside(home, query, question, lanes, is_sure=any(map(is_sure, hits)))
+    if query.mode is Mode.BROWSE or question.is_open:
+        listed: list[Hit] = [*memory_hits, *turns]
+        if question.is_only_time:  # the conversations of that time come first
+            listed = [*turns, *memory_hits]
+        in_list = [
+            replace(hit, confidence=HitConfidence.SURE, rank=rank)
+            for rank, hit in enumerate(listed)
+        ]
+    else:
+        first_turns = {(hit.session.id, hit.seq) for hit in current_first(turns)[: query.turns]}
+        in_list = [
+            hit
+            for hit in in_one_list(memory_hits, turns)
+            if isinstance(hit, MemoryHit) or (hit.session.id, hit.seq) in first_turns
+        ]
     result = RecallResult(
         query=text,
-        hits=tuple(
-            MemoryHit(
-                item.memory,
-                round(item.score, 4),
-                {**item.components, **_confidence_components(item)},
-                HitConfidence.SURE if is_listed else in_words(item.confidence),
-                evidence_of(home, item.memory) if is_private else (),
-                tuple(newer for older, newer in outdated if older == item.memory.id),
-                stale[item.memory.id][1] if item.memory.id in stale else None,
-                candidate=item in pending,
+        hits=tuple(hit for hit in in_list if isinstance(hit, MemoryHit)),
+        turns=tuple(
+            _with_quotes(
+                home,
+                [hit for hit in in_list if isinstance(hit, TurnHit)][: query.turns],
+                question,
+                scores,
             )
-            for item in hits
         ),
-        turns=tuple(_turns_beside(home, query, question, lanes, is_sure=any(map(is_sure, hits)))),
-        lanes=(*lanes.finish(), *spelling, *expansion, *graded),
+        lanes=(*lanes.reports, *spelling),
         around=query.around,
-        **_time_range(criteria, ranking.window),
+        **_time_range(criteria, window_of(query, question)),
         truncated=truncated,
         took_ms=(time.perf_counter() - started) * 1000,
     )
     if query.update and query.mode is not Mode.BROWSE:
-        sure_ids = {item.memory.id for item in sure}  # companions do not count as used
+        sure_ids = {item.memory.id for item in sure}  # excludes companions
         used = [item.memory.id for item in hits if item.memory.id in sure_ids]
         if used:
             spool_use(home, used, session=query.session)
@@ -294,8 +334,8 @@ def search_sessions(
 ) -> RecallResult:
     """Return the turns that match a question, best first. Raises InvalidQueryError.
 
-    If ``exact`` is True and some turns contain every word of the question, only these turns are
-    returned. ``admits`` filters the turns. ``truncated`` is set if more turns match.
+    With ``exact``, turns that contain every word of the question hide all others. ``admits`` is a
+    further filter.
     """
     started = time.perf_counter()
     check(query)
@@ -307,24 +347,19 @@ def search_sessions(
         query = replace(query, diversify=False)
     needed = offset + query.limit + 1
 
-    def find(keep: Keep, most: int, pool: int = 0) -> tuple[list[TurnHit], bool]:
-        ranked_hits = _rank_turns(home, query, question, lanes, most, keep, pool)
-        return [hit for hit in ranked_hits if admits is None or admits(hit.turn)], len(
-            ranked_hits
-        ) < most
+    reach = needed if admits is None else _MAX_POOL
 
-    hits = find(_complete, needed if admits is None else _MAX_POOL, _MAX_POOL)[0] if exact else []
-    reach = needed if admits is None else max(needed, _FIRST_POOL)
-    while not hits:
-        ranked_hits, is_all = find(lambda ranked: list(filter(matches, ranked)), reach)
-        if len(ranked_hits) >= needed or is_all or reach >= _MAX_POOL:
-            hits = ranked_hits
-            break
-        reach *= 4
+    def find(keep: Keep, pool: int = 0) -> list[TurnHit]:
+        ranked_hits = _rank_turns(home, query, question, lanes, reach, keep, pool)
+        return [hit for hit in ranked_hits if admits is None or admits(hit.turn)]
+
+    hits = find(_complete, _MAX_POOL) if exact else []
+    hits = hits or find(lambda ranked: list(filter(matches, ranked)))
+    page = in_one_list((), hits[offset : needed - 1])
     return RecallResult(
         query=text,
-        turns=tuple(hits[offset : needed - 1]),
-        lanes=(*lanes.finish(), *spelling),
+        turns=tuple(hit for hit in page if isinstance(hit, TurnHit)),
+        lanes=(*lanes.reports, *spelling),
         around=query.around,
         **_time_range(query.filter, window_of(query, question)),
         truncated=len(hits) >= needed,
@@ -333,7 +368,7 @@ def search_sessions(
 
 
 def turns_for_prompt(home: Home, query: RecallQuery) -> Iterator[tuple[Mode, list[TurnHit]]]:
-    """Yield the best turns for a prompt by their words, then by words and meaning if the mode allows it.
+    """Yield the best turns by words alone, then by words and meaning if the mode allows it.
 
     Raises InvalidQueryError.
     """
@@ -346,10 +381,12 @@ def turns_for_prompt(home: Home, query: RecallQuery) -> Iterator[tuple[Mode, lis
         ranked = engine.rank(
             question, query.filter, vector=lanes.vector, words=words, limit=query.limit
         )
-        found = list(filter(matches, ranked))
+        matching = list(filter(matches, ranked))
         yield (
             mode,
-            _turn_hits(home, found, home.sessions.by_rows([item.row for item in found]), question),
+            _turn_hits(
+                home, matching, home.sessions.by_rows([item.row for item in matching]), question
+            ),
         )
 
 
@@ -376,21 +413,19 @@ def _with_spelling(home: Home, query: RecallQuery) -> tuple[RecallQuery, tuple[L
 
 
 def _read_question(home: Home, query: RecallQuery) -> Question:
-    """Parse the question and resolve the date of any event in it ("after the release")."""
-
     def read(text: str) -> Question:
         question = read_plainly(home, text, ignore_time=query.ignore_time)
         return as_prompt(question) if query.is_prompt else question
 
     question = read(query.text)
-    if query.ignore_time or find_anchor(question) is None:
+    if query.ignore_time:
         return question
     engine = TurnRecall(home.turn_search, home.sessions, home.selection)
     return resolve_anchor(question, lambda event: engine.time_of(read(event), query.filter))
 
 
 def check(query: RecallQuery) -> None:
-    """Raise InvalidQueryError if the query is not valid."""
+    """Raise InvalidQueryError if the query is invalid."""
     if not query.text.strip() and query.mode is not Mode.BROWSE:
         raise InvalidQueryError(
             "the question is empty", hint="enter a question, or browse: nacre recall --browse"
@@ -401,14 +436,16 @@ def check(query: RecallQuery) -> None:
         )
     criteria = query.filter
     if criteria.since and criteria.until and criteria.since >= criteria.until:
-        raise InvalidQueryError("--since is after --until", hint="exchange them")
+        raise InvalidQueryError("--since is after --until", hint="swap the two dates")
     if not 0 < query.radius_days <= MOST_RADIUS_DAYS:
         raise InvalidQueryError(
             f"the radius must be above 0 and at most {MOST_RADIUS_DAYS:,} days",
-            hint="14 days include two weeks before and after",
+            hint="14 covers two weeks before and two weeks after the day",
         )
     if query.around is None and query.radius_days != DEFAULT_RADIUS_DAYS:
-        raise InvalidQueryError("a radius needs a day", hint="add the day: --around 2026-11-20")
+        raise InvalidQueryError(
+            "a radius needs a date to be around", hint="add the date: --around 2026-11-20"
+        )
     if query.limit < 1:
         raise InvalidQueryError("the limit must be at least 1", hint="10 is the usual limit")
 
@@ -416,7 +453,6 @@ def check(query: RecallQuery) -> None:
 def _with_parts(
     home: Home, query: RecallQuery, ranked: list[ScoredMemory], criteria: Filter, ranking: Ranking
 ) -> list[ScoredMemory]:
-    """Add the hits for each sentence of a prompt. Drop hits of much lower confidence."""
     if not query.is_prompt:
         return ranked
     rankings = [_nearly_best(ranked)]
@@ -435,34 +471,6 @@ def _nearly_best(ranked: Sequence[ScoredMemory]) -> list[ScoredMemory]:
     return [item for item in ranked if item.confidence >= _SHARE_OF_BEST * best]
 
 
-def _with_expansion(
-    home: Home,
-    query: RecallQuery,
-    question: Question,
-    ranked: list[ScoredMemory],
-    criteria: Filter,
-    ranking: Ranking,
-) -> tuple[list[ScoredMemory], tuple[Lane, ...]]:
-    if not query.expand or question.is_open or query.mode is Mode.BROWSE:
-        return ranked, ()
-    phrasings, lane = rephrase(home, query.text)
-    rankings = [ranked]
-    engine = engine_of(home)
-    for phrasing in phrasings:
-        rephrased = _read_question(home, replace(query, text=phrasing))
-        if not rephrased.is_open:
-            lanes = open_lanes(home, query, rephrased)
-            hits = engine.rank(
-                rephrased, criteria, ranking, vector=lanes.vector, lexical=lanes.lexical
-            )
-            rankings.append(
-                [replace(hit, confidence=0.0) for hit in hits]
-                if is_guessed(phrasing, query.text)
-                else hits
-            )
-    return most_of(rankings), (lane,)
-
-
 def _with_companions(
     home: Home,
     query: RecallQuery,
@@ -470,21 +478,19 @@ def _with_companions(
     ranked: Sequence[ScoredMemory],
     hits: list[ScoredMemory],
 ) -> tuple[list[ScoredMemory], list[ScoredMemory]]:
-    """Raise the scores of hits that were used together.
-
-    Return the hits, and other memories to show below the hits.
-    """
     seeds = ranking.seeds(hits)
     if not seeds or not query.co_recall or not query.boost or query.mode is Mode.BROWSE:
         return hits, []
     weights = ranking.pulls(home.co_recall.of(seeds, today(home)))
     if not weights:
         return hits, []
-    shown = {item.memory.id for item in hits}
-    others = [item for item in ranked if item.memory.id not in shown and item.memory.is_vouched]
+    hit_ids = {item.memory.id for item in hits}
+    other_hits = [
+        item for item in ranked if item.memory.id not in hit_ids and item.memory.is_vouched
+    ]
     ranked_ids = {item.memory.id for item in ranked}
     unranked = {
-        memory_id for memory_id, weight in weights.items() if ranking.may_come_along(weight)
+        memory_id for memory_id, weight in weights.items() if weight >= ranking.COMPANION_WEIGHT
     } - ranked_ids
     unsolicited = replace(criteria, trusted=True, settled=True)
     admitted = (
@@ -493,47 +499,25 @@ def _with_companions(
     companions = [
         memory for row, memory in home.memories.rows_of(sorted(unranked)).items() if row in admitted
     ]
-    return ranking.lift(hits, weights), ranking.companions(hits, others, companions, weights)
-
-
-def _rerank(lanes: Lanes, ranked: list[Hit], text: Callable[[Hit], str]) -> list[Hit]:
-    """Reorder the best hits with the reranker, if any. Reassign the scores in descending order."""
-    if lanes.second is None or len(ranked) < 2:
-        return ranked
-    reordered = lanes.second.reorder(ranked, score=lambda item: item.score, text=text)
-    scores = sorted((item.score for item in ranked), reverse=True)
-    return [
-        replace(item, score=score) if isinstance(item, ScoredTurn) else rescore(item, score)
-        for item, score in zip(reordered, scores, strict=True)
-    ]
+    return ranking.lift(hits, weights), ranking.companions(hits, other_hits, companions, weights)
 
 
 def _fit_budget(ranked: list[ScoredMemory], query: RecallQuery) -> tuple[list[ScoredMemory], bool]:
-    """Return the best hits that fit the token budget, and True if others were dropped.
-
-    At least one hit is returned.
-    """
     if not query.budget_tokens:
         return ranked, False
-    kept: list[ScoredMemory] = []
-    left = query.budget_tokens
+    fitting: list[ScoredMemory] = []
+    tokens = query.budget_tokens
     for item in ranked:
-        left -= count_tokens(f"{item.memory.subject}\n{item.memory.content}")
-        if left < 0 and kept:
-            return kept, True
-        kept.append(item)
-    return kept, False
+        tokens -= count_tokens(f"{item.memory.subject}\n{item.memory.content}")
+        if tokens < 0 and fitting:
+            return fitting, True
+        fitting.append(item)
+    return fitting, False
 
 
 def _turns_beside(
     home: Home, query: RecallQuery, question: Question, lanes: Lanes, *, is_sure: bool
-) -> list[TurnHit]:
-    """Return the turns to show next to the memories.
-
-    There are none if the filter uses fields that only memories have. If a memory certainly answers
-    the question (``is_sure``), weak turns are left out. Turns that match a superseded memory are
-    left out, unless the question is about the past.
-    """
+) -> tuple[list[TurnHit], Mapping[int, float]]:
     criteria = query.filter
     if (
         not query.turns
@@ -543,54 +527,131 @@ def _turns_beside(
         or criteria.expiry
         or criteria.min_importance is not None
     ):
-        return []
+        return [], {}
     if question.is_only_time:
-        query = replace(query, filter=within(query.filter, window_of(query, question)))
+        return _first_requests(home, query, question), {}
+
+    scores: dict[int, float] = {}
 
     def keep(ranked: Sequence[ScoredTurn]) -> list[ScoredTurn]:
+        scores.update((item.row, item.score) for item in ranked)
         weak = [] if is_sure or query.confident else [item for item in ranked if matches(item)]
-        return select_answering("turns", ranked) or weak
+        return _one_per_conversation(select_answering("turns", ranked) or weak)[: 4 * query.turns]
 
-    hits = _rank_turns(home, query, question, lanes, 2 * query.turns, keep)
-    current = (hit for hit in hits if criteria.as_of or not _is_outdated(home, hit, question))
-    return list(_with_next(home, list(islice(current, query.turns)), question))
-
-
-def _with_next(home: Home, hits: Sequence[TurnHit], question: Question) -> Iterator[TurnHit]:
-    """Yield hits with what follows them, unless it is another hit."""
-    shown = {(hit.session.id, hit.turn.id) for hit in hits}
-    for hit in hits:
-        stored = home.sessions.find_said(hit.session.id, hit.turn.id)
-        if stored:
-            answer, message = turns_after(home, stored.session, stored.seq + 1)
-            turn = answer or (message if hit.turn.speaker is Speaker.AGENT else None)
-            place = (hit.session.id, turn.id) if turn else None
-            if turn and turn.trust is Trust.TRUSTED and place not in shown:
-                shown.add((hit.session.id, turn.id))
-                hit = replace(hit, then=excerpt(turn.text, question.words), then_by=turn.speaker)
-        yield hit
+    hits = _rank_turns(home, query, question, lanes, 2 * query.turns, keep, _TURN_POOL)
+    current = [hit for hit in hits if criteria.as_of or not _is_outdated(home, hit, question)]
+    return current, scores
 
 
-def turns_after(home: Home, session: int, seq: int) -> tuple[Turn | None, Turn | None]:
-    """Return the agent's last words after a position, and the owner's message that ends them.
+def _one_per_conversation(ranked: Sequence[ScoredTurn]) -> list[ScoredTurn]:
+    kept: list[ScoredTurn] = []
+    for item in ranked:
+        session, seq = item.place
+        if not any(
+            other.place[0] == session and abs(other.place[1] - seq) <= _CONVERSATION_TURNS
+            for other in kept
+        ):
+            kept.append(item)
+    return kept
 
-    ``session`` is the session's row.
+
+def _first_requests(home: Home, query: RecallQuery, question: Question) -> list[TurnHit]:
+    first: dict[int, StoredTurn] = {}
+    for rows in home.selection.newest_turns(replace(query.filter, owner_only=True)):
+        turns = home.sessions.by_rows(rows)
+        first |= {
+            turns[row].session: turns[row]
+            for row in rows
+            if not turns[row].turn.flags & (Flag.META | Flag.SUMMARY)
+        }
+        if len(first) >= query.turns:
+            break
+    ranked = [
+        ScoredTurn(item.row, (item.session, item.seq), 1.0, {}, Signals(1.0, 1.0, None), 1.0, 0.0)
+        for item in islice(first.values(), query.turns)
+    ]
+    return _turn_hits(home, ranked, {item.row: item for item in first.values()}, question)
+
+
+def _with_quotes(
+    home: Home, hits: Sequence[TurnHit], question: Question, scores: Mapping[int, float]
+) -> Iterator[TurnHit]:
+    shown = {(hit.session.id, hit.seq) for hit in hits}
+    for hit, most in zip(hits, chain(_QUOTES, repeat(0)), strict=False):
+        is_quotable = most and hit.confidence is not HitConfidence.WEAK
+        turns = _conversation(home, hit) if is_quotable else []
+        worth = dict(_worths(turns, question, scores))
+        quotable = [item for item in turns if (hit.session.id, item.seq) not in shown]
+        matching = max(quotable, key=lambda item: scores.get(item.row, 0.0), default=None)
+        best = nlargest(
+            most, quotable, key=lambda item: (item is matching and most > 1, worth[item.seq])
+        )
+        shown |= {(hit.session.id, item.seq) for item in best}
+        quotes = [
+            Quote(item.seq, item.turn.speaker, question.excerpt(item.turn.text))
+            for item in sorted(best, key=lambda item: item.seq)
+        ]
+        yield replace(hit, quotes=tuple(quotes))
+
+
+def _conversation(home: Home, hit: TurnHit) -> list[StoredTurn]:
+    stored = home.sessions.find_said(hit.session.id, hit.turn.id)
+    if stored is None:
+        return []
+    first = max(0, stored.seq - _CONVERSATION_TURNS)
+    turns = [
+        item
+        for item in home.sessions.turns_of(stored.session, first=first, limit=_MAX_TURNS_AHEAD)
+        if item.turn.text
+        and item.turn.trust is Trust.TRUSTED
+        and not item.turn.flags & (Flag.META | Flag.SUMMARY)
+    ]
+    return [
+        item
+        for item, following in zip_longest(turns, turns[1:])
+        if not (item.turn.tool_calls and following and following.turn.speaker is Speaker.AGENT)
+    ]
+
+
+def _worths(
+    turns: Sequence[StoredTurn], question: Question, scores: Mapping[int, float]
+) -> Iterator[tuple[int, float]]:
+    """Estimate how well each turn answers the question. A short reply matches few of its words, so
+    it inherits part of the previous turns' scores.
+    """
+    topic = 0.0
+    for at, (item, following) in enumerate(zip_longest(turns, turns[1:])):
+        text = item.turn.text
+        topic = max(scores.get(item.row, 0.0), _INHERITED * topic)
+        worth = topic + _LATER * at / len(turns) + _FITTING * question.is_answered_by(text)
+        if item.turn.speaker is Speaker.AGENT:
+            worth += _RESULT * (not following or following.turn.speaker is Speaker.OWNER)
+        elif not asks(text[-_ASKING_CHARACTERS:]):
+            worth += _STATEMENT
+        yield item.seq, worth
+
+
+def answer_after(home: Home, session: int, seq: int) -> Turn | None:
+    """Return the agent's last message before the owner's next one, searching from ``seq`` on.
+
+    ``session`` is the row of the session in the database.
     """
     last = None
     for item in home.sessions.turns_of(session, first=seq, limit=_MAX_TURNS_AHEAD):
         turn = item.turn
         if turn.speaker is Speaker.OWNER and not turn.flags & Flag.META:
-            return last, turn
+            break
         if turn.speaker is Speaker.AGENT and turn.text and not turn.flags & Flag.SUMMARY:
             last = turn
-    return last, None
+    return last
 
 
 def _is_outdated(home: Home, hit: TurnHit, question: Question) -> bool:
-    """Return True if the turn's memory that best fits the question is superseded."""
-    stated = home.comparisons.stated_in(hit.session.id, hit.turn.id)
+    statements = home.comparisons.stated_in(hit.session.id, hit.turn.id)
     question_words = set(question.words)
-    nearness = [(len(question_words.intersection(words(text))), not old) for text, old in stated]
+    nearness = [
+        (len(question_words.intersection(words(text))), not old) for text, old in statements
+    ]
     return bool(nearness) and not max(nearness)[1]
 
 
@@ -618,21 +679,15 @@ def _rank_turns(
     )
     ranked = keep(ranked)
     stored = home.sessions.by_rows([item.row for item in ranked])
-
-    def text_of(item: ScoredTurn) -> str:
-        return stored[item.row].turn.text
-
-    ranked = _rerank(lanes, ranked, text_of)
     if query.diversify and ranked:
         highest = ranked[0].score
-        chosen = diversify(
+        ranked = diversify(
             ranked,
             score=lambda item: item.score / highest,
-            text=text_of,
+            text=lambda item: stored[item.row].turn.text,
             limit=limit,
             relevance_share=LAMBDA if query.mmr_lambda is None else query.mmr_lambda,
         )
-        ranked = [item for item, _ in chosen]
     return _turn_hits(home, ranked[:limit], stored, question)
 
 
@@ -645,28 +700,32 @@ def _turn_hits(
     home: Home, ranked: Sequence[ScoredTurn], stored: Mapping[int, StoredTurn], question: Question
 ) -> list[TurnHit]:
     sessions = {row: home.sessions.get(row) for row in {item.place[0] for item in ranked}}
+    home_turns = home.turn_search.corpus(()).rows
     return [
         TurnHit(
             session=sessions[item.place[0]].session,
             project=sessions[item.place[0]].project,
             turn=stored[item.row].turn,
+            seq=stored[item.row].seq,
             score=round(item.score, 4),
-            excerpt=excerpt(readable(stored[item.row].turn), question.words),
+            excerpt=question.excerpt(readable(stored[item.row].turn)),
             components={**item.components, **_confidence_components(item)},
-            confidence=in_words(item.confidence),
+            confidence=in_words(item, home_turns),
         )
         for item in ranked
     ]
 
 
 def readable(turn: Turn) -> str:
-    """Return the text of a turn, or a list of its tool calls if it has no text."""
+    """Return the text of a turn, or its tool calls if it has no text."""
     return turn.text or "; ".join(f"{call.name}: {call.input}" for call in turn.tool_calls)
 
 
 def _confidence_components(item: ScoredMemory | ScoredTurn) -> dict[str, float]:
     signals = item.signals
-    values = {"sure": item.confidence, "coverage": signals.coverage}
+    values = {"sure": item.confidence, "fit": item.fit, "coverage": signals.coverage}
+    if signals.own != signals.coverage:
+        values["own"] = signals.own
     if signals.unknown:
         values["unknown"] = signals.unknown
     if signals.cosine is not None:
@@ -677,16 +736,8 @@ def _confidence_components(item: ScoredMemory | ScoredTurn) -> dict[str, float]:
 # -- Feedback --------------------------------------------------------------------------------------
 
 
-@frozen
-class _Measure:
-    """Functions for text similarity.
-
-    ``holds``: the similarity of a memory to the reply. ``repeats``: the similarity of two memories.
-    """
-
-    borders: Borders
-    holds: Callable[[Memory], float]
-    repeats: Callable[[Memory, Memory], float]
+_Finding = tuple[Verdict, float | None]
+_REPLY = ""
 
 
 @operation("feedback", writes=True)
@@ -709,8 +760,8 @@ def feedback(
     """
     if not references and not session:
         raise InvalidQueryError(
-            "there are no memories to judge",
-            hint="give memories, or the session in which they were used",
+            "no memories were given to judge",
+            hint="give the memories, or the session that used them",
         )
     catch_up(home)
     fold_usage(home)
@@ -723,15 +774,20 @@ def feedback(
         )
     if not memories:
         return FeedbackReport(note="no memory was used in that session since the last feedback")
-    measure = _measure(home, text, [*memories, *corrections])
-    findings = {}
+    contents = {memory.id: memory.content for memory in (*memories, *corrections)}
+    borders, similarity = _similarities(home, {_REPLY: text, **contents})
+    findings: dict[str, _Finding] = {}
     for memory in memories:
         repeated = max(
-            (measure.repeats(memory, other) for other in corrections if other.id != memory.id),
+            (
+                max(similarity(memory.id, other.id), similarity(other.id, memory.id))
+                for other in corrections
+                if other.id != memory.id
+            ),
             default=0.0,
         )
-        likeness = measure.holds(memory)
-        findings[memory.id] = _Judgement(verdict(likeness, repeated, measure.borders), likeness)
+        likeness = similarity(memory.id, _REPLY)
+        findings[memory.id] = verdict(likeness, repeated, borders), likeness
     with home.transaction():
         judged = _judge(home, memories, findings, REPLY_SHARE)
         if session and not references:
@@ -740,7 +796,7 @@ def feedback(
             home.session_uses.judge(name, [item.memory_id for item in judged])
             used = [item.memory_id for item in judged if item.verdict is Verdict.USED]
             use_together(home, name, used, today(home))
-    return FeedbackReport(judged, measure.borders.name)
+    return FeedbackReport(judged, borders.name)
 
 
 @operation("feedback-judge", writes=True, owners=True, command="review feedback")
@@ -756,33 +812,25 @@ def judge(
     catch_up(home)
     fold_usage(home)
     memories = _memories_named(home, references)
-    judgement = _Judgement(Verdict.USED if good else Verdict.CORRECTED, None)
+    finding = Verdict.USED if good else Verdict.CORRECTED, None
     with home.transaction():
-        judged = _judge(home, memories, {memory.id: judgement for memory in memories}, PERSON_SHARE)
+        judged = _judge(home, memories, {memory.id: finding for memory in memories}, PERSON_SHARE)
         for memory in memories if not good else ():
             at = home.now_ms()
             home.reviews.add(memory.id, Reason.MANUAL, "you called it bad", at, once=False)
     return FeedbackReport(judged, "person")
 
 
-@frozen
-class _Judgement:
-    verdict: Verdict
-    likeness: float | None
-
-
 def _judge(
-    home: Home, memories: Sequence[Memory], findings: dict[str, _Judgement], share: float
+    home: Home, memories: Sequence[Memory], findings: Mapping[str, _Finding], share: float
 ) -> tuple[Judged, ...]:
     usage = home.usage.of([memory.id for memory in memories])
     judged = []
     for memory in memories:
-        before, finding = usage[memory.id].quality, findings[memory.id]
-        after = quality_after(before, finding.verdict, memory.kind, share)
+        before, (judgement, likeness) = usage[memory.id].quality, findings[memory.id]
+        after = quality_after(before, judgement, memory.kind, share)
         home.usage.set_quality(memory.id, after)
-        judged.append(
-            Judged(memory.id, memory.subject, finding.verdict, finding.likeness, before, after)
-        )
+        judged.append(Judged(memory.id, memory.subject, judgement, likeness, before, after))
     queue_reviews(home)
     return tuple(judged)
 
@@ -798,40 +846,28 @@ def _used_in(home: Home, session: str) -> list[Memory]:
     return [active[memory_id] for memory_id in ids if memory_id in active]
 
 
-def _measure(home: Home, reply: str, memories: Sequence[Memory]) -> _Measure:
+def _similarities(
+    home: Home, texts: Mapping[str, str]
+) -> tuple[Borders, Callable[[str, str], float]]:
     if home.settings.text("embedding.model") != "none":
         try:
             embedder = embedder_of(home, BUNDLED)
-            reply_vectors = embedder.embed(passages(reply))
-            vectors = {memory.id: embedder.embed(passages(memory.content)) for memory in memories}
+            vectors = {key: embedder.embed(passages(text)) for key, text in texts.items()}
             calibration = calibration_of(embedder.name)
-            return _Measure(
-                Borders("cosine", calibration.used, calibration.corrected),
-                lambda memory: float((vectors[memory.id] @ reply_vectors.T).max()),
-                lambda memory, other: float((vectors[memory.id] @ vectors[other.id].T).max()),
-            )
+            borders = Borders("cosine", calibration.used, calibration.corrected)
+            return borders, lambda key, other: float((vectors[key] @ vectors[other].T).max())
         except EmbedderUnavailableError:
             pass
-    search = home.memory_search
-
-    def stems(text: str) -> set[str]:
-        return {
+    stems = {
+        key: {
             term.stem
-            for term in search.terms([word for word in words(text) if word not in STOP_WORDS])
+            for term in home.memory_search.terms(
+                [word for word in words(text) if word not in STOP_WORDS]
+            )
         }
-
-    reply_stems = stems(reply)
-    stems_of = {memory.id: stems(memory.content) for memory in memories}
-
-    def repeats(memory: Memory, other: Memory) -> float:
-        least = min(len(stems_of[memory.id]), len(stems_of[other.id]))
-        return len(stems_of[memory.id] & stems_of[other.id]) / max(1, least)
-
-    return _Measure(
-        BY_WORDS,
-        lambda memory: len(stems_of[memory.id] & reply_stems) / max(1, len(stems_of[memory.id])),
-        repeats,
-    )
+        for key, text in texts.items()
+    }
+    return BY_WORDS, lambda key, other: len(stems[key] & stems[other]) / max(1, len(stems[key]))
 
 
 # -- Operations -----------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Recall of turns through lexical, vector and session lanes. A turn's neighbours count, too."""
+"""Ranking of session turns by words, by meaning, and by the turns around them."""
 
 from __future__ import annotations
 
@@ -18,26 +18,37 @@ from nacre.recall.lanes import (
     choose,
     in_context,
     normalise,
-    saturate_ordinary,
+    saturate,
 )
 from nacre.recall.question import Question, only_asks
 from nacre.recall.ranking import DEFAULT, Recipe
-from nacre.recall.scoring import BORDER, Signals, blend, gaussian, sureness_of, window_closeness
+from nacre.recall.scoring import (
+    BORDER,
+    Signals,
+    blend,
+    gaussian,
+    min_max,
+    sureness_of,
+    window_closeness,
+)
 from nacre.store.schema import turn_clause
 from nacre.store.search import Admission, Held, Match, Selection, Term, WordSearch
 from nacre.store.sessions import Sessions
 from nacre.values.recall import Filter
 
 _CHECKED_TURNS = 40
-"""Number of best turns that recall checks for turns that only ask a question."""
+"""Number of top turns that are checked for being only a question."""
 
 Place = tuple[int, int]
-"""The place of a turn: the row of its session, and its position in the session."""
+"""A session's row in the database, and the position of a turn in the session."""
 
 
 @frozen
 class ScoredTurn:
-    """A turn with its score (0 to about 1.5), the parts of the score, and a confidence (0 to 1)."""
+    """A turn with its score (0 to about 1.5), and its confidence and fit.
+
+    :class:`nacre.recall.scoring.Sureness` explains confidence and fit.
+    """
 
     row: int
     place: Place
@@ -45,32 +56,33 @@ class ScoredTurn:
     components: dict[str, float]
     signals: Signals
     confidence: float
+    fit: float
 
 
 @frozen
 class LexicalHits:
-    """The turns that a word search found, for :meth:`TurnRecall.rank`.
-
-    ``matches``: best turns that contain words of the question. ``named``: turns that contain part
-    of an identifier. ``around``: turns shortly before and after the found turns.
-    """
+    """The result of a search by words."""
 
     matches: dict[Place, Match] = field(default_factory=dict)
+    """The best turns with words from the question."""
+
     terms: tuple[Term, ...] = ()
     weights: Weights = Weights()
     coverage: QueryCoverage = QueryCoverage()
     named: tuple[Place, ...] = ()
+    """Turns that contain part of an identifier."""
+
     around: dict[Place, Match] = field(default_factory=dict)
+    """Turns close to these."""
 
     @property
     def all_matches(self) -> dict[Place, Match]:
-        """The matches of the found turns and of the turns around them, keyed by place."""
         return {**self.around, **self.matches}
 
 
 @frozen
 class TurnRecall:
-    """Ranks turns for a question."""
+    """A search engine that ranks turns for a question."""
 
     search: WordSearch
     sessions: Sessions
@@ -89,18 +101,28 @@ class TurnRecall:
         radius_days: float = 14.0,
         limit: int = 100,
     ) -> list[ScoredTurn]:
-        """Return the best turns, best first.
+        """Return the best turns, best first, by words alone without ``vector``.
 
-        ``vector`` is ``None`` if vectors cannot be compared. ``words``: result of
-        :meth:`search_words`, if it is known already.
+        ``words`` is the result of :meth:`search_words`, if already known.
         """
         if words is None:
             words = self.search_words(question, criteria) if lexical else LexicalHits()
         admitted = self.selection.admitted_turns(criteria)
-        near = self._nearest_turns(vector, admitted)
+        nearest = (
+            vector.vectors.nearest_turns(
+                vector.value, limit=self.recipe.candidates, admitted=admitted
+            )
+            if vector
+            else ()
+        )
+        near = {turn.row: turn.cosine for turn in nearest}
         pool = self._pool(words, near, admitted)
         cosines = self._cosines(vector, pool, near)
         parts = blend({**self._by_words(words, pool), **self._by_meaning(cosines, pool)})
+        if cosines:
+            for place in pool.keys() & words.matches.keys():
+                own = words.coverage.share(words.matches[place].held)
+                parts[place]["own_words"] = self.recipe.own_words * own
         for place, bonus in self._bonuses(question, words, pool, around, radius_days).items():
             parts.setdefault(place, {}).update(bonus)
         scores = {place: sum(values.values()) for place, values in parts.items()}
@@ -117,17 +139,14 @@ class TurnRecall:
                 break
             signals = _signals(place, question, words, matches, cosines.get(place))
             components = {name: round(value, 4) for name, value in parts[place].items() if value}
-            confidence = sureness.confidence(signals)
+            confidence, fit = sureness.confidence(signals), sureness.fit(signals)
             hits.append(
-                ScoredTurn(pool[place], place, scores[place], components, signals, confidence)
+                ScoredTurn(pool[place], place, scores[place], components, signals, confidence, fit)
             )
         return hits
 
     def time_of(self, event: Question, criteria: Filter) -> datetime | None:
-        """Return the time of the turn that best matches an event, or ``None``.
-
-        Vectors are not used.
-        """
+        """Return the time of the turn whose words best match an event, if any."""
         ranked = self.rank(event, criteria, vector=None, limit=10)
         if not ranked or ranked[0].confidence < BORDER:
             return None
@@ -152,7 +171,6 @@ class TurnRecall:
     # -- Lanes -----------------------------------------------------------------------------------------
 
     def search_words(self, question: Question, criteria: Filter) -> LexicalHits:
-        """Return the turns that contain words of a question."""
         terms = self.search.terms(question.words)
         if not terms:
             return LexicalHits()
@@ -178,10 +196,7 @@ class TurnRecall:
         terms: Sequence[Term],
         matches: Mapping[Place, Match],
     ) -> Iterable[Place]:
-        """Yield turns that contain an identifier of the question only within a longer identifier.
-
-        The word search does not find these turns.
-        """
+        """Find identifiers inside longer ones, which the index of whole words misses."""
         places = [
             (session, seq)
             for _, session, seq in self.search.match_parts(
@@ -189,34 +204,22 @@ class TurnRecall:
             )
         ]
         if len(places) >= self.recipe.parts:
-            return  # a frequent identifier distinguishes nothing
+            return  # a frequent identifier is not distinctive
         stems = [term.stem for term in terms]
         names = [
             [term.stem for term in self.search.terms(words_of(name))] for name in question.names
         ]
-        whole = [[stems.index(stem) for stem in name] for name in names if set(name) <= set(stems)]
+        names_at = [
+            [stems.index(stem) for stem in name] for name in names if set(name) <= set(stems)
+        ]
         for place in places:
             counts = matches[place].held if place in matches else {}
-            if not counts or not any(counts.keys() >= set(name) for name in whole):
+            if not counts or not any(counts.keys() >= set(name) for name in names_at):
                 yield place
-
-    def _nearest_turns(
-        self, vector: QueryVector | None, admitted: Admission | None
-    ) -> dict[int, float]:
-        if vector is None:
-            return {}
-        nearest = vector.vectors.nearest_turns(
-            vector.value, limit=self.recipe.candidates, admitted=admitted
-        )
-        return {near.row: near.cosine for near in nearest}
 
     def _pool(
         self, words: LexicalHits, near: Mapping[int, float], admitted: Admission | None
     ) -> dict[Place, int]:
-        """Return the rows of the found turns and of the turns around them, keyed by place.
-
-        The matches of the turns around them are added to ``words``.
-        """
         places = [*list(words.matches)[: self.recipe.candidates], *words.named]
         places += self.sessions.places(list(near)).values()
         reach = self.recipe.reach
@@ -226,11 +229,11 @@ class TurnRecall:
             for at in range(max(0, seq - reach), seq + reach + 1)
         }
         pool = {place: words.matches[place].row for place in extended if place in words.matches}
-        others = self.search.at(sorted(extended - pool.keys()), words.terms)
+        neighbours = self.search.at(sorted(extended - pool.keys()), words.terms)
         if admitted is not None:
-            admitted_rows = admitted.among([match.row for match in others])
-            others = [match for match in others if match.row in admitted_rows]
-        for match in others:
+            admitted_rows = admitted.among([match.row for match in neighbours])
+            neighbours = [match for match in neighbours if match.row in admitted_rows]
+        for match in neighbours:
             place = match.session, match.seq
             words.around[place], pool[place] = match, match.row
         return pool
@@ -251,21 +254,35 @@ class TurnRecall:
     ) -> dict[str, tuple[float, dict[Place, float]]]:
         if not words.matches:
             return {}
-        counts = normalise(words.all_matches, words.weights)
         counts_in_context = in_context(
-            counts, pool, share=self.recipe.neighbours, reach=self.recipe.reach
+            normalise(words.all_matches, words.weights),
+            pool,
+            share=self.recipe.neighbours,
+            reach=self.recipe.reach,
         )
-        scores = saturate_ordinary(counts_in_context, words.weights)
+        weights = words.weights
+        # The counts are already adjusted for the length.
+        scores = {
+            place: saturate(counts, weights.average_length, weights)
+            for place, counts in counts_in_context.items()
+        }
         best = max(scores.values(), default=0.0)
-        trust = min(1.0, best / words.weights.ideal) ** self.recipe.doubt if best else 0.0
-        turns = self.recipe.scale(scores, floor=0.0)
-        held: dict[int, Held] = {}
+        ideal = weights.total * (weights.bm25.k1 + 1)
+        trust = min(1.0, best / ideal) ** self.recipe.doubt if best else 0.0
+        turns = min_max(scores, floor=0.0)
+        counts: dict[int, Held] = {}
         for (session, _), match in words.all_matches.items():
-            # Each term counts at most once per turn.
-            totals = held.setdefault(session, {})
+            # A term counts at most once per turn.
+            totals = counts.setdefault(session, {})
             for at, count in match.held.items():
                 totals[at] = totals.get(at, 0.0) + (count if count < 1.0 else 1.0)
-        sessions = self.recipe.scale(saturate_ordinary(held, words.weights), floor=0.0)
+        sessions = min_max(
+            {
+                session: saturate(totals, weights.average_length, weights)
+                for session, totals in counts.items()
+            },
+            floor=0.0,
+        )
         return {
             "lexical": (
                 self.recipe.lexical,
@@ -289,9 +306,7 @@ class TurnRecall:
             session: nlargest(self.recipe.passages, values)
             for session, values in by_session.items()
         }
-        sessions = self.recipe.scale(
-            {session: sum(values) / len(values) for session, values in best.items()}
-        )
+        sessions = min_max({session: sum(values) / len(values) for session, values in best.items()})
         steps = [
             step for distance in range(1, self.recipe.reach + 1) for step in (-distance, distance)
         ]
@@ -307,7 +322,7 @@ class TurnRecall:
                 self.recipe.smoothing * total / weight if weight else 0.0
             )
         return {
-            "vector": (self.recipe.vector, self.recipe.scale(smoothed)),
+            "vector": (self.recipe.vector, min_max(smoothed)),
             "session_meaning": (
                 self.recipe.session,
                 {place: sessions.get(place[0], 0.0) for place in pool},
@@ -380,17 +395,15 @@ def _signals(
     matches: Mapping[Place, Match],
     cosine: float | None,
 ) -> Signals:
-    """Return the signals of a turn. The turns directly before and after it also count."""
     session, seq = place
     near = (matches.get((session, seq + step)) for step in (-1, 0, 1))
     counts = [match.held for match in near if match]
-    signals = words.coverage.signals(*counts, cosine=cosine, in_part=place in words.named)
-    own = matches.get(place)
-    return replace(
-        signals,
-        empty=question.says_nothing,
-        whole=own is not None and words.coverage.is_whole(own.held),
-    )
+    in_part = place in words.named
+    signals = words.coverage.signals(*counts, cosine=cosine, in_part=in_part)
+    match = matches.get(place)
+    alone = words.coverage.signals(match.held if match else {}, cosine=cosine, in_part=in_part)
+    whole = match is not None and alone.whole
+    return replace(signals, own=alone.own, empty=question.says_nothing, whole=whole)
 
 
 def _closeness(

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from nacre.base.frozen import frozen
 from nacre.base.lazy import Module
-from nacre.base.text import is_disguised, is_visible, undisguised, visible
+from nacre.base.text import is_disguised, undisguised, visible
 from nacre.errors import InvalidSettingsError
 from nacre.redact.rules import (
     HEAD,
@@ -22,7 +21,6 @@ from nacre.redact.rules import (
     SHAPED,
     SHAPED_RUN,
     VIEW_HINTS,
-    Rule,
     RuleTable,
     Step,
     compile_any,
@@ -39,20 +37,20 @@ else:
     regex = Module("regex")
 
 OWNER = "owner"
-"""Rule name of the user's patterns."""
+"""Name of the rule for the user's own patterns."""
 
 HOME_PATH = "home-path"
-"""Name of the rule that replaces users' home folders by ``~``."""
+"""Name of the rule that replaces the paths of home folders with ``~``."""
 
 SECONDS_A_TEXT = 2.0
-"""Time limit in seconds for searching one text with one of the user's patterns."""
+"""Time limit in seconds for a search with one of the user's patterns in one text."""
 
 Find = Callable[[str], list[tuple[int, int]]]
-"""A function that yields the span of each match in a text."""
+"""A function that returns the span of each match in a text."""
 
 
 def find_by(pattern: re.Pattern[str]) -> Find:
-    """Return a function that finds the matches of a pattern. Its search time is limited."""
+    """Return a search function for a built-in pattern, without a time limit."""
     return lambda text: [match.span() for match in pattern.finditer(text)]
 
 
@@ -79,36 +77,34 @@ def _is_card(digits: str) -> bool:
     return luhn % 10 == 0 and len(set(digits)) > 1 and _ISSUERS.fullmatch(digits) is not None
 
 
-KINDS: Mapping[str, tuple[str, Find]] = MappingProxyType(
-    {
-        "emails": (
-            "email",
-            find_by(
-                re.compile(
-                    r"(?<![\w.+%-])[^\W_][\w.+%-]{0,63}@(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.){1,8}[^\W\d_]{2,24}(?![\w-]|:[\w.~/-]*/)"
-                )
-            ),
+KINDS: Mapping[str, tuple[str, Find]] = {
+    "emails": (
+        "email",
+        find_by(
+            re.compile(
+                r"(?<![\w.+%-])[^\W_][\w.+%-]{0,63}@(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.){1,8}[^\W\d_]{2,24}(?![\w-]|:[\w.~/-]*/)"
+            )
         ),
-        "home_paths": (
-            HOME_PATH,
-            find_by(
-                re.compile(
-                    r"(?:(?<![\w.~-])/(?:home|Users)/|(?<!\w)[A-Za-z]:(?:\\{1,4}|/)Users(?:\\{1,4}|/))"
-                    r"[^\s/\\\"'`<>:|*?;,()\[\]{}$]{1,64}"
-                )
-            ),
+    ),
+    "home_paths": (
+        HOME_PATH,
+        find_by(
+            re.compile(
+                r"(?:(?<![\w.~-])/(?:home|Users)/|(?<!\w)[A-Za-z]:(?:\\{1,4}|/)Users(?:\\{1,4}|/))"
+                r"[^\s/\\\"'`<>:|*?;,()\[\]{}$]{1,64}"
+            )
         ),
-        "payment_cards": ("payment-card", _find_cards),
-    }
-)
-"""Optional kinds of text to redact. Each setting name maps to a rule name and a search function."""
+    ),
+    "payment_cards": ("payment-card", _find_cards),
+}
+"""Optional kinds of redaction by setting, each with its rule's name and a search function."""
 
 
 def find_own(pattern: str, seconds: float = SECONDS_A_TEXT) -> Find:
-    """Return a function that finds all matches of the user's regular expression.
+    """Return a search function for one of the user's regular expressions.
 
-    If a search takes longer than ``seconds``, the function treats the whole text as a match. Raises
-    InvalidSettingsError if ``pattern`` is not a regular expression or matches the empty text.
+    If a search takes longer than ``seconds``, the whole text counts as a match. Raises
+    InvalidSettingsError if the pattern is invalid or matches the empty string.
     """
     hint = "redact patterns are Python regular expressions; correct or remove this one"
     try:
@@ -136,72 +132,50 @@ def find_own(pattern: str, seconds: float = SECONDS_A_TEXT) -> Find:
 
 
 RUN = 18
-"""Minimum length in bytes of a run of word characters, dashes and dots.
+"""Minimum length in bytes of a run, which consists of word characters, dashes and dots.
 
-Case-sensitive rules are only tried in such runs.
+Case-sensitive rules are tried only in runs.
 """
 
 INNER = 8
-"""Number of bytes by which literals after a dash or dot in a run are recognised."""
+"""Maximum number of bytes that are compared with a literal inside a run."""
 
-_INVISIBLE_CLASS = b"!"
 _RUN_CLASS = 97
-_CLASSES = bytes(
-    _RUN_CLASS if byte in RUN_BYTES else 32 if byte > 127 or is_visible(bytes([byte])) else 33
-    for byte in range(256)
-)
+_CLASSES = bytes(_RUN_CLASS if byte in RUN_BYTES else 32 for byte in range(256))
 _INNER = re.compile(rb"[-_.](?=([A-Za-z0-9].{%d}))" % (INNER - 1))
-_ASCII = bytes(range(128))
 _KEYED_RUN = re.compile(
     rb"\n(\+?)([a-z][a-z0-9]{0,9}+[-_](?<!toolu_)(?<!msg_)(?<!call_)(?<!req_)(?:(?=[\w-]{40})(?=[a-z0-9_-]*[A-Z])"
     rb"|(?:[a-z0-9]{1,8}[-_]){0,2}(?:[0-9a-f]{8}-[0-9a-f]{4}-|(?=[A-Za-z]{0,19}[0-9])[A-Za-z0-9]{20}))[^\n]*)"
 )
-"""Matches a run that might be a key because of its short prefix, even after the "+" of a diff."""
+"""Matches a run whose short prefix suggests a key, even after the "+" of a diff."""
 _LONG_RUN = bytes([_RUN_CLASS]) * RUN
 _COLOURED = re.compile(rb"\\(?:u001b|x1b|033)\[")  # a leading literal makes the search fast
 _COLOUR = re.compile(rb"\\{1,4}(?:u001b|x1b|033)\[[0-9;]{0,12}m")
 
 
 class Places:
-    """The offsets in a text at which a rule or a private block might match."""
+    """The offsets in a text at which rules or private blocks might match."""
 
     __slots__ = ("_at", "_table", "data")
 
     def __init__(self, data: bytes, table: RuleTable) -> None:
+        if _COLOURED.search(data):
+            data = _COLOUR.sub(lambda match: b" " * len(match[0]), data)
         self.data = data
         self._table = table
         self._at: dict[bytes, list[int]] = {}
+        self._look_everywhere()
+        self._look_at_runs()
 
     def __bool__(self) -> bool:
         return bool(self._at)
 
-    @property
-    def is_private(self) -> bool:
-        """True if the text might contain a private block."""
-        return PRIVATE_HINT in self._at
-
-    def list_views(self) -> list[bytes]:
-        """Return the byte strings in the text which suggest that decoding might reveal more."""
-        return [hint for hint in self._at if hint in VIEW_HINTS]
-
-    def list_encoded(self) -> Sequence[int]:
-        """Return the offsets at which base64 text might start."""
-        return self._at.get(RUN_LITERAL, ())
-
-    def add(self, literal: bytes, place: int) -> None:
-        """Add an offset. The offsets of a literal must be added in order."""
-        self._at.setdefault(literal, []).append(place)
-
-    def add_all(self, literal: bytes, data: bytes) -> None:
-        """Store all offsets at which ``data`` contains a literal. Replace earlier offsets."""
-        self._at.pop(literal, None)
-        place = data.find(literal)
-        while place >= 0:
-            self.add(literal, place)
-            place = data.find(literal, place + 1)
+    def of(self, literal: bytes) -> Sequence[int]:
+        """Return the offsets at which a literal or a hint occurs."""
+        return self._at.get(literal, ())
 
     def list_steps(self) -> list[tuple[Step, Sequence[int]]]:
-        """Return the rules to try, in order, each with the offsets at which it might match."""
+        """Return the rules to try, in order, with the offsets at which each might match."""
         by_literal = self._table.by_literal
         return sorted(
             (step, places)
@@ -209,87 +183,31 @@ class Places:
             for step in by_literal.get(literal, ())
         )
 
-    def split(self, ends: Sequence[int]) -> dict[int, Places]:
-        """Return the offsets in each piece, keyed by the piece's index.
+    def _add(self, literal: bytes, place: int) -> None:
+        self._at.setdefault(literal, []).append(place)
 
-        ``ends`` are the end offsets of the pieces. Pieces without offsets are omitted.
-        """
-        pieces: dict[int, Places] = {}
-        for literal, places in self._at.items():
-            for place in places:
-                number = bisect_right(ends, place)
-                start = ends[number - 1] + 1 if number else 0
-                if number not in pieces:
-                    pieces[number] = Places(self.data[start : ends[number]], self._table)
-                pieces[number].add(literal, place - start)
-        return pieces
-
-
-class Scan:
-    """A scan of one text, or of several texts joined by line breaks.
-
-    No literal contains a line break, and a regex treats a line break like the start of a text.
-    """
-
-    __slots__ = ("_classes", "_data", "_ends", "_rest", "_table")
-
-    def __init__(self, data: bytes, table: RuleTable, ends: Sequence[int] = ()) -> None:
-        """Prepare a scan. If the text consists of several pieces, ``ends`` are their end offsets."""
-        self._data = data
-        self._table = table
-        self._ends = ends or (len(data),)
-        self._classes = data.translate(_CLASSES)
-        self._rest = b"" if data.isascii() else data.translate(None, _ASCII)
-
-    @property
-    def is_visible(self) -> bool:
-        """True if the text contains no invisible characters."""
-        return _INVISIBLE_CLASS not in self._classes and (not self._rest or is_visible(self._rest))
-
-    def look(self) -> Places:
-        """Return the offsets of literals at which a rule might match."""
-        data = self._data
-        # Escaped colours, as in raw JSON, hide the start of a token. They are replaced by blanks,
-        # which keeps all offsets.
-        if _COLOURED.search(data):
-            data = _COLOUR.sub(lambda match: b" " * len(match[0]), data)
-            self._classes = data.translate(_CLASSES)
-        places = Places(data, self._table)
-        self._look_everywhere(places)
-        for literal, foreign in self._table.foreign.items() if self._rest else ():
-            if foreign in self._rest:
-                places.add_all(literal, data.lower())
-        self._look_at_runs(places)
-        return places
-
-    def _look_everywhere(self, places: Places) -> None:
-        data, ends, anywhere = places.data, self._ends, self._table.anywhere
+    def _look_everywhere(self) -> None:
+        data, anywhere = self.data, self._table.anywhere
         reached: dict[bytes, int] = {}
         for literal, place in self._table.hints.find(data):
             if literal in VIEW_HINTS or (literal == PRIVATE_HINT and may_begin(data, place)):
-                places.add(literal, place)
+                self._add(literal, place)
             elif literal in anywhere:
-                # Offsets inside the last match are not tried, because trying each offset is too
-                # slow.
+                # Offsets inside the last match are skipped, because trying them all is too slow.
                 if place >= reached.get(literal, 0):
-                    match = compile_any(literal).match(data, place, ends[bisect_right(ends, place)])
+                    match = compile_any(literal).match(data, place)
                     if match is None:
                         continue
                     reached[literal] = match.end()
-                places.add(literal, place)
+                self._add(literal, place)
 
-    def _look_at_runs(self, places: Places) -> None:
-        data, find, by_head, shaped = (
-            places.data,
-            (self._classes + b" ").find,
-            self._table.by_head,
-            SHAPED,
-        )
-        long_run, least, begin = _LONG_RUN, RUN, HEAD
+    def _look_at_runs(self) -> None:
+        data, by_head, shaped = self.data, self._table.by_head, SHAPED
+        find = (data.translate(_CLASSES) + b" ").find
         runs: set[bytes] = set()
-        start = find(long_run)
+        start = find(_LONG_RUN)
         while start >= 0:
-            end = find(b" ", start + least)
+            end = find(b" ", start + RUN)
             run = data[start:end]
             runs.add(run)
             if (
@@ -298,40 +216,33 @@ class Scan:
                 and run[8] in shaped
                 and SHAPED_RUN.match(data, start)
             ):
-                places.add(RUN_LITERAL, start)
-            if (head := run[:begin]) in by_head:
-                for literal in by_head[head]:
-                    if run.startswith(literal):
-                        places.add(literal, start)
-                    elif run.startswith(literal, 1):
-                        places.add(literal, start + 1)
-            start = find(long_run, end)
+                self._add(RUN_LITERAL, start)
+            for literal in by_head.get(run[:HEAD], ()):
+                if run.startswith(literal):
+                    self._add(literal, start)
+                elif run.startswith(literal, 1):
+                    self._add(literal, start + 1)
+            start = find(_LONG_RUN, end)
         if runs:
             joined = b"\n" + b"\n".join(runs)
-            self._look_inside(joined, places)
+            self._look_inside(joined)
             for place in sorted(_iter_keyed(data, joined)):
-                places.add(KEYED_LITERAL, place)
+                self._add(KEYED_LITERAL, place)
 
-    def _look_inside(self, runs: bytes, places: Places) -> None:
-        by_head = self._table.by_head
-        inside: set[bytes] = set()
-        for inner in _INNER.findall(runs):
-            if inner[:HEAD] in by_head:
-                inside.update(
-                    literal
-                    for literal in by_head[inner[:HEAD]]
-                    if inner.startswith(literal[:INNER])
-                )
+    def _look_inside(self, runs: bytes) -> None:
+        inside = {
+            literal
+            for inner in _INNER.findall(runs)
+            for literal in self._table.by_head.get(inner[:HEAD], ())
+            if inner.startswith(literal[:INNER]) and len(literal) >= HEAD
+        }
         for literal in inside:
-            if len(literal) >= HEAD:
-                places.add_all(literal, places.data)
+            self._at[literal] = [
+                match.start() for match in re.finditer(re.escape(literal), self.data)
+            ]
 
 
 def _iter_keyed(data: bytes, joined: bytes) -> Iterator[int]:
-    """Yield the offsets at which keys might start.
-
-    The letter of an escaped line break before a key is skipped.
-    """
     for sign, run in _KEYED_RUN.findall(joined):
         start = data.find(sign + run)
         while start >= 0:
@@ -343,75 +254,55 @@ def _iter_keyed(data: bytes, joined: bytes) -> Iterator[int]:
 
 
 PASSES = 16
-"""Maximum number of passes over a text.
-
-They repeat until no secret is found, because a replacement can expose a new secret.
-"""
-
-BATCH_BYTES = 60_000
-"""Approximate size in bytes of a batch of texts that are scanned together."""
+"""Maximum number of passes over a text, because a replacement can expose another secret."""
 
 RETRIES = 8
-"""Maximum number of matches that are tried inside a rejected match of the same rule. It limits the search time."""
+"""Maximum number of further matches that are tried inside a rejected match of a rule."""
 
 _MAX_FINDER_CALLS, _FINDER_WINDOW_BYTES = 40, 600
 """Maximum number of searches by one rule within a number of bytes.
 
-The limit saves time for text such as "pass=pass=…".
+This saves time on text such as "pass=pass=…".
 """
 
-_SHORT_MARKERS: Mapping[str, bytes] = MappingProxyType({PRIVATE: b"[private]", HOME_PATH: b"~"})
-_NO_COUNTS: Mapping[str, int] = MappingProxyType({})
+_SHORT_MARKERS: Mapping[str, bytes] = {PRIVATE: b"[private]", HOME_PATH: b"~"}
 _MARKER = re.compile(rb"\[(?:REDACTED:[a-z0-9-]+|private)\]")
 
 
 @frozen
 class Redacted:
-    """Text without its secrets, and how many secrets each rule found."""
+    """A redacted text, and the number of secrets that each rule found in it."""
 
     text: str
-    found: Mapping[str, int]
+    counts: Mapping[str, int]
 
 
-class _Spans:
-    """Spans to replace, which do not overlap. A byte belongs to the first span that includes it."""
+_Spans = list[tuple[int, int, str]]
+"""Spans to replace and the names of their rules, in order and without overlaps."""
 
-    def __init__(self) -> None:
-        self._starts: list[int] = []
-        self._spans: list[tuple[int, int, str]] = []
 
-    def claim(self, start: int, end: int, name: str) -> None:
-        index = bisect_left(self._starts, start)
-        if index < len(self._spans) and self._spans[index][0] < end:
-            return
-        if index and self._spans[index - 1][1] > start:
-            return
-        self._starts.insert(index, start)
-        self._spans.insert(index, (start, end, name))
+def _add_span(spans: _Spans, start: int, end: int, name: str) -> None:
+    index = bisect_left(spans, (start,))
+    if index < len(spans) and spans[index][0] < end:
+        return
+    if index and spans[index - 1][1] > start:
+        return
+    spans.insert(index, (start, end, name))
 
-    def __len__(self) -> int:
-        return len(self._spans)
 
-    def __iter__(self) -> Iterator[tuple[int, int, str]]:
-        return iter(self._spans)
-
-    def iter_names(self) -> Iterator[str]:
-        return (name for _, _, name in self._spans)
-
-    def replace_in(self, data: bytes) -> bytes:
-        pieces: list[bytes] = []
-        position = 0
-        for start, end, name in self._spans:
-            marker = _SHORT_MARKERS.get(name) or b"[REDACTED:%s]" % name.encode()
-            pieces += (data[position:start], marker)
-            position = end
-        return b"".join((*pieces, data[position:]))
+def _replace(data: bytes, spans: _Spans) -> bytes:
+    pieces: list[bytes] = []
+    position = 0
+    for start, end, name in spans:
+        marker = _SHORT_MARKERS.get(name) or b"[REDACTED:%s]" % name.encode()
+        pieces += (data[position:start], marker)
+        position = end
+    return b"".join((*pieces, data[position:]))
 
 
 class Redactor:
-    """Replaces secrets with `[REDACTED:<rule>]` and private blocks with `[private]`.
-
-    Threads can share it. Redacting a text again changes nothing.
+    """Replaces secrets with ``[REDACTED:<rule>]`` and private blocks with ``[private]``. It is
+    thread-safe, and redacting a text twice changes nothing.
     """
 
     def __init__(
@@ -420,11 +311,10 @@ class Redactor:
         allow: Sequence[str] = (),
         kinds: Sequence[str] = (),
     ) -> None:
-        """Prepare the rules.
+        """Add the user's regular expressions and the optional :data:`KINDS` to the built-in rules.
 
-        ``extra_patterns`` are the user's regular expressions. ``allow`` contains strings that are
-        never secrets. ``kinds`` names the optional :data:`KINDS` to redact. Raises
-        InvalidSettingsError if a pattern is not a regular expression, or matches the empty text.
+        Strings in ``allow`` are never redacted. Raises InvalidSettingsError if a pattern is invalid
+        or matches the empty string.
         """
         self._owner = (
             *((OWNER, find_own(pattern)) for pattern in extra_patterns),
@@ -434,108 +324,76 @@ class Redactor:
         self._table = load_table()
 
     def redact(self, text: str) -> Redacted:
-        """Return the text without secrets, and the number of secrets for each rule.
+        """Return the redacted text, and the number of secrets that each rule found.
 
-        Invisible text (terminal colours, control characters) is removed first, because it can hide
-        the start of a secret. If a secret is only found after normalising disguised letters and
-        removing soft hyphens, the normalised text is returned.
+        Terminal colours and control characters, which can hide a secret, are removed. If a secret
+        shows only after soft hyphens and disguised letters are normalised, they stay normalised in
+        the result.
         """
         plain = self._redacted(text)
         if not is_disguised(text) and (plain.text is text or not is_disguised(plain.text)):
             return plain
         bare = self._redacted(undisguised(visible(text)))
-        return bare if bare.found else plain
+        return bare if bare.counts else plain
 
     def _redacted(self, text: str) -> Redacted:
+        text = visible(text)
         data = text.encode("utf-8", "surrogatepass")
-        scan = Scan(data, self._table)
-        if not scan.is_visible:
-            text = visible(text)
-            data = text.encode("utf-8", "surrogatepass")
-            scan = Scan(data, self._table)
-        spans = self._find_spans(data, scan)
+        spans = self._find_spans(data)
         if not spans:
-            return Redacted(text, _NO_COUNTS)
+            return Redacted(text, {})
         counts: Counter[str] = Counter()
         for _ in range(PASSES):
-            counts.update(spans.iter_names())
-            data = spans.replace_in(data)
-            spans = self._find_spans(data, Scan(data, self._table))
+            counts.update(name for _, _, name in spans)
+            data = _replace(data, spans)
+            spans = self._find_spans(data)
             if not spans:
                 break
-        return Redacted(data.decode("utf-8", "surrogatepass"), MappingProxyType(dict(counts)))
+        return Redacted(data.decode("utf-8", "surrogatepass"), dict(counts))
 
     def clean_all(self, texts: Sequence[str]) -> list[str]:
-        """Clean each text like :meth:`clean`, but much faster for many short texts."""
-        unique = list(dict.fromkeys(texts))
-        # The user's patterns are searched separately in the text between markers.
-        suspects = {
-            number
-            for number, text in enumerate(unique)
-            if self._owner
-            and (
-                "[REDACTED:" in text
-                or "[private]" in text
-                or any(find(text) for _, find in self._owner)
-            )
-        }
-        for first, batch, ends in _iter_batches(
-            text.encode("utf-8", "surrogatepass") for text in unique
-        ):
-            suspects.update(first + piece for piece in self._iter_suspect_pieces(batch, ends))
-        cleaned = {unique[number]: self.clean(unique[number]) for number in suspects}
-        return [cleaned.get(text, text) for text in texts]
+        """Return the redacted texts in the same order, searching repeated texts only once."""
+        cleaned = {text: self.clean(text) for text in dict.fromkeys(texts)}
+        return [cleaned[text] for text in texts]
 
     def clean(self, text: str) -> str:
-        """Return the text without secrets. The same object is returned if there are no secrets."""
+        """Return the redacted text, which is the same object if nothing had to be changed."""
         return self.redact(text).text
 
-    def _iter_suspect_pieces(self, pieces: Sequence[bytes], ends: Sequence[int]) -> Iterator[int]:
-        scan = Scan(b"\n".join(pieces), self._table, ends)
-        yield from _iter_hidden(scan, pieces)
-        for number, places in scan.look().split(ends).items():
-            if (
-                places.is_private
-                or self._claim_all(places, _Spans())
-                or self._claim_decoded(places, _Spans())
-            ):
-                yield number
-
-    def _find_spans(self, data: bytes, scan: Scan, *, decodes: bool = True) -> _Spans | None:
-        places = scan.look()
+    def _find_spans(self, data: bytes, *, decodes: bool = True) -> _Spans:
+        places = Places(data, self._table)
         if not places and not self._owner:
-            return None
-        spans = _Spans()
-        if places.is_private:
+            return []
+        spans: _Spans = []
+        if places.of(PRIVATE_HINT):
             for start, end in iter_blocks(data):
-                spans.claim(start, end, PRIVATE)
+                _add_span(spans, start, end, PRIVATE)
         self._claim_all(places, spans)
         for name, find in self._owner:
             for start, end in _iter_owner_spans(find, data):
                 if data[start:end] not in self._allow:
-                    spans.claim(start, end, name)
-        return self._claim_decoded(places, spans) if decodes else spans
+                    _add_span(spans, start, end, name)
+        if decodes:
+            self._claim_decoded(places, spans)
+        return spans
 
-    def _claim_decoded(self, places: Places, spans: _Spans) -> _Spans:
+    def _claim_decoded(self, places: Places, spans: _Spans) -> None:
         data = places.data
-        for place in places.list_encoded():
+        for place in places.of(RUN_LITERAL):
             encoded = decode_base64(data, place)
             if encoded is not None:
                 start, end, plain = encoded
-                inner = self._find_spans(plain, Scan(plain, self._table), decodes=False)
+                inner = self._find_spans(plain, decodes=False)
                 if inner and self._must_redact(data, start, end):
-                    spans.claim(start, end, next(inner.iter_names()))
-        for hint in places.list_views():
+                    _add_span(spans, start, end, inner[0][2])
+        for hint in filter(places.of, VIEW_HINTS):
             decoded = view(data, hint)
-            for start, end, name in (
-                self._find_spans(decoded.text, Scan(decoded.text, self._table), decodes=False) or ()
-            ):
+            for start, end, name in self._find_spans(decoded.text, decodes=False):
                 start, end = decoded.span(start, end)
                 if self._must_redact(data, start, end):
-                    spans.claim(start, end, name)
-        return spans
+                    _add_span(spans, start, end, name)
 
-    def _claim_all(self, places: Places, spans: _Spans) -> _Spans:
+    def _claim_all(self, places: Places, spans: _Spans) -> None:
         data, rules = places.data, self._table.rules
         for (number, _, longer), at in places.list_steps():
             rule = rules[number]
@@ -550,52 +408,25 @@ class Redactor:
                 result = match(data, place)
                 if result is None or (rule.find and not _may_call_finder(recent_calls, place)):
                     continue
-                if self._claim(rule, result, spans):
-                    done = result.end()
+                for start, end in rule.iter_secrets(result):
+                    if self._must_redact(data, start, end):
+                        _add_span(spans, start, end, rule.name)
+                        done = result.end()
                 tries = tries + 1 if place < retried else 0
                 retried = max(retried, result.end())
-        return spans
-
-    def _claim(self, rule: Rule, match: re.Match[bytes], spans: _Spans) -> bool:
-        """Mark the secrets in a rule's match for replacement. Return True if there are any."""
-        is_any = False
-        for start, end in rule.iter_secrets(match):
-            if self._must_redact(match.string, start, end):
-                spans.claim(start, end, rule.name)
-                is_any = True
-        return is_any
 
     def _must_redact(self, data: bytes, start: int, end: int) -> bool:
-        """Return True if a possible secret must be redacted.
-
-        Allowed strings, redaction markers, and text that starts or ends within a marker are kept.
-        """
         if data[start:end] in self._allow or not _MARKER.sub(b"", data[start:end]):
             return False
         return not (_cuts_marker(data, start) or _cuts_marker(data, end))
 
 
 def rule_names() -> list[str]:
-    """Return the names of all rules in the order in which the rules are applied."""
+    """Return the names of all rules, in the order in which they are applied."""
     rules, kinds = load_table().rules, KINDS.values()
     return list(
         dict.fromkeys([PRIVATE, *(rule.name for rule in rules), *(name for name, _ in kinds)])
     )
-
-
-def _iter_batches(pieces: Iterable[bytes]) -> Iterator[tuple[int, list[bytes], list[int]]]:
-    first, at = 0, -1
-    batch: list[bytes] = []
-    ends: list[int] = []
-    for piece in pieces:
-        at += len(piece) + 1
-        batch.append(piece)
-        ends.append(at)
-        if at >= BATCH_BYTES:
-            yield first, batch, ends
-            first, at, batch, ends = first + len(batch), -1, [], []
-    if batch:
-        yield first, batch, ends
 
 
 def _may_call_finder(recent_calls: deque[int], place: int) -> bool:
@@ -612,7 +443,6 @@ def _cuts_marker(data: bytes, position: int) -> bool:
 
 
 def _iter_owner_spans(find: Find, data: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the byte spans that the user's patterns match outside redaction markers."""
     position = 0
     for stop, following in [
         *(marker.span() for marker in _MARKER.finditer(data)),
@@ -626,13 +456,3 @@ def _iter_owner_spans(find: Find, data: bytes) -> Iterator[tuple[int, int]]:
             if end > begin:
                 yield start, position
         position = following
-
-
-def _iter_hidden(scan: Scan, pieces: Sequence[bytes]) -> Iterator[int]:
-    """Yield the indexes of pieces that contain invisible characters or disguised letters."""
-    is_all_visible = scan.is_visible
-    for number, piece in enumerate(pieces):
-        if not (is_all_visible or is_visible(piece)) or (
-            not piece.isascii() and is_disguised(piece.decode("utf-8", "replace"))
-        ):
-            yield number

@@ -1,4 +1,4 @@
-"""The table of redaction rules, and the searches that select rules to try on a text."""
+"""The table of redaction rules, and the searches that select the rules to try on a text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import cache
 from html import entities
 from importlib.resources import files
-from itertools import chain
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
@@ -20,6 +19,7 @@ from nacre.base.frozen import frozen
 from nacre.redact.secrets import (
     CHECKS,
     LOOK_BACK,
+    Candidate,
     measure_entropy,
     near_password,
     said_key,
@@ -27,125 +27,67 @@ from nacre.redact.secrets import (
     said_phrase,
 )
 
-_FOLDED: Mapping[str, str] = {
-    "w": "k",
-    "j": "k",
-    "v": "k",
-    "z": "k",
-    "u": "b",
-    "%": ":",
-    "\\": ":",
-    "&": ":",
-    "!": ":",
-}
-_FOLD = bytes(
-    ord(_FOLDED.get(chr(byte).lower(), chr(byte).lower())) if byte < 128 else byte
-    for byte in range(256)
-)
-"""Table that converts text to lower case for searching.
+_ANCHORS = tuple(bytes([byte]) for byte in (*rb"~%\&!:-wjvzkubphc", *range(0xFF, 0xBF, -1)))
+"""Bytes at which the search for a word starts, rare bytes first.
 
-It also replaces some rare letters and symbols, so that fewer passes over the text are needed.
+A word without a suitable ASCII character is found by the first byte of another character.
 """
-
-_ANCHORS = tuple(b"~ : - k b p h c".split())
-"""Bytes at which the search for a word can start, in order of preference."""
-
-_ONE_PASS_BYTES = 2000
-"""Maximum length in bytes of a text that is searched for all words in one pass."""
 
 _LOOKAHEADS: Mapping[bytes, bytes] = {
     b"%": rb"(?=2[25]|3[ad]|7b|c[3-5]|d[01])",
-    b"\\": rb"(?=b(?!00[01])[0-9a-f]{4})",
-    b"&": rb"(?=(?:qbot|amp|lt|gt|apos|#x?[0-9a-f]{1,6});)",
+    b"\\": rb"(?=u(?!00[01])[0-9a-f]{4})",
+    b"&": rb"(?=(?:quot|amp|lt|gt|apos|#x?[0-9a-f]{1,6});)",
     b"pw": rb"(?![a-ce-z])",
     b"ww": rb"(?=[ :])",
-    b" -p": rb"(?!ass|k)",
+    b" -p": rb"(?!ass|[jkvwz])",
     **{b" -" + flag: rb"(?=[ ='\"])" for flag in (b"a", b"b", b"c", b"k", b"u", b"w", b"x")},
 }
-"""Regular expressions that the text after some frequent words must match.
-
-Otherwise, these words would match everywhere.
-"""
+"""Maps words that would match too often to a regex for the text that must follow them."""
 
 
 class Hints:
-    """Case-insensitive search for many words at the same time.
+    """A fast, case-insensitive search for many words at once."""
 
-    It is the first scan of every text and must be fast.
-    """
-
-    __slots__ = ("_search", "_searches", "_words", "blind")
+    __slots__ = ("_by_tail", "_search")
 
     def __init__(self, words: Collection[bytes]) -> None:
-        """Prepare a search for words in lower case.
-
-        The attribute ``blind`` contains the words that this search cannot find.
-        """
-        tails = {word: tail for word in words if (tail := _cut_tail(word.translate(_FOLD)))}
-        self.blind = frozenset(words) - tails.keys()
-        regexes = {
-            anchor: _join(
-                anchor, [(tail, word) for word, tail in tails.items() if tail.startswith(anchor)]
+        """Prepare a search for lower-case words, which also finds overlapping ones."""
+        tails = {word: _cut_tail(word) for word in sorted(words, key=len, reverse=True)}
+        by_anchor: dict[bytes, list[bytes]] = defaultdict(list)
+        for word, tail in tails.items():
+            behind = b"(?<=%s)" % re.escape(word) if tail != word else b""
+            by_anchor[tail[:1]].append(re.escape(tail[1:]) + behind + _LOOKAHEADS.get(word, b""))
+        self._search = re.compile(
+            b"|".join(
+                re.escape(anchor) + b"(?=(%s))" % b"|".join(branches)
+                for anchor, branches in by_anchor.items()
             )
-            for anchor in _ANCHORS
-        }
-        self._searches = tuple((anchor, re.compile(regex)) for anchor, regex in regexes.items())
-        self._search = re.compile(b"|".join(regexes.values()))
-        self._words = {
-            tail: tuple(
+        )
+        self._by_tail = {
+            tail: [
                 (word, len(word) - len(other))
                 for word, other in tails.items()
                 if tail.startswith(other)
-            )
+            ]
             for tail in tails.values()
         }
 
     def find(self, data: bytes) -> Iterator[tuple[bytes, int]]:
-        """Yield each occurrence of a word in a text, with its offset.
-
-        Occurrences of the same word are in order.
-        """
-        folded = data.translate(_FOLD)
-        searches = (regex.finditer(folded) for anchor, regex in self._searches if anchor in folded)
-        matches = (
-            self._search.finditer(folded)
-            if len(folded) < _ONE_PASS_BYTES
-            else chain.from_iterable(searches)
-        )
-        for match in matches:
-            for word, before in self._words[match[0] + match[match.lastindex or 0]]:
-                place = match.start() - before
-                if data[place : place + len(word)].lower() == word:
-                    yield word, place
+        """Yield each word that occurs in a text, with its offset."""
+        lower = data.lower()
+        for match in self._search.finditer(lower):
+            for word, before in self._by_tail[match[0] + match[match.lastindex or 0]]:
+                if lower.startswith(word, match.start() - before):
+                    yield word, match.start() - before
 
 
-def _cut_tail(folded: bytes) -> bytes:
-    """Return a word without the part before its anchor byte, or nothing if it has none."""
+def _cut_tail(word: bytes) -> bytes:
     return next(
-        (
-            folded[folded.index(anchor) :]
-            for part in (folded[:-1], folded)
-            for anchor in _ANCHORS
-            if anchor in part
-        ),
-        b"",
+        word[word.index(anchor) :]
+        for part in (word[:-1], word)
+        for anchor in _ANCHORS
+        if anchor in part
     )
-
-
-def _join(anchor: bytes, words: Sequence[tuple[bytes, bytes]]) -> bytes:
-    """Return a regex that finds several words by an anchor byte that they share.
-
-    The regex consumes only this byte, so that overlapping words are found.
-    """
-    regexes: dict[bytes, list[bytes]] = defaultdict(list)
-    for tail, word in sorted(words, key=lambda pair: -len(pair[0])):
-        folded = word.translate(_FOLD)
-        behind = b"" if tail == folded else b"(?<=%s)" % re.escape(folded)
-        regexes[tail[1:2]].append(re.escape(tail[2:]) + behind + _LOOKAHEADS.get(word, b""))
-    branches = b"|".join(
-        re.escape(second) + b"(?:%s)" % b"|".join(group) for second, group in regexes.items()
-    )
-    return re.escape(anchor) + b"(?=(%s))" % branches
 
 
 # -- Decoded views of a text ---------------------------------------------------
@@ -161,14 +103,14 @@ _BASE64 = re.compile(rb"(?:[A-Za-z0-9+/]{4}){6,}(?:[A-Za-z0-9+/]{2,3})?={0,2}")
 _IN_BASE64 = re.compile(rb"[A-Za-z0-9+/]")
 _MIN_BASE64_BYTES, _MAX_BASE64_BYTES = 48, 40_000
 BASE64_TEXT = rb"(?:[CDI-Za-f][A-Za-z0-9+/]{3}){6}"
-"""Matches base64 text whose first bytes suggest that it contains readable text."""
+"""Matches base64 whose first bytes suggest that it contains readable text."""
 
 _TEXT = re.compile(rb"[\t\n\r\x20-\x7e\x80-\xff]+")
 _MAX_CODE_POINT = 0x10FFFF
 
 
 class View:
-    """Text with its escapes decoded."""
+    """A text with decoded escapes, which converts positions back to the original text."""
 
     __slots__ = ("_escapes", "_starts", "text")
 
@@ -190,7 +132,7 @@ class View:
         self.text = b"".join((*pieces, data[position:]))
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Convert a span in the view to a span in the original text. Escapes are kept whole."""
+        """Convert a span of the decoded text to the original text. Escapes are never split."""
         return self._place(start)[0], self._place(end - 1)[1]
 
     def _place(self, at: int) -> tuple[int, int]:
@@ -227,17 +169,17 @@ _DECODERS: Mapping[bytes, tuple[re.Pattern[bytes], Callable[[bytes], bytes]]] = 
     b"\\": (_UNICODE, _from_unicode),
 }
 
-VIEW_HINTS = frozenset(_DECODERS)
-"""Byte strings which suggest that decoding might reveal more of a text."""
+VIEW_HINTS = tuple(_DECODERS)
+"""Byte strings that suggest encoded text."""
 
 
 def view(data: bytes, hint: bytes) -> View:
-    """Return a view of a text with decoded escapes. ``hint`` selects the kind of escape."""
+    """Decode the escapes in a text that begin with ``hint``, one of :data:`VIEW_HINTS`."""
     return View(data, *_DECODERS[hint])
 
 
 def decode_base64(data: bytes, place: int) -> tuple[int, int, bytes] | None:
-    """Return the span and content of base64 at an offset, or None if the content is not text."""
+    """Return the start, end and content of base64 text at an offset, or None if it is not text."""
     if place and _IN_BASE64.match(data, place - 1):
         return None
     # Checking the start first cheaply excludes images and other binary data.
@@ -253,8 +195,8 @@ def decode_base64(data: bytes, place: int) -> tuple[int, int, bytes] | None:
 def _find_plain(data: bytes, place: int, max_bytes: int) -> tuple[int, bytes] | None:
     match = _BASE64.match(data, place, place + max_bytes)
     body = match[0].rstrip(b"=") if match else b""
-    whole = len(body) - (len(body) % 4 == 1)
-    plain = binascii.a2b_base64(body[:whole] + b"=" * (-whole % 4))
+    length = len(body) - (len(body) % 4 == 1)
+    plain = binascii.a2b_base64(body[:length] + b"=" * (-length % 4))
     return (match.end(), plain) if match and _TEXT.fullmatch(plain) else None
 
 
@@ -283,9 +225,8 @@ _TAB = re.compile(rb"\t|\\{1,4}t")
 
 
 def inserted_cells(data: bytes, place: int) -> Iterator[tuple[int, int]]:
-    """Yield the spans of a column's values in an INSERT or COPY statement.
-
-    ``place`` is the offset of the column's name.
+    """Yield the spans of a column's values in an INSERT or COPY statement, given the offset of the
+    column's name.
     """
     opened = data.rfind(b"(", max(0, place - _MAX_COLUMNS_BYTES), place)
     closed = data.find(b")", place, place + _MAX_COLUMNS_BYTES)
@@ -331,7 +272,7 @@ def _iter_lines(data: bytes, place: int, number: int) -> Iterator[tuple[int, int
 def iter_parts(
     mark: re.Pattern[bytes], data: bytes, start: int, end: int
 ) -> Iterator[tuple[int, int]]:
-    """Split a span at each mark and yield the parts."""
+    """Yield the spans between matches of ``mark``."""
     for match in mark.finditer(data, start, end):
         yield start, match.start()
         start = match.end()
@@ -369,38 +310,29 @@ _HEADING = re.compile(rb"""[ "']{0,2}[A-Za-z\x80-\xff][\w .()\x80-\xff-]{0,40}["
 
 
 def key_lines(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
-    """Yield the span of a private key's marker and lines.
-
-    The lines follow a start marker or precede an end marker. Each line can have a prefix, as in a
-    log.
+    """Yield the span of a private key, including the start or end marker that matched. Each line
+    can have a prefix, as in a log.
     """
     if b"END" in match[0][:10].upper():
-        first = min(
-            (start for start, _ in _lines_before(data, match.start())), default=match.start()
-        )
+        first, stop, is_last = match.start(), _last_break(data, match.start()), True
+        while stop and match.start() - stop[0] < _KEY_BYTES:
+            before = _last_break(data, stop[0])
+            start = before[1] if before else max(0, stop[0] - _KEY_LINE_BYTES)
+            span = _key_span(data, start, stop[0], is_last=is_last)
+            if span is None:
+                break
+            first, stop, is_last = span[0], before, False
         if first < match.start():
             yield first, match.end()
         return
-    last = max((end for _, end in _lines_after(data, match.end())), default=match.end())
+    begin, last, may_be_last = _BREAK.match(data, match.end()), match.end(), True
+    for line in iter_parts(_BREAK, data, begin.end(), last + _KEY_BYTES) if begin else ():
+        span = _key_span(data, *line, is_last=may_be_last)
+        if span is None:
+            break
+        last, may_be_last = span[1], span[1] - span[0] >= _MIN_WHOLE_LINE_BYTES
     if last > match.end():
         yield match.start(), last
-
-
-def _lines_before(data: bytes, place: int) -> Iterator[tuple[int, int]]:
-    stop = _last_break(data, place)
-    is_last = True
-    while stop is not None and place - stop[0] < _KEY_BYTES:
-        before = _last_break(data, stop[0])
-        span = _key_span(
-            data,
-            before[1] if before else max(0, stop[0] - _KEY_LINE_BYTES),
-            stop[0],
-            is_last=is_last,
-        )
-        if span is None:
-            return
-        yield span
-        stop, is_last = before, False
 
 
 def _last_break(data: bytes, place: int) -> tuple[int, int] | None:
@@ -408,19 +340,6 @@ def _last_break(data: bytes, place: int) -> tuple[int, int] | None:
         match.span() for match in _BREAK.finditer(data, max(0, place - _KEY_LINE_BYTES), place)
     ]
     return breaks_before[-1] if breaks_before else None
-
-
-def _lines_after(data: bytes, place: int) -> Iterator[tuple[int, int]]:
-    begin = _BREAK.match(data, place)
-    was_whole = True
-    while begin is not None and begin.end() - place < _KEY_BYTES:
-        following = _BREAK.search(data, begin.end(), begin.end() + _KEY_LINE_BYTES)
-        end = following.start() if following else min(len(data), begin.end() + _KEY_LINE_BYTES)
-        span = _key_span(data, begin.end(), end, is_last=was_whole)
-        if span is None:
-            return
-        yield span
-        begin, was_whole = following, span[1] - span[0] >= _MIN_WHOLE_LINE_BYTES
 
 
 def _key_span(data: bytes, start: int, end: int, *, is_last: bool) -> tuple[int, int] | None:
@@ -431,7 +350,7 @@ def _key_span(data: bytes, start: int, end: int, *, is_last: bool) -> tuple[int,
 
 
 def table_cells(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
-    """Yield the table cells below or to the right of a cell that names a secret."""
+    """Yield the spans of the cells below or to the right of a cell that names a secret."""
     if not match[0].endswith((b"|", b">")):
         yield from inserted_cells(data, match.start())
         if not _RULED.match(data, match.end()):
@@ -462,7 +381,6 @@ def table_cells(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]
 
 
 def _iter_marked_column(data: bytes, place: int) -> Iterator[tuple[int, int]]:
-    """Yield the cells below a heading. Columns are separated by commas, semicolons, tabs or spaces."""
     start = data.rfind(b"\n", max(0, place - _LINE_BYTES), place) + 1
     end = _line_end(data, place)
     head = data[start:end].rstrip(b"\r")
@@ -474,25 +392,26 @@ def _iter_marked_column(data: bytes, place: int) -> Iterator[tuple[int, int]]:
     ):
         return
     number, count = len(mark.split(head[: place - start])) - 1, len(mark.split(head))
-    start = end + 1
-    stop = start + _TABLE_BYTES
-    while start < min(stop, len(data)):
-        end = _line_end(data, start)
-        cells = list(iter_parts(mark, data, start, end))
+    for line in _iter_rows(data, end + 1):
+        cells = list(iter_parts(mark, data, *line))
         if len(cells) != count:
             return
         yield _bare(data, *cells[number])
-        start = end + 1
 
 
 def _iter_column(data: bytes, start: int, number: int) -> Iterator[tuple[int, int]]:
-    stop = start + _TABLE_BYTES
-    while start < min(stop, len(data)):
-        end = _line_end(data, start)
-        cells = list(_iter_cells(data, start, end))
-        if len(cells) <= number or len(cells) == 1 or _RULER.match(data, start, end):
+    for line in _iter_rows(data, start):
+        cells = list(_iter_cells(data, *line))
+        if len(cells) <= number or len(cells) == 1 or _RULER.match(data, *line):
             return
         yield _bare(data, *cells[number])
+
+
+def _iter_rows(data: bytes, start: int) -> Iterator[tuple[int, int]]:
+    stop = min(start + _TABLE_BYTES, len(data))
+    while start < stop:
+        end = _line_end(data, start)
+        yield start, end
         start = end + 1
 
 
@@ -534,27 +453,26 @@ Each takes a text and a match, and yields the spans of possible secrets.
 
 
 RUN_BYTES = b"+-.0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
-"""Bytes that form a run. Case-sensitive rules are tried only in runs of these bytes."""
+"""Bytes that form a run. Case-sensitive rules are tried only in runs."""
 
 HEAD = 3
 """Number of bytes at the start of a run that select the rules to try."""
 
 RUN_LITERAL = b"\0run"
-"""Index entry for rules that match runs with a typical shape."""
+"""Index entry for the rules that match a run because of its shape."""
 
 KEYED_LITERAL = b"\0keyed"
-"""Index entry for rules that match runs with a short prefix, which might be keys."""
+"""Index entry for the rules that match a run with a short prefix, which might be a key."""
 
 SHAPED_RUN = re.compile(BASE64_TEXT + rb"|[0-9a-f]{32}-[0-9a-f]{8}-|[0-9]{6}-[0-9]{6}-[0-9]{6}-")
-"""Matches the start of a run with a typical shape, or of possible base64 text."""
+"""Matches the start of a run with a telltale shape, or of possible base64 text."""
 
 SHAPED = frozenset(b"CDIJKLMNOPQRSTUVWXYZabcdef0123456789")
-"""Bytes that can be first, fifth or ninth in a ``SHAPED_RUN``. They are fast to check."""
+"""Bytes that can be first, fifth or ninth in a ``SHAPED_RUN``, for a fast check."""
 
 PRIVATE_HINT = b"private"
-"""Word that suggests private blocks, which are not in the rule table."""
+"""Word that suggests a private block, for which there is no rule in the table."""
 
-_FOREIGN = re.compile(rb"[\x80-\xff]+")
 _MAX_STRETCH_BYTES = 4000
 _FILLERS = tuple(bytes([byte]) for byte in RUN_BYTES)
 _BOUNDARY = rb"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
@@ -562,7 +480,7 @@ _BOUNDARY = rb"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rule:
-    """One row of the rule table. `rules.toml` explains the fields."""
+    """A rule for finding secrets. ``rules.toml`` explains its fields."""
 
     name: str
     literals: tuple[bytes, ...]
@@ -594,17 +512,13 @@ class Rule:
             start, end = secret_span(match)
             spans = ((before[0] if self.whole else start, end),)
         for start, end in spans:
-            if CHECKS[self.value](data, start, end) and (
-                not self.entropy or measure_entropy(data[start:end]) >= self.entropy
+            secret = Candidate.of(data, start, end)
+            if CHECKS[self.value](secret) and (
+                not self.entropy or measure_entropy(secret) >= self.entropy
             ):
                 yield start, end
 
     def _precedes(self, match: re.Match[bytes]) -> tuple[int, int] | None:
-        """Return the span of the context that must precede a match.
-
-        If the context's regex has a group, return the span of that group. Return ``None`` if the
-        context is missing.
-        """
         if not self.before:
             return match.span()
         data, start = match.string, match.start()
@@ -631,10 +545,7 @@ class Rule:
 
 
 def secret_span(match: re.Match[bytes]) -> tuple[int, int]:
-    """Return the span of the secret in a match.
-
-    If a length limit cut a character, the whole character is included.
-    """
+    """Return the span of the secret in a match, without splitting its last character."""
     start, end = match.span(match.lastindex or 0)
     while end < len(match.string) and match.string[end] & 0xC0 == 0x80:
         end += 1
@@ -642,30 +553,28 @@ def secret_span(match: re.Match[bytes]) -> tuple[int, int]:
 
 
 Step = tuple[int, int, bytes]
-"""A rule's number, its literal's index, and a longer literal that must also be there."""
+"""A rule's number, the index of its literal, and a longer literal that must also occur."""
 
 
 @frozen
 class RuleTable:
-    """All rules in order, and indexes that select the rules to try on a text.
+    """All rules in order, with indexes for choosing the ones to try on a text.
 
-    ``by_literal``: the rules to try if a text contains the literal. ``anywhere``: the literals
-    of case-insensitive rules. ``hints``: a search for the ASCII literals in ``anywhere``.
-    ``foreign``: the non-ASCII parts of its other literals. ``by_head``: the literals of
-    case-sensitive rules, keyed by the first bytes of a possible match.
+    ``by_literal``: the rules for each literal. ``anywhere``: the literals of case-insensitive
+    rules, which ``hints`` finds. ``by_head``: the literals of case-sensitive rules by their first
+    bytes.
     """
 
     rules: tuple[Rule, ...]
     by_literal: Mapping[bytes, tuple[Step, ...]]
     anywhere: frozenset[bytes]
     hints: Hints
-    foreign: Mapping[bytes, bytes]
     by_head: Mapping[bytes, tuple[bytes, ...]]
 
 
 @cache
 def load_table() -> RuleTable:
-    """Return the rule table."""
+    """Load the rules from ``rules.toml``."""
     content = tomllib.loads(
         files("nacre.redact").joinpath("rules.toml").read_text(encoding="utf-8")
     )
@@ -676,8 +585,8 @@ def load_table() -> RuleTable:
     rows = [*content["block"], *tokens, *content["rule"], *_list_command_rows(content["command"])]
     rules = tuple(_parse_rule(row, parts, names) for row in rows)
     anywhere = _list_steps(rules, ignore_case=True)
-    # A literal that starts with a different literal is searched where that literal occurs: "key="
-    # at "key".
+    # A literal that starts with a different literal is only looked for where that one occurs:
+    # "key=" at "key".
     for literal in sorted(anywhere, key=len, reverse=True):
         gate = next(
             (other for other in anywhere if other != literal and literal.startswith(other)), None
@@ -692,8 +601,7 @@ def load_table() -> RuleTable:
         for head in _list_heads(literal):
             by_head[head] = (*by_head.get(head, ()), literal)
     hints = Hints((*anywhere, PRIVATE_HINT, *VIEW_HINTS))
-    foreign = {literal: _FOREIGN.findall(literal)[0] for literal in hints.blind}
-    return RuleTable(rules, in_runs | anywhere, frozenset(anywhere), hints, foreign, by_head)
+    return RuleTable(rules, in_runs | anywhere, frozenset(anywhere), hints, by_head)
 
 
 def _list_steps(rules: Sequence[Rule], *, ignore_case: bool) -> dict[bytes, tuple[Step, ...]]:
@@ -720,10 +628,6 @@ _PREFIX = re.compile(r"(?:[A-Za-z0-9_-]|\\[.+])+(?![?*+{])")
 
 
 def _list_token_rows(tokens: Mapping[str, str | Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Yield the rules for providers' tokens.
-
-    Without another literal in the table, a rule's literal is the plain start of its regex.
-    """
     for name, token in tokens.items():
         row = {"regex": token} if isinstance(token, str) else token
         prefix = _PREFIX.match(row["regex"])
@@ -764,23 +668,18 @@ def _list_command_rows(commands: Sequence[Mapping[str, Any]]) -> Iterator[Mappin
 def _parse_rule(
     row: Mapping[str, Any], parts: Mapping[str, bytes], names: Mapping[str, Sequence[str]]
 ) -> Rule:
-    options = {
-        name: row[name]
-        for name in ("entropy", "value", "ignore_case", "glued", "reach", "find", "whole")
-        if name in row
+    literals = [word for literal in row["literals"] for word in names.get(literal, (literal,))]
+    expanded = {
+        name: _expand(row.get(name, "").encode(), parts)
+        for name in ("regex", "before", "each", "stop")
     }
-    before = _expand(row.get("before", "").encode(), parts)
     return Rule(
-        name=row["name"],
-        literals=tuple(
-            word.encode() for literal in row["literals"] for word in names.get(literal, (literal,))
-        ),
-        regex=_expand(row["regex"].encode(), parts),
-        before=before,
-        each=_expand(row.get("each", "").encode(), parts),
-        stop=row.get("stop", "").encode(),
-        before_names=bool(re.compile(before).groups),
-        **options,
+        **{
+            **row,
+            **expanded,
+            "literals": tuple(word.encode() for word in literals),
+            "before_names": bool(re.compile(expanded["before"]).groups),
+        }
     )
 
 
@@ -795,27 +694,18 @@ def _expand(regex: bytes, parts: Mapping[str, bytes]) -> bytes:
 
 @cache
 def compile_rule(rule: Rule) -> re.Pattern[bytes]:
-    """Compile a rule's regex. This is done only when the rule is tried on a text."""
+    """Compile a rule's regex when the rule is first tried."""
     bounded = rule.regex if rule.glued or rule.ignore_case else _BOUNDARY + rule.regex
     return re.compile(bounded, re.IGNORECASE if rule.ignore_case else re.NOFLAG)
 
 
 @cache
 def compile_any(literal: bytes) -> re.Pattern[bytes]:
-    """Compile all rules that start with a literal into one regex.
-
-    If it does not match, none of the rules match.
-    """
-    return _compile_together(
-        tuple(sorted({number for number, _, _ in load_table().by_literal[literal]}))
-    )
-
-
-@cache
-def _compile_together(numbers: Sequence[int]) -> re.Pattern[bytes]:
-    rules = load_table().rules
+    """Compile a regex that matches wherever any of the rules with this literal does."""
+    table = load_table()
+    numbers = sorted({number for number, _, _ in table.by_literal[literal]})
     return re.compile(
-        b"|".join(b"(?:" + rules[number].regex + b")" for number in numbers), re.IGNORECASE
+        b"|".join(b"(?:" + table.rules[number].regex + b")" for number in numbers), re.IGNORECASE
     )
 
 

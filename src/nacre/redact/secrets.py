@@ -1,4 +1,4 @@
-"""Checks that decide whether a match is a secret. Searches for private blocks and secrets in prose."""
+"""Checks whether a match is a secret, and searches for private blocks and secrets in prose."""
 
 from __future__ import annotations
 
@@ -9,8 +9,25 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
+LOOK_BACK = 64
+"""Maximum number of bytes before a literal or a secret that a rule considers."""
+
 _MIN_KEY_BYTES = 16
 _BYTE = re.compile(rb"0[xX][0-9a-fA-F]{1,2}|[0-9]+|'[^']+'")
+
+
+class Candidate(bytes):
+    """A possible secret, with up to ``LOOK_BACK`` bytes before it and the byte after it."""
+
+    before = b""
+    after = b""
+
+    @classmethod
+    def of(cls, data: bytes, start: int, end: int) -> Candidate:
+        secret = cls(data[start:end])
+        secret.before = data[max(0, start - LOOK_BACK) : start]
+        secret.after = data[end : end + 1]
+        return secret
 
 
 def measure_entropy(secret: bytes) -> float:
@@ -19,14 +36,13 @@ def measure_entropy(secret: bytes) -> float:
     return -sum(count / size * math.log2(count / size) for count in Counter(secret).values())
 
 
-def is_bytes(data: bytes, start: int, end: int) -> bool:
-    """Return True if a list of numbers or characters might be the bytes of a key.
-
-    Lists with numbers above 255 and sorted lists, such as code tables, are not keys.
+def is_bytes(secret: bytes) -> bool:
+    """Return True if a list of numbers or characters might be a key. Sorted lists, such as code
+    tables, are not.
     """
-    if b"," not in data[start:end]:
+    if b"," not in secret:
         return True
-    values = _BYTE.findall(data, start, end)
+    values = _BYTE.findall(secret)
     numbers = [
         int(value, 16 if value[:2].lower() == b"0x" else 10)
         for value in values
@@ -44,9 +60,6 @@ def is_bytes(data: bytes, start: int, end: int) -> bool:
 
 # -- Checks: exclude placeholders and code, and require text like a password or key
 
-
-LOOK_BACK = 64
-"""Maximum number of bytes before a literal or secret that a check reads."""
 
 _VARIABLE = re.compile(
     rb"arn:aws|(?:\xe2\x80\xa2|\xe2\x97\x8f){3}|:\w|\d+\.\d+$|[A-Za-z_][\w.]*\[(?:\d+|[A-Za-z_]\w*)?\]?$"
@@ -115,7 +128,7 @@ _CHANGES = re.compile(rb"(?<=[a-z])[A-Z0-9]|(?<=[A-Z])[a-z0-9]|(?<=[0-9])[A-Za-z
 
 
 _KEY_PLACEHOLDER = re.compile(rb"[xX]{8}|\*{4}|(?i:your[-_]|placeholder|change[-_]?me|redacted)")
-"""Placeholders for keys. An example key with a vendor's prefix still counts as a key."""
+"""Matches a placeholder for a key. An example key with a vendor's prefix still counts as a key."""
 _SAMPLE = re.compile(
     _KEY_PLACEHOLDER.pattern
     + rb"|EXAMPLE|1234567890abcdef|abcdefghijklmnop|(?i:0123456789abcdef|00010203|00112233)|SflKxwRJSMeKKF2QT4"
@@ -149,7 +162,7 @@ _KEYED = re.compile(
 _KEY_PREFIX = re.compile(
     rb"(?:(?:[^aeiou]|\b)sk|(?:\b|[-_]|\b[a-z0-9]{1,3})(?:pat|tok|sec|secret|apik?|(?:a|api[-_]?)key))[-_]"
 )
-"""Parts of a name that show that a secret follows."""
+"""Matches a prefix that says that a secret follows."""
 _HASH_PIECE = re.compile(rb"(?<![A-Za-z0-9])[0-9a-f]{16,}(?![A-Za-z0-9])|[0-9a-f]{8}-[0-9a-f]{4}-")
 _MIN_LONG_BODY_BYTES = 32
 _LABEL = re.compile(
@@ -192,18 +205,13 @@ _PASSPHRASE = re.compile(rb"[A-Za-z]{3,}(?:-[A-Za-z]{3,}){3,}$")
 _ENCODED = re.compile(rb"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$")
 
 
-def _is_any(data: bytes, start: int, end: int) -> bool:
-    return data[start : start + 5] == b"-----" or not _KEY_PLACEHOLDER.search(data, start, end)
+def _is_any(secret: bytes) -> bool:
+    return secret.startswith(b"-----") or not _KEY_PLACEHOLDER.search(secret)
 
 
-def _is_keyed(data: bytes, start: int, end: int) -> bool:
-    """Return True for a generated key with a short prefix."""
-    match = _KEYED.fullmatch(data, start, end)
-    if (
-        match is None
-        or _IDENTITY.match(data, start, end)
-        or _KEY_PLACEHOLDER.search(data, start, end)
-    ):
+def _is_keyed(secret: bytes) -> bool:
+    match = _KEYED.fullmatch(secret)
+    if match is None or _IDENTITY.match(secret) or _KEY_PLACEHOLDER.search(secret):
         return False
     head, body = match.groups()
     if _HASH_PIECE.search(body):
@@ -224,20 +232,15 @@ def _is_non_secret(secret: bytes) -> bool:
     return False
 
 
-def _is_inline(data: bytes, start: int, end: int) -> bool:
-    return not _VARIABLE.match(data, start, end) and not _WEAK.match(data, start, end)
+def _is_inline(secret: bytes) -> bool:
+    return not _VARIABLE.match(secret) and not _WEAK.match(secret)
 
 
-def _is_account(data: bytes, start: int, end: int) -> bool:
-    return _is_inline(data, start, end) and not _PLACEHOLDER.match(data, start, end)
+def _is_account(secret: bytes) -> bool:
+    return _is_inline(secret) and not _PLACEHOLDER.match(secret)
 
 
-def _is_chosen(data: bytes, start: int, end: int) -> bool:
-    """Return True for a password that a person probably chose.
-
-    It has letters with digits or symbols, and no other known format.
-    """
-    secret = data[start:end]
+def _is_chosen(secret: bytes) -> bool:
     if (
         _SAMPLE.search(secret)
         or _is_non_secret(secret)
@@ -253,9 +256,8 @@ def _is_chosen(data: bytes, start: int, end: int) -> bool:
     return _PASSPHRASE.match(secret) is not None
 
 
-def _is_titled(data: bytes, start: int, end: int) -> bool:
-    """Return True for title-case words with a number, as in passwords but not in code."""
-    secret = data[start:end]
+def _is_titled(secret: bytes) -> bool:
+    """Recognize title-case words with a number, which are common in passwords and rare in code."""
     if _STANDARD.match(secret):
         return False
     is_mixed = (
@@ -263,21 +265,17 @@ def _is_titled(data: bytes, start: int, end: int) -> bool:
         and _CAPITAL.search(secret)
         and _JOINT.search(secret, 1, len(secret) - 1)
     )
-    return _TITLED.fullmatch(secret) is not None or (
-        bool(is_mixed) and _is_direct(data, start, end)
-    )
+    return _TITLED.fullmatch(secret) is not None or (bool(is_mixed) and _is_direct(secret))
 
 
-def _is_strong(data: bytes, start: int, end: int) -> bool:
-    """Return True for a chosen password, but not for a date, version, issue key, or word with a number."""
-    secret = data[start:end]
+def _is_strong(secret: bytes) -> bool:
     if _TITLED.fullmatch(secret):
         return True
     if (
         len(secret) < 8
         or not _DIGIT.search(secret)
         or _LABEL.match(secret)
-        or not _is_chosen(data, start, end)
+        or not _is_chosen(secret)
     ):
         return False
     return (
@@ -287,52 +285,39 @@ def _is_strong(data: bytes, start: int, end: int) -> bool:
     )
 
 
-def _is_password(data: bytes, start: int, end: int) -> bool:
-    if _is_literal(data, start, end):
+def _is_password(secret: Candidate) -> bool:
+    if _is_literal(secret):
         return True
-    secret = data[start:end]
-    return b"." not in secret and bool(_DIGIT.search(secret)) and _is_chosen(data, start, end)
+    return secret.count(b".") == 0 and bool(_DIGIT.search(secret)) and _is_chosen(secret)
 
 
-def _is_hidden(data: bytes, start: int, end: int) -> bool:
-    """Return True for a password, but not for the name of a resource."""
-    return _is_password(data, start, end) and not _RESOURCE.match(data, start, end)
+def _is_hidden(secret: Candidate) -> bool:
+    return _is_password(secret) and not _RESOURCE.match(secret)
 
 
-def _is_opaque(data: bytes, start: int, end: int) -> bool:
-    """Return True for random text, a UUID or a hash. Use this only after unambiguous names."""
-    secret = data[start:end]
-    if len(secret) < 16 or not _is_literal(data, start, end):
+def _is_opaque(secret: Candidate) -> bool:
+    """Recognize random text, UUIDs and hashes, which are secrets only if a name clearly says so."""
+    if len(secret) < 16 or not _is_literal(secret):
         return False
     if _UUID_OR_HASH.match(secret):
         return bool(_LETTER.search(secret)) and len(set(secret)) > 7
     return _changes_often(secret)
 
 
-def _is_mixed(data: bytes, start: int, end: int) -> bool:
-    secret = data[start:end]
-    return (
-        _is_any(data, start, end) and bool(_DIGIT.search(secret)) and bool(_LETTER.search(secret))
-    )
+def _is_mixed(secret: bytes) -> bool:
+    return _is_any(secret) and bool(_DIGIT.search(secret)) and bool(_LETTER.search(secret))
 
 
-def _is_encoded(data: bytes, start: int, end: int) -> bool:
-    """Return True for base64 with digits or mixed case, unlike a plain word."""
-    secret = data[start:end]
+def _is_encoded(secret: bytes) -> bool:
     return _ENCODED.match(secret) is not None and (
-        b"=" in secret or _changes_often(secret) or _is_mixed(data, start, end)
+        b"=" in secret or _changes_often(secret) or _is_mixed(secret)
     )
 
 
-def _is_direct(data: bytes, start: int, end: int) -> bool:
-    """Return True for a chosen password, or for path-like text with digits and capitals.
-
-    Use this only where the text must be a password.
-    """
-    secret = data[start:end]
+def _is_direct(secret: bytes) -> bool:
     if b" " in secret or len(secret) < 6:
         return False
-    if _is_chosen(data, start, end):
+    if _is_chosen(secret):
         return True
     if (
         _SAMPLE.search(secret)
@@ -346,11 +331,10 @@ def _is_direct(data: bytes, start: int, end: int) -> bool:
     return bool(_CAPITAL.search(secret)) and _PLAIN_PIECES.fullmatch(secret) is not None
 
 
-def _is_argument(data: bytes, start: int, end: int) -> bool:
-    if data[start - 1 : start] not in _QUOTES:
-        return _is_chosen(data, start, end)
-    secret = data[start:end]
-    if not _is_account(data, start, end) or _SAMPLE.search(secret) or len(secret) < 6:
+def _is_argument(secret: Candidate) -> bool:
+    if secret.before[-1:] not in _QUOTES:
+        return _is_chosen(secret)
+    if not _is_account(secret) or _SAMPLE.search(secret) or len(secret) < 6:
         return False
     if _PATH.match(secret) or _SPEAKING_NAME.match(secret) or _NUMBERED_NAME.match(secret):
         return False
@@ -359,12 +343,7 @@ def _is_argument(data: bytes, start: int, end: int) -> bool:
     )
 
 
-def _is_joined(data: bytes, start: int, end: int) -> bool:
-    """Return True for words that are joined by dashes or underscores, or written in camel case.
-
-    Do not use this in sentences about code, where such words are common.
-    """
-    secret = data[start:end]
+def _is_joined(secret: bytes) -> bool:
     return (
         _JOINED.fullmatch(secret) is not None
         and not _is_non_secret(secret)
@@ -372,27 +351,16 @@ def _is_joined(data: bytes, start: int, end: int) -> bool:
     )
 
 
-def _is_phrase(data: bytes, start: int, end: int) -> bool:
-    """Return True for a few words with a digit, unless they form a sentence."""
-    words = data[start:end].split(b" ")
-    if (
-        not 2 <= len(words) <= 6
-        or _SAMPLE.search(data, start, end)
-        or _VARIABLE.match(data, start, end)
-    ):
+def _is_phrase(secret: bytes) -> bool:
+    words = secret.split(b" ")
+    if not 2 <= len(words) <= 6 or _SAMPLE.search(secret) or _VARIABLE.match(secret):
         return False
-    return bool(_DIGIT.search(data, start, end)) and not any(
-        _FUNCTION_WORD.fullmatch(word) for word in words
-    )
+    return bool(_DIGIT.search(secret)) and not any(_FUNCTION_WORD.fullmatch(word) for word in words)
 
 
-def _is_words(data: bytes, start: int, end: int) -> bool:
-    """Return True for four or more words that are probably not a sentence.
-
-    Use this only after a word like "passphrase".
-    """
-    words = data[start:end].split()
-    if len(words) < 4 or _VARIABLE.match(data, start, end) or _PLACEHOLDER.match(data, start, end):
+def _is_words(secret: bytes) -> bool:
+    words = secret.split()
+    if len(words) < 4 or _VARIABLE.match(secret) or _PLACEHOLDER.match(secret):
         return False
     if any(_TECHNICAL.fullmatch(word.decode("utf-8", "replace")) for word in words):
         return False
@@ -401,90 +369,70 @@ def _is_words(data: bytes, start: int, end: int) -> bool:
     )
 
 
-def _is_slug(data: bytes, start: int, end: int) -> bool:
-    """Return True for lower-case words joined by dashes, none of them technical.
-
-    Use this only after a word like "password".
-    """
-    word = data[start:end].decode("utf-8", "replace")
-    if not word.islower() or not _SLUG.fullmatch(word) or _is_non_secret(data[start:end]):
+def _is_slug(secret: bytes) -> bool:
+    word = secret.decode("utf-8", "replace")
+    if not word.islower() or not _SLUG.fullmatch(word) or _is_non_secret(secret):
         return False
     parts = word.split("-")
     return not any(_TECHNICAL.fullmatch(part) for part in parts if len(part) > 2 or len(parts) < 3)
 
 
-def _is_worded(data: bytes, start: int, end: int) -> bool:
-    """Return True for a password, or for lower-case words joined by dashes if there are at least three."""
-    return _is_password(data, start, end) or (
-        data.count(b"-", start, end) > 1 and _is_slug(data, start, end)
-    )
+def _is_worded(secret: Candidate) -> bool:
+    return _is_password(secret) or (secret.count(b"-") > 1 and _is_slug(secret))
 
 
-def _is_cell(data: bytes, start: int, end: int) -> bool:
-    """Return True for the content of a password column."""
-    return _is_direct(data, start, end) or _is_slug(data, start, end)
+def _is_cell(secret: bytes) -> bool:
+    return _is_direct(secret) or _is_slug(secret)
 
 
-def _is_ciphered(data: bytes, start: int, end: int) -> bool:
-    """Return True for text that was probably generated and not typed by a person."""
-    secret = data[start:end]
-    if b" " in secret:
+def _is_ciphered(secret: Candidate) -> bool:
+    if secret.count(b" "):
         return False
-    return _is_opaque(data, start, end) or (
-        len(_CHANGES.findall(secret)) >= 4 and _is_strong(data, start, end)
-    )
+    return _is_opaque(secret) or (len(_CHANGES.findall(secret)) >= 4 and _is_strong(secret))
 
 
-def _is_piped(data: bytes, start: int, end: int) -> bool:
-    if b"$" in data[start:end] and _EXPANDED.search(data, start, end):
+def _is_piped(secret: Candidate) -> bool:
+    if _EXPANDED.search(secret):
         return False
-    return _is_argument(data, start, end) or _is_opaque(data, start, end)
+    return _is_argument(secret) or _is_opaque(secret)
 
 
-def _is_basic(data: bytes, start: int, end: int) -> bool:
-    """Return True if the text is a base64-encoded name and password."""
+def _is_basic(secret: bytes) -> bool:
     try:
-        plain = binascii.a2b_base64(data[start:end] + b"==")
+        plain = binascii.a2b_base64(secret + b"==")
     except binascii.Error:
         return False
     return _NAME_AND_PASSWORD.fullmatch(plain) is not None
 
 
-def _is_mnemonic(data: bytes, start: int, end: int) -> bool:
-    """Return True if the words might be a seed phrase.
-
-    A seed phrase has a fixed number of words, at most one repeated word, and no words such as
-    "the".
-    """
-    words = _LETTERS.findall(data[start:end].lower())
+def _is_mnemonic(secret: bytes) -> bool:
+    """Recognize a possible seed phrase. The word lists do not contain words such as "the"."""
+    words = _LETTERS.findall(secret.lower())
     if len(words) not in _MNEMONIC_SIZES or len(set(words)) < len(words) - 1:
         return False
     return not any(_SENTENCE_WORD.fullmatch(word) for word in words)
 
 
-def _is_code(data: bytes, start: int, end: int) -> bool:
-    """Return True if the groups in a text have equal lengths and most of them contain a digit."""
-    groups = re.split(rb"[ -]", data[start:end])
+def _is_code(secret: bytes) -> bool:
+    groups = re.split(rb"[ -]", secret)
     with_digits = sum(_DIGIT.search(group) is not None for group in groups)
     return len({len(group) for group in groups}) == 1 and with_digits * 2 > len(groups)
 
 
-def _is_generated(data: bytes, start: int, end: int) -> bool:
-    secret = data[start:end]
-    if _SAMPLE.search(secret) or not _is_inline(data, start, end):
+def _is_generated(secret: bytes) -> bool:
+    if _SAMPLE.search(secret) or not _is_inline(secret):
         return False
     return bool(_DIGIT.search(secret)) and bool(_LETTER.search(secret))
 
 
-def _is_literal(data: bytes, start: int, end: int) -> bool:
-    secret = data[start:end]
+def _is_literal(secret: Candidate) -> bool:
     if _SAMPLE.search(secret) or _is_non_secret(secret) or _FOREIGN_WORDS.fullmatch(secret):
         return False
-    if data[start - 1 : start] in (b'"', b"'", b"`", b">"):
+    if secret.before[-1:] in (b'"', b"'", b"`", b">"):
         return _ALPHANUMERIC.search(secret) is not None
-    if data[end : end + 1] in (b"(", b"[", b"{"):
+    if secret.after in (b"(", b"[", b"{"):
         return False
-    if _DOTENV_NAME.search(data[max(0, start - LOOK_BACK) : start]):
+    if _DOTENV_NAME.search(secret.before):
         return True
     if (  # at least twelve letters, less than a quarter of them vowels
         len(secret) >= 12
@@ -502,11 +450,10 @@ def _is_literal(data: bytes, start: int, end: int) -> bool:
     )
 
 
-def _is_random(data: bytes, start: int, end: int) -> bool:
-    secret = data[start:end]
-    if not _CHANGES.search(secret) or _IDENTITY.match(secret) or not _is_literal(data, start, end):
+def _is_random(secret: Candidate) -> bool:
+    if not _CHANGES.search(secret) or _IDENTITY.match(secret) or not _is_literal(secret):
         return False
-    if _DOTENV_NAME.search(data[max(0, start - LOOK_BACK) : start]):
+    if _DOTENV_NAME.search(secret.before):
         return any(
             _DIGIT.search(piece) and _LETTER.search(piece) for piece in _PIECES.findall(secret)
         )
@@ -514,7 +461,6 @@ def _is_random(data: bytes, start: int, end: int) -> bool:
 
 
 def _changes_often(secret: bytes) -> bool:
-    """Return True if a text alternates between letter cases and digits too often for a name."""
     pieces = [piece for piece in _PIECES.findall(secret) if not _is_camel(piece)]
     return any(len(_CHANGES.findall(piece)) >= max(3, len(piece) * 0.25) for piece in pieces)
 
@@ -526,7 +472,7 @@ def _is_camel(piece: bytes) -> bool:
     return _CAMEL.fullmatch(piece) is not None
 
 
-CHECKS: Mapping[str, Callable[[bytes, int, int], bool]] = {
+CHECKS: Mapping[str, Callable[[Candidate], bool]] = {
     "any": _is_any,
     "keyed": _is_keyed,
     "bytes": is_bytes,
@@ -557,7 +503,7 @@ CHECKS: Mapping[str, Callable[[bytes, int, int], bool]] = {
     "mnemonic": _is_mnemonic,
     "code": _is_code,
 }
-"""The checks by their names in the rule table. Each takes a text and the span of a possible secret."""
+"""Checks of a possible secret, by their names in the rule table."""
 
 
 # -- Private blocks ``<private>…</private>`` -----------------------------------
@@ -567,7 +513,7 @@ CHECKS: Mapping[str, Callable[[bytes, int, int], bool]] = {
 
 
 PRIVATE = "private"
-"""Rule name of private blocks, which are replaced by ``[private]``."""
+"""Name of the rule for private blocks, which are replaced by ``[private]``."""
 
 _TAG = re.compile(
     rb"(?:<|&lt;|\\{1,4}u003c)(?:%(blank)s){0,6}(?P<end>\\{0,4}/)?(?:%(blank)s){0,6}private"
@@ -577,19 +523,18 @@ _TAG = re.compile(
 )
 
 _OPENINGS = (b"<", b"&lt;", b"u003c")
-_MAX_OPENING_BYTES = 40  # bytes: the longest opening, and blanks
+_MAX_OPENING_BYTES = 40  # the longest opening with blanks
 
 
 def may_begin(data: bytes, place: int) -> bool:
-    """Return True if the "private" at ``place`` might belong to a start tag."""
+    """Return True if the word "private" at an offset might be in a start tag."""
     before = data[max(0, place - _MAX_OPENING_BYTES) : place].lower()
     return any(opening in before for opening in _OPENINGS)
 
 
 def iter_blocks(data: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the spans of the outermost private blocks with their tags.
-
-    An end tag without a start tag is ignored.
+    """Yield the spans of the outermost private blocks, including their tags. A block without an end
+    tag reaches to the end of the text.
     """
     depth = start = 0
     for tag in _TAG.finditer(data):
@@ -606,7 +551,7 @@ def iter_blocks(data: bytes) -> Iterator[tuple[int, int]]:
 
 # -- Secrets in sentences: words after a name such as "password", in any language
 # The words after the name are checked in order. A word that is close to the name and clearly
-# announced ("is", a colon, quotes) needs less similarity to a secret.
+# announced ("is", a colon, quotes) need not look as much like a secret.
 
 
 _WINDOW_CHARACTERS = 600
@@ -657,14 +602,14 @@ _NON_NOUNS = frozenset(
 )
 _COPULAS = frozenset("is was are were".split())
 _BRAND = re.compile(r"\d{1,2}[A-Z][a-z]+")
-"""Brand names that can follow a compound such as "key manager". They are not secrets."""
+"""Matches a brand name after a compound such as "key manager", which is not a secret."""
 
 _NON_KEY_WORDS = frozenset(
     "id ids kid hash hashes mac hmac digest digests fingerprint fingerabdruck empreinte huella impronta"
     " odcisk отпечаток commit commits checksum prüfsumme request version signature length nonce etag uuid".split()
 )
 _NON_KEY_ROOTS = ("sha", "md5", "publi", "públi", "pubbli", "öffentlich", "публичн")
-"""Words and word stems that are followed by a value other than a key."""
+"""Stems of words that introduce a value other than a key."""
 
 _TOPIC_WORDS = frozenset(
     "must cannot can't can’t darf muss müssen doit peut debe deve pode può musi może moet kan mag должен"
@@ -684,7 +629,7 @@ _TOPIC_ROOTS = (
     "pubblic",
     "compuest",
 )
-"""Words and word stems in sentences about passwords in general or about another kind of key."""
+"""Stems of words in sentences about passwords in general or about another kind of key."""
 
 _SECRET_KEY_PREFIX = re.compile(
     rb"(?:api|secret|auth|access|client|app|signing|encryption|admin|bot|private|personal|webhook|licen[sc]e|application|deploy|service|sdk"
@@ -701,7 +646,7 @@ _BARE_HASH = re.compile(r"[0-9a-f]{7,}(?:-[0-9a-f]{4,}){0,4}$")
 _LONG_WORD = re.compile(rb"(?<![A-Za-z0-9])(?=[!-/:-~]{0,80}+[0-9])[A-Za-z0-9_./+=~-]{16}")
 _GLUED = re.compile(rb"[\x80-\xff][!-~]")
 _NON_KEY_END = re.compile(r"(?:key|token|secret)s?$|\.(?-i:[a-z]{2,4})$", re.IGNORECASE)
-"""Endings that occur in names of keys and files."""
+"""Matches the end of the name of a key or file."""
 
 _IS_SHORT = re.compile(rb"(?:'|\xe2\x80\x99)s(?=[ ])")
 _SHORT_NAMES = frozenset((b"pw", b"pwd", b"psk", b"mdp"))
@@ -736,36 +681,38 @@ class Word(NamedTuple):
     """True if the name is a foreign word, which occurs in prose and not in code."""
 
     def passes(self, check: str) -> bool:
-        data = (("'" if self.is_quoted else "") + self.text).encode("utf-8", _DECODE_ERRORS)
-        return CHECKS[check](data, int(self.is_quoted), len(data))
+        secret = Candidate(self.text.encode("utf-8", _DECODE_ERRORS))
+        secret.before = b"'" if self.is_quoted else b""
+        return CHECKS[check](secret)
 
 
 def said_password(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
-    """Yield the span of the password that follows a word such as "password"."""
+    """Yield the span of a password in a sentence, given a match of a word such as "password"."""
     phrase = (_PHRASE if match[0].lower().endswith(b"phrase") else _WORDS_SAID).match(
         data, match.end()
     )
-    if phrase and CHECKS["words"](data, *phrase.span(1)):
+    if phrase and _is_words(phrase[1]):
         yield phrase.span(1)
     else:
-        # 密码heron-71 has no separator. "pw heron-71" is not about passwords in general.
+        # There is no separator in 密码heron-71, and "pw heron-71" always states a password.
         possessive = _IS_SHORT.match(data, match.end())
         is_glued = (
             bool(possessive)
             or match[0].lower() in _SHORT_NAMES
             or _GLUED.match(data, match.end() - 1) is not None
         )
-        walk = _Walk(
+        yield from _iter_said(
+            data,
+            possessive.end() if possessive else match.end(),
             _is_password_said,
-            announced=0 if is_glued else _NOT_ANNOUNCED,
-            ends=_is_about,
+            _is_about,
+            0 if is_glued else _NOT_ANNOUNCED,
             is_foreign=not match[0].lower().startswith((b"pass", b"pw", b"psk")),
         )
-        yield from _iter_said(data, possessive.end() if possessive else match.end(), walk)
 
 
 def said_key(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
-    """Yield the span of the key that follows a word such as "key"."""
+    """Yield the span of a key in a sentence, given a match of a word such as "key"."""
     before = data[max(0, match.start() - 40) : match.start()]
     line_end = data.find(b"\n", match.end(), match.end() + _WINDOW_CHARACTERS)
     if not _LONG_WORD.search(
@@ -774,17 +721,24 @@ def said_key(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
         return
     if not _OTHER_KEY_PREFIX.search(before):
         is_plain = _BARE_NAME.match(match[0]) and not _SECRET_KEY_PREFIX.search(before)
-        yield from _iter_said(
-            data, match.end(), _Walk(_is_plain_key if is_plain else _is_key, ends=_is_other)
-        )
+        judge = _is_plain_key if is_plain else _is_key
+        yield from _iter_said(data, match.end(), judge, _is_other)
 
 
-def _iter_said(data: bytes, start: int, walk: _Walk) -> Iterator[tuple[int, int]]:
+def _iter_said(
+    data: bytes,
+    start: int,
+    judge: Callable[[Word], bool],
+    ends: Callable[[str], bool],
+    announced: int = _NOT_ANNOUNCED,
+    *,
+    is_foreign: bool = False,
+) -> Iterator[tuple[int, int]]:
     text = data[start : start + _WINDOW_CHARACTERS].decode("utf-8", _DECODE_ERRORS)
-    span = walk.find(text)
-    if span:
-        place = start + len(text[: span[0]].encode("utf-8", _DECODE_ERRORS))
-        yield place, place + len(text[slice(*span)].encode("utf-8", _DECODE_ERRORS))
+    for word, first, last in _iter_words(text, ends, announced, is_foreign=is_foreign):
+        if judge(word):
+            yield _bytes_of(text, first, last, start)
+            return
 
 
 def _is_password_said(word: Word) -> bool:
@@ -821,7 +775,6 @@ def _is_other(text: str) -> bool:
 
 
 def _is_noun(text: str) -> bool:
-    """Return True if a word can follow "password" in a compound noun such as "password policy"."""
     is_word = (
         len(text) > 2 and text.isalpha() and text.islower() and not text.endswith(("ed", "ly"))
     )
@@ -845,7 +798,6 @@ def _is_key(word: Word) -> bool:
 
 
 def _is_plain_key(word: Word) -> bool:
-    """Return True if a word after an ambiguous name such as "key" is a key."""
     if len(word.text) < _MIN_KEY_CHARACTERS or _NON_KEY_END.search(word.text):
         return False
     if word.announced == _NOT_ANNOUNCED and word.number == 0:
@@ -855,99 +807,51 @@ def _is_plain_key(word: Word) -> bool:
     return word.passes("random") or (is_announced and word.passes("opaque"))
 
 
-class _Walk:
-    """Checks the words after a name, until the secret or the end of the sentence is found."""
-
-    __slots__ = (
-        "_announced",
-        "_ends",
-        "_is_assigned",
-        "_is_compound",
-        "_is_foreign",
-        "_judge",
-        "_number",
-    )
-
-    def __init__(
-        self,
-        judge: Callable[[Word], bool],
-        *,
-        ends: Callable[[str], bool],
-        announced: int = _NOT_ANNOUNCED,
-        is_foreign: bool = False,
-    ) -> None:
-        """Prepare a search for the secret after a name.
-
-        ``judge`` recognises the secret. ``ends`` recognises words that no secret follows.
-        """
-        self._judge, self._announced, self._ends = judge, announced, ends
-        self._number, self._is_assigned, self._is_foreign = 0, False, is_foreign
-        self._is_compound = False
-
-    def find(self, text: str) -> tuple[int, int] | None:
-        closed = _CLOSED.match(text)
-        position = closed.end() if closed else 0
-        while self._number < _MAX_WORDS:
-            token = _TOKEN.match(text, position)
-            if token is None or token["stop"]:
-                break
-            position = token.end()
-            if token["link"]:
-                self._announced, self._is_assigned = 0, True
-            elif token["foreign"]:
-                if not self._passes_foreign(token["foreign"]):
-                    break
-            elif not token["skip"]:
-                first, last = _trim(token)
-                word = self._word_or_secret(
-                    text[first:last], token, is_last=_END.match(text, last) is not None
-                )
-                if word is None:
-                    return first, last
-                if not self._passes(word, text[last:position], text[position : position + 1]):
-                    break
-        return None
-
-    def _word_or_secret(self, text: str, token: re.Match[str], *, is_last: bool) -> Word | None:
-        word = Word(
-            text,
-            self._number,
-            self._announced,
-            self._is_assigned,
-            token["quoted"] is not None,
-            is_last,
-            self._is_foreign,
-        )
-        is_code = token["word"] and _CODE_SAID.search(token["word"])
-        is_brand = self._is_compound and _BRAND.fullmatch(text)
-        return None if not (is_code or is_brand) and self._judge(word) else word
-
-    def _passes_foreign(self, text: str) -> bool:
-        """Skip words in a script without spaces. Return True if a secret can still follow."""
-        if _FOREIGN_LINK.search(text):
-            self._announced, self._is_assigned = 0, False
-        else:
-            self._announced += 1
-        self._number += 1
-        return not _FOREIGN_OTHER.search(text)
-
-    def _passes(self, word: Word, behind: str, following: str) -> bool:
-        """Skip a word and the punctuation after it. Return False if no secret can follow."""
-        text = word.text.lower()
-        if self._is_compound and text in _COPULAS:
-            return False
-        if not self._number and self._announced == _NOT_ANNOUNCED and not self._is_foreign:
-            self._is_compound = _is_noun(word.text)
-        self._number += 1
+def _iter_words(
+    text: str, ends: Callable[[str], bool], announced: int, *, is_foreign: bool
+) -> Iterator[tuple[Word, int, int]]:
+    number, is_assigned, is_compound = 0, False, False
+    for token in _iter_tokens(text):
+        if number == _MAX_WORDS:
+            return
+        if token["link"]:
+            announced, is_assigned = 0, True
+            continue
+        word, behind = token["foreign"], ""
+        if not word:
+            first, last = _trim(token)
+            word, behind = text[first:last], text[last : token.end()]
+            is_code = token["word"] and _CODE_SAID.search(token["word"])
+            if not (is_code or (is_compound and _BRAND.fullmatch(word))):
+                is_quoted, is_last = token["quoted"] is not None, bool(_END.match(text, last))
+                facts = Word(word, number, announced, is_assigned, is_quoted, is_last, is_foreign)
+                yield facts, first, last
+        lower, following = word.lower(), text[token.end() : token.end() + 1]
+        if (
+            ends(lower)
+            or _FOREIGN_OTHER.search(word)
+            or (is_compound and lower in _COPULAS)
+            or (behind.startswith((".", "!", "?", ";")) and not following.strip())
+        ):
+            return
+        is_bare = not number and announced == _NOT_ANNOUNCED and not is_foreign
+        is_compound = is_compound or (is_bare and _is_noun(word))
+        number += 1
         if behind.startswith((":", "=")):
-            self._announced, self._is_assigned = 0, True
-        elif text in _LINKS:
-            self._announced, self._is_assigned = 0, text == "lautet"
-        elif text not in _FILLERS:
-            self._announced += 1
-        if self._ends(text):
-            return False
-        return not behind.startswith((".", "!", "?", ";")) or bool(following.strip())
+            announced, is_assigned = 0, True
+        elif lower in _LINKS or _FOREIGN_LINK.search(word):
+            announced, is_assigned = 0, lower == "lautet"
+        elif lower not in _FILLERS:
+            announced += 1
+
+
+def _iter_tokens(text: str) -> Iterator[re.Match[str]]:
+    closed = _CLOSED.match(text)
+    position = closed.end() if closed else 0
+    while (token := _TOKEN.match(text, position)) and not token["stop"]:
+        if not token["skip"]:
+            yield token
+        position = token.end()
 
 
 def _trim(token: re.Match[str]) -> tuple[int, int]:
@@ -960,8 +864,8 @@ def _trim(token: re.Match[str]) -> tuple[int, int]:
 
 # -- Passwords near a name without a connecting sentence, and passphrases ------
 # Examples are "the db password went from Oakland#1994 to 8tRz!vPq2Lm", and an answer to "what's the
-# password?" on a separate line. Here, it is sufficient that a word is shaped like a chosen password
-# or is in the place of an answer.
+# password?" on a separate line. Here, a word only has to look like a chosen password or stand
+# where an answer would.
 
 
 _BYTES_BEFORE, _BYTES_AFTER, _LINE = 120, 240, 400
@@ -984,9 +888,9 @@ _PAIR = re.compile(
     ([A-Za-z0-9][!-.:-~]{5,39}[A-Za-z0-9!?#$*+])(?=[\s),.;"'`]|$)""",
     re.VERBOSE,
 )
-"""Matches a name and a password separated by a slash with spaces, as people write them."""
+"""Matches a name and a password separated by a slash between spaces."""
 
-_ASKED = re.compile(r"(?:^|[?:：？。])\s*$")
+_QUESTION_END = re.compile(r"(?:^|[?:：？。])\s*$")
 _ANSWER = re.compile(
     r"""[ \t>]{0,4}(?:[\[(]?\d[\d:., /-]{3,20}[\])]?[ ]{0,2})?               # time
     (?:[*_]{0,2}[^\W\d_][\w -]{0,24}[*_]{0,2}[:>：][*_]{0,2}[ \t]{0,2})?     # speaker
@@ -1013,26 +917,23 @@ _TALK = frozenset(
     "kein keine muss soll wird ist sind leer falsch im vom und oder mit wenn pas doit dans pour avec est vide et ou "
     "si debe para por con non deve vuota nel nella sono o".split()
 )
-"""Words that occur in sentences about passphrases. Articles are not included, because passphrases contain them, too."""
+"""Words in sentences about passphrases, without articles because passphrases contain them too."""
 
 
 def near_password(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
-    """Yield the spans of words near a name that look like passwords.
-
-    An answer on a later line is also yielded.
-    """
+    """Yield the spans of likely passwords around a match, or in an answer on a later line."""
     start, end = max(0, match.start() - _BYTES_BEFORE), match.end() + _BYTES_AFTER
     for nearby in _CANDIDATE.finditer(data, start, end):
         if is_unmistakable(nearby[0]):
             yield nearby.span()
     for nearby in _PAIR.finditer(data, start, end):
-        if CHECKS["direct"](data, *nearby.span(1)):
+        if _is_direct(nearby[1]):
             yield nearby.span(1)
     yield from _iter_answers(data, match.end())
 
 
 def said_phrase(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
-    """Yield the span of a passphrase after "is" or a colon."""
+    """Yield the span of the passphrase that follows "is" or a colon after a match."""
     text = data[match.end() : match.end() + _LINE].decode("utf-8", _DECODE_ERRORS)
     link = _LINK.match(text)
     words = _WORDS_NEAR.match(text, link.end()) if link else None
@@ -1041,21 +942,17 @@ def said_phrase(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]
 
 
 def is_unmistakable(word: bytes) -> bool:
-    """Return True if a word looks like a chosen password and not like a name, code or version."""
+    """Return True if a word looks like a password and not like a name, code or a version."""
     if _ADDRESS.match(word) or _CHORD.match(word):
         return False
     if _TITLED_NEAR.fullmatch(word) or _LEET.fullmatch(word):
         return True
-    return bool(_SIGN.search(word)) and CHECKS["chosen"](word, 0, len(word))
+    return bool(_SIGN.search(word)) and _is_chosen(word)
 
 
 def _iter_answers(data: bytes, place: int) -> Iterator[tuple[int, int]]:
-    """Yield the span of a secret on a line of its own, after a question or a name.
-
-    The secret is the only word on the next line that is not blank.
-    """
     lines = data[place : place + _LINE * _MAX_ANSWER_LINES].split(b"\n", _MAX_ANSWER_LINES + 1)
-    if len(lines) == 1 or not _ASKED.search(lines[0].decode("utf-8", _DECODE_ERRORS)):
+    if len(lines) == 1 or not _QUESTION_END.search(lines[0].decode("utf-8", _DECODE_ERRORS)):
         return
     place += len(lines[0]) + 1
     for line in lines[1 : _MAX_ANSWER_LINES + 1]:
@@ -1063,7 +960,7 @@ def _iter_answers(data: bytes, place: int) -> Iterator[tuple[int, int]]:
         answer = _ANSWER.match(text.rstrip("\r"))
         if answer:
             span = _bytes_of(text, *answer.span(1), place)
-            if CHECKS["direct"](data, *span):
+            if _is_direct(data[slice(*span)]):
                 yield span
                 return
         if line.strip():
@@ -1072,6 +969,5 @@ def _iter_answers(data: bytes, place: int) -> Iterator[tuple[int, int]]:
 
 
 def _bytes_of(text: str, start: int, end: int, place: int) -> tuple[int, int]:
-    """Return the byte span of a part of a text that starts at byte ``place``."""
     first = place + len(text[:start].encode("utf-8", _DECODE_ERRORS))
     return first, first + len(text[start:end].encode("utf-8", _DECODE_ERRORS))

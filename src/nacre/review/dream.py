@@ -1,44 +1,67 @@
-"""Steps of dreams: merging memories, writing the diary, dropping links, and filing from the inbox."""
+"""Dreams: planning by rules and a writer, execution, and the diary."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
-from functools import cached_property
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from datetime import datetime, timedelta
 from itertools import chain
 from typing import Annotated
 
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
+from nacre.base.ids import bytes_hash
+from nacre.base.locks import FileLock
 from nacre.base.request import Request
-from nacre.base.text import shorten
+from nacre.base.text import one_line, shorten
 from nacre.base.times import shown, shown_day
-from nacre.home.change import Change, resolve_project
+from nacre.data.undo import undo
+from nacre.errors import NotFoundError
+from nacre.home.change import Change, Pin
 from nacre.home.home import Home
 from nacre.home.location import projects
-from nacre.memories.edit import catch_up
+from nacre.home.operations import subject_of
+from nacre.memories.edit import catch_up, scan
 from nacre.memories.judge import OUTLIVED, SUPERSEDES, mark_ended
 from nacre.memories.placement import as_confirmation
+from nacre.memories.store import fold_usage
+from nacre.memories.usage import is_protected
 from nacre.operations import operation
+from nacre.recall.pins import PinCheck, check_pins
+from nacre.review import consolidate
 from nacre.review.consolidate import (
     DreamAction,
+    DreamPlan,
     DreamReport,
     MemoriesById,
     Step,
+    writer_of,
 )
-from nacre.review.naming import ProjectNames
-from nacre.review.pages import MERGED, Cluster, clusters, mark
+from nacre.review.pages import (
+    MERGED,
+    Cluster,
+    clusters,
+    contains,
+    page_objection,
+    page_write,
+    plan_merging,
+    plan_pages,
+    unfit,
+)
+from nacre.review.questions import (
+    NOT_CONSULTED,
+    Outcome,
+    ask_about_clusters,
+    consult,
+    note_looked,
+    note_settled,
+)
 from nacre.values.fields import OnlyProject
-from nacre.values.memory import (
-    Confirmation,
-    Link,
-    Memory,
-    Retirement,
-    TombstoneKind,
-    by_id,
-)
+from nacre.values.memory import Confirmation, Intent, Link, Memory, Retirement, by_id
+from nacre.values.reports import OnProgress
+from nacre.values.review import Reason
 from nacre.vault import files
 
 
@@ -49,7 +72,7 @@ class DreamPlanRequest(Request):
     tier: Annotated[
         int,
         bounds(
-            "1: rules only. 2: also the writer. 3: also the inbox and pages.",
+            "1: rules only. 2: also the writer. 3: also pages.",
             ge=1,
             le=3,
         ),
@@ -65,10 +88,6 @@ class DreamPlanRequest(Request):
         | None
     ) = None
     writer: Annotated[bool, bounds("Use the writer, if one is set (tiers 2 and 3).")] = True
-    backfill: Annotated[
-        bool,
-        bounds("Pages cover sessions of any age, including those before the last dream (tier 3)."),
-    ] = False
 
 
 class DreamRequest(DreamPlanRequest):
@@ -110,19 +129,19 @@ def alike(
 
 
 # -- Restored memories --------------------------------------------------------
-# The owner restored a memory if the memory is active although the ledger records that a dream retired
-# it. No dream retires a restored memory again. The ledger survives rebuilds and is shared by machines.
+# An active memory that a dream retired according to the ledger was restored by the owner, and no dream
+# retires it again. The ledger survives rebuilds and is shared by machines.
 
 
 DREAM = "dream"
 ENDED = "ended"
-"""Names in the ledger for a dream, and for the memories that it retired."""
+"""Ledger names of a dream and of the memories that it retired."""
 
 _ENTRY = re.compile(rb'"action": ?"dream"')
 
 
 def may_end(home: Home, memories: Iterable[Memory]) -> list[Memory]:
-    """Return the memories that no dream has retired before."""
+    """Return the memories that no dream has ever retired."""
     ended: list[object] = []
     for entry in files.read_about(home.ledger(), _ENTRY):
         listed = entry.details.get(ENDED) if entry.action == DREAM else None
@@ -138,7 +157,7 @@ _MAX_CONFIRMATIONS = 20
 
 
 def apply_steps(home: Home, steps: Sequence[Step], memories: MemoriesById) -> dict[str, Memory]:
-    """Return the kept and superseded memories as they are after the steps."""
+    """Return the changed versions of the memories that the steps keep or supersede."""
     changed: dict[str, Memory] = {}
     for step in steps:
         present = {**memories, **changed}
@@ -160,33 +179,27 @@ def _changed(home: Home, step: Step, memories: MemoriesById) -> list[Memory]:
             replace(memory, links=(*memory.links, *links)),
             *(mark_ended(memories[end], memory) for end in step.ends),
         ]
-    if step.action is DreamAction.FILE:
-        return [replace(memory, project=step.project, inbox=False)]
-    return [
-        replace(memory, links=tuple(link for link in memory.links if link.to not in step.links))
-    ]
+    return []
 
 
 def _enrich_keeper(home: Home, step: Step, memories: MemoriesById) -> Memory:
-    """Return the kept memory with the writer's text and with data of the merged memories.
-
-    The kept memory gets the earliest date, the highest importance, and all tags, links and
-    confirmations. An owner's memory gets nothing from an agent's memory.
-    """
     keeper = memories[step.into or ""]
-    others = [memories[end] for end in step.ends if memories[end].is_owners or not keeper.is_owners]
+    # An owner's memory gets nothing from an agent's memory.
+    duplicates = [
+        memories[end] for end in step.ends if memories[end].is_owners or not keeper.is_owners
+    ]
     own = {(link.rel, link.to) for link in keeper.links}
     merged = {keeper.id, *step.ends}
     links = [
         link
-        for memory in others
+        for memory in duplicates
         for link in memory.links
         if (link.rel, link.to) not in own and link.to not in merged
     ]
-    confirmations = [*keeper.confirmed, *chain.from_iterable(map(_sayings, others))]
+    confirmations = [*keeper.confirmed, *chain.from_iterable(map(_sayings, duplicates))]
     confirmations.sort(key=lambda confirmation: confirmation.at)
     distinct = {(item.session, item.turns): item for item in confirmations}
-    keys = (memory.canonical_key for memory in (keeper, *others))
+    keys = (memory.canonical_key for memory in (keeper, *duplicates))
     key = next(filter(None, keys), None)
     if step.by:
         provenance = {
@@ -200,9 +213,9 @@ def _enrich_keeper(home: Home, step: Step, memories: MemoriesById) -> Memory:
         keeper = replace(keeper, content=step.words, subject=step.subject)
     return replace(
         keeper,
-        created=min(memory.created for memory in (keeper, *others)),
-        importance=max(memory.importance for memory in (keeper, *others)),
-        tags=tuple(sorted({*keeper.tags, *(tag for memory in others for tag in memory.tags)})),
+        created=min(memory.created for memory in (keeper, *duplicates)),
+        importance=max(memory.importance for memory in (keeper, *duplicates)),
+        tags=tuple(sorted({*keeper.tags, *(tag for memory in duplicates for tag in memory.tags)})),
         links=(*keeper.links, *dict.fromkeys(links)),
         confirmed=tuple(distinct.values())[-_MAX_CONFIRMATIONS:],
         canonical_key=key,
@@ -210,14 +223,12 @@ def _enrich_keeper(home: Home, step: Step, memories: MemoriesById) -> Memory:
 
 
 def _sayings(memory: Memory) -> list[Confirmation]:
-    """Return a memory's confirmations. The owner's original statement also counts as one."""
     if not (memory.is_owners and memory.source.session):
         return list(memory.confirmed)
     return [as_confirmation(memory), *memory.confirmed]
 
 
 def _redirect_superseded(home: Home, step: Step, memories: MemoriesById) -> list[Memory]:
-    """Let the kept memory supersede everything that a merged memory had superseded."""
     keeper = memories[step.into or ""]
     old = [
         memory
@@ -233,9 +244,9 @@ def _redirect_superseded(home: Home, step: Step, memories: MemoriesById) -> list
 
 
 def retire(change: Change, steps: Sequence[Step], memories: MemoriesById) -> None:
-    """Retire memories as the steps demand.
+    """Retire the merged, expired and unused memories of the steps.
 
-    Memories that an expired memory had superseded are retired, too.
+    Memories that an expired or unused one had superseded are retired, too.
     """
     home = change.home
     now = home.now()
@@ -263,20 +274,18 @@ _HEADINGS = {
     DreamAction.SUPERSEDE: "Superseded by a later statement",
     DreamAction.EXPIRE: "Expired",
     DreamAction.FORGET: "Forgotten: never recalled",
-    DreamAction.FILE: "Filed from the inbox",
     DreamAction.PAGE: "Pages",
-    DreamAction.UNLINK: "Dropped dangling links",
 }
 _LINE_CHARACTERS = 160
 
 
-def path_of(now: datetime) -> str:
+def diary_path(now: datetime) -> str:
     """Return the path of a day's diary."""
     return f"{FOLDER}/{shown_day(now)}.md"
 
 
-def render_section(report: DreamReport, memories: MemoriesById, now: datetime) -> str:
-    """Return a dream as a section of its day's diary."""
+def render_diary(report: DreamReport, memories: MemoriesById, now: datetime) -> str:
+    """Return the section about a dream in the day's diary."""
     plan = report.plan
     ending = plan.ending - sum(len(step.ends) for step, _ in report.left)
     summary = f"{plan.seen:,} memories checked, {ending:,} retired; {report.operation}."
@@ -289,7 +298,7 @@ def render_section(report: DreamReport, memories: MemoriesById, now: datetime) -
                 "",
                 f"### {heading}",
                 "",
-                *(line for step in steps for line in _step(step, memories)),
+                *(line for step in steps for line in _diary_lines(step, memories)),
             ]
     if plan.put_off:
         lines += [
@@ -310,33 +319,22 @@ def render_section(report: DreamReport, memories: MemoriesById, now: datetime) -
     return "\n".join(lines) + "\n"
 
 
-def _step(step: Step, memories: MemoriesById) -> list[str]:
-    if step.action is DreamAction.FILE:
-        return [f"- {_memory_line(step.into or '', memories)}: into {step.project}: {step.why}"]
+def _diary_lines(step: Step, memories: MemoriesById) -> list[str]:
     if step.action is DreamAction.PAGE:
         return [f"- {step.project or step.subject}: {step.why}"]
-    if step.action is DreamAction.MERGE:
-        keeper = _memory_line(step.into or "", memories)
-        lines = [f"- kept: {keeper}{_attribution(step)}"]
-        if step.words:
-            text = shorten(" ".join(step.words.split()), _LINE_CHARACTERS)
-            lines = [f"- now: {text}{_attribution(step)}", f"  - before: {keeper}"]
-        return [*lines, *(f"  - merged: {_memory_line(end, memories)}" for end in step.ends)]
-    if step.action is DreamAction.SUPERSEDE:
-        valid_line = f"- holds: {_memory_line(step.into or '', memories)}{_attribution(step)}"
-        return [valid_line, *(f"  - ended: {_memory_line(end, memories)}" for end in step.ends)]
-    return [
-        f"- {_memory_line(end, memories)}: {step.why}" for end in step.ends or (step.into or "",)
-    ]
+    if not step.into:
+        return [f"- {_memory_line(end, memories)}: {step.why}" for end in step.ends]
+    by = f"; {step.by}: {step.why}" if step.by else ""
+    kept, ended = ("kept", "merged") if step.action is DreamAction.MERGE else ("holds", "ended")
+    lines = [f"- {kept}: {_memory_line(step.into, memories)}{by}"]
+    if step.words:
+        lines.append(f"  - new text: {shorten(one_line(step.words), _LINE_CHARACTERS)}")
+    return [*lines, *(f"  - {ended}: {_memory_line(end, memories)}" for end in step.ends)]
 
 
 def _subject_text(step: Step, memories: MemoriesById) -> str:
-    memory_id = next((memory_id for memory_id in (*step.ends, step.into) if memory_id), None)
+    memory_id = next(filter(None, (*step.ends, step.into)), None)
     return _memory_line(memory_id, memories) if memory_id else step.subject
-
-
-def _attribution(step: Step) -> str:
-    return f"; {step.by}: {step.why}" if step.by else ""
 
 
 def _memory_line(memory_id: str, memories: MemoriesById) -> str:
@@ -345,130 +343,380 @@ def _memory_line(memory_id: str, memories: MemoriesById) -> str:
     return f"{text} ({memory_id[-8:]})"
 
 
-# -- Links to deleted memories ------------------------------------------------
-# A target missing from the index can be in a different home or an unreadable file, or be a page or
-# address. A link is dropped only if the ledger or a tombstone shows that the target was deleted, and
-# no file for the target is left.
+# -- Planning a dream ----------------------------------------------------------
 
 
-_ID_SHOWN = 8
+LEAST_A_NIGHT, SHARE_A_NIGHT = 20, 0.02
+"""Maximum number and share of memories that one dream retires, whichever is larger."""
+
+_TEXT_CHARACTERS = 160
 
 
-def plan_unlinking(home: Home, memories: Iterable[Memory]) -> list[Step]:
-    """Return steps that drop links to deleted memories."""
-    linking = [memory for memory in memories if memory.links]
-    deleted = gone_for_good(home, {link.to for memory in linking for link in memory.links})
-    steps = []
-    for memory in linking:
-        if dropped := [link for link in memory.links if link.to in deleted]:
-            names = ", ".join(f"{link.rel} {link.to[-_ID_SHOWN:]}" for link in dropped)
-            why = f"dangling link: {names}"
-            targets = tuple(dict.fromkeys(link.to for link in dropped))
-            steps.append(Step(DreamAction.UNLINK, (), memory.id, memory.subject, why, targets))
-    return steps
+def make_plan(
+    home: Home,
+    request: DreamPlanRequest,
+    *,
+    background: bool = False,
+    on_progress: OnProgress | None = None,
+) -> DreamPlan:
+    """Plan a dream for one or all projects, without changing anything.
 
-
-def gone_for_good(home: Home, memory_ids: Collection[str]) -> frozenset[str]:
-    """Return the ids of memories that have been deleted.
-
-    The result is empty until all memory files have been read.
+    Tiers 2 and 3 ask the writer, and tier 3 also plans pages. Raises ModelRefusedError if the
+    writer cannot be opened.
     """
-    lacking = set(memory_ids) - home.memories.all_ids() if memory_ids else set()
-    if not lacking or home.problems:
-        return frozenset()
-    if not home.vault.times().keys() <= home.files.seen_now()[0].keys():
-        return frozenset()  # the vault can contain memories missing from the index
-    ids = {
-        tombstone.value
-        for tombstone in home.tombstones.all()
-        if tombstone.kind is TombstoneKind.MEMORY
-    }
-    for entry in files.read(home.ledger()):
-        if entry.action == "retire":
-            several = entry.details.get("memories")
-            listed = several if isinstance(several, list) else []
-            values = (*listed, entry.details.get("memory"))
-            ids.update(value for value in values if isinstance(value, str))
-    return frozenset(lacking & ids)
+    catch_up(home)
+    fold_usage(home)
+    memories = [
+        memory
+        for memory in home.memories.everything()
+        if memory.is_active and request.project in (None, memory.project)
+    ]
+    usage = home.usage.of([memory.id for memory in memories])
+    free = may_end(home, memories)
+    steps = consolidate.plan_ending(free, usage, home.now(), home.settings)
+    protected = home.settings.texts("forgetting.protect")
+    steps += plan_merging(_staying(free, steps), usage, protected)
+    outcome, consulted, unasked = Outcome(), NOT_CONSULTED, 0
+    is_asked = request.tier > 1 and request.writer
+    writer = writer_of(home, background=background) if is_asked else nullcontext((None, None))
+    with writer as (model, note):
+        if model:
+            outcome, unasked, note = ask_about_clusters(
+                home, model, _staying(free, steps), usage, on_progress
+            )
+        steps += outcome.steps
+        staying = _staying(memories, steps)
+        if model and request.tier > 2:
+            consulted = consult(home, model, staying, request.project, on_progress)
+    pages, unwritten = (
+        plan_pages(home, staying, request.project, consulted.drafts)
+        if request.tier > 2
+        else ([], [])
+    )
+    steps += pages
+    bound = request.most
+    if bound is None:
+        bound = max(LEAST_A_NIGHT, int(len(memories) * SHARE_A_NIGHT))
+    steps.sort(key=lambda step: _ORDER.index(step.action))
+    chosen, put_off = _split_at_bound(steps, bound)
+    return DreamPlan(
+        tuple(chosen),
+        tuple(put_off),
+        len(memories),
+        bound,
+        request.project,
+        outcome.refused,
+        outcome.settled,
+        unasked + consulted.unasked,
+        "; ".join(dict.fromkeys(filter(None, (note, consulted.note)))) or None,
+        tuple(unwritten),
+        _texts(chosen, memories),
+        len(memories) - len(free),
+        consulted.looked,
+    )
 
 
-# -- The inbox ----------------------------------------------------------------
+def _texts(steps: Sequence[Step], memories: Sequence[Memory]) -> tuple[tuple[str, str], ...]:
+    pairs = (step for step in steps if step.into and step.ends)
+    named = {memory_id for step in pairs for memory_id in (*step.ends, step.into)}
+    return tuple(
+        (memory.id, shorten(one_line(memory.content), _TEXT_CHARACTERS))
+        for memory in memories
+        if memory.id in named
+    )
 
 
-_NOWHERE = ""
+_ORDER = [
+    DreamAction.SUPERSEDE,
+    DreamAction.MERGE,
+    DreamAction.EXPIRE,
+    DreamAction.FORGET,
+    DreamAction.PAGE,
+]
 
 
-@dataclass(frozen=True)
-class Filing:
-    """A search for the project of a memory.
+def _staying(memories: Sequence[Memory], steps: Sequence[Step]) -> list[Memory]:
+    named = {memory_id for step in steps for memory_id in (*step.ends, step.into)}
+    return [memory for memory in memories if memory.id not in named]
 
-    All evidence about the memory must support the same project.
+
+def _split_at_bound(steps: Sequence[Step], most: int) -> tuple[list[Step], list[Step]]:
+    chosen: list[Step] = []
+    put_off: list[Step] = []
+    ending = 0
+    for step in steps:
+        room = most - ending
+        now, later = (step, None) if len(step.ends) <= room else (None, step)
+        if later and room > 0 and not step.by:  # split the step at the limit
+            now, later = replace(step, ends=step.ends[:room]), replace(step, ends=step.ends[room:])
+        if now:
+            chosen.append(now)
+            ending += len(now.ends)
+        if later:
+            put_off.append(later)
+    return chosen, put_off
+
+
+def objection(step: Step, present: MemoriesById, protected: Sequence[str]) -> str | None:
+    """Return the reason why a step is no longer possible, or ``None``.
+
+    The memories to retire must be active and unprotected, and the kept one must still contain their
+    text.
     """
-
-    home: Home
-
-    @cached_property
-    def _names(self) -> ProjectNames:
-        return ProjectNames(self.home)
-
-    @cached_property
-    def _projects(self) -> frozenset[str]:
-        return frozenset(projects(self.home))
-
-    def evidence(self, memory: Memory) -> tuple[str, str] | None:
-        """Return the only project that the evidence supports, and the evidence.
-
-        Return ``None`` if there is no such project. The texts of untrusted memories and of
-        proposals are no evidence.
-        """
-        reasons = self._by_sessions(memory)
-        if memory.project:
-            reasons.setdefault(memory.project, "its file names the project")
-        if memory.is_vouched:
-            reasons = self._names.find_in(f"{memory.subject}\n{memory.content}") | reasons
-        if len(reasons) != 1:
-            return None
-        ((slug, why),) = reasons.items()
-        return (slug, why) if why and slug in self._projects else None
-
-    def objection(self, step: Step, memory: Memory | None) -> str | None:
-        """Return the reason not to file a memory in its current state, or ``None``."""
-        if memory is None or not memory.is_active or not memory.inbox:
-            return "it is no longer in the inbox"
-        if step.mark != mark((memory,)):
-            return "it has changed since"
-        slug, _ = self.evidence(memory) or ("", "")
-        is_same = slug == step.project
-        return None if is_same else "there is no longer any evidence that it belongs there"
-
-    def _by_sessions(self, memory: Memory) -> dict[str, str]:
-        """Return the evidence for each project to which the memory's sessions belong.
-
-        A session without a project counts as a separate project, unless no session has a project.
-        """
-        names = dict.fromkeys(
-            (memory.source.session, *(confirmation.session for confirmation in memory.confirmed))
+    ending = [present[end] for end in {*step.ends} if end in present and present[end].is_active]
+    if len(ending) < len(step.ends):
+        return "a memory to retire is no longer active"
+    if any(is_protected(memory, protected) for memory in ending):
+        return "a memory to retire is now protected"
+    if step.action in (DreamAction.MERGE, DreamAction.SUPERSEDE):
+        keeper = present.get(step.into or "")
+        if keeper is None or not keeper.is_active or keeper.id in step.ends:
+            return "the memory to keep no longer exists"
+        if step.by:
+            return unfit(step, present)
+        is_held = all(
+            memory.kind is keeper.kind and memory.shares_place(keeper) and contains(keeper, memory)
+            for memory in ending
         )
-        reasons: dict[str, str] = {}
-        for name in names:
-            for stored in self.home.sessions.find(name) if name else ():
-                if stored.session.id == name:
-                    slug = stored.project or resolve_project(
-                        self.home, stored.session, create=False
-                    )
-                    reasons.setdefault(
-                        slug or _NOWHERE, f"from session {name}, which belongs to the project"
-                    )
-        return {} if set(reasons) == {_NOWHERE} else reasons
+        return None if is_held else "the kept memory no longer contains all of it"
+    return None
 
 
-def plan_filing(home: Home, inbox: Iterable[Memory], project: str | None) -> list[Step]:
-    """Return steps that file memories from the inbox into projects, or only into ``project``."""
-    filing = Filing(home)
-    steps = []
-    for memory in inbox:
-        slug, why = filing.evidence(memory) or ("", "")
-        if slug and project in (None, slug):
-            names = DreamAction.FILE, (), memory.id, memory.subject, why
-            steps.append(Step(*names, mark=mark((memory,)), project=slug))
-    return steps
+# -- Executing a dream --------------------------------------------------------
+# Kept memories are saved before other memories are retired. Steps whose memories have changed since
+# the plan are skipped and reported.
+
+
+_LOCK = "dream.lock"
+_PATIENCE_SECONDS = 1.0
+_LAST_KEY = "dreamt"
+"""Key for the time of the last dream or plan."""
+
+_PLAN_SHOWN_KEY = "dream shown"
+_WRITER_PLAN_SHOWN_KEY = "dream shown by a writer"
+"""Keys for the times when the owner last saw a plan, and a plan with the writer's steps."""
+
+_PROPOSALS = {
+    DreamAction.MERGE: "considers it the same as",
+    DreamAction.SUPERSEDE: "considers it ended by",
+}
+
+A_DAY = timedelta(hours=20)
+"""Minimum time between automatic dreams."""
+
+_PAGE = "# Dreams of {day}\n\nAutomatic changes to memories. `nacre undo` reverts a dream.\n\n"
+
+
+@operation("dream-plan", takes_long=True)
+def plan(home: Home, request: DreamPlanRequest, on_progress: OnProgress | None = None) -> DreamPlan:
+    """Plan a dream. Nothing is changed.
+
+    From tier 2 on, the writer is asked, which can cost money. By default, dreams change memories
+    only after the owner has seen a plan. Raises NotFoundError for a project without memories,
+    ModelRefusedError.
+    """
+    plan_ = _plan(home, request, on_progress)
+    if not home.actor.is_agent:
+        with home.transaction():
+            _note_shown(home, plan_)
+    return plan_
+
+
+def _plan(home: Home, request: DreamPlanRequest, on_progress: OnProgress | None) -> DreamPlan:
+    if request.tier > 1:
+        home.actor.require_owner("nacre dream --tier 2")
+    plan_ = make_plan(home, request, on_progress=on_progress)
+    if (
+        request.project
+        and not plan_.seen
+        and (request.tier < 3 or request.project not in projects(home))
+    ):
+        raise NotFoundError(
+            f"project {request.project!r} has no memories",
+            hint="nacre list shows the projects of memories",
+        )
+    return replace(plan_, keys=tuple(step.key for step in plan_.steps))
+
+
+def _note_shown(home: Home, plan_: DreamPlan) -> None:
+    home.usage.set_value(_PLAN_SHOWN_KEY, home.now().isoformat())
+    if any(step.by for step in plan_.steps):
+        home.usage.set_value(_WRITER_PLAN_SHOWN_KEY, home.now().isoformat())
+
+
+@operation("dream", writes=True, takes_long=True, owners=True)
+def dream(home: Home, request: DreamRequest, on_progress: OnProgress | None = None) -> DreamReport:
+    """Plan and execute a dream. The first dream only plans, unless ``first`` is set or a plan was shown.
+
+    Raises NotFoundError, StoreBusyError, OwnerOnlyError, ModelRefusedError.
+    """
+    home.actor.require_owner("nacre dream")
+    with FileLock(home.settings.home / _LOCK, _PATIENCE_SECONDS):
+        plan_ = _plan(home, request, on_progress)
+        if request.steps is not None:
+            plan_ = _restrict(plan_, request.steps)
+        return _dream(home, plan_, may_act=request.first)
+
+
+def _restrict(plan_: DreamPlan, keys: Sequence[str]) -> DreamPlan:
+    chosen = tuple(step for step in plan_.steps if step.key in keys)
+    postponed = tuple(step for step in plan_.steps if step.key not in keys)
+    return replace(
+        plan_,
+        steps=chosen,
+        put_off=(*plan_.put_off, *postponed),
+        keys=tuple(step.key for step in chosen),
+    )
+
+
+def dream_if_due(home: Home) -> DreamReport | None:
+    """Run the daily dream if it is due and ``dream.at_night`` is set.
+
+    Raises StoreBusyError if another dream is running.
+    """
+    last = home.usage.value(_LAST_KEY)
+    if not home.settings.flag("dream.at_night") or (
+        last and home.now() - datetime.fromisoformat(last) < A_DAY
+    ):
+        return None
+    with FileLock(home.settings.home / _LOCK, _PATIENCE_SECONDS):
+        plan_ = make_plan(home, DreamPlanRequest(tier=3), background=True)
+        return _dream(home, plan_, may_act=False)
+
+
+def _dream(home: Home, plan_: DreamPlan, *, may_act: bool) -> DreamReport:
+    full_plan, is_first = plan_, not (may_act or home.usage.value(_PLAN_SHOWN_KEY))
+    if not (
+        may_act or home.usage.value(_WRITER_PLAN_SHOWN_KEY)
+    ):  # the owner must first see a plan with such steps
+        plan_ = _restrict(plan_, [step.key for step in plan_.steps if not step.by])
+    report = DreamReport(plan_, is_first=True) if is_first else carry_out(home, plan_)
+    undone = [*plan_.put_off, *(step for step, _ in report.left)]
+    undone += () if report.operation else plan_.steps
+    unwritten = {step.project for step in undone if step.action is DreamAction.PAGE}
+    with home.vault_lock, home.transaction():
+        home.usage.set_value(_LAST_KEY, home.now().isoformat())
+        _note_shown(home, full_plan)
+        note_settled(home, plan_.settled)
+        note_looked(home, [page for page in plan_.looked if page[0] not in unwritten])
+        _have_reviewed(home, plan_)
+    return report
+
+
+def _have_reviewed(home: Home, plan_: DreamPlan) -> None:
+    present = _present(home, [step for step, _ in plan_.refused])
+    for step, why in plan_.refused:
+        if all(
+            memory_id in present and present[memory_id].is_active
+            for memory_id in (*step.ends, step.into)
+            if memory_id
+        ):
+            stays = present[step.into or ""]
+            words = f", with this text: {step.words}" if step.words else ""
+            detail = f"a writer {_PROPOSALS[step.action]} {stays.subject} ({stays.id[-8:]}){words}; not done: {why}"
+            for end in step.ends:
+                home.reviews.add(end, Reason.MERGE, detail, home.now_ms(), once=True)
+
+
+def carry_out(home: Home, plan_: DreamPlan) -> DreamReport:
+    """Execute a plan, skipping steps that are outdated or would lose a pinned answer.
+
+    If such an answer is lost anyway, undo all steps.
+    """
+    if not plan_.steps:
+        return DreamReport(plan_)
+    scan(home)
+    pins = [pin for pin in check_pins(home) if pin.holds]
+    with home.change(DREAM) as change:
+        memories = _present(home, plan_.steps)
+        skipped = _objections(home, plan_.steps, memories, pins)
+        steps = [step for step in plan_.steps if step not in skipped]
+        if not steps:
+            return DreamReport(plan_, left=tuple(skipped.items()))
+        changed = apply_steps(home, steps, memories)
+        ending = [memories[end] for step in steps for end in step.ends]
+        pages = [step for step in steps if step.action is DreamAction.PAGE]
+        subject = subject_of(ending or list(changed.values()))
+        change.describe(subject=subject or pages[0].subject)
+        if changed:
+            change.put(list(changed.values()))
+            change.apply()  # write kept memories to disk before retiring other memories
+        with change.transaction():
+            change.intend([page_write(home, step.project, step.words) for step in pages])
+            retire(change, steps, memories)
+            report = DreamReport(
+                plan_, change.operation_id, diary_path(home.now()), tuple(skipped.items())
+            )
+            _note(change, report, memories)
+            if ending:
+                change.note(DREAM, **{ENDED: [memory.id for memory in ending]})
+    broken = _broken(pins, check_pins(home) if pins else ())
+    if broken:
+        undo(home, change.operation_id)
+        check_pins(home)
+        return DreamReport(plan_, left=tuple((step, broken) for step in plan_.steps))
+    return report
+
+
+def _broken(before: Sequence[PinCheck], now: Sequence[PinCheck]) -> str | None:
+    questions = {pin.question for pin in before}
+    names = [pin.question for pin in now if pin.question in questions and not pin.holds]
+    return f"it would break a pinned answer: {'; '.join(names)}" if names else None
+
+
+def _pin_objection(step: Step, memories: MemoriesById, pins: Sequence[PinCheck]) -> str | None:
+    keeper = memories.get(step.into or "")
+    kept_text = f"{keeper.subject} {step.words or keeper.content}" if keeper else ""
+    broken = [
+        replace(pin, holds=False)
+        for pin in pins
+        if pin.memories
+        and {*step.ends, *([step.into] if step.words else ())}.issuperset(pin.memories)
+        and not Pin(pin.question, pin.answer).is_in(kept_text)
+    ]
+    return _broken(pins, broken)
+
+
+def _present(home: Home, steps: Iterable[Step]) -> dict[str, Memory]:
+    ids = {memory_id for step in steps for memory_id in (*step.ends, step.into) if memory_id}
+    return by_id(home.memories.in_any_state(sorted(ids)))
+
+
+def _objections(
+    home: Home, steps: Sequence[Step], memories: MemoriesById, pins: Sequence[PinCheck]
+) -> dict[Step, str]:
+    protected = home.settings.texts("forgetting.protect")
+    reasons = {}
+    for step in steps:
+        why = objection(step, memories, protected) or _find_edit(home, step)
+        if not why and step.action is DreamAction.PAGE:
+            why = page_objection(home, step)
+        why = why or _pin_objection(step, memories, pins)
+        if why:
+            reasons[step] = why
+    return reasons
+
+
+def _find_edit(home: Home, step: Step) -> str | None:
+    for memory_id in filter(None, (*step.ends, step.into)):
+        file = home.files.file_of(memory_id)
+        if file is None:
+            continue
+        try:
+            is_same = bytes_hash(home.vault.read(file.path)) == file.hash
+        except FileNotFoundError:
+            is_same = False
+        if not is_same:
+            return "it is being edited"
+    return None
+
+
+def _note(change: Change, report: DreamReport, memories: MemoriesById) -> None:
+    home, now = change.home, change.home.now()
+    path = diary_path(now)
+    data = home.vault.read(path) if home.vault.exists(path) else None
+    former = data.decode("utf-8", "replace") if data is not None else None
+    before = _PAGE.format(day=shown_day(now)) if former is None else former
+    text = home.redactor.clean(f"{before.rstrip()}\n\n{render_diary(report, memories, now)}")
+    base = bytes_hash(data) if data is not None else None
+    change.intend([Intent("write", path, text, base, former=former)])

@@ -1,12 +1,13 @@
-"""Project pages, the owner's profile, and the changes that dreams make to memories and pages."""
+"""Project pages, the owner's profile, and checks of a writer's proposals."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
+from enum import StrEnum
 from typing import Any
 
 import msgspec
@@ -45,24 +46,21 @@ from nacre.vault.documents import load, split
 def plan_merging(
     memories: Iterable[Memory], usage: UsageById, protected: Sequence[str]
 ) -> list[Step]:
-    """Return steps that merge memories with almost identical texts.
-
-    The memories must be of the same kind and project. A protected memory is never retired.
-    """
+    """Plan to merge unprotected memories of one kind and project with almost the same text."""
     groups: dict[tuple[object, ...], list[Memory]] = defaultdict(list)
     for memory in memories:
         groups[memory.kind, memory.project, memory.inbox, written(memory.content)].append(memory)
     steps = []
     for group in groups.values():
-        keeper, *others = sorted(
+        keeper, *duplicates = sorted(
             group,
             key=lambda memory: (is_protected(memory, protected), *weight(memory, usage)),
             reverse=True,
         )
         ends = tuple(
             memory.id
-            for memory in others
-            if holds(keeper, memory) and not is_protected(memory, protected)
+            for memory in duplicates
+            if contains(keeper, memory) and not is_protected(memory, protected)
         )
         if ends:
             steps.append(
@@ -77,7 +75,7 @@ def plan_merging(
     return steps
 
 
-def holds(keeper: Memory, merged: Memory) -> bool:
+def contains(keeper: Memory, merged: Memory) -> bool:
     """Return True if nothing is lost when ``keeper`` replaces ``merged``."""
     is_as_sure = have_same_terms(keeper, merged) and keeper.is_owners >= merged.is_owners
     return is_as_sure and written(keeper.content) == written(merged.content)
@@ -96,9 +94,9 @@ def have_same_terms(left: Memory, right: Memory) -> bool:
 
 
 def weight(memory: Memory, usage: UsageById) -> tuple[Any, ...]:
-    """Return the sort key of a memory. The memory with the highest key is kept.
+    """Return a sort key that is highest for the memory to keep.
 
-    The key depends first on trust, then on the speaker, use and age of the memory.
+    It compares trust, then speaker, use and age.
     """
     used = usage[memory.id]
     mentions = len(memory.confirmed) + used.recall_count
@@ -109,7 +107,7 @@ def weight(memory: Memory, usage: UsageById) -> tuple[Any, ...]:
 
 
 MERGED = "merged"
-"""Front matter key that describes a merge by a writer."""
+"""Front matter key for the details of a writer's merge."""
 
 MOST_TOGETHER = 8
 """Maximum number of memories in a cluster."""
@@ -125,10 +123,9 @@ Cluster = tuple[Memory, ...]
 
 
 def clusters(home: Home, memories: Sequence[Memory]) -> list[Cluster]:
-    """Return groups of similar memories that might say the same, most similar first.
+    """Return groups of memories that might say the same, most similar first.
 
-    Every memory of a group is similar to all other memories of the group. There are no groups if
-    there are no vectors.
+    All memories in a group are similar to each other. Without vectors, there are no groups.
     """
     protected = home.settings.texts("forgetting.protect")
     eligible = [
@@ -148,7 +145,7 @@ def clusters(home: Home, memories: Sequence[Memory]) -> list[Cluster]:
 
 
 def may_be_one(left: Memory, right: Memory) -> bool:
-    """Return True if two memories with the same meaning can be merged."""
+    """Return True if two memories can be merged, provided that they mean the same."""
     of_one_kind = left.kind is right.kind or {left.kind, right.kind} <= _CLAIMS
     return of_one_kind and left.shares_place(right) and have_same_terms(left, right)
 
@@ -162,11 +159,7 @@ def _rests(memory: Memory, now: datetime) -> bool:
         return False
 
 
-def _linked_completely(pairs: Sequence[tuple[int, int, float]]) -> Iterator[list[int]]:
-    """Yield groups in which each pair of members is in ``pairs``.
-
-    Earlier pairs are joined first.
-    """
+def _linked_completely(pairs: Sequence[tuple[int, int, float]]) -> list[list[int]]:
     joined = {frozenset(pair[:2]) for pair in pairs}
     group_of: dict[int, list[int]] = {}
     for left, right, _ in pairs:
@@ -176,22 +169,18 @@ def _linked_completely(pairs: Sequence[tuple[int, int, float]]) -> Iterator[list
         if all(frozenset((mine, theirs)) in joined for mine in first for theirs in second):
             first += second
             group_of |= dict.fromkeys(second, first)
-    seen: defaultdict[int, int] = defaultdict(int)
-    for left, _, _ in pairs:
-        group = group_of[left]
-        seen[id(group)] += 1
-        if seen[id(group)] == 1 and len(group) > 1:
-            yield group
+    groups = {id(group_of[left]): group_of[left] for left, _, _ in pairs}
+    return [group for group in groups.values() if len(group) > 1]
 
 
 def fingerprint(cluster: Sequence[Memory]) -> str:
-    """Return a fingerprint of the ids, kinds and contents of a cluster's memories."""
+    """Return a fingerprint of a cluster's memories."""
     parts = sorted(f"{memory.id}\0{memory.kind}\0{memory.content}" for memory in cluster)
     return content_hash("\0".join(parts)).hex()[:16]
 
 
 # -- Checks of a writer's proposals -------------------------------------------
-# Code makes the certain decisions. A second model call makes all other decisions.
+# Code decides the clear cases, and a second model call the others.
 
 
 _NUMBER = re.compile(r"\d+")
@@ -206,7 +195,7 @@ _NARROWS = re.compile(
     r"|sans|sin|sem)\b|不|别|没|无|禁止|只|仅",
     re.IGNORECASE,
 )
-"""Negations, and words that can express negations in a summary."""
+"""Negations, and other words that can limit a statement."""
 
 
 def mark(memories: Iterable[Memory]) -> str:
@@ -222,9 +211,9 @@ def unfit(step: Step, memories: MemoriesById) -> str | None:
     """Return the reason to reject a writer's step, or ``None``."""
     named = [memories[memory] for memory in (step.into or "", *step.ends)]
     if step.mark != mark(named):
-        return "they have changed since"
+        return "the memories have changed since"
     if not all(may_be_one(named[0], memory) for memory in named[1:]):
-        return "they differ in place, trust or time"
+        return "they differ in project, trust or validity"
     if any(memory.is_owners and not named[0].is_owners for memory in named[1:]):
         return "an agent's statement would replace the owner's"
     if step.action is DreamAction.MERGE:
@@ -235,7 +224,7 @@ def unfit(step: Step, memories: MemoriesById) -> str | None:
     if not all(
         (last_stated(memory), memory.id) < (last_stated(later), later.id) for memory in earlier
     ):
-        return "it is the later statement"
+        return "the memory to end is the later statement"
     return None
 
 
@@ -245,7 +234,6 @@ def last_stated(memory: Memory) -> datetime:
 
 
 def _unlike_a_merge(step: Step, named: Sequence[Memory]) -> str | None:
-    """Return the reason to reject a merge, such as a lost number, option, path or code name."""
     if step.words and len({memory.speaker for memory in named}) > 1:
         return "one is from the owner, the other from an agent"
     words, sources = step.words or named[0].content, [memory.content for memory in named]
@@ -258,10 +246,10 @@ def _unlike_a_merge(step: Step, named: Sequence[Memory]) -> str | None:
 
 
 def unlike_sources(words: str, sources: Sequence[str]) -> str | None:
-    """Return the reason to reject a line that summarises sources, or ``None``.
+    """Return the reason why a line does not summarise ``sources`` faithfully, or ``None``.
 
-    A line must not add a number, option, path, name or negation. A line must not drop a negation
-    that all sources contain.
+    A faithful line adds no number, option, path, name or negation, and keeps a negation that all
+    sources share.
     """
     source_text = "\n".join(sources)
     if added := _added(words, sources) or _new_name(words, source_text):
@@ -273,7 +261,6 @@ def unlike_sources(words: str, sources: Sequence[str]) -> str | None:
 
 
 def _new_name(words: str, source_text: str) -> str | None:
-    """Return a name in a text that does not occur in the sources, or ``None``."""
     stems = {word.stem for word in read(source_text).tokens}
     names = (token for token in read(words).tokens if token.is_name)
     return next(
@@ -288,17 +275,13 @@ def _new_name(words: str, source_text: str) -> str | None:
 
 def _added(words: str, sources: Sequence[str]) -> str | None:
     source_text = "\n".join(sources)
-    known = _WHOLE_NUMBER.findall(whole_numbers(source_text))
+    source_numbers = _WHOLE_NUMBER.findall(whole_numbers(source_text))
     numbers = _WHOLE_NUMBER.findall(whole_numbers(words))
-    new = next((number for number in numbers if number not in known), None)
+    new = next((number for number in numbers if number not in source_numbers), None)
     return new or _missing(words, source_text) or swaps(words, sources)
 
 
 def _unlike_in_new_words(words: str, sources: Sequence[str]) -> str | None:
-    """Return the reason to reject a writer's new text, or ``None``.
-
-    New text must not contain words or numbers that the sources lack, or add or drop negations.
-    """
     if added := _added(words, sources) or new_word(words, sources):
         return f"the text adds {added}"
     is_denied = bool(negations(words)) != bool(negations("\n".join(sources)))
@@ -306,7 +289,6 @@ def _unlike_in_new_words(words: str, sources: Sequence[str]) -> str | None:
 
 
 def _missing(text: str, source_text: str) -> str | None:
-    """Return a number, option, path or code name that only ``text`` contains, or ``None``."""
     text, source_text = whole_numbers(text), whole_numbers(source_text)
     numbers = {number.lstrip("0") for number in _NUMBER.findall(source_text)}
     options = set(_OPTION.findall(source_text))
@@ -320,7 +302,7 @@ def _missing(text: str, source_text: str) -> str | None:
 
 
 # -- Pages in the vault -------------------------------------------------------
-# A page contains a person's text. Between two markers, nacre writes a part with sections of lines.
+# A page contains a person's text and, between two markers, the sections that nacre writes.
 
 
 PROFILE = "profile.md"
@@ -335,9 +317,9 @@ _FALSE_WORDS = frozenset({"false", "no", "off"})
 
 @frozen
 class Page:
-    """A page, nacre's part of it, and whether the front matter permits changes.
+    """A page of the vault, and nacre's part of it.
 
-    ``hash``: content hash, ``None`` if the file does not exist.
+    ``hash``: ``None`` for a missing file. ``is_wanted``: False if the front matter forbids changes.
     """
 
     text: str
@@ -357,9 +339,9 @@ def path_of(project: str) -> str:
 
 
 def read_page(home: Home, project: str) -> Page:
-    """Read a project's page or the profile. A missing profile is returned as an empty page.
+    """Read a project's page, or the profile for an empty ``project``.
 
-    Raises the errors in ``UNREADABLE``.
+    A missing profile is empty. Raises the errors in ``UNREADABLE``.
     """
     path = path_of(project)
     if not project and not home.vault.exists(path):
@@ -381,9 +363,9 @@ def wants_dreams(front_matter: Mapping[str, Any]) -> bool:
 
 
 def page_write(home: Home, project: str, words: str) -> Intent:
-    """Return the write that replaces nacre's part of a page with ``words``.
+    """Return the pending write that replaces nacre's part of a page with ``words``.
 
-    If ``words`` is empty, the part is removed.
+    Empty ``words`` remove the part.
     """
     page = read_page(home, project)
     former = page.text if page.hash else None
@@ -407,7 +389,7 @@ def sections_of(part: str) -> list[Section]:
 
 
 def compose(sections: Sequence[Section]) -> str:
-    """Return nacre's part of a page, without empty sections."""
+    """Join the sections that are not empty into nacre's part of a page."""
     filled = [(title, lines) for title, lines in sections if lines]
     parts: list[str] = []
     for number, (title, lines) in enumerate(filled):
@@ -417,11 +399,14 @@ def compose(sections: Sequence[Section]) -> str:
 
 
 def plain_words(text: str, characters: int) -> str:
-    """Return a text as one line without active Markdown."""
+    """Return a text as one short line without active Markdown."""
     return shorten(harmless(text), characters).replace("<", "&lt;").replace("[[", "\\[\\[")
 
 
 # -- Sections that a writer fills ---------------------------------------------
+
+
+# The docstrings of these classes are sent to the writer, and are part of the recorded prompts.
 
 
 class Line(Schema):
@@ -451,37 +436,55 @@ class ProfilePage(Schema):
     relationships: list[Line]
 
 
+class Finding(StrEnum):
+    """What a second look makes of a line."""
+
+    BORNE = "borne"
+    NOT_BORNE = "not_borne"
+
+
+class Looked(Schema):
+    """What a second look finds of one line."""
+
+    number: int
+    finding: Finding
+    what: str
+
+
+class SecondLook(Schema):
+    """What a second look finds of each line."""
+
+    cases: list[Looked]
+
+
 @frozen
 class Form:
     """The structure of a page.
 
-    ``sections``: the answer field, the heading and the maximum number of lines of each section.
-    ``ranks``: the fields, most important first. ``summary``: the field whose lines can repeat
-    sources. ``summary_characters``: the maximum length of the summary.
+    ``sections``: the answer field, heading and maximum number of lines of each section. ``ranks``:
+    the fields by importance. Only lines of the first may share sources with others.
     """
 
     prompt: str
     answer: type[msgspec.Struct]
     sections: tuple[tuple[str, str, int], ...]
     ranks: tuple[str, ...]
-    summary: str
-    summary_characters: int
     speakers: tuple[Speaker, ...]
     kinds: tuple[Kind, ...]
 
     def written(self, part: str) -> list[Section]:
-        """Return the sections that a writer filled."""
+        """Return the sections that a writer fills."""
         return [section for section in sections_of(part) if self._is_written(section)]
 
     def ruled(self, part: str) -> dict[str, str]:
-        """Return the lines that were written without a model, keyed by source."""
+        """Return the lines of sections that rules fill, keyed by source."""
         return by_source(section for section in sections_of(part) if not self._is_written(section))
 
     def _is_written(self, section: Section) -> bool:
         return any(section[0] == title for _, title, _ in self.sections)
 
     def takes(self, memory: Memory, project: str, today: date) -> bool:
-        """Return True if a line of this page can cite a memory."""
+        """Return True if a line of this page may cite a memory."""
         return (
             memory.project == (project or None)
             and is_current(memory, today)
@@ -502,9 +505,7 @@ OF_PROJECT = Form(
         ("timeline", "Timeline", 8),
         ("notes", "Notes", 8),
     ),
-    ("blockers", "next_steps", "constraints", "timeline", "notes"),
-    "stage",
-    400,
+    ("stage", "blockers", "next_steps", "constraints", "timeline", "notes"),
     (Speaker.OWNER, Speaker.AGENT),
     tuple(Kind),
 )
@@ -517,9 +518,7 @@ OF_OWNER = Form(
         ("constraints", "Constraints", 20),
         ("relationships", "Relationships", 20),
     ),
-    ("relationships", "constraints", "preferences"),
-    "profile",
-    400,
+    ("profile", "relationships", "constraints", "preferences"),
     (Speaker.OWNER,),
     (Kind.PREFERENCE, Kind.FACT, Kind.LESSON, Kind.RELATIONSHIP, Kind.DECISION),
 )
@@ -527,7 +526,7 @@ OF_OWNER = Form(
 
 
 def form_of(project: str) -> Form:
-    """Return the form of a project's page, or the form of the profile for an empty ``project``."""
+    """Return the form of a project's page, or of the profile for an empty ``project``."""
     return OF_PROJECT if project else OF_OWNER
 
 
@@ -536,10 +535,10 @@ def form_of(project: str) -> Form:
 
 SESSIONS_SHOWN = 10
 MOST_LOST = 0.25
-"""Maximum share of nacre's lines that a dream can remove without replacement. See DESIGN 7."""
+"""Maximum share of nacre's lines that a dream may remove without replacement."""
 
 DAY = len("- 2026-11-18")
-"""Length of the bullet and date at the start of a line."""
+"""Length of the bullet and the date at the start of a line."""
 
 
 def mark_of(home: Home, page: Page, project: str, words: str) -> str:
@@ -550,17 +549,17 @@ def mark_of(home: Home, page: Page, project: str, words: str) -> str:
 
 
 def page_objection(home: Home, step: Step) -> str | None:
-    """Return the reason why a step must not write its page now, or ``None``.
+    """Return the reason why a step must not write its page, or ``None``.
 
-    The page must be unedited, without secrets and without ``dreams: false``. All lines must have
-    valid sources. The step must keep most of nacre's lines.
+    The owner may have edited or locked the page. Secrets, unsupported lines and the loss of many
+    lines are other reasons.
     """
     try:
         page = read_page(home, step.project)
     except UNREADABLE:
         return "the page cannot be read"
     if page.mark != step.mark.partition(" ")[0]:
-        return "it was edited since"
+        return "the page was edited since"
     if not page.is_wanted:
         return "its front matter says dreams: false"
     if without_secrets(home.redactor, page.text + step.words) is None:
@@ -568,7 +567,7 @@ def page_objection(home: Home, step: Step) -> str | None:
     if step.mark != mark_of(home, page, step.project, step.words):
         return "some of its memories have changed since"
     if not _is_borne_out(home, step, page):
-        return "it would contain lines that no source supports any more"
+        return "the page would contain lines that no source supports any more"
     before, lost = _count_lost_lines(home, step, page)
     if lost > MOST_LOST * before:
         return f"{lost} of the {before} lines written by nacre would be lost"
@@ -588,7 +587,7 @@ def _is_borne_out(home: Home, step: Step, page: Page) -> bool:
 
 
 def may_stand(home: Home, form: Form, project: str, line: str) -> bool:
-    """Return True if a line cites sources that all exist, are current and belong to the page."""
+    """Return True if a line cites sources that all exist, are current and fit the page."""
     named = references_of(line)
     memories = _memories(home, line)
     sessions = [reference for reference in named if is_session(reference)]
@@ -610,20 +609,17 @@ def _lines_of(sections: Iterable[Section]) -> list[str]:
 
 
 def by_source(sections: Iterable[Section]) -> dict[str, str]:
-    """Return the lines, keyed by source. A line without a source is its own key."""
+    """Return lines keyed by their sources. A line without sources is its own key."""
     return {" ".join(references_of(line)) or line: line for line in _lines_of(sections)}
 
 
 def sessions_named(home: Home, source: str) -> list[StoredSession]:
-    """Return the sessions on this machine to which ``source`` can refer.
-
-    The result is empty for a memory or a remote session.
-    """
+    """Return the sessions on this machine that ``source`` might name, if it names a session."""
     return home.sessions.find(source) if is_session(source) else []
 
 
 def stays(home: Home, project: str, source: str) -> bool:
-    """Return False if ``source`` is a session that was forgotten or belongs to a different project."""
+    """Return True if ``source`` names a session that is neither forgotten nor of another project."""
     if not is_session(source) or any(
         session.project != project for session in sessions_named(home, source)
     ):
@@ -641,7 +637,7 @@ def _bears_out(home: Home, project: str, source: str) -> bool:
 
 
 def is_decision(home: Home, memory: Memory, project: str) -> bool:
-    """Return True if a memory is a valid decision by the owner about the project."""
+    """Return True if a memory is a current decision by the owner about the project."""
     return (
         memory.kind is Kind.DECISION
         and memory.is_owners
@@ -652,7 +648,6 @@ def is_decision(home: Home, memory: Memory, project: str) -> bool:
 
 
 def _count_lost_lines(home: Home, step: Step, page: Page) -> tuple[int, int]:
-    """Return how many lines nacre has written, and how many of them the step would remove."""
     form = form_of(step.project)
     before, after = form.ruled(page.part), form.ruled(step.words)
     written, becomes = _lines_of(form.written(page.part)), _lines_of(sections_of(step.words))
@@ -664,7 +659,7 @@ def _count_lost_lines(home: Home, step: Step, page: Page) -> tuple[int, int]:
     ]
     days = [line[:DAY] for source, line in after.items() if is_session(source)]
     oldest = min(days) if len(days) >= SESSIONS_SHOWN else ""
-    # Add lines that no newer line replaced, although the source exists.
+    # Lines that newer lines replace, or whose source is gone, do not count as lost.
     lost += [
         source
         for source, line in before.items()
@@ -679,10 +674,10 @@ def _count_lost_lines(home: Home, step: Step, page: Page) -> tuple[int, int]:
 
 
 MOST_READ = 30
-"""Maximum number of sessions to read per project, latest first."""
+"""Maximum number of sessions to read per project."""
 
 LEAST_SESSIONS, LEAST_REQUESTS = 2, 2
-"""Minimum numbers of new sessions and of different requests for writing a page."""
+"""Minimum numbers of new sessions and of different requests for a page."""
 
 _TOPIC_CHARACTERS = 15
 _OPENING_WORDS = 3
@@ -700,9 +695,9 @@ class SummarisedSession:
 def latest(
     home: Home, project: str, since: datetime | None, limit: int = MOST_READ
 ) -> list[SummarisedSession]:
-    """Return the owner's latest sessions whose transcripts still exist, newest first.
+    """Return the owner's sessions that ended after ``since``, newest first.
 
-    ``since`` excludes sessions that ended at or before that time.
+    Sessions whose transcripts are gone are left out.
     """
     criteria = SessionFilter(project=project, kind=SessionKind.MAIN, since=since)
     newest = home.sessions.newest(criteria, limit=limit)
@@ -724,7 +719,7 @@ def latest(
 
 
 def are_worth_a_page(sessions: Sequence[SummarisedSession]) -> bool:
-    """Return True if there are enough new sessions with different requests to write a page."""
+    """Return True if the sessions contain enough different requests for a page."""
     topics = [topic.text for session in sessions for topic in session.topics]
     requests = {" ".join(words(text)[:_OPENING_WORDS]) for text in topics}
     return len(sessions) >= LEAST_SESSIONS and len(requests) >= LEAST_REQUESTS
@@ -734,9 +729,6 @@ def are_worth_a_page(sessions: Sequence[SummarisedSession]) -> bool:
 
 
 DECISIONS_SHOWN = 12
-WINDOW = timedelta(days=90)
-"""Maximum age of sessions on a project's first page, except in a backfill."""
-
 _REQUEST_CHARACTERS, _DECISION_CHARACTERS = 200, 300
 _MAX_FILES, _MAX_COMMITS = 3, 3
 _FILE_CHARACTERS = 80
@@ -749,36 +741,33 @@ def plan_pages(
     memories: Sequence[Memory],
     project: str | None,
     drafts: Mapping[str, PageDraft],
-    *,
-    backfill: bool,
 ) -> tuple[list[Step], list[tuple[str, str]]]:
-    """Plan which pages to write.
+    """Plan the pages that have new sessions, a writer's draft, or outdated lines.
 
-    Return the steps, and the paths of pages that must not be written, with the reasons. A page is
-    written if there are new sessions, a writer's draft, or lines that are no longer valid.
-    ``memories`` must be active. ``drafts`` are keyed by project, with an empty key for the profile.
+    Return the steps, and the paths of pages that cannot be written, with the reasons. ``memories``
+    must be active. ``drafts`` are keyed by project, which is empty for the profile.
     """
-    steps, left = [], []
+    steps, objections = [], []
     for slug in (*sorted({file.slug for file in home.files.projects()}), ""):
         if project in (None, slug):
             own = [memory for memory in memories if memory.project == slug]
-            step = _page_step(home, slug, own, drafts.get(slug), backfill=backfill)
+            step = _page_step(home, slug, own, drafts.get(slug))
             objection = page_objection(home, step) if step else None
             if objection:
-                left.append((path_of(slug), objection))
+                objections.append((path_of(slug), objection))
             elif step:
                 steps.append(step)
-    return steps, left
+    return steps, objections
 
 
 def _page_step(
-    home: Home, slug: str, memories: Sequence[Memory], draft: PageDraft | None, *, backfill: bool
+    home: Home, slug: str, memories: Sequence[Memory], draft: PageDraft | None
 ) -> Step | None:
     try:
         page = read_page(home, slug)
     except UNREADABLE:
         return None
-    sessions = latest(home, slug, _since(home, page, backfill=backfill)) if slug else []
+    sessions = latest(home, slug, _since(home, page)) if slug else []
     is_worth = are_worth_a_page(sessions)
     written = _sections_to_write(home, page, slug, draft)
     before = form_of(slug).written(page.part)
@@ -806,10 +795,6 @@ def _page_step(
 def _sections_to_write(
     home: Home, page: Page, project: str, draft: PageDraft | None
 ) -> list[Section]:
-    """Return the sections of the draft.
-
-    If there is no draft, return the writer's lines on the page that are still valid.
-    """
     form = form_of(project)
     if draft:
         return list(draft.sections)
@@ -819,16 +804,13 @@ def _sections_to_write(
     ]
 
 
-def _since(home: Home, page: Page, *, backfill: bool) -> datetime | None:
-    """Return the time after which sessions are new, or ``None`` if all sessions count."""
-    if backfill:
-        return None
+def _since(home: Home, page: Page) -> datetime | None:
     ends = [
         session.ended
         for source in OF_PROJECT.ruled(page.part)
         for session in sessions_named(home, source)
     ]
-    return max((end for end in ends if end), default=home.now() - WINDOW)
+    return max((end for end in ends if end), default=None)
 
 
 def _part(
@@ -840,7 +822,6 @@ def _part(
     *,
     is_worth: bool,
 ) -> str:
-    """Return nacre's part of a page, with the writer's sections, the latest sessions and decisions."""
     sessions = latest(home, slug, None, SESSIONS_SHOWN) if is_worth else []
     recent = activity(home, slug, page, sessions)
     if not recent and not any(lines for _, lines in written):
@@ -854,14 +835,16 @@ def _part(
 def activity(home: Home, slug: str, page: Page, sessions: Sequence[SummarisedSession]) -> list[str]:
     """Return lines about the latest sessions, newest first.
 
-    Lines on the page are kept while they are among the latest, even if another machine wrote them.
+    Lines of the page about sessions on other machines are kept.
     """
     lines = tuple(_session_line(home, session) for session in sessions if session.topics)
-    shown = by_source([("", lines)])
+    line_of_source = by_source([("", lines)])
     for source, line in form_of(slug).ruled(page.part).items():
-        if source not in shown and stays(home, slug, source):
-            shown[source] = line
-    return sorted(shown.values(), key=lambda line: line[:DAY], reverse=True)[:SESSIONS_SHOWN]
+        if source not in line_of_source and stays(home, slug, source):
+            line_of_source[source] = line
+    return sorted(line_of_source.values(), key=lambda line: line[:DAY], reverse=True)[
+        :SESSIONS_SHOWN
+    ]
 
 
 def _session_line(home: Home, session: SummarisedSession) -> str:

@@ -1,72 +1,394 @@
-"""Operations of the review queue, questions to the owner, and unanswered questions."""
+"""The review queue: conflicts, candidates, doubtful memories, and unanswered questions."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
-from itertools import chain, combinations
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import at_ms, to_ms
-from nacre.base.text import STOP_WORDS, identifiers, is_unspaced, shorten, stem, title_of, words
+from nacre.base.text import (
+    STOP_WORDS,
+    count,
+    is_unspaced,
+    normalise,
+    shorten,
+    stem,
+    title_of,
+    words,
+)
 from nacre.data import undo as data_undo
-from nacre.errors import ConflictError, EmbedderUnavailableError, InvalidInputError, NotFoundError
-from nacre.home.change import Change, known_or_named
+from nacre.errors import (
+    ConflictError,
+    DepartedError,
+    EmbedderUnavailableError,
+    InvalidInputError,
+    NotFoundError,
+)
+from nacre.home.change import Change
 from nacre.home.consent import embedder_of
 from nacre.home.home import BUNDLED, Home
 from nacre.home.location import redact
 from nacre.home.operations import memories_in_entry, subject_of
 from nacre.home.spending import fold_notes
 from nacre.home.views import Choice, Pair, Pending, PendingKind, PendingPage
+from nacre.learn.explicit import leans
+from nacre.learn.sentences import language_of, utterances
+from nacre.llm.calibration import calibration_of
 from nacre.memories import store
-from nacre.memories.decision import Expected, StoreRequest, keep
+from nacre.memories.decision import Expected, keep
 from nacre.memories.edit import catch_up, scan
-from nacre.memories.judge import CONTRADICTS, SUPERSEDES, mark_ended, without_doubt
-from nacre.memories.placement import place
-from nacre.memories.store import fold_usage, get, new_memory, queue_reviews
+from nacre.memories.judge import (
+    APART,
+    SUPERSEDES,
+    Action,
+    Decision,
+    Rarity,
+    Relation,
+    compare,
+    judge,
+    mark_ended,
+    release,
+    without_doubt,
+)
+from nacre.memories.placement import place, rarity_of, unite
+from nacre.memories.store import fold_usage, get, queue_reviews, refuse_broken
 from nacre.memories.usage import KEPT_QUALITY, note_stale
 from nacre.operations import operation
 from nacre.recall import question as recall_question
 from nacre.recall import recall as recall_recall
-from nacre.review import contradictions
-from nacre.review.contradictions import (
-    RESOLVE,
-    GapReference,
-    Item,
-    Items,
-    keep_reason,
-    list_pending,
-    merge_into,
-    settle,
-    target_of,
-)
 from nacre.values.fields import Offset, OnlyProject
-from nacre.values.memory import REVIEW, HeldCandidate, Kind, Link, Memory, Operation, by_id
-from nacre.values.models import NOT_SURE, AskedQuestion
-from nacre.values.recall import Filter, RecallQuery
-from nacre.values.reports import StoreOutcome
-from nacre.values.review import (
-    Question,
-    QueuedReview,
-    Reason,
-    Reflected,
-    Reflection,
-    Relates,
-    Unanswered,
-    UnansweredQuestion,
+from nacre.values.memory import (
+    DROP,
+    REVIEW,
+    Confirmation,
+    HeldCandidate,
+    Link,
+    Memory,
+    Operation,
+    Retirement,
+    by_id,
 )
-from nacre.values.session import Speaker, Trust
+from nacre.values.models import NOT_SURE, AskedQuestion
+from nacre.values.recall import Filter, Mode, RecallQuery
+from nacre.values.reports import StoreOutcome
+from nacre.values.review import QueuedReview, Reason, Unanswered, UnansweredQuestion
+from nacre.values.session import Trust, Turn
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+Item = Annotated[
+    str,
+    bounds(
+        "The id of a candidate or memory, or of a conflict: both memories' ids joined by +, or one if unambiguous."
+    ),
+]
+
+
+Items = Annotated[tuple[Item, ...], bounds("Ids of the items.", min_length=1)]
+
+
+# -- Merging into a second memory ---------------------------------------------
+
+
+def target_of(home: Home, reference: str, memory: Memory) -> Memory:
+    """Return the memory named by ``reference``, into which ``memory`` can be merged.
+
+    Raises NotFoundError for an unknown reference, ConflictError for an inactive memory or
+    ``memory`` itself, and InvalidMemoryError for a malformed file.
+    """
+    target = get(home, reference)
+    if target.id == memory.id or not target.is_active:
+        why = "the same memory" if target.id == memory.id else "superseded or retired"
+        raise ConflictError(
+            f"{target.subject!r} is {why}",
+            hint="merge it into another memory; nacre list shows ids",
+        )
+    refuse_broken(home, target)
+    return target
+
+
+def words_of_both(target: Memory, memory: Memory) -> str:
+    """Return the joined texts of two memories, or the target's text if it contains the other."""
+    if normalise(memory.content) in normalise(target.content):
+        return target.content
+    between = "\n\n" if "\n" in target.content + memory.content else " "
+    return f"{target.content.rstrip()}{between}{memory.content.strip()}"
+
+
+def merge_into(
+    home: Home, reference: str, memory: Memory, content: str | None, candidate: HeldCandidate | None
+) -> Memory:
+    """Merge a memory or a candidate into the memory named by ``reference``, which becomes trusted.
+
+    Its subject, kind and speaker stay, and by default both texts are joined. Raises the errors of
+    :func:`target_of`, and EditConflictError if the file was edited meanwhile.
+    """
+    why = keep_reason(candidate) if candidate else "merged in review"
+    with home.change("merge" if candidate else REVIEW, why=why) as change:
+        catch_up(home)
+        target = target_of(home, reference, memory)
+        change.describe(subject=target.subject)
+        words = content or words_of_both(target, memory)
+        with change.transaction():
+            decision = Decision(Action.UPDATE, "you", "in review", target.id, merged=words)
+            merged = unite(home, without_doubt(target, memory.id), memory, decision).as_worded()
+            if not candidate:
+                links = (*merged.links, Link(SUPERSEDES, memory.id, why))
+                merged = replace(merged, links=links)
+            merged = replace(merged, trust=Trust.TRUSTED, proposed=False, updated=home.now())
+            change.put([merged])
+            home.usage.confirm(target.id)
+            home.comparisons.wait(merged.id)
+            if candidate:
+                _settle_candidate(change, memory)
+            else:
+                change.put([mark_ended(without_doubt(memory, target.id), merged)])
+    return merged
+
+
+# -- Conflicts ----------------------------------------------------------------
+# A conflict is a ``contradicts`` link in the newer memory's front matter, which survives a rebuild and
+# a sync. Decisions are stored in both files and the ledger, and can be undone.
+
+
+RESOLVE = "resolve"
+"""Name of conflict decisions in the ledger."""
+
+_MIN_REFERENCE_CHARACTERS = 4
+
+
+def list_conflicts(home: Home) -> list[Pair]:
+    """Return pairs of conflicting memories, oldest first, after importing manual edits."""
+    catch_up(home)
+    doubts = home.reviews.doubts()
+    ids = sorted({memory for doubt in doubts for memory in (doubt.older, doubt.newer)})
+    memories = by_id(home.memories.in_any_state(ids))
+    return [Pair(memories[doubt.older], memories[doubt.newer], doubt.reason) for doubt in doubts]
+
+
+def find_pair(home: Home, reference: str) -> Pair:
+    """Return the pair named by two ids joined with ``+``, or by an id that occurs in only one pair.
+
+    Raises NotFoundError, or ConflictError if several pairs match.
+    """
+    ends = [end.strip().lower() for end in reference.split("+")]
+    pairs = []
+    if len(ends) <= 2 and all(len(end) >= _MIN_REFERENCE_CHARACTERS for end in ends):
+        pairs = [pair for pair in list_conflicts(home) if all(_is_in(pair, end) for end in ends)]
+    if not pairs:
+        raise NotFoundError(
+            f"there is no conflict {reference!r}", hint="nacre review shows pending items"
+        )
+    if len(pairs) > 1:
+        names = ", ".join(pair.id for pair in pairs)
+        raise ConflictError(
+            f"{reference!r} matches several conflicts: {names}", hint="use one of these ids"
+        )
+    return pairs[0]
+
+
+def _is_in(pair: Pair, reference: str) -> bool:
+    return any(
+        memory.id.endswith(reference) or memory.id.startswith(reference)
+        for memory in (pair.older, pair.newer)
+    )
+
+
+def settle(change: Change, pair: Pair, choice: Choice, reason: str | None = None) -> Pair:
+    """Settle a conflict as part of ``change``.
+
+    The caller must have imported manual edits and redacted ``reason``.
+    """
+    home = change.home
+    older, newer = (home.memories.find(memory.id) for memory in (pair.older, pair.newer))
+    if (
+        older is None
+        or newer is None
+        or not (older.is_active and newer.is_active)
+        or without_doubt(newer, older.id) == newer
+    ):
+        raise ConflictError(f"conflict {pair.id} is already settled", hint="nacre log shows how")
+    released: list[Memory] = []
+    why = next((link.reason for link in newer.links if link.to == older.id), None)
+    older, newer = without_doubt(older, newer.id), without_doubt(newer, older.id)
+    if choice is Choice.KEEP_NEW:
+        newer = replace(newer, links=(*newer.links, Link(SUPERSEDES, older.id, why)))
+        older = mark_ended(older, newer)
+    elif choice is Choice.KEEP_OLD:
+        cause = reason or pair.reason
+        text = f"{older.id[-8:]} holds instead" + (f": {cause}" if cause else "")
+        newer = replace(newer, retired=Retirement(home.now(), text))
+        released = [memory for memory in release(home, [newer]) if memory.id != older.id]
+    else:
+        older = replace(older, links=(*older.links, Link(APART, newer.id)))
+    note = change.entry(RESOLVE, memory=older.id, by=newer.id, choice=choice.value, reason=reason)
+    change.put([older, newer, *released], [note])
+    if not home.reviews.doubts([older.id]):
+        with home.transaction():
+            home.reviews.settle(older.id, Reason.CONTRADICTED, to_ms(change.at) or 0)
+    return replace(pair, older=older, newer=newer)
+
+
+# -- Later statements that replace or contradict a candidate -------------------
+
+
+_MAX_SIMILAR = 12
+_MAX_HITS = 60
+_CHANGES = (Relation.SUPERSEDES, Relation.DOUBTS)
+
+
+class Departure(NamedTuple):
+    """A statement that replaces or contradicts a memory, and its time."""
+
+    text: str
+    at: datetime
+
+
+def find_departure(home: Home, memory: Memory) -> Departure | None:
+    """Return the latest statement that replaces or contradicts a memory.
+
+    This searches similar memories and the project's sessions.
+    """
+    neighbours = home.memories.by_rows(home.comparisons.alike(memory, limit=_MAX_SIMILAR)).values()
+    departures = [
+        Departure(comparison.other.content, comparison.other.last_said)
+        for comparison in compare(memory, [other for other in neighbours if other.is_active])
+        if comparison.is_replaced or comparison.is_doubted
+    ]
+    rarity = rarity_of(home)
+    for row in home.sessions.find(memory.source.session or ""):
+        turns = [item.turn for item in home.sessions.turns_of(row.row)]
+        departures += _in_turns(memory, turns, rarity)
+    for turn in _later_turns(home, memory):
+        departures += _in_turns(memory, [turn], rarity)
+    return max(departures, key=lambda departure: departure.at, default=None)
+
+
+def _later_turns(home: Home, memory: Memory) -> list[Turn]:
+    if memory.project is None:
+        return []
+    criteria = Filter(projects=(memory.project,), strict=True, since=memory.last_said)
+    query = RecallQuery(
+        memory.content[:1_000], filter=criteria, mode=Mode.LEXICAL, limit=_MAX_HITS, update=False
+    )
+    return [hit.turn for hit in recall_recall.search_sessions(home, query).turns]
+
+
+def _in_turns(memory: Memory, turns: Sequence[Turn], rarity: Rarity) -> Iterator[Departure]:
+    for utterance in utterances(turns):
+        turn = turns[utterance.index]
+        if turn.trust is not Trust.TRUSTED or turn.time is None or turn.time <= memory.last_said:
+            continue
+        for text in (statement.text for statement in utterance.statements):
+            claim = replace(
+                memory,
+                id="",
+                subject=title_of(text),
+                content=text,
+                created=turn.time,
+                canonical_key=None,
+            )
+            verdict = judge(memory, claim, None, calibration_of(None), rarity)
+            if verdict.relation in _CHANGES:
+                yield Departure(text, turn.time)
+
+
+# -- Candidates ---------------------------------------------------------------
+
+
+_LATER_CHARACTERS = 300
+
+
+def keep_reason(candidate: HeldCandidate) -> str:
+    """Return the reason that the history gives for keeping a candidate."""
+    return f"candidate {candidate.memory.id[-8:]} kept in review"
+
+
+def keep_candidate(
+    home: Home,
+    candidate: HeldCandidate,
+    *,
+    content: str | None = None,
+    into: str | None = None,
+    anyway: bool = False,
+) -> StoreOutcome:
+    """Turn a candidate into a trusted memory, or merge it into the memory ``into``.
+
+    Raises InvalidInputError if the text depends on missing context, and DepartedError if a later
+    statement contradicts it, except with ``anyway``.
+    """
+    if into is not None:
+        merged = merge_into(home, into, redact(home.redactor, candidate.memory), content, candidate)
+        return StoreOutcome("updated", merged.id)
+    memory = candidate.memory
+    if content:
+        memory = replace(memory, content=content, subject=title_of(content))
+    memory = redact(home.redactor, memory)
+    if not content and leans(memory.content, language_of(memory.content)):
+        raise InvalidInputError(
+            f"“{memory.content}” refers to something that it does not name",
+            hint="name it: nacre review keep ID --content WORDS",
+        )
+    memory = replace(memory.as_worded(), trust=Trust.TRUSTED, proposed=False)
+    if anyway:
+        memory = replace(memory, confirmed=(*memory.confirmed, Confirmation(home.now())))
+    elif later := find_departure(home, memory):
+        raise DepartedError(
+            f"on {later.at.astimezone():%Y-%m-%d}, after the candidate, you said: "
+            f"“{shorten(later.text, _LATER_CHARACTERS)}”",
+            hint="drop the candidate, or keep it with --anyway",
+        )
+    with (
+        home.change("keep", subject=memory.subject, why=keep_reason(candidate)) as change,
+        change.transaction(),
+    ):
+        outcome = place(change, memory, by_hand=True)
+        _settle_candidate(change, candidate.memory)
+    return outcome
+
+
+def _settle_candidate(change: Change, memory: Memory) -> None:
+    now = to_ms(change.at) or 0
+    change.home.candidates.settle(memory.id, now)
+    change.home.candidates.blank(now)
+
+
+def drop_candidates(home: Home, candidates: Sequence[HeldCandidate]) -> list[Memory]:
+    """Drop candidates and return them, keeping none of their text in the history."""
+    memories = [candidate.memory for candidate in candidates]
+    with (
+        home.change(DROP, subject=count(len(memories), "candidate")) as change,
+        change.transaction(),
+    ):
+        change.note(DROP, candidates=sorted(memory.id for memory in memories))
+        for memory in memories:
+            _settle_candidate(change, memory)
+    return memories
+
+
+def find_candidate(home: Home, reference: str) -> HeldCandidate | None:
+    """Return the candidate whose id starts or ends with ``reference``.
+
+    Raises ConflictError if several match.
+    """
+    return single_candidate(home.candidates.find(reference.strip()), reference)
+
+
+def single_candidate(candidates: Sequence[HeldCandidate], reference: str) -> HeldCandidate | None:
+    """Return the only candidate, or ``None``. Raises ConflictError if there are several."""
+    if len(candidates) > 1:
+        raise ConflictError(
+            f"{reference!r} matches several candidates", hint="give more characters of the id"
+        )
+    return next(iter(candidates), None)
 
 
 @operation("review-resolve", writes=True, owners=True)
@@ -77,10 +399,16 @@ def resolve(
     reason: Annotated[str | None, bounds("The reason, kept in the ledger.")] = None,
 ) -> Pair:
     """Settle a conflict between two memories. Raises NotFoundError, ConflictError."""
-    return contradictions.resolve(home, contradictions.find(home, reference), choice, reason)
+    home.actor.require_owner("nacre review resolve")
+    pair = find_pair(home, reference)
+    clean = home.redactor.clean(reason) if reason else None
+    why = f"{choice.value}: {clean}" if clean else choice.value
+    with home.change(RESOLVE, subject=pair.older.subject, why=why) as change:
+        catch_up(home)
+        return settle(change, pair, choice, clean)
 
 
-_MAX_COMPARED, _LATER_CHARACTERS = 20, 200
+_MAX_COMPARED, _LISTED_CHARACTERS = 20, 200
 
 # -- The review queue ---------------------------------------------------------
 
@@ -97,15 +425,13 @@ def list_items(
     """List conflicts, doubtful memories and candidates.
 
     Conflicts and doubtful memories come first, oldest first. Candidates follow, likeliest first. A
-    memory in doubt because of a conflict is not listed separately.
+    memory that is doubtful because of a conflict is not listed separately.
     """
-    catch_up(home)
+    pairs = list_conflicts(home)
     note_stale(home)
-    pairs = contradictions.list_waiting(home)
-    in_conflict = {pair.older.id for pair in pairs}
     first_entries: dict[str, tuple[Memory, QueuedReview]] = {}
     for memory, entry in _doubts(home):
-        if entry.reason is not Reason.CONTRADICTED or memory.id not in in_conflict:
+        if entry.reason is not Reason.CONTRADICTED:
             first_entries.setdefault(memory.id, (memory, entry))
     items = [
         *(
@@ -135,7 +461,7 @@ def list_items(
                 candidate.detail,
                 candidate.found,
             )
-            for candidate in home.candidates.waiting()
+            for candidate in home.candidates.pending()
         ),
     ]
     if project:
@@ -147,9 +473,13 @@ def list_items(
     counts = Counter(item.kind for item in items)
     if only:
         items = [item for item in items if item.kind is only]
-    shown = items[offset:][: limit or None]
+    page = items[offset:][: limit or None]
+    for at, item in enumerate(page[:_MAX_COMPARED]):
+        later = None if item.newer else find_departure(home, item.memory)
+        if later:
+            page[at] = replace(item, later=shorten(later.text, _LISTED_CHARACTERS))
     return PendingPage(
-        (*(_with_departure(home, item) for item in shown[:_MAX_COMPARED]), *shown[_MAX_COMPARED:]),
+        tuple(page),
         len(items),
         counts[PendingKind.CONFLICT],
         counts[PendingKind.DOUBT],
@@ -157,17 +487,7 @@ def list_items(
     )
 
 
-def _with_departure(home: Home, item: Pending) -> Pending:
-    """Add the later statement that contradicts a candidate, if any, to the candidate's detail."""
-    if item.kind is not PendingKind.CANDIDATE:
-        return item
-    later = contradictions.find_departure(home, item.memory)
-    words = f"later you said: “{shorten(later.text, _LATER_CHARACTERS)}”" if later else None
-    return replace(item, detail="; ".join(filter(None, [item.detail, words])) or None)
-
-
 def _doubts(home: Home) -> list[tuple[Memory, QueuedReview]]:
-    """Return the doubtful memories, oldest first, each with its review entry."""
     fold_usage(home)
     queue_reviews(home)
     entries = home.reviews.pending()
@@ -194,31 +514,34 @@ def keep_items(
 
     Raises NotFoundError, ConflictError, EditConflictError, InvalidInputError, DepartedError.
     """
+    if content is not None:
+        content = content.strip()
+        if not content:
+            raise InvalidInputError(
+                "the memory has no content", hint="nacre review drop removes an item"
+            )
     if len(references) > 1 and (into is not None or content is not None):
         raise InvalidInputError(
-            "only one item can be kept with another text", hint="name a single item"
+            "only a single item can be reworded or merged", hint="name a single item"
         )
-    kept: list[Memory] = []
-    memories: list[str] = []
+    memories: list[Memory] = []
+    doubtful: list[str] = []
     for reference in references:
-        candidate = contradictions.find_candidates(home, reference)
+        candidate = find_candidate(home, reference)
         if candidate:
-            outcome = contradictions.keep(
-                home, candidate, content=content, into=into, anyway=anyway
-            )
-            kept.append(store.get(home, outcome.memory_id))
+            outcome = keep_candidate(home, candidate, content=content, into=into, anyway=anyway)
+            memories.append(get(home, outcome.memory_id))
         elif "+" in reference and into is None:
             if content is not None:
                 raise InvalidInputError(
                     "a conflict has no text of its own", hint="edit one of its memories"
                 )
-            pair = contradictions.find(home, reference)
-            kept.append(contradictions.resolve(home, pair, Choice.KEEP_BOTH).older)
+            memories.append(resolve(home, reference, Choice.KEEP_BOTH).older)
         elif "+" in reference:
-            memories.append(contradictions.find(home, reference).older.id)
+            doubtful.append(find_pair(home, reference).older.id)
         else:
-            memories.append(reference)
-    return kept + (_keep_doubted(home, memories, content, into, expected) if memories else [])
+            doubtful.append(reference)
+    return memories + (_keep_doubted(home, doubtful, content, into, expected) if doubtful else [])
 
 
 def _keep_doubted(
@@ -228,70 +551,46 @@ def _keep_doubted(
     into: str | None,
     expected: str | None,
 ) -> list[Memory]:
-    """Keep doubtful memories and the memories that conflict with them.
-
-    Proposals become trusted. A single memory can be reworded, or merged into a target memory. After
-    a merge, the target is returned.
-    """
-    kept = [memory for memory, _ in _waiting(home, references)]
-    if content is not None and not content.strip():
-        raise InvalidInputError(
-            "the memory has no content", hint="nacre review drop retires a memory"
-        )
+    memories = [memory for memory, _ in _find_pending(home, references)]
     if into is not None:
-        return [_merge(home, kept[0], into, content)]
-    usage = home.usage.of([memory.id for memory in kept])
+        return [merge_into(home, into, memories[0], content, None)]
+    usage = home.usage.of([memory.id for memory in memories])
     pairs = [
         Pair(memory, newer, None)
-        for memory in kept
+        for memory in memories
         for doubt in home.reviews.doubts([memory.id])
         if (newer := home.memories.find(doubt.newer))
     ]
     why = "both hold" if pairs else "kept in review"
-    with home.change(REVIEW, subject=subject_of(kept), why=why) as change:
+    with home.change(REVIEW, subject=subject_of(memories), why=why) as change:
         if expected is not None:
             scan(home)
-            store.refuse_changed(home, kept[0].id, expected)
+            store.refuse_changed(home, memories[0].id, expected)
         for pair in pairs:
             settle(change, pair, Choice.KEEP_BOTH)
         # Reload the memories, because settling added links.
-        kept = [home.memories.find(memory.id) or memory for memory in kept]
+        memories = [home.memories.find(memory.id) or memory for memory in memories]
         if content is not None:
-            kept = [_reword(change, kept[0], content)]
-        keep(change, kept)
+            memories = [_reword(change, memories[0], content)]
+        keep(change, memories)
         with change.transaction():
-            change.note(REVIEW, **memories_in_entry([memory.id for memory in kept]))
-            for memory in kept:
+            change.note(REVIEW, **memories_in_entry([memory.id for memory in memories]))
+            for memory in memories:
                 home.reviews.dismiss(memory.id, to_ms(change.at) or 0)
                 if usage[memory.id].quality < KEPT_QUALITY:
                     home.usage.set_quality(memory.id, KEPT_QUALITY)
-    return kept
+    return memories
 
 
 def _reword(change: Change, memory: Memory, content: str) -> Memory:
-    home, words = change.home, content.strip()
-    subject = title_of(words) if memory.subject == title_of(memory.content) else memory.subject
+    home = change.home
+    subject = title_of(content) if memory.subject == title_of(memory.content) else memory.subject
     changed = replace(
-        memory, content=words, subject=subject, trust=Trust.TRUSTED, updated=home.now()
+        memory, content=content, subject=subject, trust=Trust.TRUSTED, updated=home.now()
     )
     changed = redact(home.redactor, changed)
     change.put([changed])
     return changed
-
-
-def _merge(home: Home, memory: Memory, into: str, content: str | None) -> Memory:
-    """Merge a memory in review into a target memory, which then supersedes the merged memory."""
-    with home.change(REVIEW, why="merged in review") as change:
-        target = target_of(home, into, memory)
-        change.describe(subject=target.subject)
-        with change.transaction():
-            target = without_doubt(target, memory.id)
-            target = replace(
-                target, links=(*target.links, Link(SUPERSEDES, memory.id, "merged in review"))
-            )
-            merged = merge_into(change, target, without_doubt(memory, target.id), content)
-            change.put([mark_ended(without_doubt(memory, target.id), merged)])
-    return merged
 
 
 @operation("review-drop", writes=True, owners=True)
@@ -311,43 +610,38 @@ def drop(
                 f"{reference} is a conflict",
                 hint=f"nacre review resolve {reference} keep-new or keep-old",
             )
-        candidate = contradictions.find_candidates(home, reference)
+        candidate = find_candidate(home, reference)
         if candidate:
             dropped.append(candidate)
         else:
             memories.append(reference)
-    waiting = _waiting(home, memories) if memories else []
-    dropped_memories = contradictions.drop(home, dropped) if dropped else []
-    for memory, entry in waiting:
+    pending = _find_pending(home, memories) if memories else []
+    dropped_memories = drop_candidates(home, dropped) if dropped else []
+    for memory, entry in pending:
         dropped_memories += store.retire(home, [memory.id], reason or f"review: {entry.detail}")
     return dropped_memories
 
 
-def _waiting(home: Home, references: Sequence[str]) -> list[tuple[Memory, QueuedReview]]:
-    """Return the memories named by ``references``, each with its oldest pending review entry."""
+def _find_pending(home: Home, references: Sequence[str]) -> list[tuple[Memory, QueuedReview]]:
     catch_up(home)
-    waiting = {memory.id: (memory, entry) for memory, entry in reversed(_doubts(home))}
-    referenced = by_id(store.get(home, reference) for reference in references)
-    absent = next((memory for memory in referenced.values() if memory.id not in waiting), None)
+    pending = {memory.id: (memory, entry) for memory, entry in reversed(_doubts(home))}
+    referenced = by_id(get(home, reference) for reference in references)
+    absent = next((memory for memory in referenced.values() if memory.id not in pending), None)
     if absent:
         raise NotFoundError(
-            f"{absent.subject!r} is not waiting for review", hint="nacre review lists pending items"
+            f"{absent.subject!r} has no pending review", hint="nacre review lists pending items"
         )
-    return [waiting[memory_id] for memory_id in referenced]
+    return [pending[memory_id] for memory_id in referenced]
 
 
 # -- Grouping questions -------------------------------------------------------
 # A question joins the group with the highest mean similarity, or starts a group. Vectors of the
-# bundled model are used if available, else word stems. ``python -m benchmarks gaps`` measures the
-# thresholds.
+# bundled model are used if available, else word stems.
 
 
 COSINE = 0.65
 JACCARD = 0.35
-"""Similarity thresholds for vectors and stems."""
-
-Likeness = Callable[[int, int], float]
-"""Function that compares the questions at two positions. Questions with at least 1 are the same."""
+"""Minimum similarities of questions in a group, for vectors and stems."""
 
 
 def stems_of(question: str) -> frozenset[str]:
@@ -356,50 +650,34 @@ def stems_of(question: str) -> frozenset[str]:
     return frozenset(
         stem(word)
         for word in all_words
-        if word not in STOP_WORDS and not recall_question.asks(word)
+        if word not in STOP_WORDS and not recall_question.is_question_word(word)
     ) or frozenset(all_words)
 
 
 def group(home: Home, questions: Sequence[str]) -> tuple[list[list[int]], str]:
-    """Return the positions of similar questions in groups, and the name of the measure."""
+    """Return the indexes of similar questions in groups, and the measure used.
+
+    The measure is ``cosine`` or ``words``.
+    """
     vectors: NDArray[np.float32] | None = None
     if home.settings.text("embedding.model") != "none":
         # The bundled model works offline and has a known threshold.
         with suppress(EmbedderUnavailableError):
             vectors = embedder_of(home, BUNDLED).embed(questions)
-    by_words = words_likeness([stems_of(question) for question in questions])
-    if vectors is None:
-        return gather(len(questions), by_words), "words"
-    foreign = [is_unspaced(question) for question in questions]
-    cosines = vectors @ vectors.T
+    stems = [stems_of(question) for question in questions]
+    by_words = [vectors is None or is_unspaced(question) for question in questions]
 
+    # Questions with a likeness of at least 1 belong together.
     def likeness(first: int, second: int) -> float:
-        if foreign[first] or foreign[second]:
-            return by_words(first, second)
-        return float(cosines[first, second]) / COSINE
+        if vectors is None or by_words[first] or by_words[second]:
+            left, right = stems[first], stems[second]
+            return len(left & right) / len(left | right) / JACCARD if left | right else 0.0
+        return float(vectors[first] @ vectors[second]) / COSINE
 
-    return gather(len(questions), likeness), "cosine"
-
-
-def words_likeness(stems: Sequence[frozenset[str]]) -> Likeness:
-    """Return a function that measures the Jaccard similarity between stems."""
-
-    def likeness(first: int, second: int) -> float:
-        left, right = stems[first], stems[second]
-        return len(left & right) / len(left | right) / JACCARD if left | right else 0.0
-
-    return likeness
-
-
-def gather(count: int, likeness: Likeness) -> list[list[int]]:
-    """Group items. Each item joins the group to which it is most similar on average.
-
-    If no average reaches 1, the item starts a new group.
-    """
     groups: list[list[int]] = []
-    for item in range(count):
+    for item in range(len(questions)):
         near = [
-            (sum(likeness(item, other) for other in members) / len(members), members)
+            (sum(likeness(item, member) for member in members) / len(members), members)
             for members in groups
         ]
         best, members = max(near, key=lambda scored: scored[0], default=(0.0, []))
@@ -407,241 +685,7 @@ def gather(count: int, likeness: Likeness) -> list[list[int]]:
             members.append(item)
         else:
             groups.append([item])
-    return groups
-
-
-# -- Questions to the owner ---------------------------------------------------
-# The owner says how unlinked memories relate, and settles contradictions. An answer becomes a link,
-# memory or decision. Only dreams ask models (:mod:`nacre.review.relations`).
-
-
-ORIGIN = "reflect"
-"""Origin of links that the owner's answers add."""
-
-_ACTION = "reflect"
-_SKIPPED = "reflect.skipped"
-_MAX_SKIPPED = 2_000
-_MAX_SHARED_BY = 4
-"""Maximum number of memories with a shared name. More common names do not relate memories."""
-
-
-@operation("reflect", by_key=True)
-def reflect(
-    home: Home,
-    *,
-    limit: Annotated[int, bounds("Maximum number of questions.", ge=1, le=100)] = 5,
-    project: OnlyProject = None,
-) -> Reflection:
-    """Return the most useful questions about pairs of memories, at most one for each memory.
-
-    Conflicts come first, oldest first. Unlinked pairs that are similar or share a name follow.
-    """
-    catch_up(home)
-    fold_usage(home)
-    contradicting = (
-        Question(
-            pair.newer,
-            pair.older,
-            pair.reason or "one of them might be outdated",
-            contradicts=True,
-        )
-        for pair in list_pending(home)
-    )
-    skipped = set(_skipped(home))
-    questions = [
-        question
-        for question in (*contradicting, *_unconnected(home))
-        if _key(question.first, question.second) not in skipped
-        and project in (None, question.first.project)
-    ]
-    chosen: list[Question] = []
-    used: set[str] = set()
-    for question in questions:
-        if len(chosen) < limit and not {question.first.id, question.second.id} & used:
-            chosen.append(question)
-            used |= {question.first.id, question.second.id}
-    return Reflection(tuple(chosen), len(questions))
-
-
-def _unconnected(home: Home) -> list[Question]:
-    """Return questions about pairs of trusted memories that are not linked yet.
-
-    The memories of a pair are in the same place, and are similar or share a name.
-    """
-    active = [
-        memory for memory in home.memories.everything() if memory.is_active and memory.is_vouched
-    ]
-    memories = by_id(active)
-    connected = home.links.connected()
-    near = {(link.source, link.target): link.strength for link in home.links.alike()}
-    shared = _sharing(active)
-    usage = home.usage.of(list(memories))
-    uses = {memory.id: len(memory.confirmed) + usage[memory.id].access_count for memory in active}
-    ranked: dict[tuple[str, str], tuple[int, float, float, Question]] = {}
-    for pair in chain(near, shared):
-        if pair in connected or any(memory_id not in memories for memory_id in pair):
-            continue
-        first, second = (memories[memory_id] for memory_id in pair)
-        if not first.shares_place(second):
-            continue
-        if second.is_said_after(first):
-            first, second = second, first
-        key = _key(first, second)
-        names = shared.get(pair) or shared.get((pair[1], pair[0])) or ()
-        cosine = max(near.get(pair, 0.0), near.get((pair[1], pair[0]), 0.0))
-        why = f"both name {', '.join(names[:3])}" if names else "similar in meaning"
-        at = first.last_said.timestamp()
-        ranked[key] = (
-            uses[first.id] + uses[second.id],
-            cosine,
-            at,
-            Question(first, second, f"{why}; not linked"),
-        )
-    best_first = sorted(ranked.values(), key=lambda entry: entry[:3], reverse=True)
-    return [question for _, _, _, question in best_first]
-
-
-def _sharing(memories: Sequence[Memory]) -> dict[tuple[str, str], list[str]]:
-    """Return the rare names that pairs of memories share, such as paths and error codes."""
-    named: dict[tuple[str | None, str], list[str]] = defaultdict(list)
-    for memory in memories:
-        for name in {name.lower() for name in identifiers(f"{memory.subject} {memory.content}")}:
-            named[memory.project, name].append(memory.id)
-    shared: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for (_, name), ids in sorted(named.items(), key=lambda item: item[0][1]):
-        for pair in combinations(ids, 2) if len(ids) <= _MAX_SHARED_BY else ():
-            shared[pair].append(name)
-    return shared
-
-
-@operation("reflect-answer", writes=True, owners=True, command="review reflect")
-def answer(
-    home: Home,
-    reference: Annotated[
-        str,
-        bounds("Two memories: their ids joined by +. The link leads from the first to the second."),
-    ],
-    *,
-    text: Annotated[
-        str | None, bounds("The connection, in a sentence. It becomes a memory.")
-    ] = None,
-    link: Annotated[
-        Relates | None, bounds("The relation of the first memory to the second.")
-    ] = None,
-    keep: Annotated[
-        Choice | None, bounds("The memory that is true, if the two contradict each other.")
-    ] = None,
-    skip: Annotated[bool, bounds("Do not ask about this pair again.")] = False,
-    lesson: Annotated[bool, bounds("Store the sentence as a lesson; default: as a fact.")] = False,
-) -> Reflected:
-    """Apply the owner's answer. Raises NotFoundError, ConflictError, InvalidInputError, EditConflictError."""
-    if len([item for item in (text, link, keep, skip) if item]) != 1:
-        raise InvalidInputError(
-            "give one answer: link the memories, write a sentence, choose one to keep, or skip",
-            hint='nacre review reflect ID --link depends_on, or "a sentence", or --skip',
-        )
-    catch_up(home)
-    first, second = _find_pair(home, reference)
-    if skip:
-        home.usage.set_value(
-            _SKIPPED, json.dumps([*_skipped(home), _key(first, second)][-_MAX_SKIPPED:])
-        )
-        return Reflected("skipped", first, second)
-    ends = {first.id, second.id}
-    pair = next(
-        (pair for pair in list_pending(home) if {pair.older.id, pair.newer.id} == ends), None
-    )
-    if keep:
-        if pair is None:
-            raise ConflictError(
-                "these two memories are not in conflict", hint="--link contradicts creates one"
-            )
-        pair = contradictions.resolve(home, pair, keep)
-        memories = by_id((pair.older, pair.newer))
-        return Reflected("settled", memories[first.id], memories[second.id])
-    with home.change(_ACTION, subject=first.subject) as change, change.transaction():
-        if link:
-            return _add_link(change, first, second, link, pair)
-        return _store_sentence(
-            change, first, second, text or "", Kind.LESSON if lesson else Kind.FACT
-        )
-
-
-def _find_pair(home: Home, reference: str) -> tuple[Memory, Memory]:
-    ends = [end.strip() for end in reference.split("+")]
-    if len(ends) != 2 or not all(ends):
-        raise InvalidInputError(
-            f"there is no question {reference!r}",
-            hint="nacre review reflect shows ids such as 5f0c2a4d+91d0a4be",
-        )
-    first, second = (get(home, end) for end in ends)
-    if first.id == second.id or not first.shares_place(second):
-        raise ConflictError(
-            "the two memories of a question must belong to one project",
-            hint="nacre review reflect shows the questions",
-        )
-    inactive = next((end for end in (first, second) if not end.is_active), None)
-    if inactive:
-        raise ConflictError(
-            f"{inactive.subject!r} no longer holds", hint=f"nacre show {inactive.id[-8:]} shows why"
-        )
-    return first, second
-
-
-def _add_link(
-    change: Change, first: Memory, second: Memory, link: Relates, pair: Pair | None
-) -> Reflected:
-    """Link two memories. If they conflict, both are kept.
-
-    A new contradiction is a link from the later memory.
-    """
-    if link == CONTRADICTS:
-        if pair:
-            raise ConflictError(
-                "these two memories are already in doubt", hint="choose the valid one with --keep"
-            )
-        first, second = (second, first) if second.is_said_after(first) else (first, second)
-    elif pair:
-        pair = settle(change, pair, Choice.KEEP_BOTH)
-        memories = by_id((pair.older, pair.newer))
-        first, second = memories[first.id], memories[second.id]
-    others = [old for old in first.links if (old.rel, old.to) != (link.value, second.id)]
-    first = replace(first, links=(*others, Link(link.value, second.id, origin=ORIGIN)))
-    change.put([first])
-    return Reflected("linked", first, second)
-
-
-def _store_sentence(
-    change: Change, first: Memory, second: Memory, text: str, kind: Kind
-) -> Reflected:
-    home = change.home
-    new = StoreRequest(content=text, kind=kind, project=first.project, speaker=Speaker.OWNER)
-    links = tuple(Link(Relates.RELATED_TO.value, end.id, origin=ORIGIN) for end in (first, second))
-    memory = replace(
-        new_memory(home, new, known_or_named, None),
-        project=first.project,
-        inbox=first.inbox,
-        links=links,
-    )
-    outcome = place(change, memory, by_hand=True)
-    stored = home.memories.find(outcome.memory_id) or memory
-    if outcome.action != "stored":
-        has = {link.to for link in stored.links} | {stored.id}
-        stored = replace(
-            stored, links=(*stored.links, *(link for link in links if link.to not in has))
-        )
-        change.put([stored])
-    change.explain(outcome.in_words())
-    now = [home.memories.find(end.id) or end for end in (first, second)]
-    return Reflected("stored", now[0], now[1], stored)
-
-
-def _skipped(home: Home) -> list[tuple[str, str]]:
-    return [(first, second) for first, second in json.loads(home.usage.value(_SKIPPED) or "[]")]
-
-
-def _key(first: Memory, second: Memory) -> tuple[str, str]:
-    return (min(first.id, second.id), max(first.id, second.id))
+    return groups, "words" if vectors is None else "cosine"
 
 
 # -- Undoing review decisions -------------------------------------------------
@@ -659,18 +703,18 @@ def reopen(home: Home, reference: Item) -> Memory:
     changed since.
     """
     reference = reference.strip()
-    candidate = contradictions.single(home.candidates.settled(reference), reference)
+    candidate = single_candidate(home.candidates.settled(reference), reference)
     return _reopen_candidate(home, candidate) if candidate else _reopen_review(home, reference)
 
 
 def _reopen_candidate(home: Home, candidate: HeldCandidate) -> Memory:
     why = keep_reason(candidate)
     is_undone = _undo_latest(home, candidate.found, lambda operation: operation.why == why)
-    kept = home.memories.find(candidate.memory.id)
-    if not is_undone and kept and kept.is_active:
+    memory = home.memories.find(candidate.memory.id)
+    if not is_undone and memory and memory.is_active:
         raise ConflictError(
             "the changes of this decision are unknown after a rebuild without git",
-            hint=f"nacre retire {kept.id[-8:]} retires the memory",
+            hint=f"nacre retire {memory.id[-8:]} retires the memory",
         )
     with home.transaction():
         home.candidates.unsettle(candidate.memory.id)
@@ -719,45 +763,27 @@ def _undo_latest(home: Home, since: datetime, matches: Callable[[Operation], boo
 
 
 # -- Unanswered questions -----------------------------------------------------
-# Recall records a redacted case for every question (:mod:`nacre.recall.ranking`). Cases are kept
-# for ``traces.keep_days``, unless removed by ``forget`` or ``scrub``. Hooks search for prompts without
-# recording cases, since most prompts need no memory.
+# Recall keeps a redacted record of every question for ``traces.keep_days``, unless ``forget`` or
+# ``scrub`` removes it. Searches for prompts are not recorded, as most prompts need no memory.
 
 
 MOST_QUESTIONS = 300
-"""Maximum number of wordings that are grouped and embedded. The latest are chosen."""
+"""Maximum number of wordings that are grouped. The latest are chosen."""
 
 MOST_ASKED_AGAIN = 60
-"""Maximum number of wordings for which answers are searched. Others count as unanswered."""
+"""Maximum number of wordings that are searched for answers. Others count as unanswered."""
 
-_DISMISSED = "gaps.dismissed"
-_MAX_DISMISSED = 2_000
-_ALL_TIME = timedelta(days=3650)
 _REFERENCE_CHARACTERS = 8
-_TODO_CHARACTERS = 300
-_KEY_BYTES = 12
 
 
 @frozen
 class _Wording:
-    """One wording of an unanswered question.
-
-    ``cases``: the times when the question was asked in this wording, latest first.
-    """
-
     text: str
-    cases: tuple[AskedQuestion, ...]
+    cases: tuple[AskedQuestion, ...]  # latest first
 
     @property
     def projects(self) -> Counter[str]:
-        """How often the question was asked in each project."""
         return Counter(name for case in self.cases for name in case.projects)
-
-    @property
-    def key(self) -> str:
-        """A hash of the question's stems. It is stored when the question is dismissed."""
-        stems = " ".join(sorted(stems_of(self.text)))
-        return hashlib.blake2b(stems.encode("utf-8", "replace"), digest_size=_KEY_BYTES).hexdigest()
 
 
 @operation("unanswered", by_key=True)
@@ -775,74 +801,54 @@ def list_unanswered(
     Raises StoreBusyError.
     """
     groups, by = _groups(home, timedelta(days=days), project)
-    frequent = [group for group in groups if _describe_gap(group).times >= min_times]
-    shown: list[UnansweredQuestion] = []
+    frequent = [wordings for wordings in groups if _count_cases(wordings) >= min_times]
+    gaps: list[UnansweredQuestion] = []
     closed = searches = 0
     for wordings in frequent:
-        if len(shown) == limit:
+        if len(gaps) == limit:
             break
-        unresolved = _ranked(wordings)
-        while unresolved and searches < MOST_ASKED_AGAIN:
+        while wordings and searches < MOST_ASKED_AGAIN:
             searches += 1
-            if not _has_answer(home, unresolved[0]):
+            if not _has_answer(home, wordings[0]):
                 break
-            del unresolved[0]
-        if unresolved and _describe_gap(unresolved).times >= min_times:
-            shown.append(_describe_gap(unresolved))
+            del wordings[0]
+        if wordings and _count_cases(wordings) >= min_times:
+            gaps.append(_describe_gap(wordings))
         else:
             closed += 1
-    return Unanswered(tuple(sorted(shown, key=_rank)), len(frequent) - closed, closed, by)
+    gaps.sort(key=lambda gap: (-gap.times, -gap.last.timestamp()))
+    return Unanswered(tuple(gaps), len(frequent) - closed, closed, by)
 
 
-@operation("unanswered-dismiss", writes=True, owners=True, command="review gaps --dismiss")
-def dismiss(home: Home, reference: GapReference) -> UnansweredQuestion:
-    """Hide an unanswered question in all its wordings. Raises NotFoundError, ConflictError."""
-    wordings = _find_group(home, reference)
-    with home.transaction():
-        dismissed = dict.fromkeys([*_dismissed(home), *(wording.key for wording in wordings)])
-        home.usage.set_value(_DISMISSED, json.dumps(list(dismissed)[-_MAX_DISMISSED:]))
-    return _describe_gap(wordings)
-
-
-@operation("unanswered-todo", writes=True, owners=True, command="review gaps --todo")
-def add_todo(home: Home, reference: GapReference) -> StoreOutcome:
-    """Store a todo that reminds the owner to write down the answer to a question.
-
-    The todo is stored in the project that the question concerned most often. The question then
-    counts as answered. Raises NotFoundError, ConflictError, and errors from storing the todo.
-    """
-    wordings = _find_group(home, reference)
-    gap = _describe_gap(wordings)
-    question = shorten(gap.question, _TODO_CHARACTERS)
-    new = StoreRequest(
-        content=f"Write down: {question}",
-        kind=Kind.TODO,
-        importance=6,
-        speaker=Speaker.OWNER,
-        project=next(iter(gap.projects), None),
-    )
-    return store.store(home, new)
-
-
-def _groups(
-    home: Home, since: timedelta, project: str | None = None
-) -> tuple[list[list[_Wording]], str]:
-    """Return groups of questions, most frequent first, and the measure of similarity.
-
-    Dismissed questions are left out.
-    """
+def _groups(home: Home, since: timedelta, project: str | None) -> tuple[list[list[_Wording]], str]:
     fold_notes(home)
     cases: dict[str, list[AskedQuestion]] = {}
-    for case in home.traces.unanswered(home.now() - since):
+    for case in home.questions.unanswered(home.now() - since):
         if not case.is_narrowed and (project is None or project in case.projects):
             cases.setdefault(" ".join(case.text.lower().split()), []).append(case)
     wordings = [_Wording(same[0].text, tuple(same)) for same in cases.values()][:MOST_QUESTIONS]
     wordings.reverse()  # later wordings join existing groups
     places, by = group(home, [wording.text for wording in wordings]) if wordings else ([], "words")
-    dismissed = set(_dismissed(home))
-    groups = [[wordings[place] for place in places_of] for places_of in places]
-    kept = [group for group in groups if dismissed.isdisjoint(wording.key for wording in group)]
-    return sorted(kept, key=lambda members: _rank(_describe_gap(members))), by
+    groups = [
+        sorted(
+            (wordings[place] for place in places_of),
+            key=lambda wording: (len(wording.cases), wording.cases[0].at),
+            reverse=True,
+        )
+        for places_of in places
+    ]
+    groups.sort(
+        key=lambda members: (
+            _count_cases(members),
+            max(wording.cases[0].at for wording in members),
+        ),
+        reverse=True,
+    )
+    return groups, by
+
+
+def _count_cases(wordings: Sequence[_Wording]) -> int:
+    return sum(len(wording.cases) for wording in wordings)
 
 
 def _has_answer(home: Home, wording: _Wording) -> bool:
@@ -860,59 +866,17 @@ def _has_answer(home: Home, wording: _Wording) -> bool:
 
 
 def _describe_gap(wordings: Sequence[_Wording]) -> UnansweredQuestion:
-    """Describe a group by its most frequent wording. If several are as frequent, use the latest."""
-    ranked = _ranked(wordings)
     cases = sorted(
         (case for wording in wordings for case in wording.cases), key=lambda case: case.at
     )
     projects = sum((wording.projects for wording in wordings), Counter[str]())
     return UnansweredQuestion(
         cases[-1].id[-_REFERENCE_CHARACTERS:],
-        ranked[0].text,
+        wordings[0].text,
         len(cases),
         sum(case.outcome == NOT_SURE for case in cases),
         cases[0].at,
         cases[-1].at,
         tuple(name for name, _ in projects.most_common()),
-        tuple(wording.text for wording in ranked[1:]),
+        tuple(wording.text for wording in wordings[1:]),
     )
-
-
-def _ranked(wordings: Sequence[_Wording]) -> list[_Wording]:
-    return sorted(
-        wordings, key=lambda wording: (len(wording.cases), wording.cases[0].at), reverse=True
-    )
-
-
-def _rank(gap: UnansweredQuestion) -> tuple[int, float]:
-    return (-gap.times, -gap.last.timestamp())
-
-
-def _find_group(home: Home, reference: str) -> list[_Wording]:
-    """Return the group that contains a question. Raises NotFoundError, ConflictError."""
-    case_id = reference.strip()
-    is_end = len(case_id) >= _REFERENCE_CHARACTERS // 2
-    groups, _ = _groups(home, _ALL_TIME)
-    matching = [
-        group
-        for group in groups
-        if any(
-            case.id == case_id or (is_end and case.id.endswith(case_id))
-            for wording in group
-            for case in wording.cases
-        )
-    ]
-    if not matching:
-        raise NotFoundError(
-            f"there is no gap {reference!r}",
-            hint="nacre review gaps lists the unanswered questions",
-        )
-    if len(matching) > 1:
-        raise ConflictError(
-            f"{reference!r} matches several gaps", hint="give more characters of the id"
-        )
-    return matching[0]
-
-
-def _dismissed(home: Home) -> list[str]:
-    return list(json.loads(home.usage.value(_DISMISSED) or "[]"))

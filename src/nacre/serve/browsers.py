@@ -9,19 +9,13 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
-from contextlib import (
-    suppress,
-)
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from nacre.base import files, json
 from nacre.base.frozen import frozen
-
-if TYPE_CHECKING:
-    pass
 
 # -- Browser sessions ------------------------------------------------------------
 
@@ -41,11 +35,10 @@ _MAX_BROWSERS = 200
 
 @frozen
 class Entry:
-    """The cookie and the key of a logged-in browser.
+    """The secrets of a logged-in browser.
 
-    Browsers send cookies to all ports of this machine, so other local servers can see the cookie.
-    The key is known only to the dashboard. Every change requires the key, so those servers can only
-    read.
+    Other servers on this machine can see the cookie, because browsers send it to all ports. Changes
+    therefore also require the key, which only the dashboard knows.
     """
 
     cookie: str
@@ -67,10 +60,7 @@ class _StoredBrowsers(msgspec.Struct, frozen=True):
 
 
 class Browsers:
-    """The logins of browsers.
-
-    Login codes are kept in memory. Hashes of the cookies are stored in the home.
-    """
+    """The logins of browsers. Codes are kept in memory, and hashes of cookies in the home."""
 
     def __init__(self, home: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -81,7 +71,7 @@ class Browsers:
         """Name of the cookie. It depends on the home, because all ports on a machine share cookies."""
 
     def make_code(self) -> str:
-        """Return a code that can be exchanged for a cookie, only once and within a minute."""
+        """Return a login code, which is valid once and for a minute."""
         code = secrets.token_urlsafe(_SECRET_BYTES)
         now = self._clock()
         with self._guard:
@@ -90,7 +80,7 @@ class Browsers:
         return code
 
     def redeem(self, code: str, port: int = 0) -> Entry | None:
-        """Exchange a code for a cookie and a key. Return ``None`` if the code is invalid. Raises OSError."""
+        """Exchange a login code for a cookie and a key. Return ``None`` if the code is invalid."""
         with self._guard:
             until = self._codes.pop(_hash(code), 0.0)
             if until <= self._clock():
@@ -106,22 +96,19 @@ class Browsers:
             files.write_file(self._file, msgspec.json.encode(stored))
             return entry
 
-    def knows(self, cookie: str, key: str | None = None) -> bool:
-        """Return True if a cookie is valid. If ``key`` is given, the key must be valid, too."""
+    def is_valid(self, cookie: str, key: str | None = None) -> bool:
+        """Return True if a browser's cookie is valid and, if given, its key too."""
         browser = self._load().living().get(_hash(cookie))
         return browser is not None and (key is None or hmac.compare_digest(browser.key, _hash(key)))
 
     @property
     def port(self) -> int | None:
-        """The port at which logged-in browsers reach the home.
-
-        The port is ``None`` if there are no valid cookies.
-        """
+        """The port at which browsers last logged in, or ``None`` if no login is valid."""
         stored = self._load()
         return stored.port if stored.living() else None
 
     def forget(self) -> bool:
-        """Invalidate all cookies and codes. Return True if there were any cookies."""
+        """Log out all browsers and invalidate all codes. Return True if a browser was logged in."""
         with self._guard:
             self._codes.clear()
             had_any = bool(self._load().cookies)
@@ -133,7 +120,7 @@ class Browsers:
             suppress(OSError, msgspec.MsgspecError),
             os.fdopen(files.open_file(self._file, os.O_RDONLY), "rb") as file,
         ):
-            return json.parse_json_tree(file.read(_MAX_FILE_BYTES), _StoredBrowsers)
+            return json.decode(file.read(_MAX_FILE_BYTES), _StoredBrowsers)
         return _StoredBrowsers()
 
 

@@ -19,8 +19,6 @@ from nacre.values.memory import Face
 
 
 class _Catalogue(Mapping[str, Operation]):
-    """Operations, keyed by name. Modules are imported when their operations are first used."""
-
     def __init__(self) -> None:
         self._loaded: dict[str, Operation] = {}
 
@@ -60,20 +58,17 @@ CATALOGUE: Mapping[str, Operation] = _Catalogue()
 
 
 def request_of(name: str) -> Any:
-    """Return the type of an operation's request.
-
-    If possible, the operation is not imported.
-    """
+    """Return an operation's request type, if possible without importing the operation."""
     _, _, place = PLACES.get(name, "").partition(" ")
     return load(f"nacre.{place}") if place else CATALOGUE[name].request
 
 
 def find_operation(name: str, face: Face = Face.DAEMON) -> Operation | None:
-    """Return an operation, or ``None`` if it is unknown or the interface does not offer it."""
-    found = CATALOGUE.get(name)
-    return found if found and found.is_offered(face) else None
+    """Return an operation by name, or ``None`` if the interface does not offer it."""
+    entry = CATALOGUE.get(name)
+    return entry if entry and entry.is_offered(face) else None
 
 
 def offered_by(face: Face) -> Mapping[str, Operation]:
-    """Return the operations that an interface offers, keyed by name. This imports all operations."""
+    """Import all operations, and return those that an interface offers by name."""
     return {name: item for name, item in CATALOGUE.items() if item.is_offered(face)}

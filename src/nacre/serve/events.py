@@ -1,15 +1,13 @@
 """Events about changes in a home, and the thread that finds the changes.
 
-A listener is a position in a shared list of events, so slow listeners need no extra memory.
+Events are not stored. A client that reconnects reads everything again.
 """
 
 from __future__ import annotations
 
-import secrets
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from datetime import date, timedelta
 from pathlib import Path
@@ -17,7 +15,6 @@ from typing import Any
 
 import msgspec
 
-from nacre.base.frozen import frozen
 from nacre.base.ids import Clock
 from nacre.errors import NacreError, StoreBusyError, UnavailableError
 from nacre.home.home import Home
@@ -27,150 +24,90 @@ from nacre.values.models import DOLLAR
 from nacre.values.reports import Progress
 
 MOST_EVENTS = 2_000
-"""Maximum number of events kept for listeners that reconnect."""
+"""Maximum number of events queued for a listener. A slower listener gets ``missed`` instead."""
 
-MOST_BYTES = 4_000_000
-"""Maximum total size of kept events in bytes."""
-
-MISSED = "missed"
-HELLO = "hello"
-
-
-@frozen
-class Event:
-    """A numbered event. ``data``: the whole event as JSON."""
-
-    seq: int
-    kind: str
-    data: bytes
+HELLO, MISSED = "hello", "missed"
 
 
 class Bus:
-    """A thread-safe list of events. Event numbers restart with each ``epoch``."""
+    """A thread-safe distributor of events to listeners."""
 
-    def __init__(
-        self, clock: Clock, *, most: int = MOST_EVENTS, most_bytes: int = MOST_BYTES
-    ) -> None:
-        self.epoch = secrets.token_hex(4)
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._most = most
-        self._most_bytes = most_bytes
         self._guard = threading.Lock()
-        self._kept: deque[Event] = deque()
-        self._bytes = 0
-        self._seq = 0
+        self._number = 0
         self._listeners: list[Listener] = []
 
     @property
-    def seq(self) -> int:
-        """The number of the last event."""
-        return self._seq
-
-    @property
     def listeners(self) -> int:
-        """The number of listeners."""
         return len(self._listeners)
 
     def publish(self, kind: str, **fields: Any) -> None:
-        """Send an event to all listeners, and keep it for listeners that reconnect."""
         with self._guard:
-            self._seq += 1
-            event = self._event(self._seq, kind, fields)
-            self._kept.append(event)
-            self._bytes += len(event.data)
-            while len(self._kept) > self._most or self._bytes > self._most_bytes:
-                self._bytes -= len(self._kept.popleft().data)
+            self._number += 1
+            event = self.event(kind, **fields)
             listeners = tuple(self._listeners)
+            for listener in listeners:
+                listener.add(event)
         for listener in listeners:
             listener.wake()
 
-    def forget(self) -> None:
-        """Drop all events because changes were missed, so that listeners notice the gap."""
-        with self._guard:
-            self._kept.clear()
-            self._bytes = 0
-            self._seq += 1
-            listeners = tuple(self._listeners)
-        for listener in listeners:
-            listener.wake()
-
-    def listen(self, wake: Callable[[], None], after: str = "") -> Listener:
-        """Add a listener for new events, or for events after ``<epoch>-<seq>``. Close it after use.
-
-        ``wake`` is called from another thread when there are new events.
+    def listen(self, wake: Callable[[], None]) -> Listener:
+        """Add a listener, which the caller must close. ``wake`` is called in another thread at each
+        event.
         """
         with self._guard:
-            listener = Listener(self, wake, after)
+            listener = Listener(self, wake)
             self._listeners.append(listener)
         return listener
 
     def leave(self, listener: Listener) -> None:
-        """Remove a listener."""
         with self._guard:
             if listener in self._listeners:
                 self._listeners.remove(listener)
 
-    def after(self, seq: int, most: int) -> list[Event]:
-        """Return at most ``most`` events after event number ``seq``.
-
-        If any of these were dropped, return a single ``missed`` event instead.
-        """
-        with self._guard:
-            oldest = self._kept[0].seq if self._kept else self._seq + 1
-            if seq + 1 < oldest:
-                return [self._event(oldest - 1, MISSED, {"from": seq + 1, "to": oldest - 1})]
-            first = len(self._kept) - (self._seq - seq)
-            return [self._kept[at] for at in range(first, min(first + most, len(self._kept)))]
-
-    def hello(self, seq: int) -> Event:
-        """Return a listener's first event, which tells the listener where its events start."""
-        return self._event(seq, HELLO, {"epoch": self.epoch})
-
-    def missed_all(self) -> Event:
-        """Return the event for a listener that reconnects from an earlier epoch."""
-        return self._event(self._seq, MISSED, {"from": 0, "to": self._seq})
-
-    def _event(self, seq: int, kind: str, fields: Mapping[str, Any]) -> Event:
-        content = {"seq": seq, "at": self._clock(), "kind": kind, **fields}
-        return Event(seq, kind, msgspec.json.encode(content))
+    def event(self, kind: str, **fields: Any) -> bytes:
+        """Encode an event as JSON, with its sequence number and the current time."""
+        content = {"seq": self._number, "at": self._clock(), "kind": kind, **fields}
+        return msgspec.json.encode(content)
 
 
 class Listener:
-    """A reader of events, with its position in the list of events."""
+    """A queue of the events for one client. The first event is ``hello``."""
 
-    def __init__(self, bus: Bus, wake: Callable[[], None], after: str) -> None:
+    def __init__(self, bus: Bus, wake: Callable[[], None]) -> None:
         self._bus = bus
         self.wake = wake
-        epoch, _, seq = after.rpartition("-")
-        is_back = epoch == bus.epoch and seq.isdecimal() and int(seq) <= bus.seq
-        self._seq = int(seq) if is_back else bus.seq
-        self._first = [bus.hello(self._seq)] + ([] if is_back or not after else [bus.missed_all()])
+        self._events = [bus.event(HELLO)]
+        self._guard = threading.Lock()
 
-    def take(self, most: int = 100) -> list[Event]:
-        """Return at most ``most`` new events, oldest first."""
-        if self._first:
-            events, self._first = self._first, []
-            return events
-        events = self._bus.after(self._seq, most)
-        if events:
-            self._seq = events[-1].seq
+    def add(self, event: bytes) -> None:
+        """Add an event. If the queue is full, its events are replaced with ``missed``."""
+        with self._guard:
+            if len(self._events) >= MOST_EVENTS:
+                self._events = [self._bus.event(MISSED)]
+            self._events.append(event)
+
+    def take(self) -> list[bytes]:
+        """Return the events since the last call, oldest first."""
+        with self._guard:
+            events, self._events = self._events, []
         return events
 
     def close(self) -> None:
-        """Remove the listener."""
         self._bus.leave(self)
 
 
 # -- Changes in the gateway's conversations --------------------------------------------------------
-# Conversations can be written by a different process.
+# Another process can write conversations.
 
 
 MOST_SESSIONS = 200
-"""Maximum number of recent conversations in which changes are noticed."""
+"""Maximum number of recent conversations that are checked for changes."""
 
 
 class ChatLook:
-    """A watcher that publishes changes in the gateway's conversations."""
+    """Publishes an event when conversations with nacre's gateway change."""
 
     def __init__(self, home: Path, bus: Bus) -> None:
         self._home = home
@@ -182,9 +119,8 @@ class ChatLook:
             self._edition, self._state = self._read()
 
     def look(self) -> bool:
-        """Publish the changes since the last check. Return True if the database was written.
-
-        Return False if it cannot be read. The next check tries again.
+        """Publish any change since the last check. Return True if the gateway's database has
+        changed.
         """
         try:
             edition, state = self._read()
@@ -199,7 +135,6 @@ class ChatLook:
         return True
 
     def close(self) -> None:
-        """Close the connection."""
         if self._store:
             self._store.close()
         self._store, self._edition = None, object()
@@ -212,7 +147,6 @@ class ChatLook:
         return self._store
 
     def _read(self) -> tuple[object, object]:
-        """Return the edition and state of the database. Read the state if the edition is new."""
         store = self._open()
         if store is None:
             return None, None
@@ -231,11 +165,11 @@ MAX_WATCHED_SESSIONS = 20
 """Maximum number of sessions that a check reports separately."""
 
 _MAX_RECORD_DELAY = timedelta(hours=1)
-"""Maximum delay before an operation is recorded, which happens at its first write."""
+"""Maximum time between an operation's start and its first write, which records the operation."""
 
 
 class Look:
-    """A watcher that publishes changes in a home."""
+    """Publishes events when a home changes."""
 
     def __init__(self, home: Home, bus: Bus) -> None:
         self._home = home
@@ -247,16 +181,15 @@ class Look:
         self._operations = {
             operation for operation, _ in self._changes.operations(self._since - _MAX_RECORD_DELAY)
         }
-        self._candidates = home.candidates.count()
+        self._candidates = home.reviews.counts()[0]
         self._doubted, self._queued = self._changes.doubted(), self._changes.queued()
-        self._trace = self._changes.last_trace()
         self._day = home.today()
         self._spent = self._spent_by_task(self._day)
         self._changes.free_pages()
         self._chats = ChatLook(home.settings.home, bus)
 
     def look(self) -> bool:
-        """Publish the changes since the last check. Return True if the database was written."""
+        """Publish the changes since the last check. Return True if a database has changed."""
         has_talked = self._chats.look()
         edition = self._home.database.edition()
         if edition == self._edition:
@@ -266,13 +199,12 @@ class Look:
         self._look_at_sessions()
         self._look_at_review(self._changes.doubted() if has_changed else self._doubted)
         self._look_at_spending()
-        self._look_at_traces()
         self._changes.free_pages()
         self._edition = edition
         return True
 
     def close(self) -> None:
-        """Close the connection to the gateway's database. The caller closes the home."""
+        """Stop watching. The home stays open."""
         self._chats.close()
 
     def _look_at_operations(self) -> None:
@@ -306,7 +238,7 @@ class Look:
             self._bus.publish("session", id=None, tool=None, turns=None)
 
     def _look_at_review(self, doubted: frozenset[str]) -> None:
-        candidates, queued = self._home.candidates.count(), self._changes.queued()
+        candidates, queued = self._home.reviews.counts()[0], self._changes.queued()
         if candidates != self._candidates:
             self._bus.publish("candidate", waiting=candidates)
         ids = sorted((doubted ^ self._doubted) | (queued ^ self._queued))
@@ -325,14 +257,7 @@ class Look:
                     "cost", task=task, usd=spent[1] / DOLLAR, today_usd=total / DOLLAR
                 )
 
-    def _look_at_traces(self) -> None:
-        last = self._changes.last_trace()
-        if last != self._trace:
-            self._bus.publish("trace", id=last)
-        self._trace = last
-
     def _spent_by_task(self, day: date) -> dict[str, tuple[int, int]]:
-        """Return each task's number of calls and cost in millionths of a US dollar."""
         return {
             entry.task: (entry.calls, entry.cost) for entry in self._home.spending.by_task(day, day)
         }
@@ -344,10 +269,10 @@ class Look:
 
 LOOK_SECONDS = 0.2
 LEAST_SHARE = 10
-"""A pause lasts at least this many times as long as the preceding check."""
+"""Minimum ratio of a pause to the duration of the check before it."""
 
 KEEP_SECONDS = 300.0
-"""How long to continue without listeners, in seconds, because they might reconnect."""
+"""Seconds to continue without listeners, which might reconnect."""
 
 _IDLE_SECONDS = 1.0
 _RETRY_SECONDS = 5.0
@@ -355,49 +280,45 @@ _READY_TIMEOUT_SECONDS = 10.0
 
 
 class Live:
-    """A home's events, and the thread that publishes them.
-
-    ``open_home``: opens the home for the thread.
-    """
+    """The events of a home. :meth:`run` publishes them."""
 
     def __init__(self, open_home: Callable[[], Home], bus: Bus) -> None:
         self.bus = bus
         self._open_home = open_home
-        self._wanted = threading.Event()
+        self._is_needed = threading.Event()
         self._began = threading.Condition()
         self._is_ready = False
         self._error: NacreError | None = None
 
     def wait_ready(self) -> None:
-        """Wait until the thread has read the home's state, so that listeners get every later change.
+        """Wait until listeners can rely on getting every later change.
 
-        Raises any error from opening the home, and UnavailableError if it takes too long.
+        Raises UnavailableError after ten seconds, and the error that prevents opening the home.
         """
-        self._wanted.set()
+        self._is_needed.set()
         with self._began:
             self._began.wait_for(lambda: self._is_ready or self._error, _READY_TIMEOUT_SECONDS)
             if not self._is_ready:
                 raise self._error or UnavailableError(
-                    "events are not ready", hint="try again in a moment"
+                    "the event stream is not ready yet", hint="try again in a moment"
                 )
 
     def wake(self) -> None:
-        """Wake :meth:`run`, so that it checks the ``stop`` event."""
-        self._wanted.set()
+        """Make :meth:`run` check its ``stop`` event now."""
+        self._is_needed.set()
 
     def run(self, stop: threading.Event) -> None:
-        """Publish changes until ``stop`` is set. Can be called again after an error."""
+        """Publish changes until ``stop`` is set. After an error, call it again to continue."""
         while not stop.is_set():
-            if (self._wanted.wait(_IDLE_SECONDS) or self.bus.listeners) and not stop.is_set():
+            if (self._is_needed.wait(_IDLE_SECONDS) or self.bus.listeners) and not stop.is_set():
                 self._follow(stop)
 
     def _follow(self, stop: threading.Event) -> None:
-        """Publish changes until there are no listeners for a while, or the database was replaced."""
         try:
             with closing(self._open_home()) as home:
-                self._wanted.clear()
+                self._is_needed.clear()
                 with closing(Look(home, self.bus)) as look:
-                    self.bus.forget()
+                    self.bus.publish(MISSED)  # changes since the last check are unknown
                     self._set_ready(is_ready=True)
                     try:
                         self._look_repeatedly(home, look, stop)
@@ -419,8 +340,8 @@ class Live:
             elif began - last_listener > KEEP_SECONDS:
                 return
             else:
-                self._wanted.clear()
-                self._wanted.wait(_IDLE_SECONDS)
+                self._is_needed.clear()
+                self._is_needed.wait(_IDLE_SECONDS)
             pause = (
                 max(LOOK_SECONDS, LEAST_SHARE * (time.monotonic() - began))
                 if self.bus.listeners
@@ -442,10 +363,7 @@ LEAST_SECONDS = 0.2
 
 @contextmanager
 def published(bus: Bus, task: str) -> Iterator[Callable[[Progress], None]]:
-    """Yield a callback that publishes a task's progress.
-
-    If the callback was called, the end of the task is also published.
-    """
+    """Yield a callback that publishes a task's progress and, if used, also the task's end."""
     last: Progress | None = None
     due = 0.0
 

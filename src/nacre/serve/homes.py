@@ -38,16 +38,14 @@ from nacre.operations import Operation
 from nacre.protocols import Embedder, RemoteEmbedder
 from nacre.serve.catalogue import CATALOGUE, find_operation
 from nacre.serve.events import Bus, Live, published
-from nacre.serve.mcp import HomeCalls
 from nacre.settings import Settings
 from nacre.values.memory import AN_AGENT, Actor, Bearer, Face, acting, acting_now
 from nacre.values.reports import Following
-from nacre.vault.watch import VaultWatch
 
 if TYPE_CHECKING:
-    from nacre.home.home import ModelLoader
     from nacre.serve.browsers import Browsers
-    from nacre.store.search import Kept
+    from nacre.serve.mcp import Call
+    from nacre.store.search import PassageCache
 
 MOST = 6
 """Maximum number of open homes. If all are in use, callers wait."""
@@ -60,8 +58,6 @@ _Stamp = tuple[int, int, int]
 
 @dataclass(slots=True)
 class _Open:
-    """An open home, with its settings and schema versions at opening, and the time of its last use."""
-
     home: Home
     stamp: _Stamp | None
     schema: int
@@ -69,9 +65,8 @@ class _Open:
 
 
 class Homes:
-    """A pool of open homes that share an embedding model. Only one thread at a time uses each home.
-
-    A home is reopened if its database was replaced or its settings changed.
+    """A pool of open homes, each of which one thread at a time can borrow. They share an embedding
+    model, and are reopened if their database or settings change.
     """
 
     def __init__(
@@ -86,27 +81,25 @@ class Homes:
         self._free: list[_Open] = []
         self._loading = threading.Lock()
         self._embedders: dict[str, Embedder] = {}
-        self._kept: tuple[object, Kept | None] = 0, None
-        self._watch: VaultWatch | None = None
+        self._vectors: tuple[object, PassageCache | None] = 0, None
         self._stamp: _Stamp | None = None
         self._is_closed = False
         self._keeps_none = False
         self.writing = threading.BoundedSemaphore(1)
-        """Lock that lets only one thread write at a time."""
+        """Held by the thread that writes."""
         self.outdated: str | None = None
         """Reason why this process can no longer use the home, or ``None``."""
 
     @contextmanager
     def lent(self, seconds: float = _MAX_WAIT_SECONDS) -> Iterator[Home]:
-        """Lend a home to the caller for the duration of the context.
-
-        Raises any error from opening the home, and UnavailableError if all homes are in use.
+        """Lend an open home for the ``with`` block. Raises UnavailableError if none becomes free
+        within ``seconds``.
         """
         if not self._room.acquire(timeout=max(0.0, seconds)):
             raise UnavailableError("the daemon is busy", hint="ask again")
         try:
             opened = self._take_free() or self._open_new()
-            database, vectors = self._kept
+            database, vectors = self._vectors
             if vectors and database == opened.home.database.identity:
                 opened.home.vectors.begin_with(vectors)  # a second copy could take 100 MB
             try:
@@ -117,29 +110,28 @@ class Homes:
             self._room.release()
 
     def shrink(self) -> bool:
-        """Close homes unused for a minute, but keep at least one. Return True if any were closed."""
+        """Close all homes but one that were idle for a minute. Return True if any were closed."""
         now = time.monotonic()
         with self._guard:
-            kept = [
+            recent = [
                 opened for opened in self._free if now - opened.freed < _IDLE_SECONDS
             ] or self._free[-1:]
-            old = [opened for opened in self._free if opened not in kept]
-            self._free = kept
+            old = [opened for opened in self._free if opened not in recent]
+            self._free = recent
         for opened in old:
             opened.home.disconnect()
         return bool(old)
 
     def give_way(self) -> None:
-        """Close homes now or as soon as they are returned, and keep none open from now on."""
+        """Stop keeping homes open. Those in use are closed when they are returned."""
         with self._guard:
             self._keeps_none = True
             free, self._free = self._free, []
-            self._unwatch()
         for opened in free:
             opened.home.disconnect()
 
     def close(self) -> None:
-        """Close all homes permanently. Homes in use are closed when they are returned."""
+        """Close all homes for good. Those in use are closed when they are returned."""
         self._is_closed = True
         self.give_way()
         for embedder in self._embedders.values():
@@ -184,10 +176,7 @@ class Homes:
         ):  # without ``_loading``, so that opening a home does not wait for a model to load
             if stamp != self._stamp:
                 self._embedders, self._stamp = {}, stamp
-                self._unwatch()
-            self._watch = self._watch or VaultWatch(home.vault)
         shared = replace(home, load_embedder=lambda settings: self._embedder(home, settings))
-        shared.vault.watch = self._watch
         return _Open(shared, stamp, shared.database.schema())
 
     def _give_back(self, opened: _Open) -> None:
@@ -195,16 +184,11 @@ class Homes:
         opened.freed = time.monotonic()
         with self._guard:
             if "vectors" in opened.home.__dict__:
-                self._kept = opened.home.database.identity, opened.home.vectors.kept()
+                self._vectors = opened.home.database.identity, opened.home.vectors.passage_cache()
             if not self._keeps_none:
                 self._free.append(opened)
                 return
         opened.home.disconnect()
-
-    def _unwatch(self) -> None:
-        if self._watch:
-            self._watch.close()
-        self._watch = None
 
     def _embedder(self, home: Home, settings: Settings) -> Embedder:
         name = str(settings.text("embedding.model"))
@@ -230,21 +214,21 @@ _ARENAS = 2
 
 
 def share_arenas() -> None:
-    """Limit glibc to two memory arenas instead of several per core. Call this first."""
+    """Limit glibc to two memory arenas instead of several per core, before threads are started."""
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)
 
 
 def give_back() -> None:
-    """Return freed memory to the system, because glibc would keep it."""
+    """Return freed memory to the system, which glibc does not do by itself."""
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None).malloc_trim(0)
 
 
 def memory_mb() -> float | None:
-    """Return the process's memory use in MB, or its peak if the current use is unknown."""
+    """Return the memory used by this process in MB. On some systems, only its peak is known."""
     with (
         suppress(OSError, ValueError, IndexError),
         open("/proc/self/statm", encoding="ascii") as statm,
@@ -258,39 +242,59 @@ def memory_mb() -> float | None:
     return None
 
 
+# -- Spaces of keys --------------------------------------------------------------------------------
+
+
+class KeySpaces(Protocol):
+    """The spaces of a memory server, to which keys give access."""
+
+    def bearer(self, secret: str) -> Bearer | None:
+        """Return the owner of a key, or ``None`` if the key is invalid."""
+
+    def homes(self, bearer: Bearer) -> Homes:
+        """Return the pool of homes for the key's owner."""
+
+    def live(self, bearer: Bearer) -> Live:
+        """Return the events of the owner's space."""
+
+    def is_reachable(self) -> bool:
+        """Return True if the server's database answers. This waits for it."""
+
+    def close(self) -> None:
+        """Close the homes of all spaces."""
+
+
 # -- Callers and the served home -------------------------------------------------------------------
 
 
-class Waiting(Protocol):
-    """A caller that waits for an answer."""
+class Client(Protocol):
+    """A caller that waits for the answer to a request."""
 
     def has_left(self) -> bool:
         """Return True if the caller has disconnected."""
         ...
 
     def agent(self) -> str | None:
-        """Return the agent that runs the caller's process, or ``None`` if unknown."""
+        """Return the name of the agent that runs the caller's process, if known."""
         ...
 
 
 class Run(Protocol):
-    """A function that runs an operation in this process. Requests and results are JSON."""
+    """A function that runs an operation, whose request and result are JSON."""
 
-    def __call__(self, operation: str, request: bytes, actor: Actor, caller: Waiting) -> bytes:
-        """Wait until the operation can start, then run the operation.
-
-        Return nothing if ``caller`` has disconnected. Raises NacreError.
-        """
+    def __call__(
+        self, operation: str, request: bytes, actor: Actor, has_left: Callable[[], bool]
+    ) -> bytes:
+        """Run the operation when its turn comes. The result is empty if the caller disconnects."""
         ...
 
 
 @dataclass(frozen=True)
 class Site:
-    """The served home and its operations.
+    """The home that a daemon serves.
 
-    ``facts``: function that returns data for all permitted callers. ``tell``: function that
-    writes to the daemon's log. ``everything``: True to offer all tools to agents (``mcp.tools =
-    all``).
+    ``facts`` returns data that all permitted callers may see. ``tell`` writes to the daemon's log.
+    ``everything``: whether agents can use all tools. ``spaces``: set only on a memory server.
     """
 
     home: Path
@@ -300,69 +304,21 @@ class Site:
     live: Live
     tell: Callable[[str], None]
     everything: bool = False
-    bearer: Callable[[str], Bearer | None] | None = None
-    """Function that returns a key's owner, if a server stores the memory. It blocks."""
-
-    live_of: Callable[[Bearer], Live] | None = None
-    """Function that returns the events of the space that belongs to a key."""
-
-    is_ready: Callable[[], bool] = lambda: True
-    """Function that returns True if the database can be reached. It blocks."""
+    spaces: KeySpaces | None = None
 
 
-# -- Spaces of keys --------------------------------------------------------------------------------
+# -- Tool calls over HTTP --------------------------------------------------------------------------
 
 
-class KeySpaces(Protocol):
-    """A server's spaces, which clients use with a key."""
+def calls_of(run: Run) -> Call:
+    """Return a function that runs operations in the caller's space or, without one, in the home."""
 
-    def bearer(self, secret: str) -> Bearer | None:
-        """Return a key's owner, or ``None`` for an invalid key. Raises NacreError."""
+    def call(operation: str, /, **fields: Any) -> Any:
+        actor = acting_now() or Actor(Face.MCP, AN_AGENT)
+        answer = run(operation, msgspec.json.encode(json.to_plain(fields)), actor, lambda: False)
+        return json.convert(msgspec.json.decode(answer), CATALOGUE[operation].result)
 
-    def homes(self, bearer: Bearer) -> Homes:
-        """Return the pool of homes for an account in a space."""
-
-    def live(self, bearer: Bearer) -> Live:
-        """Return the events of a space."""
-
-    def close(self) -> None:
-        """Close all homes."""
-
-
-# -- Tool calls with a key -------------------------------------------------------------------------
-
-
-class _ToolCaller:
-    """A caller without a connection. Only the time limit can end its calls early."""
-
-    def has_left(self) -> bool:
-        return False
-
-    def agent(self) -> str | None:
-        """Return None. The key already identifies the caller."""
-        return None
-
-
-class KeyCalls(HomeCalls):
-    """A runner of operations for callers with and without a key.
-
-    A call with a key runs in the key's space. Other calls run in the home.
-    """
-
-    def __init__(self, home: Path, run: Run) -> None:
-        super().__init__(home)
-        self._run_by_key = run
-
-    def __call__(
-        self, operation: str, /, *, load_model: ModelLoader | None = None, **fields: Any
-    ) -> Any:
-        """Return the operation's result. Raises NacreError."""
-        actor = acting_now()
-        if actor is None or actor.bearer is None:
-            return super().__call__(operation, load_model=load_model, **fields)
-        message = msgspec.json.encode(json.to_plain(fields))
-        answer = self._run_by_key(operation, message, actor, _ToolCaller())
-        return json.from_plain(msgspec.json.decode(answer), CATALOGUE[operation].result)
+    return call
 
 
 # -- Answers to callers ----------------------------------------------------------------------------
@@ -374,7 +330,7 @@ MOST_SECONDS = 600.0
 _SLOW_SECONDS = 2.0
 _MAX_LONG_CALLS = 2
 _GRACE_SECONDS = 2.0
-"""Extra time in seconds for a call whose caller has disconnected. It loads data for later calls."""
+"""Extra time in seconds for a call whose caller has disconnected, to load data for later calls."""
 
 _POLL_SECONDS = 0.25
 _MAX_AGENT_CHARACTERS = 40
@@ -391,12 +347,10 @@ class _Call(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True, eq=False)
 class _AtWork:
-    """A call in progress. ``left``: the time at which the caller disconnected."""
-
     home: Home
-    caller: Waiting
+    has_left: Callable[[], bool]
     until: float
-    left: float | None = None
+    left_at: float | None = None
 
 
 class _CallerLeftError(Exception):
@@ -404,25 +358,24 @@ class _CallerLeftError(Exception):
 
 
 class Answering:
-    """A thread-safe runner of the operations that callers request.
+    """Runs operations for callers, in any thread.
 
-    ``own``: the daemon's own operations, which receive the caller. ``find``: function that
-    returns any other operation. ``bus``: receiver of progress events. ``homes_of``: function
-    that returns the homes of a key's owner.
+    ``own`` contains the daemon's own operations, which also receive the caller. ``find`` looks up
+    all others.
     """
 
     def __init__(
         self,
         homes: Homes,
         tell: Callable[[str], None],
-        own: Mapping[str, Callable[[Waiting], object]],
+        own: Mapping[str, Callable[[Client], object]],
         find: Callable[[str], Operation | None] = find_operation,
         *,
         bus: Bus | None = None,
-        homes_of: Callable[[Bearer], Homes] | None = None,
+        spaces: KeySpaces | None = None,
     ) -> None:
         self._homes = homes
-        self._homes_of = homes_of
+        self._spaces = spaces
         self._tell = tell
         self._own = own
         self._bus = bus or Bus(utc_now)
@@ -431,32 +384,37 @@ class Answering:
         self._guard = threading.Lock()
         self._at_work: list[_AtWork] = []
 
-    def answer(self, operation: str, body: bytes, caller: Waiting) -> tuple[HTTPStatus, bytes]:
-        """Return a response's status and body. The body is empty if the caller has disconnected."""
+    def answer(self, operation: str, body: bytes, caller: Client) -> tuple[HTTPStatus, bytes]:
+        """Run an operation and return the response's status and body, which is empty if the caller
+        has left.
+        """
         try:
-            return HTTPStatus.OK, self._result(operation, body, caller)
+            with self._unexpected_errors():
+                return HTTPStatus.OK, self._result(operation, body, caller)
         except _CallerLeftError:
             return HTTPStatus.GATEWAY_TIMEOUT, b""
         except NacreError as error:
-            return HTTPStatus.BAD_REQUEST, _refusal(error.code, error.message, error.hint)
-        except Exception as error:  # noqa: BLE001 - a call must not end the daemon
-            self._tell("".join(traceback.format_exception(error)).rstrip())
-            refusal = _refusal(
-                "internal", f"{type(error).__name__} in the daemon", "see logs/daemon.log"
-            )
-            return HTTPStatus.INTERNAL_SERVER_ERROR, refusal
+            is_internal = isinstance(error, InternalError)
+            status = HTTPStatus.INTERNAL_SERVER_ERROR if is_internal else HTTPStatus.BAD_REQUEST
+            fields = {"code": error.code, "message": error.message, "hint": error.hint}
+            return status, msgspec.json.encode({"error": fields})
 
-    def run(self, operation: str, request: bytes, actor: Actor, caller: Waiting) -> bytes:
-        """Run an operation for an actor and return JSON, or nothing if the caller has disconnected.
-
-        Raises NacreError.
-        """
-        call = _Call(msgspec.Raw(request))
+    def run(
+        self, operation: str, request: bytes, actor: Actor, has_left: Callable[[], bool]
+    ) -> bytes:
+        """Run an operation and return its result as JSON, which is empty if the caller has left."""
         try:
-            return self._execute(CATALOGUE[operation], call, actor, caller)
+            with self._unexpected_errors():
+                call = _Call(msgspec.Raw(request))
+                return self._execute(CATALOGUE[operation], call, actor, has_left)
         except _CallerLeftError:
             return b""
-        except NacreError:
+
+    @contextmanager
+    def _unexpected_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (NacreError, _CallerLeftError):
             raise
         except Exception as error:
             self._tell("".join(traceback.format_exception(error)).rstrip())
@@ -465,22 +423,21 @@ class Answering:
             ) from error
 
     def mind(self, stop: threading.Event) -> None:
-        """Interrupt calls that only read, if the caller has disconnected or the time is up.
-
-        Return when ``stop`` is set.
+        """Until ``stop`` is set, interrupt read-only operations that are overdue or no longer
+        needed.
         """
         while not stop.wait(_POLL_SECONDS):
             with self._guard:
                 for running in self._at_work:
                     now = time.monotonic()
-                    if running.left is None and (now > running.until or running.caller.has_left()):
-                        running.left = now
-                    if running.left is not None and now - running.left > _GRACE_SECONDS:
+                    if running.left_at is None and (now > running.until or running.has_left()):
+                        running.left_at = now
+                    if running.left_at is not None and now - running.left_at > _GRACE_SECONDS:
                         running.home.database.interrupt()
 
-    def _result(self, operation: str, body: bytes, caller: Waiting) -> bytes:
+    def _result(self, operation: str, body: bytes, caller: Client) -> bytes:
         try:
-            call = json.parse_json_tree(body, _Call)
+            call = json.decode(body, _Call)
         except (msgspec.DecodeError, msgspec.ValidationError) as error:
             raise InvalidInputError(
                 f"invalid request: {error}", hint="see docs/daemon.md"
@@ -496,18 +453,19 @@ class Answering:
             raise InvalidInputError(
                 f"there is no operation {operation!r}", hint=f"one of {', '.join(CATALOGUE)}"
             )
-        return (
-            b'{"result":' + self._execute(entry, call, _actor(entry, call, caller), caller) + b"}"
-        )
+        actor = _actor(entry, call, caller)
+        return b'{"result":' + self._execute(entry, call, actor, caller.has_left) + b"}"
 
-    def _execute(self, entry: Operation, call: _Call, actor: Actor, caller: Waiting) -> bytes:
+    def _execute(
+        self, entry: Operation, call: _Call, actor: Actor, has_left: Callable[[], bool]
+    ) -> bytes:
         until = time.monotonic() + max(0.0, min(call.seconds, MOST_SECONDS))
         with self._turn(entry, until, actor.bearer) as home:
-            if caller.has_left() or time.monotonic() >= until:
+            if has_left() or time.monotonic() >= until:
                 raise _CallerLeftError
             began = time.monotonic()
             with acting(actor):
-                answer = self._run(entry, home, call, caller, until)
+                answer = self._run(entry, home, call, _AtWork(home, has_left, until))
         took = time.monotonic() - began
         if took > _SLOW_SECONDS and not entry.takes_long:
             self._tell(f"{entry.name} took {took:.1f} s")
@@ -515,12 +473,8 @@ class Answering:
 
     @contextmanager
     def _turn(self, entry: Operation, until: float, bearer: Bearer | None) -> Iterator[Home]:
-        """Wait until the operation can run, and yield the home on which it works.
-
-        Only one operation at a time writes to a space. The number of long operations is limited.
-        They work in parts, and other operations can write between two parts.
-        """
-        homes = self._homes_of(bearer) if bearer and self._homes_of else self._homes
+        homes = self._spaces.homes(bearer) if bearer and self._spaces else self._homes
+        # Long operations do not hold ``writing``: they let others write between their steps.
         gate = self._long if entry.takes_long else homes.writing if entry.writes else None
         with ExitStack() as stack:
             if gate is not None:
@@ -529,12 +483,9 @@ class Answering:
                 stack.callback(gate.release)
             yield stack.enter_context(homes.lent(until - time.monotonic()))
 
-    def _run(
-        self, entry: Operation, home: Home, call: _Call, caller: Waiting, until: float
-    ) -> bytes:
+    def _run(self, entry: Operation, home: Home, call: _Call, running: _AtWork) -> bytes:
         if call.settings is not None and call.settings != home.settings.mark:
             raise SettingsMismatchError
-        running = _AtWork(home, caller, until)
         if not entry.writes:
             with self._guard:
                 self._at_work.append(running)
@@ -543,7 +494,7 @@ class Answering:
                 result = entry.answer(home, call.request, on_progress)
             embed_new_memories(home)
         except UnavailableError:
-            if running.left is not None:
+            if running.left_at is not None:
                 raise _CallerLeftError from None
             raise
         finally:
@@ -556,14 +507,10 @@ class Answering:
         return result + b',"notes":' + msgspec.json.encode(notes)
 
 
-def _actor(entry: Operation, call: _Call, caller: Waiting) -> Actor:
+def _actor(entry: Operation, call: _Call, caller: Client) -> Actor:
     if call.agent is not None:
         return Actor(Face.MCP, shorten(one_line(call.agent), _MAX_AGENT_CHARACTERS) or AN_AGENT)
     return Actor(Face.DAEMON, caller.agent() if entry.writes or entry.owners else None)
-
-
-def _refusal(code: str, message: str, hint: str | None) -> bytes:
-    return msgspec.json.encode({"error": {"code": code, "message": message, "hint": hint}})
 
 
 # -- Status of a daemon ----------------------------------------------------------------------------
@@ -572,12 +519,10 @@ def _refusal(code: str, message: str, hint: str | None) -> bytes:
 
 @frozen
 class Greeting:
-    """The status of a daemon.
+    """The status of a running daemon.
 
-    ``seconds``: seconds since the start. ``at_work``: number of other requests in progress.
-    ``following``: how the daemon follows sessions, if enabled. ``is_warm``: True if the model
-    is loaded. ``http``: the address for agents. ``on_demand``: True if the daemon ends after
-    ``idle_minutes`` without a request.
+    ``seconds``: time since its start. ``at_work``: number of other requests in progress. ``http``:
+    the address for agents. An ``on_demand`` daemon ends after ``idle_minutes`` without requests.
     """
 
     pid: int
@@ -596,7 +541,7 @@ class Greeting:
 
 
 def greet(home: Path) -> Greeting | None:
-    """Return the status of a home's daemon, or ``None`` if no daemon answers."""
+    """Ask a home's daemon for its status. Return ``None`` if there is no answer."""
     try:
         return json.convert(ask(str(home), "hello", {}, seconds=1.0), Greeting)
     except (DaemonAwayError, DaemonRefusedError, msgspec.ValidationError):

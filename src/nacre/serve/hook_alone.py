@@ -16,10 +16,8 @@ PATIENCE_MS = 40
 
 
 def answer_alone(home: str, call: dict[str, Any]) -> dict[str, Any]:
-    """Answer a hook call as the daemon would. Raises NacreError.
-
-    Return the fields of a :class:`nacre.values.context.HookAnswer`. The result is empty if the home
-    does not exist.
+    """Answer a hook call without a daemon. Return the fields of a
+    :class:`nacre.values.context.HookAnswer`, or none if there is no home.
     """
     if not os.path.isdir(home):
         return {}

@@ -18,7 +18,7 @@ from nacre.base import link
 from nacre.base.environment import environment, home_folder, is_own_call
 from nacre.base.link import EVENTS, DaemonAwayError, post
 from nacre.serve import hook_alone, hook_shapes
-from nacre.serve.hook_shapes import SHAPES, TELLING, TOOL, Shape, context_of, parsed
+from nacre.serve.hook_shapes import SHAPES, TELLING, TOOL, Shape, context_of, parse_input
 
 # -- The command that hosts run --------------------------------------------------------------------
 # ``nacre-hook [--home PATH] HOST EVENT`` ends within 150 ms (1.5 s at a session's start), always
@@ -29,7 +29,7 @@ from nacre.serve.hook_shapes import SHAPES, TELLING, TOOL, Shape, context_of, pa
 
 
 ALLOWED_MS = 138
-"""Time limit in milliseconds since the process started. Exiting takes a few more milliseconds."""
+"""Time limit in milliseconds since the process started. Exiting takes a few more."""
 
 START_ALLOWED_MS = 1_450
 """Time limit at a session's start, in milliseconds."""
@@ -41,7 +41,7 @@ The option ``--within`` overrides the variable.
 """
 
 _MIN_WORK_SECONDS = 0.04
-"""Minimum time in seconds for the work, even after a slow start of the process."""
+"""Minimum time in seconds for the work, even if the process starts slowly."""
 
 _RESERVED_SECONDS = 0.008
 """Time reserved for sending an empty answer and logging the run, in seconds."""
@@ -60,9 +60,9 @@ _SWITCH_SECONDS = 0.001
 
 _HELP = b"""Usage: nacre-hook [--home PATH] [--within MS] HOST EVENT
 
-  What an agent's tool runs, as nacre init writes it: it takes the event's JSON on standard input, answers in the tool's
-  own shape within 150 ms, at a session's start within 1.5 s, and always ends with 0. logs/hooks.jsonl in the home has a
-  line of each run.
+  Agents run this command, as nacre init configures it. It reads an event as JSON from standard input, answers in the
+  agent's format within 150 ms (1.5 s when a session starts), and always exits with 0. Each run adds a line to
+  logs/hooks.jsonl in the home.
 
 Example:
   echo '{"session_id": "a", "cwd": "/code/acme"}' | nacre-hook claude-code SessionStart
@@ -83,8 +83,8 @@ class Arguments(NamedTuple):
 
 
 def main() -> None:
-    """Run a hook. Always exit with status 0."""
-    gc.disable()  # in a process this short, collection costs more than it frees
+    """Run a hook. The exit status is always 0, so that the host never fails because of it."""
+    gc.disable()  # in such a short process, collection costs more than it frees
     sys.setswitchinterval(_SWITCH_SECONDS)
     with suppress(BaseException):
         began = time.monotonic() - age()
@@ -98,8 +98,6 @@ def main() -> None:
 
 
 class _Run:
-    """One run of a hook. A thread does the work, and ``answer`` stops waiting in time."""
-
     def __init__(self, arguments: Arguments, shape: Shape, began: float) -> None:
         self.environ = environment()
         self.host, self.event = arguments.host, arguments.event
@@ -113,7 +111,7 @@ class _Run:
         ) / 1000
         self.until = max(began + within, time.monotonic() + _MIN_WORK_SECONDS)
         self.call: dict[str, Any] = {}
-        """The host's call. It is empty until the host has sent the call."""
+        """The host's call, empty until it has been received."""
         self.how, self.characters = "late", 0
         """The outcome and the answer's length, for the log."""
         self.is_there = False
@@ -123,7 +121,6 @@ class _Run:
         self._is_sent = threading.Event()
 
     def answer(self) -> None:
-        """Answer the host within the time limit."""
         worker = threading.Thread(target=self._work, daemon=True)
         worker.start()
         worker.join(self._remaining(_RESERVED_SECONDS))
@@ -153,7 +150,7 @@ class _Run:
             return
         self.is_there = os.path.isdir(self.home)
         data = read_input()
-        call = self.shape.call(self.host, self.name, parsed(data) or {})
+        call = self.shape.call(self.host, self.name, parse_input(data) or {})
         if call["is_apart"]:
             self._send(self._output(""), "apart")
             return
@@ -181,9 +178,8 @@ class _Run:
         answer: dict[str, Any] = {}
         if self.name == "session-start" or (self.name in TELLING and not starts):
             answer = hook_alone.answer_alone(self.home, self.call)
-        context = context_of(self.host, self.name, answer)
-        how = "held-out" if answer.get("held_out") else "alone"
-        if self._send(self._output(context), how, len(context)):
+        context = context_of(self.name, answer)
+        if self._send(self._output(context), "alone", len(context)):
             hook_shapes.keep(self.home, self.call, answer)
         self._note()
         if starts:
@@ -192,7 +188,6 @@ class _Run:
             link.start_chores(self.home, self.environ)
 
     def _note(self) -> None:
-        """Log the run once, and record a session start without an answer."""
         if not self._noting.acquire(blocking=False):
             return
         if self.how in ("late", "failed") and self.name == "session-start" and self.call:
@@ -204,10 +199,8 @@ class _Run:
         return self.shape.output(self.event, self.name, context)
 
     def _send(self, data: bytes, how: str = "late", characters: int = 0) -> bool:
-        """Write the answer to the host and return True.
-
-        Return False if an answer was already written. ``how`` is the outcome to log. If the host
-        does not read, an answer without context is dropped.
+        """Write the answer unless one was already written. An empty answer is dropped if the host
+        does not read.
         """
         if not self._sending.acquire(blocking=False):
             return False
@@ -226,15 +219,10 @@ class _Run:
 
 
 def _takes_output() -> bool:
-    """Return True if a small write to standard output would not block (always on Windows)."""
     return os.name == "nt" or bool(select.select([], [1], [], 0)[1])
 
 
 def _arguments(arguments: Sequence[str]) -> Arguments:
-    """Parse the arguments, with options anywhere, as ``--home PATH`` or ``--home=PATH``.
-
-    Raises ValueError, IndexError.
-    """
     words: list[str] = []
     options = {"--home": "", "--within": "0"}
     remaining = iter(arguments)
@@ -250,22 +238,21 @@ def _arguments(arguments: Sequence[str]) -> Arguments:
 
 
 def read_input() -> bytes:
-    """Read the host's input until the JSON object is complete, even if the pipe stays open.
-
-    Return nothing if the input is longer than any valid input.
+    """Read a JSON object from standard input, even if the host keeps the pipe open. Return nothing
+    if it is too long.
     """
     data = bytearray()
     while len(data) <= _MAX_INPUT_BYTES and not os.isatty(0):
         chunk = os.read(0, 65_536)
         data += chunk
         is_end = not chunk or chunk.rstrip().endswith(b"}")
-        if not chunk or (is_end and parsed(bytes(data)) is not None):
+        if not chunk or (is_end and parse_input(bytes(data)) is not None):
             return bytes(data)
     return b""
 
 
 def age() -> float:
-    """Return the age of this process in seconds. If it is unknown, return a typical start time."""
+    """Return this process's age in seconds or, if it is unknown, a typical one."""
     try:
         with open("/proc/self/stat", "rb") as file:
             ticks = int(file.read().rpartition(b")")[2].split()[19])

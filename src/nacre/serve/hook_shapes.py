@@ -26,64 +26,60 @@ TELLING = frozenset({"session-start", "prompt"})
 """Events at which nacre can give context to a host, with or without the daemon."""
 
 TOOL = "tool"
-"""Event before a tool runs. Only the daemon handles it, because it is frequent."""
-
-ASKS = ("claude-code", "turn-end")
-"""The host and the event at which the daemon can ask the agent a question."""
+"""Event before a tool runs. It is frequent, so only the daemon handles it."""
 
 _MAX_CONTEXT_CHARACTERS = 9_900
 """Maximum length of the context. Hosts cut text longer than 10,000 characters."""
 
-Given = Mapping[str, Any]
-Asked = dict[str, Any]
+Fields = Mapping[str, Any]
+CallFields = dict[str, Any]
 
 
 class Shape(NamedTuple):
-    """The input and output formats of a host.
+    """The formats of a host's hooks.
 
-    ``events``: values of :class:`nacre.values.context.HookEvent`, keyed by the host's event names.
-    ``read``: the function that converts input to a call. ``tell``: the function that converts the
-    host's event name, nacre's event name, and the context to output.
+    ``events``: nacre's names for the host's events. ``read``: converts the host's input to a call.
+    ``tell``: converts the host's event name, nacre's event name and the context to output.
     """
 
     events: Mapping[str, str]
-    read: Callable[[Given], Asked]
+    read: Callable[[Fields], CallFields]
     tell: Callable[[str, str, str], str]
     silent: str = ""
     """Output of a hook that adds no context."""
 
     def name_of(self, event: str) -> str:
-        """Return nacre's name for a host's event, or an empty string if nacre ignores the event."""
+        """Return nacre's name for one of the host's events, or "" if nacre ignores the event."""
         return self.events.get(event, "") if self.events else event
 
-    def call(self, host: str, name: str, data: Given) -> Asked:
-        """Return the fields of a :class:`nacre.values.context.HookCall` for an event."""
+    def call(self, host: str, name: str, data: Fields) -> CallFields:
+        """Convert the host's input to the fields of a :class:`nacre.values.context.HookCall`."""
         call = {"host": host, "event": name, **self.read(data)}
         call["session"] = f"{host}:{call['session']}" if call["session"] else ""
         return call
 
     def output(self, event: str, name: str, context: str) -> bytes:
-        """Return the output for the host."""
+        """Return what a hook prints for the host."""
         text = self.tell(event, name, context) if context else self.silent
         return text.encode("utf-8", "replace")
 
 
-def context_of(host: str, name: str, answer: Given) -> str:
-    """Return the context from an answer. The context is empty if the host cannot take it."""
-    may_tell = name in TELLING or name == TOOL or (host, name) == ASKS
+def context_of(name: str, answer: Fields) -> str:
+    """Return the context in an answer, or "" if it is too long or not allowed at this event."""
+    may_tell = name in TELLING or name == TOOL
     context = answer.get("context", "") if may_tell else ""
     return context if len(context) <= _MAX_CONTEXT_CHARACTERS else ""
 
 
-def parsed(data: bytes) -> dict[str, Any] | None:
-    """Parse a host's input. Return ``None`` if the JSON is incomplete, or ``{}`` if it is not an object."""
+def parse_input(data: bytes) -> dict[str, Any] | None:
+    """Parse a host's input. Return ``None`` if it is incomplete, ``{}`` if it is not an object."""
     with suppress(ValueError, RecursionError):
         value = json.loads(data.decode("utf-8-sig", "replace"))
         return value if isinstance(value, dict) else {}
     return None
 
 
-def _text(data: Given, *names: str) -> str:
+def _text(data: Fields, *names: str) -> str:
     for name in names:
         value = data.get(name)
         if isinstance(value, str) and value:
@@ -91,7 +87,7 @@ def _text(data: Given, *names: str) -> str:
     return ""
 
 
-def _read_claude(data: Given) -> Asked:
+def _read_claude(data: Fields) -> CallFields:
     budget, source = data.get("budget_tokens"), data.get("source")
     return {
         "session": _text(data, "session_id"),
@@ -102,20 +98,18 @@ def _read_claude(data: Given) -> Asked:
         "is_apart": _is_apart(data),
         "tool": _text(data, "tool_name"),
         "arguments": _arguments(data.get("tool_input")),
-        "goes_on": data.get("stop_hook_active") is True,
         "budget_tokens": budget if type(budget) is int else None,
         "signals": _signals(data.get("signals")),
     }
 
 
-def _read_gemini(data: Given) -> Asked:
-    """Convert Gemini's input. Remove context that other hooks added to the prompt."""
+def _read_gemini(data: Fields) -> CallFields:
     call = _read_claude(data)
     call["prompt"] = _HOOK_CONTEXT.sub("", call["prompt"]).strip()
     return call
 
 
-def _read_cursor(data: Given) -> Asked:
+def _read_cursor(data: Fields) -> CallFields:
     call = _read_claude(data)
     return {
         **call,
@@ -124,7 +118,7 @@ def _read_cursor(data: Given) -> Asked:
     }
 
 
-def _read_cline(data: Given) -> Asked:
+def _read_cline(data: Fields) -> CallFields:
     submission = data.get("userPromptSubmit")
     return {
         **_read_claude(data),
@@ -137,7 +131,7 @@ def _read_cline(data: Given) -> Asked:
     }
 
 
-def _root(data: Given, name: str) -> str | None:
+def _root(data: Fields, name: str) -> str | None:
     match data.get(name):
         case [str(root), *_]:
             return root or None
@@ -162,20 +156,18 @@ def _arguments(data: object) -> str:
     )
 
 
-def _is_apart(data: Given) -> bool:
-    """Return True for a session without a user, such as a sub-agent, a scheduled run or a heartbeat."""
+def _is_apart(data: Fields) -> bool:
+    """Recognize a session without a user: a sub-agent, a scheduled run or a heartbeat."""
     names = (_text(data, "session_id"), _text(data, "transcript_path"))
     return bool(data.get("agent_id") or data.get("isSidechain") or any(map(_APART.search, names)))
 
 
 def _tell_additional(event: str, _: str, context: str) -> str:
-    """Format context with only the keys that Codex accepts."""
     output = {"hookEventName": event, "additionalContext": context}
     return json.dumps({"hookSpecificOutput": output}, ensure_ascii=False)
 
 
 def _tell_cursor(_: str, name: str, context: str) -> str:
-    """Format context for Cursor, which accepts context only when a session starts."""
     return (
         json.dumps({"additional_context": context}, ensure_ascii=False)
         if name == "session-start"
@@ -255,8 +247,8 @@ SHAPES: Mapping[str, Shape] = {
 _MAX_LOG_BYTES = 1_000_000
 
 
-def keep(home: str, call: Given, answer: Given) -> None:
-    """Store the session state and the chores that an answer to a hook contains."""
+def keep(home: str, call: Fields, answer: Fields) -> None:
+    """Store the session's state from a hook's answer, and the chores in it."""
     session, state = call.get("session", ""), answer.get("state")
     if session and isinstance(state, dict):
         link.write_session(home, session, state)
@@ -266,19 +258,13 @@ def keep(home: str, call: Given, answer: Given) -> None:
 
 
 def owe_start(home: str, session: str, occasion: str) -> None:
-    """Record that a session started without its context, so that the next prompt gets the context.
-
-    A resumed session that already received context is not recorded.
-    """
+    """Record that a session started without context, so that its next prompt gets it."""
     if session and (occasion != "resume" or not os.path.exists(session_file(home, session))):
         link.write_session(home, session, {"owed": occasion})
 
 
-def leave_chore(home: str, kind: str, call: Given) -> None:
-    """Record work for later, unless the home is missing.
-
-    ``kind``: one of :data:`nacre.base.link.EVENTS`.
-    """
+def leave_chore(home: str, kind: str, call: Fields) -> None:
+    """Leave work of a kind in :data:`nacre.base.link.EVENTS` for the daemon."""
     chore = {
         "kind": kind,
         "session": call.get("session") or "",
@@ -292,9 +278,8 @@ def leave_chore(home: str, kind: str, call: Given) -> None:
 
 
 def log(home: str, host: str, event: str, how: str, ms: float, characters: int) -> None:
-    """Append a line about a hook's run to the log. The line contains no text of the session.
-
-    ``ms``: run time in milliseconds. ``characters``: length of the context.
+    """Log a hook's run, without any content of the session. ``ms`` is its duration, ``characters``
+    the length of its context.
     """
     line = {"host": host, "event": event, "how": how, "ms": ms, "characters": characters}
     data = json.dumps({"at": round(time.time(), 3), **line}).encode() + b"\n"

@@ -9,7 +9,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from importlib import import_module
@@ -41,7 +41,7 @@ from nacre.values.memory import Face as memory_Face
 from nacre.values.session import Trust
 
 if TYPE_CHECKING:
-    from nacre.home.home import Home, ModelLoader
+    from nacre.home.home import Home
     from nacre.operations import Operation
 
 HEAD = (
@@ -55,22 +55,19 @@ _FRAME_TOKENS = count_tokens(f"{OPENING}\n{HEAD}\n\n{CLOSING}") + 40
 """Number of tokens around the answer, including a line about omissions."""
 
 
-def framed(*parts: str) -> str:
-    """Enclose sanitized parts in the lines that mark nacre's text.
-
-    Adapters remove such text from transcripts.
-    """
+def frame(*parts: str) -> str:
+    """Enclose sanitized text in marks, so that nacre ignores it when it reads transcripts."""
     body = "\n\n".join(part for part in parts if part)
     return f"{OPENING}\n{HEAD}\n\n{body}\n{CLOSING}"
 
 
-def noted(*lines: str) -> str:
-    """Enclose a short report in the lines that mark nacre's text."""
+def frame_report(*lines: str) -> str:
+    """Enclose a short report in the same marks as :func:`frame`."""
     return "\n".join([OPENING, *(line for line in lines if line), CLOSING])
 
 
-def fitting(blocks: Sequence[str], budget: int) -> int:
-    """Return how many of the first blocks fit the token budget. The first block always counts."""
+def count_fitting(blocks: Sequence[str], budget: int) -> int:
+    """Return how many of the first blocks fit into a token budget. The result is at least one."""
     remaining = budget - _FRAME_TOKENS
     for number, block in enumerate(blocks):
         remaining -= count_tokens(block) + 1
@@ -80,7 +77,7 @@ def fitting(blocks: Sequence[str], budget: int) -> int:
 
 
 def cut(text: str, tokens: int) -> str:
-    """Cut text to a number of tokens."""
+    """Shorten text to at most ``tokens`` tokens."""
     part, characters = text, len(text)
     while characters > 1 and (tokens_used := count_tokens(part)) > tokens:
         characters = max(1, min(characters - 1, characters * tokens // tokens_used))
@@ -89,7 +86,7 @@ def cut(text: str, tokens: int) -> str:
 
 
 def shorten_lines(text: str, characters: int) -> str:
-    """Shorten text at the end of a line or word."""
+    """Shorten text, if possible at the end of a line or word."""
     if len(text) <= characters:
         return text
     part = text[:characters]
@@ -98,17 +95,17 @@ def shorten_lines(text: str, characters: int) -> str:
 
 
 def short_id(memory_id: str) -> str:
-    """Return the end of an id, which is enough to identify a memory."""
+    """Return the end of a memory's id, which is enough to identify the memory."""
     return memory_id[-_ID_CHARACTERS:]
 
 
 def plain_line(text: str) -> str:
-    """Return text as a single sanitized line."""
+    """Sanitize text and join its lines."""
     return harmless(one_line(text))
 
 
 def origin_of(memory: Memory) -> str:
-    """Describe a memory by kind, date, project, importance and state."""
+    """Return a line with a memory's kind, date, project, importance and state."""
     where = "inbox (its project is not settled)" if memory.inbox else memory.project or "global"
     day = shown_day(memory.valid.since or memory.created)
     parts = [memory.kind.value, day, where, f"importance {memory.importance}"]
@@ -121,31 +118,31 @@ def origin_of(memory: Memory) -> str:
     return plain_line(", ".join(parts))
 
 
-def said_in(memory: Memory) -> str:
-    """Describe a memory's speaker and source."""
+def describe_source(memory: Memory) -> str:
+    """Return a line that says who stated a memory, and in which session or file."""
     where = short_session(memory.source.session) if memory.source.session else memory.source.file
     who = f"{'proposed' if memory.proposed else 'said'} by {memory.author or memory.speaker.value}"
     return plain_line(who + (f" in {where}" if where else ""))
 
 
 def short_session(session_id: str) -> str:
-    """Return the start of a session's id, which is enough to identify it: UUIDs start with a time."""
+    """Return the start of a session's id, which suffices because UUIDs start with a time."""
     tool, colon, native = session_id.partition(":")
     return plain_line(f"{tool}{colon}{native[:_SESSION_CHARACTERS]}")
 
 
 def title_of(memory: Memory, characters: int = 120) -> str:
-    """Return a memory's subject as a single sanitized line."""
+    """Return a memory's subject as one sanitized line."""
     return plain_line(shorten(memory.subject, characters))
 
 
-def indented(text: str) -> str:
-    """Sanitize and indent text, so that no line can be mistaken for part of the answer."""
+def indent(text: str) -> str:
+    """Sanitize and indent quoted text, so that it cannot pass for a part of the answer."""
     return "\n".join(f"  {line}".rstrip() for line in harmless(text).strip().splitlines())
 
 
 def refusal(error: NacreError) -> JsonObject:
-    """Return an error as JSON, in the form that all interfaces use."""
+    """Return an error in the JSON format of all interfaces."""
     fields = {
         "code": error.code,
         "message": one_line(error.message),
@@ -169,11 +166,10 @@ INSTRUCTIONS = (
 
 @frozen
 class Offer:
-    """A tool that is offered to agents.
+    """A tool for agents.
 
-    ``place``: its function in ``nacre.serve``, which is loaded on the first call. ``operations``:
-    the operations that it uses. ``reads``: it changes only usage counts. ``destroys``: it removes
-    data. ``is_core``: it is offered by default.
+    ``place`` names the tool's function in ``nacre.serve``, which is loaded on the first call.
+    ``reads`` means that the tool changes nothing except usage counts.
     """
 
     name: str
@@ -181,7 +177,6 @@ class Offer:
     description: str
     arguments: type[msgspec.Struct]
     place: str
-    operations: tuple[str, ...]
     reads: bool = True
     destroys: bool = False
     is_core: bool = False
@@ -196,7 +191,6 @@ _OFFERS: tuple[Offer, ...] = (
         "(with id, date and source) and turns of past sessions, or says that nothing is known.",
         mcp_arguments.Search,
         "mcp_search:search",
-        ("context", "deep-recall", "place", "recall", "search-chats"),
         is_core=True,
     ),
     Offer(
@@ -205,7 +199,6 @@ _OFFERS: tuple[Offer, ...] = (
         "Read whole memories by the ids that memory_search shows: full text, source and links.",
         mcp_arguments.Get,
         "mcp_pages:get",
-        ("look", "session"),
         is_core=True,
     ),
     Offer(
@@ -216,7 +209,6 @@ _OFFERS: tuple[Offer, ...] = (
         "not stored again; a contradicting entry replaces the old memory.",
         mcp_arguments.Store,
         "mcp_tools:store",
-        ("place", "store"),
         reads=False,
         is_core=True,
     ),
@@ -227,7 +219,6 @@ _OFFERS: tuple[Offer, ...] = (
         "Their files are kept.",
         mcp_arguments.Retire,
         "mcp_tools:retire",
-        ("retire",),
         reads=False,
         destroys=True,
         is_core=True,
@@ -238,7 +229,6 @@ _OFFERS: tuple[Offer, ...] = (
         "List memories by date, all or those with certain words: subjects and ids.",
         mcp_arguments.List,
         "mcp_search:list_memories",
-        ("list", "place"),
     ),
     Offer(
         "memory_extract",
@@ -247,7 +237,6 @@ _OFFERS: tuple[Offer, ...] = (
         "language model and take long.",
         mcp_arguments.Extract,
         "mcp_tools:extract",
-        ("extract",),
     ),
     Offer(
         "memory_sessions",
@@ -255,7 +244,6 @@ _OFFERS: tuple[Offer, ...] = (
         "List, read, summarize or search the person's past sessions with any agent.",
         mcp_arguments.Sessions,
         "mcp_pages:sessions",
-        ("match-sessions", "place", "search-sessions", "session", "session-summary", "sessions"),
     ),
     Offer(
         "memory_graph",
@@ -265,18 +253,6 @@ _OFFERS: tuple[Offer, ...] = (
         "callers, importers, related memories, impact of a change.",
         mcp_arguments.Graph,
         "mcp_search:graph",
-        (
-            "graph-about",
-            "graph-callers",
-            "graph-impact",
-            "graph-importers",
-            "graph-invalidate",
-            "graph-link",
-            "graph-list",
-            "graph-show",
-            "graph-unlink",
-            "place",
-        ),
         reads=False,
     ),
     Offer(
@@ -286,20 +262,6 @@ _OFFERS: tuple[Offer, ...] = (
         "outdated memories; see who changed a file and why, and what fixed an error.",
         mcp_arguments.Analyze,
         "mcp_tools:analyze",
-        (
-            "alike",
-            "did",
-            "fix",
-            "graph-brief",
-            "graph-central",
-            "graph-components",
-            "graph-gaps",
-            "graph-stale",
-            "place",
-            "reflect",
-            "review",
-            "unanswered",
-        ),
     ),
     Offer(
         "memory_admin",
@@ -308,29 +270,28 @@ _OFFERS: tuple[Offer, ...] = (
         "transcripts now.",
         mcp_arguments.Admin,
         "mcp_tools:administer",
-        ("db-vacuum", "dream-plan", "ingest", "overview"),
         reads=False,
     ),
 )
 
 
-def offered(*, everything: bool) -> tuple[Offer, ...]:
-    """Return the core tools, or all tools."""
+def offered_tools(*, everything: bool) -> tuple[Offer, ...]:
+    """Return all tools, or only those that every agent is offered."""
     return tuple(offer for offer in _OFFERS if everything or offer.is_core)
 
 
 def by_name(*, everything: bool) -> Mapping[str, Offer]:
-    """Return the tools, keyed by name."""
-    return {offer.name: offer for offer in offered(everything=everything)}
+    """Return the offered tools by name."""
+    return {offer.name: offer for offer in offered_tools(everything=everything)}
 
 
-def described(
+def describe_tools(
     offers: Sequence[Offer], *, everything: bool = False, structured: bool = False
 ) -> list[JsonObject]:
-    """Return tools in the format of a ``tools/list`` response.
+    """Describe tools in the format of a ``tools/list`` response.
 
-    Unless ``everything`` is set, rare arguments are left out. Claude Code always loads the tool
-    marked in ``_meta``, and the other tools when the agent looks for them.
+    Rare arguments are included only if ``everything`` is set. Claude Code always loads the tool
+    that is marked in ``_meta``; it looks for the other tools when it needs them.
     """
     return [
         {
@@ -368,14 +329,14 @@ OUTPUT_SCHEMA: Values = {
 LONG_SECONDS = 600.0
 _WRITE_TIMEOUT_SECONDS = 30.0
 _READ_TIMEOUT_SECONDS = 1.0
-"""How long to wait for the daemon in seconds, before this process reads the home itself."""
+"""How long to wait for the daemon, in seconds, before reading the home in this process."""
 
 
 class Call(Protocol):
-    """A thread-safe function that runs an operation. Raises NacreError."""
+    """A thread-safe function that runs an operation of nacre. It raises the operation's errors."""
 
     def __call__(self, operation: str, /, **fields: Any) -> Any:
-        """Return the operation's result. ``fields`` are the fields of its request."""
+        """Run an operation, whose request has these fields, and return the result."""
         ...
 
 
@@ -388,13 +349,12 @@ class DaemonReportedError(NacreError):
 
 
 class HomeCalls:
-    """Runs operations in the daemon or, if it does not answer, in this process.
-
-    Implements :class:`Call`. If no daemon is running, ``start`` is called once to start it.
+    """A :class:`Call` that uses the daemon. Without a daemon, it calls ``start`` once and runs
+    operations in this process.
     """
 
     def __init__(
-        self, home: Path, *, agent: str = AN_AGENT, start: Callable[[], None] | None = None
+        self, home: Path, *, agent: str = AN_AGENT, start: Callable[[], object] | None = None
     ) -> None:
         self._home_path = home
         self._actor = Actor(memory_Face.MCP, agent)
@@ -402,34 +362,19 @@ class HomeCalls:
         self._home: Home | None = None
         self._turn = RLock()
 
-    def __call__(
-        self, operation: str, /, *, load_model: ModelLoader | None = None, **fields: Any
-    ) -> Any:
-        """Run an operation, always in this process if ``load_model`` is given. Raises NacreError."""
-
+    def __call__(self, operation: str, /, **fields: Any) -> Any:
         entry = catalogue.CATALOGUE[operation]
-        if load_model is None:
-            try:
-                return self._by_daemon(entry, fields)
-            except DaemonAwayError:
-                self._begin()
+        try:
+            return self._by_daemon(entry, fields)
+        except DaemonAwayError:
+            self._begin()
         if entry.takes_long:  # uses a separate home, so that other calls need not wait
-            with contextlib.closing(self._open(load_model)) as home, acting(self._actor):
+            with contextlib.closing(self._open()) as home, acting(self._actor):
                 return _run(home, entry, fields)
         with self._turn, acting(self._actor):
             if self._home is None:
                 self._home = self._open()
             return _run(self._home, entry, fields)
-
-    def is_set_to(self, provider: str) -> bool:
-        """Return True if the settings use a model of this provider for any task."""
-        chosen = settings.load_settings(self._home_path)
-        names = (
-            str(chosen[key])
-            for key in chosen.values
-            if key.startswith("models.") and key != "models.auth"
-        )
-        return any(name.partition(":")[0] == provider for name in names)
 
     def _begin(self) -> None:
         if self._start and self._home_path.is_dir():
@@ -438,7 +383,7 @@ class HomeCalls:
                 start()
 
     def close(self) -> None:
-        """Close the home if it is open."""
+        """Close the home if this process has opened it."""
         with self._turn:
             if self._home:
                 self._home.close()
@@ -462,21 +407,20 @@ class HomeCalls:
             )
         except DaemonRefusedError as refused:
             raise DaemonReportedError(refused.error) from None
-        return json_values.from_plain(answer.get("result"), entry.result)
+        return json_values.convert(answer.get("result"), entry.result)
 
-    def _open(self, load_model: ModelLoader | None = None) -> Home:
-        return home.open_home(settings.load_settings(self._home_path), load_model=load_model)
+    def _open(self) -> Home:
+        return home.open_home(settings.load_settings(self._home_path))
 
 
-def load_operations(*, everything: bool) -> None:
-    """Load the operations' request and result types in advance."""
-    for offer in offered(everything=everything):
-        for operation in filter(None, map(catalogue.CATALOGUE.get, offer.operations)):
-            _ = operation.request, operation.result
+def load_usual_operations() -> None:
+    """Load the operations that agents use most, so that the first calls are faster."""
+    for name in ("look", "place", "recall", "retire", "store"):
+        operation = catalogue.CATALOGUE[name]
+        _ = operation.request, operation.result
 
 
 def _run(home: Home, entry: Operation, fields: dict[str, Any]) -> Any:
-    """Run an operation. After an operation that writes, keep the git history up to date."""
     result = entry.run(home, entry.make(fields))
     if entry.writes:
         with contextlib.suppress(NacreError, OSError):
@@ -497,11 +441,7 @@ def _silent(_: str) -> None:
 
 @frozen
 class Desk:
-    """The context in which a tool is called.
-
-    ``folder``: the client's folder. ``session``: the host's session, if known. ``tell``: reports
-    progress as short text.
-    """
+    """The context of a tool call. ``tell`` sends the client a progress message."""
 
     call: Call
     folder: str | None = None
@@ -510,7 +450,9 @@ class Desk:
     clock: Callable[[], datetime] = utc_now
 
     def moment(self, name: str, text: str | None) -> datetime | None:
-        """Parse a date in natural language. Raises InvalidInputError."""
+        """Parse a date such as 2026-11-20, 3d or yesterday. Raises InvalidInputError if it is not a
+        date.
+        """
         if text is None or not text.strip():
             return None
 
@@ -521,7 +463,7 @@ class Desk:
             raise InvalidInputError(f"{name}: {text!r} is not a date", hint=hint) from None
 
     def place(self, name: str | None) -> views.Place:
-        """Return the project with a name, or by default the folder's project. Raises NacreError."""
+        """Return the named project or, without a name, the project of the client's folder."""
         if name is not None and name.strip() == ALL:
             return views.Place(None)
         located: views.Place = self.call(
@@ -531,7 +473,7 @@ class Desk:
 
     @contextmanager
     def naming(self, hint: str) -> Iterator[None]:
-        """Replace the hint of a NotFoundError that is raised in the ``with`` block."""
+        """Give any NotFoundError in the ``with`` block a different hint."""
         try:
             yield
         except NacreError as error:
@@ -540,9 +482,10 @@ class Desk:
             raise
 
     def projects(self, name: str | None) -> tuple[str, ...]:
-        """Return the projects for a filter. An empty tuple means no restriction.
+        """Return the named project for a filter. The result is empty if the filter should cover all
+        projects.
 
-        Raises InvalidInputError if the name is unknown.
+        Raises InvalidInputError if there is no such project.
         """
         place = self.place(name)
         if not place.is_known:
@@ -554,7 +497,7 @@ class Desk:
 
 
 def page_of(cursor: str | None) -> int:
-    """Return the offset of the page that a cursor denotes. Raises InvalidInputError."""
+    """Return the offset of a cursor's page. Raises InvalidInputError if the cursor is malformed."""
     if not cursor:
         return 0
     if not cursor.isascii() or not cursor.isdigit() or len(cursor) > 6:
@@ -565,8 +508,8 @@ def page_of(cursor: str | None) -> int:
     return int(cursor)
 
 
-def going_on(tool: str, at: int, total: int | None = None) -> str:
-    """Return a line that explains how to get the next page."""
+def next_page_hint(tool: str, at: int, total: int | None = None) -> str:
+    """Return a line that tells an agent how to get the next page."""
     remainder = f"{total - at:,} more" if total is not None else "There may be more"
     return f'{remainder}: call {tool} again with the same arguments and cursor "{at}".'
 
@@ -577,17 +520,15 @@ def going_on(tool: str, at: int, total: int | None = None) -> str:
 _LOG = logging.getLogger("nacre.mcp")
 _MAX_MESSAGE_CHARACTERS = 400
 
-Tell = Callable[[str], None]
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Face:
-    """The tools that a server offers, and the folder and session that the tools work for.
+    """The tools of a server, with the folder and session in which its client works.
 
-    ``everything``: True to offer all tools, not only the core tools. ``structured``: True to add
-    the operations' JSON results to the text. ``note``: a function that receives a line about each
-    call, without the call's content.
+    ``structured`` adds the JSON results of operations to the text. ``note`` is called with a log
+    line about each call, without the call's content.
     """
 
     call: Call
@@ -600,28 +541,23 @@ class Face:
     @cached_property
     def tools(self) -> list[JsonObject]:
         """The tools in the format of ``tools/list``."""
-        return described(
-            offered(everything=self.everything),
+        return describe_tools(
+            offered_tools(everything=self.everything),
             everything=self.everything,
             structured=self.structured,
         )
 
     @cached_property
     def named(self) -> Mapping[str, Offer]:
-        """The tools, keyed by name."""
         return by_name(everything=self.everything)
 
-    def desk(self, tell: Tell, call: Call | None = None) -> Desk:
-        """Return what a tool needs to run."""
-        return Desk(call or self.call, self.folder, self.session, tell)
-
-    def answer(self, offer: Offer, arguments: Values, desk: Desk) -> JsonObject:
-        """Run a tool and return its result or error in the protocol's format."""
+    def answer(self, offer: Offer, arguments: Values, tell: Callable[[str], None]) -> JsonObject:
+        """Run a tool, and return its result or error in the format of MCP."""
         began = time.perf_counter()
         results: list[JsonObject] = []
-        if self.structured:
-            desk = replace(desk, call=_recording(desk.call, results))
-        outcome = kept(lambda: _function(offer)(desk, _checked(offer, arguments)))
+        call = _recording(self.call, results) if self.structured else self.call
+        desk = Desk(call, self.folder, self.session, tell)
+        outcome = result_or_error(lambda: _function(offer)(desk, _checked(offer, arguments)))
         if self.note:
             status = "ok" if isinstance(outcome, str) else outcome["error"]["code"]
             self.note(
@@ -637,23 +573,21 @@ class Face:
 
 
 def _recording(call: Call, results: list[JsonObject]) -> Call:
-    """Wrap ``call`` so that it adds the result or error of each operation to ``results``."""
-
     def record(operation: str, /, **fields: Any) -> Any:
         try:
             result = call(operation, **fields)
         except NacreError as error:
             results.append({"operation": operation} | refusal(error))
             raise
-        if operation != "place":  # this operation only finds the project for a call
+        if operation != "place":  # it only finds a call's project
             results.append({"operation": operation, "result": json_values.to_plain(result)})
         return result
 
     return record
 
 
-def kept(work: Callable[[], T]) -> T | JsonObject:
-    """Return the result of ``work``, or its error as JSON."""
+def result_or_error(work: Callable[[], T]) -> T | JsonObject:
+    """Return the result of ``work`` or, if it fails, the error as JSON."""
     try:
         return work()
     except NacreError as error:
@@ -666,7 +600,7 @@ def kept(work: Callable[[], T]) -> T | JsonObject:
 
 
 def plugin_tool(action: str) -> Callable[[Desk, Any], str]:
-    """Return the plugin function that implements a tool's action. Raises UnavailableError."""
+    """Return a plugin's function for an action. Raises UnavailableError if it is not installed."""
     function: Callable[[Desk, Any], str] | None = load_usable_plugins(TOOLS).get(action)
     if function is None:
         raise UnavailableError("nacre-code is not installed", hint=install_hint("code"))
@@ -680,7 +614,6 @@ def _function(offer: Offer) -> Callable[[Desk, Any], str]:
 
 
 def _checked(offer: Offer, arguments: Values) -> msgspec.Struct:
-    """Decode a tool's arguments. Raises InvalidInputError, with a list of accepted arguments."""
     try:
         return json_values.convert(dict(arguments), offer.arguments, strict=True)
     except msgspec.ValidationError as error:

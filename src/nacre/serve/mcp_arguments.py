@@ -1,7 +1,7 @@
 """Arguments of the MCP tools.
 
-Limits and help come from the operations' requests (:func:`nacre.base.bounds.bounds_of`). This
-module adds only what differs for agents, such as names, examples and lower limits.
+Limits and help come from the operations' requests (:func:`nacre.base.bounds.bounds_of`). Only the
+differences for agents are defined here, such as names, examples and lower limits.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from nacre.memories.graph import NewLink, Relation, TraverseRequest, Way
 from nacre.serve.catalogue import request_of
 from nacre.sessions.find import DidQuery, SessionRequest
 from nacre.values.memory import Expiry, Kind, Scope, SessionFilter
-from nacre.values.recall import Filter, RecallQuery
+from nacre.values.recall import DEFAULT_TURNS, Filter, RecallQuery
 
 DEFAULT_BUDGET = 2_000
 
@@ -108,7 +108,7 @@ class Search(_Arguments):
             "importance and date; chats: verbatim passages from chat channels."
         ),
     ] = "default"
-    turns: Annotated[int, bounds_of(RecallQuery, "turns", le=20), MORE] = 2
+    turns: Annotated[int, bounds_of(RecallQuery, "turns", le=20), MORE] = DEFAULT_TURNS
     deep: Annotated[
         bool,
         bounds(
@@ -226,6 +226,13 @@ class List(_Arguments):
         str,
         bounds_of(ListRequest, "words", "Words that the subject, content or tags must contain."),
     ] = ""
+    beliefs: Annotated[
+        bool,
+        bounds(
+            'The statements about the project that nacre considers true, with quotes. "*": about '
+            "the person."
+        ),
+    ] = False
     kinds: Kinds = ()
     tags: Tags = ()
     project: Project = None
@@ -242,7 +249,7 @@ class Extract(_Arguments):
 
     text: Annotated[str, bounds_of(requests.ExtractRequest, "text")] | None = None
     session: Session | None = None
-    by_model: Annotated[bool, bounds_of(requests.ExtractRequest, "by_model")] = True
+    by_model: Annotated[bool, bounds("False: use rules, without the language model.")] = True
     budget: Budget = DEFAULT_BUDGET
 
 
@@ -365,7 +372,7 @@ class Graph(_Arguments):
     valid_from: Annotated[date | None, bounds_of(NewLink, "since")] = None
     valid_to: Annotated[date | None, bounds_of(NewLink, "until")] = None
     reason: Annotated[str, bounds_of(NewLink, "reason")] | None = None
-    at: Annotated[date | None, bounds_of(request_of("graph-invalidate"), "at")] = None
+    at: Annotated[date | None, bounds_of(request_of("graph-unlink"), "at")] = None
     links: Annotated[
         tuple[NewEdge, ...],
         bounds_of(request_of("graph-link"), "links", "For bulk_link.", min_length=0),
@@ -392,21 +399,19 @@ class Analyze(_Arguments):
             "brief",
             "central",
             "gaps",
-            "components",
             "review",
             "file",
             "error",
-            "reflect",
             "alike",
             "unanswered",
             "stale",
         ],
         bounds(
             "brief: short overview. central: most links. gaps: at most one link, most proven "
-            "first. components: connected groups. review: contradictory or doubtful. file: who "
-            "changed a file, when and why. error: earlier fixes of an error. reflect: questions "
-            "for the person. alike: groups of similar memories. unanswered: questions without an "
-            "answer. stale: memories that name files changed since."
+            "first. review: contradictory or doubtful. file: who "
+            "changed a file, when and why. error: earlier fixes of an error. alike: "
+            "groups of similar memories. unanswered: questions without an answer. stale: memories that name "
+            "files changed since."
         ),
     ]
     subject: (
@@ -414,7 +419,7 @@ class Analyze(_Arguments):
     ) = None
     project: Annotated[
         str | None,
-        bounds("For brief, central, gaps and components: only this project. Default: all."),
+        bounds("For brief, central and gaps: only this project. Default: all."),
     ] = None
     limit: Annotated[int, bounds_of(request_of("graph-gaps"), "limit", "Items at most.", le=50)] = 5
     budget: Budget = DEFAULT_BUDGET
@@ -444,13 +449,13 @@ _NO_DEFAULTS: tuple[object, ...] = (None, (), [])
 
 
 def schema_of(arguments: type[msgspec.Struct], *, everything: bool = True) -> JsonObject:
-    """Return a compact JSON schema, with inlined structs and without ``null`` for optional fields.
+    """Return a compact JSON schema of a tool's arguments, without nested definitions.
 
-    Limits of lengths are left out. Unless ``everything`` is set, the arguments marked by
-    :data:`MORE` are left out, too. nacre still accepts them and checks the lengths.
+    It does not mention length limits or, unless ``everything`` is set, arguments marked by
+    :data:`MORE`. nacre accepts these anyway, and checks the limits.
     """
-    (whole,), components = msgspec.json.schema_components([arguments])
-    schema: JsonObject = _flat(whole, components, everything)
+    (root,), components = msgspec.json.schema_components([arguments])
+    schema: JsonObject = _flat(root, components, everything)
     for word in _OMITTED:
         schema.pop(word, None)
     return schema
@@ -462,13 +467,13 @@ def _flat(schema: Any, components: JsonObject, everything: bool) -> Any:
     if not isinstance(schema, dict):
         return schema
     if "$ref" in schema:
-        rest = {key: value for key, value in schema.items() if key != "$ref"}
+        siblings = {key: value for key, value in schema.items() if key != "$ref"}
         target = {
             key: value
             for key, value in components[schema["$ref"].rpartition("/")[2]].items()
             if key not in _OMITTED
         }
-        return _flat(target | rest, components, everything)
+        return _flat(target | siblings, components, everything)
     flat = {
         key: _flat(value, components, everything)
         for key, value in schema.items()

@@ -17,9 +17,7 @@ from starlette.responses import Response, StreamingResponse
 from nacre.serve import mcp_protocol as mcp
 from nacre.serve.mcp import Face
 from nacre.serve.mcp_protocol import ProtocolError, Session
-
-MOST_BYTES = 4_000_000
-"""Maximum size of a request in bytes."""
+from nacre.serve.web import OtherKindError, TooLargeError, json_body
 
 _MAX_PARALLEL = 8
 _PING_SECONDS = 15.0
@@ -39,7 +37,7 @@ Message = dict[str, Any]
 
 
 def endpoint(make_face: Callable[[], Face]) -> Callable[[Request], Awaitable[Response]]:
-    """Return the request handler. The first request calls ``make_face`` to load the tools."""
+    """Return a handler of MCP requests. Its first request calls ``make_face`` to load the tools."""
     face, slots = cache(make_face), threading.BoundedSemaphore(_MAX_PARALLEL)
 
     async def answer(request: Request) -> Response:
@@ -48,18 +46,11 @@ def endpoint(make_face: Callable[[], Face]) -> Callable[[Request], Awaitable[Res
             return Response(
                 status_code=status, headers={"Allow": "POST"} if status == 405 else None
             )
-        body = b""
         try:
-            async for part in request.stream():
-                body += part
-                if len(body) > MOST_BYTES:
-                    return Response(status_code=413)
-        except ClientDisconnect:
-            return Response(status_code=400)
-        if (
-            request.headers.get("content-type", "").partition(";")[0].strip().lower()
-            != "application/json"
-        ):
+            body = await json_body(request)
+        except TooLargeError:
+            return Response(status_code=413)
+        except (OtherKindError, ClientDisconnect):
             return Response(status_code=400)
         return await _respond(face(), slots, request, body)
 
@@ -67,7 +58,6 @@ def endpoint(make_face: Callable[[], Face]) -> Callable[[Request], Awaitable[Res
 
 
 def _rejection(request: Request) -> int:
-    """Return an HTTP error status if the method or Accept header is invalid, else 0."""
     if request.method != "POST":
         return 405
     accepted = request.headers.get("accept", "*/*").lower()
@@ -84,7 +74,7 @@ async def _respond(
     revision = request.headers.get(_REVISION)
     with_envelope = revision is not None and revision not in mcp.HANDSHAKES
     try:
-        message = mcp.parsed(body)
+        message = mcp.parse_message(body)
         if with_envelope and "method" in message and "id" in message:
             _check_headers(request, message)
     except ProtocolError as error:
@@ -111,12 +101,14 @@ async def _respond(
 
 
 def _check_headers(request: Request, message: Message) -> None:
-    """Raise ProtocolError if the headers, which proxies use for routing, differ from the message."""
+    """Raise ProtocolError if headers contradict the message, because proxies use the headers for
+    routing.
+    """
     params = message.get("params") or {}
     meta = params.get("_meta")
     mcp.check_envelope(params, is_known=False)
     expected = {_REVISION: (meta or {}).get(mcp.VERSION), _METHOD: message["method"]}
-    if message["method"] in ("tools/call", "prompts/get") and params.get("name") is not None:
+    if message["method"] == "tools/call" and params.get("name") is not None:
         expected[_NAME] = params["name"]
     for header, value in expected.items():
         values = request.headers.getlist(header)
@@ -138,7 +130,6 @@ def _json_response(answer: Message, *, with_envelope: bool) -> Response:
 
 
 async def _next(answers: asyncio.Queue[Message]) -> Message | None:
-    """Return the next message, or ``None`` if it is time for a ping."""
     try:
         return await asyncio.wait_for(answers.get(), _PING_SECONDS)
     except TimeoutError:

@@ -1,12 +1,10 @@
-"""The MCP tools for sessions and single memories, and the MCP prompts."""
+"""The MCP tools for sessions and single memories."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from nacre.base.frozen import frozen
-from nacre.base.plain import JsonObject
 from nacre.base.text import count, count_tokens, harmless, one_line, shorten
 from nacre.base.times import shown_day, shown_minute
 from nacre.errors import InvalidInputError, NacreError
@@ -14,15 +12,15 @@ from nacre.serve import mcp_arguments
 from nacre.serve.mcp import (
     OUTSIDE,
     Desk,
+    count_fitting,
     cut,
-    fitting,
-    framed,
-    going_on,
-    indented,
+    describe_source,
+    frame,
+    indent,
+    next_page_hint,
     origin_of,
     page_of,
     plain_line,
-    said_in,
     short_id,
     short_session,
     shorten_lines,
@@ -48,7 +46,7 @@ _MAX_TITLE_CHARACTERS = 100
 _MAX_CALL_CHARACTERS = 400
 _MAX_OPEN_ENDS = 6
 _REGEX_SECONDS = 3.0
-"""Time limit for a regular expression search in seconds, because other callers wait, too."""
+"""Time limit of a regular expression search in seconds. Other callers wait meanwhile."""
 
 _ID_HINT = "memory_sessions with action list shows ids"
 
@@ -62,7 +60,7 @@ def sessions(desk: Desk, arguments: mcp_arguments.Sessions) -> str:
 
 def _reference(arguments: mcp_arguments.Sessions) -> str:
     if not arguments.session:
-        raise InvalidInputError(f"{arguments.action} needs a session", hint=_ID_HINT)
+        raise InvalidInputError(f"the action {arguments.action} needs a session", hint=_ID_HINT)
     return arguments.session
 
 
@@ -80,11 +78,11 @@ def _list(desk: Desk, arguments: mcp_arguments.Sessions) -> str:
         "sessions", filter=session_filter, limit=arguments.limit, offset=at
     )
     lines = [_line(line) for line in page.lines]
-    shown = fitting(lines, arguments.budget)
-    more = page.more or shown < len(lines)
-    return framed(
-        "\n".join(lines[:shown]) or "No matching session.",
-        going_on("memory_sessions", at + shown) if more else "",
+    visible = count_fitting(lines, arguments.budget)
+    more = page.more or visible < len(lines)
+    return frame(
+        "\n".join(lines[:visible]) or "No matching session.",
+        next_page_hint("memory_sessions", at + visible) if more else "",
     )
 
 
@@ -110,11 +108,11 @@ def _read(desk: Desk, arguments: mcp_arguments.Sessions) -> str:
     with_tools = arguments.include_tools
     blocks = [_turn(item.seq, item.turn, with_tools=with_tools) for item in view.turns]
     if first is None:
-        shown = fitting(blocks[::-1], arguments.budget)
-        turns, chosen = view.turns[len(blocks) - shown :], blocks[len(blocks) - shown :]
+        visible = count_fitting(blocks[::-1], arguments.budget)
+        turns, chosen = view.turns[len(blocks) - visible :], blocks[len(blocks) - visible :]
     else:
-        shown = fitting(blocks, arguments.budget)
-        turns, chosen = view.turns[:shown], blocks[:shown]
+        visible = count_fitting(blocks, arguments.budget)
+        turns, chosen = view.turns[:visible], blocks[:visible]
     last = turns[-1].seq + 1 if turns else 0
     before = (
         f"Turns 0 to {turns[0].seq - 1} come before: from_turn reads there."
@@ -124,11 +122,11 @@ def _read(desk: Desk, arguments: mcp_arguments.Sessions) -> str:
     stored = view.session
     more = last < stored.turns
     head = f"{harmless(stored.session.id)}, {stored.project or 'no project'}, {count(stored.turns, 'turn', 'turns')}"
-    return framed(
+    return frame(
         head,
         before,
         "\n".join(chosen) or "No turns after that.",
-        going_on("memory_sessions", last, stored.turns) if more else "",
+        next_page_hint("memory_sessions", last, stored.turns) if more else "",
     )
 
 
@@ -136,7 +134,7 @@ def _turn(number: int, turn: Turn, *, with_tools: bool = False) -> str:
     day = f" {shown_minute(turn.time)}" if turn.time else ""
     outside = f" (UNTRUSTED: {OUTSIDE})" if turn.trust is Trust.UNTRUSTED else ""
     words = (
-        indented(shorten_lines(turn.text, _MAX_TURN_CHARACTERS))
+        indent(shorten_lines(turn.text, _MAX_TURN_CHARACTERS))
         if turn.text.strip()
         else "  (no words)"
     )
@@ -154,7 +152,6 @@ def _turn(number: int, turn: Turn, *, with_tools: bool = False) -> str:
 
 
 def _call(call: ToolCall) -> str:
-    """Format a tool call's input, which the agent wrote, and its untrusted output."""
     outcome = f" -> {call.outcome}" if call.outcome else ""
     lines = [plain_line(shorten(f"[{call.name}] {call.input}{outcome}", _MAX_CALL_CHARACTERS))]
     if call.made:
@@ -180,7 +177,7 @@ def _summary(desk: Desk, arguments: mcp_arguments.Sessions) -> str:
         _section("Changed", [file.path for file in summary.modified[:12]]),
         _section("Learned", [memory.subject for memory in report.view.memories[:12]]),
     ]
-    return framed(*parts)
+    return frame(*parts)
 
 
 def _section(title: str, lines: list[str]) -> str:
@@ -193,7 +190,7 @@ def _section(title: str, lines: list[str]) -> str:
 
 def _search(desk: Desk, arguments: mcp_arguments.Sessions) -> str:
     if not (arguments.query or "").strip():
-        raise InvalidInputError("search needs a query", hint="words from the session")
+        raise InvalidInputError("a search needs a query", hint="give words from the session")
     turn_filter = Filter(
         projects=desk.projects(arguments.project),
         tools=(arguments.channel,) if arguments.channel else (),
@@ -207,16 +204,16 @@ def _search(desk: Desk, arguments: mcp_arguments.Sessions) -> str:
     lines = [
         (f"- {shown_day(hit.turn.time)} " if hit.turn.time else "- ")
         + f"{hit.turn.speaker.value} in "
-        f"{short_session(hit.session.id)}{', UNTRUSTED' * (hit.turn.trust is Trust.UNTRUSTED)}: "
+        f"{short_session(hit.session.id)}#{hit.seq}{', UNTRUSTED' * (hit.turn.trust is Trust.UNTRUSTED)}: "
         f"{plain_line(hit.excerpt)}"
         for hit in hits
     ]
-    shown = fitting(lines, arguments.budget)
-    more = has_more or shown < len(lines)
-    return framed(
-        "\n".join(lines[:shown]) or "No turn matches.",
+    visible = count_fitting(lines, arguments.budget)
+    more = has_more or visible < len(lines)
+    return frame(
+        "\n".join(lines[:visible]) or "No turn matches.",
         remark,
-        going_on("memory_sessions", at + shown) if more else "",
+        next_page_hint("memory_sessions", at + visible) if more else "",
     )
 
 
@@ -243,7 +240,6 @@ def _match_words(
 def _match_regex(
     desk: Desk, arguments: mcp_arguments.Sessions, turn_filter: Filter, at: int
 ) -> tuple[Sequence[TurnHit], bool, str]:
-    """Return (newest turns that match a regular expression, True if more turns match, remark)."""
     desk.tell("searching all turns")
     matches: Matches = desk.call(
         "match-sessions",
@@ -269,7 +265,9 @@ _READ_TURNS = 10
 
 
 def get(desk: Desk, arguments: mcp_arguments.Get) -> str:
-    """Return whole memories, with sources and links, or turns (``7f3a1c2d#40``)."""
+    """Return memories with their sources and links, or turns by a reference such as
+    ``7f3a1c2d#40``.
+    """
     room = max(_MIN_TOKENS, (arguments.budget - 60) // len(arguments.ids))
     blocks, errors = [], []
     for reference in arguments.ids:
@@ -283,18 +281,18 @@ def get(desk: Desk, arguments: mcp_arguments.Get) -> str:
             blocks.append(f"{harmless(shorten(reference, 40))}: {plain_line(error.message)}")
     if len(errors) == len(arguments.ids):
         raise errors[0]
-    return framed("\n\n".join(blocks))
+    return frame("\n\n".join(blocks))
 
 
 def _turns_from(desk: Desk, reference: str, room: int) -> str:
     view: SessionView = desk.call("session", reference=reference, limit=_READ_TURNS)
     blocks = [_turn(item.seq, item.turn) for item in view.turns]
-    shown = fitting(blocks, room)
+    visible = count_fitting(blocks, room)
     session = harmless(view.session.session.id)
-    following = view.turns[shown - 1].seq + 1 if shown else view.session.turns
+    following = view.turns[visible - 1].seq + 1 if visible else view.session.turns
     more = following < view.session.turns
-    rest = [f"(memory_get {session}#{following} goes on)"] if more else []
-    return "\n".join([session, *blocks[:shown], *rest])
+    next_page = [f"(memory_get {session}#{following} goes on)"] if more else []
+    return "\n".join([session, *blocks[:visible], *next_page])
 
 
 def _look(desk: Desk, reference: str, *, update: bool) -> MemoryView:
@@ -311,7 +309,7 @@ def _block(view: MemoryView, line: int, room: int) -> str:
     content = "\n".join(lines[line - 1 :])
     facts = [
         f"[{memory.id}] {title_of(memory)}",
-        f"  ({origin_of(memory)}; {memory.expiry.value}; {said_in(memory)})",
+        f"  ({origin_of(memory)}; {memory.expiry.value}; {describe_source(memory)})",
         f"  may be out of date: {plain_line(view.doubt)}" if view.doubt else "",
         f"  tags: {harmless(', '.join(memory.tags))}" if memory.tags else "",
         *(_evidence(view) if line == 1 else ()),
@@ -319,19 +317,19 @@ def _block(view: MemoryView, line: int, room: int) -> str:
     ]
     parts = [fact for fact in facts if fact]
     remaining = max(_MIN_TOKENS, room - count_tokens("\n".join(parts)))
-    shown = cut(content, remaining)
-    if shown != content:
-        at = line + max(1, shown.count("\n"))
+    part = cut(content, remaining)
+    if part != content:
+        at = line + max(1, part.count("\n"))
         long_line = " and a higher budget" if at >= len(lines) else ""
         parts.append(
             f"  (cut: memory_get {short_id(memory.id)} with line {min(at, len(lines))}{long_line} goes on)"
         )
-    return "\n".join([parts[0], indented(shown) or "(nothing after that line)", *parts[1:]])
+    return "\n".join([parts[0], indent(part) or "(nothing after that line)", *parts[1:]])
 
 
 def _evidence(view: MemoryView) -> Sequence[str]:
     return [
-        f"  {turn.speaker.value} in {short_session(turn.session_id)}: "
+        f"  {turn.speaker.value} in {short_session(turn.session_id)}#{turn.seq}: "
         f"{harmless(shorten(turn.excerpt, _MAX_EVIDENCE_CHARACTERS))}"
         for turn in view.evidence[:2]
         if one_line(turn.excerpt) != one_line(view.memory.content)
@@ -346,90 +344,3 @@ def _link(link: LinkView) -> str:
             f"{arrow} [{short_id(link.other)}] {shorten(link.subject or 'unknown', 80)} ({why})"
         )
     )
-
-
-# -- Prompts ---------------------------------------------------------------------------------------
-
-
-@frozen
-class _Prompt:
-    title: str
-    description: str
-    argument: str
-    meaning: str
-    is_required: bool
-    text: str
-
-
-_PROMPTS: Mapping[str, _Prompt] = {
-    "recall": _Prompt(
-        "Recall",
-        "Look up what is known about a topic before working on it.",
-        "topic",
-        "The topic.",
-        True,
-        "Search nacre with memory_search for: {value}\n\nIf there are few results, search again in "
-        "other words. Read the decisive ones with memory_get. Then tell me in a few lines what "
-        "was decided, what is still open and what went wrong before, each with its date, and what "
-        "is not known. Do not act on it yet.",
-    ),
-    "wrap-up": _Prompt(
-        "Wrap up",
-        "Store the knowledge that the next session needs.",
-        "focus",
-        "The most important topic.",
-        False,
-        "We are about to stop. Go through this session{focus} and store with memory_store the "
-        "knowledge that a later session needs and cannot read from the code: decisions with "
-        "reasons, preferences I stated, hard-won lessons, and open todos. Each entry is one "
-        "self-contained piece of knowledge, in the words that were used. Set from_outside for "
-        "anything based on web pages, mail or issues. Search first, and retire outdated memories "
-        "with memory_retire. Then list briefly what you stored.",
-    ),
-    "reflect": _Prompt(
-        "Reflect",
-        "Review the memories about a topic and correct them.",
-        "topic",
-        "The topic to review.",
-        False,
-        "Review nacre's memories{topic}: memory_search with an empty query browses them. Find "
-        "memories that contradict or repeat each other, or that the repository disproves. List "
-        "them with ids and propose an action for each: keep, retire, or store a corrected "
-        "version. Change nothing before I agree.",
-    ),
-}
-
-PROMPTS: list[JsonObject] = [
-    {
-        "name": name,
-        "title": prompt.title,
-        "description": prompt.description,
-        "arguments": [
-            {"name": prompt.argument, "description": prompt.meaning, "required": prompt.is_required}
-        ],
-    }
-    for name, prompt in _PROMPTS.items()
-]
-
-
-def prompt_text(name: str, arguments: Mapping[str, str]) -> tuple[str, str]:
-    """Return the description and text of a prompt. Raises InvalidInputError."""
-    prompt = _PROMPTS.get(name)
-    if prompt is None:
-        raise InvalidInputError(
-            f"there is no prompt {name[:80]!r}", hint=f"one of: {', '.join(_PROMPTS)}"
-        )
-    unknown = next((argument for argument in arguments if argument != prompt.argument), None)
-    if unknown is not None:
-        raise InvalidInputError(
-            f"{name} has no argument {unknown[:80]!r}", hint=f"it takes {prompt.argument}"
-        )
-    value = arguments.get(prompt.argument, "").strip()
-    if prompt.is_required and not value:
-        raise InvalidInputError(f"{name} needs {prompt.argument}", hint=prompt.meaning)
-    text = prompt.text.format(
-        value=value,
-        focus=f", above all {value}," if value else "",
-        topic=f" about {value}" if value else "",
-    )
-    return prompt.description, text

@@ -16,24 +16,14 @@ from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import count
-from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import msgspec
 
 from nacre import __version__
 from nacre.base import json as json_values
 from nacre.base.plain import JsonObject, Values
-from nacre.errors import InvalidInputError, ModelUnavailableError
-from nacre.home import home
-from nacre.llm import api
-from nacre.serve import mcp_pages
-from nacre.serve.mcp import INSTRUCTIONS, Call, Face, HomeCalls, load_operations, refusal
-
-if TYPE_CHECKING:
-    from nacre.protocols import LanguageModel
-    from nacre.settings import Settings
+from nacre.serve.mcp import INSTRUCTIONS, Face, load_usual_operations
 
 HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 """Protocol revisions with a handshake, latest last."""
@@ -47,7 +37,6 @@ ABOUT: Values = {
     "version": __version__,
 }
 CAPABILITIES: Values = {
-    "prompts": {"listChanged": False},
     "tools": {"listChanged": False},
 }
 
@@ -60,7 +49,6 @@ _CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
 _SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 _CACHEABLE = (
     "tools/list",
-    "prompts/list",
     "server/discover",
 )
 
@@ -73,7 +61,7 @@ class ProtocolError(Exception):
         self.code, self.message, self.data = code, message, data
 
     def answer(self, number: int | str | None) -> JsonObject:
-        """Return the error response to a request."""
+        """Return the response with this error to the request with the id ``number``."""
         error: JsonObject = {"code": self.code, "message": self.message}
         if self.data is not None:
             error["data"] = self.data
@@ -91,8 +79,8 @@ class _Client(msgspec.Struct, frozen=True):
     version: str
 
 
-class Asked(msgspec.Struct, frozen=True):
-    """The parameters of a request, such as a list, tool call, prompt or handshake."""
+class Parameters(msgspec.Struct, frozen=True):
+    """The parameters of a request, such as a list, tool call or handshake."""
 
     meta: _Meta = msgspec.field(name="_meta", default=_Meta())
     cursor: str | None = None
@@ -106,8 +94,6 @@ class Asked(msgspec.Struct, frozen=True):
 _SHARED: dict[str, tuple[str, ...]] = {
     "tools/list": (),
     "tools/call": ("name",),
-    "prompts/list": (),
-    "prompts/get": ("name",),
 }
 WITH_HANDSHAKE = {
     **_SHARED,
@@ -118,8 +104,8 @@ WITH_ENVELOPE = {**_SHARED, "server/discover": ()}
 """The required parameters of each method if requests have envelopes."""
 
 
-def parsed(line: bytes) -> JsonObject:
-    """Parse a JSON-RPC message, replacing lone surrogates with question marks. Raises ProtocolError."""
+def parse_message(line: bytes) -> JsonObject:
+    """Parse a JSON-RPC message, replacing lone surrogates. Raises ProtocolError if that fails."""
     try:
         message = json.loads(line)
         if b"\\ud" in line.lower():
@@ -134,7 +120,7 @@ def parsed(line: bytes) -> JsonObject:
 
 
 class WrongMessageError(ProtocolError):
-    """Raised if a JSON value is not a valid message. ``number``: the message's id, or ``None``."""
+    """Raised for a JSON value that is not a valid message. ``number`` is its id, if any."""
 
     def __init__(self, number: int | str | None, message: str) -> None:
         super().__init__(INVALID_REQUEST, message)
@@ -142,7 +128,7 @@ class WrongMessageError(ProtocolError):
 
 
 def number_of(message: Any) -> int | str | None:
-    """Return a message's id, or ``None`` if the message has no valid id."""
+    """Return the id of a message, or ``None`` if it has no valid id."""
     number = message.get("id") if isinstance(message, dict) else None
     return number if isinstance(number, int | str) and not isinstance(number, bool) else None
 
@@ -156,15 +142,14 @@ def _is_message(message: Any) -> bool:
 
 
 def has_request_envelope(params: Values) -> bool:
-    """Return True if a request has an envelope."""
+    """Return True if a request has an envelope, which states the revision of the protocol."""
     meta = params.get("_meta")
     return isinstance(meta, dict) and VERSION in meta
 
 
 def check_envelope(params: Values, *, is_known: bool = True) -> None:
-    """Check a request's envelope. If ``is_known`` is True, also check the revision.
-
-    Raises ProtocolError.
+    """Raise ProtocolError if a request's envelope is incomplete or, with ``is_known``, nacre does
+    not know its revision.
     """
     meta = params.get("_meta")
     if not isinstance(meta, dict):
@@ -190,8 +175,8 @@ def check_envelope(params: Values, *, is_known: bool = True) -> None:
         )
 
 
-def refused_handshake(params: Values) -> ProtocolError:
-    """Return the error for a handshake on a connection whose requests carry envelopes."""
+def handshake_error(params: Values) -> ProtocolError:
+    """Return the error for a handshake in a connection that uses envelopes instead."""
     message = f"connection is serving the {ENVELOPES[-1]} protocol; the initialize handshake is not accepted"
     return ProtocolError(UNSUPPORTED_VERSION, message, _version_data(params.get("protocolVersion")))
 
@@ -203,32 +188,29 @@ def _version_data(revision: Any) -> JsonObject:
     }
 
 
-def asked_of(method: str, params: Values, *, with_envelope: bool) -> Asked:
-    """Decode a request's parameters. Raises ProtocolError if the method or a parameter is invalid."""
-    parameters = WITH_ENVELOPE if with_envelope else WITH_HANDSHAKE
-    if method not in parameters:
+def decode_parameters(method: str, params: Values, *, with_envelope: bool) -> Parameters:
+    """Decode a request's parameters. Raises ProtocolError if they or the method are invalid."""
+    required = WITH_ENVELOPE if with_envelope else WITH_HANDSHAKE
+    if method not in required:
         raise ProtocolError(METHOD_NOT_FOUND, "Method not found", method)
     try:
         present = {name: value for name, value in params.items() if value is not None}
-        asked = json_values.convert(present, Asked)
+        parameters = json_values.convert(present, Parameters)
     except msgspec.ValidationError:
         raise invalid_params() from None
-    is_text = all(isinstance(value, str) for value in (asked.arguments or {}).values())
-    if (
-        not present.keys() >= set(parameters[method])
-        or (with_envelope and asked.meta.capabilities is None)
-        or (method == "prompts/get" and not is_text)
+    if not present.keys() >= set(required[method]) or (
+        with_envelope and parameters.meta.capabilities is None
     ):
         raise invalid_params()
-    return asked
+    return parameters
 
 
 def invalid_params() -> ProtocolError:
-    """Return the error for invalid parameters or a request before the handshake."""
+    """Return the error for invalid parameters, or for a request before the handshake."""
     return ProtocolError(INVALID_PARAMS, "Invalid request parameters", "")
 
 
-def greeted(greeting: Asked) -> JsonObject:
+def handshake_result(greeting: Parameters) -> JsonObject:
     """Return the server's response to a handshake."""
     revision = greeting.revision if greeting.revision in HANDSHAKES else HANDSHAKES[-1]
     return {
@@ -239,7 +221,7 @@ def greeted(greeting: Asked) -> JsonObject:
     }
 
 
-def discovered() -> JsonObject:
+def discovery_result() -> JsonObject:
     """Return the answer to ``server/discover``."""
     return {
         "supportedVersions": list(ENVELOPES),
@@ -248,51 +230,10 @@ def discovered() -> JsonObject:
     }
 
 
-def enveloped(method: str, result: JsonObject) -> JsonObject:
-    """Return a result with the fields that protocol revisions with envelopes require."""
+def add_envelope(method: str, result: JsonObject) -> JsonObject:
+    """Add the fields to a result that a client with envelopes expects."""
     cache = {"cacheScope": "private", "ttlMs": 0} if method in _CACHEABLE else {}
     return {**result, **cache, "resultType": "complete", "_meta": {_SERVER_INFO: ABOUT}}
-
-
-# -- Sampling --------------------------------------------------------------------------------------
-# Operations that need a model can use the client's model if it is configured and offered.
-
-
-PROVIDER = "mcp-sampling"
-_MODEL_OPERATIONS = frozenset({"deep-recall", "extract"})
-
-Asker = Callable[[str, str, int], tuple[str, str]]
-"""A function that calls the client's model with a system prompt, a text and a token limit.
-
-It returns the answer and the model's name. Do not call it in the event loop's thread.
-"""
-
-
-def sampled(call: Call, asker: Asker | None) -> Call:
-    """Wrap a call so that operations use the client's model, if the settings select that model.
-
-    These operations run in this process, because only this process can reach the client.
-    """
-    if asker is None or not isinstance(call, HomeCalls):
-        return call
-
-    def call_with_model(operation: str, /, **fields: Any) -> Any:
-        if operation not in _MODEL_OPERATIONS or not call.is_set_to(PROVIDER):
-            return call(operation, **fields)
-        return call(operation, load_model=_loader(asker), **fields)
-
-    return call_with_model
-
-
-def _loader(asker: Asker) -> Callable[[Settings, str], LanguageModel]:
-    def load(settings: Settings, name: str) -> LanguageModel:
-        return (
-            api.SamplingModel(asker)
-            if name.partition(":")[0] == PROVIDER
-            else home.load_configured_model(settings, name)
-        )
-
-    return load
 
 
 # -- Sessions --------------------------------------------------------------------------------------
@@ -304,7 +245,6 @@ PATIENCE_SECONDS = 5.0
 
 _PROGRESS_SECONDS = 1.0
 _MAX_PARALLEL = 8
-_SAMPLING_TIMEOUT_SECONDS = 600.0
 
 Send = Callable[[JsonObject], None]
 
@@ -317,16 +257,15 @@ class _Work:
     is_over: threading.Event = field(default_factory=threading.Event)
 
     def tell(self, words: str) -> None:
-        """Set the progress message."""
         self.words = words
 
 
 class Session:
     """The connection to one client.
 
-    ``send``: function that writes a message, or raises OSError if the client has disconnected.
-    ``with_envelope``: True if requests carry envelopes, or ``None`` if the first request decides
-    this. ``slots``: semaphore that limits parallel work.
+    ``send`` writes a message, and raises OSError if the client has disconnected. ``with_envelope``:
+    whether requests have envelopes; by default, the first one decides. ``slots``: limit of parallel
+    work.
     """
 
     def __init__(
@@ -340,17 +279,15 @@ class Session:
         self._face = face
         self._send = send
         self._with_envelope = with_envelope
-        self._client: Values | None = None if with_envelope is None else {}
+        self._is_greeted = with_envelope is not None
         self._open: dict[int | str, _Work] = {}
         self._changed = threading.Condition()
         self._slots = slots or threading.BoundedSemaphore(_MAX_PARALLEL)
-        self._numbers = count(1)
-        self._sampling: dict[int | str | None, SimpleQueue[JsonObject]] = {}
 
     def take(self, line: bytes) -> None:
         """Handle a line of input. Raises OSError if the client has disconnected."""
         try:
-            message = parsed(line)
+            message = parse_message(line)
         except ProtocolError as error:
             self._send(error.answer(error.number if isinstance(error, WrongMessageError) else None))
             return
@@ -359,24 +296,17 @@ class Session:
     def answer(self, message: JsonObject) -> None:
         """Handle a message. Raises OSError if the client has disconnected."""
         number = number_of(message)
-        if "method" not in message:
-            if number in self._sampling:
-                self._sampling[number].put(message)
-        elif number is None:
-            self._notice(message)
-        else:
+        if "method" in message and number is not None:
             self._request(number, message["method"], message.get("params") or {})
+        elif message.get("method") == "notifications/cancelled":
+            cancelled = (message.get("params") or {}).get("requestId")
+            if isinstance(cancelled, int | str):
+                self._close(cancelled)
 
     def finish(self) -> None:
-        """Wait briefly until all requests are answered."""
+        """Wait a few seconds until all requests have been answered."""
         with self._changed:
             self._changed.wait_for(lambda: not self._open, PATIENCE_SECONDS)
-
-    def _notice(self, message: JsonObject) -> None:
-        if message["method"] == "notifications/cancelled":
-            number = (message.get("params") or {}).get("requestId")
-            if isinstance(number, int | str):
-                self._close(number)
 
     def _request(self, number: int | str, method: str, params: JsonObject) -> None:
         try:
@@ -389,44 +319,36 @@ class Session:
         except ProtocolError as error:
             self._send(error.answer(number))
 
-    def _parse(self, method: str, params: JsonObject) -> Asked:
+    def _parse(self, method: str, params: JsonObject) -> Parameters:
         is_greeting, has_envelope = method == "initialize", has_request_envelope(params)
         if self._with_envelope is None:
             self._with_envelope = has_envelope and not is_greeting
         if self._with_envelope:
             if is_greeting:
-                raise refused_handshake(params)
+                raise handshake_error(params)
             check_envelope(params)
         elif has_envelope and not is_greeting:
             message = "this connection serves the handshake protocol era; "
             message += f"requests carrying the {ENVELOPES[-1]} envelope are not accepted on it"
             raise ProtocolError(INVALID_REQUEST, message)
-        parameters = asked_of(method, params, with_envelope=self._with_envelope)
-        if (
-            not self._with_envelope
-            and self._client is None
-            and method not in ("initialize", "ping")
-        ):
+        parameters = decode_parameters(method, params, with_envelope=self._with_envelope)
+        if not (self._with_envelope or self._is_greeted or method in ("initialize", "ping")):
             raise invalid_params()
         return parameters
 
-    def _immediate(self, method: str, parameters: Asked) -> JsonObject | None:
-        """Return the result of a request that needs no thread, or ``None`` for other requests."""
+    def _immediate(self, method: str, parameters: Parameters) -> JsonObject | None:
         if method == "initialize":
-            self._client = self._client if self._client == {} else parameters.capabilities
-            return greeted(parameters)
-        if method == "prompts/get":
-            return _prompt(parameters)
+            self._is_greeted = True
+            return handshake_result(parameters)
         if method == "tools/call":
             return None
         return {
             "ping": {},
-            "server/discover": discovered(),
+            "server/discover": discovery_result(),
             "tools/list": {"tools": self._face.tools},
-            "prompts/list": {"prompts": mcp_pages.PROMPTS},
         }[method]
 
-    def _start(self, work: _Work, parameters: Asked) -> None:
+    def _start(self, work: _Work, parameters: Parameters) -> None:
         job = self._call(work, parameters)
         with self._changed:
             self._open[work.number] = work
@@ -438,16 +360,14 @@ class Session:
         target = partial(copy_context().run, run, work, more)  # the context identifies the caller
         threading.Thread(target=target, daemon=True, name=f"nacre-mcp-{work.number}").start()
 
-    def _call(self, work: _Work, parameters: Asked) -> Callable[[], JsonObject]:
+    def _call(self, work: _Work, parameters: Parameters) -> Callable[[], JsonObject]:
         offer = self._face.named.get(parameters.name)
         if offer is None:
             names = ", ".join(self._face.named)
             raise ProtocolError(
                 INVALID_PARAMS, f"there is no tool {parameters.name[:80]!r}; there are {names}"
             )
-        samples = self._client and self._client.get("sampling") is not None
-        desk = self._face.desk(work.tell, sampled(self._face.call, self._ask if samples else None))
-        return partial(self._face.answer, offer, parameters.arguments or {}, desk)
+        return partial(self._face.answer, offer, parameters.arguments or {}, work.tell)
 
     def _run(self, work: _Work, job: Callable[[], JsonObject]) -> None:
         with self._slots:
@@ -458,7 +378,6 @@ class Session:
         self._close(work.number, message)
 
     def _close(self, number: int | str, message: JsonObject | None = None) -> None:
-        """End an open request, and send ``message`` unless the request was cancelled."""
         with self._changed:
             work = self._open.get(number)
         if work is None:
@@ -491,45 +410,8 @@ class Session:
                 return
 
     def _result(self, number: int | str, method: str, result: JsonObject) -> JsonObject:
-        shaped = enveloped(method, result) if self._with_envelope else result
+        shaped = add_envelope(method, result) if self._with_envelope else result
         return {"jsonrpc": "2.0", "id": number, "result": shaped}
-
-    def _ask(self, system: str, text: str, most_tokens: int) -> tuple[str, str]:
-        number = f"nacre-{next(self._numbers)}"
-        answers = self._sampling[number] = SimpleQueue()
-        message = {"role": "user", "content": {"type": "text", "text": text}}
-        params = {"messages": [message], "systemPrompt": system, "maxTokens": most_tokens}
-        try:
-            self._send(
-                {
-                    "jsonrpc": "2.0",
-                    "id": number,
-                    "method": "sampling/createMessage",
-                    "params": params,
-                }
-            )
-            answer = answers.get(timeout=_SAMPLING_TIMEOUT_SECONDS).get("result")
-        except (Empty, OSError):
-            answer = None
-        finally:
-            del self._sampling[number]
-        content = answer.get("content") if isinstance(answer, dict) else None
-        if not isinstance(answer, dict) or not isinstance(content, dict):
-            raise ModelUnavailableError(
-                "the client returned no answer from its model",
-                hint="allow sampling there",
-                retry=False,
-            )
-        return str(content.get("text", "")), str(answer.get("model", ""))
-
-
-def _prompt(parameters: Asked) -> JsonObject:
-    try:
-        description, text = mcp_pages.prompt_text(parameters.name, parameters.arguments or {})
-    except InvalidInputError as error:
-        raise ProtocolError(INVALID_PARAMS, error.message, refusal(error)) from None
-    message = {"role": "user", "content": {"type": "text", "text": text}}
-    return {"description": description, "messages": [message]}
 
 
 # -- Standard input and output ---------------------------------------------------------------------
@@ -544,15 +426,15 @@ LONGEST_LINE = 16_000_000
 
 @dataclass
 class Wire:
-    """A connection's input and output. Lines written by different threads never mix."""
+    """The input and output of a connection. Threads can write lines at the same time."""
 
     incoming: BinaryIO
     outgoing: BinaryIO
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
-    def taken(cls) -> Wire:
-        """Take over standard input and output, so that other code can no longer use them."""
+    def take_over(cls) -> Wire:
+        """Claim standard input and output, so that no other code can read or write there."""
         incoming, outgoing = os.dup(0), os.dup(1)
         os.set_inheritable(incoming, False)
         os.set_inheritable(outgoing, False)
@@ -564,10 +446,10 @@ class Wire:
         return cls(os.fdopen(incoming, "rb"), os.fdopen(outgoing, "wb", buffering=0))
 
     def lines(self) -> Iterator[bytes]:
-        """Yield lines of input. A placeholder replaces a line that is too long."""
+        """Yield lines of input. Each line that is too long is replaced with an invalid one."""
         while line := self.incoming.readline(LONGEST_LINE):
             if len(line) >= LONGEST_LINE and not line.endswith(b"\n"):
-                while (rest := self.incoming.readline(LONGEST_LINE)) and not rest.endswith(b"\n"):
+                while (tail := self.incoming.readline(LONGEST_LINE)) and not tail.endswith(b"\n"):
                     pass
                 line = b"!"
             if line.strip():
@@ -583,11 +465,11 @@ class Wire:
 
 
 def serve(face: Face, wire: Wire) -> None:
-    """Serve a single client until it closes its input or stops reading."""
+    """Serve a client until it closes the connection."""
 
     def load() -> None:
         try:
-            load_operations(everything=face.everything)
+            load_usual_operations()
         finally:
             gc.freeze()
             gc.enable()

@@ -15,16 +15,16 @@ from nacre.serve import mcp_arguments
 from nacre.serve.mcp import (
     OUTSIDE,
     Desk,
+    count_fitting,
     cut,
-    fitting,
-    framed,
-    going_on,
-    indented,
+    describe_source,
+    frame,
+    indent,
+    next_page_hint,
     origin_of,
     page_of,
     plain_line,
     plugin_tool,
-    said_in,
     short_id,
     short_session,
     title_of,
@@ -42,7 +42,7 @@ _ID_HINT = "memory_search shows the ids of memories"
 
 
 def graph(desk: Desk, arguments: mcp_arguments.Graph) -> str:
-    """Show or change links, or answer a question about code."""
+    """Show or change links between memories, or answer a question about code."""
     actions = {
         "traverse": _traverse,
         "list": _list,
@@ -67,47 +67,18 @@ def _traverse(desk: Desk, arguments: mcp_arguments.Graph) -> str:
         as_of=arguments.as_of,
         limit=arguments.limit,
     )
-    depths = _depths(tree)
-    lines = [_hop(tree, hop, depths[hop.parent]) for hop in _in_order(tree)]
-    shown = fitting(lines, arguments.budget)
+    lines = [_hop(tree, hop) for hop in tree.hops]
+    visible = count_fitting(lines, arguments.budget)
     more = "more: a higher budget or limit, fewer relations or a smaller depth."
-    return framed(
+    return frame(
         f"{_node(tree.nodes[0])}: {count(len(lines), 'link', 'links')}.",
-        "\n".join(lines[:shown]),
-        _together(tree),
-        f"{len(lines) - shown} {more}"
-        if shown < len(lines)
+        "\n".join(lines[:visible]),
+        f"{len(lines) - visible} {more}"
+        if visible < len(lines)
         else f"There are {more}"
         if tree.more
         else "",
     )
-
-
-def _together(tree: Traversal) -> str:
-    lines = [f"  {_node(near.node)}" for near in tree.together]
-    return "\n".join(["Used together with:", *lines]) if lines else ""
-
-
-def _depths(tree: Traversal) -> list[int]:
-    depths = [0] * len(tree.nodes)
-    for hop in tree.hops:
-        if not hop.is_again:
-            depths[hop.child] = depths[hop.parent] + 1
-    return depths
-
-
-def _in_order(tree: Traversal) -> list[Hop]:
-    """Return the links in depth-first order."""
-    below: dict[int, list[Hop]] = {}
-    for hop in tree.hops:
-        below.setdefault(hop.parent, []).append(hop)
-    ordered: list[Hop] = []
-    pending = below.get(0, [])[::-1]
-    while pending:
-        hop = pending.pop()
-        ordered.append(hop)
-        pending += [] if hop.is_again else below.get(hop.child, [])[::-1]
-    return ordered
 
 
 def _list(desk: Desk, arguments: mcp_arguments.Graph) -> str:
@@ -121,9 +92,9 @@ def _list(desk: Desk, arguments: mcp_arguments.Graph) -> str:
         limit=arguments.limit,
     )
     lines = [_line(link) for link in page.links]
-    shown = fitting(lines, arguments.budget)
+    visible = count_fitting(lines, arguments.budget)
     total = f"{count(page.total, 'link', 'links')} in all."
-    return framed("\n".join(lines[:shown]) or "No such link.", total)
+    return frame("\n".join(lines[:visible]) or "No such link.", total)
 
 
 def _link(desk: Desk, arguments: mcp_arguments.Graph) -> str:
@@ -157,33 +128,30 @@ def _create(desk: Desk, arguments: mcp_arguments.Graph, edges: Sequence[Any]) ->
 def _bulk_link(desk: Desk, arguments: mcp_arguments.Graph) -> str:
     if not arguments.links:
         raise InvalidInputError(
-            "bulk_link needs links", hint='links: [{"id": …, "relation": "depends_on", "to": …}]'
+            "bulk_link needs a list of links",
+            hint='links: [{"id": …, "relation": "depends_on", "to": …}]',
         )
     return _create(desk, arguments, arguments.links)
 
 
 def _unlink(desk: Desk, arguments: mcp_arguments.Graph) -> str:
-    if arguments.action == "unlink":
-        change = desk.call("graph-unlink", **_ends(arguments))
-    else:
-        change = desk.call("graph-invalidate", **_ends(arguments), at=arguments.at)
+    change = desk.call(
+        "graph-unlink",
+        source=_required(arguments, "id"),
+        target=_required(arguments, "to"),
+        relation=arguments.relation or None,
+        ends=arguments.action == "invalidate",
+        at=arguments.at,
+    )
     return _format_change(change, arguments)
-
-
-def _ends(arguments: mcp_arguments.Graph) -> dict[str, Any]:
-    return {
-        "source": _required(arguments, "id"),
-        "target": _required(arguments, "to"),
-        "relation": arguments.relation or None,
-    }
 
 
 def _required(arguments: mcp_arguments.Graph, name: str) -> str:
     value: str | None = getattr(arguments, name)
     if not value or not value.strip():
         raise InvalidInputError(
-            f"{arguments.action} needs {name}",
-            hint="link needs id, relation and to; traverse an id",
+            f"the action {arguments.action} needs {name}",
+            hint="link needs id, relation and to; traverse needs an id",
         )
     return value.strip()
 
@@ -206,18 +174,18 @@ def _format_change(change: LinkChange, arguments: mcp_arguments.Graph) -> str:
         f"Links: {', '.join(counts)}." if counts else "" if change.waiting else "Nothing to change."
     )
     lines = [_line(link) for link in change.links]
-    return framed(
+    return frame(
         head,
         proposed if change.waiting else "",
-        "\n".join(lines[: fitting(lines, arguments.budget)]),
+        "\n".join(lines[: count_fitting(lines, arguments.budget)]),
     )
 
 
-def _hop(tree: Traversal, hop: Hop, depth: int) -> str:
+def _hop(tree: Traversal, hop: Hop) -> str:
     parent, child = tree.nodes[hop.parent], tree.nodes[hop.child]
     arrow = f"{hop.rel} →" if hop.is_outgoing else f"← {hop.rel}"
     again = " (shown above)" if hop.is_again else ""
-    return f"{'  ' * depth}[{short_id(parent.id)}] {plain_line(arrow)} {_node(child)}{_facts(hop)}{again}"
+    return f"[{short_id(parent.id)}] {plain_line(arrow)} {_node(child)}{_facts(hop)}{again}"
 
 
 def _line(link: LinkLine) -> str:
@@ -253,14 +221,14 @@ def _facts(link: Hop | LinkLine) -> str:
 
 _MAX_HITS = 200
 _MAX_HIT_TOKENS = 220
-"""Maximum number of tokens shown of each memory that a search finds."""
+"""Maximum number of tokens shown of each memory found."""
 
 _MAX_TURN_TOKENS = 90
 _MAX_OVERLAP = 0.6
 
 
 def search(desk: Desk, arguments: mcp_arguments.Search) -> str:
-    """Return memories that answer a question, and related turns."""
+    """Return memories that answer a question, and related turns of past sessions."""
     if arguments.context == "session-start":
         return _at_start(desk, arguments)
     if arguments.context == "chats":
@@ -297,11 +265,10 @@ def search(desk: Desk, arguments: mcp_arguments.Search) -> str:
 
 
 def _at_start(desk: Desk, arguments: mcp_arguments.Search) -> str:
-    """Return the context for a session in the working folder, for hosts without hooks."""
     if arguments.project or arguments.cursor:
         raise InvalidInputError(
             "session-start covers the working folder and has one page",
-            hint="omit project and cursor",
+            hint="leave out project and cursor",
         )
     block: ContextBlock = desk.call(
         "context", prompt=arguments.query, folder=desk.folder, budget_tokens=arguments.budget
@@ -309,13 +276,13 @@ def _at_start(desk: Desk, arguments: mcp_arguments.Search) -> str:
     inner = (
         block.text.partition("\n\n")[2].rpartition("\n")[0].strip()
     )  # the frame's heading replaces the block's heading
-    return framed(inner or "There is no context for a session here yet.")
+    return frame(inner or "There is no context for a session here yet.")
 
 
 def _chats(desk: Desk, arguments: mcp_arguments.Search) -> str:
     if not arguments.query.strip():
         raise InvalidInputError(
-            "chats needs a query", hint="a question, or words from the conversation"
+            "a search of chats needs a query", hint="ask a question, or give words from a chat"
         )
     passages: Passages = desk.call(
         "search-chats",
@@ -326,29 +293,35 @@ def _chats(desk: Desk, arguments: mcp_arguments.Search) -> str:
         until=desk.moment("until", arguments.until),
     )
     blocks = [_passage(passage) for passage in passages.passages]
-    shown = fitting(blocks, arguments.budget)
-    return framed(
-        "\n".join(blocks[:shown]) or "No passage in a channel matches. Try other words.",
-        f"{len(blocks) - shown} more: a higher budget shows them." if shown < len(blocks) else "",
+    visible = count_fitting(blocks, arguments.budget)
+    return frame(
+        "\n".join(blocks[:visible]) or "No passage in a channel matches. Try other words.",
+        f"{len(blocks) - visible} more: a higher budget shows them."
+        if visible < len(blocks)
+        else "",
     )
 
 
 def _passage(passage: Passage) -> str:
     outside = f" (UNTRUSTED: {OUTSIDE})" if passage.trust is Trust.UNTRUSTED else ""
     where = plain_line(passage.key)
-    return f"- {where}, {short_session(passage.session)}{outside}:\n{indented(passage.text)}"
+    return f"- {where}, {short_session(passage.session)}{outside}:\n{indent(passage.text)}"
 
 
 def _format_hits(arguments: mcp_arguments.Search, result: RecallResult, at: int) -> str:
     hits = _without_repetition(result.ranked)[at:]
     blocks = [_turn(hit) if isinstance(hit, TurnHit) else _hit(hit) for hit in hits]
-    shown = fitting(blocks, arguments.budget)
-    last = at + shown
-    more = shown < len(hits) or (len(result.hits) >= at + arguments.limit and last < _MAX_HITS)
-    return framed(
-        "" if hits else _nothing(arguments.channel),
-        "\n".join(blocks[:shown]),
-        going_on("memory_search", last) if hits and more else "",
+    visible = count_fitting(blocks, arguments.budget)
+    last = at + visible
+    nothing = 'Nothing matches. Try other words, fewer filters, or project "*".'
+    if arguments.channel:
+        channel = plain_line(arguments.channel)
+        nothing = f"Nothing in {channel} matches. Channels: claude-code, codex, …"
+    more = visible < len(hits) or (len(result.hits) >= at + arguments.limit and last < _MAX_HITS)
+    return frame(
+        "" if hits else nothing,
+        "\n".join(blocks[:visible]),
+        next_page_hint("memory_search", last) if hits and more else "",
         f"“{result.time_words}” is read as a time: results {result.span} rank higher. ignore_time disables this."
         if result.time_words
         else "",
@@ -357,31 +330,27 @@ def _format_hits(arguments: mcp_arguments.Search, result: RecallResult, at: int)
 
 
 def _without_repetition(hits: Sequence[MemoryHit | TurnHit]) -> list[MemoryHit | TurnHit]:
-    """Leave out turns whose words are mostly those of a memory in the same answer."""
-    stated = {
+    lengths = {
         turn.turn_id: len(hit.memory.content)
         for hit in hits
         if not isinstance(hit, TurnHit)
         for turn in hit.evidence
     }
-    return [
-        hit
-        for hit in hits
-        if not isinstance(hit, TurnHit)
-        or stated.get(hit.turn.id, 0) < _MAX_OVERLAP * len(hit.excerpt)
-    ]
-
-
-def _nothing(channel: str | None) -> str:
-    if channel:
-        return f"Nothing in {plain_line(channel)} matches. Channels: claude-code, codex, …"
-    return 'Nothing matches. Try other words, fewer filters, or project "*".'
+    kept: list[MemoryHit | TurnHit] = []
+    for hit in hits:
+        if not isinstance(hit, TurnHit) or (
+            lengths.get(hit.turn.id, 0) < _MAX_OVERLAP * len(hit.excerpt)
+        ):
+            kept.append(hit)
+        elif hit.quotes:
+            kept.append(replace(hit, excerpt="(states the memory)"))
+    return kept
 
 
 def _hit(hit: MemoryHit) -> str:
     memory = hit.memory
     content = cut(memory.content, _MAX_HIT_TOKENS)
-    rest = (
+    notice = (
         f"\n  (cut: memory_get {short_id(memory.id)} has the rest)"
         if content != memory.content
         else ""
@@ -396,11 +365,12 @@ def _hit(hit: MemoryHit) -> str:
         doubts += f"\n  pending candidate, not confirmed by the owner; {keep}"
     doubts += f"\n  may be out of date: {plain_line(hit.doubt)}" if hit.doubt else ""
     title = title_of(memory)
-    body = indented(content)
+    body = indent(content)
     has_title = title.rstrip("….").lower() in plain_line(content).lower()
     head = f"[{short_id(memory.id)}]" if has_title else f"[{short_id(memory.id)}] {title}"
     space = f"space {hit.space}, " if hit.space else ""
-    return f"{head}\n{body}{rest}{doubts}\n  ({hit.confidence.value}; {space}{origin_of(memory)}; {said_in(memory)})"
+    facts = f"{hit.confidence.value}; {space}{origin_of(memory)}; {describe_source(memory)}"
+    return f"{head}\n{body}{notice}{doubts}\n  ({facts})"
 
 
 def _turn(hit: TurnHit) -> str:
@@ -408,9 +378,13 @@ def _turn(hit: TurnHit) -> str:
     day = f"{shown_day(turn.time)} " if turn.time else ""
     outside = ", UNTRUSTED" if turn.trust is Trust.UNTRUSTED else ""
     words = plain_line(cut(hit.excerpt, _MAX_TURN_TOKENS))
-    head = f"- {hit.confidence.value}: {day}{turn.speaker.value} in {short_session(hit.session.id)}{outside}"
-    then = plain_line(cut(hit.then, _MAX_TURN_TOKENS))
-    return f"{head}: {words}" + (f"\n  then {hit.then_by.value}: {then}" if hit.then_by else "")
+    head = f"- {hit.confidence.value}: {day}{turn.speaker.value} in {short_session(hit.session.id)}#{hit.seq}{outside}"
+    quotes = "".join(
+        f"\n  #{quote.seq} {quote.speaker.value}: {plain_line(cut(quote.excerpt, _MAX_TURN_TOKENS))}"
+        for quote in hit.quotes
+    )
+    doubt = f"\n  may be out of date: {plain_line(hit.doubt)}" if hit.doubt else ""
+    return f"{head}: {words}{quotes}{doubt}"
 
 
 def _degraded(result: RecallResult | DeepResult) -> str:
@@ -422,7 +396,6 @@ def _degraded(result: RecallResult | DeepResult) -> str:
 
 
 def _deep(desk: Desk, arguments: mcp_arguments.Search, memory_filter: Filter) -> str | None:
-    """Return the answer from deep recall, or ``None`` if deep recall finds nothing."""
     desk.tell("selecting the project and its memories")
     here = desk.place(None).project
     projects = memory_filter.projects if arguments.project else ()
@@ -438,10 +411,10 @@ def _deep(desk: Desk, arguments: mcp_arguments.Search, memory_filter: Filter) ->
     inner = result.context.partition("\n")[2].rpartition("\n")[0].strip()
     text = cut(inner, arguments.budget)
     ids = ", ".join(short_id(hit.memory.id) for hit in result.hits)
-    rest = (
+    notice = (
         f"(Cut: a higher budget, or memory_get with {ids}, has the rest.)" if text != inner else ""
     )
-    return framed(text, rest, _degraded(result))
+    return frame(text, notice, _degraded(result))
 
 
 def list_memories(desk: Desk, arguments: mcp_arguments.List) -> str:
@@ -455,19 +428,29 @@ def list_memories(desk: Desk, arguments: mcp_arguments.List) -> str:
         min_importance=arguments.min_importance,
     )
     at = page_of(arguments.cursor)
-    listing: views.Listing = desk.call(
-        "list", filter=memory_filter, words=arguments.query, limit=arguments.limit, offset=at
-    )
+    if arguments.beliefs:
+        project = next(iter(memory_filter.projects), None)
+        kinds = {"kinds": arguments.kinds} if arguments.kinds else {}
+        beliefs: views.Beliefs = desk.call(
+            "beliefs", project=project, limit=arguments.limit, offset=at, **kinds
+        )
+        total, entries = beliefs.total, [(item.memory, item.quote) for item in beliefs.beliefs]
+    else:
+        listing: views.Listing = desk.call(
+            "list", filter=memory_filter, words=arguments.query, limit=arguments.limit, offset=at
+        )
+        total, entries = listing.total, [(memory, None) for memory in listing.memories]
     lines = [
         f"- [{short_id(memory.id)}] {title_of(memory)} ({origin_of(memory)})"
-        for memory in listing.memories
+        + (f": “{plain_line(quote.excerpt)}”" if quote else "")
+        for memory, quote in entries
     ]
-    shown = fitting(lines, arguments.budget)
-    last = at + shown
-    return framed(
-        f"{count(listing.total, 'memory', 'memories')}, the newest first:"
-        if listing.total
+    visible = count_fitting(lines, arguments.budget)
+    last = at + visible
+    return frame(
+        f"{count(total, 'memory', 'memories')}, the newest first:"
+        if total
         else "No matching memory.",
-        "\n".join(lines[:shown]),
-        going_on("memory_list", last, listing.total) if last < listing.total else "",
+        "\n".join(lines[:visible]),
+        next_page_hint("memory_list", last, total) if last < total else "",
     )

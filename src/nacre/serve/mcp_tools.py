@@ -13,10 +13,10 @@ from nacre.serve import mcp_arguments
 from nacre.serve.mcp import (
     GLOBAL,
     Desk,
-    fitting,
-    framed,
-    indented,
-    noted,
+    count_fitting,
+    frame,
+    frame_report,
+    indent,
     plain_line,
     plugin_tool,
     short_id,
@@ -29,13 +29,14 @@ from nacre.values.session import FileChange, FileHistory, Repair, Speaker, Troub
 
 if TYPE_CHECKING:
     from nacre.care.database import Vacuumed
-    from nacre.home.views import Extracted, FixResult, Overview, PendingPage
-    from nacre.memories.graph import Brief, Central, Components, Gaps
+    from nacre.home.views import FixResult, Overview, PendingPage
+    from nacre.learn.learn import Proposal
+    from nacre.memories.graph import Brief, Central, Gaps
     from nacre.review.consolidate import DreamPlan
     from nacre.review.dream import Alike
     from nacre.values.memory import Candidate
     from nacre.values.reports import IngestReport
-    from nacre.values.review import Reflection, Unanswered
+    from nacre.values.review import Unanswered
 
 _MAX_PROJECTS = 40
 _MAX_STEPS = 20
@@ -43,14 +44,15 @@ _MAX_CHARACTERS = 300
 
 
 def administer(desk: Desk, arguments: mcp_arguments.Admin) -> str:
-    """Run an action of ``memory_admin``."""
-    if arguments.action == "flush":
-        return _flush(desk)
-    if arguments.action == "vacuum":
-        return _vacuum(desk)
-    if arguments.action == "dream":
-        return _dream_plan(desk)
-    return _status(desk) if arguments.action == "status" else _overview(desk)
+    """Run an action of the tool ``memory_admin``."""
+    actions = {
+        "status": _status,
+        "overview": _overview,
+        "flush": _flush,
+        "dream": _dream_plan,
+        "vacuum": _vacuum,
+    }
+    return actions[arguments.action](desk)
 
 
 def _load_overview(desk: Desk) -> Overview:
@@ -66,7 +68,7 @@ def _status(desk: Desk) -> str:
         + (f"; {check.hint}" if check.hint else "")
         for check in checks
     ]
-    return framed("\n".join(plain_line(line) for line in lines))
+    return frame("\n".join(plain_line(line) for line in lines))
 
 
 def _overview(desk: Desk) -> str:
@@ -81,7 +83,7 @@ def _overview(desk: Desk) -> str:
         ", …" if len(overview.projects) > _MAX_PROJECTS else ""
     )
     number = count(sum(overview.memories.values()), "active memory", "active memories")
-    return framed(
+    return frame(
         f"{number}: {kinds}. {count(overview.links, 'link', 'links')}." if kinds else f"{number}.",
         f"Projects: {harmless(projects)}." if projects else "No project yet.",
         "\n".join(
@@ -95,7 +97,7 @@ def _flush(desk: Desk) -> str:
     report: IngestReport = desk.call("ingest")
     learned, files = len(report.memories), report.files
     problems = [f"- {shorten(problem.message, 200)}" for problem in report.problems[:5]]
-    return framed(
+    return frame(
         f"Read {count(files, 'transcript', 'transcripts')} with new content; learned "
         f"{count(learned, 'memory', 'memories')}, {report.duplicates:,} already known.",
         "Not read:\n" + "\n".join(plain_line(line) for line in problems) if problems else "",
@@ -105,7 +107,7 @@ def _flush(desk: Desk) -> str:
 def _vacuum(desk: Desk) -> str:
     desk.tell("shrinking the database")
     sizes: Vacuumed = desk.call("db-vacuum")
-    return framed(
+    return frame(
         f"The database has {sizes.after / 1e6:,.1f} MB (before: {sizes.before / 1e6:,.1f})."
     )
 
@@ -115,20 +117,17 @@ def _dream_plan(desk: Desk) -> str:
     plan: DreamPlan = desk.call("dream-plan")
     if not plan.steps:
         looked_at = count(plan.seen, "memory", "memories")
-        return framed(f"A dream would change nothing: {looked_at} checked.")
+        return frame(f"A dream would change nothing: {looked_at} checked.")
     lines = [
-        f"- {step.action}: {shorten(step.subject, 80)} ({len(step.ends or step.links):,}); {step.why}"
+        f"- {step.action}: {shorten(step.subject, 80)} ({len(step.ends):,}); {step.why}"
         for step in plan.steps
     ]
-    shown = [plain_line(line) for line in lines[:_MAX_STEPS]]
-    dropped = (
-        f", and delete {count(plan.dropped, 'broken link', 'broken links')}" if plan.dropped else ""
-    )
-    return framed(
-        f"A dream would retire {plan.ending:,} of {count(plan.seen, 'memory', 'memories')}{dropped}. "
+    steps = [plain_line(line) for line in lines[:_MAX_STEPS]]
+    return frame(
+        f"A dream would retire {plan.ending:,} of {count(plan.seen, 'memory', 'memories')}. "
         "The person can run it: nacre dream",
         "\n".join(
-            [*shown, f"and {len(lines) - _MAX_STEPS:,} more"] if len(lines) > _MAX_STEPS else shown
+            [*steps, f"and {len(lines) - _MAX_STEPS:,} more"] if len(lines) > _MAX_STEPS else steps
         ),
     )
 
@@ -137,7 +136,7 @@ def _dream_plan(desk: Desk) -> str:
 
 
 def analyze(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
-    """Answer a question about the memories as a whole, without a model."""
+    """Answer a question about the memories as a whole, without a language model."""
     if arguments.about in ("file", "error") and not (arguments.subject or "").strip():
         what = "a path" if arguments.about == "file" else "the error's text"
         raise InvalidInputError(f"{arguments.about} needs a subject", hint=f"the subject is {what}")
@@ -145,11 +144,9 @@ def analyze(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
         "brief": _brief,
         "central": _central,
         "gaps": _gaps,
-        "components": _components,
         "review": _review,
         "file": _file,
         "error": _error,
-        "reflect": _questions,
         "alike": _alike,
         "unanswered": _unanswered,
     }
@@ -163,13 +160,13 @@ def _pending(desk: Desk, only: PendingKind | None = None) -> PendingPage:
 
 
 def _text(blocks: list[str], arguments: mcp_arguments.Analyze, nothing: str, hint: str = "") -> str:
-    shown = min(fitting(blocks, arguments.budget), arguments.limit)
+    visible = min(count_fitting(blocks, arguments.budget), arguments.limit)
     more = (
-        f"{len(blocks) - shown} more: a higher limit or budget shows them."
-        if shown < len(blocks)
+        f"{len(blocks) - visible} more: a higher limit or budget shows them."
+        if visible < len(blocks)
         else ""
     )
-    return framed("\n".join(blocks[:shown]) or nothing, hint if blocks else "", more)
+    return frame("\n".join(blocks[:visible]) or nothing, hint if blocks else "", more)
 
 
 def _about_links(desk: Desk, arguments: mcp_arguments.Analyze) -> dict[str, Any]:
@@ -188,8 +185,8 @@ def _brief(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
         f"{count(pending.conflicts, 'contradiction', 'contradictions')} and "
         f"{count(pending.doubts, 'doubtful memory', 'doubtful memories')} are pending review.",
     ]
-    shown = fitting(lines, arguments.budget)
-    return framed("\n".join(lines[:shown]))
+    visible = count_fitting(lines, arguments.budget)
+    return frame("\n".join(lines[:visible]))
 
 
 def _central(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
@@ -209,21 +206,6 @@ def _gaps(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
     ]
     hint = f"{count(report.total, 'memory', 'memories')} with at most one link, {report.unlinked:,} without links."
     return _text(blocks, arguments, "Every memory has two links or more.", hint)
-
-
-def _components(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
-    report: Components = desk.call("graph-components", **_about_links(desk, arguments))
-    blocks = [
-        "\n".join(
-            [
-                f"{count(group.size, 'memory', 'memories')}, {count(group.links, 'link', 'links')}, around:",
-                *(f"  {_short(memory)}" for memory in group.central),
-            ]
-        )
-        for group in report.found
-    ]
-    hint = f"{count(report.total, 'group', 'groups')} in all; {report.alone:,} memories without a link."
-    return _text(blocks, arguments, "No memories are linked yet.", hint)
 
 
 def _short(memory: Memory) -> str:
@@ -253,16 +235,6 @@ def _alike(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
         "adds nothing to another."
     )
     return _text(blocks, arguments, "No memories are similar.", hint)
-
-
-def _questions(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
-    reflection: Reflection = desk.call("reflect", limit=arguments.limit)
-    blocks = [
-        f"{_short(question.first)}\n{_short(question.second)}\n  {plain_line(question.why)}"
-        for question in reflection.questions
-    ]
-    hint = "The person answers: nacre review reflect"
-    return _text(blocks, arguments, "Nothing to ask.", hint)
 
 
 def _unanswered(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
@@ -304,7 +276,7 @@ def _error(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
     result: FixResult = desk.call("fix", error=arguments.subject or "", limit=arguments.limit)
     blocks = [_trouble(trouble) for trouble in result.troubles]
     blocks += [
-        f"- lesson [{short_id(hit.memory.id)}]:\n{indented(hit.memory.content)}"
+        f"- lesson [{short_id(hit.memory.id)}]:\n{indent(hit.memory.content)}"
         for hit in result.lessons
     ]
     return _text(blocks, arguments, "No known session has such an error.")
@@ -313,7 +285,7 @@ def _error(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
 def _trouble(trouble: Trouble) -> str:
     head = f"- seen {count(trouble.times, 'time', 'times')}, fixed {trouble.mended} (tool output, UNTRUSTED):"
     return "\n".join(
-        [head, indented(shorten(trouble.error, _MAX_CHARACTERS)), *map(_repair, trouble.repairs)]
+        [head, indent(shorten(trouble.error, _MAX_CHARACTERS)), *map(_repair, trouble.repairs)]
     )
 
 
@@ -334,30 +306,30 @@ def _repair(repair: Repair) -> str:
 
 
 def extract(desk: Desk, arguments: mcp_arguments.Extract) -> str:
-    """Return the memories that extraction would yield, without storing them."""
+    """Return the memories that a text or session would yield, without storing them."""
     if bool((arguments.text or "").strip()) == bool(arguments.session):
         raise InvalidInputError(
             "give either a text or a session",
             hint="memory_sessions with action list shows sessions",
         )
     desk.tell("reading")
-    extracted: Extracted = desk.call(
+    proposals: list[Proposal] = desk.call(
         "extract",
         text=arguments.text or "",
         session=arguments.session,
-        by_model=arguments.by_model,
+        model=None if arguments.by_model else "none",
     )
-    blocks = [_block(candidate) for candidate in extracted.candidates]
-    shown = fitting(blocks, arguments.budget)
-    return framed(
+    blocks = [_block(candidate) for proposal in proposals for candidate in proposal.candidates]
+    problems = [proposal.asked.problem or "" for proposal in proposals if proposal.asked]
+    problem = next(filter(None, problems), "")
+    visible = count_fitting(blocks, arguments.budget)
+    return frame(
         "It would yield no memories."
         if not blocks
         else "Proposed memories (not stored). Store the correct and useful ones with memory_store:",
-        "\n".join(blocks[:shown]),
-        f"{len(blocks) - shown} more: ask with a higher budget." if shown < len(blocks) else "",
-        f"The model failed, so rules were used: {plain_line(extracted.problem)}."
-        if extracted.problem
-        else "",
+        "\n".join(blocks[:visible]),
+        f"{len(blocks) - visible} more: ask with a higher budget." if visible < len(blocks) else "",
+        f"The model failed, so rules were used: {plain_line(problem)}." if problem else "",
     )
 
 
@@ -365,7 +337,7 @@ def _block(candidate: Candidate) -> str:
     outside = ", UNTRUSTED" if candidate.trust is Trust.UNTRUSTED else ""
     maybe = ", only a candidate" if candidate.held else ""
     head = f"- {candidate.kind.value}, importance {candidate.importance}{outside}{maybe}: {harmless(candidate.subject)}"
-    return f"{one_line(head)}\n{indented(candidate.content)}"
+    return f"{one_line(head)}\n{indent(candidate.content)}"
 
 
 # -- ``memory_store`` and ``memory_retire`` --------------------------------------------------------
@@ -383,9 +355,12 @@ _PROPOSED = "as your proposal: found by search only, until the person keeps it i
 
 
 def store(desk: Desk, arguments: mcp_arguments.Store) -> str:
-    """Store memories one by one. If one fails, the others are still stored."""
+    """Store memories. If one cannot be stored, the others still are."""
     project, is_known = _project_keeping(desk, arguments.project)
-    folder = None if project or _is_global(arguments.project) else _repository(desk)
+    folder = None
+    if desk.folder and not project and not _is_global(arguments.project):
+        # Only a repository identifies a project.
+        folder = desk.folder if location.locate(desk.folder).is_repository else None
     lines, failed = [], None
     for number, entry in enumerate(arguments.entries, start=1):
         desk.tell(f"storing {number} of {len(arguments.entries)}")
@@ -403,27 +378,22 @@ def store(desk: Desk, arguments: mcp_arguments.Store) -> str:
         if is_known
         else f"{harmless(project or '')} is a new project; if it is another name of a known one, store them there."
     )
-    return noted(*lines, fresh)
+    return frame_report(*lines, fresh)
 
 
 def _project_keeping(desk: Desk, name: str | None) -> tuple[str | None, bool]:
-    """Return the project for new memories, and whether the project is known."""
     if _is_global(name):
         return None, True
     if name is not None and name.strip() == "*":
-        raise InvalidInputError("a memory belongs to one project", hint='name it, or "global"')
+        raise InvalidInputError(
+            "a memory belongs to one project", hint='name the project, or write "global"'
+        )
     place = desk.place(name)
     return place.project, place.is_known
 
 
 def _is_global(name: str | None) -> bool:
     return name is not None and name.strip().lower() == GLOBAL
-
-
-def _repository(desk: Desk) -> str | None:
-    """Return the client's folder if it is a repository. Other folders do not identify a project."""
-
-    return desk.folder if desk.folder and location.locate(desk.folder).is_repository else None
 
 
 def _new(
@@ -459,7 +429,7 @@ def _line(outcome: StoreOutcome) -> str:
 
 
 def retire(desk: Desk, arguments: mcp_arguments.Retire) -> str:
-    """Retire all given memories, or none if one cannot be retired."""
+    """Retire memories. If one cannot be retired, none is."""
     pattern = next((item for item in arguments.ids if "*" in item), None)
     if pattern:
         raise InvalidInputError(
@@ -480,15 +450,11 @@ def retire(desk: Desk, arguments: mcp_arguments.Retire) -> str:
     if removed:
         lines += [
             "Retired; the files are kept, and the person can restore them:",
-            *map(_memory_line, removed),
+            *map(_short, removed),
         ]
     if proposed:
         lines += [
-            "Not retired, because they are the person's words. Your proposals are pending review:"
+            "Not retired, because they are the person's words. Your proposals are pending review:",
+            *map(_short, proposed),
         ]
-        lines += map(_memory_line, proposed)
-    return noted(*lines)
-
-
-def _memory_line(memory: Memory) -> str:
-    return f"- [{short_id(memory.id)}] {title_of(memory)}"
+    return frame_report(*lines)

@@ -12,14 +12,13 @@ from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Mount, Route
 
 from nacre.base.plugins import SERVICES, load_usable_plugins
-from nacre.base.serving import Guard, Refusal, shows_token, values_of
+from nacre.base.serving import Guard, Refusal, shows_token
 from nacre.errors import NacreError
 from nacre.serve import mcp_http, web
-from nacre.serve.rest import api_routes, resource_routes
+from nacre.serve.rest import get_document, resource_routes
 from nacre.serve.web import (
     BEARER,
     get_live,
@@ -36,11 +35,10 @@ if TYPE_CHECKING:
 
 MCP = "/mcp"
 EVENTS = "/api/v1/events"
-_METHODS = ["GET", "POST", "PATCH", "PUT", "DELETE"]
 
 
 def make_app(served: Served, make_face: Callable[[], mcp_face.Face]) -> Starlette:
-    """Return the web app. The first MCP request calls ``make_face``, which loads the tools."""
+    """Build the web application. Its first MCP request calls ``make_face`` to load the tools."""
     app = Starlette(
         routes=[
             Route(MCP, mcp_http.endpoint(make_face), methods=["GET", "POST", "DELETE"]),
@@ -53,7 +51,7 @@ def make_app(served: Served, make_face: Callable[[], mcp_face.Face]) -> Starlett
                     Route("/{operation}", web.post_operation, methods=["POST"]),
                 ],
             ),
-            *api_routes(),
+            Route("/api/openapi.json", get_document),
             *chain.from_iterable(load_usable_plugins(SERVICES, list).values()),
             Route("/health/live", get_live),
             Route("/health/ready", get_ready),
@@ -65,7 +63,6 @@ def make_app(served: Served, make_face: Callable[[], mcp_face.Face]) -> Starlett
             Middleware(_Edge, served=served),
             Middleware(_Bearers, served=served),
             _guard(served),
-            *_cors(served),
         ],
         exception_handlers={
             NacreError: web.of_nacre,
@@ -78,7 +75,6 @@ def make_app(served: Served, make_face: Callable[[], mcp_face.Face]) -> Starlett
 
 
 def _guard(served: Served) -> Middleware:
-    """Require a token or key for MCP. The API also accepts a cookie. Other paths are public."""
     has_token = shows_token(served.token)
 
     def shows(scope: Scope) -> bool:
@@ -91,38 +87,9 @@ def _guard(served: Served) -> Middleware:
             scope
         )  # a request with an invalid key is rejected
         is_public = not (scope["path"].startswith(MCP) or web.API.match(scope["path"]))
-        return None if is_open or is_public or _is_preflight(scope) else served.lacks(scope)
+        return None if is_open or is_public else served.lacks(scope)
 
     return Middleware(Guard, names=served.names, shows=shows, lacks=lacks)
-
-
-def _is_preflight(scope: Scope) -> bool:
-    """Return True for a CORS preflight request, which gets no data."""
-    return (
-        scope["type"] == "http"
-        and scope["method"] == "OPTIONS"
-        and bool(values_of(scope, b"origin"))
-    )
-
-
-def _cors(served: Served) -> list[Middleware]:
-    """Allow pages from the configured origins.
-
-    Such pages need the token, because browsers do not send the cookie from other origins.
-    """
-    if not served.names.origins:
-        return []
-    origins = sorted(served.names.origins)
-    headers = ["Authorization", "Content-Type", "If-Match", "If-None-Match"]
-    return [
-        Middleware(
-            CORSMiddleware,
-            allow_origins=origins,
-            allow_methods=_METHODS,
-            allow_headers=headers,
-            expose_headers=["ETag", "Link", "Location", "Retry-After"],
-        )
-    ]
 
 
 class _Middleware:
@@ -132,21 +99,21 @@ class _Middleware:
 
 
 class _Bearers(_Middleware):
-    """Middleware that looks up the owner of a request's key.
-
-    A key gives access to operations, resources, events and tools in its space, but not to the home.
+    """Middleware that looks up the owner of a request's key, which gives access to a space but not
+    to the home.
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        spaces = self._served.spaces
         key = self._served.given_key(scope) if scope["type"] == "http" else ""
-        if key and self._served.bearer and _is_of_a_space(scope["path"]):
+        path = scope["path"]
+        is_of_a_space = path.startswith(("/api/v1/", MCP)) and not path.startswith("/api/v1/me")
+        if key and spaces and is_of_a_space:
             try:
-                bearer = await anyio.to_thread.run_sync(self._served.bearer, key)
+                bearer = await anyio.to_thread.run_sync(spaces.bearer, key)
             except NacreError as error:  # the key cannot be looked up
-                if scope["type"] == "http":
-                    await web.of_error(error)(scope, receive, send)
-                    return
-                bearer = None
+                await web.of_error(error)(scope, receive, send)
+                return
             if bearer:
                 scope = {**scope, "state": {**scope.get("state", {}), BEARER: bearer}}
                 with acting(
@@ -157,13 +124,7 @@ class _Bearers(_Middleware):
         await self._app(scope, receive, send)
 
 
-def _is_of_a_space(path: str) -> bool:
-    return path.startswith(("/api/v1/", MCP)) and not path.startswith("/api/v1/me")
-
-
 class _Edge(_Middleware):
-    """Middleware that counts requests and adds headers for browsers."""
-
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -180,5 +141,5 @@ class _Edge(_Middleware):
             await self._app(scope, receive, send)
             return
         listens = scope["path"].startswith(EVENTS)  # an idle page must not count as a request
-        with nullcontext() if listens else self._served.traffic.one():
+        with nullcontext() if listens else self._served.traffic.counted():
             await self._app(scope, receive, send_with_headers if scope["type"] == "http" else send)

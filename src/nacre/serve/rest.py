@@ -6,9 +6,9 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
-from functools import cache
+from functools import cache, partial
 from inspect import getdoc
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -25,16 +25,13 @@ from nacre.base.frozen import frozen
 from nacre.base.ids import utc_now
 from nacre.base.plain import Values
 from nacre.base.times import parse_moment
-from nacre.errors import EditConflictError, InvalidInputError
+from nacre.errors import InvalidInputError
 from nacre.operations import Operation
 from nacre.serve.catalogue import CATALOGUE, find_operation, offered_by
-from nacre.serve.web import answer_of, json_body, problem_response, served_by
+from nacre.serve.web import answer_of, served_by
 from nacre.values.codec import stamp
 from nacre.values.memory import Face
 from nacre.values.session import Flag
-
-if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
 
 # -- Table of resources ----------------------------------------------------------------------------
 
@@ -45,111 +42,88 @@ _REFERENCE = "/{reference:path}"
 
 @frozen
 class Resource:
-    """A route (method and path below ``PREFIX``) and the operation that it runs.
+    """A path below ``PREFIX``, at which an operation answers ``GET`` requests.
 
-    Parameters in the path and query set fields of the operation's request or its filter. ``names``:
-    mapping from parameters to fields with a different name. ``given``: preset fields. ``rows``:
-    name of the result's field with the list, or empty if the result is the list. ``offset``: name
-    of the request's field for the number of skipped items.
+    ``names``: parameters that are named differently from the request's field. ``preset``: fields
+    with a fixed value. ``rows``: the result's field with the list, or "" if the result is the list.
+    ``offset``: the request's field with the number of items to skip.
     """
 
-    method: str
     path: str
     operation: str
-    names: Mapping[str, str] = field(default_factory=dict)
-    given: Mapping[str, Any] = field(default_factory=dict)
     rows: str | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
+    preset: Mapping[str, Any] = field(default_factory=dict)
     offset: str = "offset"
-    creates: bool = False
-
-    @property
-    def reads(self) -> bool:
-        """True if the route changes nothing."""
-        return self.method == "GET"
-
-
-def _get(path: str, operation: str, rows: str | None = None, **names: str) -> Resource:
-    return Resource("GET", path, operation, names, rows=rows)
 
 
 _UNUSED = {"update": False}
-_OF_PROJECT = {"name": "project"}
 _MEMORIES = "/memories"
 _MEMORY = _MEMORIES + _REFERENCE
 
 _RESOURCES = (
-    _get(_MEMORIES, "list", "memories"),
-    Resource("POST", _MEMORIES, "store", creates=True),
-    _get(f"{_MEMORIES}/retired", "retired", ""),
-    _get(f"{_MEMORY}/history", "history", ""),
-    _get(f"{_MEMORY}/links", "graph-list", "links"),
-    _get(f"{_MEMORY}/graph", "graph-show"),
-    Resource("GET", _MEMORY, "look", given=_UNUSED),
-    Resource("PATCH", _MEMORY, "edit"),
-    Resource("DELETE", _MEMORY, "retire", {"reference": "references"}),
-    Resource("GET", "/search", "recall", {"q": "text"}, _UNUSED, "hits"),
-    Resource("GET", "/sessions/search", "search-sessions", {"q": "text"}, _UNUSED, "turns"),
-    _get("/sessions/match", "match-sessions", "turns", q="expression"),
-    _get("/chats/search", "search-chats", "passages", q="query"),
-    _get("/sessions", "sessions", "lines"),
-    _get(f"/sessions{_REFERENCE}/summary", "session-summary"),
-    Resource("GET", f"/sessions{_REFERENCE}", "session", rows="turns", offset="first"),
-    _get("/files/history", "did", "changes"),
-    _get("/fixes", "fix", "troubles", q="error"),
-    _get("/projects", "project-list", ""),
-    Resource("GET", "/projects/{project}/page", "page-own", given=_OF_PROJECT),
-    Resource("PUT", "/projects/{project}/page", "page-write", given=_OF_PROJECT),
-    _get("/projects/{project}", "project-show"),
-    _get("/pages/{name}", "page-own"),
-    Resource("PUT", "/pages/{name}", "page-write"),
-    _get("/graph", "graph-list", "links"),
-    _get("/graph/map", "graph-map"),
-    _get("/graph/central", "graph-central", "found"),
-    _get("/graph/gaps", "graph-gaps", "found"),
-    _get("/graph/components", "graph-components", "found"),
-    _get("/graph/brief", "graph-brief"),
-    _get("/review", "review", "items"),
-    _get("/unanswered", "unanswered", "questions"),
-    _get("/log", "log", ""),
-    _get(f"/log{_REFERENCE}", "diff"),
-    _get("/traces", "traces", ""),
-    _get(f"/traces{_REFERENCE}", "trace"),
-    _get("/today", "today"),
-    _get("/activity", "activity"),
-    _get("/cost", "cost"),
-    _get("/overview", "overview"),
-    _get("/context", "context"),
-    _get("/settings", "config", ""),
-    _get("/settings/{key}", "config-get"),
-    Resource("PUT", "/settings/{key}", "config-set"),
-    _get("/forgotten", "forgotten", ""),
-    _get("/archive", "archive-status"),
+    Resource(_MEMORIES, "list", "memories"),
+    Resource(f"{_MEMORIES}/retired", "retired", ""),
+    Resource(f"{_MEMORY}/history", "history", ""),
+    Resource(f"{_MEMORY}/links", "graph-list", "links"),
+    Resource(f"{_MEMORY}/graph", "graph-show"),
+    Resource(_MEMORY, "look", preset=_UNUSED),
+    Resource("/search", "recall", "hits", {"q": "text"}, _UNUSED),
+    Resource("/sessions/search", "search-sessions", "turns", {"q": "text"}, _UNUSED),
+    Resource("/sessions/match", "match-sessions", "turns", {"q": "expression"}),
+    Resource("/chats/search", "search-chats", "passages", {"q": "query"}),
+    Resource("/sessions", "sessions", "lines"),
+    Resource(f"/sessions{_REFERENCE}/summary", "session-summary"),
+    Resource(f"/sessions{_REFERENCE}", "session", "turns", offset="first"),
+    Resource("/files/history", "did", "changes"),
+    Resource("/fixes", "fix", "troubles", {"q": "error"}),
+    Resource("/projects", "project-list", ""),
+    Resource("/projects/{project}/page", "page-own", preset={"name": "project"}),
+    Resource("/projects/{project}", "project-show"),
+    Resource("/pages/{name}", "page-own"),
+    Resource("/graph", "graph-list", "links"),
+    Resource("/graph/map", "graph-map"),
+    Resource("/graph/central", "graph-central", "found"),
+    Resource("/graph/gaps", "graph-gaps", "found"),
+    Resource("/graph/brief", "graph-brief"),
+    Resource("/review", "review", "items"),
+    Resource("/unanswered", "unanswered", "questions"),
+    Resource("/log", "log", ""),
+    Resource(f"/log{_REFERENCE}", "diff"),
+    Resource("/traces", "traces", ""),
+    Resource(f"/traces{_REFERENCE}", "trace"),
+    Resource("/today", "today"),
+    Resource("/activity", "activity"),
+    Resource("/beliefs", "beliefs", "beliefs"),
+    Resource("/cost", "cost"),
+    Resource("/overview", "overview"),
+    Resource("/context", "context"),
+    Resource("/settings", "config", ""),
+    Resource("/settings/{key}", "config-get"),
+    Resource("/forgotten", "forgotten", ""),
+    Resource("/archive", "archive-status"),
 )
-"""Resources in the order of matching, with more specific paths first."""
+"""Resources in matching order, with more specific paths first."""
 
 
 @cache
 def resources() -> tuple[Resource, ...]:
-    """Return nacre's resources, followed by those of plugins, which cannot replace nacre's."""
+    """Return all resources, including those of plugins, which cannot replace nacre's."""
     groups = plugins.load_usable_plugins(plugins.RESOURCES, Resource).values()
-    routes = {(resource.method, resource.path) for resource in _RESOURCES}
+    paths = {resource.path for resource in _RESOURCES}
     return (
         *_RESOURCES,
         *(
             resource
             for group in groups
             for resource in group
-            if (resource.method, resource.path) not in routes
-            and find_operation(resource.operation, Face.HTTP)
+            if resource.path not in paths and find_operation(resource.operation, Face.HTTP)
         ),
     )
 
 
 # -- Parameters ------------------------------------------------------------------------------------
 
-
-EXPECTED = "expected"
-"""Request field for the entity tag of the version that the client has read."""
 
 _LISTS = (inspect.ListType, inspect.VarTupleType, inspect.SetType, inspect.FrozenSetType)
 _OBJECTS = (inspect.StructType, inspect.DataclassType)
@@ -158,10 +132,10 @@ _MAPPINGS = (inspect.DictType, *_OBJECTS)
 
 @frozen
 class Parameter:
-    """A request field that can be set in a URL's query.
+    """A field of a request that can be set in a URL's query.
 
-    ``place``: path of the field in the request. ``many``: True if the parameter can be repeated.
-    ``is_moment``: True if the value is a time, such as 2026-11-20, 3d or yesterday.
+    ``place``: the field's path in the request. ``many``: whether it can be repeated. ``is_moment``:
+    whether it is a time such as 2026-11-20, 3d or yesterday.
     """
 
     place: tuple[str, ...]
@@ -172,9 +146,8 @@ class Parameter:
 
 @cache
 def parameters_of(request: Any) -> Mapping[str, Parameter]:
-    """Return a mapping from names to the parameters for a request and its filter.
-
-    Fields that contain objects have no parameter.
+    """Return the parameters of a request and its filter by name. Fields with objects are not
+    parameters.
     """
     fields = _fields(inspect.type_info(request))
     parameters: dict[str, Parameter] = {}
@@ -196,8 +169,8 @@ def _parameter(kind: inspect.Type, *place: str, required: bool = False) -> Param
     )
 
 
-def named(request: Any, name: str) -> Parameter | None:
-    """Return a parameter by name. The name of a list can be singular: ``kind`` for ``kinds``."""
+def find_parameter(request: Any, name: str) -> Parameter | None:
+    """Return a parameter by name or, for a list, its singular, such as ``kind`` for ``kinds``."""
     parameters = parameters_of(request)
     if name in parameters:
         return parameters[name]
@@ -206,34 +179,24 @@ def named(request: Any, name: str) -> Parameter | None:
 
 
 def has_pages(resource: Resource) -> bool:
-    """Return True if a resource is a list that is returned in pages."""
+    """Return True if a resource is a list with several pages."""
     return resource.rows is not None and resource.offset in parameters_of(
         CATALOGUE[resource.operation].request
     )
 
 
-def expects(operation: Operation) -> bool:
-    """Return True if an operation supports the header ``If-Match``."""
-    return EXPECTED in parameters_of(operation.request)
-
-
-def request_of(
-    operation: Operation,
-    texts: Iterable[tuple[str, str]],
-    names: Mapping[str, str],
-    fields: _Schema,
-) -> _Schema:
-    """Add parameters from a path and query to a request's fields.
-
-    Raises InvalidInputError if a parameter is unknown, or if a parameter for a single value is
-    repeated.
+def request_of(resource: Resource, texts: Iterable[tuple[str, str]]) -> _Schema:
+    """Convert the parameters in a URL to the fields of a request. Raises InvalidInputError if one
+    is unknown or wrongly repeated.
     """
+    operation = CATALOGUE[resource.operation]
+    fields: _Schema = {**resource.preset}
     for name, text in texts:
-        parameter = named(operation.request, names.get(name, name))
+        parameter = find_parameter(operation.request, resource.names.get(name, name))
         if parameter is None:
-            offered = ", ".join(sorted(parameters_of(operation.request))) or "it has none"
+            accepted = ", ".join(sorted(parameters_of(operation.request))) or "it has none"
             raise InvalidInputError(
-                f"{operation.name} has no parameter {name!r}", hint=f"parameters: {offered}"
+                f"{operation.name} has no parameter {name!r}", hint=f"parameters: {accepted}"
             )
         *outer, last = parameter.place
         inside = fields
@@ -242,16 +205,16 @@ def request_of(
         if parameter.many:
             inside.setdefault(last, []).append(text)
         elif isinstance(inside.get(last), str):
-            raise InvalidInputError(f"{last} is set twice", hint="use it once")
+            raise InvalidInputError(f"the parameter {last!r} takes a single value")
         else:
             inside[last] = stamp(parse_moment(text, utc_now())) if parameter.is_moment else text
     return fields
 
 
-def converted(operation: Operation, fields: Values) -> Any:
-    """Build the request, converting strings to numbers and booleans. Raises InvalidInputError."""
+def build_request(operation: Operation, fields: Values) -> Any:
+    """Build an operation's request from fields whose numbers and booleans can be strings."""
     try:
-        return json_values.from_plain(fields, operation.request, strict=False)
+        return json_values.convert(fields, operation.request, strict=False)
     except (msgspec.ValidationError, NotImplementedError) as error:
         raise InvalidInputError(
             f"{operation.name}: {error}", hint="/api/openapi.json lists the fields"
@@ -288,7 +251,7 @@ _NOT_WORD = re.compile(r"\W+")
 _IN_PATH = re.compile(r"\{(\w+)(?::path)?\}")
 
 _ABOUT = """Access to nacre's memory over HTTP. Every operation is `POST /api/v1/<operation>` with its
-request as JSON; the common ones are also resources. A request needs the token in the home's file
+request as JSON; the common ones that only read are also resources. A request needs the token in the home's file
 `http.token`, or the cookie of a browser that `nacre open` opened."""
 _OWNERS = (
     "Only for the owner: it needs the cookie that `nacre open` sets; the token is not sufficient."
@@ -313,15 +276,13 @@ def document(cookie: str) -> bytes:
     paths: dict[str, _Schema] = {}
     for resource in resources():
         path = _IN_PATH.sub(r"{\1}", PREFIX + resource.path)
-        paths.setdefault(path, {})[resource.method.lower()] = _resource(
-            resource, requests, results, components
-        )
+        paths[path] = {"get": _resource(resource, requests, results, components)}
     for name, operation in _offered().items():
         body = None if operation.request is base_request.Request else requests[name]
         paths.setdefault(f"{PREFIX}/{name}", {})["post"] = _described(
             operation, name, "operations", _answers(results[name]), body
         )
-    whole = {
+    openapi = {
         "openapi": "3.1.0",
         "info": {
             "title": "nacre",
@@ -353,11 +314,11 @@ def document(cookie: str) -> bytes:
             },
         },
     }
-    return msgspec.json.encode(whole)
+    return msgspec.json.encode(openapi)
 
 
 def summary_of(operation: Operation) -> str:
-    """Return an operation's summary from its docstring."""
+    """Return the first paragraph of an operation's docstring, without the errors."""
     summary = (
         (getdoc(operation.function) or "")
         .partition("\n\n")[0]
@@ -368,7 +329,7 @@ def summary_of(operation: Operation) -> str:
 
 
 def _correct(schema: Any) -> None:
-    """Remove the format ``duration`` from a schema, because the format excludes fractional seconds."""
+    """Remove the format ``duration``, which does not allow fractional seconds."""
     if isinstance(schema, dict) and schema.get("format") == "duration":
         del schema["format"]
         schema["description"] = "A duration in seconds, by ISO 8601: PT12.5S"
@@ -379,7 +340,7 @@ def _correct(schema: Any) -> None:
 
 
 def help_of(schema: _Schema) -> str:
-    """Return the first description found in a schema or in its alternatives."""
+    """Return the first description in a schema or its alternatives."""
     return str(
         next(
             (
@@ -424,7 +385,6 @@ _FAILURES = {
     "403": "Only the owner may do this, or the request comes from a page of another origin.",
     "404": "There is nothing with that id or name.",
     "409": "The request conflicts with another write.",
-    "412": "It has changed since it was read; nothing was overwritten.",
     "413": "The body is too large.",
     "415": "The body is not JSON.",
     "421": "The request names another host.",
@@ -440,13 +400,6 @@ _RESPONSES: _Schema = {
     for status, description in _FAILURES.items()
 }
 _PARAMETERS: _Schema = {
-    "IfMatch": {
-        "name": "If-Match",
-        "in": "header",
-        "schema": {"type": "string"},
-        "description": "The entity tag of the version that was read; if it has changed, nothing "
-        "is overwritten (412).",
-    },
     "IfNoneMatch": {
         "name": "If-None-Match",
         "in": "header",
@@ -480,9 +433,8 @@ def _described(
 
 def _answers(result: _Schema) -> _Schema:
     content = {_JSON: {"schema": result}}
-    statuses = [status for status in _FAILURES if status != "412"]
     failures: _Schema = {
-        status: {"$ref": f"#/components/responses/Problem{status}"} for status in statuses
+        status: {"$ref": f"#/components/responses/Problem{status}"} for status in _FAILURES
     }
     return {"200": {"description": "The result.", "content": content}, **failures}
 
@@ -493,28 +445,13 @@ def _resource(
     results: Mapping[str, _Schema],
     components: _Schema,
 ) -> _Schema:
-    request = requests[resource.operation]
     answers = _answers(results[resource.operation])
-    path = _NOT_WORD.sub("-", resource.path.replace(":path", "")).rstrip("-")
-    if resource.creates:
-        answers["201"] = {
-            **answers["200"],
-            "description": "Stored; Location is its address.",
-        }
-    if resource.reads:
-        answers["304"] = {"description": "Unchanged since the entity tag."}
-    else:
-        answers["412"] = {"$ref": "#/components/responses/Problem412"}
-    has_body = not resource.reads and resource.method != "DELETE"
+    answers["304"] = {"description": "Unchanged since the entity tag."}
+    operation_id = "get" + _NOT_WORD.sub("-", resource.path.replace(":path", "")).rstrip("-")
+    operation = CATALOGUE[resource.operation]
     return {
-        **_described(
-            CATALOGUE[resource.operation],
-            resource.method.lower() + path,
-            "resources",
-            answers,
-            _body(resource, request, components) if has_body else None,
-        ),
-        "parameters": list(_parameters(resource, request, components)),
+        **_described(operation, operation_id, "resources", answers, None),
+        "parameters": list(_parameters(resource, requests[resource.operation], components)),
     }
 
 
@@ -527,23 +464,10 @@ def _parameters(resource: Resource, request: _Schema, components: _Schema) -> It
             "required": True,
             "schema": {"type": "string", "minLength": 1},
         }
-    if resource.reads or resource.method == "DELETE":
-        yield from _queried(
-            resource, {resource.names.get(name, name) for name in in_path}, request, components
-        )
-    if resource.reads:
-        yield {"$ref": "#/components/parameters/IfNoneMatch"}
-        return
-    if expects(CATALOGUE[resource.operation]):
-        yield {"$ref": "#/components/parameters/IfMatch"}
-
-
-def _queried(
-    resource: Resource, excluded: set[str], request: _Schema, components: _Schema
-) -> Iterator[_Schema]:
+    path_fields = {resource.names.get(name, name) for name in in_path}
     query_names = {field: name for name, field in resource.names.items()}
     for name, parameter in parameters_of(CATALOGUE[resource.operation].request).items():
-        if name in excluded:
+        if name in path_fields:
             continue
         schema = request
         for step in parameter.place:
@@ -551,7 +475,7 @@ def _queried(
         described = {
             key: value for key, value in schema.items() if key not in ("description", "default")
         }
-        default = resource.given.get(name, schema.get("default"))
+        default = resource.preset.get(name, schema.get("default"))
         if default is not None:
             described["default"] = default
         yield {
@@ -561,6 +485,7 @@ def _queried(
             "description": help_of(schema),
             "schema": described,
         }
+    yield {"$ref": "#/components/parameters/IfNoneMatch"}
 
 
 def _followed(schema: _Schema, components: _Schema) -> _Schema:
@@ -570,32 +495,13 @@ def _followed(schema: _Schema, components: _Schema) -> _Schema:
     return target
 
 
-def _body(resource: Resource, request: _Schema, components: _Schema) -> _Schema:
-    whole = _followed(request, components)
-    path_fields = {resource.names.get(name, name) for name in _IN_PATH.findall(resource.path)}
-    if not path_fields:
-        return request
-    remaining = {
-        name: schema for name, schema in whole["properties"].items() if name not in path_fields
-    }
-    return {
-        **whole,
-        "properties": remaining,
-        "required": [name for name in whole["required"] if name not in path_fields],
-    }
-
-
-def api_routes() -> list[Route]:
-    """Return the route of the OpenAPI document."""
-    return [Route("/api/openapi.json", _answer_document)]
-
-
-async def _answer_document(request: Request) -> Response:
+async def get_document(request: Request) -> Response:
+    """``GET /api/openapi.json``."""
     return Response(document(served_by(request).browsers.cookie), media_type=_JSON)
 
 
 # -- Resources -------------------------------------------------------------------------------------
-# Responses can have entity tags and links to the next page.
+# Responses have entity tags, and links to the next page.
 
 
 _TAG_BYTES = 12
@@ -603,127 +509,44 @@ _EMPTY = msgspec.Raw(b"[]")
 
 
 def resource_routes() -> list[Route]:
-    """Return a route for each path, in matching order. A route handles all methods of its path."""
-    routes: dict[str, dict[str, Resource]] = {}
-    for resource in resources():
-        routes.setdefault(resource.path, {})[resource.method] = resource
-    return [
-        Route(path, _Endpoint(methods), methods=list(methods)) for path, methods in routes.items()
-    ]
-
-
-class _Endpoint:
-    """The ASGI app for a path. Starlette also sends ``HEAD`` requests to ``GET`` routes."""
-
-    def __init__(self, methods: Mapping[str, Resource]) -> None:
-        self._methods = methods
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        resource = self._methods["GET" if scope["method"] == "HEAD" else scope["method"]]
-        request = Request(scope, receive)
-        answer = await (_read(resource, request) if resource.reads else _write(resource, request))
-        await answer(scope, receive, send)
+    """Return the routes of all resources in matching order."""
+    return [Route(resource.path, partial(_read, resource)) for resource in resources()]
 
 
 async def _read(resource: Resource, request: Request) -> Response:
-    operation = CATALOGUE[resource.operation]
     texts = [*request.path_params.items(), *request.query_params.multi_items()]
-    fields = {**resource.given} | request_of(operation, texts, resource.names, {})
-    call = converted(operation, fields)
+    fields = request_of(resource, texts)
+    call = build_request(CATALOGUE[resource.operation], fields)
     result = await answer_of(request, resource.operation, json_values.encode(call))
-    tag = entity_tag(result)
-    if _is_named(tag, request.headers.get("if-none-match")):
-        return Response(status_code=304, headers={"ETag": tag})
-    headers = {"ETag": tag}
+    headers = {"ETag": f'"{hashlib.blake2b(result, digest_size=_TAG_BYTES).hexdigest()}"'}
+    if _is_named(headers["ETag"], request.headers.get("if-none-match")):
+        return Response(status_code=304, headers=headers)
     if has_pages(resource) and not {"at_end", "around"} & fields.keys():
         headers |= _next_page(resource, call, request, result)
     return Response(result, 200, headers, _JSON)
 
 
+class _Size(msgspec.Struct):
+    more: bool | None = None
+    total: int | None = None
+
+
 def _next_page(resource: Resource, call: Any, request: Request, result: bytes) -> dict[str, str]:
-    count = len(_rows(resource, result))
-    seen = (getattr(call, resource.offset) or 0) + count
-    size = _parsed(result)
-    is_last = size.more is False or (size.total is not None and seen >= size.total)
+    size, rows = _Size(), msgspec.Raw(result)
+    if resource.rows:
+        size = json_values.decode(result, _Size)
+        rows = json_values.decode(result, dict[str, msgspec.Raw]).get(resource.rows, _EMPTY)
+    count = len(json_values.decode(rows, list[msgspec.Raw]))
+    end = (getattr(call, resource.offset) or 0) + count
+    is_last = size.more is False or (size.total is not None and end >= size.total)
     if not count or count < (getattr(call, "limit", None) or 0) or is_last:
         return {}
     query = [pair for pair in request.query_params.multi_items() if pair[0] != resource.offset]
-    address = f"{quote(request.url.path)}?{urlencode([*query, (resource.offset, seen)])}"
+    address = f"{quote(request.url.path)}?{urlencode([*query, (resource.offset, end)])}"
     return {"Link": f'<{address}>; rel="next"'}
 
 
-class _Result(msgspec.Struct):
-    more: bool | None = None
-    total: int | None = None
-    etag: str | None = None
-    action: str = ""
-    memory_id: str = ""
-
-
-def _parsed(result: bytes) -> _Result:
-    return json_values.parse_json_tree(result if result.startswith(b"{") else b"{}", _Result)
-
-
-def _rows(resource: Resource, result: bytes) -> list[msgspec.Raw]:
-    listed = (
-        json_values.parse_json_tree(result, dict[str, msgspec.Raw]).get(resource.rows, _EMPTY)
-        if resource.rows
-        else msgspec.Raw(result)
-    )
-    return json_values.parse_json_tree(listed, list[msgspec.Raw])
-
-
-async def _write(resource: Resource, request: Request) -> Response:
-    operation = CATALOGUE[resource.operation]
-    fields = {**resource.given, **_object(await json_body(request))}
-    query = request.query_params.multi_items() if resource.method == "DELETE" else []
-    fields = request_of(operation, [*request.path_params.items(), *query], resource.names, fields)
-    expected = request.headers.get("if-match")
-    if expected and expected.strip() != "*":
-        if not expects(operation):
-            raise InvalidInputError(
-                f"{resource.method} {request.url.path} does not support If-Match", hint="omit it"
-            )
-        fields[EXPECTED] = expected.strip().removeprefix("W/").strip('"').partition(".")[0]
-    try:
-        result = await answer_of(
-            request, resource.operation, json_values.encode(operation.make(fields))
-        )
-    except EditConflictError as error:
-        if EXPECTED not in fields:
-            raise
-        return problem_response(412, error.code, error.message, error.hint)
-    if not resource.creates:
-        return Response(
-            result, 200, {"ETag": entity_tag(result)} if _parsed(result).etag else None, _JSON
-        )
-    stored = _parsed(result)
-    place = {"Location": f"{PREFIX}{resource.path}/{stored.memory_id}"}
-    return Response(result, 201 if stored.action == "stored" else 200, place, _JSON)
-
-
-def _object(body: bytes) -> _Schema:
-    try:
-        return json_values.parse_json_tree(body, _Schema)
-    except (
-        msgspec.DecodeError,
-        msgspec.ValidationError,
-        RecursionError,
-        UnicodeDecodeError,
-    ) as error:
-        raise InvalidInputError(
-            f"the body is not a JSON object: {error}", hint="see the examples in docs/rest.md"
-        ) from error
-
-
-def entity_tag(result: bytes) -> str:
-    """Return a result's entity tag: the tag of its file, if any, and a hash."""
-    own = _parsed(result).etag
-    whole = hashlib.blake2b(result, digest_size=_TAG_BYTES).hexdigest()
-    return f'"{own}.{whole}"' if own else f'"{whole}"'
-
-
 def _is_named(tag: str, header: str | None) -> bool:
-    """Return True if an ``If-None-Match`` header contains the tag (weak comparison, RFC 9110 13.1.2)."""
+    """Compare an entity tag with an ``If-None-Match`` header (weak comparison, RFC 9110 13.1.2)."""
     tags = [name.strip().removeprefix("W/") for name in (header or "").split(",")]
     return tag in tags or tags == ["*"]

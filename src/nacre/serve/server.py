@@ -1,4 +1,4 @@
-"""The daemon: its local socket server, background work, and handling of hooks."""
+"""The daemon: its socket server, background work and hooks."""
 
 from __future__ import annotations
 
@@ -54,23 +54,22 @@ from nacre.home.spending import fold_notes
 from nacre.memories.edit import catch_up
 from nacre.memories.vectors import embed_memories
 from nacre.operations import Operation
-from nacre.review.run import dream_if_due
+from nacre.review.dream import dream_if_due
 from nacre.serve import browsers, hook_shapes
 from nacre.serve.catalogue import CATALOGUE, find_operation
 from nacre.serve.events import Bus, Live
 from nacre.serve.homes import (
     Answering,
+    Client,
     Greeting,
     Homes,
-    KeySpaces,
     Site,
-    Waiting,
     give_back,
     greet,
     memory_mb,
     share_arenas,
 )
-from nacre.serve.hook_shapes import SHAPES, TELLING, TOOL, context_of, parsed
+from nacre.serve.hook_shapes import SHAPES, TELLING, TOOL, context_of, parse_input
 from nacre.serve.server_web import TOKEN, Door, Web
 from nacre.settings import Settings
 from nacre.setup import chores
@@ -80,7 +79,7 @@ from nacre.values.recall import RecallQuery
 
 _CHUNK = 65_536
 _CALLER_TIMEOUT_SECONDS = 5.0
-"""Time limit in seconds for receiving a request, and again for sending the response."""
+"""Time limit in seconds for receiving a request, and for sending the response."""
 
 _BACKLOG = 1024
 """Maximum number of connections waiting to be accepted."""
@@ -96,13 +95,13 @@ Answer = Callable[[str, bytes, "Caller"], tuple[HTTPStatus, bytes]]
 
 
 class Caller:
-    """The client of a connection."""
+    """The client at the other end of a connection."""
 
     def __init__(self, link: socket.socket) -> None:
         self._link = link
 
     def has_left(self) -> bool:
-        """Return True if the client has disconnected. This is detected only on Linux."""
+        """Return True if the client has disconnected. Works only on Linux."""
         if sys.platform != "linux":
             return False
         poll = select.poll()
@@ -110,21 +109,20 @@ class Caller:
         return any(event & (select.POLLHUP | select.POLLERR) for _, event in poll.poll(0))
 
     def is_allowed(self) -> bool:
-        """Return True if the client's process belongs to this user or to root."""
+        """Return True if the client's process runs as this user or as root."""
         if sys.platform != "linux":
             return True  # only this user can access the folder and the socket
         return self._credentials()[1] in (os.getuid(), 0)
 
     def agent(self) -> str | None:
-        """Return the agent that runs the client's process, if any. Works only on Linux."""
+        """Return the agent that runs the client's process, if it is known. Works only on Linux."""
         return agent_of_process(self._credentials()[0]) if sys.platform == "linux" else None
 
     def is_orphan(self) -> bool:
-        """Return True if the client has no terminal and its parent has ended. Works only on Linux."""
+        """Return True if the client has no terminal and no parent. Works only on Linux."""
         return sys.platform == "linux" and is_orphan(self._credentials()[0])
 
     def _credentials(self) -> tuple[int, int, int]:
-        """Return the client's process, user and group ids. Works only on Linux."""
         credentials = self._link.getsockopt(
             socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")
         )
@@ -132,10 +130,7 @@ class Caller:
         return process, user, group
 
     def question(self) -> bytes:
-        """Read the request. Return nothing if it is too long or the client has disconnected.
-
-        Raises OSError.
-        """
+        """Read the request. Return nothing if it is too long or the client disconnects."""
         until = time.monotonic() + _CALLER_TIMEOUT_SECONDS
         received = bytearray()
         while not is_whole(received):
@@ -147,18 +142,16 @@ class Caller:
         return bytes(received)
 
     def take(self, status: HTTPStatus, body: bytes) -> None:
-        """Send the response. Raises OSError."""
         head = f"HTTP/1.1 {status} {status.phrase}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
         self._link.settimeout(_CALLER_TIMEOUT_SECONDS)
         self._link.sendall(head.encode() + body)
 
 
 class Server:
-    """An HTTP server on a home's socket, with a thread for each connection.
+    """An HTTP server at a home's socket, with a thread for each connection.
 
-    ``answer``: takes an operation's name, the request's body and the caller, and returns the
-    response's status and body (empty if the client has disconnected). ``hook``: takes the host, the
-    event, the body and the caller, and sends the response. ``tell``: writes to the daemon's log.
+    ``answer`` returns the status and body of a response, which is not sent if the body is empty.
+    ``hook`` sends its response itself. ``tell`` writes to the daemon's log.
     """
 
     def __init__(
@@ -175,18 +168,19 @@ class Server:
         self._tell = tell
         self._guard = threading.Lock()
         self.at_work = 0
-        """Number of callers that are being served."""
+        """Number of callers being served."""
         self._socket: socket.socket | None = None
         self._socket_status: os.stat_result | None = None
-        self.answered = 0
+        self.answers = 0
         """Number of answered requests."""
         self.asked_at = time.monotonic()
         """Time of the last request or answer, from ``time.monotonic``."""
 
     def start(self) -> None:
-        """Listen, replacing an earlier daemon's socket. Raises UnusableStoreError.
+        """Listen at the socket, which an earlier daemon might have left. Raises UnusableStoreError
+        if that fails.
 
-        This does nothing on Windows, where the daemon only does background work and serves HTTP.
+        On Windows, where there is no such socket, this does nothing.
         """
         if not hasattr(socket, "AF_UNIX"):
             return
@@ -214,7 +208,7 @@ class Server:
         ).start()
 
     def is_in_place(self) -> bool:
-        """Return True if the socket still exists. Otherwise, the home was moved or deleted."""
+        """Return False if the socket is gone, because the home was moved or deleted."""
         if not hasattr(socket, "AF_UNIX"):
             return self._home.is_dir()
         with suppress(OSError):
@@ -277,16 +271,16 @@ class Server:
         elif request["operation"]:
             status, answer = self._answer(request["operation"].decode(), body, caller)
             if answer:
-                self._note(0, answered=1)
+                self._note(0, answers=1)
                 caller.take(status, answer)
         else:
-            self._note(0, answered=1)
+            self._note(0, answers=1)
             self._hook(request["host"].decode(), request["event"].decode(), body, caller)
 
-    def _note(self, callers: int, *, answered: int = 0) -> None:
+    def _note(self, callers: int, *, answers: int = 0) -> None:
         with self._guard:
             self.at_work += callers
-            self.answered += answered
+            self.answers += answers
             self.asked_at = time.monotonic()
 
 
@@ -295,7 +289,7 @@ class Server:
 
 HISTORY_SECONDS = 10.0
 REST_SECONDS = 600.0
-"""Time in seconds without requests after which the daemon consolidates memories."""
+"""Idle time in seconds after which the daemon consolidates memories."""
 
 _POLL_SECONDS = 0.5
 _MIN_PAUSE_SECONDS, _MAX_PAUSE_SECONDS = 1.0, 300.0
@@ -303,7 +297,7 @@ _TERMINATE_SECONDS = 1.0
 
 
 class Tending:
-    """Background work: computes vectors, commits history, does chores, consolidates, frees memory."""
+    """The daemon's background work: vectors, history, chores, consolidation and freeing memory."""
 
     def __init__(
         self,
@@ -313,10 +307,8 @@ class Tending:
         reads: Callable[[Path], bool],
         rested: Callable[[], float],
     ) -> None:
-        """Prepare the background work.
-
-        ``reads``: function that returns True if a transcript will be read soon. ``rested``:
-        function that returns the number of seconds since the last request.
+        """Store the functions that tell whether the daemon follows a transcript (``reads``), and
+        how many seconds ago the last request ended (``rested``).
         """
         self._settings = settings
         self._homes = homes
@@ -331,7 +323,6 @@ class Tending:
         self._embed_pause = _MIN_PAUSE_SECONDS
 
     def run(self, stop: threading.Event) -> None:
-        """Work until ``stop`` is set."""
         last = time.monotonic()
         is_rested = False
         while not stop.wait(_POLL_SECONDS):
@@ -348,7 +339,6 @@ class Tending:
         self._end_chores()
 
     def _embed(self) -> None:
-        """Import manual edits and embed new memories. After a failure, retry with growing pauses."""
         if time.monotonic() < self._embeds_at:
             return
         is_stuck = False
@@ -357,7 +347,7 @@ class Tending:
             if home.database.state() != self._embedded:
                 newest = home.vectors.memories_to_embed(1)
                 if newest:
-                    embed_memories(home, begins=True)
+                    embed_memories(home)
                 remaining = home.vectors.memories_to_embed(1)
                 is_stuck = bool(remaining) and remaining == newest
                 self._embedded = None if remaining else home.database.state()
@@ -372,7 +362,7 @@ class Tending:
                 keep_history(context)
                 fold_notes(
                     context
-                )  # otherwise, listeners would see a question only when traces are requested
+                )  # so that listeners learn of questions before anyone reads traces
         except NacreError:
             return  # all homes are busy or cannot be opened; retry later
         except OSError as error:
@@ -386,7 +376,7 @@ class Tending:
             self._tell(f"no dream: {error.message}")
             return
         if report:
-            result = f"retired memories: {report.plan.ending}, dropped links: {report.plan.dropped}"
+            result = f"retired memories: {report.plan.ending}"
             self._tell(f"dreamt: {result if report.operation else 'planned, without changes'}")
             give_back()
 
@@ -411,7 +401,6 @@ class Tending:
             self._not_before = time.monotonic() + _MAX_PAUSE_SECONDS
 
     def _is_needless(self, chore: chores.Chore) -> bool:
-        """Return True for an end-of-turn chore whose session the daemon already follows."""
         return (
             chore.kind == HookEvent.TURN_END
             and bool(chore.transcript)
@@ -419,14 +408,12 @@ class Tending:
         )
 
     def _end_chores(self) -> None:
-        """Stop the process that does chores. The next daemon does the remaining chores."""
         if self._process and self._process.poll() is None:
             self._process.terminate()
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(_TERMINATE_SECONDS)
 
     def _note_end(self, code: int) -> None:
-        """Set the pause before chores start again. The pause grows while chores fail or remain."""
         self._process = None
         is_stuck = bool(code) or chores.is_due(self._settings.home, time.time())
         self._pause = min(2 * self._pause, _MAX_PAUSE_SECONDS) if is_stuck else _MIN_PAUSE_SECONDS
@@ -445,26 +432,25 @@ _HOOK_SECONDS = 1.0
 
 
 class Hooks:
-    """Handles hooks. ``answer``: runs an operation."""
+    """Answers hooks of hosts by running the operation ``hook``."""
 
     def __init__(self, home: Path, answer: Answer) -> None:
         self._home = str(home)
         self._answer = answer
 
     def take(self, host: str, event: str, body: bytes, caller: Caller) -> None:
-        """Answer a hook, then record and log the answer."""
         began = time.monotonic()
         shape = SHAPES.get(host)
         if shape is None:
             caller.take(HTTPStatus.NOT_FOUND, b"")
             return
         name = shape.name_of(event)
-        call = shape.call(host, name, parsed(body) or {})
+        call = shape.call(host, name, parse_input(body) or {})
         how, answer = self._call(name, call, caller)
         if answer is None:
             caller.take(HTTPStatus.SERVICE_UNAVAILABLE, b"")
             return
-        context = context_of(host, name, answer)
+        context = context_of(name, answer)
         try:
             caller.take(HTTPStatus.OK, shape.output(event, name, context))
         except OSError:  # the hook's time limit is over
@@ -479,10 +465,6 @@ class Hooks:
     def _call(
         self, name: str, call: Mapping[str, Any], caller: Caller
     ) -> tuple[str, dict[str, Any] | None]:
-        """Return the outcome for the log, and the answer for the host.
-
-        The answer is ``None`` if the call failed.
-        """
         if call["is_apart"] or not (name in TELLING or name in EVENTS or name == TOOL):
             return "apart", {}
         message = {"protocol": PROTOCOL, "request": call, "seconds": _HOOK_SECONDS}
@@ -490,7 +472,7 @@ class Hooks:
         answer = json.loads(body).get("result") if body else {}
         if answer is not None and name in EVENTS:
             hook_shapes.leave_chore(self._home, name, call)
-        return "held-out" if answer and answer.get("held_out") else "daemon", answer
+        return "daemon", answer
 
 
 # -- The daemon ------------------------------------------------------------------------------------
@@ -505,30 +487,27 @@ _SAMPLE_QUESTION = "what was decided here, and why?"
 class End(StrEnum):
     """The reason why a daemon ended."""
 
-    ASKED = "on request"
+    REQUESTED = "on request"
     IDLE = "idle"
     UPGRADED = "nacre was updated"
     OUTDATED = "another version of nacre changed the database"
-    GONE = "the home was moved or deleted"
+    HOME_MISSING = "the home was moved or deleted"
 
 
 @frozen
 class DaemonOptions:
-    """Options of a daemon.
-
-    ``on_demand``: it ends after ``idle_minutes`` without a request, or when a permanent daemon
-    starts. ``watches``: it follows sessions. ``http``: HTTP address and access rules.
+    """The options of a daemon. With ``on_demand``, it ends after ``idle_minutes`` without requests,
+    or when a permanent daemon starts. With ``watches``, it follows sessions.
     """
 
     on_demand: bool = False
     idle_minutes: float = 30.0
     watches: bool = True
     http: Door = Door()
-    version: str = ""
 
 
 class Daemon:
-    """The daemon of a home. Call :meth:`run` only once."""
+    """The daemon of a home, which can :meth:`run` only once."""
 
     def __init__(
         self,
@@ -556,16 +535,15 @@ class Daemon:
             "stop": self._handle_stop,
             "open": self._handle_open,
         }
-        self._spaces: KeySpaces | None = None
-        if settings.server:
-            self._spaces = plugins.load_engine(settings.server).key_spaces(settings)
+        server = settings.server
+        self._spaces = plugins.load_engine(server).key_spaces(settings) if server else None
         self._answering = Answering(
             self._homes,
             tell,
             own,
             self._find_operation,
             bus=self._live.bus,
-            homes_of=self._spaces.homes if self._spaces else None,
+            spaces=self._spaces,
         )
         self._site = Site(
             settings.home,
@@ -575,8 +553,7 @@ class Daemon:
             self._live,
             tell,
             everything=settings.text("mcp.tools") == "all",
-            bearer=self._spaces.bearer if self._spaces else None,
-            live_of=self._spaces.live if self._spaces else None,
+            spaces=self._spaces,
         )
         self._web = Web(self._site, options.http) if options.http.place else None
         self._opening = threading.Lock()
@@ -589,9 +566,9 @@ class Daemon:
         return self._server.at_work > 0
 
     def run(self, stop: threading.Event) -> End:
-        """Serve until ``stop`` is set or another reason to end occurs, and return the reason.
+        """Serve the home, and return why the daemon ended. Setting ``stop`` ends it.
 
-        Raises ConflictError if another daemon serves the home, and any error from opening the home.
+        Raises ConflictError if another daemon serves the home.
         """
         self._stop = stop
         share_arenas()
@@ -609,7 +586,6 @@ class Daemon:
             lock.release()
 
     def _take_place(self, lock: FileLock) -> None:
-        """Acquire the daemon's lock. A permanent daemon stops an on-demand daemon first."""
         home, daemon = self._settings.home, None
         until = time.monotonic() + (0.0 if self._options.on_demand else _PATIENCE_SECONDS)
         while not lock.acquire():
@@ -642,7 +618,6 @@ class Daemon:
             self._tell(problem)
 
     def _begin_plugins(self) -> None:
-        """Start the plugins' threads. Broken or missing plugins are reported as problems."""
         makers = plugins.load_usable_plugins(plugins.DAEMON)
         for group in (plugins.OPERATIONS, plugins.RESOURCES, plugins.SERVICES, plugins.DAEMON):
             self._problems += [error.message for error in plugins.broken_plugins(group)]
@@ -659,7 +634,6 @@ class Daemon:
                 self._serves_plugins = True
 
     def _begin_http(self) -> None:
-        """Serve HTTP at the configured port, or at the port where browsers opened the home."""
         port = None if self._web else self._site.browsers.port
         if port is not None:
             self._web = Web(self._site, Door.of(self._settings, str(port)))
@@ -684,8 +658,6 @@ class Daemon:
         )
 
     def _start(self, name: str, work: Callable[[], None]) -> None:
-        """Run ``work`` in a thread. After an error, log it and restart a minute later."""
-
         def guarded() -> None:
             while not self._stop.is_set():
                 try:
@@ -705,17 +677,16 @@ class Daemon:
     def _wait(self) -> End:
         while not self._stop.wait(_POLL_SECONDS):
             if not self._server.is_in_place():
-                return End.GONE
+                return End.HOME_MISSING
             if self._homes.outdated:
                 return End.OUTDATED
             if self._is_upgraded():
                 return End.UPGRADED
             if self._is_idle():
                 return End.IDLE
-        return End.ASKED
+        return End.REQUESTED
 
     def _is_upgraded(self) -> bool:
-        """Return True if nacre was updated and the installed file has stopped changing."""
         current = _program()
         if current == self._program:
             return False
@@ -763,14 +734,12 @@ class Daemon:
         return follower is not None and follower.reads(path)
 
     def _hook(self, home: Home, call: HookCall) -> HookAnswer:
-        """Answer a hook. The search compares only words until the embedding model is loaded."""
         answer: HookAnswer = CATALOGUE["hook"].run(
             home, call if self._is_warm else replace(call, alone=True)
         )
         return answer
 
     def _warm(self) -> None:
-        """Load the model and caches with sample requests, which are not recorded."""
         try:
             with self._homes.lent() as home:
                 CATALOGUE["hook"].run(
@@ -786,14 +755,14 @@ class Daemon:
             self._tell(f"the model and caches could not be loaded in advance: {error.message}")
         self._is_warm = True
 
-    def _greeting(self, _: Waiting) -> Greeting:
+    def _greeting(self, _: Client) -> Greeting:
         options, web, follower = self._options, self._web, self._follower
         return Greeting(
             os.getpid(),
-            options.version,
+            nacre.__version__,
             PROTOCOL,
             round(time.monotonic() - self._began, 1),
-            self._server.answered,
+            self._server.answers,
             self._server.at_work - 1,
             follower.state if follower else None,
             self._is_warm,
@@ -804,16 +773,15 @@ class Daemon:
             tuple(self._problems),
         )
 
-    def _handle_stop(self, _: Waiting) -> bool:
+    def _handle_stop(self, _: Client) -> bool:
         self._stop.set()
         return True
 
     def _find_operation(self, name: str) -> Operation | None:
-        found = find_operation(name)
-        return replace(found, function=self._hook) if found and name == "hook" else found
+        entry = find_operation(name)
+        return replace(entry, function=self._hook) if entry and name == "hook" else entry
 
-    def _handle_open(self, caller: Waiting) -> str:
-        """Return a URL that logs a browser in as the owner. Raises OwnerOnlyError for agents."""
+    def _handle_open(self, caller: Client) -> str:
         Actor(Face.DAEMON, caller.agent()).require_owner("nacre open")
         if isinstance(caller, Caller) and caller.is_orphan():
             raise OwnerOnlyError(
@@ -825,11 +793,6 @@ class Daemon:
             return self._web.invite()
 
     def _start_web(self) -> Web:
-        """Serve HTTP.
-
-        The port where browsers opened the home is tried first, then the configured port, and then
-        any port.
-        """
         with self._homes.lent() as home:
             door = Door.of(home.settings, "")
         ports = (self._site.browsers.port or 0, home.settings.whole("web.port"))
@@ -843,15 +806,16 @@ class Daemon:
     def _facts(self) -> dict[str, object]:
         with self._homes.lent() as home:
             embedding = home.settings.text("embedding.model")
+            writer = home.settings.text("models.extraction")
         return {
-            "version": self._options.version,
+            "version": nacre.__version__,
             "home": str(self._settings.home),
             "embedding": embedding,
+            "writer": writer,
         }
 
 
 def _program() -> tuple[int, int]:
-    """Return the modification time and inode of an installed file, to detect an update of nacre."""
     with suppress(OSError):
         status = os.stat(nacre.__file__)
         return status.st_mtime_ns, status.st_ino

@@ -45,12 +45,10 @@ _MAX_TOKEN_BYTES = 4_000
 
 @frozen
 class Door:
-    """The address of the HTTP server, and its access rules.
+    """The address of an HTTP server, and who can connect to it.
 
-    ``place``: ``[HOST:]PORT``, or empty if HTTP is not served. By default, only this machine can
-    connect. ``cert``, ``key``: TLS files. ``unencrypted``: True if other machines can connect
-    without TLS. ``asks_token``: True if clients need the token. ``origins``: origins of allowed
-    pages.
+    ``place`` is ``[HOST:]PORT``, or empty to serve no HTTP. By default, only this machine can
+    connect. ``unencrypted`` allows other machines to connect without TLS.
     """
 
     place: str = ""
@@ -58,23 +56,21 @@ class Door:
     cert: str = ""
     key: str = ""
     unencrypted: bool = False
-    origins: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     """Additional host names, such as the name of a proxy."""
 
     room: int = 0
-    """Maximum number of simultaneous clients. With 0, the default is used."""
+    """Maximum number of simultaneous clients, or 0 for the default."""
 
     @classmethod
     def of(cls, settings: Settings, place: str, *, asks_token: bool = True) -> Door:
-        """Return the address ``place`` with the access rules from the settings."""
+        """Return an address with the access rules in the settings."""
         return cls(
             place,
             asks_token,
             settings.text("web.tls_cert"),
             settings.text("web.tls_key"),
             settings.flag("web.insecure"),
-            tuple(settings.texts("web.origins")),
         )
 
     def check(self) -> None:
@@ -83,22 +79,22 @@ class Door:
             return
         if not self.asks_token:
             raise InvalidInputError(
-                f"others can reach {self.place}: it needs a token", hint="omit --no-token"
+                f"other machines can reach {self.place}, so it needs a token",
+                hint="start it without --no-token",
             )
         if not self.cert and not self.unencrypted:
             hint = (
                 "set web.tls_cert and web.tls_key, or add --insecure behind a proxy that encrypts"
             )
             raise InvalidInputError(
-                f"others can reach {self.place} and read the traffic", hint=hint
+                f"other machines can reach {self.place} and read its traffic", hint=hint
             )
 
 
 class Web:
-    """The HTTP server of a home."""
+    """The HTTP server of a home. Raises InvalidInputError if the access rules are unsafe."""
 
     def __init__(self, site: Site, door: Door) -> None:
-        """Check the access rules. Raises InvalidInputError if they are unsafe."""
         door.check()
         self._site = site
         self._door = door
@@ -111,10 +107,10 @@ class Web:
         """URL of the started server. Agents append ``/mcp``."""
 
     def start(self) -> None:
-        """Listen for requests.
+        """Start the server.
 
-        Raises UnavailableError if the port is in use or a library is missing, UnusableStoreError if
-        the token cannot be stored.
+        Raises UnavailableError if the port is in use or a library is missing, and
+        UnusableStoreError if the token cannot be stored.
         """
         for library in ("starlette", "uvicorn"):
             if not is_installed(library):
@@ -129,7 +125,7 @@ class Web:
         )
         app: ASGIApp = web_program.make_app(
             self._served,
-            lambda: mcp_face.Face(homes.KeyCalls(site.home, site.run), everything=site.everything),
+            lambda: mcp_face.Face(homes.calls_of(site.run), everything=site.everything),
         )
         config = http_listening.listening_config(
             app, self._door.cert, self._door.key, room=self._door.room
@@ -154,12 +150,10 @@ class Web:
 
     def _names(self) -> serving_guard.Names:
         further = *names_of(self._host), *self._door.names
-        return serving_guard.Names.of(
-            serving_guard.LOOPBACK, further, self._door.origins, is_tls=bool(self._door.cert)
-        )
+        return serving_guard.Names.of(serving_guard.LOOPBACK, further, is_tls=bool(self._door.cert))
 
     def invite(self) -> str:
-        """Return a URL that logs one browser in as the owner. It is valid for a minute."""
+        """Return a URL that logs a browser in as the owner. It is valid once and for a minute."""
         base = self.address
         if self._host in EVERYWHERE:
             host = f"[{self._host}]" if ":" in self._host else self._host
@@ -169,21 +163,20 @@ class Web:
 
     @property
     def rested(self) -> float:
-        """Time in seconds since the last request, or 0 while a request is in progress."""
+        """Seconds since the last request ended, or 0 while one is in progress."""
         if self._served is None:
             return float("inf")
         traffic = self._served.traffic
         return 0.0 if traffic.at_work else time.monotonic() - traffic.asked_at
 
     def leave(self) -> None:
-        """Announce in responses and health checks that clients should use another server."""
+        """Tell clients, in responses and health checks, to use another server."""
         if self._served:
             self._served.traffic.is_leaving = True
 
     def drain(self, linger: float, seconds: float) -> bool:
-        """Stop listening after ``linger`` seconds and wait up to ``seconds`` for the last requests.
-
-        Return True if all requests have ended.
+        """Stop listening after ``linger`` seconds, and wait up to ``seconds`` for requests in
+        progress. Return True if they have ended.
         """
         if not self._server or not self._thread:
             return True
@@ -200,7 +193,9 @@ class Web:
 
 
 def token_of(home: Path) -> str:
-    """Return the token that clients need, created on first use. Raises UnusableStoreError."""
+    """Return the token for clients, which is created if necessary. Raises UnusableStoreError if
+    that fails.
+    """
     path = home / TOKEN
     try:
         with suppress(FileNotFoundError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import threading
 import time
 import traceback
 from collections.abc import (
@@ -55,7 +56,7 @@ from nacre.base.serving import (
 from nacre.errors import NacreError, NotFoundError, UnavailableError
 from nacre.serve.browsers import COOKIE_SECONDS
 from nacre.serve.catalogue import CATALOGUE, find_operation
-from nacre.serve.events import Bus, Event, Live
+from nacre.serve.events import Bus, Live
 from nacre.serve.homes import Site
 from nacre.values.memory import Actor, Bearer, Face
 
@@ -114,12 +115,12 @@ def problem_response(
     hint: str | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """Return a response that describes an error, with a hint."""
+    """Return a response that describes an error and suggests a remedy."""
     return Response(problem(status, code, message, hint), status, headers, PROBLEM)
 
 
 def of_error(error: errors.NacreError) -> Response:
-    """Return the response for a NacreError."""
+    """Return the response for one of nacre's errors."""
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), 503)
     headers = {"Retry-After": str(_RETRY_SECONDS)} if status == 503 else None
     hint = _COOKIE_HINT if isinstance(error, errors.OwnerOnlyError) else error.hint or _HINT
@@ -127,13 +128,13 @@ def of_error(error: errors.NacreError) -> Response:
 
 
 async def of_nacre(_: Request, error: Exception) -> Response:
-    """Starlette exception handler for NacreError."""
+    """Answer a request that has raised one of nacre's errors."""
     assert isinstance(error, errors.NacreError)  # noqa: S101 - registered for this class
     return of_error(error)
 
 
 async def of_http(_: Request, error: Exception) -> Response:
-    """Starlette exception handler for HTTP errors, such as unknown routes or methods."""
+    """Answer a request that has raised an HTTP error, such as one for an unknown route."""
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class
     code = HTTPStatus(error.status_code).name.lower()
     return problem_response(
@@ -142,7 +143,7 @@ async def of_http(_: Request, error: Exception) -> Response:
 
 
 async def of_fault(request: Request, error: Exception) -> Response:
-    """Starlette exception handler for unexpected errors."""
+    """Log an unexpected error and answer the request."""
     request.app.state.served.tell("".join(traceback.format_exception(error)).rstrip())
     message = f"{type(error).__name__} in the daemon"
     return problem_response(500, "internal", message, "see logs/daemon.log")
@@ -155,9 +156,8 @@ _MAX_REQUESTS_PER_SPACE = 4
 
 
 class Turns:
-    """Limits the parallel requests of each space, so that no space uses all threads.
-
-    Use it only in the event loop.
+    """Limits the parallel requests of each space, so that none can use all threads. Use it only in
+    the event loop.
     """
 
     def __init__(self, at_once: int = _MAX_REQUESTS_PER_SPACE) -> None:
@@ -166,7 +166,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, space: str) -> AsyncIterator[None]:
-        """Wait for a free slot in the space. The slot is taken until the ``with`` block ends."""
+        """Wait for a free slot of the space, and occupy it during the ``with`` block."""
         room = self._rooms.setdefault(space, anyio.CapacityLimiter(self._at_once))
         try:
             async with room:
@@ -198,15 +198,14 @@ _OWN_SITES = frozenset({"same-origin", "none"})
 
 
 def program_of(bearer: Bearer) -> str:
-    """Return the agent name for a request with a key."""
+    """Return the agent name for requests with this owner's key."""
     return f"{bearer.account}'s program"
 
 
 @dataclass(slots=True)
 class Traffic:
-    """Number of requests in progress and time of the last request (``time.monotonic``).
-
-    Open event streams do not count as requests.
+    """The number of requests in progress, and the time of the last one (``time.monotonic``). Event
+    streams do not count.
     """
 
     at_work: int = 0
@@ -215,8 +214,8 @@ class Traffic:
     """True if the process is about to end, so that clients should use another server."""
 
     @contextmanager
-    def one(self) -> Iterator[None]:
-        """Count a request while the block runs. Use it only in the event loop."""
+    def counted(self) -> Iterator[None]:
+        """Count a request during the ``with`` block. Use it only in the event loop."""
         self.at_work += 1
         try:
             yield
@@ -227,7 +226,7 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Served(Site):
-    """The home as served over HTTP. ``token``: the required token, or ``None``."""
+    """A home served over HTTP. ``token`` is ``None`` if clients need no token."""
 
     token: str | None = None
     names: Names = field(kw_only=True)
@@ -235,13 +234,13 @@ class Served(Site):
     room: anyio.CapacityLimiter = field(
         default_factory=lambda: anyio.CapacityLimiter(_MAX_LONG_REQUESTS)
     )
-    """Limits long operations, which could otherwise use all threads."""
+    """Limiter of long operations, which could otherwise use all threads."""
 
     turns: Turns = field(default_factory=Turns)
-    """Limits on the parallel requests with keys."""
+    """Limits on parallel requests with keys."""
 
     def actor(self, scope: Scope) -> Actor | None:
-        """Return the caller: the owner (cookie), a program (token or key), or ``None``."""
+        """Return who sent a request: the owner, a program or, without a valid login, ``None``."""
         if self._is_owner(scope):
             return Actor(Face.HTTP)
         if key := self.given_key(scope):
@@ -252,28 +251,27 @@ class Served(Site):
         return None
 
     def live_for(self, scope: Scope) -> Live:
-        """Return the events that the caller may see: those of a key's space or those of the home."""
+        """Return the events that the sender of a request may see."""
         bearer = scope.get("state", {}).get(BEARER)
-        return self.live_of(bearer) if bearer and self.live_of else self.live
+        return self.spaces.live(bearer) if bearer and self.spaces else self.live
 
     def given_key(self, scope: Scope) -> str:
-        """Return the key in the request's ``Authorization`` header, or an empty string."""
+        """Return the key in a request's ``Authorization`` header, or ""."""
         headers = values_of(scope, b"authorization")
-        has_key = self.bearer is not None and len(headers) == 1 and headers[0].startswith(KEYS)
+        has_key = self.spaces is not None and len(headers) == 1 and headers[0].startswith(KEYS)
         return headers[0].partition(" ")[2].strip() if has_key else ""
 
     def lacks(self, scope: Scope) -> Refusal:
-        """Return the error for a caller that is not authenticated."""
+        """Return the error for a request without a valid login."""
         return (
             NO_KEY
-            if any(self.browsers.knows(cookie) for cookie in self._cookies(scope))
+            if any(self.browsers.is_valid(cookie) for cookie in self._cookies(scope))
             else NO_TOKEN
         )
 
     def _is_owner(self, scope: Scope) -> bool:
-        """Return True for a valid cookie from this origin. Changes also require the browser's key.
-
-        Cookies do not distinguish between a machine's ports.
+        """Recognize the owner's cookie. Changes also need the browser's key, because servers at
+        other ports of this machine can see the cookie.
         """
         keys = values_of(scope, OWN_HEADER)
         changes = scope["method"] not in SAFE
@@ -281,11 +279,8 @@ class Served(Site):
             values_of(scope, b"sec-fetch-site")
         ) <= _OWN_SITES:
             return False
-        origins = values_of(scope, b"origin")
-        if not self.names.origins.isdisjoint(origins):
-            return False
         return any(
-            self.browsers.knows(cookie, keys[0] if changes else None)
+            self.browsers.is_valid(cookie, keys[0] if changes else None)
             for cookie in self._cookies(scope)
         )
 
@@ -308,18 +303,6 @@ MOST_BYTES = 4_000_000
 _JSON = "application/json"
 
 
-@dataclass(slots=True)
-class _Client:
-    actor: Actor
-    left: bool = False
-
-    def has_left(self) -> bool:
-        return self.left
-
-    def agent(self) -> str | None:
-        return self.actor.agent
-
-
 async def post_operation(request: Request) -> Response:
     """``POST /api/v1/{operation}``."""
     name = request.path_params["operation"]
@@ -331,41 +314,37 @@ async def post_operation(request: Request) -> Response:
 
 
 async def get_me(request: Request) -> Response:
-    """``GET /api/v1/me``: returns the caller, the home, and the plugins that have pages in the dashboard."""
+    """``GET /api/v1/me``: returns the caller's rights, facts about the home, and the plugins."""
     facts = await anyio.to_thread.run_sync(served_by(request).facts)
     installed = [*plugins.load_usable_plugins(plugins.RESOURCES)]
     return JSONResponse({"owner": not actor_of(request).is_agent, "plugins": installed, **facts})
 
 
 def served_by(request: HTTPConnection) -> Served:
-    """Return the served home."""
+    """Return the home to which a connection belongs."""
     served: Served = request.app.state.served
     return served
 
 
 def actor_of(request: Request) -> Actor:
-    """Return the actor of a request that has passed the access check."""
+    """Return who sent a request that has passed the access check."""
     return served_by(request).actor(request.scope) or Actor(Face.HTTP, A_PROGRAM)
 
 
 async def answer_of(request: Request, operation: str, body: bytes) -> bytes:
-    """Run an operation and return its result as JSON.
-
-    An operation that only reads stops if the caller disconnects. Raises NacreError.
+    """Run an operation and return its result as JSON. If the caller leaves, a read-only one is
+    interrupted.
     """
-    client = _Client(actor_of(request))
-    served = served_by(request)
+    actor, left, served = actor_of(request), threading.Event(), served_by(request)
     room = served.room if CATALOGUE[operation].takes_long else None
     outcome: bytes | NacreError = b""
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_note_leaving, request, client)
+        tasks.start_soon(_note_leaving, request, left)
         try:
-            bearer = (
-                client.actor.bearer if room is None else None
-            )  # long operations have separate threads
+            bearer = actor.bearer if room is None else None  # long operations have other threads
             async with served.turns.turn(bearer.space) if bearer else nullcontext():
                 outcome = await anyio.to_thread.run_sync(
-                    served.run, operation, body, client.actor, client, limiter=room
+                    served.run, operation, body, actor, left.is_set, limiter=room
                 )
         except NacreError as error:
             outcome = error  # raising here would wrap the error in an ExceptionGroup
@@ -375,14 +354,16 @@ async def answer_of(request: Request, operation: str, body: bytes) -> bytes:
     return outcome
 
 
-async def _note_leaving(request: Request, client: _Client) -> None:
+async def _note_leaving(request: Request, left: threading.Event) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
-    client.left = True
+    left.set()
 
 
 async def json_body(request: Request) -> bytes:
-    """Return the request's body, or ``{}`` if it is empty. Raises TooLargeError, OtherKindError."""
+    """Return a request's body, or ``{}`` if it is empty. Raises TooLargeError, and OtherKindError
+    if it is not JSON.
+    """
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
@@ -413,15 +394,9 @@ Permit = Callable[[], Awaitable[bool]]
 
 
 async def get_events(request: Request) -> Response:
-    """``GET /api/v1/events``: streams events after ``Last-Event-ID``, or only new events.
-
-    Raises NacreError.
-    """
+    """``GET /api/v1/events``: streams new events."""
     live = await _ready(request)
-    after = request.headers.get("last-event-id") or request.query_params.get("after", "")
-    return StreamingResponse(
-        _stream(live.bus, after, _permit(request)), media_type="text/event-stream"
-    )
+    return StreamingResponse(_stream(live.bus, _permit(request)), media_type="text/event-stream")
 
 
 async def _ready(connection: HTTPConnection) -> Live:
@@ -434,40 +409,28 @@ async def _ready(connection: HTTPConnection) -> Live:
     return live
 
 
-async def _stream(bus: Bus, after: str, permit: Permit) -> AsyncGenerator[bytes]:
+async def _stream(bus: Bus, permit: Permit) -> AsyncGenerator[bytes]:
     yield _RETRY
-    async with aclosing(_events(bus, after, permit)) as events:
+    async with aclosing(_events(bus, permit)) as events:
         async for event in events:
-            yield (
-                _HEARTBEAT
-                if event is None
-                else b"id: %b-%d\nevent: %b\ndata: %b\n\n"
-                % (
-                    bus.epoch.encode(),
-                    event.seq,
-                    event.kind.encode(),
-                    event.data,
-                )
-            )
+            yield b"data: %b\n\n" % event if event else _HEARTBEAT
 
 
 def _permit(connection: HTTPConnection) -> Permit:
-    """Return a function that checks if the listener's cookie or key is still valid."""
     served, scope = served_by(connection), connection.scope
-    actor, key, bearer_of = served.actor(scope), served.given_key(scope), served.bearer
+    actor, key, spaces = served.actor(scope), served.given_key(scope), served.spaces
 
     async def may() -> bool:
         if served.traffic.is_leaving:
             return False
-        if key and bearer_of and actor:
-            return await anyio.to_thread.run_sync(bearer_of, key) == actor.bearer
+        if key and spaces and actor:
+            return await anyio.to_thread.run_sync(spaces.bearer, key) == actor.bearer
         return served.actor(scope) == actor
 
     return may
 
 
-async def _events(bus: Bus, after: str, permit: Permit) -> AsyncGenerator[Event | None]:
-    """Yield new events, and yield ``None`` after idle periods. Stop when ``permit`` returns False."""
+async def _events(bus: Bus, permit: Permit) -> AsyncGenerator[bytes | None]:
     loop, woken = asyncio.get_running_loop(), asyncio.Event()
 
     def wake() -> None:
@@ -475,7 +438,7 @@ async def _events(bus: Bus, after: str, permit: Permit) -> AsyncGenerator[Event 
             with suppress(RuntimeError):  # the event loop has ended
                 loop.call_soon_threadsafe(woken.set)
 
-    listener = bus.listen(wake, after)
+    listener = bus.listen(wake)
     due = loop.time() + BEAT_SECONDS
     try:
         while True:
@@ -499,16 +462,17 @@ async def _events(bus: Bus, after: str, permit: Permit) -> AsyncGenerator[Event 
 
 
 async def get_live(_: Request) -> Response:
-    """``GET /health/live``: returns 200 as long as the process answers."""
+    """``GET /health/live``: returns 200 as long as the process responds."""
     return JSONResponse({"status": "ok"})
 
 
 async def get_ready(request: Request) -> Response:
-    """``GET /health/ready``: returns 503 if the process is about to end or the memory is unavailable."""
+    """``GET /health/ready``: returns 503 if the process is ending or cannot reach the database."""
     served = served_by(request)
     if served.traffic.is_leaving:
         return JSONResponse({"status": "leaving"}, 503)
-    is_ready = await anyio.to_thread.run_sync(served.is_ready)
+    spaces = served.spaces
+    is_ready = await anyio.to_thread.run_sync(spaces.is_reachable) if spaces else True
     return JSONResponse({"status": "ok" if is_ready else "no memory"}, 200 if is_ready else 503)
 
 
@@ -538,20 +502,20 @@ _PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="view
 
 
 class Assets(StaticFiles):
-    """Static files with a hash in the name, whose content never changes."""
+    """Static files that browsers can cache forever, because their names contain a hash."""
 
     def file_response(self, *args: object, **kwargs: object) -> Response:
-        """See StaticFiles."""
+        """Return a file with a header for caching."""
         answer = super().file_response(*args, **kwargs)  # type: ignore[arg-type]
         answer.headers["Cache-Control"] = _FOREVER
         return answer
 
     async def check_config(self) -> None:
-        """Accept a missing folder, because the dashboard might not have been built."""
+        """Accept a missing folder. The dashboard might not have been built."""
 
 
 async def get_page(request: Request) -> Response:
-    """Return the HTML of the dashboard, which is the same for all pages."""
+    """Return the dashboard's HTML, which is the same for all pages."""
     if API.match(request.url.path):
         raise HTTPException(404)
     index = STATIC / "index.html"
@@ -561,7 +525,7 @@ async def get_page(request: Request) -> Response:
 
 
 async def get_open(request: Request) -> Response:
-    """``GET /open?code=…``: exchanges a login code from ``nacre open`` for a cookie."""
+    """``GET /open?code=…``: exchanges a login code for a cookie."""
     served = served_by(request)
     entry = served.browsers.redeem(request.query_params.get("code", ""), request.scope["server"][1])
     if entry is None:

@@ -11,14 +11,14 @@ from typing import Annotated
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.request import Request
-from nacre.base.text import Expression, one_line
+from nacre.base.text import Expression, excerpt
 from nacre.home import home, location
 from nacre.operations import operation
 from nacre.recall import ranking
 from nacre.values.fields import Limit, Offset
 from nacre.values.memory import DeedFilter, SessionFilter
 from nacre.values.recall import Filter, HitConfidence, TurnHit
-from nacre.values.session import Trust, Turn
+from nacre.values.session import StoredTurn, Trust, Turn
 
 SessionId = Annotated[
     str, bounds("A session's id, or its beginning.", examples=["claude-code:7f3a1c2d"])
@@ -34,7 +34,7 @@ Role = Annotated[
     str,
     bounds("Only turns of this speaker: owner or agent.", pattern="^(all|owner|agent)$"),
 ]
-WhoseDeeds = Annotated[DeedFilter, bounds("The scope: sessions and times.")]
+DeedScope = Annotated[DeedFilter, bounds("The scope: sessions and times.")]
 
 
 class SessionsRequest(Request):
@@ -101,17 +101,16 @@ class ChatSearchRequest(Request):
         | None
     ) = None
     leave_out: Annotated[str | None, bounds("A session to leave out, by its whole id.")] = None
-    since: Annotated[datetime | None, bounds("From then on.")] = None
-    until: Annotated[datetime | None, bounds("Before then.")] = None
+    since: Annotated[datetime | None, bounds("Start time.")] = None
+    until: Annotated[datetime | None, bounds("End, excluded.")] = None
 
 
 class DidQuery(Request):
     """The history of a file or folder."""
 
     path: Annotated[str, bounds("A file or folder.", max_length=20_000)]
-    wanted: WhoseDeeds = DeedFilter()
+    wanted: DeedScope = DeedFilter()
     reads: Annotated[bool, bounds("Also actions that only read it.")] = False
-    commands: Annotated[bool, bounds("Also commands that only name it.")] = False
     limit: Limit = 10
     offset: Offset = 0
 
@@ -120,7 +119,7 @@ class FixQuery(Request):
     """Earlier attempts to fix an error."""
 
     error: Annotated[str, bounds("The error as printed: a line or a whole trace.")]
-    wanted: WhoseDeeds = DeedFilter()
+    wanted: DeedScope = DeedFilter()
     limit: Limit = 3
     repairs: Annotated[int, bounds("Maximum repairs per error.", ge=0)] = 3
 
@@ -130,16 +129,15 @@ class FixQuery(Request):
 
 _ROWS_PER_QUERY = 500
 _SECONDS_PER_TURN = 0.25
-_CONTEXT_CHARACTERS = 100
-_MAX_WORD_CHARACTERS = 20
+_CONTEXT_CHARACTERS = 240
 
 
 @frozen
 class Matches:
-    """Turns that match, newest first.
+    """Turns that match an expression, newest first.
 
-    ``unread``: True if time ran out before all turns were read. ``given_up``: number of turns that
-    were skipped because the expression took too long.
+    ``unread``: whether the time ran out before all turns were read. ``given_up``: number of turns
+    that took too long to match.
     """
 
     turns: tuple[TurnHit, ...]
@@ -165,61 +163,49 @@ def match_turns(
     pattern = Expression(expression, _SECONDS_PER_TURN)
     until = time.monotonic() + seconds
     hits: list[TurnHit] = []
-    given_up = 0
-    for row, turn in _turns(home, location.with_dependencies(home, filter)):
-        if len(hits) > offset + limit or time.monotonic() > until:
-            unread = len(hits) <= offset + limit
-            return Matches(
-                tuple(hits[offset : offset + limit]), len(hits) > offset + limit, unread, given_up
-            )
+    given_up, unread = 0, False
+    for stored in _turns(home, location.with_dependencies(home, filter)):
+        if len(hits) > offset + limit:
+            break
+        unread = time.monotonic() > until
+        if unread:
+            break
         try:
-            hit = None if admits and not admits(turn) else _match(home, pattern, row, turn)
+            hit = None if admits and not admits(stored.turn) else _match(home, pattern, stored)
         except TimeoutError:
             given_up += 1
         else:
             hits += [hit] if hit else []
     return Matches(
-        tuple(hits[offset : offset + limit]), len(hits) > offset + limit, False, given_up
+        tuple(hits[offset : offset + limit]), len(hits) > offset + limit, unread, given_up
     )
 
 
-def _match(home: home.Home, pattern: Expression, row: int, turn: Turn) -> TurnHit | None:
-    for text, trust in _texts(turn):
+def _match(home: home.Home, pattern: Expression, item: StoredTurn) -> TurnHit | None:
+    for text, trust in _texts(item.turn):
         match = pattern.search(text)
         if match:
-            stored = home.sessions.get(row)
-            matched = replace(turn, trust=trust)
+            stored = home.sessions.get(item.session)
+            matched = replace(item.turn, trust=trust)
             return TurnHit(
                 stored.session,
                 stored.project,
                 matched,
+                item.seq,
                 1.0,
-                around(text, *match.span()),
+                excerpt(text, (), _CONTEXT_CHARACTERS, phrase=match[0]),
                 {},
                 HitConfidence.SURE,
             )
     return None
 
 
-def around(text: str, start: int, end: int) -> str:
-    """Return a match on one line, with about 100 characters of text before and after the match."""
-    first, last = max(0, start - _CONTEXT_CHARACTERS), min(len(text), end + _CONTEXT_CHARACTERS)
-    if first:
-        space = text.find(" ", first, min(start, first + _MAX_WORD_CHARACTERS))
-        first = space + 1 if space >= 0 else first
-    if last < len(text):
-        space = text.rfind(" ", max(end, last - _MAX_WORD_CHARACTERS), last)
-        last = space if space >= 0 else last
-    return f"{'…' if first else ''}{one_line(text[first:last])}{'…' if last < len(text) else ''}"
-
-
-def _turns(home: home.Home, criteria: Filter) -> Iterator[tuple[int, Turn]]:
-    """Yield turns with the row of their session. The most recently active session comes first."""
+def _turns(home: home.Home, criteria: Filter) -> Iterator[StoredTurn]:
     for rows in home.selection.newest_turns(criteria):
         for start in range(0, len(rows), _ROWS_PER_QUERY):
             portion = rows[start : start + _ROWS_PER_QUERY]
             stored = home.sessions.by_rows(portion)
-            yield from ((stored[row].session, stored[row].turn) for row in portion if row in stored)
+            yield from (stored[row] for row in portion if row in stored)
 
 
 def _texts(turn: Turn) -> Iterator[tuple[str, Trust]]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -18,7 +19,7 @@ from nacre.home.home import Home
 from nacre.home.location import find_session, project_of_folder
 from nacre.home.views import Resumption, SessionLine, SessionPage, SessionReport, SessionView
 from nacre.learn import discovery
-from nacre.memories import edit
+from nacre.memories import edit, store
 from nacre.operations import operation
 from nacre.readers import adapter, nacre_chat, registry
 from nacre.readers.conversation import is_own_call
@@ -31,7 +32,6 @@ from nacre.values.memory import SessionFilter
 from nacre.values.recall import Filter, Lane, Mode, RecallQuery, TurnHit
 from nacre.values.session import (
     Flag,
-    Session,
     SessionKind,
     Speaker,
     StoredSession,
@@ -42,11 +42,12 @@ from nacre.values.session import (
 
 
 def opening_of(home: Home, stored: StoredSession) -> str | None:
-    """Return the first request to use as a title, or ``None`` if the session has a title."""
+    """Derive a title for a session that has none, else return ``None``."""
     if stored.session.title:
         return None
     return topics.opening(
-        [item.turn for item in home.sessions.turns_of(stored.row, limit=OPENING_TURNS)]
+        [item.turn for item in home.sessions.turns_of(stored.row, limit=OPENING_TURNS)],
+        stored.session.branch,
     )
 
 
@@ -65,48 +66,13 @@ def list_sessions(home: Home, request: SessionsRequest) -> SessionPage:
     return SessionPage(tuple(lines), len(sessions) > limit, total, tools)
 
 
-def look_at_session(
-    home: Home,
-    reference: str | None,
-    *,
-    first: int = 0,
-    limit: int = -1,
-    folder: Path | None = None,
-    around: str | None = None,
-) -> SessionView:
-    """Return a session with its turns from ``first`` on. Without an id or id prefix, use the folder's last session.
-
-    If ``around`` is the id of a turn, return the turns around it. Raises NotFoundError,
-    ConflictError.
-    """
-    edit.catch_up(home)
-    session = find_session(home, reference, folder)
-    if around is not None:
-        place = home.sessions.place_of(session.row, around)
-        if place is None:
-            raise NotFoundError(
-                f"the session has no turn {around!r}", hint="nacre sessions show lists its turns"
-            )
-        first = max(0, place - max(0, limit) // 2)
-    return _view(home, session, home.sessions.turns_of(session.row, first=first, limit=limit))
-
-
-def redact_view(home: Home, view: SessionView) -> SessionView:
-    """Redact a session, its parent and its children with the current rules."""
-    clean = home.redactor.clean
-    turns = tuple(replace(item, turn=clean_turn(item.turn, clean)) for item in view.turns)
-    rest: SessionView = with_texts(
-        replace(view, turns=(), memories=()), clean, ("tool", "native_id")
-    )
-    return replace(rest, turns=turns, memories=view.memories)
-
-
-def _view(home: Home, stored: StoredSession, turns: Sequence[StoredTurn]) -> SessionView:
+def _view(home: Home, stored: StoredSession) -> SessionView:
     learned = [
         home.memories.find(reference.id) for reference in home.memories.known_of(stored.session.id)
     ]
     memories = tuple(memory for memory in learned if memory and memory.is_active)
     children = home.sessions.children(stored.row)
+    injections = home.usage.outcomes(store.session_name(stored.session.id))
     active = home.sessions.active([stored.row, *(child.row for child in children)])
     parents = (
         home.sessions.find(f"{stored.session.tool}:{stored.session.parent}")
@@ -115,7 +81,7 @@ def _view(home: Home, stored: StoredSession, turns: Sequence[StoredTurn]) -> Ses
     )
     return SessionView(
         stored,
-        tuple(turns),
+        (),
         memories,
         opening_of(home, stored),
         active.get(stored.row),
@@ -123,13 +89,11 @@ def _view(home: Home, stored: StoredSession, turns: Sequence[StoredTurn]) -> Ses
         tuple(
             SessionLine(child, opening_of(home, child), active.get(child.row)) for child in children
         ),
+        tuple(
+            (memory, injections[memory.id])
+            for memory in home.memories.in_any_state(list(injections))
+        ),
     )
-
-
-def clean_turn(turn: Turn, clean: Callable[[str], str]) -> Turn:
-    """Redact a turn with the current rules."""
-    cleaned: Turn = with_texts(turn, clean, ("id",))
-    return cleaned
 
 
 # -- Summaries ----------------------------------------------------------------
@@ -142,13 +106,9 @@ def summarize(home: Home, request: SessionRequest) -> SessionReport:
     The session is found by its id or id prefix. The summary covers the turns read so far. Raises
     NotFoundError, ConflictError.
     """
-    folder = Path(request.folder) if request.folder else None
-    view = look_at_session(home, request.reference, limit=0, folder=folder)
-    turns = [item.turn for item in home.sessions.turns_of(view.session.row)]
-    return SessionReport(view, topics.summarise(view.session.session, turns))
-
-
-# -- Operations ---------------------------------------------------------------
+    session = _find_requested(home, request)
+    turns = [item.turn for item in home.sessions.turns_of(session.row)]
+    return SessionReport(_view(home, session), topics.summarise(session.session, turns))
 
 
 @operation("session", by_key=True)
@@ -157,24 +117,33 @@ def show(home: Home, request: SessionRequest) -> SessionView:
 
     Raises NotFoundError, ConflictError.
     """
-    name, mark, first = (request.reference or "").rpartition("#")
-    if mark and first.isdecimal():
-        request = msgspec.structs.replace(request, reference=name, first=int(first))
-    folder = Path(request.folder) if request.folder else None
-    limit = -1 if request.limit is None else max(0, request.limit)
-    if request.at_end:
-        edit.catch_up(home)
-        session = find_session(home, request.reference, folder)
-        return redact_view(home, _view(home, session, home.sessions.last_turns(session.row, limit)))
-    view = look_at_session(
-        home,
-        request.reference,
-        first=max(0, request.first),
-        limit=limit,
-        folder=folder,
-        around=request.around,
+    name, mark, number = (request.reference or "").rpartition("#")
+    if mark and number.isdecimal():
+        request = msgspec.structs.replace(request, reference=name, first=int(number))
+    session = _find_requested(home, request)
+    limit = -1 if request.limit is None else request.limit
+    first = request.first
+    if request.around is not None:
+        place = home.sessions.place_of(session.row, request.around)
+        if place is None:
+            raise NotFoundError(
+                f"the session has no turn {request.around!r}",
+                hint="nacre sessions show lists its turns",
+            )
+        first = max(0, place - max(0, limit) // 2)
+    turns = (
+        home.sessions.last_turns(session.row, limit)
+        if request.at_end
+        else home.sessions.turns_of(session.row, first=first, limit=limit)
     )
-    return redact_view(home, view)
+    view = replace(_view(home, session), turns=tuple(turns))
+    cleaned: SessionView = with_texts(view, home.redactor.clean, ("id", "tool", "native_id"))
+    return cleaned
+
+
+def _find_requested(home: Home, request: SessionRequest) -> StoredSession:
+    edit.catch_up(home)
+    return find_session(home, request.reference, Path(request.folder) if request.folder else None)
 
 
 # -- Search in channel conversations ------------------------------------------
@@ -186,22 +155,21 @@ CHARACTERS = 2_000
 _MAX_DISTANCE_TURNS = 20
 """Maximum distance in turns between a hit and the other turns of its passage."""
 
-_TURNS_PER_PASSAGE, _MAX_TURNS = 3, 800
-"""Turns per passage in the first search, and number of turns after which the search ends."""
+_TURNS_PER_PASSAGE = 15
+"""Number of hits to request for each passage, because a passage often contains several hits."""
 
 _MIN_CHARACTERS = 200
-"""A turn is added only if at least this many characters are free."""
+"""Minimum space that must be left in a passage to add another turn."""
 
 _EXCLUDED = Flag.SUMMARY | Flag.META
 
 
 @frozen
 class Passage:
-    """A matching exchange in a conversation, with neighbouring exchanges if they fit.
+    """An exchange in a conversation that matches a search.
 
-    ``text``: one line per turn, with local time and speaker. ``score``: relevance from 0 to 1,
-    never higher than the score of the passage before. ``time``: time of the matching turn.
-    ``trust``: untrusted if any turn is untrusted.
+    ``text``: one line per turn, with local time and speaker. ``score``: relevance from 0 to 1.
+    ``time``: time of the matching turn. ``trust``: untrusted if any turn is.
     """
 
     text: str
@@ -215,45 +183,11 @@ class Passage:
 
 @frozen
 class Passages:
-    """Search results, best first. ``lanes``: states of the search steps that ran."""
+    """The results of a search, best first, and reports of its search methods."""
 
     query: str
     passages: tuple[Passage, ...] = ()
     lanes: tuple[Lane, ...] = ()
-
-
-@dataclass(slots=True)
-class _Span:
-    """Turns and lines of a future passage. The keys are positions in the session."""
-
-    session: Session
-    time: datetime | None
-    score: float
-    turns: dict[int, StoredTurn] = field(default_factory=dict)
-    lines: dict[int, str] = field(default_factory=dict)
-
-    @property
-    def room(self) -> int:
-        return CHARACTERS - sum(map(len, self.lines.values()))
-
-    def add(self, stored: StoredTurn, line: str) -> None:
-        self.turns[stored.seq], self.lines[stored.seq] = stored, line
-
-    def touches(self, other: _Span) -> bool:
-        return max(other.lines) + 1 == min(self.lines) or max(self.lines) + 1 == min(other.lines)
-
-    def passage(self) -> Passage:
-        is_trusted = all(stored.turn.trust is Trust.TRUSTED for stored in self.turns.values())
-        key = self.session.label or ""
-        return Passage(
-            "\n".join(self.lines[seq] for seq in sorted(self.lines)),
-            self.score,
-            self.session.id,
-            key,
-            nacre_chat.channel_of(key),
-            self.time,
-            Trust.TRUSTED if is_trusted else Trust.UNTRUSTED,
-        )
 
 
 @operation("search-chats", by_key=True)
@@ -270,100 +204,66 @@ def search(home: Home, request: ChatSearchRequest) -> Passages:
     elif request.session:
         session = find_session(home, request.session).session
         sessions = [session.id] if session.label in sessions else []
-    criteria = (
-        Filter(
-            tools=(nacre_chat.TOOL,),
-            sessions=tuple(sessions),
-            since=request.since,
-            until=request.until,
-        )
-        if sessions
-        else None
-    )
-    if criteria is None:
+    if not sessions:
         return Passages(request.query)
-    reach = request.limit * _TURNS_PER_PASSAGE
-    while True:
-        query = RecallQuery(request.query, criteria, limit=reach, diversify=False, update=False)
-        result = recall.search_sessions(home, query)
-        spans = _spans(home, result.turns, request)
-        if len(spans) >= request.limit or not result.truncated or reach >= _MAX_TURNS:
-            return Passages(request.query, tuple(span.passage() for span in spans), result.lanes)
-        reach *= 4
+    criteria = Filter(
+        tools=(nacre_chat.TOOL,),
+        sessions=tuple(sessions),
+        since=request.since,
+        until=request.until,
+    )
+    limit = request.limit * _TURNS_PER_PASSAGE
+    query = RecallQuery(request.query, criteria, limit=limit, diversify=False, update=False)
+    result = recall.search_sessions(home, query)
+    passages = islice(_iter_passages(home, result.turns, request), request.limit)
+    return Passages(request.query, tuple(passages), result.lanes)
 
 
-def _spans(home: Home, hits: Sequence[TurnHit], request: ChatSearchRequest) -> list[_Span]:
-    """Return spans around the hits, best first. An earlier span can cover several hits."""
-    spans: dict[str, list[_Span]] = {}
-    ordered: list[_Span] = []
+def _iter_passages(
+    home: Home, hits: Sequence[TurnHit], request: ChatSearchRequest
+) -> Iterator[Passage]:
     terms = words(request.query)
+    covered: set[tuple[int, int]] = set()
+    score = 1.0
     for hit in hits:
-        if len(ordered) == request.limit:
-            break
         if hit.turn.flags & _EXCLUDED or hit.session.id == request.leave_out:
             continue
-        session_spans = spans.setdefault(hit.session.id, [])
-        span = _Span(
-            hit.session,
-            hit.turn.time,
-            min(1.0, hit.score, *(placed.score for placed in ordered[-1:])),
-        )
         row = home.sessions.find(hit.session.id)[0].row
         place = home.sessions.place_of(row, hit.turn.id)
-        if place is None or any(place in placed.lines for placed in session_spans):
+        if place is None or (row, place) in covered:
             continue
-        taken = {seq for span in session_spans for seq in span.lines}
-        first = max([place - _MAX_DISTANCE_TURNS, *(seq + 1 for seq in taken if seq < place)])
-        last = min([place + _MAX_DISTANCE_TURNS, *(seq - 1 for seq in taken if seq > place)])
-        around = home.sessions.turns_of(row, first=max(0, first), limit=last - max(0, first) + 1)
-        _fill(
-            home,
-            span,
-            [stored for stored in around if not stored.turn.flags & _EXCLUDED],
-            place,
-            terms,
+        first = max(0, place - _MAX_DISTANCE_TURNS)
+        turns = [
+            stored
+            for stored in home.sessions.turns_of(row, first=first, limit=2 * _MAX_DISTANCE_TURNS)
+            if not stored.turn.flags & _EXCLUDED
+        ]
+        at = next(number for number, stored in enumerate(turns) if stored.seq == place)
+        begin, end = _exchange(turns, at)
+        covered.update((row, stored.seq) for stored in turns[begin : end + 1])
+        lines: dict[int, str] = {}
+        space = CHARACTERS
+        # The hit is added first, but leaves space for the rest of its exchange.
+        for number in sorted(
+            range(begin, end + 1), key=lambda index: (abs(index - at), index < at)
+        ):
+            room = space * 3 // 4 if number == at and end > begin else space
+            if room < _MIN_CHARACTERS:
+                break
+            lines[number] = _line(home, turns[number], room, terms)
+            space -= len(lines[number])
+        is_trusted = all(turns[number].turn.trust is Trust.TRUSTED for number in lines)
+        score = min(score, hit.score)
+        key = hit.session.label or ""
+        yield Passage(
+            "\n".join(lines[number] for number in sorted(lines)),
+            score,
+            hit.session.id,
+            key,
+            nacre_chat.channel_of(key),
+            hit.turn.time,
+            Trust.TRUSTED if is_trusted else Trust.UNTRUSTED,
         )
-        adjacent = next(
-            (
-                placed
-                for placed in session_spans
-                if placed.touches(span) and placed.room >= CHARACTERS - span.room
-            ),
-            None,
-        )
-        if adjacent:
-            adjacent.turns |= span.turns
-            adjacent.lines |= span.lines
-        else:
-            session_spans.append(span)
-            ordered.append(span)
-    return ordered
-
-
-def _fill(
-    home: Home, span: _Span, turns: Sequence[StoredTurn], place: int, terms: Sequence[str]
-) -> None:
-    """Add an exchange to a span, and then its neighbours if they fit.
-
-    ``place``: position of a turn in the exchange. A long exchange is shortened.
-    """
-    at = next(number for number, stored in enumerate(turns) if stored.seq == place)
-    begin, end = _exchange(turns, at)
-    for number in sorted(range(begin, end + 1), key=lambda index: (abs(index - at), index < at)):
-        room = span.room * 3 // 4 if number == at and end > begin else span.room
-        if room < _MIN_CHARACTERS:
-            return
-        span.add(turns[number], _line(home, turns[number], room, terms))
-    for neighbour in (end + 1, begin - 1):
-        if 0 <= neighbour < len(turns):
-            first, last = _exchange(turns, neighbour)
-            lines = [
-                (stored, _line(home, stored, CHARACTERS, terms))
-                for stored in turns[first : last + 1]
-            ]
-            if sum(len(line) for _, line in lines) <= span.room:
-                for stored, line in lines:
-                    span.add(stored, line)
 
 
 def _exchange(turns: Sequence[StoredTurn], at: int) -> tuple[int, int]:
@@ -382,26 +282,23 @@ def _is_agents(stored: StoredTurn) -> bool:
 
 
 def _line(home: Home, stored: StoredTurn, room: int, terms: Sequence[str]) -> str:
-    """Format a turn in about ``room`` characters.
-
-    Further lines are indented, so that they do not look like turns.
-    """
-    turn = clean_turn(stored.turn, home.redactor.clean)
-    # Authors choose their own names.
+    turn: Turn = with_texts(stored.turn, home.redactor.clean, ("id",))
+    # People choose their own names, so names must not imitate the format.
     author = one_line(turn.author or turn.speaker.value).replace(":", " ")
     speaker = turn.speaker.value if turn.trust is Trust.TRUSTED else f"{author} (untrusted)"
     head = f"[{shown_minute(turn.time)}] {speaker}: " if turn.time else f"{speaker}: "
     room = max(_MIN_CHARACTERS // 2, room - len(head))
+    # Indented lines do not look like turns.
     text = "\n  ".join(turn.text.splitlines())
     return head + (text if len(text) <= room else excerpt(turn.text, terms, room))
 
 
 # -- Resuming -----------------------------------------------------------------
-# Nothing is executed.
+# nacre returns the command but does not execute it.
 
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
-"""Pattern of ids that are safe as program arguments. A transcript could contain an option instead of an id."""
+"""Matches ids that cannot be mistaken for an option of a program, even in a forged transcript."""
 
 _MAX_TRIED = 10
 
@@ -438,10 +335,6 @@ def resume(home: Home, request: ResumeRequest) -> Resumption:
 
 
 def _find_resumable(home: Home, reference: str, folder: Path) -> StoredSession:
-    """Return the latest session that ``reference`` identifies by its id, id prefix or words.
-
-    Sessions of this project are preferred.
-    """
     if reference and home.sessions.find(reference):
         return find_session(home, reference)
     project = project_of_folder(home, folder)
@@ -449,7 +342,7 @@ def _find_resumable(home: Home, reference: str, folder: Path) -> StoredSession:
         newest = home.sessions.newest(SessionFilter(project=project), limit=1) if project else []
         if not newest:
             raise NotFoundError(
-                f"no session in {folder} is known", hint="give an id: nacre sessions list"
+                f"nacre knows no session in {folder}", hint="give an id from nacre sessions list"
             )
         return newest[0]
     for candidate in dict.fromkeys((project, None)):
@@ -465,7 +358,7 @@ def _find_resumable(home: Home, reference: str, folder: Path) -> StoredSession:
     if session := _first(home, (home.sessions.find(session_id)[0] for session_id in ids)):
         return session
     raise NotFoundError(
-        f"no session has the name {reference!r} or contains it",
+        f"no session has {reference!r} in its title or its text",
         hint="nacre sessions list shows them",
     )
 
@@ -482,16 +375,12 @@ def _is_own(home: Home, stored: StoredSession) -> bool:
 
 
 def _command(home: Home, stored: StoredSession, look: str) -> tuple[str, ...]:
-    """Return the command that opens a session. Raises UnavailableError, NotFoundError."""
     session, file = stored.session, Path(stored.file or "")
-    matching = registry.adapters_of(session.tool)
-    label = matching[0].label if matching else session.tool
-    if not any(adapter.resume for adapter in matching):
-        raise UnavailableError(f"{label} has no command that opens a session", hint=look)
+    label = next((reader.label for reader in registry.adapters_of(session.tool)), session.tool)
     keeper = next((reader for reader in _keepers(home, session.tool, file) if reader.resume), None)
     if keeper is None or not _ID.fullmatch(session.native_id):
         raise UnavailableError(
-            f"{label} cannot open {session.id}: its command does not use {file.parent}", hint=look
+            f"{label} has no command that opens transcripts in {file.parent}", hint=look
         )
     if not file.is_file():
         hint = f"nacre sessions restore {session.id} restores it if it was archived"
@@ -500,7 +389,6 @@ def _command(home: Home, stored: StoredSession, look: str) -> tuple[str, ...]:
 
 
 def _keepers(home: Home, tool: str, file: Path) -> Iterator[adapter.Adapter]:
-    """Yield the tool's adapters that would discover a file."""
     for reader, root in discovery.tool_roots(home, (), []):
         is_there = reader.tool == tool and file.is_relative_to(root.folder)
         if is_there and any(file.match(Path(pattern).name) for pattern in root.patterns):

@@ -42,13 +42,8 @@ _READING = frozenset({Action.READ, Action.SEARCH, Action.FETCH})
 _NUMBERS = re.compile(r"0x[0-9a-f]+|\d+", re.IGNORECASE)
 
 
-def all_calls(turns: Sequence[Turn]) -> list[tuple[Turn, ToolCall]]:
-    """Return a session's calls in order, each with its turn. Include sub-agents' calls."""
-    return [(turn, call) for turn in turns for call in turn.tool_calls]
-
-
 def files(calls: Iterable[ToolCall], cwd: str | None) -> tuple[FileTouched, ...]:
-    """Return the files read or changed, most often changed first."""
+    """Return the files that the calls read or changed, most often changed first."""
     edits: Counter[str] = Counter()
     reads: Counter[str] = Counter()
     for call in calls:
@@ -72,36 +67,23 @@ def _placed(path: str, cwd: str | None) -> str:
 
 
 def errors(calls: Sequence[ToolCall]) -> tuple[ErrorMet, ...]:
-    """Return unresolved errors, and then resolved errors. Each group starts with the newest error."""
+    """Return the errors of a session: first the unresolved, then the newest."""
     is_mended = find_mended(calls)
-    latest: dict[str, tuple[int, ToolCall, str]] = {}
+    latest: dict[str, ErrorMet] = {}
     times: Counter[str] = Counter()
     for at, call in enumerate(calls):
-        message = (call.error or "").strip() or (call.outcome or "").removeprefix("error").lstrip(
-            ": "
-        )
-        message = _EXIT.sub("", message).strip()
+        message = call.error or (call.outcome or "").removeprefix("error").lstrip(": ")
+        message = _EXIT.sub("", message.strip()).strip()
         if not (call.failed and message) or call.action in _READING or not does(call):
             continue
         key = _NUMBERS.sub("#", one_line(message).lower())[:_CALL_CHARACTERS]
         times[key] += 1
-        latest[key] = (at, call, message)
-    unique_errors = [
-        (
-            at,
-            ErrorMet(
-                shorten(message, _ERROR_CHARACTERS), describe_call(call), times[key], is_mended(at)
-            ),
-        )
-        for key, (at, call, message) in latest.items()
-    ]
-    unique_errors = [
-        item
-        for item in unique_errors
-        if not (item[1].mended and calls[item[0]].action is Action.EDIT)
-    ]
-    unique_errors.sort(key=lambda item: (item[1].mended, -item[0]))
-    return tuple(error for _, error in unique_errors[:MOST_ERRORS])
+        latest.pop(key, None)
+        if not (is_mended(at) and call.action is Action.EDIT):
+            text = shorten(message, _ERROR_CHARACTERS)
+            latest[key] = ErrorMet(text, describe_call(call), times[key], is_mended(at))
+    newest_first = reversed(latest.values())
+    return tuple(sorted(newest_first, key=lambda error: error.mended))[:MOST_ERRORS]
 
 
 def does(call: ToolCall) -> bool:
@@ -112,15 +94,15 @@ def does(call: ToolCall) -> bool:
 
 
 def find_mended(calls: Sequence[ToolCall]) -> Callable[[int], bool]:
-    """Return a function that tells whether the failed call at a position succeeded later."""
+    """Return a function that tells whether the failed call at an index succeeded later."""
     worked = {
-        name: at for at, call in enumerate(calls) if call.outcome == "ok" for name in attempt(call)
+        name: at for at, call in enumerate(calls) if call.outcome == "ok" for name in goals(call)
     }
-    return lambda at: any(worked.get(name, -1) > at for name in attempt(calls[at]))
+    return lambda at: any(worked.get(name, -1) > at for name in goals(calls[at]))
 
 
-def attempt(call: ToolCall) -> frozenset[str]:
-    """Return keys that identify what a call tries to do, such as the names of its programs."""
+def goals(call: ToolCall) -> frozenset[str]:
+    """Return keys that identify a call's goal, such as the names of its programs."""
     if call.action is Action.RUN:
         return frozenset(name for name in names(call.input) if not looks(name)) or frozenset(
             names(call.input)
@@ -131,13 +113,13 @@ def attempt(call: ToolCall) -> frozenset[str]:
 
 
 def describe_call(call: ToolCall) -> str:
-    """Return a one-line description of a call."""
+    """Describe a call in one line."""
     text = call.input if call.action is Action.RUN and call.input else f"{call.name} {call.input}"
     return shorten(text, _CALL_CHARACTERS)
 
 
 def commits(turns: Sequence[Turn]) -> tuple[str, ...]:
-    """Return the short hashes of the latest commits."""
+    """Return the short hashes of the session's latest commits."""
     created = [
         name.removeprefix("commit ") for name in _iter_made(turns) if name.startswith("commit ")
     ]
@@ -147,7 +129,7 @@ def commits(turns: Sequence[Turn]) -> tuple[str, ...]:
 
 
 def pull_requests(turns: Sequence[Turn]) -> tuple[str, ...]:
-    """Return the addresses of pull requests that the session opened or the host linked."""
+    """Return the URLs of pull requests that the session opened or the host linked."""
     addresses = [name for name in _iter_made(turns) if name.startswith("https://")]
     linked = [
         turn.text for turn in turns if turn.speaker is Speaker.SYSTEM and turn.flags & Flag.META
@@ -179,20 +161,19 @@ _STATIC = re.compile(
 _TESTING = re.compile(r"test|jest|mocha|rspec|phpunit|tox|nox|playwright|cypress")
 _BUILDING = re.compile(r"build|compile|(?:make|ninja)$|cargo check")
 _NEVER_RAN = re.compile(r"exit 12[67]")
-"""Exit codes of missing or non-executable programs."""
+"""Matches the outcome of a call whose program is missing or not executable."""
 
 _HIDDEN = re.compile(r"(?<![|\\])\|(?!\|)|\|\|\s*(?:true|:|echo)\b|;\s*(?:true|echo)\b")
-"""Pattern for commands whose exit code can come from another command, as in `pytest | tail`."""
+"""Matches commands that can hide a check's exit code, as in ``pytest | tail``."""
 
 _PLACE = re.compile(r"(?:\./)?[\w.-]+[/\\][\w./\\-]*\w(?:::.*)?|\./\w[\w.-]*")
-"""An argument that limits a check to a part, such as `./parser` or `tests/test_a.py::test_b`."""
+"""Matches paths that limit a check to part of the project, such as ``tests/test_a.py::test_b``."""
 
 
 def failing(turns: Sequence[Turn]) -> list[tuple[Turn, ToolCall]]:
-    """Return failed checks with their turns, unless a check of the same kind passed later.
+    """Return the failed checks, with their turns, unless a later check of the same kind passed.
 
-    Any passing check also proves that the build works, unless the check covers only part of the
-    project.
+    A passing check of the whole project also proves that it builds.
     """
     failed_by_kind: dict[str, tuple[Turn, ToolCall]] = {}
     for turn in turns:
@@ -207,22 +188,21 @@ def failing(turns: Sequence[Turn]) -> list[tuple[Turn, ToolCall]]:
             if call.failed:
                 failed_by_kind.update(dict.fromkeys(kinds, (turn, call)))
                 continue
-            for kind in (
-                kinds
-                if any(
-                    _PLACE.fullmatch(word)
-                    for part in parts(call.input)
-                    if part[0] not in ("cd", "source")
-                    for word in part[1:]
-                )
-                else (*kinds, _BUILD)
-            ):
+            words = (
+                word
+                for part in parts(call.input)
+                for word in part[1:]
+                if part[0] not in ("cd", "source")
+            )
+            if not any(map(_PLACE.fullmatch, words)):
+                kinds.append(_BUILD)
+            for kind in kinds:
                 failed_by_kind.pop(kind, None)
     return list({id(call): (turn, call) for turn, call in failed_by_kind.values()}.values())
 
 
 def find_unmended(turns: Sequence[Turn]) -> list[tuple[Turn, ToolCall]]:
-    """Return failed commands that are not checks and did not succeed later."""
+    """Return failed commands, other than checks, that did not succeed later."""
     done = [(turn, call) for turn in turns for call in turn.tool_calls]
     is_mended = find_mended([call for _, call in done])
     return [
@@ -254,14 +234,14 @@ def is_check(call: ToolCall) -> bool:
     return bool(_check_kinds(call))
 
 
-def _check_kinds(call: ToolCall) -> set[str]:
+def _check_kinds(call: ToolCall) -> list[str]:
     if call.action is not Action.RUN:
-        return set()
-    return {_check_kind(name) for name in names(call.input) if _CHECK.fullmatch(name)}
+        return []
+    kinds = (_check_kind(name) for name in names(call.input) if _CHECK.fullmatch(name))
+    return list(dict.fromkeys(kinds))
 
 
 def _check_kind(name: str) -> str:
-    """Return a check's kind from its name. A generic name such as "make check" is a separate kind."""
     if _TESTING.search(name):
         return "test"
     if _STATIC.search(name):
@@ -269,17 +249,17 @@ def _check_kind(name: str) -> str:
     return _BUILD if _BUILDING.search(name) else name
 
 
-# -- The agent's final words --------------------------------------------------
+# -- The agent's final message ------------------------------------------------
 
 
 _FINAL_CHARACTERS = 200
 _BRIEF_CHARACTERS = 25
 _EDGE_STATEMENTS = 3
-"""The result of a report is expected in this many first or last statements."""
+"""Number of statements at the start and at the end of a report that can state its result."""
 
 
 def is_report(turn: Turn) -> bool:
-    """Return True if the text of a turn reports the result of the work."""
+    """Return True if a turn's text reports the result of the work."""
     if announces(turn.text):
         return False
     if not turn.tool_calls:
@@ -290,7 +270,7 @@ def is_report(turn: Turn) -> bool:
 
 
 def announces(text: str) -> bool:
-    """Return True if text ends by announcing the next action, such as "Let me run the tests:"."""
+    """Return True if the text ends by announcing the next step, such as "Let me run the tests:"."""
     if _leads(text.rstrip()):
         return True
     return any(
@@ -300,13 +280,13 @@ def announces(text: str) -> bool:
 
 
 def says_done(text: str) -> bool:
-    """Return True if text says that work is complete, such as "All tests pass"."""
+    """Return True if the text says that the work is complete, such as "All tests pass"."""
     pattern = language_of(text).concluded.done
     return any(pattern.search(line) for line in text.splitlines() if line.strip())
 
 
 def states_work(text: str) -> bool:
-    """Return True if text describes completed work, such as "The pears are pruned"."""
+    """Return True if the text describes completed work, such as "The pears are pruned"."""
     return any(
         language_of(sentence).concluded.work.search(sentence)
         for sentence in _result_sentences(text)
@@ -314,9 +294,9 @@ def states_work(text: str) -> bool:
 
 
 def speaks_against(text: str) -> str:
-    """Return the first sentence that reports failure or unfinished work.
+    """Return the first sentence that reports a failure or unfinished work, or an empty string.
 
-    In a long text, only the first sentence and explicit statements count.
+    In a long message, only the first sentence and explicit statements count.
     """
     statements = _statements_of(text)
     opening_part = statements if len(statements) <= _EDGE_STATEMENTS else statements[:1]
@@ -330,18 +310,16 @@ def speaks_against(text: str) -> str:
 
 def says_undone(text: str) -> str:
     """Return a sentence that explicitly reports failure or unfinished work, or an empty string."""
-    return giving_up(text) or next(
-        (
-            sentence
-            for sentence in _result_sentences(text)
-            if bool(_cues(sentence).undone.search(_cues(sentence).beside.sub("", sentence)))
-        ),
-        "",
+    sentences = (
+        sentence
+        for sentence in _result_sentences(text)
+        if _cues(sentence).undone.search(_cues(sentence).beside.sub("", sentence))
     )
+    return giving_up(text) or next(sentences, "")
 
 
 def giving_up(text: str) -> str:
-    """Return the last sentence that reports failure. If it is short, add the next sentence."""
+    """Return the last sentence that reports failure. If it is short, add the next one."""
     pattern = language_of(text).summary.gave_up
     statements = _statements_of(text)
     return next(
@@ -355,7 +333,7 @@ def giving_up(text: str) -> str:
 
 
 def questions(text: str) -> list[str]:
-    """Return the questions at the end of a text, except offers."""
+    """Return the questions at the end of a message, except offers of help."""
     return [
         statement
         for statement in _statements_of(text)[-_EDGE_STATEMENTS:]
@@ -364,7 +342,7 @@ def questions(text: str) -> list[str]:
 
 
 def asks_last(text: str) -> str:
-    """Return the sentence that asks for the owner's input, or an empty string. Offers are ignored."""
+    """Return the request for the owner's input that ends a message, or an empty string."""
     needed = next(
         (
             sentence
@@ -378,9 +356,9 @@ def asks_last(text: str) -> str:
 
 
 def opening(text: str) -> str:
-    """Return the first sentence that does not only introduce the next one.
+    """Return the first sentence that does not end with a colon.
 
-    A short sentence, such as "Done.", is returned with the next sentence.
+    If it is as short as "Done.", add the next one.
     """
     statements = _statements_of(text)
     at = next((at for at, statement in enumerate(statements) if not _leads(statement)), None)
@@ -412,10 +390,11 @@ def _cues(sentence: str) -> ConcludedCues:
 
 
 def _speaks_against(sentence: str, following: str) -> bool:
-    """Return True if a sentence reports failure, unless the next words resolve it."""
     cues = _cues(sentence)
-    rest = cues.mended.sub("", f"{cues.beside.sub('', sentence)}\n{following}").partition("\n")[0]
-    return bool(cues.against.search(rest))
+    remainder = cues.mended.sub("", f"{cues.beside.sub('', sentence)}\n{following}").partition(
+        "\n"
+    )[0]
+    return bool(cues.against.search(remainder))
 
 
 def _without_offers(text: str) -> list[str]:
@@ -457,45 +436,33 @@ _OVER = frozenset({"completed", "done", "deleted", "cancelled"})
 
 
 def open_todos(turns: Sequence[Turn]) -> list[tuple[Turn, str]]:
-    """Return open items from the agent's last list and from its separate tasks."""
-    return [*_listed(turns), *_tasks(turns)]
+    """Return the open items of the agent's last todo list, and its open tasks."""
+    items: list[tuple[Turn, str]] = []
+    tasks: dict[str, tuple[Turn, str]] = {}
+    for turn in turns:
+        for call in turn.tool_calls if turn.trust is Trust.TRUSTED else ():
+            if call.action is Action.PLAN and ("[ ] " in call.input or "[x] " in call.input):
+                items = [(turn, text) for text in _BOX.findall(call.input)]
+            for name in call.made:
+                if name.startswith("task "):
+                    tasks[name.removeprefix("task ")] = (turn, call.input)
+            if number := _completed_task(call):
+                tasks.pop(number, None)
+    return [*items, *tasks.values()]
 
 
 def find_unticked(text: str) -> list[str]:
-    """Return open checkboxes in a message, such as ``- [ ] profile``."""
+    """Return the text of the open checkboxes in a message, such as ``- [ ] profile``."""
     return _UNTICKED.findall(without_fences(text)) if "[ ]" in text else []
 
 
 def ticks(call: ToolCall) -> bool:
-    """Return True if a call completes a list item or task."""
-    return call.action is Action.PLAN and ("[x] " in call.input or _is_over(call))
+    """Return True if a call completes a todo item or task."""
+    return call.action is Action.PLAN and (
+        "[x] " in call.input or _completed_task(call) is not None
+    )
 
 
-def _listed(turns: Sequence[Turn]) -> Iterator[tuple[Turn, str]]:
-    plans = [(turn, call) for turn, call in _trusted_calls(turns) if call.action is Action.PLAN]
-    lists = [(turn, call) for turn, call in plans if "[ ] " in call.input or "[x] " in call.input]
-    for turn, call in lists[-1:]:
-        yield from ((turn, text) for text in _BOX.findall(call.input))
-
-
-def _tasks(turns: Sequence[Turn]) -> Iterator[tuple[Turn, str]]:
-    tasks: dict[str, tuple[Turn, str]] = {}
-    for turn, call in _trusted_calls(turns):
-        for name in call.made:
-            if name.startswith("task "):
-                tasks[name.removeprefix("task ")] = (turn, call.input)
-        match = _TASK.fullmatch(call.input)
-        if match and _is_over(call):
-            tasks.pop(match[1], None)
-    yield from tasks.values()
-
-
-def _is_over(call: ToolCall) -> bool:
+def _completed_task(call: ToolCall) -> str | None:
     match = _TASK.fullmatch(call.input) if call.name == "TaskUpdate" else None
-    return bool(match and match[2] in _OVER)
-
-
-def _trusted_calls(turns: Sequence[Turn]) -> Iterator[tuple[Turn, ToolCall]]:
-    for turn in turns:
-        if turn.trust is Trust.TRUSTED:
-            yield from ((turn, call) for call in turn.tool_calls)
+    return match[1] if match and match[2] in _OVER else None

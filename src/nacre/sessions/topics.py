@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
 from nacre.base.text import is_unspaced, normalise, one_line, shorten
 from nacre.learn.explicit import leans
@@ -62,7 +63,6 @@ from nacre.values.session import (
     SessionOutcome,
     Speaker,
     Summary,
-    ToolCall,
     Topic,
     Trust,
     Turn,
@@ -82,18 +82,13 @@ FORMS = frozenset(
     {"AskUserQuestion", "ask_followup_question", "request_user_input", "question", "ask_user"}
 )
 _HEADING = re.compile(r"^#{1,4} +(\S.*)$", re.MULTILINE)
+_PLAN = re.compile(r"^(?:implementation )?plan\b[\s:]*", re.IGNORECASE)
 _ERROR_PLACE = re.compile(r"[\w./\\-]+\.\w{1,4}:\d+")
 _NOT_CONVERSATION = Flag.META | Flag.SUMMARY
 
 
 @dataclass(slots=True)
 class _Request:
-    """A request and the turn that contains it.
-
-    ``is_new``: False if the request continues an earlier one. ``work``: number of calls and answers
-    that followed.
-    """
-
     text: str
     turn: Turn
     is_new: bool = True
@@ -101,7 +96,7 @@ class _Request:
 
 
 def topics(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> list[Topic]:
-    """Return the first request, followed by the requests that took the most work."""
+    """Return the first request of a session, and then those that took the most work."""
     requests = [item for item in _merge(_requests(turns, spoken)) if not is_idle(item.text)]
     requests = [*requests[:1], *sorted(requests[1:], key=lambda item: -item.work)]
     return [
@@ -109,25 +104,13 @@ def topics(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> list[Topic]:
     ]
 
 
-def first_request(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> str | None:
-    """Return the first request. If there is no request, return the first words of any speaker."""
-    requests = _requests(turns, spoken)
-    first = next((request for request in requests if request.is_new), next(iter(requests), None))
-    if first:
-        return first.text
-    return next(
-        (one_line(turn.text) for turn in turns if turn.text and not turn.flags & _NOT_CONVERSATION),
-        None,
-    )
-
-
 def is_idle(text: str) -> bool:
-    """Return True for a greeting, thanks or assent."""
+    """Return True for a greeting, thanks or a simple yes."""
     return len(text) <= _SHORT_CHARACTERS and bool(language_of(text).summary.idle.match(text))
 
 
 def asks_for_work(sentence: str) -> bool:
-    """Return True if a sentence asks for work other than answering or reading."""
+    """Return True if a sentence asks for more than reading and answering."""
     language = language_of(sentence)
     bare = language.trim(sentence)
     if (
@@ -144,7 +127,7 @@ def asks_for_work(sentence: str) -> bool:
 
 def _requests(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> list[_Request]:
     requests = [
-        _Request(words_of(turns[item.index], item), turns[item.index], asks(turns, item))
+        _Request(words_of(turns[item.index], item), turns[item.index], is_new_request(turns, item))
         for item in spoken
     ]
     places = [item.index for item in spoken]
@@ -157,24 +140,19 @@ def _requests(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> list[_Reque
 
 
 def _without_owner(turns: Sequence[Turn]) -> tuple[list[_Request], list[int]]:
-    """Return the request in pasted text or in a sub-agent's task, and the request's position."""
     for speaker in (Speaker.OWNER, Speaker.AGENT):
-        at = next(
-            (
-                at
-                for at, turn in enumerate(turns[:2])
-                if turn.speaker is speaker
-                and (turn.trust is Trust.TRUSTED and is_content(turn) and not turn.tool_calls)
-            ),
-            None,
-        )
-        if at is not None:
-            return [_Request(shorten(turns[at].text, LONGEST), turns[at])], [at]
+        for at, turn in enumerate(turns[:2]):
+            is_trusted = turn.speaker is speaker and turn.trust is Trust.TRUSTED
+            if is_trusted and is_content(turn) and not turn.tool_calls:
+                return [_Request(shorten(turn.text, LONGEST), turn)], [at]
     return [], []
 
 
 def words_of(turn: Turn, utterance: Utterance) -> str:
-    """Return a bare command or a short typed message verbatim, and other messages without pasted text."""
+    """Return a message without pasted text.
+
+    Bare slash commands and short typed messages stay unchanged.
+    """
     raw = utterance.text.strip()
     if is_bare_command(turn, utterance):
         return shorten(one_line(turn.text), LONGEST)
@@ -187,7 +165,7 @@ def words_of(turn: Turn, utterance: Utterance) -> str:
     text = joiner.join(texts)
     if text.endswith((":", "：")):
         heading = _HEADING.search(raw)
-        text = f"{text}{joiner}{heading[1].strip(' #*')}" if heading else text
+        text = _PLAN.sub("", heading[1].strip(" #*")) or text if heading else text
     return shorten(text, LONGEST)
 
 
@@ -209,8 +187,8 @@ def _is_typed(raw: str) -> bool:
     )
 
 
-def asks(turns: Sequence[Turn], utterance: Utterance) -> bool:
-    """Return True if a message is a new request, not a continuation, repetition or correction."""
+def is_new_request(turns: Sequence[Turn], utterance: Utterance) -> bool:
+    """Return True if a message is a new request rather than a follow-up or an answer."""
     text = utterance.text.strip()
     language = language_of(text)
     if not is_telling(text) or is_pasted(text.splitlines()[0]) or _ERROR_PLACE.match(text):
@@ -225,7 +203,7 @@ def asks(turns: Sequence[Turn], utterance: Utterance) -> bool:
 
 
 def is_telling(text: str) -> bool:
-    """Return True if a message has enough words for a request, not counting paths and addresses."""
+    """Return True if a message is long enough to be a request, not counting paths and URLs."""
     if is_idle(text):
         return False
     if not language_of(text).joiner or is_unspaced(text):
@@ -236,41 +214,45 @@ def is_telling(text: str) -> bool:
 
 
 def _goes_on(utterance: Utterance, language: Language) -> bool:
-    """Return True if a short message only continues, ends or accepts the previous request."""
     text = utterance.text.strip()
     cues = language.summary
     if cues.onward.match(text) or cues.stop.match(text) or is_objection(utterance, language):
         return True
     if language.accepted.finished.match(text):
         return True
-    words = len(text.split()) if language.joiner else len(text) // 2
+    words = _count_words(text, language)
     return (words <= _MAX_ANSWER_WORDS and bool(language.answers.yes.match(text))) or (
         words <= _MAX_DEPENDENT_WORDS and leans(text, language)
     )
 
 
 def _was_asked(turns: Sequence[Turn], utterance: Utterance) -> bool:
-    """Return True if a message fills in a form or briefly answers a question from the agent."""
     places = range(utterance.index - 1, -1, -1)
     before = next((turns[at] for at in places if turns[at].speaker is Speaker.AGENT), None)
     if before is None:
         return False
     if before.tool_calls and before.tool_calls[-1].name in FORMS:
         return True
-    words = (
-        len(utterance.text.split())
-        if language_of(utterance.text).joiner
-        else len(utterance.text) // 2
-    )
+    words = _count_words(utterance.text, language_of(utterance.text))
     return words <= _MAX_ANSWER_WORDS and before.text.rstrip(" *_)`").endswith(("?", "？"))
+
+
+def _count_words(text: str, language: Language) -> int:
+    return len(text.split()) if language.joiner else len(text) // 2
 
 
 def _merge(requests: Sequence[_Request]) -> list[_Request]:
     merged: list[_Request] = []
     word_sets: list[frozenset[str]] = []
     for request in requests:
-        words = content_words(request.text, language_of(request.text))
-        same = next(_alike(words, word_sets), None) if request.is_new else len(merged) - 1
+        words = content_words(request.text)
+        alike = (
+            at
+            for at, earlier_words in enumerate(word_sets)
+            if words
+            and len(words & earlier_words) >= _SAME_REQUEST_OVERLAP * len(words | earlier_words)
+        )
+        same = next(alike, None) if request.is_new else len(merged) - 1
         if same is None or same < 0:
             merged.append(request)
             word_sets.append(words)
@@ -281,18 +263,8 @@ def _merge(requests: Sequence[_Request]) -> list[_Request]:
     return merged
 
 
-def _alike(words: frozenset[str], word_sets: Sequence[frozenset[str]]) -> Iterator[int]:
-    for at, word_set in enumerate(word_sets):
-        if (
-            words
-            and word_set
-            and len(words & word_set) >= _SAME_REQUEST_OVERLAP * len(words | word_set)
-        ):
-            yield at
-
-
 # -- Outcome ------------------------------------------------------------------
-# The owner's last words, the agent's last report and the last checks decide the outcome.
+# The owner's last message, the agent's last report and the last checks decide the outcome.
 
 
 ENDED = "the owner ended it"
@@ -301,9 +273,10 @@ CUT_OFF = (
     "it ends in the middle of the work",
     "the owner stopped the agent",
 )
-"""Reasons why a session was cut off. Other code compares these texts."""
+"""Reasons why a session was cut off, with which other code compares the reason of an outcome."""
 
 _CHECK_FAILED = "a check failed and did not pass again"
+_OPEN_TODOS = "the agent's todo list has open items"
 _READING = frozenset({Action.READ, Action.SEARCH, Action.FETCH, Action.PLAN})
 _QUOTE_CHARACTERS = 240
 _NOISE = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN
@@ -311,14 +284,13 @@ _NOISE = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN
 
 @dataclass(frozen=True)
 class End:
-    """The end of a session: the owner's last message, if any, and all later turns."""
+    """The end of a session, from the owner's last message on."""
 
     turns: Sequence[Turn]
     spoken: Sequence[Utterance]
 
     @cached_property
     def owner(self) -> Utterance | None:
-        """The owner's last message."""
         return self.spoken[-1] if self.spoken else None
 
     @cached_property
@@ -334,7 +306,6 @@ class End:
 
     @cached_property
     def agent(self) -> list[Turn]:
-        """The agent's turns from ``begin`` on."""
         return [
             turn
             for turn in self.turns[self.begin :]
@@ -343,9 +314,9 @@ class End:
 
     @cached_property
     def is_interrupted(self) -> bool:
-        """True if the owner interrupted the agent and the agent did nothing afterwards.
+        """True if the owner interrupted the agent's last action.
 
-        A call that the owner declined is not an interruption.
+        Declining a call is not an interruption.
         """
         last = next(
             (
@@ -367,37 +338,29 @@ class End:
 
     @cached_property
     def report(self) -> Turn | None:
-        """The agent's last turn if this turn is a report in the agent's own words, otherwise ``None``."""
+        """The agent's last turn, if it is a report in the agent's own words."""
         last = self.agent[-1] if self.agent else None
         return last if last and is_own(last) and is_report(last) else None
 
     @cached_property
-    def last_report(self) -> Turn | None:
-        """The agent's last words that do not quote external text."""
-        return next((turn for turn in reversed(self.turns) if is_own(turn)), None)
-
-    @cached_property
     def request(self) -> Utterance | None:
-        """The owner's last new request, or the last message if there is no new request."""
+        """The owner's last new request, or else the owner's last message."""
         return next(
-            (utterance for utterance in reversed(self.spoken) if asks(self.turns, utterance)),
+            (
+                utterance
+                for utterance in reversed(self.spoken)
+                if is_new_request(self.turns, utterance)
+            ),
             self.owner,
-        )
-
-    def is_empty(self, utterance: Utterance) -> bool:
-        """Return True if the owner's message contains no request."""
-        return is_idle(utterance.text.strip()) or is_bare_command(
-            self.turns[utterance.index], utterance
         )
 
     @cached_property
     def work(self) -> Sequence[Turn]:
-        """The turns after the last request."""
         return self.turns[self.request.index + 1 if self.request else self.begin :]
 
     @cached_property
     def has_acted(self) -> bool:
-        """True if a call after the last request did more than reading or checking."""
+        """True if a call after the last request did more than read or check."""
         return any(
             (
                 call.outcome == "ok"
@@ -410,7 +373,7 @@ class End:
 
     @cached_property
     def asks_for_work(self) -> bool:
-        """True if the last request asked for work, not only information."""
+        """True if the last request asks for work and not only for information."""
         statements = self.request.statements if self.request else split(self.turns[0].text)
         return not any(is_telling(statement.text) for statement in statements) or any(
             asks_for_work(statement.text) for statement in statements
@@ -420,10 +383,13 @@ class End:
 def outcome(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> SessionOutcome:
     """Return how a session ended.
 
-    It is done only with evidence and without objections. Without evidence, it is unknown.
+    The ending is unknown without evidence, and done only if nothing contradicts the evidence.
     """
     end = End(turns, spoken)
-    if spoken and not end.has_acted and all(map(end.is_empty, spoken)):
+    is_empty = all(
+        is_idle(item.text.strip()) or is_bare_command(turns[item.index], item) for item in spoken
+    )
+    if spoken and is_empty and not end.has_acted:
         return SessionOutcome(Ending.UNKNOWN, "there was no written request")
     result = (
         _by_owner(end)
@@ -435,23 +401,22 @@ def outcome(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> SessionOutcom
 
 
 def _by_owner(end: End) -> SessionOutcome | None:
-    """Return the outcome that the owner's last message implies, if the agent did nothing relevant after it."""
     if end.owner is None:
         return None
-    text = end.owner.text
+    turn, text = end.turns[end.owner.index], end.owner.text
     language = language_of(text)
     worked = bool(calls(end.turns, end.begin, len(end.turns)))
     if len(text) <= _SHORT_CHARACTERS and language.summary.stop.match(text) and not worked:
-        return _with_owner_words(Ending.STOPPED, ENDED, end, text)
+        return _quoting(Ending.STOPPED, ENDED, turn, text)
     if _is_content(end.owner, language) and not worked:
         before = next((turn for turn in reversed(end.turns[: end.begin - 1]) if is_own(turn)), None)
         if before is None:
             return None
         if asks_last(before.text) or announces(before.text):
             unanswered = "the last request has no answer"
-            return None if end.agent else _with_owner_words(Ending.STOPPED, unanswered, end, text)
+            return None if end.agent else _quoting(Ending.STOPPED, unanswered, turn, text)
         objection = _objection(end, before, says_undone(before.text))
-        return objection or _with_owner_words(Ending.DONE, "the owner is satisfied", end, text)
+        return objection or _quoting(Ending.DONE, "the owner is satisfied", turn, text)
     if end.agent or end.is_interrupted:
         return None
     if (
@@ -459,12 +424,11 @@ def _by_owner(end: End) -> SessionOutcome | None:
         and is_objection(end.owner, language)
         and not language.summary.onward.match(text)
     ):
-        return _with_owner_words(Ending.FAILED, "the owner's last message objects", end, text)
-    return _with_owner_words(Ending.STOPPED, "the last request has no answer", end, text)
+        return _quoting(Ending.FAILED, "the owner's last message objects", turn, text)
+    return _quoting(Ending.STOPPED, "the last request has no answer", turn, text)
 
 
 def _is_content(owner: Utterance, language: Language) -> bool:
-    """Return True if the owner only approves the work, gives thanks or asks for a commit."""
     text = owner.text.strip()
     if text.endswith(("?", "？")) or is_objection(owner, language):
         return False
@@ -474,33 +438,28 @@ def _is_content(owner: Utterance, language: Language) -> bool:
 
 
 def _in_the_middle(end: End) -> SessionOutcome | None:
-    """Return the outcome if the agent was stopped before its report."""
     last = end.agent[-1] if end.agent else None
-    call = last.tool_calls[-1] if last and last.tool_calls else None
-    if (
-        last is None
-        or call is None
-        or (
-            is_report(last)
-            and not (
-                call.action is Action.PLAN
-                and not ticks(call)
-                and "[ ] " not in call.input
-                and not call.made
-            )
-        )
-    ):
+    if last is None or not last.tool_calls:
+        return None
+    call = last.tool_calls[-1]
+    has_open_items = "[ ] " in call.input
+    is_plan = (
+        call.action is Action.PLAN and not ticks(call) and not has_open_items and not call.made
+    )
+    if is_report(last) and not is_plan:
         return None
     if call.outcome == "rejected":
         return SessionOutcome(Ending.STOPPED, "the owner declined the last call")
     if call.outcome is None:
-        waits = call.name in FORMS
+        is_form = call.name in FORMS
         return SessionOutcome(
-            Ending.STOPPED, "the agent waits for an answer" if waits else CUT_OFF[0]
+            Ending.STOPPED, "the agent waits for an answer" if is_form else CUT_OFF[0]
         )
-    is_ticked = ticks(call) and "[ ] " not in call.input
     if (
-        (is_ticked or call.name in ("attempt_completion", "finish", "task_complete"))
+        (
+            (ticks(call) and not has_open_items)
+            or call.name in ("attempt_completion", "finish", "task_complete")
+        )
         and is_own(last)
         and not announces(last.text)
     ):
@@ -509,10 +468,6 @@ def _in_the_middle(end: End) -> SessionOutcome | None:
 
 
 def _outcome_by_report(end: End) -> SessionOutcome | None:
-    """Return the outcome according to the agent's last words.
-
-    Quoted external text cannot prove that the work is done.
-    """
     if end.report:
         return _outcome_by_text(end, end.report)
     if not end.agent:
@@ -540,75 +495,52 @@ def _has_committed(end: End) -> bool:
 def _outcome_by_text(end: End, report: Turn) -> SessionOutcome:
     text = report.text
     done, gave_up, has_failing_check = says_done(text), giving_up(text), failing(end.work)
+
+    quote = first_sentence(text)
     if gave_up and (has_failing_check or not done):
-        return _with_agent_words(
-            Ending.FAILED, "the agent says that it did not work", report, gave_up
-        )
+        return _quoting(Ending.FAILED, "the agent says that it did not work", report, gave_up)
     if has_failing_check and not done and any(map(is_change, calls(end.work, 0, len(end.work)))):
-        return _with_agent_words(Ending.FAILED, _CHECK_FAILED, report, first_sentence(text))
+        return _quoting(Ending.FAILED, _CHECK_FAILED, report, quote)
     if question := asks_last(text):
-        return _with_agent_words(Ending.STOPPED, "the agent waits for an answer", report, question)
+        return _quoting(Ending.STOPPED, "the agent waits for an answer", report, question)
     if objection := _objection(
         end, report, says_undone(text) if _has_committed(end) else speaks_against(text)
     ):
         return objection
+    reason = _evidence(end, text, done=done)
+    if reason:
+        return _quoting(Ending.DONE, reason, report, quote)
+    return _quoting(Ending.UNKNOWN, "there is no evidence that it was done", report, quote)
+
+
+def _evidence(end: End, text: str, *, done: bool) -> str:
     passes = pass_at_the_end(end.work)
     if done:
-        reason = "the agent says that it is done"
-        return _with_agent_words(
-            Ending.DONE,
-            f"{reason}, and its checks pass" if passes else reason,
-            report,
-            first_sentence(text),
-        )
+        return f"the agent says that it is done{', and its checks pass' if passes else ''}"
     if passes:
-        return _with_agent_words(
-            Ending.DONE, "its checks pass at the end", report, first_sentence(text)
-        )
-    if end.has_acted and states_work(text):
-        return _with_agent_words(
-            Ending.DONE, "the agent reported what it changed", report, first_sentence(text)
-        )
-    if not end.has_acted and not end.asks_for_work:
-        return _with_agent_words(Ending.DONE, "the agent answered", report, first_sentence(text))
-    return _with_agent_words(
-        Ending.UNKNOWN, "there is no evidence that it was done", report, first_sentence(text)
-    )
+        return "its checks pass at the end"
+    if end.has_acted:
+        return "the agent reported what it changed" if states_work(text) else ""
+    return "" if end.asks_for_work else "the agent answered"
 
 
 def _objection(end: End, report: Turn, denial: str) -> SessionOutcome | None:
-    """Return an outcome if something suggests that the work is not done, such as a failed check."""
-    if failing(end.work):
-        return _with_agent_words(Ending.UNKNOWN, _CHECK_FAILED, report, denial)
-    if find_unmended(end.turns[end.begin :]):
-        return _with_agent_words(
-            Ending.UNKNOWN, "a command failed and did not work later", report, denial
-        )
-    if open_todos(end.turns) or find_unticked(report.text):
-        return _with_agent_words(
-            Ending.UNKNOWN, "the agent's todo list has open items", report, denial
-        )
-    if denial:
-        return _with_agent_words(
-            Ending.UNKNOWN,
-            "the agent's last message says that something failed or is left",
-            report,
-            denial,
-        )
-    return None
-
-
-def _with_owner_words(ending: Ending, reason: str, end: End, words: str) -> SessionOutcome:
-    turn = end.turns[end.owner.index].id if end.owner else None
-    return SessionOutcome(ending, reason, shorten(words, _QUOTE_CHARACTERS), Speaker.OWNER, turn)
-
-
-def _with_agent_words(ending: Ending, reason: str, report: Turn, words: str) -> SessionOutcome:
-    if not is_own(report):
-        return SessionOutcome(ending, reason)
-    return SessionOutcome(
-        ending, reason, shorten(words, _QUOTE_CHARACTERS), Speaker.AGENT, report.id
+    reasons = (
+        (failing(end.work), _CHECK_FAILED),
+        (find_unmended(end.turns[end.begin :]), "a command failed and did not work later"),
+        (open_todos(end.turns), _OPEN_TODOS),
+        (find_unticked(report.text), _OPEN_TODOS),
+        (denial, "the agent's last message says that something failed or is left"),
     )
+    reason = next((reason for evidence, reason in reasons if evidence), None)
+    return _quoting(Ending.UNKNOWN, reason, report, denial) if reason else None
+
+
+def _quoting(ending: Ending, reason: str, turn: Turn, words: str) -> SessionOutcome:
+    # The turn may repeat external text, which must not be quoted.
+    if turn.speaker is Speaker.AGENT and not is_own(turn):
+        return SessionOutcome(ending, reason)
+    return SessionOutcome(ending, reason, shorten(words, _QUOTE_CHARACTERS), turn.speaker, turn.id)
 
 
 # -- Open ends ----------------------------------------------------------------
@@ -625,82 +557,46 @@ _EXIT = re.compile(r"exit -?\d+")
 def open_ends(
     turns: Sequence[Turn], spoken: Sequence[Utterance], ended: SessionOutcome
 ) -> list[OpenEnd]:
-    """Return the tasks and questions that a session left open, grouped by kind."""
-    end = End(turns, spoken)
-    items = [
-        *_request(end, ended),
-        *_questions(end, ended),
-        *_failing(end),
-        *_todos(turns),
-        *_next_steps(end),
-    ]
-    kept: dict[str, OpenEnd] = {}
-    for item in items:
-        text = normalise(item.text)
-        if sum(other.kind is item.kind for other in kept.values()) < MOST_OF_A_KIND:
-            kept.setdefault(text, item)
-    return list(kept.values())
+    """Return the requests, questions and tasks that a session left open."""
+    selected: dict[str, OpenEnd] = {}
+    for kind, text, turn in _open_items(End(turns, spoken), ended):
+        item = OpenEnd(kind, shorten(text, _OPEN_END_CHARACTERS), turn.speaker, turn.id)
+        if sum(other.kind is kind for other in selected.values()) < MOST_OF_A_KIND:
+            selected.setdefault(normalise(item.text), item)
+    return list(selected.values())
 
 
-def _request(end: End, ended: SessionOutcome) -> Iterator[OpenEnd]:
+def _open_items(end: End, ended: SessionOutcome) -> Iterator[tuple[Loose, str, Turn]]:
     is_open = not end.agent and ended.ending is not Ending.DONE and ended.reason != ENDED
-    if not (end.owner and (is_open or ended.reason in CUT_OFF)):
-        return
-    last = next(
-        (utterance for utterance in reversed(end.spoken) if asks(end.turns, utterance)), end.owner
-    )
-    if is_telling(last.text):
-        turn = end.turns[last.index]
-        yield OpenEnd(
-            Loose.REQUEST,
-            shorten(words_of(turn, last), _OPEN_END_CHARACTERS),
-            Speaker.OWNER,
-            turn.id,
-        )
-
-
-def _questions(end: End, ended: SessionOutcome) -> Iterator[OpenEnd]:
+    request = end.request
+    if request and (is_open or ended.reason in CUT_OFF) and is_telling(request.text):
+        turn = end.turns[request.index]
+        yield Loose.REQUEST, words_of(turn, request), turn
     if end.report and ended.speaker is not Speaker.OWNER:
         for text in questions(end.report.text):
-            yield OpenEnd(
-                Loose.QUESTION, shorten(text, _OPEN_END_CHARACTERS), Speaker.AGENT, end.report.id
-            )
-
-
-def _failing(end: End) -> Iterator[OpenEnd]:
+            yield Loose.QUESTION, text, end.report
     for turn, call in [*failing(end.turns), *find_unmended(end.turns[end.begin :])]:
-        yield OpenEnd(
-            Loose.FAILING, f"{describe_call(call)} → {_result(call)}", Speaker.AGENT, turn.id
-        )
+        # Outcomes can contain the tool's output.
+        result = call.outcome if _EXIT.fullmatch(call.outcome or "") else "error"
+        yield Loose.FAILING, f"{describe_call(call)} → {result}", turn
+    for turn, text in open_todos(end.turns):
+        yield Loose.TODO, text, turn
+    yield from _next_steps(end.turns)
 
 
-def _result(call: ToolCall) -> str:
-    """Return a failed call's exit code or "error", without the tool's output."""
-    return call.outcome if call.outcome and _EXIT.fullmatch(call.outcome) else "error"
-
-
-def _todos(turns: Sequence[Turn]) -> Iterator[OpenEnd]:
-    for turn, text in open_todos(turns):
-        yield OpenEnd(Loose.TODO, shorten(text, _OPEN_END_CHARACTERS), Speaker.AGENT, turn.id)
-
-
-def _next_steps(end: End) -> Iterator[OpenEnd]:
-    """Yield the next steps named in the last report, except steps done after the report."""
-    report = end.last_report
-    if report is None:
+def _next_steps(turns: Sequence[Turn]) -> Iterator[tuple[Loose, str, Turn]]:
+    at = next((at for at in reversed(range(len(turns))) if is_own(turns[at])), None)
+    if at is None:
         return
-    at = next(number for number, turn in enumerate(end.turns) if turn is report)
-    since = [_done_words(turn) for turn in end.turns[at + 1 :]]
+    report = turns[at]
+    done_words = [_done_words(turn) for turn in turns[at + 1 :]]
     boxes = find_unticked(report.text)
-    for text in [*boxes, *_iter_left(report.text)]:
-        words = content_words(text, language_of(text))
-        if words and not any(len(words & done) >= _DONE_OVERLAP * len(words) for done in since):
-            yield OpenEnd(
-                Loose.TODO if text in boxes else Loose.NEXT_STEP,
-                shorten(text, _OPEN_END_CHARACTERS),
-                Speaker.AGENT,
-                report.id,
-            )
+    for text in [*boxes, *_iter_remaining(report.text)]:
+        words = content_words(text)
+        if words and not any(
+            len(words & done) >= _DONE_OVERLAP * len(words) for done in done_words
+        ):
+            yield Loose.TODO if text in boxes else Loose.NEXT_STEP, text, report
 
 
 def _done_words(turn: Turn) -> frozenset[str]:
@@ -708,17 +604,17 @@ def _done_words(turn: Turn) -> frozenset[str]:
     return content_words(text, language_of(turn.text))
 
 
-def _iter_left(text: str) -> Iterator[str]:
+def _iter_remaining(text: str) -> Iterator[str]:
     for passage in passages(text):
         is_ahead = bool(passage.heading) and bool(
             language_of(passage.heading).summary.ahead.match(passage.heading)
         )
         for statement in passage.statements:
-            if _is_left(statement, is_ahead=is_ahead):
+            if _is_remaining(statement, is_ahead=is_ahead):
                 yield statement.text
 
 
-def _is_left(statement: Statement, *, is_ahead: bool) -> bool:
+def _is_remaining(statement: Statement, *, is_ahead: bool) -> bool:
     cues = language_of(statement.text).summary
     if (
         statement.text.endswith((":", "：", "?", "？"))
@@ -733,7 +629,7 @@ def _is_left(statement: Statement, *, is_ahead: bool) -> bool:
         _MIN_STEP_CHARACTERS if language_of(statement.text).joiner else _MIN_STEP_CHARACTERS // 3
     )
     return len(statement.text) >= least and (
-        is_ahead or leads or bool(cues.left.search(statement.text))
+        is_ahead or leads or bool(cues.remaining.search(statement.text))
     )
 
 
@@ -741,15 +637,24 @@ def _is_left(statement: Statement, *, is_ahead: bool) -> bool:
 
 
 TITLE_CHARACTERS = 120
+_MIN_SUBJECT_WORDS = 2
+_MAIN_BRANCHES = ("main", "master", "develop", "dev", "HEAD")
+_ACTIVITY = frozenset(
+    """address branch bug bugs change changed changes check code comment comments commit commits continue error errors
+    fail failing failures feedback file fix get go have help implement issue issues last left let lint local look need
+    open plan pr problem problems pull read respond review run start test tests things try use want way work
+    working""".split()
+)
+"""Words that name an activity rather than a subject."""
 
 
 def summarise(session: Session, turns: Sequence[Turn]) -> Summary:
-    """Return a session's summary, which is always the same for the same input."""
+    """Summarise a session from its turns."""
     turns = sort_by_time([shorten_for_regex(turn) for turn in turns])
     if not turns:
         return Summary()
     spoken = utterances(turns)
-    calls = [call for _, call in summary.all_calls(turns)]
+    calls = [call for turn in turns for call in turn.tool_calls]
     result = outcome(turns, spoken)
     return Summary(
         topics=tuple(topics(turns, spoken)),
@@ -762,8 +667,21 @@ def summarise(session: Session, turns: Sequence[Turn]) -> Summary:
     )
 
 
-def opening(turns: Sequence[Turn]) -> str | None:
-    """Return the first request, shortened to a title."""
-    ordered = sort_by_time([shorten_for_regex(turn) for turn in turns])
-    request = first_request(ordered, utterances(ordered))
-    return shorten(request, TITLE_CHARACTERS) if request else None
+def opening(turns: Sequence[Turn], branch: str | None = None) -> str | None:
+    """Derive a title from the first clear request, the branch, or the first message."""
+    turns = sort_by_time([shorten_for_regex(turn) for turn in turns])
+    requests = _requests(turns, utterances(turns))
+    own = [request for request in requests if request.is_new] or requests
+    texts = [request.text for request in own]
+    if not texts:
+        spoken = (turn.text for turn in turns if turn.text and not turn.flags & _NOT_CONVERSATION)
+        texts = [one_line(text) for text in islice(spoken, 1)]
+    elif not _has_subject(texts[0]) and branch and branch not in _MAIN_BRANCHES:
+        return shorten(f"{branch}: {texts[0]}", TITLE_CHARACTERS)
+    text = next(filter(_has_subject, texts), next(iter(texts), None))
+    return shorten(text, TITLE_CHARACTERS) if text else None
+
+
+def _has_subject(text: str) -> bool:
+    language = language_of(text)
+    return len(content_words(text, language, _ACTIVITY)) >= _MIN_SUBJECT_WORDS

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from dataclasses import replace
 from pathlib import Path
 
 from nacre.base.frozen import frozen
@@ -18,7 +18,7 @@ from nacre.operations import operation
 from nacre.readers import conversation
 from nacre.recall import recall as recall_recall
 from nacre.sessions.find import DidQuery, FixQuery
-from nacre.store.schema import turn_clause
+from nacre.sessions.summary import goals
 from nacre.store.sessions import plain_path
 from nacre.values.memory import Kind
 from nacre.values.recall import Filter, RecallQuery, TurnHit
@@ -64,13 +64,13 @@ _ENDING = re.compile(r"\.[a-z]{1,4}(?::\d+)*$|(?::\d+)+$")
 _GENERIC_PARTS = frozenset(
     "test tests spec index main src lib cd run exec bin usr tmp home no nor found cannot".split()
 )
-"""Parts of names that do not identify a subject."""
+"""Words that are too common in names to identify a subject."""
 _ASKED_SHARE = 0.65
-"""Weight of the requested error's words. Output surrounds the stored error, which counts less."""
+"""Weight of the given error. The stored one weighs less, because other output surrounds it."""
 
 
 def gist(line: str) -> str:
-    """Return an error line without times, ids, numbers, positions and folders."""
+    """Strip times, ids, numbers, positions and folders from a line of an error."""
     text = _COLOUR_CODES.sub("", line).lower()
     for pattern in _VARIABLE_PARTS:
         text = pattern.sub(" ", text)
@@ -79,15 +79,15 @@ def gist(line: str) -> str:
 
 
 def terms_of(line: str) -> frozenset[str]:
-    """Return the words of an error line, without parts that vary, such as numbers."""
+    """Return the words in a line of an error, without variable ones such as numbers."""
     return frozenset(_WORD.findall(gist(line)))
 
 
 def likeness(requested: Iterable[frozenset[str]], stored: Iterable[frozenset[str]]) -> float:
-    """Return the similarity of two errors (0 to 1), based on their most similar pair of lines.
+    """Return the similarity of two errors, from 0 to 1, by their most similar lines.
 
-    Names (``ModuleNotFoundError``, ``pg_config``, ``ECONNREFUSED``) weigh three times as much as words. Generic words
-    weigh a quarter as much.
+    Names such as ``ModuleNotFoundError`` weigh three times as much as other words, and generic
+    words a quarter as much.
     """
     stored_lines = list(stored)
     return max(
@@ -102,13 +102,13 @@ def likeness(requested: Iterable[frozenset[str]], stored: Iterable[frozenset[str
 
 
 def search_words(lines: Sequence[str]) -> list[str]:
-    """Return up to 40 search words, most specific first."""
+    """Return up to 40 search words from the lines of an error, most specific first."""
     terms = {term for line in lines for term in terms_of(line)}
     return sorted(terms, key=lambda term: (-_weight(term), term))[:40]
 
 
 def concerns(step: ToolCall, failed: ToolCall) -> bool:
-    """Return True if a step shares a file, program or identifier with a failed call or its error."""
+    """Return True if a later call names the same file, program or identifier as a failed call."""
     step_names = _name_parts(step.input, *step.paths)
     error = failed.error or failed.outcome or ""
     named = {name.lower() for name in _QUOTED.findall(error)}
@@ -118,7 +118,6 @@ def concerns(step: ToolCall, failed: ToolCall) -> bool:
 
 
 def _name_parts(*texts: str) -> frozenset[str]:
-    """Return the names in commands, paths and errors, without folders, extensions and options."""
     tokens = (
         token
         for text in texts
@@ -154,177 +153,127 @@ _MIN_REQUEST_WORDS = 4
 _DRIVE = re.compile(r"^[a-zA-Z]:")
 
 
-@dataclass(slots=True)
-class _Group:
-    session: int
-    request: int | None
-    uses: list[FileUse] = field(default_factory=list)
-    commands: list[tuple[int, ToolCall]] = field(default_factory=list)
-
-    @property
-    def last_seq(self) -> int:
-        return max([*(use.seq for use in self.uses), *(seq for seq, _ in self.commands)])
-
-
 @operation("did", by_key=True)
 def did(home: Home, query: DidQuery) -> FileHistory:
     """Return the agents' actions on a file or in a folder, the newest first."""
-    named = find_files(home, query.path)
+    forms = _forms(query.path)
+    named = _find_files(home, forms)
     uses = home.deeds.uses(list(named), query.wanted, reads=True, limit=_MAX_USES) if named else []
-    counted = [use for use in uses if query.reads or use.action is Action.EDIT]
-    groups = _grouped(home, counted)
-    if query.commands:
-        name = plain_path(query.path).rsplit("/", 1)[-1]
-        criteria = Filter(
-            projects=(query.wanted.project,) if query.wanted.project else (), strict=True
-        )
-        matches = home.turn_search.match_parts([name], turn_clause(criteria), _MAX_USES)
-        turns = home.sessions.by_rows([row for row, _, _ in matches])
-        by_request = {(group.session, group.request): group for group in groups}
-        for stored in turns.values():
-            for call in stored.turn.tool_calls:
-                if call.action is Action.RUN and name in call.input:
-                    _group(home, by_request, stored.session, stored.seq).commands.append(
-                        (stored.seq, call)
-                    )
-        groups[:] = list(by_request.values())
-    ordered = sorted(groups, key=lambda group: _moment(home, group), reverse=True)
+    folders = {row: home.sessions.get(row).session.cwd for row in {use.session for use in uses}}
+    located = {
+        (use.session, use.file): _locate(named[use.file], folders[use.session]) for use in uses
+    }
+    uses = [use for use in uses if _matches(located[use.session, use.file], forms)]
+    groups: dict[tuple[int, int | None], list[FileUse]] = {}
+    for use in uses:
+        if not (query.reads or use.action is Action.EDIT):
+            continue
+        request = request_before(home, home.sessions.get(use.session).session, use.session, use.seq)
+        groups.setdefault((use.session, request.row if request else None), []).append(use)
+    ordered = sorted(groups.items(), key=lambda item: _moment(home, item[1]), reverse=True)
     page = ordered[query.offset : query.offset + query.limit]
     return FileHistory(
         asked=query.path,
-        paths=tuple(sorted({named[use.file] for use in uses} or named.values())),
-        changes=tuple(_change(home, group, uses, named) for group in page),
+        paths=tuple(dict.fromkeys(located[use.session, use.file] for use in uses)),
+        changes=tuple(_change(home, request, group, uses, located) for (_, request), group in page),
         edits=sum(use.action is Action.EDIT for use in uses),
         reads=sum(use.action is Action.READ for use in uses),
-        sessions=len({use.session for use in counted}),
+        sessions=len({use.session for use in uses}),
         more=len(ordered) > query.offset + query.limit,
     )
 
 
-def find_files(home: Home, name_or_path: str) -> dict[int, str]:
-    """Return the paths of the files that a name or path can mean, keyed by row.
-
-    Exact paths are tried first, then paths with the same last components, then files in a matching
-    folder.
-    """
+def _forms(name_or_path: str) -> list[str]:
     plain = plain_path(
         str(Path(name_or_path).expanduser()) if name_or_path.startswith("~") else name_or_path
     )
-    forms = [plain]
-    if not _is_whole(plain):
-        resolved = plain_path(str(Path.cwd() / plain))
-        if os.path.exists(Path.cwd() / plain):  # also False for an invalid name
-            forms.insert(0, resolved)
-    name = forms[0].rsplit("/", 1)[-1]
-    files = home.deeds.files_named(name)
-    exact = {
-        row: path
-        for row, path in files
-        if any(
-            (path == form or (bool(_DRIVE.match(path)) and path.lower() == form.lower()))
-            for form in forms
-        )
-    }
-    if exact:
-        return exact
-    loose = {row: path for row, path in files if any(_ends_alike(path, form) for form in forms)}
-    return loose or _below(home, forms)
+    # os.path.exists returns False for an invalid name.
+    if _is_whole(plain) or not os.path.exists(Path.cwd() / plain):
+        return [plain]
+    return [plain_path(os.path.normpath(Path.cwd() / plain)), plain]
+
+
+def _find_files(home: Home, forms: Sequence[str]) -> dict[int, str]:
+    named = home.deeds.files_named(forms[0].rsplit("/", 1)[-1])
+    for files in (named, home.deeds.all_files()):
+        if matching := {row: path for row, path in files if _matches(path, forms)}:
+            return matching
+    return {}
+
+
+def _locate(path: str, folder: str | None) -> str:
+    if not folder or _is_whole(path):
+        return path
+    return posixpath.normpath(f"{plain_path(folder)}/{path}")
 
 
 def request_before(home: Home, session: Session, row: int, seq: int) -> StoredTurn | None:
-    """Return the latest request before a position in a session.
-
-    Requests of very few words are skipped if possible.
-    """
-    by = Speaker.OWNER if session.kind is SessionKind.MAIN else Speaker.AGENT
-    rows = home.deeds.requests(row, seq, by=by, limit=_MAX_REQUESTS)
+    """Return the latest request before a position in a session, preferably not a very short one."""
+    if session.kind is not SessionKind.MAIN:
+        return next(iter(home.sessions.turns_of(row, limit=1)), None)
+    rows = home.deeds.requests(row, seq, limit=_MAX_REQUESTS)
     turns = home.sessions.by_rows(rows)
     ordered = [turns[row] for row in rows if row in turns]
-    if by is Speaker.AGENT:
-        first = home.sessions.turns_of(row, limit=1)
-        return next(iter(first), None)
     telling = (turn for turn in ordered if len(words(turn.turn.text)) >= _MIN_REQUEST_WORDS)
     return next(telling, ordered[0] if ordered else None)
 
 
-def _ends_alike(path: str, form: str) -> bool:
-    """Return True if two paths end with the same components and at least one path is relative."""
-    if _is_whole(path) and _is_whole(form):
-        return False
-    left, right = _components(path.lower()), _components(form.lower())
-    shorter = min(len(left), len(right))
-    return shorter > 0 and left[-shorter:] == right[-shorter:]
+def _matches(path: str, forms: Sequence[str]) -> bool:
+    names = _bounded(path)
+    for form in forms:
+        form_names = _bounded(form)
+        if _is_whole(path) and _is_whole(form):
+            if names.startswith(form_names):
+                return True
+        # A relative path matches any absolute path that ends with it.
+        elif form_names in names or (not _is_whole(path) and form_names.endswith(names)):
+            return True
+    return False
+
+
+def _bounded(path: str) -> str:
+    return "/".join(["", *(name for name in path.lower().split("/") if name.strip(".")), ""])
 
 
 def _is_whole(path: str) -> bool:
-    return path.startswith("/") or bool(_DRIVE.match(path))
+    return path.startswith(("/", "~")) or bool(_DRIVE.match(path))
 
 
-def _below(home: Home, forms: Sequence[str]) -> dict[int, str]:
-    files = {}
-    for row, path in home.deeds.all_files():
-        for form in forms:
-            inside = f"{form.rstrip('/')}/"
-            if path.startswith(inside) or (not form.startswith("/") and f"/{inside}" in path):
-                files[row] = path
-    return files
-
-
-def _components(path: str) -> list[str]:
-    return [part for part in path.split("/") if part]
-
-
-def _grouped(home: Home, uses: Iterable[FileUse]) -> list[_Group]:
-    groups: dict[tuple[int, int | None], _Group] = {}
-    for use in uses:
-        group = _group(home, groups, use.session, use.seq)
-        group.uses.append(use)
-    return list(groups.values())
-
-
-def _group(
-    home: Home, groups: dict[tuple[int, int | None], _Group], session: int, seq: int
-) -> _Group:
-    stored = home.sessions.get(session)
-    request = request_before(home, stored.session, session, seq)
-    key = (session, request.row if request else None)
-    return groups.setdefault(key, _Group(*key))
-
-
-def _moment(home: Home, group: _Group) -> tuple[float, int]:
-    times = [use.time for use in group.uses if use.time]
-    stored = home.sessions.get(group.session)
-    time: datetime | None = max(times) if times else stored.ended or stored.session.started
-    return time.timestamp() if time else 0.0, group.last_seq
+def _moment(home: Home, uses: Sequence[FileUse]) -> tuple[float, int]:
+    times = [use.time for use in uses if use.time]
+    stored = home.sessions.get(uses[0].session)
+    time = max(times) if times else stored.ended or stored.session.started
+    return time.timestamp() if time else 0.0, max(use.seq for use in uses)
 
 
 def _change(
-    home: Home, group: _Group, uses: Sequence[FileUse], named: dict[int, str]
+    home: Home,
+    request: int | None,
+    group: Sequence[FileUse],
+    uses: Sequence[FileUse],
+    located: dict[tuple[int, int], str],
 ) -> FileChange:
-    stored = home.sessions.get(group.session)
-    turns = {
-        item.row: item for item in home.sessions.by_rows([use.turn for use in group.uses]).values()
-    }
-    files = {use.file for use in group.uses}
-    within = [use for use in uses if use.session == group.session and use.turn in turns]
-    last = max(group.uses, key=lambda use: use.seq, default=None)
-    request = home.sessions.by_rows([group.request])[group.request].turn if group.request else None
+    last = max(group, key=lambda use: use.seq)
+    stored = home.sessions.get(last.session)
+    turns = {item.row: item for item in home.sessions.by_rows([use.turn for use in group]).values()}
+    within = [use for use in uses if use.session == last.session and use.turn in turns]
     calls = [call for item in turns.values() for call in item.turn.tool_calls]
-    paths = {plain_path(named[file]) for file in files}
+    paths = {located[use.session, use.file] for use in group}
     return FileChange(
-        path=named[last.file] if last else "",
+        path=located[last.session, last.file],
         session=stored.session,
         project=stored.project,
-        seq=group.last_seq,
-        time=max((use.time for use in group.uses if use.time), default=stored.ended),
+        seq=last.seq,
+        time=max((use.time for use in group if use.time), default=stored.ended),
         edits=sum(use.action is Action.EDIT for use in within),
         reads=sum(use.action is Action.READ for use in within),
-        commands=tuple(call for _, call in group.commands),
         failed=sum(
-            call.failed for call in calls if paths & {plain_path(path) for path in call.paths}
+            call.failed
+            for call in calls
+            if paths & {_locate(plain_path(path), stored.session.cwd) for path in call.paths}
         ),
-        request=request,
-        words=recall_recall.turns_after(home, stored.row, group.last_seq)[0],
+        request=home.sessions.by_rows([request])[request].turn if request else None,
+        words=recall_recall.answer_after(home, stored.row, last.seq),
     )
 
 
@@ -353,6 +302,10 @@ class _Failure:
     def call(self) -> ToolCall:
         return self.turn.turn.tool_calls[self.number]
 
+    @property
+    def terms(self) -> list[frozenset[str]]:
+        return list(map(terms_of, self.lines))
+
 
 @operation("fix", by_key=True)
 def fix(home: Home, query: FixQuery) -> FixResult:
@@ -362,12 +315,13 @@ def fix(home: Home, query: FixQuery) -> FixResult:
     """
     if not query.error.strip():
         raise InvalidQueryError(
-            "there is no error to look for",
+            "the error to look for is empty",
             hint='nacre fix "<the error>", or paste it: … | nacre fix -',
         )
     if len(query.error) > _MAX_CHARACTERS:
         raise InvalidQueryError(
-            f"the error is longer than {_MAX_CHARACTERS:,} characters", hint="give its last lines"
+            f"the error is longer than {_MAX_CHARACTERS:,} characters",
+            hint="give only its last lines",
         )
     lines = conversation.telling(query.error).splitlines()
     failures = sorted(_failures(home, lines, query), key=lambda failure: -failure.likeness)
@@ -406,20 +360,26 @@ def _failures(home: Home, lines: Sequence[str], query: FixQuery) -> Iterator[_Fa
 
 
 def _troubles(home: Home, failures: Sequence[_Failure], query: FixQuery) -> Iterator[Trouble]:
-    remaining = list(failures)
-    for _ in range(query.limit):
-        if not remaining:
-            return
-        first = remaining[0]
-        terms = [terms_of(line) for line in first.lines]
-        same = [
-            item
-            for item in remaining
-            if likeness(terms, map(terms_of, item.lines)) >= _SAME_ERROR_LIKENESS or item is first
-        ]
-        remaining = [item for item in remaining if item not in same]
+    groups: list[list[_Failure]] = []
+    for failure in failures:
+        similar = (
+            group
+            for group in groups
+            if likeness(group[0].terms, failure.terms) >= _SAME_ERROR_LIKENESS
+        )
+        if group := next(similar, None):
+            group.append(failure)
+        else:
+            groups.append([failure])
+    for same in groups[: query.limit]:
+        first = same[0]
+        first_repairs: dict[tuple[str, object], Repair] = {}
+        attempts = (_repair(home, item) for item in same)
+        for repair in sorted(attempts, key=lambda repair: (repair.session.id, repair.seq)):
+            end = (repair.steps[-1:], repair.words) if repair.worked else "open"
+            first_repairs.setdefault((repair.session.id, end), repair)
         repairs = sorted(
-            _distinct_repairs(_repair(home, item) for item in same),
+            first_repairs.values(),
             key=lambda repair: (
                 not repair.worked,
                 -(repair.time.timestamp() if repair.time else 0),
@@ -434,17 +394,9 @@ def _troubles(home: Home, failures: Sequence[_Failure], query: FixQuery) -> Iter
         )
 
 
-def _distinct_repairs(repairs: Iterator[Repair]) -> Iterator[Repair]:
-    first_repairs: dict[tuple[str, object], Repair] = {}
-    for repair in sorted(repairs, key=lambda repair: (repair.session.id, repair.seq)):
-        key = (repair.session.id, (repair.steps[-1:], repair.words) if repair.worked else "open")
-        first_repairs.setdefault(key, repair)
-    return iter(first_repairs.values())
-
-
 def _repair(home: Home, failure: _Failure) -> Repair:
     stored = home.sessions.get(failure.turn.session)
-    kinds = _kinds(failure.call)
+    wanted = goals(failure.call)
     steps: list[ToolCall] = []
     attempts, place, worked = 0, failure.turn.seq, False
     for seq, call in _calls_after(home, failure):
@@ -452,11 +404,11 @@ def _repair(home: Home, failure: _Failure) -> Repair:
             continue
         if (
             call.outcome == "ok"
-            and not conversation.only_looks(call)
+            and not all(map(conversation.looks, goals(call)))
             and concerns(call, failure.call)
         ):
             steps.append(call)
-        if not kinds & _kinds(call):
+        if not wanted & goals(call):
             continue
         place = seq
         if call.outcome == "ok":
@@ -472,7 +424,7 @@ def _repair(home: Home, failure: _Failure) -> Repair:
         worked=worked,
         attempts=attempts,
         steps=tuple(_merge_edits(steps)) if worked else (),
-        words=recall_recall.turns_after(home, stored.row, max(place, failure.turn.seq + 1))[0],
+        words=recall_recall.answer_after(home, stored.row, max(place, failure.turn.seq + 1)),
     )
 
 
@@ -495,19 +447,9 @@ def _merge_edits(steps: Sequence[ToolCall]) -> Sequence[ToolCall]:
     return merged[-_MAX_STEPS:]
 
 
-def _kinds(call: ToolCall) -> frozenset[str]:
-    """Return keys for what a call does: its programs, edited files, or name and input."""
-    if call.action is Action.RUN:
-        return frozenset(conversation.programs(call.input))
-    if call.action is Action.EDIT:
-        return frozenset(f"edit {path}" for path in call.paths)
-    return frozenset({f"{call.name} {call.input}"})
-
-
 def _agent_statements(
     home: Home, question: str, criteria: Filter, lines: Sequence[str]
 ) -> tuple[TurnHit, ...]:
-    """Return what agents said about an error, including answers to a pasted error."""
     if not question:
         return ()
     terms = [terms_of(line) for line in lines]
@@ -519,13 +461,15 @@ def _agent_statements(
             likeness(terms, map(terms_of, hit.turn.text.splitlines()[:200]))
             >= _MIN_LIKENESS_IN_TALK
         ):
-            answer = _answer(home, hit) if hit.turn.speaker is Speaker.OWNER else hit
-            if answer:
-                hits.setdefault(answer.turn.id, answer)
+            if hit.turn.speaker is Speaker.OWNER:
+                stored = home.sessions.find_said(hit.session.id, hit.turn.id)
+                turn = (
+                    recall_recall.answer_after(home, stored.session, stored.seq + 1)
+                    if stored
+                    else None
+                )
+                if turn is None:
+                    continue
+                hit = replace(hit, turn=turn, excerpt=excerpt(turn.text, ()))
+            hits.setdefault(hit.turn.id, hit)
     return tuple(hits.values())[:3]
-
-
-def _answer(home: Home, hit: TurnHit) -> TurnHit | None:
-    stored = home.sessions.find_said(hit.session.id, hit.turn.id)
-    turn = recall_recall.turns_after(home, stored.session, stored.seq + 1)[0] if stored else None
-    return replace(hit, turn=turn, excerpt=excerpt(turn.text, ())) if turn else None

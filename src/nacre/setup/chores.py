@@ -1,12 +1,12 @@
-"""Chores that hooks leave: reading sessions, handoffs, learning, and judging used memories."""
+"""Do the chores that hooks leave: read sessions, write handoffs, learn, and judge used memories."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -22,7 +22,7 @@ from nacre.base.locks import FileLock
 from nacre.context import delivery
 from nacre.context.effects import record_effects
 from nacre.context.handoff import hand_over, hand_over_late, improve, put_away
-from nacre.context.hooks import note_share, prune_states
+from nacre.context.hooks import prune_states
 from nacre.data.imports import capture
 from nacre.errors import (
     BudgetSpentError,
@@ -34,8 +34,8 @@ from nacre.errors import (
 from nacre.home.home import Home
 from nacre.home.location import project_of_folder
 from nacre.hosts import own_memory
-from nacre.learn.ingest import find_session, read_beside, read_recent, read_session
-from nacre.learn.learn import Lessons, learn
+from nacre.learn.ingest import find_session, read_recent, read_session
+from nacre.learn.learn import learn
 from nacre.memories.edit import catch_up
 from nacre.memories.store import fold_usage, session_name
 from nacre.memories.usage import note_stale
@@ -43,7 +43,7 @@ from nacre.memories.vectors import embed_pending
 from nacre.operations import operation
 from nacre.recall.pins import check_pins
 from nacre.recall.recall import feedback
-from nacre.values.reports import OnProgress
+from nacre.values.reports import IngestReport, OnProgress
 from nacre.values.session import (
     ChoresReport,
     Flag,
@@ -52,53 +52,16 @@ from nacre.values.session import (
     Speaker,
     StoredSession,
     Trust,
-    Turn,
 )
 
 _EXCLUDED_FLAGS = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN | Flag.INJECTED
-
-
-def is_to_be_heard(home: Home, session: StoredSession) -> bool:
-    """Return True if a session has memory lookups that have not been judged yet."""
-    fold_usage(home)
-    return home.session_uses.first_unjudged(session_name(session.session.id)) is not None
-
-
-def hear_reply(home: Home, session: StoredSession) -> None:
-    """Judge the memories that an agent looked up, based on what it said afterwards.
-
-    If the agent then stored a new version of a memory, this counts as a correction. Each use is
-    judged once. See docs/context.md.
-    """
-    name = session.session.id
-    since = home.session_uses.first_unjudged(session_name(name))
-    if since is None:
-        return
-    reply = _words_since(since, (item.turn for item in home.sessions.turns_of(session.row)))
-    memories = (home.memories.find(memory.id) for memory in home.memories.known_of(name))
-    stored = [
-        memory.id
-        for memory in memories
-        if memory and memory.speaker is Speaker.AGENT and not memory.retired
-    ]
-    feedback(home, reply, session=name, stored=tuple(stored))
-
-
-def _words_since(moment: int, turns: Iterable[Turn]) -> str:
-    """Return the agent's own text after a time in epoch milliseconds."""
-    own = (turn for turn in turns if turn.speaker is Speaker.AGENT and turn.trust is Trust.TRUSTED)
-    return "\n\n".join(
-        turn.text
-        for turn in own
-        if not turn.flags & _EXCLUDED_FLAGS and turn.time and turn.time.timestamp() * 1000 >= moment
-    )
 
 
 # -- Learning while the session continues ----------------------------------------------------------
 
 
 VECTOR_SECONDS = 10.0
-"""Time limit in seconds for creating vectors. The next ingest creates missing vectors."""
+"""Time limit in seconds for creating vectors, which the next ingest completes."""
 
 
 def learn_now(
@@ -107,25 +70,25 @@ def learn_now(
     notify: OnProgress | None = None,
     *,
     is_over: bool = False,
-) -> Lessons | None:
-    """Learn from one session or from all pending sessions. Return ``None`` if learning is off.
+) -> IngestReport:
+    """Learn from one session or from all pending ones, unless learning is off.
 
-    Only turns that were already read are used. ``is_over``: True if the last message will get no reply.
+    No new turns are read. ``is_over`` is True if the last message will get no reply.
     """
     if not home.settings.flag("extraction.enabled"):
-        return None
-    report = notify or (lambda _: None)
+        return IngestReport()
+    notify = notify or (lambda _: None)
     with home.run("ingest") as run:
-        lessons = learn(
-            home, report, only=session.row if session else None, is_over=is_over, run=run
+        report = learn(
+            home, notify, only=session.row if session else None, is_over=is_over, run=run
         )
-    embed_pending(home, report, seconds=VECTOR_SECONDS)
-    return lessons
+    embed_pending(home, notify, seconds=VECTOR_SECONDS)
+    return report
 
 
 # -- Chores ----------------------------------------------------------------------------------------
 # A chore is a small file in ``run/chores``, left by a hook (:mod:`nacre.serve.hook_shapes`). Chores of the same kind
-# and session are combined. One process works at a time. Failures are retried up to five times. Then the chore moves to
+# and session are combined, and one process works at a time. A chore that fails five times moves to
 # ``run/chores/given-up`` with the reason, which ``nacre admin doctor`` shows. Chores that might call a model have a
 # separate lock, so that no handoff waits for a model.
 
@@ -133,13 +96,13 @@ def learn_now(
 MOST_TRIES = 5
 MOST_SECONDS = 300.0
 _RETRY_SECONDS = 10.0
-"""Delay before the second try, in seconds. Each further delay is three times as long."""
+"""Delay in seconds before the second try. Each further delay is three times as long."""
 
 _MAX_FILES = 2_000
 _MAX_BYTES = 100_000
-_KEPT_SECONDS = 7 * 86_400
-_GIVEN_UP = "given-up"
-_MAX_GIVEN_UP = 100
+_MAX_AGE_SECONDS = 7 * 86_400
+_ABANDONED = "given-up"
+_MAX_ABANDONED = 100
 
 _SLOW_LOCK = "chores-slow.lock"
 
@@ -150,10 +113,10 @@ _Moment = Annotated[float, Meta(ge=0, le=1e11)]
 class Chore(msgspec.Struct, frozen=True):
     """A pending task.
 
-    ``kind``: a :class:`~nacre.values.context.HookEvent`, or a task that follows from an event. ``session``:
-    ``<tool>:<the host's own id>``. ``occasion``: reason for the session's start. ``at``: time when the chore was left.
-    ``after``: time from which the chore is due. Both times are in epoch seconds. ``tries``: number of attempts.
-    ``note``: reason for the last failure.
+    ``kind`` is a :class:`~nacre.values.context.HookEvent`, or a task that follows from an event.
+    ``session`` is ``<tool>:<the host's own id>``, and ``occasion`` the reason for the session's
+    start. ``at`` is when a hook left the chore, and ``after`` when it becomes due, both in epoch
+    seconds. ``tries`` counts the attempts, and ``note`` is the reason for the last failure.
     """
 
     kind: str
@@ -168,7 +131,7 @@ class Chore(msgspec.Struct, frozen=True):
 
     @property
     def subject(self) -> tuple[str, str, str]:
-        """Return a key. Chores with the same key can be combined."""
+        """Return a key that is the same for chores that can be combined."""
         return (
             self.kind,
             self.session or "",
@@ -179,8 +142,8 @@ class Chore(msgspec.Struct, frozen=True):
 class NotYetError(Exception):
     """Raised by a chore that must wait for a condition.
 
-    The chore is retried later, and finally dropped without a report. ``following``: chores that
-    result from the work done so far.
+    The chore is retried later, and eventually dropped without a report. ``following`` are chores
+    that result from the work done so far.
     """
 
     def __init__(self, following: Sequence[Chore] = ()) -> None:
@@ -188,167 +151,124 @@ class NotYetError(Exception):
         self.following = following
 
 
-@frozen
-class Kind:
-    """The function for a kind of chore. ``is_slow`` means that it can call or load a model."""
-
-    do: Callable[[Home, Chore], Sequence[Chore]]
-    is_slow: bool = False
+Work = Callable[[Home, Chore], Sequence[Chore]]
+"""A function that does a chore and returns the chores that follow from it."""
 
 
 @frozen
 class _Pending:
-    """Chores that are completed together. ``chore``: the latest one. ``paths``: their files."""
-
     chore: Chore
     paths: tuple[Path, ...]
 
 
 def is_due(home: Path, now: float) -> bool:
     """Return True if a home has a chore that is due at ``now`` (epoch seconds)."""
-    return any(_is_due(pending.chore, now) for pending in _listed(home))
+    return any(_is_due(pending.chore, now) for pending in _grouped_chores(home))
 
 
 def drop(home: Path, is_needless: Callable[[Chore], bool]) -> None:
-    """Remove unnecessary chores."""
-    for pending in _listed(home):
+    """Remove the chores for which ``is_needless`` returns True."""
+    for pending in _grouped_chores(home):
         if is_needless(pending.chore):
             _remove(pending.paths)
 
 
-def waiting(home: Path) -> list[Chore]:
+def pending_chores(home: Path) -> list[Chore]:
     """Return a home's chores, oldest first."""
-    return [pending.chore for pending in _listed(home)]
+    return [pending.chore for pending in _grouped_chores(home)]
 
 
-def given_up(home: Path) -> list[Chore]:
+def abandoned_chores(home: Path) -> list[Chore]:
     """Return the chores that failed too often, oldest first."""
-    folder = folder_of(home) / _GIVEN_UP
+    folder = folder_of(home) / _ABANDONED
     return [chore for path in _files(folder) if (chore := _read(path))]
 
 
 def put(home: Path, chore: Chore) -> None:
-    """Store a chore. Raises OSError."""
+    """Write a chore's file. Raises OSError."""
     files.write_file(Path(chore_file(str(home))), msgspec.json.encode(chore))
 
 
-class Worklist:
-    """A process that works on chores."""
-
-    def __init__(self, home: Home, kinds: Mapping[str, Kind]) -> None:
-        self.home = home
-        self.home_path = home.settings.home
-        self.kinds = kinds
-        self.report = ChoresReport()
-
-    def step(self, *, is_slow: bool) -> bool:
-        """Do the first due chore, and return True if there might be more."""
-        if self.next(is_slow=is_slow) is None:
+def _do_first(
+    home: Home, kinds: Mapping[str, Work], counts: Counter[str], *, is_slow: bool
+) -> bool:
+    if _first_due(home, is_slow=is_slow) is None:
+        return False
+    lock = FileLock(home.settings.home / (_SLOW_LOCK if is_slow else CHORES_LOCK))
+    with lock.if_free() as is_ours:
+        if not is_ours:
             return False
-        lock = FileLock(self.home_path / (_SLOW_LOCK if is_slow else CHORES_LOCK))
-        if not lock.acquire():
-            return False
-        try:
-            pending = self.next(is_slow=is_slow)
-            claimed = self.take(pending) if pending else None
-            if claimed:
-                self.do(claimed)
-        finally:
-            lock.release()
-        # Check again, because processes that left a chore while the lock was held did not wait.
-        return self.next(is_slow=is_slow) is not None or pending is not None
+        pending = _first_due(home, is_slow=is_slow)
+        if pending:
+            counts[_do(home, pending, kinds)] += 1
+    # Check again, because processes that left a chore while the lock was held did not wait.
+    return pending is not None or _first_due(home, is_slow=is_slow) is not None
 
-    def next(self, *, is_slow: bool) -> _Pending | None:
-        now = self.home.clock().timestamp()
-        due = (pending for pending in _listed(self.home_path) if _is_due(pending.chore, now))
-        return next((pending for pending in due if self.is_slow(pending.chore) == is_slow), None)
 
-    def is_slow(self, chore: Chore) -> bool:
-        kind = self.kinds.get(chore.kind)
-        return kind is not None and kind.is_slow
+def _first_due(home: Home, *, is_slow: bool) -> _Pending | None:
+    now = home.clock().timestamp()
+    due = (item for item in _grouped_chores(home.settings.home) if _is_due(item.chore, now))
+    return next((item for item in due if (item.chore.kind in _SLOW) == is_slow), None)
 
-    def do(self, waits: _Pending) -> None:
-        """Do a chore.
 
-        The attempt is recorded first, so that a chore that kills its process is eventually abandoned. Raises OSError if
-        the attempt cannot be recorded, because the chore could otherwise be tried forever.
-        """
-        chore, kind = waits.chore, self.kinds.get(waits.chore.kind)
-        now = self.home.clock().timestamp()
-        if kind is None:
-            self.give_up(waits, f"this version of nacre does not know the chore {chore.kind!r}")
-        elif chore.tries >= MOST_TRIES:
-            self.give_up(waits, chore.note or "its process ended at every attempt")
-        elif now - chore.at > _KEPT_SECONDS:
-            self.give_up(waits, "too old to be useful")
-        else:
-            begun = msgspec.structs.replace(
-                chore, tries=chore.tries + 1, after=now + _RETRY_SECONDS * 3**chore.tries, note=""
-            )
-            files.write_file(waits.paths[-1], msgspec.json.encode(begun))
-            _remove(waits.paths[:-1])
-            self.run(kind, _Pending(begun, waits.paths[-1:]))
+def _do(home: Home, pending: _Pending, kinds: Mapping[str, Work]) -> str:
+    chore, work = pending.chore, kinds.get(pending.chore.kind)
+    now = home.clock().timestamp()
+    if work is None:
+        return _give_up(
+            home, pending, f"this version of nacre does not know the chore {chore.kind!r}"
+        )
+    if chore.tries >= MOST_TRIES:
+        return _give_up(home, pending, chore.note or "its process ended at every attempt")
+    if now - chore.at > _MAX_AGE_SECONDS:
+        return _give_up(home, pending, "too old to be useful")
+    after = now + _RETRY_SECONDS * 3**chore.tries
+    chore = msgspec.structs.replace(chore, tries=chore.tries + 1, after=after, note="")
+    *others, path = pending.paths
+    # The attempt is recorded first, and OSError is raised if this fails, so that a chore that kills
+    # its process is not tried forever.
+    files.write_file(path, msgspec.json.encode(chore))
+    _remove(others)
+    outcome = "done"
+    try:
+        following = work(home, chore)
+    except NotYetError as error:
+        outcome, following = "waiting", error.following
+    except (UnusableStoreError, StoreBusyError):  # the home has a problem, not the chore
+        _write(path, msgspec.structs.replace(chore, tries=chore.tries - 1))
+        raise
+    except Exception as error:  # noqa: BLE001 - a failing chore must not stop the others
+        message = f"{type(error).__name__}: {error}"
+        message = error.message if isinstance(error, NacreError) else message
+        note = home.redactor.clean(message)[:500]
+        if chore.tries >= MOST_TRIES:
+            return _give_up(home, _Pending(chore, (path,)), note)
+        _write(path, msgspec.structs.replace(chore, note=note))
+        return "failed"
+    for item in following:
+        put(home.settings.home, item)
+    if outcome == "done" or chore.tries >= MOST_TRIES:
+        _remove([path])
+    return outcome
 
-    def take(self, waits: _Pending) -> _Pending | None:
-        """Rename a chore's files, because hooks might use the old names again. Raises OSError."""
-        paths = []
-        for path in waits.paths:
-            own = Path(chore_file(str(self.home_path)))
-            with suppress(FileNotFoundError):  # another process was faster
-                path.rename(own)
-                paths.append(own)
-        claimed = [(chore, path) for path in paths if (chore := _read(path))]
-        if not claimed:
-            return None
-        latest = max((chore for chore, _ in claimed), key=lambda item: item.at)
-        return _Pending(latest, tuple(path for _, path in claimed))
 
-    def run(self, kind: Kind, begun: _Pending) -> None:
-        chore = begun.chore
-        try:
-            following = kind.do(self.home, chore)
-        except NotYetError as error:
-            for following_chore in error.following:
-                put(self.home_path, following_chore)
-            if chore.tries >= MOST_TRIES:
-                _remove(begun.paths)
-            return
-        except (UnusableStoreError, StoreBusyError):  # the home has a problem, not the chore
-            _write(begun.paths[0], msgspec.structs.replace(chore, tries=chore.tries - 1))
-            raise
-        except Exception as error:  # noqa: BLE001 - a failing chore must not stop the others
-            message = f"{type(error).__name__}: {error}"
-            message = error.message if isinstance(error, NacreError) else message
-            note = self.home.redactor.clean(message)[:500]
-            if chore.tries >= MOST_TRIES:
-                self.give_up(begun, note)
-            else:
-                _write(begun.paths[0], msgspec.structs.replace(chore, note=note))
-                self.report = replace(self.report, failed=self.report.failed + 1)
-            return
-        for following_chore in following:
-            put(self.home_path, following_chore)
-        _remove(begun.paths)
-        self.report = replace(self.report, done=self.report.done + 1)
-
-    def give_up(self, waits: _Pending, note: str) -> None:
-        """Move a chore to the given-up folder with the reason. If this raises OSError, it stays pending."""
-        chore = msgspec.structs.replace(waits.chore, note=note)
-        folder = folder_of(self.home_path) / _GIVEN_UP
-        files.make_folder(folder)
-        _remove(_files(folder)[: -_MAX_GIVEN_UP + 1])
-        files.write_file(folder / waits.paths[-1].name, msgspec.json.encode(chore))
-        _remove(waits.paths)
-        self.report = replace(self.report, given_up=self.report.given_up + 1)
+def _give_up(home: Home, pending: _Pending, note: str) -> str:
+    folder = folder_of(home.settings.home) / _ABANDONED
+    files.make_folder(folder)
+    _remove(_files(folder)[: -_MAX_ABANDONED + 1])
+    chore = msgspec.structs.replace(pending.chore, note=note)
+    files.write_file(folder / pending.paths[-1].name, msgspec.json.encode(chore))
+    _remove(pending.paths)
+    return "given_up"
 
 
 def _is_due(chore: Chore, now: float) -> bool:
-    """Return True if a chore is due, or if its delay is impossibly long because the clock was set back."""
+    # A longer delay means that the clock was set back.
     return not now < chore.after <= now + _RETRY_SECONDS * 3**MOST_TRIES
 
 
 def folder_of(home: Path) -> Path:
-    """Return the folder with a home's chore files."""
+    """Return the folder of a home's chore files."""
     return Path(chores_folder(str(home)))
 
 
@@ -356,8 +276,7 @@ def _files(folder: Path) -> list[Path]:
     return sorted(folder.glob("[!.]*.json"))[:_MAX_FILES]
 
 
-def _listed(home: Path) -> list[_Pending]:
-    """Return pending chores grouped by subject, oldest first."""
+def _grouped_chores(home: Path) -> list[_Pending]:
     pending: dict[tuple[str, str, str], _Pending] = {}
     for path in _files(folder_of(home)):
         if chore := _read(path):
@@ -369,7 +288,6 @@ def _listed(home: Path) -> list[_Pending]:
 
 
 def _read(path: Path) -> Chore | None:
-    """Read a chore. Remove an invalid file, but leave an unreadable file for later."""
     try:
         with os.fdopen(files.open_file(path, os.O_RDONLY), "rb") as file:
             data = file.read(_MAX_BYTES)
@@ -397,18 +315,16 @@ def _remove(paths: Sequence[Path]) -> None:
 # All this work can be repeated without harm.
 
 
-LEARN, IMPROVE, CAPTURE, HEAR, STALE = "learn", "improve", "capture", "hear", "stale"
+LEARN, IMPROVE, CAPTURE, JUDGE, STALE = "learn", "improve", "capture", "hear", "stale"
 
 _COMPACTS_EACH_TURN = frozenset({"gemini-cli"})
 """Tools that report a possible compaction before each turn, and keep the same session after it."""
 
 
 def _session_start(home: Home, chore: Chore) -> Sequence[Chore]:
-    """Record deliveries of context. Write the previous session's handoff if it is missing."""
     catch_up(home)
     prune_states(home.settings.home, home.clock().timestamp())
     put_away(home)
-    note_share(home.settings, home.now_ms())
     following = (
         _late(home, chore)
         if chore.tries <= 1 and chore.occasion in (None, "", "startup", "clear")
@@ -421,7 +337,7 @@ def _session_start(home: Home, chore: Chore) -> Sequence[Chore]:
 
 
 def _late(home: Home, chore: Chore) -> list[Chore]:
-    read_beside(home, chore.session or "", chore.transcript)
+    read_recent(home, (chore.session or "").partition(":")[0], but=chore.transcript)
     project = project_of_folder(home, Path(chore.folder)) if chore.folder else None
     if not project:
         return []
@@ -431,15 +347,10 @@ def _late(home: Home, chore: Chore) -> list[Chore]:
 
 
 def _session_end(home: Home, chore: Chore) -> Sequence[Chore]:
-    """Read the rest of the session and write its handoff.
-
-    Return chores that use a model to learn from the session.
-    """
     return [*_ended(home, chore, learns_all=True), *_capture_chores(home, chore)]
 
 
 def _pre_compact(home: Home, chore: Chore) -> Sequence[Chore]:
-    """Read a session and write its handoff before the agent's context is compacted."""
     if (chore.session or "").partition(":")[0] in _COMPACTS_EACH_TURN:
         return _turn_end(home, chore)
     return _ended(home, chore, learns_all=False)
@@ -458,20 +369,19 @@ def _ended(home: Home, chore: Chore, *, learns_all: bool) -> Sequence[Chore]:
         occasion = "end" if learns_all else ""
         following.append(Chore(LEARN, session.session.id, occasion=occasion, at=chore.at))
     following.append(Chore(STALE, at=chore.at))
-    if is_to_be_heard(home, session):
-        following.append(Chore(HEAR, session.session.id, at=chore.at))
+    fold_usage(home)
+    if home.session_uses.first_unjudged(session_name(session.session.id)) is not None:
+        following.append(Chore(JUDGE, session.session.id, at=chore.at))
     return following
 
 
 def _turn_end(home: Home, chore: Chore) -> Sequence[Chore]:
-    """Read the session and record delivered context."""
     put_away(home)
     read_session(home, chore.session or "", chore.transcript)
     return []
 
 
 def _capture_chores(home: Home, chore: Chore) -> list[Chore]:
-    """Return a chore that imports new notes from hosts whose own memory is turned off."""
     return [Chore(CAPTURE, at=chore.at)] if own_memory.load(home.settings.home).hosts else []
 
 
@@ -482,16 +392,34 @@ def _capture(home: Home, _: Chore) -> Sequence[Chore]:
 
 def _learn(home: Home, chore: Chore) -> Sequence[Chore]:
     session = find_session(home, chore.session or "")
-    lessons = learn_now(home, session, is_over=chore.occasion == "end") if session else None
-    if lessons and lessons.by_model and lessons.by_model.elsewhere:
+    report = learn_now(home, session, is_over=chore.occasion == "end") if session else None
+    if report and report.extraction and report.extraction.elsewhere:
         raise NotYetError  # another process is asking the writer, perhaps without this session
     return []
 
 
-def _hear(home: Home, chore: Chore) -> Sequence[Chore]:
-    session = find_session(home, chore.session or "")
-    if session:
-        hear_reply(home, session)
+def _judge(home: Home, chore: Chore) -> Sequence[Chore]:
+    """Judge the memories that an agent looked up by what it said next (see docs/context.md)."""
+    name = chore.session or ""
+    session, since = find_session(home, name), home.session_uses.first_unjudged(session_name(name))
+    if session is None or since is None:
+        return []
+    reply = "\n\n".join(
+        turn.text
+        for turn in (item.turn for item in home.sessions.turns_of(session.row))
+        if turn.speaker is Speaker.AGENT
+        and turn.trust is Trust.TRUSTED
+        and not turn.flags & _EXCLUDED_FLAGS
+        and turn.time
+        and turn.time.timestamp() * 1000 >= since
+    )
+    memories = (home.memories.find(memory.id) for memory in home.memories.known_of(name))
+    stored = [
+        memory.id
+        for memory in memories
+        if memory and memory.speaker is Speaker.AGENT and not memory.retired
+    ]
+    feedback(home, reply, session=name, stored=tuple(stored))
     return []
 
 
@@ -511,18 +439,21 @@ def _improve(home: Home, chore: Chore) -> Sequence[Chore]:
     return []
 
 
-KINDS: Mapping[str, Kind] = {
-    "session-start": Kind(_session_start),
-    "session-end": Kind(_session_end),
-    "pre-compact": Kind(_pre_compact),
-    "turn-end": Kind(_turn_end),
-    CAPTURE: Kind(_capture),
-    IMPROVE: Kind(_improve, is_slow=True),
-    LEARN: Kind(_learn, is_slow=True),
-    HEAR: Kind(_hear, is_slow=True),
-    STALE: Kind(_stale, is_slow=True),
+KINDS: Mapping[str, Work] = {
+    "session-start": _session_start,
+    "session-end": _session_end,
+    "pre-compact": _pre_compact,
+    "turn-end": _turn_end,
+    CAPTURE: _capture,
+    IMPROVE: _improve,
+    LEARN: _learn,
+    JUDGE: _judge,
+    STALE: _stale,
 }
-"""Kinds of chores, keyed by name."""
+"""The function for each kind of chore."""
+
+_SLOW = frozenset({IMPROVE, LEARN, JUDGE, STALE})
+"""Kinds of chores that can call or load a model."""
 
 
 @operation("chores", writes=True, takes_long=True, http=False)
@@ -530,7 +461,7 @@ def do_waiting(
     home: Home,
     *,
     seconds: Annotated[float, bounds("Time limit in seconds.", ge=0)] = MOST_SECONDS,
-    kinds: Mapping[str, Kind] = KINDS,
+    kinds: Mapping[str, Work] = KINDS,
 ) -> ChoresReport:
     """Do due chores within a time limit, starting with the quick chores.
 
@@ -541,20 +472,27 @@ def do_waiting(
         raise home.database.unwritable
     until = time.monotonic() + seconds
     files.sweep(folder_of(home.settings.home))
-    work = Worklist(home, kinds)
+    counts = Counter[str]()
     try:
-        while time.monotonic() < until and (work.step(is_slow=False) or work.step(is_slow=True)):
+        while time.monotonic() < until and (
+            _do_first(home, kinds, counts, is_slow=False)
+            or _do_first(home, kinds, counts, is_slow=True)
+        ):
             pass
     except OSError as error:
         raise UnusableStoreError(
             f"cannot save the pending work: {error.strerror}",
             hint="free some disk space; the work stays pending until then",
         ) from error
-    return replace(work.report, left=len(waiting(home.settings.home)))
+    return ChoresReport(
+        counts["done"],
+        counts["failed"],
+        counts["given_up"],
+        len(pending_chores(home.settings.home)),
+    )
 
 
 # -- Flush -----------------------------------------------------------------------------------------
-# Reads and learns from current sessions, and does pending chores.
 
 
 @operation("flush", writes=True, takes_long=True, http=False)
@@ -579,17 +517,17 @@ def flush(
     else:
         read_recent(home)
     rows = [
-        other.row
-        for other in home.sessions.to_extract()
-        if stored is None or other.row == stored.row
+        candidate.row
+        for candidate in home.sessions.to_extract()
+        if stored is None or candidate.row == stored.row
     ]
     is_unknown = session and stored is None
-    lessons = None if is_unknown else learn_now(home, stored, notify)
+    report = IngestReport() if is_unknown else learn_now(home, stored, notify)
     chores = do_waiting(home, seconds=seconds)
     return FlushReport(
-        lessons.memories if lessons else (),
-        lessons.duplicates if lessons else 0,
+        report.memories,
+        report.duplicates,
         0 if is_unknown else len(rows),
         chores,
-        lessons.notes if lessons else (),
+        tuple(problem.message for problem in report.problems),
     )

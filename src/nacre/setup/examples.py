@@ -15,7 +15,6 @@ from nacre.errors import NotFoundError
 from nacre.home.home import Home
 from nacre.memories.erasure import remove_empty_projects
 from nacre.values.memory import ForgetReport
-from nacre.values.session import StoredSession
 
 _TOOLS = ("claude-code", "codex", "openclaw")
 _ID_CHARACTERS = 36
@@ -23,7 +22,7 @@ _ID_CHARACTERS = 36
 
 @frozen
 class ExampleFile:
-    """A transcript. ``name`` is ``<tool>/<file name as the tool writes it>``."""
+    """An example transcript, named ``<tool>/<file name as the tool writes it>``."""
 
     name: str
     data: bytes
@@ -36,7 +35,7 @@ class ExampleFile:
 
 
 def example_files() -> Iterator[ExampleFile]:
-    """Yield the example transcripts from the package, which can be a zip file."""
+    """Yield the example transcripts in nacre's package, even if the package is zipped."""
     root = resources.files(__package__) / "example_sessions"
     for tool in _TOOLS:
         for entry in sorted(root.joinpath(tool).iterdir(), key=lambda entry: entry.name):
@@ -51,44 +50,41 @@ _FOLDER = "examples"
 _LOOKED_AT = 50
 
 
-def lay_out(home: Home) -> list[Path]:
+def write_examples(home: Home) -> list[Path]:
     """Write the example transcripts into the home, where memories refer to them.
 
-    If the user told nacre to forget examples, reading them is allowed again.
+    Examples that the user had deleted may be read again.
     """
     ours = {example.session for example in example_files()}
     for run in forgetting.forgotten(home):
         if run.sessions and not run.is_allowed and ours.issuperset(run.sessions):
             forgetting.allow_again(home, reference=run.run)
-    laid = []
+    paths = []
     for example in example_files():
         path = home.settings.home / _FOLDER / example.name
         if not (path.is_file() and path.read_bytes() == example.data):
             files.make_folder(path.parent)
             files.write_file(path, example.data)
-        laid.append(path)
-    return laid
+        paths.append(path)
+    return paths
 
 
-def present(home: Home) -> tuple[str, ...]:
-    """Return the ids of the examples in the home."""
+def stored_examples(home: Home) -> tuple[str, ...]:
+    """Return the ids of the examples that the home contains."""
     return tuple(
         example.session for example in example_files() if home.sessions.find(example.session)
     )
 
 
 def plan_to_forget(home: Home) -> Deletion:
-    """Return what forgetting the examples would delete.
-
-    Raises NotFoundError if the home has no examples.
-    """
-    if not (sessions := present(home)):
+    """Plan the deletion of the examples. Raises NotFoundError if the home has none."""
+    if not (sessions := stored_examples(home)):
         raise NotFoundError("this memory does not contain the example sessions")
     return forgetting.prepare(home, ForgetRequest(sessions=sessions))
 
 
 def forget(home: Home, deletion: Deletion) -> ForgetReport:
-    """Forget the examples permanently, with their transcripts and the projects that only they use."""
+    """Permanently forget the examples, with their transcripts and the projects that only they use."""
     projects = {
         stored.project
         for session in deletion.plan.sessions
@@ -104,14 +100,15 @@ def forget(home: Home, deletion: Deletion) -> ForgetReport:
 
 def has_others(home: Home) -> bool:
     """Return True if nacre has read a session that is not an example."""
-    return any(not is_one(home, session) for session in home.sessions.newest(limit=_LOOKED_AT))
+    newest = home.sessions.newest(limit=_LOOKED_AT)
+    return any(not is_example(home, session.file) for session in newest)
 
 
-def is_one(home: Home, session: StoredSession) -> bool:
-    """Return True if a session is an example."""
-    return is_from_one(home, session.file)
-
-
-def is_from_one(home: Home, transcript: str | None) -> bool:
+def is_example(home: Home, transcript: str | None) -> bool:
     """Return True if a transcript belongs to an example."""
-    return (transcript or "").startswith(str(home.settings.home / _FOLDER))
+    return (transcript or "").startswith(folder(home))
+
+
+def folder(home: Home) -> str:
+    """Return the folder of the examples in a home."""
+    return str(home.settings.home / _FOLDER)

@@ -9,17 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from fnmatch import fnmatch
 from typing import Annotated, Any
 
 import msgspec
 
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
-from nacre.base.ids import Clock, to_ms, utc_now
-from nacre.base.request import Request
+from nacre.base.ids import utc_now
 from nacre.base.times import shown_minute
-from nacre.context import hooks
 from nacre.errors import (
     InvalidInputError,
     InvalidSettingsError,
@@ -32,21 +29,18 @@ from nacre.errors import (
 from nacre.home.home import Home
 from nacre.home.spending import (
     DAILY,
-    MONTHLY,
     NONE,
     TOKENS,
+    daily_budget,
     fold_notes,
     has_writer,
     is_by_subscription,
-    is_set,
     model_for,
     name_for,
     resets_at,
-    rests,
-    tighter_budget,
     unpriced,
 )
-from nacre.known_settings import CHOICES, KEYS, check, known
+from nacre.known_settings import CHOICES, KEYS, check, setting_of
 from nacre.learn import estimate, extract
 from nacre.llm import credentials
 from nacre.llm import providers as llm_providers
@@ -64,7 +58,6 @@ from nacre.llm.credentials import (
     variables_for,
 )
 from nacre.llm.failures import absence, key_of_billing, read, schema_of
-from nacre.memories import projects
 from nacre.operations import operation
 from nacre.readers import registry
 from nacre.redact.redactor import Redactor
@@ -78,31 +71,16 @@ Provider = Annotated[str, bounds("The provider's name.", min_length=1)]
 Key = Annotated[str, bounds("The setting's key, such as recall.limit.")]
 
 
-class WriterRequest(Request):
-    """A request to set the writer for future sessions, and the writer's daily limits."""
-
-    writer: Annotated[str, bounds("provider:model, such as claude-cli:haiku.", min_length=1)]
-    tokens_per_day: (
-        Annotated[int, bounds("Tokens per day, for a writer paid by subscription.", ge=1)] | None
-    ) = None
-    dollars_per_day: (
-        Annotated[
-            float,
-            bounds("US dollars per day for all models in the background.", ge=0),
-        ]
-        | None
-    ) = None
-
-
 # -- Sign-in: where credentials are, and storing or removing keys ----------------------------------
 
 
 @frozen
 class Way:
-    """A way to sign in to a provider, and the state of the credential.
+    """A way to sign in to a provider, and the state of its credential.
 
-    ``method``: a value of ``models.auth``, or empty if the provider only has API keys. ``state``: ``found``,
-    ``expired``, ``unreadable`` or ``missing``. The secret is left out because interfaces show this object.
+    ``method`` is a value of ``models.auth``, or empty if the provider only has API keys. ``state``
+    is ``found``, ``expired``, ``unreadable`` or ``missing``. The secret is left out because
+    interfaces show this object.
     """
 
     method: str
@@ -119,52 +97,38 @@ class Way:
     warning: str = ""
     hints: tuple[str, ...] = ()
     looked: tuple[str, ...] = ()
-    """All places that were searched."""
-
-
-@frozen
-class Program:
-    """An agent's command that nacre can use to call a model. ``path``: empty if not installed."""
-
-    provider: str
-    name: str
-    path: str
+    """Places that were searched for the credential."""
 
 
 @frozen
 class SigningIn:
-    """The configured model, the ways to sign in, and the places where keys can be stored."""
+    """The configured model, the ways to sign in, and the file in which nacre stores keys.
+
+    ``programs`` maps providers to the paths of their agents' installed commands.
+    """
 
     model: str
     ways: tuple[Way, ...]
-    programs: tuple[Program, ...]
-    keyring: str
-    """Name of the keyring, or empty if no keyring works."""
-    why_no_keyring: str
+    programs: dict[str, str]
     key_file: str
 
 
 @operation("auth", daemon=False)
-def status(settings: Settings, *, clock: Clock = utc_now) -> SigningIn:
+def status(settings: Settings) -> SigningIn:
     """Search all places for credentials. Raises ModelRefusedError if ``models.providers`` is invalid."""
-    why = credentials.why_not()
     return SigningIn(
         settings.text("models.default"),
-        tuple(_ways(settings, clock)),
+        tuple(_ways(settings)),
         programs(settings),
-        "" if why else credentials.name(),
-        why,
         str(credentials.path_of(settings)),
     )
 
 
-def programs(settings: Settings) -> tuple[Program, ...]:
-    """Return the agent tools' programs, even if they are not installed."""
+def programs(settings: Settings) -> dict[str, str]:
+    """Return the path of each provider's agent command, if it is installed."""
     path = settings.environ.get("PATH")
-    return tuple(
-        Program(provider, name, (shutil.which(name, path=path) or "") if path else "")
-        for provider, name in COMMANDS.items()
-    )
+    paths = {provider: shutil.which(name, path=path) for provider, name in COMMANDS.items() if path}
+    return {provider: found for provider, found in paths.items() if found}
 
 
 def in_use(settings: Settings) -> set[str]:
@@ -174,20 +138,6 @@ def in_use(settings: Settings) -> set[str]:
         *(settings[f"models.{task}"] for task in Task if task is not Task.TEST),
     ]
     return {name.partition(":")[0] for name in names} - {"", "none"}
-
-
-def keep(settings: Settings, provider: str, secret: str) -> str:
-    """Store a provider's key in the keyring or in ``credentials.toml``, and return the place.
-
-    Raises UnavailableError, UnusableCredentialsError if the key cannot be stored.
-    """
-    try:
-        credentials.store_in_keyring(provider, secret)
-    except UnavailableError:
-        credentials.keep(settings, provider, secret)
-        return str(credentials.path_of(settings))
-    credentials.drop(settings, provider)
-    return "keyring"
 
 
 @operation("auth-set", writes=True, owners=True, daemon=False, http=False, command="writer keys")
@@ -207,15 +157,15 @@ def replace_key(
             f"{provider_of(settings, provider).label} needs no key",
             hint="nacre writer models --test",
         )
-    own, chosen = method_of(provider, secret), methods().get(settings.text("models.auth"))
-    if own and chosen and chosen.provider == provider and own != chosen:
+    own, selected = method_of(provider, secret), methods().get(settings.text("models.auth"))
+    if own and selected and selected.provider == provider and own != selected:
         raise UnusableCredentialsError(
-            f"this credential is not for the selected method {chosen.name}",
+            f"this credential is not for the selected method {selected.name}",
             hint=f"to select another method: nacre config set models.auth {own.name}",
         )
-    place = keep(settings, provider, secret)
+    credentials.keep(settings, provider, secret)
     _drop_from_config(settings, provider)
-    return place
+    return str(credentials.path_of(settings))
 
 
 def _drop_from_config(settings: Settings, provider: str) -> bool:
@@ -243,19 +193,12 @@ def remove(settings: Settings, provider: Provider) -> list[str]:
     UnavailableError, UnusableCredentialsError.
     """
     variables = variables_for(settings, provider)
-    removed = []
-    try:
-        removed += ["keyring"] if credentials.delete_from_keyring(provider) else []
-    except UnavailableError as error:
-        if not credentials.why_not():
-            raise UnavailableError(
-                f"{error.message}; the key was not removed", hint=error.hint
-            ) from error
+    places = []
     if credentials.drop(settings, provider):
-        removed.append(str(credentials.path_of(settings)))
+        places.append(str(credentials.path_of(settings)))
     if _drop_from_config(settings, provider):
-        removed.append(str(settings.config))
-    if not removed:
+        places.append(str(settings.config))
+    if not places:
         raise NotFoundError(
             f"nacre has no stored key for {provider}",
             hint=(
@@ -263,10 +206,10 @@ def remove(settings: Settings, provider: Provider) -> list[str]:
                 "tools' files"
             ),
         )
-    return removed
+    return places
 
 
-def left(settings: Settings, provider: str) -> list[str]:
+def other_places(settings: Settings, provider: str) -> list[str]:
     """Return the places outside nacre that still have a provider's credential after :func:`remove`."""
     after = load_settings(settings.home, settings.environ)
     if provider not in providers(after):
@@ -274,12 +217,12 @@ def left(settings: Settings, provider: str) -> list[str]:
     return [place.origin for place in look(after, provider) if place.credential]
 
 
-def _ways(settings: Settings, clock: Clock) -> Iterator[Way]:
+def _ways(settings: Settings) -> Iterator[Way]:
     used = in_use(settings)
     of_methods: dict[str, list[Place]] = {}
     for name, method in methods().items():
         if method.provider not in of_methods:
-            of_methods[method.provider] = list(look(settings, method.provider, clock=clock))
+            of_methods[method.provider] = list(look(settings, method.provider))
         names = (name,) if method.kind == BEARER and method.login else (name, "")
         places = tuple(place for place in of_methods[method.provider] if place.method in names)
         usable = (
@@ -294,7 +237,7 @@ def _ways(settings: Settings, clock: Clock) -> Iterator[Way]:
     for name, provider in providers(settings).items():
         if name in of_methods or not (provider.needs_key or provider.api_key):
             continue
-        places = tuple(look(settings, name, clock=clock))
+        places = tuple(look(settings, name))
         is_used = name in used and any(place.is_usable for place in places)
         yield _way("", name, provider.label, places, is_used=is_used)
 
@@ -326,14 +269,13 @@ def _way(method: str, provider: str, label: str, places: Sequence[Place], *, is_
 
 
 TOKENS_A_DAY = 100_000
-"""Suggested daily token limit for a writer paid by a subscription."""
+"""Suggested daily token limit for a writer covered by a subscription."""
 
 MODEL = f"models.{Task.EXTRACTION}"
 
 STATES: Mapping[str, str] = {
     "ready": "writes after each session",
     "paused": "paused",
-    "resting": "waiting for mains power",
     "spent": "daily limit reached",
     "short": "daily limit too low to write",
     "failing": "failed at the last call",
@@ -347,13 +289,12 @@ STATES: Mapping[str, str] = {
 class WriterStatus:
     """The writer (or ``none``), its state and its use today.
 
-    ``state``: ``ready``, ``paused``, ``resting`` (on battery), ``spent`` (today's limit is
-    reached), ``short`` (the daily limit is too small for a session), ``off``, ``failing`` (the last
-    call failed) or ``unavailable``. ``problem``, ``hint``: reason and remedy. ``limit``: tokens per
-    day under a subscription, or ``None`` if the limit is in dollars. ``waiting``: number of
-    sessions that the writer has not read yet. ``kept_here``: models that might run on this machine.
-    Sessions with these models from the last week are not sent to the writer. Only
-    :func:`status_writer` sets ``kept_here``.
+    ``state``: ``ready``, ``paused``, ``spent`` (today's limit is reached), ``short`` (the daily
+    limit is too low for a session), ``off``, ``failing`` (the last call failed) or ``unavailable``.
+    ``problem``, ``hint``: the reason and a remedy. ``limit``: tokens per day under a subscription,
+    or ``None`` if the limit is in dollars. ``waiting``: number of sessions to read. ``kept_here``,
+    set only by :func:`status_writer`: models whose sessions of last week are not sent to the
+    writer, because the models might run on this machine.
     """
 
     writer: str = NONE
@@ -372,35 +313,34 @@ class WriterStatus:
 def status_writer(home: Home) -> WriterStatus:
     """Return the writer and its state. Raises StoreBusyError."""
     home = extract.record_start(home)
-    if is_set(home):
+    if has_writer(home.settings):
         fold_notes(home)
-    state = status_as_it_is(home)
+    state = read_writer_status(home)
     if state.state == "off":
         return state
     return replace(state, kept_here=tuple(extract.list_local_models(home, state.writer)))
 
 
-def status_as_it_is(home: Home) -> WriterStatus:
+def read_writer_status(home: Home) -> WriterStatus:
     """Return the writer's state from the database, without writing or waiting for a lock."""
     settings = home.settings
     name = name_for(home, Task.EXTRACTION)
-    if not is_set(home):
+    if not has_writer(home.settings):
         return WriterStatus(name, "off")
     tokens, calls = home.spending.tokens_in_background(home.today(), name)
     limit = settings.whole(TOKENS) if is_by_subscription(settings, name) else None
-    waiting = extract.count_awaiting(home)
-    state, problem, hint = _faring(home, name, (tokens, calls), limit)
+    pending = extract.count_awaiting(home)
+    state, problem, hint = _describe_state(home, name, (tokens, calls), limit)
     if state == "ready" and not calls:  # after a call, the writer is evidently signed in
         problem = absence(settings, provider_of(settings, name.partition(":")[0])) or None
     return WriterStatus(
-        name, state, tokens, calls, limit, settings.text(extract.SINCE), waiting, problem, hint
+        name, state, tokens, calls, limit, settings.text(extract.SINCE), pending, problem, hint
     )
 
 
-def _faring(
+def _describe_state(
     home: Home, name: str, usage: tuple[int, int], limit: int | None
 ) -> tuple[str, str | None, str | None]:
-    """Return a writer's state, its problem and a remedy. ``usage``: today's tokens and calls."""
     if home.settings.flag("writer.paused"):
         return "paused", None, "nacre writer resume"
     problem = obstacle_to(home.settings, name)
@@ -414,24 +354,21 @@ def _faring(
         hint = f"it is retried automatically; to retry now: nacre writer models --test {name}"
         return "failing", failing.told, hint
     if _is_spent(home, name, usage[0], limit):
-        is_monthly = limit is None and tighter_budget(home).period == "month"
-        key = TOKENS if limit is not None else MONTHLY if is_monthly else DAILY
-        until = "next month" if is_monthly else f"at {shown_minute(resets_at(home))}"
-        hint = f"it continues {until}; to raise the limit: nacre config set {key} …"
+        key = DAILY if limit is None else TOKENS
+        until = shown_minute(resets_at(home))
+        hint = f"it continues at {until}; to raise the limit: nacre config set {key} …"
         return "spent", None, hint
-    if rests(home.settings):
-        return "resting", None, "it continues on mains power"
     return "ready", None, None
 
 
 def _is_spent(home: Home, name: str, tokens: int, limit: int | None) -> bool:
     if limit is None:
-        return tighter_budget(home).left < DOLLAR // 100
+        return daily_budget(home).remaining < DOLLAR // 100
     return limit - tokens < estimate.least_call(home.settings, name)
 
 
 def obstacle_to(settings: Settings, name: str) -> NacreError | None:
-    """Return an error if a model evidently cannot be the writer. No call is made."""
+    """Return an error if a model evidently cannot be the writer, without calling the model."""
     try:
         target, able = llm_providers.describe(settings, name)
     except ModelRefusedError as error:
@@ -451,20 +388,40 @@ def obstacle_to(settings: Settings, name: str) -> NacreError | None:
     )
 
 
-def is_without_bound(settings: Settings, request: WriterRequest) -> bool:
-    """Return True if a subscription pays for a writer and no daily limit applies."""
-    return is_by_subscription(settings, request.writer) and not request.tokens_per_day
-
-
 @operation("writer-set", writes=True, owners=True, daemon=False)
-def set_writer(home: Home, request: WriterRequest) -> WriterStatus:
+def set_writer(
+    home: Home,
+    writer: Annotated[str, bounds("provider:model, such as claude-cli:haiku.", min_length=1)],
+    tokens_per_day: Annotated[
+        int, bounds("Tokens per day, for a writer paid by subscription.", ge=1)
+    ]
+    | None = None,
+    dollars_per_day: Annotated[
+        float, bounds("US dollars per day for all models in the background.", ge=0)
+    ]
+    | None = None,
+) -> WriterStatus:
     """Set the model that writes memories from sessions that end from now on.
 
     The model also reads the sessions that wait for the previous writer. Raises ModelRefusedError if
     the model cannot be opened, InvalidInputError if no usable limit is set, UnavailableError.
     """
-    settings, name = home.settings, request.writer
-    refuse(settings, request)
+    settings, name = home.settings, writer
+    check_obstacle(settings, name)
+    is_subscription = is_by_subscription(settings, name)
+    if is_subscription and not tokens_per_day:
+        message = f"{name} is paid by subscription and needs a daily limit"
+        raise InvalidInputError(message, hint="--tokens-per-day 100000")
+    dollars = settings.number(DAILY) if dollars_per_day is None else dollars_per_day
+    if not dollars and not is_subscription:
+        raise InvalidInputError(
+            f"{DAILY} is 0, which stops {name}", hint=f"nacre config set {DAILY} 1"
+        )
+    if problem := too_few(settings, name, tokens_per_day):
+        raise InvalidInputError(
+            problem,
+            hint=f"--tokens-per-day {TOKENS_A_DAY}; nacre ingest --estimate shows how many tokens are needed",
+        )
     if not name.partition(":")[2]:
         name = f"{name.rstrip(':')}:default"
     new_values: dict[str, Any] = {
@@ -475,38 +432,15 @@ def set_writer(home: Home, request: WriterRequest) -> WriterStatus:
         if has_writer(settings)
         else extract.start_time(home.now()),
     }
-    if request.tokens_per_day is not None:
-        new_values[TOKENS] = request.tokens_per_day
-    if request.dollars_per_day is not None:
-        new_values[DAILY] = request.dollars_per_day
-    return _written(home, new_values)
-
-
-def refuse(settings: Settings, request: WriterRequest) -> None:
-    """Check a writer.
-
-    Raises ModelRefusedError if the model cannot be opened, InvalidInputError if no usable limit is set,
-    UnavailableError.
-    """
-    check_obstacle(settings, request.writer)
-    if is_without_bound(settings, request):
-        message = f"{request.writer} is paid by subscription and needs a daily limit"
-        raise InvalidInputError(message, hint="--tokens-per-day 100000")
-    dollars = settings.number(DAILY) if request.dollars_per_day is None else request.dollars_per_day
-    if not dollars and not is_by_subscription(settings, request.writer):
-        raise InvalidInputError(
-            f"{DAILY} is 0, which stops {request.writer}", hint=f"nacre config set {DAILY} 1"
-        )
-    holds_none = too_few(settings, request.writer, request.tokens_per_day)
-    if holds_none:
-        raise InvalidInputError(
-            holds_none,
-            hint=f"--tokens-per-day {TOKENS_A_DAY}; nacre ingest --estimate shows how many tokens are needed",
-        )
+    if tokens_per_day is not None:
+        new_values[TOKENS] = tokens_per_day
+    if dollars_per_day is not None:
+        new_values[DAILY] = dollars_per_day
+    return _apply(home, new_values)
 
 
 def too_few(settings: Settings, name: str, tokens: int | None) -> str | None:
-    """Return a message if the daily limit is too low for one small session, or ``None``."""
+    """Return a message if the daily limit is too low for a small session, otherwise ``None``."""
     if tokens is None or name == NONE or not is_by_subscription(settings, name):
         return None
     least = estimate.least_day(settings, name)
@@ -521,47 +455,40 @@ def check_obstacle(settings: Settings, name: str) -> None:
         raise problem
 
 
-def named(settings: Settings) -> str:
-    """Return the configured writer, or an empty string if there is none or background work is off."""
-    name = settings.text(MODEL) or settings.text("models.default")
-    return name if name != NONE and settings.flag("models.background") else ""
-
-
 @operation("writer-pause", writes=True, owners=True, daemon=False)
 def pause(home: Home) -> WriterStatus:
     """Pause the writer, if there is one. Raises UnavailableError."""
-    return _written(home, {"writer.paused": True}) if is_set(home) else status_writer(home)
+    return (
+        _apply(home, {"writer.paused": True}) if has_writer(home.settings) else status_writer(home)
+    )
 
 
 @operation("writer-resume", writes=True, owners=True, daemon=False)
 def resume(home: Home) -> WriterStatus:
     """Resume the writer. It also reads the sessions that ended during the pause. Raises UnavailableError."""
-    return _written(home, {"writer.paused": False}) if is_set(home) else status_writer(home)
+    return (
+        _apply(home, {"writer.paused": False}) if has_writer(home.settings) else status_writer(home)
+    )
 
 
 @operation("writer-off", writes=True, owners=True, daemon=False, command="writer set")
 def end(home: Home) -> WriterStatus:
     """Remove the writer. Raises UnavailableError."""
-    return _written(home, {MODEL: NONE, "writer.paused": False, extract.SINCE: ""})
+    return _apply(home, {MODEL: NONE, "writer.paused": False, extract.SINCE: ""})
 
 
-def _written(home: Home, new_values: dict[str, Any]) -> WriterStatus:
+def _apply(home: Home, new_values: dict[str, Any]) -> WriterStatus:
     settings = home.settings
-    _write_all(settings, new_values)
     for key, value in new_values.items():
+        try:
+            write_setting(settings.config, key, check(key, value))
+        except OSError as error:
+            raise UnavailableError(
+                f"cannot write {settings.config}: {error.strerror}",
+                hint="make it writable, or set NACRE_HOME; in the environment, NACRE_MODELS_DEFAULT sets the model",
+            ) from error
         settings = settings.having(key, value)
     return status_writer(replace(home, settings=settings))
-
-
-def _write_all(settings: Settings, new_values: Mapping[str, Any]) -> None:
-    try:
-        for key, value in new_values.items():
-            write_setting(settings.config, key, check(key, value))
-    except OSError as error:
-        hint = "make it writable, or set NACRE_HOME; in the environment, NACRE_MODELS_DEFAULT sets the model"
-        raise UnavailableError(
-            f"cannot write {settings.config}: {error.strerror}", hint=hint
-        ) from error
 
 
 # -- Configured models -----------------------------------------------------------------------------
@@ -587,9 +514,10 @@ _PROMPT = Prompt(
 
 @frozen
 class Offer:
-    """A configured model and its tasks.
+    """A configured model and the tasks that use it.
 
-    ``credential``: origin of the model's key, or empty. ``problem``: reason why the model cannot answer.
+    ``credential`` is where the model's key comes from, or empty, and ``problem`` is why the model
+    cannot answer.
     """
 
     name: str
@@ -603,9 +531,9 @@ class Offer:
 
 @frozen
 class Trial:
-    """The result of a test call.
+    """The result of a test call, with its duration in ``seconds``.
 
-    ``seconds``: its duration. ``cost``: millionths of a US dollar, or ``None`` if unknown.
+    ``cost`` is in millionths of a US dollar, or ``None`` if unknown.
     """
 
     name: str
@@ -645,7 +573,11 @@ def try_model(
     Raises InvalidInputError if no model is set, ModelUnavailableError, ModelRefusedError, and
     UnusableAnswerError if the answer does not follow the schema.
     """
-    model = model_for(_naming(home, name), Task.TEST, background=False)
+    trial_home = home
+    if name:
+        values = {**home.settings.values, "models.default": Value(name, "command line")}
+        trial_home = replace(home, settings=replace(home.settings, values=values))
+    model = model_for(trial_home, Task.TEST, background=False)
     if model is None:
         raise InvalidInputError(
             "no model is set",
@@ -658,7 +590,7 @@ def try_model(
         answer = read(completion, _Metal, model.name)
     finally:
         model.close()
-    if is_set(home) and model.name == name_for(home, Task.EXTRACTION):
+    if has_writer(home.settings) and model.name == name_for(home, Task.EXTRACTION):
         with suppress(NacreError):  # the answer is already paid for
             home.sessions.ask_again()
     price, is_by = model.capabilities.price, is_by_subscription(home.settings, model.name)
@@ -668,13 +600,6 @@ def try_model(
     return Trial(
         model.name, completion.model, answer.metal, seconds, completion.tokens, cost, is_by
     )
-
-
-def _naming(home: Home, name: str) -> Home:
-    if not name:
-        return home
-    values = {**home.settings.values, "models.default": Value(name, "command line")}
-    return replace(home, settings=replace(home.settings, values=values))
 
 
 def _offer(settings: Settings, name: str, tasks: tuple[Task, ...]) -> Offer:
@@ -706,12 +631,6 @@ _TOOL_SETTINGS = ("ingest.exclude_tools", "writer.exclude_tools")
 _MARKER = re.compile(r"\[REDACTED:[a-z0-9-]+\]")
 
 
-def hidden(settings: Settings, value: Any) -> Any:
-    """Return a setting's value with credentials masked as ``sk-…abcd``."""
-    redactor = Redactor(*settings.redaction)
-    return _hidden(redactor, "", value)
-
-
 def _hidden(redactor: Redactor, name: str, value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _hidden(redactor, str(key), item) for key, item in value.items()}
@@ -727,11 +646,11 @@ def _hidden(redactor: Redactor, name: str, value: Any) -> Any:
 
 @frozen
 class SettingView:
-    """A setting with its value, its origin and its possible values.
+    """A setting with its value, origin and possible values.
 
-    Keys in the value are masked as ``sk-…abcd``. ``origin``: ``default``, the config file, or the environment variable
-    that overrides the file. ``form``: ``text``, ``number``, ``whole`` (a whole number), ``switch``, ``list`` or
-    ``table``. ``choices``: the possible values, if only certain texts are allowed.
+    API keys in the value are masked as ``sk-…abcd``. ``origin`` is ``default``, the config file, or
+    the environment variable that overrides the file. ``form`` is ``text``, ``number``, ``whole`` (a
+    whole number), ``switch``, ``list`` or ``table``.
     """
 
     key: str
@@ -763,8 +682,15 @@ def set_setting(
     value: Annotated[Any, bounds("Text, a number, true or false; lists and tables as in TOML.")],
 ) -> SettingView:
     """Write one setting to the config file. Raises InvalidSettingsError, UnusableStoreError."""
-    write(settings, key, value)
-    return _view(load_settings(settings.home, settings.environ), key)
+    tools = list(registry.tools())
+    for name in check(key, value) if key in _TOOL_SETTINGS else ():
+        if name not in tools:
+            raise InvalidSettingsError(
+                f"there is no tool {name!r}", hint=f"known tools: {', '.join(tools)}"
+            )
+    before = _before(settings, key)
+    write_setting(settings.config, key, value)
+    return _view(_reload(before), key)
 
 
 @operation("config-unset", writes=True, owners=True)
@@ -775,60 +701,29 @@ def unset_setting(settings: Settings, key: Key) -> SettingView:
     """
     before = _before(settings, key)
     unwrite_setting(settings.config, key)
-    return _view(_written_visible_settings(before), key)
-
-
-def write(settings: Settings, key: str, value: Any) -> Any:
-    """Write a setting, update the data that depends on it, and return the effective value.
-
-    Raises InvalidSettingsError, UnusableStoreError.
-    """
-    if key in _TOOL_SETTINGS:
-        _refuse_unknown(check(key, value))
-    before = _before(settings, key)
-    written = write_setting(settings.config, key, value)
-    _written_visible_settings(before)
-    return written
+    return _view(_reload(before), key)
 
 
 def _before(settings: Settings, key: str) -> Settings:
-    """Return the settings from the config file. An invalid value for ``key`` is ignored."""
     try:
         return load_settings(settings.home, settings.environ)
     except InvalidSettingsError:
         return load_settings(settings.home, settings.environ, mending=key)
 
 
-def unmatched(home: Home, patterns: Sequence[str]) -> list[str]:
-    """Return the patterns that match none of the home's projects."""
-    names = projects.known_slugs(home)
-    return [pattern for pattern in patterns if not any(fnmatch(name, pattern) for name in names)]
-
-
-def _refuse_unknown(names: Sequence[str]) -> None:
-    tools = list(registry.tools())
-    for name in names:
-        if name not in tools:
-            raise InvalidSettingsError(
-                f"there is no tool {name!r}", hint=f"known tools: {', '.join(tools)}"
-            )
-
-
-def _written_visible_settings(before: Settings) -> Settings:
-    """Load the changed settings, and update the data that depends on them."""
+def _reload(before: Settings) -> Settings:
     now = load_settings(before.home, before.environ)
-    hooks.note_share(now, to_ms(utc_now()) or 0)
     for key, value in extract.start_setting(before, now, utc_now()).items():
         write_setting(now.config, key, value)
     return now
 
 
 def _view(settings: Settings, key: str) -> SettingView:
-    setting = known(key)
+    setting = setting_of(key)
     form = _FORMS.get(setting.type) or ("list" if setting.type == list[str] else "table")
     return SettingView(
         key,
-        hidden(settings, settings[key]),
+        _hidden(Redactor(*settings.redaction), "", settings[key]),
         settings.values[key].origin,
         setting.variable,
         setting.default,

@@ -36,7 +36,7 @@ PATIENCE_MS = 500
 MAX_COPY_BYTES = 512 * 1024 * 1024
 
 MAX_SECONDS = 120.0
-"""Time limit for all statements on one file together, in seconds."""
+"""Total time limit for all statements on one file, in seconds."""
 
 _INSTRUCTIONS_PER_CHECK = 10_000
 
@@ -52,7 +52,7 @@ Signature = tuple[tuple[int, int] | None, ...]
 
 
 class ForeignDatabase:
-    """Another program's SQLite file, opened by :func:`open_foreign`."""
+    """Another program's SQLite database, as opened by :func:`open_foreign`."""
 
     def __init__(
         self,
@@ -73,20 +73,20 @@ class ForeignDatabase:
             raise
 
     def close(self) -> None:
-        """Close the database and delete the copy, if any."""
+        """Close the database and delete its temporary copy, if any."""
         self._stack.close()
 
     def columns(self, table: str) -> tuple[str, ...]:
-        """Return the columns of a table, or an empty tuple if the table is missing."""
+        """Return the column names of a table, or an empty tuple if the table is missing."""
         return tuple(
             str(name)
             for (name,) in self.all("SELECT name FROM pragma_table_info(:table)", table=table)
         )
 
     def all(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
-        """Run a statement, return all rows, and release the file.
+        """Run a statement and return all rows.
 
-        Raises InvalidInputError if the file is locked or damaged, or changes constantly.
+        Raises InvalidInputError if the file is locked, damaged or keeps changing.
         """
         for _ in range(_ATTEMPTS):
             with _translate_errors(self._path):
@@ -98,10 +98,7 @@ class ForeignDatabase:
         raise InvalidInputError(f"{self._path} keeps changing", hint="try again")
 
     def rows(self, table: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """Yield the rows of a table with the given columns.
-
-        Missing columns are left out. A missing table has no rows.
-        """
+        """Yield the rows of a table as dicts, leaving out columns that do not exist."""
         existing = self.columns(table)
         names = [name for name in columns if name in existing]
         if not names:
@@ -115,7 +112,6 @@ class ForeignDatabase:
                 yield dict(zip(names, values, strict=True))
 
     def _open(self) -> apsw.Connection:
-        """Open a connection for reading. Raises InvalidInputError."""
         before = _signature(self._path)
         options = _options(self._path, before)
         self._sealed = before if options and "immutable" in options else None
@@ -149,7 +145,6 @@ class ForeignDatabase:
         return connection
 
     def _copy(self) -> Path:
-        """Copy the file with its log or journal in a consistent state. Raises InvalidInputError."""
         folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="nacre-look-")))
         for _ in range(_ATTEMPTS):
             before = _signature(self._path)
@@ -169,9 +164,9 @@ class ForeignDatabase:
 
 @contextlib.contextmanager
 def open_foreign(path: Path, clean: Callable[[str], str] = str) -> Iterator[ForeignDatabase]:
-    """Open a database read-only. ``clean`` is applied to all text that :meth:`ForeignDatabase.rows` yields.
+    """Open a database read-only. ``clean`` filters the text in :meth:`ForeignDatabase.rows`.
 
-    Raises InvalidInputError if the file is not a SQLite database, or is empty, encrypted, locked or
+    Raises InvalidInputError if this is not a SQLite database, or it is empty, encrypted, locked or
     damaged.
     """
     database = ForeignDatabase(path, clean)
@@ -185,7 +180,6 @@ _SUFFIXES = ("", "-wal", "-shm", "-journal")
 
 
 def _signature(path: Path) -> Signature:
-    """Return the sizes and times of a database and its logs, and whether a log index exists."""
     signature: list[tuple[int, int] | None] = []
     for suffix in _SUFFIXES:
         try:
@@ -201,13 +195,10 @@ def _signature(path: Path) -> Signature:
 
 
 def _options(path: Path, signature: Signature) -> str:
-    """Return the URI options for opening a file, or an empty string if it must be copied first.
-
-    Raises InvalidInputError.
-    """
+    """Return the URI options for opening a file, or "" if it must be copied first."""
     main, log, index, _ = signature
     if main is None:
-        raise InvalidInputError(f"there is nothing at {path}", hint="check the path")
+        raise InvalidInputError(f"{path} does not exist", hint="check the path")
     if main[0] == 0:  # SQLite would delete the log of an empty file
         raise InvalidInputError(
             f"{path} is empty: it has no sessions yet, or has lost them", hint=None
@@ -227,7 +218,7 @@ def _options(path: Path, signature: Signature) -> str:
 
 
 def _must_roll_back(error: apsw.Error, signature: Signature) -> bool:
-    """Return True if a file cannot be read because a program crashed while writing to the file."""
+    # Another program has crashed while it was writing, and left a journal.
     journal = signature[-1]
     return bool(journal and journal[0]) and isinstance(
         error, apsw.ReadOnlyError | apsw.CantOpenError

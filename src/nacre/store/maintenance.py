@@ -1,43 +1,46 @@
-"""Database maintenance: copying state to a new database, erasing, rewriting texts, and checks."""
+"""Database maintenance: copying state, erasing, rewriting stored text, and checks."""
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import apsw
-import msgspec
 
 from nacre.base import json as json_values
 from nacre.base.frozen import frozen
 from nacre.base.ids import at_ms
 from nacre.base.sql import quoted
+from nacre.base.times import UNKNOWN_TIME
 from nacre.errors import NacreError, StoreBusyError
 from nacre.store.gateway import GatewayStore
-from nacre.store.journal import Traces
+from nacre.store.journal import Questions
 from nacre.store.review import Candidates
 from nacre.store.rows import records
 from nacre.store.schema import (
     UNREADABLE,
     Indexed,
     Store,
+    encode,
     in_transaction,
     runs,
     stored_calls,
 )
+from nacre.store.search import drop_texts
 from nacre.store.sessions import DeedIndex, index_texts
-from nacre.store.sqlite import FileDatabase, about_other, damaged
+from nacre.store.sqlite import FileDatabase, damaged
+from nacre.values.codec import with_texts
 from nacre.values.memory import SessionPlace, TurnPlace, TurnText
 from nacre.values.session import Deeds
 
 CARRIED = {
     "model_calls": ("model costs", ""),
     "model_health": ("model failures", ""),
-    "model_answers": ("model answers", ""),
-    "traces": ("traces", ""),
+    "questions": ("questions", ""),
     "candidates": ("candidates", ""),
     "usage": ("use of memories", "memory"),
     "uses": ("times of use", "memory"),
@@ -68,11 +71,8 @@ DERIVED = frozenset(
 )
 """Tables that are rebuilt from the vault, ledger, transcripts and archive."""
 
-DISCARDED = frozenset(
-    "git_state intents ledger_end operations other_embedding other_memory_vectors other_passage_bits other_passages "
-    "other_turn_passages touched".split()
-)
-"""Tables that are not copied. They depend on one database file, an unused model, or git."""
+DISCARDED = frozenset({"git_state", "intents", "ledger_end", "operations", "touched"})
+"""Tables that are not copied, because they depend on one database file or on git."""
 
 _READ_ERROR_CODES = (apsw.SQLITE_IOERR_READ, apsw.SQLITE_IOERR_SHORT_READ)
 _WRITE_ERRORS = (
@@ -85,11 +85,11 @@ _WRITE_ERRORS = (
 
 
 def carry_over(earlier: Path, database: FileDatabase) -> list[str]:
-    """Copy the tables in ``CARRIED`` from an earlier database.
+    """Copy the tables in ``CARRIED`` from an earlier database, and return descriptions of
+    unreadable ones.
 
-    Returns descriptions of the tables that could not be read. Both databases must have the current
-    schema. Tables with an unreadable row are skipped. Raises UnusableStoreError, StoreBusyError or
-    Unavailable if ``database`` cannot be written.
+    Both databases must have the current schema. Raises UnusableStoreError, StoreBusyError or
+    UnavailableError if ``database`` cannot be written.
     """
     lost = []
     database.run("attach_earlier", path=str(earlier))
@@ -100,18 +100,18 @@ def carry_over(earlier: Path, database: FileDatabase) -> list[str]:
                     if columns.startswith("carry_"):
                         database.run(columns)
                     else:  # without a condition, SQLite would copy records of any type
-                        known = "IN (SELECT id FROM main.memories)"
-                        parts = [f"{column} {known}" for column in columns.split()]
-                        parts += ["json_valid(body)"] if table == "traces" else []
+                        present = "IN (SELECT id FROM main.memories)"
+                        parts = [f"{column} {present}" for column in columns.split()]
+                        parts += ["json_valid(body)"] if table == "questions" else []
                         condition = " AND ".join(parts) or "true"
                         rows = f"SELECT * FROM earlier.{table} WHERE {condition}"  # noqa: S608 - names from above
                         database.many(f"INSERT OR REPLACE INTO main.{table} {rows}", [()])
                     if not database.is_readable(table):
                         raise damaged(earlier)
-                    if table == "traces":
-                        Traces(database).latest(limit=-1)
+                    if table == "questions":
+                        Questions(database).unanswered(UNKNOWN_TIME)
                     if table == "candidates":
-                        Candidates(database).waiting()
+                        Candidates(database).pending()
             except (NacreError, *UNREADABLE) as error:
                 if not is_read_error(error):
                     raise
@@ -122,7 +122,7 @@ def carry_over(earlier: Path, database: FileDatabase) -> list[str]:
 
 
 def is_read_error(error: Exception) -> bool:
-    """Return True if an error was caused by reading rows rather than writing."""
+    """Return True if an error occurred while reading rows, not while writing."""
     cause = error.__cause__
     if isinstance(cause, apsw.IOError):
         return getattr(cause, "extendedresult", 0) in _READ_ERROR_CODES
@@ -130,7 +130,6 @@ def is_read_error(error: Exception) -> bool:
 
 
 # -- Erasing ------------------------------------------------------------------
-# Erasing deletes forgotten content from every table and its bytes from the file.
 
 
 _TURNS_PER_TRANSACTION = 60
@@ -158,14 +157,14 @@ _ERASE_STATEMENTS = (
 
 
 class Erasing(Store):
-    """Database queries and deletions for the forget operation."""
+    """Queries and deletions in the database for the ``forget`` operation."""
 
     def sessions(self) -> list[SessionPlace]:
         """Return all sessions."""
         return records(SessionPlace, self._db.all("list_session_places"))
 
     def turn_places(self) -> Iterator[TurnPlace]:
-        """Yield all turns in chunks."""
+        """Yield all turns, without their text."""
         after = 0
         while rows := self._db.all("list_turn_places", after=after, limit=_TURNS_AT_ONCE):
             yield from records(TurnPlace, rows)
@@ -180,7 +179,7 @@ class Erasing(Store):
         return records(TurnPlace, self._db.all("list_turn_keys_of_session", session=session))
 
     def turn_texts(self) -> Iterator[TurnText]:
-        """Yield the texts of all turns in chunks."""
+        """Yield the text and tool calls of all turns."""
         after = 0
         while rows := self._db.all("list_turn_texts", after=after, limit=_TURNS_AT_ONCE):
             for row, session, text, tools, author in rows:
@@ -190,7 +189,7 @@ class Erasing(Store):
     def turns_before(
         self, moment: datetime, projects: Sequence[str] | None
     ) -> list[tuple[int, int]]:
-        """Return (row, session row) of turns before ``moment`` in some projects, or in all projects."""
+        """Return (row, session row) of turns before ``moment`` in the given projects, or in all."""
         return self._db.all("list_turns_before", projects=projects, before=moment)
 
     def linking(self, memory_ids: Sequence[str]) -> list[str]:
@@ -198,25 +197,24 @@ class Erasing(Store):
         return self._db.column("list_linking", ids=memory_ids)
 
     def alike(self, memory_ids: Sequence[str]) -> list[str]:
-        """Return the ids of the given memories and of all memories with the same text, in any state."""
+        """Return the ids of all memories, active or not, with the same text as a given memory."""
         return self._db.column("list_memories_alike", ids=memory_ids)
 
     def delete_turns(self, session: int, rows: Sequence[int]) -> None:
-        """Delete turns and their full text.
+        """Delete turns and their full-text entries, and update their session.
 
-        Short transactions let other processes write. Each transaction also updates the session, so that the session is
-        correct after a crash.
+        Short transactions let other processes write meanwhile.
         """
         for start in range(0, len(rows), _TURNS_PER_TRANSACTION):
             portion = rows[start : start + _TURNS_PER_TRANSACTION]
             with self._db.transaction():
                 self._db.words.drop(Indexed.TURNS, portion)
                 self._db.run_many("delete_turn", [{"row": row} for row in portion])
-                self._db.run_many("limit_extracted", [{"row": session}])
+                self._db.run_many("limit_extracted", [{"row": session, "before": sys.maxsize}])
                 self._db.run("refresh_session", rows=[session])
 
     def delete_sessions(self, rows: Sequence[int]) -> None:
-        """Delete sessions. The turns of the sessions must already be deleted."""
+        """Delete sessions that have no turns any more."""
         with self._db.transaction():
             self._db.run_many("delete_session", [{"row": row} for row in rows])
 
@@ -227,15 +225,15 @@ class Erasing(Store):
 
     @runs("delete_cursor")
     def delete_cursor(self, path: str) -> None:
-        """Make the next ingest read a file from the start."""
+        """Make the next ingest read a transcript from the start."""
 
     def returned(self) -> set[str]:
-        """Return the runs of ``forget`` after which deleted memories reappeared."""
+        """Return the ``forget`` runs after which a deleted memory reappeared."""
         return set(self._db.column("list_runs_returned"))
 
     @runs("delete_cursors_at_beginning")
     def delete_held_cursors(self) -> None:
-        """Make the next ingest reread files that were only partly read."""
+        """Make the next ingest reread transcripts that were only partly read."""
 
     @in_transaction
     def delete_traces(self, memory_id: str) -> None:
@@ -245,7 +243,9 @@ class Erasing(Store):
 
     @in_transaction
     def clear_journal(self, is_quoted: Callable[[str], object]) -> None:
-        """Delete journal entries with matching text. Their operations can no longer be undone."""
+        """Delete journal text that ``is_quoted`` accepts, so that its operations cannot be
+        undone.
+        """
         intents = self._db.all("list_journal_texts")
         written = [seq for seq, *texts in intents if any(map(is_quoted, texts))]
         operations = self._db.all("list_operation_texts")
@@ -260,26 +260,20 @@ class Erasing(Store):
         self._db.run_many("delete_touched_path", [{"path": path} for path in paths])
 
     def blank_passages(self) -> int:
-        """Clear passages that belong to no turn, and return their number.
-
-        Passages of other models are included.
-        """
-        return self._blank_all(str) + self._blank_all(about_other)
-
-    def _blank_all(self, statement_name: Callable[[str], str]) -> int:
-        rows = self._db.column(statement_name("list_orphaned_passages"))
+        """Clear passages that belong to no turn, and return their number."""
+        rows = self._db.column("list_orphaned_passages")
         for start in range(0, len(rows), _TURNS_PER_TRANSACTION):
             with self._db.transaction():
                 for row in rows[start : start + _TURNS_PER_TRANSACTION]:
-                    self._blank(row, statement_name)
+                    self._blank(row)
         return len(rows)
 
     @runs("prune_names")
     def prune_names(self) -> None:
-        """Delete identifiers that no longer occur in any text, if a server stores the memory."""
+        """Delete identifiers that occur in no text any more (servers only)."""
 
     def merge_full_text(self) -> None:
-        """Purge deleted words from the full-text index, with pauses for other processes that write."""
+        """Purge deleted words from the full-text index, while other processes can write."""
         for merge in _MERGE_STATEMENTS:
             pages = -_PAGES_PER_MERGE
             while (
@@ -287,19 +281,15 @@ class Erasing(Store):
             ):  # with fewer changes, nothing is left to merge
                 pages = _PAGES_PER_MERGE
 
-    def _blank(self, row: int, statement_name: Callable[[str], str]) -> None:
-        self._db.run(statement_name("blank_passage"), row=row)
-        run = self._db.one(statement_name("find_bits"), row=row)
+    def _blank(self, row: int) -> None:
+        self._db.run("blank_passage", row=row)
+        run = self._db.one("find_bits", row=row)
         if run is None or not run[1] or row >= run[0] + run[1]:
             return
         first, count, bits = run
         width = len(bits) // count
         at = (row - first) * width
-        self._db.run(
-            statement_name("update_bits"),
-            first=first,
-            bits=bits[:at] + bytes(width) + bits[at + width :],
-        )
+        self._db.run("update_bits", first=first, bits=bits[:at] + bytes(width) + bits[at + width :])
 
 
 # -- Erasing in the gateway's database ----------------------------------------
@@ -307,7 +297,7 @@ class Erasing(Store):
 
 
 _TEXT_FIELDS = ("text", "content", "name", "summary", "reason")
-"""Fields of messages, parts of answers, and transcript lines that contain text."""
+"""Text fields of messages, answer parts and transcript lines."""
 
 _ERASE_BY_KIND = {
     "inbound": "finish_inbound",
@@ -317,11 +307,11 @@ _ERASE_BY_KIND = {
 
 
 @frozen
-class Held:
+class PendingText:
     """Text that is kept only until it is answered, sent or written to a transcript.
 
-    ``kind``: ``inbound``, ``outbound`` or ``line``. ``seq``: number of the text's row.
-    ``session``: id of the conversation's open session, or "".
+    ``kind``: ``inbound``, ``outbound`` or ``line``. ``seq``: its row number. ``session``: the
+    conversation's open session, or "".
     """
 
     kind: str
@@ -332,12 +322,12 @@ class Held:
 
 
 class GatewayErasure(GatewayStore):
-    """Deletion of forgotten content from the gateway's database."""
+    """Deletion of forgotten text from the gateway's database."""
 
-    def held(self) -> list[Held]:
-        """Return all stored text."""
+    def pending_texts(self) -> list[PendingText]:
+        """Return all pending text."""
         return [
-            Held(
+            PendingText(
                 kind,
                 seq,
                 session or "",
@@ -348,12 +338,12 @@ class GatewayErasure(GatewayStore):
         ]
 
     def names(self) -> list[str]:
-        """Return the names of conversations and of people who requested access."""
+        """Return the names of conversations and of people who asked for access."""
         return self._db.column("list_chat_names")
 
     @in_transaction
-    def erase_held(self, texts: Iterable[Held], names: Iterable[str] = ()) -> None:
-        """Delete names, and texts that wait to be answered, sent or written."""
+    def erase_pending(self, texts: Iterable[PendingText], names: Iterable[str] = ()) -> None:
+        """Delete pending text, and names of conversations and people."""
         for text in texts:
             self._db.run(_ERASE_BY_KIND[text.kind], seq=text.seq)
         for name in names:
@@ -371,12 +361,12 @@ class GatewayErasure(GatewayStore):
 
     @runs("delete_chat_session")
     def delete_session(self, session: str) -> None:
-        """Delete a session. The next message starts a new session."""
+        """Delete a session; the next message in the conversation starts a new one."""
 
     def compact(self) -> bool:
-        """Erase all traces of deleted data.
+        """Erase all traces of deleted data. Return False if another process is reading the file.
 
-        Return False if another process is still reading the file. Raises StoreBusyError.
+        Raises StoreBusyError.
         """
         return self._db.compact()
 
@@ -394,7 +384,7 @@ def _texts(value: Any) -> Iterator[str]:
         yield from _texts(item)
 
 
-# -- Rewriting stored texts ---------------------------------------------------
+# -- Rewriting stored text ----------------------------------------------------
 # New redaction rules are applied to old rows. The tables are read from the schema, so that new
 # tables are included. The full-text index is updated with the rows. Finally, free pages are
 # overwritten, so that no removed text remains in the file.
@@ -413,7 +403,6 @@ _EXCLUDED_TABLES = frozenset(
         "vault_files",
         "git_state",
         "embedding",
-        "other_embedding",
         "memory_names",
         "mentions",
     }
@@ -433,16 +422,13 @@ class TextTable:
 
 
 class StoredTexts:
-    """Reads and rewrites all texts in the database."""
+    """All text in the database, for reading and rewriting."""
 
     def __init__(self, database: FileDatabase) -> None:
         self._db = database
 
     def tables(self) -> list[TextTable]:
-        """Return the tables that contain text.
-
-        Turns, and tables that are restored from files, are left out.
-        """
+        """Return the tables with text, except turns and tables that are rebuilt from files."""
         tables = []
         for (name,) in self._db.all("list_plain_tables"):
             if name in _EXCLUDED_TABLES or name.startswith(_FULL_TEXT):
@@ -457,7 +443,10 @@ class StoredTexts:
         return tables
 
     def batches(self, table: TextTable) -> Iterator[list[tuple[str | None, ...]]]:
-        """Yield a table's rows (keys, then texts) in batches. Concurrently added rows can be missing."""
+        """Yield batches of a table's rows, each row as its keys and its text columns.
+
+        Rows that are added meanwhile can be missing.
+        """
         columns = ", ".join(map(quoted, (*table.keys, *table.columns)))
         keys = ", ".join(map(quoted, table.keys))
         after: Sequence[object] = ()
@@ -475,17 +464,14 @@ class StoredTexts:
             after = rows[-1][: len(table.keys)]
 
     def rewrite(self, table: TextTable, key: Sequence[object], texts: Mapping[str, str]) -> None:
-        """Replace some texts of a row."""
+        """Replace the text in some columns of a row."""
         values = ", ".join(f"{quoted(column)} = ?" for column in texts)
         condition = " AND ".join(f"{quoted(column)} = ?" for column in table.keys)
         statement = f"UPDATE {quoted(table.name)} SET {values} WHERE {condition}"  # noqa: S608
         self._db.rows(statement, (*texts.values(), *key))
 
     def turns(self) -> Iterator[list[tuple[int, str, str | None, str | None]]]:
-        """Yield batches of turns as (row, text, tool calls as JSON, author).
-
-        Turns that are added during the iteration are left out.
-        """
+        """Yield batches of existing turns as (row, text, tool calls as JSON, author)."""
         last = self._db.value("last_turn_row") or 0
         after = 0
         while rows := self._db.all("list_turns_to_scrub", after=after, last=last, limit=BATCH):
@@ -494,7 +480,7 @@ class StoredTexts:
 
     @in_transaction
     def rewrite_turn(self, row: int, text: str, tools: str | None, author: str | None) -> None:
-        """Store a turn's new text in a new row, which discards all data derived from the old text."""
+        """Replace a turn's text, and discard all data derived from the old text."""
         stored = self._db.one("find_turn_to_scrub", row=row)
         if stored is None:
             return
@@ -502,13 +488,13 @@ class StoredTexts:
         self._db.run("delete_turn", row=row)
         new = self._db.value("next_turn_row") or 1
         values = (new, *stored[:3], stored[3].hex(), *stored[4:], author, text, tools)
-        self._db.run("insert_turns", turns=msgspec.json.encode([values]).decode())
+        self._db.run("insert_turns", turns=encode([values]))
         calls = stored_calls(tools)
         index_texts(self._db, [(new, text, calls)])
         DeedIndex(self._db).add([Deeds(new, calls)])
 
     def purge(self) -> None:
-        """Erase removed text from the full-text index, free pages and the log.
+        """Erase removed text from the full-text index, free pages and the write-ahead log.
 
         Raises StoreBusyError if another process is reading the database.
         """
@@ -523,57 +509,37 @@ class StoredTexts:
 
 
 def clean_stored(text: str, clean: Clean) -> str:
-    """Remove secrets from text. In JSON, each value is cleaned, so that the JSON remains valid."""
+    """Apply ``clean`` to a text. JSON stays valid, because each value is cleaned separately."""
     if text[:1] in ("{", "["):
         try:
             value = json_values.parse(text)
         except ValueError:
             return clean(text)
-        cleaned = clean_value(value, clean)
+        cleaned = with_texts(value, clean, keys=True)
         return text if cleaned == value else json.dumps(cleaned, ensure_ascii=False)
     return clean(text)
-
-
-def clean_value(value: object, clean: Clean) -> object:
-    """Remove secrets from the keys and values of a JSON value."""
-    if isinstance(value, str):
-        return clean(value)
-    if isinstance(value, dict):
-        return {clean(str(key)): clean_value(item, clean) for key, item in value.items()}
-    if isinstance(value, list):
-        return [clean_value(item, clean) for item in value]
-    return value
 
 
 # -- Consistency checks of the index ------------------------------------------
 
 
-_UNINDEX_STATEMENTS = {
-    "memories_fts": "unindex_memory",
-    "memories_parts": "unindex_memory_parts",
-    "turns_fts": "unindex_turn",
-    "turns_parts": "unindex_turn_parts",
-    "failures_fts": "unindex_failures",
-}
-
-
 class Soundness:
-    """Consistency checks of a database. Only :meth:`forget_text` changes data."""
+    """Consistency checks of an index database."""
 
     def __init__(self, database: FileDatabase) -> None:
         self._db = database
 
     def pages(self) -> int:
-        """Return the number of pages in the file."""
+        """Return the number of pages in the database file."""
         return self._db.value("count_pages") or 0
 
     def unreadable(self) -> list[str]:
-        """Return the names of tables that contain invalid UTF-8."""
+        """Return the names of tables with rows that cannot be read."""
         names = self._db.column("list_tables")
         return [name for name in names if not self._db.is_readable(name)]
 
     def strays(self) -> list[tuple[str, int]]:
-        """Return (table, number of rows whose parent row is missing)."""
+        """Count the rows without a parent row in each table."""
         return self._db.all("count_strays")
 
     def texts(self) -> int:
@@ -589,29 +555,29 @@ class Soundness:
         return self._db.column("list_turns_unindexed")
 
     def text_without_rows(self) -> dict[str, list[int]]:
-        """Return, for each full-text table, the rows whose memory or turn was deleted."""
+        """Return the rows in each full-text table whose memory or turn was deleted."""
         strays: dict[str, list[int]] = {}
         for table, row in self._db.all("list_text_without_rows"):
             strays.setdefault(table, []).append(row)
         return strays
 
     def forget_text(self, table: str, rows: Sequence[int]) -> None:
-        """Delete rows of a full-text table."""
-        self._db.run_many(_UNINDEX_STATEMENTS[table], [{"row": row} for row in rows])
+        """Delete rows from a full-text table."""
+        drop_texts(self._db, table, rows)
 
     def vectors_of_other_size(self, dimensions: int) -> int:
-        """Count vectors that do not have the given number of dimensions."""
+        """Count the vectors that do not have this number of dimensions."""
         return self._db.value("count_odd_vectors", size=dimensions) or 0
 
     def bits_missing(self) -> int:
-        """Return the difference between the number of passages and the number of bit vectors."""
+        """Return how far the numbers of passages and bit vectors differ."""
         return abs(int(self._db.value("count_bits_missing") or 0))
 
     def sessions_miscounted(self) -> list[tuple[int, str]]:
-        """Return (row, id) of sessions whose turn count is wrong."""
+        """Return the row and id of each session whose turn count is wrong."""
         return self._db.all("list_sessions_miscounted")
 
     def known_turns(self, identities: Sequence[bytes]) -> int:
-        """Count how many of the given turns are in the index."""
-        encoded = json.dumps([identity.hex() for identity in identities])
-        return self._db.value("count_known_turns", identities=encoded) or 0
+        """Count how many of these turns are in the index."""
+        known = [identity.hex() for identity in identities]
+        return self._db.value("count_known_turns", identities=known) or 0

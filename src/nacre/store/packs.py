@@ -14,6 +14,7 @@ import msgspec
 
 from nacre.base import files
 from nacre.base.frozen import frozen
+from nacre.base.ids import bytes_hash
 from nacre.base.lazy import zstd
 from nacre.base.text import to_bytes, to_text
 from nacre.errors import DamagedArchiveError, UnavailableError
@@ -25,22 +26,19 @@ _LENGTHS_DECODER = msgspec.json.Decoder(list[tuple[int, int]])
 class Payload:
     """Cleaned lines of a transcript.
 
-    ``lengths``: line number and original length in bytes of each line whose length changed. They
-    locate turns that a tool identifies only by the line's offset in the transcript.
+    ``lengths``: the number and original length in bytes of each line whose length changed, so that
+    offsets in the transcript still identify turns.
     """
 
     text: bytes
     lengths: tuple[tuple[int, int], ...] = ()
 
     def pack(self) -> bytes:
-        """Encode the text and the line lengths as bytes."""
+        """Encode the payload as bytes."""
         return msgspec.json.encode(self.lengths) + b"\n" + self.text
 
     def lines(self, start: int) -> Iterator[tuple[int, bytes]]:
-        """Yield each line with its offset in the transcript.
-
-        ``start``: offset of the first line.
-        """
+        """Yield each line with its offset in the transcript, beginning with ``start``."""
         original_lengths = dict(self.lengths)
         for number, line in enumerate(self.text.split(b"\n")):
             yield start, line
@@ -48,7 +46,7 @@ class Payload:
 
 
 def unpack(data: bytes) -> Payload:
-    """Decode the output of :meth:`Payload.pack`. Raises DamagedArchiveError."""
+    """Decode a payload from :meth:`Payload.pack`. Raises DamagedArchiveError."""
     head, _, text = data.partition(b"\n")
     try:
         return Payload(text, tuple(_LENGTHS_DECODER.decode(head)))
@@ -57,11 +55,11 @@ def unpack(data: bytes) -> Payload:
 
 
 # -- Removing secrets from lines of JSON --------------------------------------
-# Strings and names are examined, and short strings and numbers also together with their names.
+# Strings and field names are examined; short strings and numbers also together with their names.
 
 
 CleanAll = Callable[[Sequence[str]], Sequence[str]]
-"""Function that returns texts without secrets, in the same order."""
+"""Function that returns strings without secrets, in the same order."""
 
 _PAIR_CHARACTERS = 400
 """Maximum length of a value that is examined together with its name."""
@@ -70,7 +68,7 @@ _DECODER = msgspec.json.Decoder()
 _ENCODED_CHARACTERS = 1000
 _ENCODED = re.compile(r"(?:data:[\w.+/;=-]+,)?[A-Za-z0-9+/_-]+={0,2}")
 _SEALED = frozenset({"signature", "thinkingSignature", "thoughtSignature", "encrypted_content"})
-"""Names of values encrypted by the model's vendor. They are kept, because tools need them."""
+"""Fields encrypted by the model's vendor. They are kept, because tools need them."""
 
 _SECRET_NAME = re.compile(r"(?i)pass|pwd|pin|secret|token|key|cred|auth|code")
 _SHORT_CHARACTERS = 200
@@ -79,18 +77,14 @@ _MAX_KNOWN_TEXTS = 100_000
 
 
 class Cleaner:
-    """Removes secrets from transcripts. Short texts without secrets are cached between calls."""
+    """A filter that removes secrets from transcripts, and caches short strings without any."""
 
     def __init__(self, clean_all: CleanAll) -> None:
         self._clean_all = clean_all
-        self._known: set[str] = set()
+        self._clean_texts: set[str] = set()
 
     def lines(self, raw: bytes) -> Payload:
-        """Clean lines of a transcript for the archive.
-
-        A short text is also examined together with its field name. Encoded bytes, such as images,
-        are removed.
-        """
+        """Remove secrets and encoded data, such as images, from lines of a transcript."""
         lines = raw.split(b"\n")
         cleaned = self.clean(lines)
         if all(new is old for new, old in zip(cleaned, lines, strict=True)):
@@ -103,17 +97,17 @@ class Cleaner:
         return Payload(b"\n".join(cleaned), tuple(lengths))
 
     def clean(self, lines: Sequence[bytes]) -> list[bytes]:
-        """Return the lines without secrets. A line without changes is the same object."""
+        """Remove secrets from lines, and return unchanged lines as the same objects."""
         values = [_decoded(line) for line in lines]
         texts = [_texts_in(*item) for item in zip(lines, values, strict=True)]
         fresh = list(
-            dict.fromkeys(text for own in texts for text in own if text not in self._known)
+            dict.fromkeys(text for own in texts for text in own if text not in self._clean_texts)
         )
         pairs = zip(fresh, self._clean_all(fresh), strict=True)
         changed = {old: new for old, new in pairs if old != new}
-        if len(self._known) > _MAX_KNOWN_TEXTS:
-            self._known.clear()
-        self._known.update(
+        if len(self._clean_texts) > _MAX_KNOWN_TEXTS:
+            self._clean_texts.clear()
+        self._clean_texts.update(
             text for text in fresh if len(text) <= _SHORT_CHARACTERS and text not in changed
         )
         cleaned = []
@@ -146,7 +140,7 @@ class Cleaner:
 
 
 def clean_whole(raw: bytes, clean_all: CleanAll) -> Payload | None:
-    """Clean a transcript that is plain text or one JSON value, or return ``None`` if it is not text."""
+    """Clean a transcript of plain text or one JSON value. Return ``None`` for binary data."""
     bare = raw.strip()
     if _decoded(bare) is None:
         try:
@@ -159,12 +153,11 @@ def clean_whole(raw: bytes, clean_all: CleanAll) -> Payload | None:
 
 
 def texts_of(line: bytes) -> list[str]:
-    """Return all texts and field names in a JSON line. Another line is returned whole."""
+    """Return all strings and field names in a JSON line; any other line is one string."""
     return _texts_in(line, _decoded(line))
 
 
 def _decoded(line: bytes) -> Any:
-    """Decode the JSON object or list in a line, or return ``None`` for any other line."""
     if line[:1] not in (b"{", b"["):
         return None
     try:
@@ -174,10 +167,6 @@ def _decoded(line: bytes) -> Any:
 
 
 def _texts_in(line: bytes, value: Any) -> list[str]:
-    """Return the texts of a line that must be examined.
-
-    Short texts are repeated with their names.
-    """
     texts: list[str] = []
     if value is not None:
         _collect(value, "", texts)
@@ -204,9 +193,8 @@ def _collect(value: Any, name: str, texts: list[str]) -> None:
 
 
 def _hides_text(line: bytes, value: Any) -> bool:
-    """Return True if a line contains text that is missing from its decoded value.
-
-    Examples are encoded data and the first value of a duplicate key.
+    """Return True if a line has text that decoding drops, such as the first value of a repeated
+    key.
     """
     if b"\\u0022" in line or msgspec.json.encode(value).count(b'"') != line.count(b'"'):
         return True
@@ -222,13 +210,11 @@ def _holds_encoded(value: Any, name: str = "") -> bool:
 
 
 def _is_telling(value: Any, name: str) -> bool:
-    """Return True for a number whose field name suggests a secret."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return is_number and _SECRET_NAME.search(name) is not None
 
 
 def _is_encoded(text: str, name: str) -> bool:
-    """Return True if a text is encoded binary data that no tool needs."""
     return (
         len(text) >= _ENCODED_CHARACTERS
         and name not in _SEALED
@@ -237,12 +223,11 @@ def _is_encoded(text: str, name: str) -> bool:
 
 
 def _pair(name: str, value: object) -> str:
-    """Format a name and a value as in JSON, so that redaction rules match."""
+    """Format a name and its value as in JSON, which redaction rules match."""
     return f'"{name}": "{value}"'
 
 
 def _value_of(paired: str, name: str) -> str:
-    """Return the value from a cleaned :func:`_pair`, or a placeholder if it cannot be found."""
     before = _pair(name, "")[:-1]
     if paired.startswith(before) and paired.endswith('"'):
         return paired[len(before) : -1]
@@ -265,12 +250,12 @@ def is_installed() -> bool:
 
 
 def compress(data: bytes, base: bytes) -> bytes:
-    """Compress data. ``base`` is similar data, which is also needed for decompression."""
+    """Compress data, given similar data as a dictionary, which decompression needs too."""
     return bytes(zstd().compress(data, level=LEVEL, zstd_dict=_prefix(base)))
 
 
 def decompress(frame: bytes, base: bytes, most: int) -> bytes:
-    """Decompress a frame to exactly ``most`` bytes. Raises DamagedArchiveError."""
+    """Decompress a frame of exactly ``most`` bytes. Raises DamagedArchiveError."""
     library = zstd()
     reader = library.ZstdDecompressor(zstd_dict=_prefix(base))
     try:
@@ -292,7 +277,7 @@ _MIN_BASE_BYTES = 8
 
 # -- Packs --------------------------------------------------------------------
 # A pack is an append-only file with the archived content of one transcript: a title, then segments.
-# A segment is a line of JSON (its head), which contains the byte range in the transcript and
+# A segment is a line of JSON (its header), which has the byte range in the transcript and
 # describes the contents, followed by a Zstandard frame. The database's rows about a pack can be
 # restored from the pack. A tail truncated by a crash or a full disk has a wrong checksum and is
 # overwritten.
@@ -312,7 +297,7 @@ _SEGMENT_BYTES = 1024 * 1024
 
 @frozen
 class Title:
-    """Head of a pack: the transcript's tool and path, and the kind of contents."""
+    """A pack's header: the transcript's tool and path, and the kind of contents."""
 
     tool: str
     path: str
@@ -321,9 +306,9 @@ class Title:
 
 @frozen
 class Segment:
-    """A section of a pack with the transcript's bytes from ``start`` to ``until``.
+    """The part of a pack that holds a transcript's bytes from ``start`` to ``until``.
 
-    ``digest``: hash of the payload. ``length``: its size in bytes. ``size``, ``body``: size and
+    ``digest``, ``length``: the payload's hash and size in bytes. ``size``, ``body``: size and
     offset of its frame in the pack. ``changed``: the transcript's modification time in nanoseconds.
     """
 
@@ -338,7 +323,7 @@ class Segment:
 
 @frozen
 class Fresh:
-    """A segment to write."""
+    """A segment that is still to be written."""
 
     start: int
     until: int
@@ -347,8 +332,6 @@ class Fresh:
 
 
 class _Head(msgspec.Struct, omit_defaults=True):
-    """JSON header of a pack or segment."""
-
     nacre_archive: int = 0
     tool: str = ""
     path: str = ""
@@ -369,8 +352,8 @@ _HEAD = msgspec.json.Decoder(_Head)
 class Pack:
     """An archived transcript.
 
-    ``place``: path of the archive. ``end``: offset of the next segment. ``torn``: number of invalid
-    bytes at the end after a crash or damage.
+    ``place``: path of the archive file. ``end``: offset of the next segment. ``torn``: number of
+    damaged bytes at the end, for example after a crash.
     """
 
     place: Path
@@ -382,7 +365,7 @@ class Pack:
 
     @property
     def is_fragmented(self) -> bool:
-        """True if the pack has too many segments, and its transcript was never replaced."""
+        """True if the pack has too many segments and only one version of its transcript."""
         raw = self.segments[-1].until
         starts = [segment.start for segment in self.segments]
         return starts.count(0) == 1 and len(starts) > _MANY_SEGMENTS + raw // _SEGMENT_BYTES
@@ -393,34 +376,34 @@ class Pack:
         with _open_pack(self.place) as file:
             file.seek(segment.body)
             data = decompress(file.read(segment.size), base, segment.length)
-        if digest_of(data) != segment.digest:
+        if bytes_hash(data) != segment.digest:
             raise DamagedArchiveError(f"{self.place}: a segment has changed")
         return unpack(data)
 
     def payloads(self) -> Iterator[tuple[Segment, Payload]]:
-        """Yield all segments with their payloads. Raises DamagedArchiveError."""
+        """Yield each segment with its payload. Raises DamagedArchiveError."""
         for segment in self.segments:
             yield segment, self.payload(segment)
 
-    def append(self, fresh: Iterable[Fresh], *, durable: bool = True) -> None:
-        """Append segments, and overwrite incomplete data at the end. Raises OSError."""
+    def append(self, fresh: Iterable[Fresh]) -> None:
+        """Append segments, after removing incomplete data at the end. Raises OSError."""
         with os.fdopen(files.open_file(self.place, os.O_RDWR), "r+b") as file:
             file.truncate(self.end)
             file.seek(self.end)
             for item in fresh:
                 self._write(file, item)
             file.flush()
-            if durable:
-                os.fsync(file.fileno())
+            os.fsync(file.fileno())
 
     def _fill(self, file: BinaryIO, fresh: Iterable[Fresh]) -> None:
-        self.end = file.write(_encode_title(self.title))
+        head = _Head(VERSION, self.title.tool, self.title.path, self.title.kind)
+        self.end = file.write(msgspec.json.encode(head) + b"\n")
         for item in fresh:
             self._write(file, item)
 
     def _write(self, file: BinaryIO, item: Fresh) -> None:
         data = item.payload.pack()
-        digest = digest_of(data)
+        digest = bytes_hash(data)
         frame = compress(data, self._base_of(file) if self.segments else b"")
         if not self.segments:
             self._base = data[:_BASE_BYTES]
@@ -439,7 +422,7 @@ class Pack:
         self.end += len(line) + len(frame)
 
     def _base_of(self, file: BinaryIO | None = None) -> bytes:
-        """Return the start of the first segment. Later segments are compressed relative to it."""
+        """Return the start of the first segment, the dictionary for all later ones."""
         if self._base is None:
             first = self.segments[0]
             with _open_pack(self.place) as own:
@@ -456,11 +439,8 @@ def _segment(head: _Head, body: int) -> Segment:
     return Segment(head.start, head.until, digest, head.length, head.size, body, head.changed)
 
 
-def create(place: Path, title: Title, fresh: Iterable[Fresh], *, durable: bool = True) -> Pack:
-    """Create a pack with some segments, atomically replacing any existing pack.
-
-    A crash can leave an incomplete pack. ``durable``: wait for the disk. Raises OSError.
-    """
+def create(place: Path, title: Title, fresh: Iterable[Fresh]) -> Pack:
+    """Write segments to a new pack, atomically replacing any old one. Raises OSError."""
     pack = Pack(place, title)
     if place.exists():
         with files.new_file(place, overwrite=True) as file:
@@ -471,8 +451,7 @@ def create(place: Path, title: Title, fresh: Iterable[Fresh], *, durable: bool =
         with os.fdopen(files.open_file(place, os.O_RDWR | os.O_CREAT | os.O_EXCL), "w+b") as file:
             pack._fill(file, fresh)
             file.flush()
-            if durable:
-                os.fsync(file.fileno())
+            os.fsync(file.fileno())
     except BaseException:
         place.unlink(missing_ok=True)
         raise
@@ -480,10 +459,10 @@ def create(place: Path, title: Title, fresh: Iterable[Fresh], *, durable: bool =
 
 
 def load(place: Path, *, thorough: bool = False) -> Pack:
-    """Load a pack. Incomplete data at its end is ignored.
+    """Load a pack, ignoring incomplete data at its end.
 
-    With ``thorough``, all checksums are verified, not only the last. Raises DamagedArchiveError if
-    the pack is invalid or damaged before its end, and UnavailableError if it cannot be read.
+    ``thorough`` verifies all checksums instead of only the last. Raises DamagedArchiveError, or
+    UnavailableError if the file cannot be read.
     """
     pack = Pack(place, Title("", ""))
     with _open_pack(place) as file:
@@ -507,13 +486,8 @@ def load(place: Path, *, thorough: bool = False) -> Pack:
             file.seek(pack.end)
         pack.torn = size - pack.end
     if not pack.title.tool:
-        raise DamagedArchiveError(f"{place} is not a pack of the archive")
+        raise DamagedArchiveError(f"{place} is not a nacre archive")
     return pack
-
-
-def digest_of(data: bytes) -> bytes:
-    """Return a segment's id, a 16-byte hash of its cleaned content."""
-    return hashlib.blake2b(data, digest_size=16).digest()
 
 
 def _read_head(file: BinaryIO) -> _Head | None:
@@ -536,10 +510,6 @@ def _is_sound(head: _Head, file: BinaryIO) -> bool:
 def _sum(head: _Head, frame: bytes) -> str:
     bare = msgspec.structs.replace(head, sum="")
     return hashlib.blake2b(msgspec.json.encode(bare) + frame, digest_size=8).hexdigest()
-
-
-def _encode_title(title: Title) -> bytes:
-    return msgspec.json.encode(_Head(VERSION, title.tool, title.path, title.kind)) + b"\n"
 
 
 def _open_pack(place: Path) -> BinaryIO:

@@ -17,16 +17,16 @@ from nacre.values.memory import HeldCandidate, Memory, Why
 from nacre.values.review import QueuedReview, Reason
 
 SECONDS_TO_UNDO = 24 * 3600
-"""How long a candidate's text is kept after acceptance or rejection, in seconds."""
-
-WEEK_MS = 7 * 24 * 3_600_000
+"""Time in seconds for which a candidate's text is kept after acceptance or rejection."""
 
 
 class Candidates(Store):
-    """Store of proposed memories, which are not in the vault."""
+    """Proposed memories, which are not in the vault yet."""
 
     def add(self, candidates: Iterable[HeldCandidate]) -> int:
-        """Add candidates whose text is neither pending nor rejected, and return the number added."""
+        """Add candidates unless their text is already pending or rejected, and return how many were
+        added.
+        """
         rows = [
             {
                 "id": candidate.memory.id,
@@ -42,42 +42,40 @@ class Candidates(Store):
         ]
         return sum(self._db.run("insert_candidate", **row) for row in rows)
 
-    def waiting(self) -> list[HeldCandidate]:
+    def pending(self) -> list[HeldCandidate]:
         """Return the pending candidates, likeliest first."""
         return records(HeldCandidate, self._db.all("list_candidates"))
 
-    def count(self) -> int:
-        """Count the pending candidates."""
-        return self._db.value("count_candidates") or 0
-
     def find(self, reference: str) -> list[HeldCandidate]:
-        """Find up to three candidates whose id starts or ends with a reference."""
+        """Find up to three candidates whose id starts or ends with ``reference``."""
         return records(HeldCandidate, self._db.all("find_candidates", reference=reference))
 
     def with_words(self) -> list[HeldCandidate]:
-        """Return the pending candidates and the settled ones that still have their text."""
+        """Return all candidates, pending or settled, that still have their text."""
         return records(HeldCandidate, self._db.all("list_worded_candidates"))
 
     @runs("settle_candidate")
     def settle(self, candidate: str, at: int) -> None:
         """Mark a candidate as accepted or rejected, so that it is not offered again.
 
-        ``at`` is in epoch milliseconds. The text is kept until :meth:`blank` deletes it.
+        ``at`` is in epoch milliseconds. Its text remains until :meth:`blank` is called.
         """
 
     def blank(self, now: int) -> None:
-        """Delete the text of candidates settled more than :data:`SECONDS_TO_UNDO` ago."""
+        """Delete the text of candidates that were settled over :data:`SECONDS_TO_UNDO` ago."""
         self._db.run("blank_settled_candidates", before=now - SECONDS_TO_UNDO * 1000)
 
     def settled(self, reference: str) -> list[HeldCandidate]:
-        """Find up to three settled candidates whose id starts or ends with a reference.
+        """Find up to three settled candidates whose id starts or ends with ``reference``.
 
-        Candidates without text are omitted.
+        Only candidates that still have their text are found.
         """
         return records(HeldCandidate, self._db.all("find_settled_candidates", reference=reference))
 
     def settled_at(self, at: int) -> list[HeldCandidate]:
-        """Return candidates settled at a time (epoch milliseconds) that still have their text."""
+        """Return candidates that were settled at a time (epoch milliseconds) and still have their
+        text.
+        """
         return records(HeldCandidate, self._db.all("list_candidates_settled_at", at=at))
 
     @runs("unsettle_candidate")
@@ -88,11 +86,11 @@ class Candidates(Store):
         self._db.run_many("delete_candidate", [{"id": candidate} for candidate in candidate_ids])
 
     def settle_session(self, session: str) -> None:
-        """Delete the candidates that rules found in a session, after a model has read it."""
+        """Delete candidates that rules found in a session, because a model has now read it."""
         self._db.run("delete_candidates_of_session", session=session, why=Why.FOUND.value)
 
     def expire(self, before: int) -> int:
-        """Delete candidates found before a given time (epoch milliseconds) and return their number."""
+        """Delete candidates found before a time (epoch milliseconds), and return their number."""
         return self._db.run("delete_old_candidates", before=before)
 
 
@@ -101,7 +99,7 @@ class Candidates(Store):
 
 @frozen
 class Doubt:
-    """A memory that is probably outdated, the newer memory that contradicts it, and the reason."""
+    """A memory that is probably outdated, the newer one that contradicts it, and the reason."""
 
     older: str
     newer: str
@@ -109,12 +107,12 @@ class Doubt:
 
 
 class Reviews(Store):
-    """The review queue."""
+    """The queue of memories that the user should review."""
 
     def add(self, memory_id: str, reason: Reason, detail: str, at: int, *, once: bool) -> None:
         """Queue a memory for review, unless a review for the same reason is pending.
 
-        With ``once``, a settled review with the same detail also prevents queueing.
+        With ``once``, a settled review with the same detail counts too.
         """
         about = {"memory": memory_id, "reason": reason.value, "detail": detail}
         with self._db.transaction():
@@ -122,10 +120,10 @@ class Reviews(Store):
                 self._db.run("insert_review", **about, at=at, shown_by="[]")
 
     def doubt(self, memory_id: str, detail: str, at: int, shown_by: Iterable[str]) -> bool:
-        """Queue a review of a memory that might be outdated, or update the pending review.
+        """Queue a review of a possibly outdated memory, or update its pending one.
 
-        ``shown_by``: sessions that suggest that the memory is outdated. Returns False if the memory
-        already has a review with this detail.
+        ``shown_by``: sessions that suggest it is outdated. Return False if a review with this
+        detail already exists.
         """
         about = {"memory": memory_id, "reason": Reason.STALE.value, "detail": detail}
         more = {"at": at, "shown_by": sorted(set(shown_by))}
@@ -137,7 +135,7 @@ class Reviews(Store):
         return True
 
     def delete_where(self, matches: Callable[[str], bool]) -> None:
-        """Delete reviews whose detail or sessions match. Call this in a transaction."""
+        """Delete reviews whose detail or session ids match, within a transaction."""
         texts = self._db.all("list_review_texts")
         matching = [
             {"id": row} for row, detail, shown_by in texts if matches(f"{detail}\n{shown_by}")
@@ -148,42 +146,37 @@ class Reviews(Store):
         """Return the pending reviews, oldest first."""
         return records(QueuedReview, self._db.all("list_reviews"))
 
-    def waiting(self, now: int) -> tuple[int, int, int]:
-        """Return the numbers of offered candidates, doubtful memories and conflicts.
-
-        ``now`` is in epoch milliseconds. At most five candidates are offered a week.
-        """
-        candidates, doubts, conflicts = (
-            self._db.one("count_waiting", since=now - WEEK_MS) or (0,) * 3
-        )
-        return candidates, doubts, conflicts
+    def counts(self) -> tuple[int, int, int]:
+        """Return the numbers of candidates, doubtful memories and conflicts."""
+        return self._db.one("count_waiting") or (0, 0, 0)
 
     def dismiss(self, memory_id: str, at: int) -> int:
-        """Mark a memory's pending reviews as dismissed. Return how many there were."""
+        """Dismiss a memory's pending reviews, and return their number."""
         return self._db.run("dismiss_reviews", memory=memory_id, at=at)
 
     def settled(self, memory_id: str) -> tuple[int, int] | None:
-        """Return when a memory was queued and when the user decided, in epoch milliseconds.
-
-        Returns ``None`` if a review is pending.
+        """Return when a memory was queued and when the user decided on it (epoch milliseconds), or
+        ``None`` if the decision is pending.
         """
         row = self._db.one("find_settled_review", memory=memory_id)
         return (row[0], row[1]) if row else None
 
     def settled_at(self, at: int) -> list[str]:
-        """Return memories with reviews settled at a given time (epoch milliseconds)."""
+        """Return memories whose reviews were settled at a time (epoch milliseconds)."""
         return self._db.column("list_settled_reviews", at=at)
 
     @runs("reopen_reviews")
     def reopen(self, memory: str, at: int) -> None:
-        """Reopen reviews settled at a given time (epoch milliseconds)."""
+        """Reopen a memory's reviews that were settled at a time (epoch milliseconds)."""
 
     @runs("settle_review")
     def settle(self, memory: str, reason: Reason, at: int) -> None:
-        """Settle the review that is pending for this memory and reason."""
+        """Settle the pending review that a memory has for this reason."""
 
     def stale_kept(self) -> dict[str, datetime | None]:
-        """Return the outdated memories that the user kept, with the time of the last decision."""
+        """Return outdated memories that the user chose to keep, with the time of the last
+        decision.
+        """
         return {memory: from_ms(at) for memory, at in self._db.all("list_stale_kept")}
 
     def low_quality(self) -> list[tuple[str, float, int]]:
@@ -193,19 +186,23 @@ class Reviews(Store):
     def doubts(
         self, memory_ids: Sequence[str] | None = None, *, both_ways: bool = False
     ) -> list[Doubt]:
-        """Return the doubts about the given memories (default: all), oldest first.
+        """Return doubts about the given memories, or about all, oldest first.
 
-        A contradiction between two memories counts as a doubt about the older one. With
-        ``both_ways``, it also counts as a doubt about the newer one.
+        A contradiction casts doubt on the older memory and, with ``both_ways``, also on the newer
+        one.
         """
         return records(Doubt, self._db.all("list_doubts", ids=memory_ids, both_ways=both_ways))
 
+    @runs("delete_ended_doubts")
+    def end_doubts(self, doubtful: Sequence[str]) -> None:
+        """Delete pending reviews of contradictions, except for ``doubtful`` memories."""
+
     def proposed(self) -> list[str]:
-        """Return active memories proposed by agents, oldest first."""
+        """Return active memories that agents proposed, oldest first."""
         return self._db.column("list_proposed")
 
     def unfounded(self, tools: Iterable[str]) -> list[str]:
-        """Return active memories that were imported from documents and no longer occur there."""
+        """Return active memories whose imported source document no longer contains them."""
         return self._db.column("list_unfounded", tools=sorted(tools))
 
 
@@ -213,7 +210,7 @@ class Reviews(Store):
 
 
 MOST_ROWS = 2_000
-"""Maximum number of rows, over all search words.
+"""Maximum total row count of the search words.
 
 Rare words are used first. Common words are used only if there are few memories.
 """
@@ -222,12 +219,11 @@ MOST_WORDS = 16
 
 
 class Comparisons(Store):
-    """Store of memories to be compared with others, and of similarity links."""
+    """The queue of memories to compare with others, and the resulting similarity links."""
 
     def alike(self, memory: Memory, *, limit: int) -> list[int]:
-        """Return rows of similar active memories in the same project.
-
-        Similar memories have the same title or key, or share rare words.
+        """Return rows of active memories in the same project that share a title, key or rare
+        words.
         """
         titled = self._db.all(
             "list_memories_titled",
@@ -244,7 +240,6 @@ class Comparisons(Store):
         return list(rows)
 
     def _rarest_words(self, text_words: Sequence[str]) -> list[str]:
-        """Return the rarest words, which occur in at most ``MOST_ROWS`` rows in total."""
         stems = {
             word: self._db.stems(word)[:1]
             for word in dict.fromkeys(text_words)
@@ -265,22 +260,18 @@ class Comparisons(Store):
 
     @runs("insert_unsettled")
     def wait(self, memory: str) -> None:
-        """Queue a new memory. It is compared with other memories as soon as it has a vector."""
+        """Queue a new memory for comparison with others once it has a vector."""
 
     @runs("delete_unsettled")
     def settled(self, memory: str) -> None:
         """Remove a memory from the comparison queue."""
 
-    def waiting(self, rows: Sequence[int]) -> list[str]:
-        """Return which memories in the given rows are queued, oldest first."""
+    def queued(self, rows: Sequence[int]) -> list[str]:
+        """Return those memories in the given rows that are queued, oldest first."""
         return self._db.column("list_unsettled", rows=rows)
 
-    def row_of(self, memory_id: str) -> int | None:
-        """Return the row of a memory."""
-        return self._db.value("find_memory_row", id=memory_id)
-
     def link_alike(self, memory_id: str, near: Mapping[str, float]) -> None:
-        """Replace a memory's similarity links. ``near``: cosine similarities, keyed by memory id."""
+        """Replace a memory's similarity links. ``near``: cosines by memory id."""
         self._db.run("delete_auto_links", source=memory_id)
         links: list[dict[str, object]] = [
             {"source": memory_id, "target": other, "strength": round(cosine, 4)}
@@ -289,7 +280,7 @@ class Comparisons(Store):
         self._db.run_many("insert_auto_link", links)
 
     def stated_in(self, session: str, turn: str) -> list[tuple[str, bool]]:
-        """Return the content of each memory based on a turn, and whether it is superseded."""
+        """Return the content of each memory learned from a turn, and whether it is superseded."""
         rows = self._db.all("list_stated", session=session)
         return [
             (text, bool(is_superseded))

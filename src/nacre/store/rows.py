@@ -9,8 +9,8 @@ from datetime import date, datetime
 from functools import cache
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
+from nacre.base import json as json_values
 from nacre.base.ids import at_ms, from_ms
-from nacre.base.lazy import load
 from nacre.store.schema import Row
 from nacre.values.memory import Memory
 
@@ -25,9 +25,9 @@ _Read = Callable[[Any], Any]
 
 
 def records(kind: type[T], rows: Iterable[Row]) -> list[T]:
-    """Convert rows to values of type ``kind``.
+    """Build values of a dataclass from rows.
 
-    The columns must be in the order of the fields. Trailing columns can be missing.
+    The columns must be in the order of the fields; the last ones can be missing.
     """
     build: Any = kind
     reads = _readers(build)
@@ -45,7 +45,7 @@ def records(kind: type[T], rows: Iterable[Row]) -> list[T]:
 
 
 def record(kind: type[T], row: Row | None) -> T | None:
-    """Build a value from a row, or return ``None`` if there is no row. See :func:`records`."""
+    """Build a value from a row like :func:`records`, or return ``None`` without a row."""
     return records(kind, [row])[0] if row else None
 
 
@@ -62,10 +62,6 @@ _RENAMED = {"source_session": "session", "source_turns": "turns"}
 
 @cache
 def _memory_fields() -> dict[str, tuple[Any, bool, dict[str, tuple[str, _Read | None]]]]:
-    """Return the type of each memory field, whether it is optional, and its columns.
-
-    Columns have converters and are keyed by subfield. A plain field has one subfield.
-    """
     layout = {}
     for name, kind in get_type_hints(Memory).items():
         bare, is_optional = _without_none(kind)
@@ -83,13 +79,13 @@ def _memory_fields() -> dict[str, tuple[Any, bool, dict[str, tuple[str, _Read | 
 
 @cache
 def memory_columns() -> list[str]:
-    """Return the columns of ``memories`` to select: the row number, then the fields."""
+    """Return the columns to select for a memory: the row number, then its fields."""
     fields = _memory_fields().values()
     return ["row", *(column for *_, parts in fields for column, _ in parts.values())]
 
 
 def memory_row(memory: Memory) -> dict[str, object]:
-    """Return a memory's column values, keyed by column name."""
+    """Return the values of a memory's columns by name."""
     row: dict[str, object] = {}
     for name, (_, _, parts) in _memory_fields().items():
         value = getattr(memory, name)
@@ -98,11 +94,9 @@ def memory_row(memory: Memory) -> dict[str, object]:
     return row
 
 
-def memory_of(row: Row, **others: Any) -> Memory:
-    """Build a memory from a row with the columns :func:`memory_columns`.
-
-    ``others`` contains fields from other tables. An optional nested value is ``None`` if its first
-    column is null.
+def memory_of(row: Row, **fields: Any) -> Memory:
+    """Build a memory from a row with :func:`memory_columns` and from ``fields`` stored
+    elsewhere.
     """
     stored = iter(row[1:])
     for name, (kind, is_optional, parts) in _memory_fields().items():
@@ -111,17 +105,14 @@ def memory_of(row: Row, **others: Any) -> Memory:
             for (_, read), value in zip(parts.values(), stored, strict=False)
         ]
         if name in parts:
-            others[name] = values[0]
+            fields[name] = values[0]
         else:
-            others[name] = None if is_optional and values[0] is None else kind(*values)
-    return Memory(**others)
+            fields[name] = None if is_optional and values[0] is None else kind(*values)
+    return Memory(**fields)
 
 
 def noted_pair(text: str | None, default: tuple[Any, Any]) -> tuple[Any, Any]:
-    """Parse a stored JSON pair.
-
-    Return ``default`` if the types differ from those of ``default``.
-    """
+    """Parse a stored JSON pair, or return ``default`` unless its types match."""
     try:
         first, second = json.loads(text or "null")
     except (TypeError, ValueError, RecursionError):
@@ -143,19 +134,18 @@ def _without_none(kind: Any) -> tuple[Any, bool]:
 
 
 def _reader(kind: Any) -> _Read | None:
-    """Return the converter for values of a type, or ``None`` if no conversion is needed."""
     kind, is_optional = _without_none(kind)
-    origin = get_origin(kind) or kind
+    origin: Any = get_origin(kind) or kind
     if origin in (str, int, float, bytes):
         return None
     if origin in (tuple, frozenset):
         return lambda text: origin(() if text == "[]" else json.loads(text))
-    if is_dataclass(origin):
-        return lambda text: load("nacre.base.json:decode")(text.encode(), origin)
-    reads: dict[Any, _Read] = {
+    if isinstance(origin, type) and is_dataclass(origin):
+        return lambda text: json_values.decode(text.encode(), origin)
+    reads: dict[Any, Any] = {
         dict: json.loads,
         datetime: from_ms if is_optional else at_ms,
         date: date.fromisoformat,
     }
-    constructor: _Read = origin
-    return reads.get(origin, constructor)
+    read: _Read = reads.get(origin, origin)
+    return read

@@ -5,7 +5,6 @@ Only this module composes SQL from filters. It joins fixed fragments.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -16,7 +15,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
 from nacre.base.frozen import frozen
-from nacre.base.ids import from_ms, to_ms
+from nacre.base.ids import content_hash, from_ms, to_ms
 from nacre.base.lazy import Module
 from nacre.base.sql import Queries
 from nacre.base.text import aliases_in, called, mentioned, to_bytes
@@ -60,14 +59,14 @@ _MEMORY_IN_SESSIONS = """(m.session IN (SELECT value FROM json_each(?)) OR m.ses
 
 @frozen
 class Clause:
-    """An SQL condition, its bound values in order, and the view to select from."""
+    """An SQL condition with its values, and the view from which it selects."""
 
     sql: str
     values: tuple[object, ...] = ()
     source: str = "active_memories"
 
     def into(self, statement: str) -> str:
-        """Insert the condition and the view for ``{where}`` and ``{source}`` in a statement."""
+        """Fill in a statement's ``{where}`` and ``{source}``."""
         return statement.format(where=self.sql, source=self.source)
 
     @property
@@ -85,10 +84,9 @@ _NOT_ENDED = (
 
 
 def memory_clause(criteria: Filter, today: date | None = None, *, for_list: bool = False) -> Clause:
-    """Return the SQL condition that selects the memories ``m`` matching a filter.
+    """Return the condition for memories ``m`` that match a filter, now or on its ``as_of`` day.
 
-    The memories are active, or were active on the filter's ``as_of`` day. ``today`` excludes
-    memories that are outdated on that day and, unless ``for_list`` is set, expired memories.
+    ``today`` excludes outdated memories and, unless ``for_list``, expired ones.
     """
     day = criteria.as_of
     tags = tuple(tag.lower() for tag in criteria.tags)
@@ -122,7 +120,7 @@ OR EXISTS (SELECT 1 FROM tags g WHERE g.memory = m.id AND instr(lower(g.tag), lo
 
 
 def with_words(clause: Clause, words: Sequence[str]) -> Clause:
-    """Extend a condition on memories: the subject, content or tags must contain each word."""
+    """Extend a condition so that the subject, content or tags must contain each word."""
     if not words:
         return clause
     sql = " AND ".join((clause.sql, *(_HOLDS_WORD for _ in words)))
@@ -132,13 +130,11 @@ def with_words(clause: Clause, words: Sequence[str]) -> Clause:
 
 
 def turn_clause(criteria: Filter) -> Clause:
-    """Return the SQL condition that selects turns ``t`` and sessions ``s`` matching a filter.
-
-    Turns are always private. Times are also checked for sessions, which are fewer than turns.
-    """
+    """Return the condition for turns ``t`` and sessions ``s`` that match a filter."""
     day = criteria.as_of
     return _where(
         *_parts_of_both("s.project", "t.time", criteria),
+        # There are fewer sessions than turns to compare.
         (criteria.since, "(s.ended IS NULL OR s.ended >= ?)", criteria.since),
         (criteria.until, "(s.started IS NULL OR s.started < ?)", criteria.until),
         _among("s.tool", criteria.tools),
@@ -151,7 +147,7 @@ def turn_clause(criteria: Filter) -> Clause:
 
 
 def deed_clause(criteria: DeedFilter) -> Clause:
-    """Return the SQL condition for agents' actions in turns ``t`` and sessions ``s``."""
+    """Return the condition for actions of agents in turns ``t`` and sessions ``s``."""
     return _where(
         (criteria.project, "s.project = ?", criteria.project),
         (criteria.tool, "s.tool = ?", criteria.tool),
@@ -195,7 +191,7 @@ def _where(*parts: _Part, source: str = "active_memories") -> Clause:
 
 
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
-"""Exceptions that rows with unexpected contents cause outside the engine."""
+"""Exceptions raised outside the engine for rows with unexpected contents."""
 
 Row = tuple[Any, ...]
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -212,10 +208,9 @@ class Indexed(StrEnum):
 
 
 class Words(NamedTuple):
-    """The words of a row for the full-text index.
+    """A row's words for the full-text index: the words of each column, and all identifiers.
 
-    ``texts``: text of each column, split into words. ``names``: identifiers in the text. The class
-    is a tuple, so that the status line can load this module in a few milliseconds.
+    This is a tuple so that the status line starts fast.
     """
 
     row: int
@@ -224,7 +219,10 @@ class Words(NamedTuple):
 
 
 class WordIndex(Protocol):
-    """An engine's full-text index. Call writing methods in the transaction that writes the rows."""
+    """The full-text index of a database engine.
+
+    Call its writing methods in the transaction that writes the rows.
+    """
 
     def add(self, kind: Indexed, rows: Sequence[Words]) -> None:
         """Add rows that are not in the index yet."""
@@ -233,21 +231,20 @@ class WordIndex(Protocol):
         """Remove rows from the index, if present."""
 
     def frequencies(self, kind: Indexed, stems: Sequence[str]) -> dict[str, int]:
-        """Return the number of rows for each stem. Stems that occur in no row are omitted."""
+        """Return the number of rows that contain each stem, without zeros."""
 
     def best(self, kind: Indexed, words: Sequence[str], where: Clause, limit: int) -> list[int]:
-        """Return rows that contain any of the words and match a condition, best BM25 score first.
+        """Return matching rows that contain any of the words, best BM25 score first.
 
         The condition refers to memories ``m``, or to ``turns t`` and their ``sessions s``.
         """
 
 
 class Database(Queries, Protocol):
-    """A database connection, used by one thread at a time.
+    """A database connection, for one thread at a time.
 
-    Statements outside a transaction are committed immediately. All methods can raise StoreBusyError
-    (another process is writing), UnusableStoreError and Unavailable. Methods that write also raise
-    ``unwritable``.
+    A statement outside a transaction is committed at once. All methods can raise StoreBusyError,
+    UnusableStoreError and UnavailableError; on a read-only database, writes raise ``unwritable``.
     """
 
     unwritable: NacreError | None
@@ -255,111 +252,99 @@ class Database(Queries, Protocol):
 
     @property
     def server(self) -> Server | None:
-        """The server's vault, locks and search, or ``None`` if the database is a local file."""
+        """The server that stores this database, or ``None`` for a local file."""
 
     def rows(self, sql: str, parameters: dict[str, Any] | Sequence[Any] = ()) -> list[Row]:
-        """Run SQL with bound values and return all rows.
-
-        The SQL must be composed in this package.
-        """
+        """Run SQL that was composed in this package, and return all rows."""
 
     def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Run SQL once for each row, in one transaction.
-
-        The SQL must be composed in this package.
-        """
+        """Run SQL that was composed in this package, once for each row, in one transaction."""
 
     def insert(self, table: str, row: Mapping[str, Any], returning: str) -> Any:
-        """Insert a row and return the stored value of one column. Call this in a transaction."""
+        """Insert a row in the open transaction, and return the stored value of one column."""
 
     def columns(self, table: str) -> list[str]:
         """Return a table's column names, in order."""
 
     def transaction(self) -> AbstractContextManager[None]:
-        """Run the block as the only writer, and roll back on exceptions. Nested blocks join the outer transaction."""
+        """Run the block as the only writer, and roll back on exceptions. Nested blocks join the
+        outer one.
+        """
 
     @property
     def is_in_transaction(self) -> bool:
         """True if a transaction is open."""
 
     def reading(self) -> AbstractContextManager[None]:
-        """Run the block with a consistent view of the database while other connections write."""
+        """Run the block with a view of the database that concurrent writes do not change."""
 
     def yield_write_lock(
         self, first: Callable[[], object] | None = None, between: Callable[[], object] | None = None
     ) -> bool:
         """Commit a long transaction and begin a new one, so that other processes can write.
 
-        ``first``: function called before the commit. ``between``: function called between the
-        transactions. Nothing happens in a nested block, or if the lock was held for less than 30
-        ms. Return True if another connection has written in between, because data read earlier
-        might then be outdated.
+        ``first`` is called before the commit, ``between`` after it. Nothing happens in a nested
+        block, or if the lock was held for less than 30 ms. Return True if another connection has
+        written, so that data read earlier might be outdated.
         """
 
     def edition(self) -> object:
-        """Return a value that changes when another connection commits."""
+        """Return a token that changes when another connection commits."""
 
     def state(self) -> object:
-        """Return a value that changes with every write, or ``None`` within a transaction."""
+        """Return a token that changes with every write, or ``None`` within a transaction."""
 
     @property
     def words(self) -> WordIndex:
-        """The full-text index, for writing."""
+        """The full-text index of this database."""
 
     def stems(self, text: str) -> list[str]:
-        """Return the Porter stems of a text without diacritics, as in the full-text index."""
+        """Return a text's Porter stems without diacritics, as in the full-text index."""
 
     def relax(self) -> None:
-        """Make commits return before the data is on disk.
-
-        Use this only for data that can be read again.
+        """Let commits return before data is on disk. Use this only for data that can be read
+        again.
         """
 
     def tighten(self) -> None:
-        """Make commits wait for the disk again."""
+        """Undo :meth:`relax`: commits wait for the disk again."""
 
     def is_in_place(self) -> bool:
         """Return True if a new connection would open the same database."""
 
     @property
     def identity(self) -> object:
-        """A value that identifies the opened file, or the tenant's rows on a server."""
+        """A token for the open file or, on a server, for the tenant."""
 
     def schema(self) -> int:
-        """Return the number of the last migration, even if another program applied it."""
+        """Return the number of the last applied migration."""
 
     def interrupt(self) -> None:
-        """Interrupt the statement in another thread.
-
-        The interrupted statement raises Unavailable.
-        """
+        """Interrupt the statement of another thread, in which it raises UnavailableError."""
 
     def close(self) -> None:
-        """Close the connection. Repeated calls have no effect."""
+        """Close the connection; further calls do nothing."""
 
 
 class Server(Protocol):
-    """Interface that a server implements. Without a server, nacre uses files and SQLite."""
+    """A database server that stores a memory in place of files and SQLite."""
 
     def vault(self, clock: Clock) -> Vault:
-        """Return the vault."""
+        """Return the vault on this server."""
 
     def lock(self, name: str) -> FileLock:
-        """Return a lock that is shared by all processes that can write."""
+        """Return a lock shared by all processes that write to this server."""
 
     def search(self, table: str) -> WordSearch:
-        """Return the full-text search of ``memories`` or ``turns``."""
+        """Return the full-text search of a table: ``memories`` or ``turns``."""
 
     def nearest(self, bits: NDArray[np.uint64]) -> Walk:
-        """Return the passages, the nearest to a query first.
-
-        ``bits``: signs of the numbers in the query's vector.
-        """
+        """Iterate over passages, nearest first, given the sign bits of a query's vector."""
 
     def allowed(
         self, home: Home, operation: str, *, writes: bool, owners: bool
     ) -> AbstractContextManager[None]:
-        """Return a context manager that checks the caller's role and records writes. Raises NotAllowedError."""
+        """Check the caller's role, and record writes during the block. Raises NotAllowedError."""
 
     def with_further_spaces(
         self,
@@ -368,42 +353,39 @@ class Server(Protocol):
         own: RecallResult,
         ask: Callable[[Home, RecallQuery], RecallResult],
     ) -> RecallResult:
-        """Add answers from the other spaces that recall reads to ``own``."""
+        """Add the results from all other searched spaces to ``own``."""
 
 
 class Engine(Protocol):
-    """Factory for databases on a server. Plugins register it in ``nacre.engines`` by URL scheme."""
+    """Factory for databases on a server, registered by URL scheme as a ``nacre.engines`` plugin."""
 
     def __call__(
         self, url: str, tenant: str, account: str, unwritable: NacreError | None
     ) -> Database:
-        """Connect to a tenant's memory and migrate its schema."""
+        """Connect to a tenant's database and migrate its schema."""
 
     def key_spaces(self, settings: Settings) -> KeySpaces:
-        """Return the spaces that clients can access with API keys."""
+        """Return the spaces that are accessible with API keys."""
 
 
 def fits_index(text: str) -> bool:
-    """Return True if a text fits into an indexed column in PostgreSQL."""
+    """Return True if a text is short enough for an indexed PostgreSQL column."""
     return len(to_bytes(text)) <= _MAX_KEY_BYTES
 
 
 def in_transaction(method: Method) -> Method:
-    """Run a store's method in a transaction, unless one is already open."""
+    """Decorate a store's method to run in a transaction."""
 
     @wraps(method)
-    def whole(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
         with self._db.transaction():
             return method(self, *args, **kwargs)
 
-    return cast(Method, whole)
+    return cast(Method, run)
 
 
 def runs(statement: str) -> Callable[[Method], Method]:
-    """Return a decorator for a method that runs a named statement.
-
-    The method and the statement have the same parameters.
-    """
+    """Decorate a stub method, which then runs the named statement with its parameters."""
 
     def decorate(method: Method) -> Method:
         code = method.__code__
@@ -420,7 +402,7 @@ def runs(statement: str) -> Callable[[Method], Method]:
 
 
 class Store:
-    """Base class for stores. A store reads and writes some tables."""
+    """Base class for stores, each of which reads and writes some tables."""
 
     def __init__(self, database: Database) -> None:
         self.database = self._db = database
@@ -434,17 +416,17 @@ ALIASES = "aliases"
 
 
 class Names(Store):
-    """Store of memories' names and mentions, and of the links in memories' bodies."""
+    """Names and mentions of memories, and the links in memory bodies."""
 
     def of(self, memory_id: str) -> set[str]:
-        """Return a memory's names in their normalised form."""
+        """Return the normalised names of a memory."""
         return set(self._db.column("list_memory_names", memory=memory_id))
 
     def put(self, memory: Memory, former: Collection[str] = ()) -> None:
-        """Store a memory's names and mentions, and update the affected links.
+        """Store a memory's names and mentions, and update affected links.
 
-        ``former``: previous names that are already deleted. Call this in the transaction that
-        writes the memory's row or renames its file.
+        Call this when its row is written or its file renamed, in the same transaction. ``former``:
+        names already deleted.
         """
         former = {*former, *self.of(memory.id)}
         self._db.run("delete_memory_names", memory=memory.id)
@@ -468,50 +450,45 @@ class Names(Store):
         self.resolve({*former, *names}, *([memory.id] if links else []))
 
     def resolve(self, names: Collection[str], *sources: str) -> None:
-        """Update the links in the text of ``sources`` and of memories that mention the names."""
+        """Update the body links of ``sources`` and of memories that mention these names."""
         using = self._db.column("list_mentioning", names=[*names])
         if memories := [*dict.fromkeys((*sources, *using))]:
             self._db.run("delete_body_links", sources=memories)
             self._db.run("insert_body_links", sources=memories)
 
-    def lost(self, memory_id: str, kept: Collection[str]) -> list[str]:
-        """Return the names that other memories use in links to a memory, except ``kept`` names."""
-        return self._db.column("list_lost_memory_names", memory=memory_id, kept=[*kept])
+    def lost(self, memory_id: str, known_names: Collection[str]) -> list[str]:
+        """Return names by which other memories link to this one, except ``known_names``."""
+        return self._db.column("list_lost_memory_names", memory=memory_id, kept=[*known_names])
 
 
 # -- Turns as rows ------------------------------------------------------------
 
 
-def encode(values: object) -> bytes:
-    """Encode column values as JSON."""
-    return msgspec.json.encode(values)
+def encode(values: object) -> str:
+    """Encode values as JSON, which is faster than binding large collections."""
+    encoded: bytes = msgspec.json.encode(values)
+    return encoded.decode()
 
 
 def turn_identity(tool: str, row: int, turn: Turn) -> bytes:
-    """Return 16 bytes that identify a turn.
-
-    Copies in other sessions have the same bytes if the turn's id is unique across sessions.
-    """
+    """Return a 16-byte key for a turn, which copies in other sessions share if its id is unique."""
     return shared_identity(tool if turn.unique else f"{tool}\0{row}", turn.id)
 
 
 def shared_identity(scope: str, turn_id: str) -> bytes:
-    """Return 16 bytes that identify a turn.
-
-    ``scope``: tool, or tool and session if ids are unique only in a session.
-    """
-    return hashlib.blake2b(to_bytes(f"{scope}\0{turn_id}"), digest_size=16).digest()
+    """Return a 16-byte key for a turn in ``scope``, a tool or one of its sessions."""
+    return content_hash(f"{scope}\0{turn_id}")
 
 
 def tools_column(turn: Turn) -> str | None:
-    """Encode a turn's tool calls for its row. Return ``None`` if the turn has no tool calls."""
+    """Encode a turn's tool calls for its row; without calls, the value is ``None``."""
     if not turn.tool_calls:
         return None
-    return encode(kept_calls(turn.tool_calls)).decode()
+    return encode(kept_calls(turn.tool_calls))
 
 
 def kept_calls(calls: Sequence[ToolCall]) -> list[list[object]]:
-    """Return each tool call as a list of values, without default values at the end."""
+    """Convert tool calls to lists of values without trailing defaults."""
     encoded: list[list[object]] = []
     for call in calls:
         values: list[object] = [
@@ -542,21 +519,21 @@ def kept_call(
     action: str = Action.OTHER.value,
     paths: Sequence[str] = (),
     error: str | None = None,
-    made: Sequence[str] = (),
+    objects: Sequence[str] = (),
 ) -> ToolCall:
-    """Build a tool call. Raises ValueError for an unknown action."""
-    return ToolCall(name, brief, outcome, Action(action), tuple(paths), error, tuple(made))
+    """Build a tool call from stored values. Raises ValueError for an unknown action."""
+    return ToolCall(name, brief, outcome, Action(action), tuple(paths), error, tuple(objects))
 
 
 def did_of(calls: Sequence[ToolCall]) -> str:
-    """Return the text of a turn's tool calls for the full-text index."""
+    """Return a turn's tool calls as text for the full-text index."""
     return "\n".join(
         f"{call.name} {call.input} {call.outcome if call.outcome != 'ok' else ''}" for call in calls
     )
 
 
 def turn_row(session: int, seq: int, identity: bytes, turn: Turn) -> tuple[object, ...]:
-    """Return the column values of a turn."""
+    """Return a turn's column values."""
     return (
         session,
         seq,

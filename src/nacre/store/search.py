@@ -14,14 +14,13 @@ import apsw
 
 from nacre.base.frozen import frozen
 from nacre.base.lazy import Module
-from nacre.base.sql import Queries, quoted
+from nacre.base.sql import quoted
 from nacre.base.text import segment
 from nacre.errors import EmbedderUnavailableError, UnusableStoreError
 from nacre.store.schema import (
     Clause,
     Database,
     Indexed,
-    Row,
     Store,
     Words,
     encode,
@@ -29,7 +28,7 @@ from nacre.store.schema import (
     turn_clause,
     with_words,
 )
-from nacre.store.sqlite import FileDatabase, about_other
+from nacre.store.sqlite import FileDatabase
 from nacre.values.recall import Filter
 
 if TYPE_CHECKING:
@@ -62,9 +61,15 @@ WHERE memories_parts MATCH ? AND {{where}} ORDER BY rank LIMIT ?
 """  # noqa: S608
 
 
+_MATCHES = {
+    Indexed.MEMORIES: (_MATCH_MEMORIES, _MATCH_MEMORY_PARTS),
+    Indexed.TURNS: (_MATCH_TURNS, _MATCH_TURN_PARTS),
+}
+
+
 @frozen
 class Term:
-    """A query word and its stem in the index."""
+    """A query word with its stem."""
 
     word: str
     stem: str
@@ -75,9 +80,9 @@ Held = dict[int, float]
 
 
 class Match(NamedTuple):
-    """A row that contains query terms, with its word count and weighted term counts.
+    """A row that matches a query, with its word count and weighted term counts.
 
-    Each search creates hundreds of matches, and tuples are created fast.
+    This is a tuple because a search creates hundreds.
     """
 
     row: int
@@ -89,14 +94,14 @@ class Match(NamedTuple):
 
 @frozen
 class Corpus:
-    """Statistics for weighting terms: number of rows, average words per row, and rows per term."""
+    """Statistics of a table: number of rows, average words per row, and rows per term."""
 
     rows: int
     average_length: float
     frequencies: tuple[int, ...]
 
     def idf(self, count: int) -> float:
-        """Return the inverse document frequency, in a form that is never negative."""
+        """Return the inverse document frequency in its non-negative variant."""
         return math.log(1 + (self.rows - count + 0.5) / (count + 0.5))
 
 
@@ -104,10 +109,7 @@ class WordSearch(Store, ABC):
     """Full-text search over memories or turns."""
 
     def terms(self, words: Sequence[str]) -> tuple[Term, ...]:
-        """Return the words with their stems.
-
-        If several words share a stem, only the first is returned.
-        """
+        """Return a term for each distinct stem among the words."""
         terms: dict[str, Term] = {}
         for word in words:
             for stem in self._db.stems(word):
@@ -115,9 +117,9 @@ class WordSearch(Store, ABC):
         return tuple(terms.values())
 
     def rows_with(self, phrases: Sequence[str]) -> dict[str, int]:
-        """Return the maximum number of rows that can contain each word or phrase.
+        """Return an upper bound on the number of rows with each word or phrase, without zeros.
 
-        For a phrase, this is the row count of its rarest word. Phrases in no row are omitted.
+        For a phrase, its rarest word counts.
         """
         stems = {phrase: self._db.stems(segment(phrase)) for phrase in phrases}
         all_stems = list(
@@ -138,18 +140,18 @@ class WordSearch(Store, ABC):
 
     @abstractmethod
     def corpus(self, terms: Sequence[Term]) -> Corpus:
-        """Return the statistics for some terms."""
+        """Return the table's statistics for these terms."""
 
     @abstractmethod
     def vocabulary(self, initial: str, least: int, most: int) -> list[tuple[str, int]]:
-        """Return the stems that start with a character, and their row counts.
+        """Return stems that begin with a character, each with its number of rows.
 
-        ``least``, ``most``: minimum and maximum length of a stem.
+        ``least``, ``most``: minimum and maximum length.
         """
 
     @abstractmethod
     def rows_of_stem(self, stem: str, limit: int) -> list[int]:
-        """Return rows that contain a stem or a word that starts with it."""
+        """Return rows with a word that starts with a stem."""
 
     @abstractmethod
     def match(self, terms: Sequence[Term], where: Clause, limit: int) -> list[Match]:
@@ -159,28 +161,27 @@ class WordSearch(Store, ABC):
     def match_parts(
         self, names: Sequence[str], where: Clause, limit: int
     ) -> list[tuple[int, int, int]]:
-        """Return (row, session, seq) of rows with an identifier that contains a name.
+        """Return (row, session, seq) for rows with an identifier that contains any of the names.
 
-        Names with less than three characters are ignored.
+        Names need at least three characters.
         """
 
     @abstractmethod
     def at(self, places: Sequence[tuple[int, int]], terms: Sequence[Term]) -> list[Match]:
-        """Return the turns at the given places. A place is a session row and a position.
+        """Return the turns at the given (session row, position) pairs.
 
-        Missing turns are omitted. Terms are counted only on a server.
+        Only servers also count their terms.
         """
 
 
 class Search(WordSearch):
-    """Full-text search over one of the two tables of a database file."""
+    """Full-text search of memories or turns in a database file."""
 
-    def __init__(self, database: FileDatabase, kind: Indexed, *, match: str, parts: str) -> None:
+    def __init__(self, database: FileDatabase, kind: str) -> None:
         super().__init__(database)
         self._file = database
-        self._kind = kind
-        self._match = match
-        self._parts = parts
+        self._kind = Indexed(kind)
+        self._match, self._parts = _MATCHES[self._kind]
         database.register_term_counts(term_counts)
 
     def corpus(self, terms: Sequence[Term]) -> Corpus:
@@ -196,7 +197,7 @@ class Search(WordSearch):
         return [(term, int(count)) for term, count in rows]
 
     def rows_of_stem(self, stem: str, limit: int) -> list[int]:
-        """Return rows with a word that starts with a stem. FTS5 stems the query again."""
+        """Return rows with a word that starts with a stem, which FTS5 stems once more."""
         sql = f"SELECT rowid FROM {self._kind}_fts WHERE {self._kind}_fts MATCH ? LIMIT ?"  # noqa: S608
         return [row for (row,) in self._db.rows(sql, (f"{quoted(stem)} *", limit))]
 
@@ -222,20 +223,10 @@ class Search(WordSearch):
         return [Match(row, session, seq, {}, 0) for row, session, seq in rows]
 
 
-def word_search(database: FileDatabase, table: str) -> Search:
-    """Return the full-text search of ``memories`` or ``turns``."""
-    match, parts = {
-        "memories": (_MATCH_MEMORIES, _MATCH_MEMORY_PARTS),
-        "turns": (_MATCH_TURNS, _MATCH_TURN_PARTS),
-    }[table]
-    return Search(database, Indexed(table), match=match, parts=parts)
-
-
 def term_counts(api: apsw.FTS5ExtensionApi, *weights: float) -> str:
-    """SQL function that returns a row's word count, and the index and count of each phrase found.
+    """Return a row's word count and, for each phrase found, its index and weighted count.
 
-    Counts are weighted by column. If a row of 57 words contains phrase 0 once and phrase 2 twice,
-    the result is ``57 0 1.0 2 2.0``.
+    ``57 0 1.0 2 2.0`` means that a row of 57 words has phrase 0 once and phrase 2 twice.
     """
     parts = [str(api.column_size())]
     for phrase in range(api.phrase_count):
@@ -262,10 +253,10 @@ def _to_match(row: int, session: int, seq: int, packed: str) -> Match:
 # -- Full-text index in a database file (FTS5) --------------------------------
 
 
-_DROPS = {
-    Indexed.MEMORIES: ("unindex_memory", "unindex_memory_parts"),
-    Indexed.TURNS: ("unindex_turn", "unindex_turn_parts"),
-    Indexed.FAILURES: ("unindex_failures",),
+_TABLES = {
+    Indexed.MEMORIES: ("memories_fts", "memories_parts"),
+    Indexed.TURNS: ("turns_fts", "turns_parts"),
+    Indexed.FAILURES: ("failures_fts",),
 }
 
 
@@ -275,19 +266,22 @@ _TURNS = "JOIN turns t ON t.row = f.rowid JOIN sessions s ON s.row = t.session"
 _BEST = {
     Indexed.MEMORIES: """SELECT m.row FROM memories_fts f JOIN {source} m ON m.row = f.rowid
         WHERE memories_fts MATCH ? AND {where} ORDER BY rank LIMIT ?""",
-    Indexed.TURNS: f"""SELECT t.row FROM turns_fts f {_TURNS}
-        WHERE turns_fts MATCH ? AND {{where}} ORDER BY rank LIMIT ?""",  # noqa: S608
     Indexed.FAILURES: f"""SELECT f.rowid FROM failures_fts f {_TURNS}
         WHERE failures_fts MATCH ? AND {{where}} ORDER BY bm25(failures_fts, 0.5, 1.0), f.rowid DESC LIMIT ?""",  # noqa: S608
 }
 
 
+def drop_texts(database: Database, table: str, rows: Sequence[int]) -> None:
+    """Delete rows from a full-text table, if present."""
+    database.many(f"DELETE FROM {table} WHERE rowid = ?", [(row,) for row in rows])  # noqa: S608 - an internal name
+
+
 class FileWords(Store):
-    """Implements :class:`~nacre.store.schema.WordIndex`."""
+    """The full-text index of a database file (:class:`~nacre.store.schema.WordIndex`)."""
 
     def add(self, kind: Indexed, rows: Sequence[Words]) -> None:
-        texts = encode([(row.row, *row.texts) for row in rows]).decode()
-        names = encode([(row.row, row.names) for row in rows if row.names]).decode()
+        texts = encode([(row.row, *row.texts) for row in rows])
+        names = encode([(row.row, row.names) for row in rows if row.names])
         if kind is Indexed.FAILURES:
             self._db.run("insert_failures", failures=texts)
         elif kind is Indexed.TURNS:
@@ -298,11 +292,11 @@ class FileWords(Store):
             self._db.run("index_memory_parts", texts=names)
 
     def drop(self, kind: Indexed, rows: Sequence[int]) -> None:
-        for statement in _DROPS[kind]:
-            self._db.run_many(statement, [{"row": row} for row in rows])
+        for table in _TABLES[kind]:
+            drop_texts(self._db, table, rows)
 
     def frequencies(self, kind: Indexed, stems: Sequence[str]) -> dict[str, int]:
-        """Return the number of rows that contain each stem. ``failures`` has no counts."""
+        """Return the number of rows with each stem. ``failures`` has no counts."""
         marks = ", ".join("?" * len(stems))
         sql = f"SELECT term, doc FROM {kind}_terms WHERE term IN ({marks})"  # noqa: S608 - an internal name
         return {str(term): int(rows) for term, rows in self._db.rows(sql, stems)}
@@ -325,23 +319,20 @@ _ROWS_AT_ONCE = 256
 
 
 @frozen
-class Kept:
-    """The cached sign bits of passages.
+class PassageCache:
+    """A cache of the passages' sign bits.
 
-    ``held``: model and first edition of the vectors. ``bits``: array that is never changed in
-    place. ``next``: first row that is not cached.
+    ``version``: model and first edition of the vectors. ``bits``: never changed in place. ``next``:
+    first row not in the cache.
     """
 
-    held: tuple[str | None, str | None]
+    version: tuple[str | None, str | None]
     bits: NDArray[np.uint64]
     next: int
 
 
 def distances(bits: NDArray[np.uint64], query_bits: NDArray[np.uint64]) -> NDArray[np.uint16]:
-    """Return the number of bits in which each passage differs from a query.
-
-    Each column of ``bits`` is a passage.
-    """
+    """Return the Hamming distance of each passage, a column of ``bits``, from a query."""
     count = bits.shape[1]
     result = np.zeros(count, np.uint16)
     differs, counts = np.empty(_PASSAGES_AT_ONCE, np.uint64), np.empty(_PASSAGES_AT_ONCE, np.uint8)
@@ -364,7 +355,7 @@ def to_int8(vectors: NDArray[np.float32]) -> NDArray[np.int8]:
 
 
 def from_int8(blobs: Sequence[bytes]) -> NDArray[np.float32]:
-    """Decode stored vectors to unit vectors."""
+    """Decode stored vectors and scale them to unit length."""
     vectors = np.frombuffer(b"".join(blobs), np.int8).reshape(len(blobs), -1).astype(np.float32)
     unit: NDArray[np.float32] = vectors / np.maximum(
         np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9
@@ -386,14 +377,14 @@ def to_bits(vectors: NDArray[np.int8]) -> NDArray[np.uint64]:
 
 
 class Walk(Protocol):
-    """An iterator over passages, nearest first."""
+    """An iterator over passages in order of their distance from a query."""
 
     def next(self, count: int) -> list[int]:
-        """Return about ``count`` further rows, or fewer at the end."""
+        """Return about ``count`` more rows, or fewer at the end."""
 
 
 class Outward:
-    """A :class:`Walk` over passages with known distances from a query."""
+    """A :class:`Walk` over passages whose distances are already known."""
 
     def __init__(self, distances: NDArray[np.uint16]) -> None:
         self.distances = distances
@@ -401,10 +392,7 @@ class Outward:
         self._next = 0
 
     def next(self, count: int) -> list[int]:
-        """Return at least ``count`` further passages.
-
-        Passages at the same distance are returned together.
-        """
+        """Return at least ``count`` more passages, with all that tie for last place."""
         if self._next >= len(self._within):
             return []
         before = int(self._within[self._next - 1]) if self._next else 0
@@ -453,33 +441,33 @@ WHERE t.row IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) AND {where}
 
 
 class Admission:
-    """The set of turns that match a filter. The set is not loaded, because it can be very large."""
+    """A query for the turns that match a filter, which can be too many to load."""
 
     def __init__(self, database: Database, where: Clause) -> None:
         self._db = database
         self._where = where
 
     def few(self, most: int) -> list[int] | None:
-        """Return the matching turns, or ``None`` if there are more than ``most``."""
+        """Return the matching turns, unless there are more than ``most``."""
         rows = self._db.rows(self._where.into(_FEW_TURNS), (*self._where.values, most + 1))
         return [row for (row,) in rows] if len(rows) <= most else None
 
     def among(self, rows: Collection[int]) -> set[int]:
-        """Return the matching turns among ``rows``."""
+        """Return those of ``rows`` that match."""
         values = ([*rows], *self._where.values)
         return {row for (row,) in self._db.rows(self._where.into(_CHECK_TURNS), values)}
 
 
 class Selection(Store):
-    """Selects memories and turns by filter."""
+    """Memories and turns that match filters."""
 
     def admitted_turns(self, criteria: Filter) -> Admission | None:
-        """Return the turns that match a filter, or ``None`` if it admits all turns."""
+        """Return the turns that match a filter, or ``None`` if all do."""
         where = turn_clause(criteria)
         return None if where.is_open else Admission(self._db, where)
 
     def newest_turns(self, criteria: Filter) -> Iterator[list[int]]:
-        """Yield the turns that match a filter in batches of a hundred sessions, latest session first."""
+        """Yield matching turns, a hundred sessions at a time, latest session first."""
         where = turn_clause(criteria)
         sessions = self._db.column("list_session_rows")
         for start in range(0, len(sessions), _SESSIONS_AT_ONCE):
@@ -489,23 +477,18 @@ class Selection(Store):
     def _memories(
         self, statement: str, criteria: Filter, today: date | None, *limit: int
     ) -> list[Any]:
-        """Run a statement on active memories that match a filter, and return the first column.
-
-        With ``today``, outdated memories are excluded.
-        """
         where = memory_clause(criteria, today)
         return [row for (row,) in self._db.rows(where.into(statement), (*where.values, *limit))]
 
     def admitted_memories(self, criteria: Filter, *, today: date | None = None) -> set[int]:
-        """Return active memories that match a filter. ``today`` excludes outdated memories."""
+        """Return the active memories that match a filter. ``today`` excludes outdated ones."""
         return set(self._memories(_ADMITTED_MEMORIES, criteria, today))
 
     def browse_memories(
         self, criteria: Filter, *, limit: int, today: date | None = None
     ) -> list[int]:
-        """Return active memories, most important first, then newest first.
-
-        With ``today``, outdated memories are excluded.
+        """Return active memories by importance, then newest first. ``today`` excludes outdated
+        ones.
         """
         return self._memories(_BROWSE_MEMORIES, criteria, today, limit)
 
@@ -517,53 +500,28 @@ class Selection(Store):
         offset: int,
         today: date | None = None,
         words: Sequence[str] = (),
+        for_list: bool = True,
     ) -> tuple[list[int], int]:
         """Return a page of active memories, newest first, and the total.
 
-        With ``today``, outdated memories are excluded. With ``words``, the subject, content or tags
-        must contain each word, ignoring case.
+        ``today`` excludes outdated memories and, unless ``for_list``, expired ones. With ``words``,
+        the subject, content or tags must contain each, in any case.
         """
-        where = with_words(memory_clause(criteria, today, for_list=True), words)
+        where = with_words(memory_clause(criteria, today, for_list=for_list), words)
         rows = self._db.rows(where.into(_LIST_MEMORIES), (*where.values, limit, offset))
         return [row for row, _ in rows], int(rows[0][1]) if rows else 0
 
     def latest_memories(self, criteria: Filter, *, limit: int, today: date) -> list[int]:
-        """Return currently valid memories. The most recently changed memory comes first."""
+        """Return valid memories, most recently changed first."""
         return self._memories(_LATEST_MEMORIES, criteria, today, limit)
 
     def with_triggers(self, criteria: Filter, *, today: date) -> list[int]:
-        """Return currently valid memories with triggers, most important first."""
+        """Return valid memories that have triggers, most important first."""
         return self._memories(_TRIGGERED_MEMORIES, criteria, today)
 
     def projects_of_memories(self, criteria: Filter, *, today: date) -> list[str]:
-        """Return the projects of currently valid memories, most recently changed first."""
+        """Return the projects with valid memories, most recently changed first."""
         return self._memories(_PROJECTS, criteria, today)
-
-
-# -- Tables of vectors --------------------------------------------------------
-
-
-class VectorTables(Queries):
-    """Queries on the vectors in use, or on another model's vectors if ``other`` is set."""
-
-    def __init__(self, database: Database, *, other: bool) -> None:
-        self._database = database
-        self._other = other
-
-    def all(self, name: str, /, **parameters: Any) -> list[Row]:
-        return self._database.all(self._statement_name(name), **parameters)
-
-    def one(self, name: str, /, **parameters: Any) -> Row | None:
-        return self._database.one(self._statement_name(name), **parameters)
-
-    def run(self, name: str, /, **parameters: Any) -> int:
-        return self._database.run(self._statement_name(name), **parameters)
-
-    def run_many(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
-        self._database.run_many(self._statement_name(name), rows)
-
-    def _statement_name(self, name: str) -> str:
-        return about_other(name) if self._other else name
 
 
 # -- Vectors ------------------------------------------------------------------
@@ -587,38 +545,23 @@ _DROP_STATEMENTS = (
     "drop_bits",
     "drop_memory_vectors",
 )
-_EXCHANGE_STATEMENTS = (
-    "exchange_passages",
-    "exchange_turn_passages",
-    "exchange_bits",
-    "exchange_memory_vectors",
-    "exchange_embedding_values",
-)
 _DEFAULT_MODEL = "minilm"
 """Value of ``embedding.model`` for vectors that were stored without it."""
 
 
 @frozen
 class Near:
-    """A row and its cosine similarity to the query."""
+    """A row and its cosine similarity to a query."""
 
     row: int
     cosine: float
 
 
 class Vectors:
-    """A store of vectors.
+    """The stored vectors, all from one model, with a cache of sign bits and memory vectors."""
 
-    With ``other``, the store contains another model's vectors. These vectors are not searched until
-    they replace the vectors in use.
-
-    Searches cache the sign bits of passages and the vectors of memories. The cache can contain
-    deleted memories, because row numbers are never reused.
-    """
-
-    def __init__(self, database: Database, *, other: bool = False) -> None:
-        self._in_use = database
-        self._db = VectorTables(database, other=other)
+    def __init__(self, database: Database) -> None:
+        self._db = database
         self._version: tuple[str | None, str | None] = (None, None)
         self._bits: NDArray[np.uint64] = np.empty((0, 0), np.uint64)
         self._next = 1
@@ -628,38 +571,38 @@ class Vectors:
         self._first_pieces: NDArray[np.int64] = np.empty(0, np.int64)
         self._pieces: NDArray[np.float32] = np.empty((0, 0), np.float32)
 
-    def kept(self) -> Kept:
-        """Return the cached passages, for another connection to the same database."""
-        return Kept(self._version, self._bits, self._next)
+    def passage_cache(self) -> PassageCache:
+        """Return the passage cache, for use by another connection to the same database."""
+        return PassageCache(self._version, self._bits, self._next)
 
-    def begin_with(self, kept: Kept) -> None:
-        """Use another connection's cached passages if they are more complete."""
-        if not self._bits.size or (kept.held == self._version and kept.next > self._next):
-            self._version, self._bits, self._next = kept.held, kept.bits, kept.next
+    def begin_with(self, cache: PassageCache) -> None:
+        """Adopt another connection's passage cache if it is more complete."""
+        if not self._bits.size or (cache.version == self._version and cache.next > self._next):
+            self._version, self._bits, self._next = cache.version, cache.bits, cache.next
 
     def model(self) -> str | None:
-        """Return the name of the vectors' model, or ``None`` if there are no vectors."""
+        """Return the name of the model that made the vectors, if there are any."""
         return self._value("model")
 
     def setting(self) -> str | None:
-        """Return the setting ``embedding.model`` with which the vectors were computed."""
+        """Return the value that ``embedding.model`` had when the vectors were made."""
         return None if self.model() is None else self._value("setting") or _DEFAULT_MODEL
 
     def seen(self) -> tuple[float, float] | None:
-        """Return the model's stored probe results, if any. See :mod:`nacre.llm.local_model`."""
+        """Return the model's stored probe results (:mod:`nacre.llm.local_model`), if any."""
         stored = self._value("seen")
         if stored is None:
             return None
         chance, restated = json.loads(stored)
         return float(chance), float(restated)
 
-    def note_seen(self, seen: tuple[float, float]) -> None:
-        """Store the model's probe results."""
-        with self._in_use.transaction():
-            self._set_value("seen", json.dumps(seen))
+    def note_seen(self, cosines: tuple[float, float]) -> None:
+        """Store the probe results for the model."""
+        with self._db.transaction():
+            self._set_value("seen", json.dumps(cosines))
 
     def dimensions(self) -> int:
-        """Return the number of components in a vector, or 0 without vectors."""
+        """Return the number of dimensions of the vectors, or 0 without any."""
         return int(self._db.value("one_size") or 0)
 
     def size(self) -> int:
@@ -667,59 +610,42 @@ class Vectors:
         return int(self._db.value("size_of_vectors") or 0)
 
     def begin(self, model: str, setting: str | None = None) -> None:
-        """Prepare the tables for a model's vectors. Vectors of another model are deleted.
+        """Prepare for a model's vectors, deleting those of any other model.
 
-        ``setting`` is the value of ``embedding.model``. Other processes can write during the
-        deletion. A deletion that was interrupted is repeated.
+        ``setting``: the value of ``embedding.model``.
         """
+        setting = setting or _DEFAULT_MODEL
         if self.model() == model:
+            if self.setting() != setting:
+                self._set_value("setting", setting)
             return
-        edition = self.drop()
-        with self._in_use.transaction():
-            self._set_value("model", model)
-            self._set_value("setting", setting or _DEFAULT_MODEL)
-            self._set_value("edition", str(edition + 1))
-            self._set_value("begun", str(edition + 1))
-
-    def drop(self) -> int:
-        """Delete all vectors. Return the edition number of these vectors."""
-        edition = self._count_of("edition")
+        edition = str(self._count_of("edition") + 1)
         for name in _DROP_STATEMENTS:
             self._db.run(name)
-        return edition
-
-    def exchange(self) -> bool:
-        """Replace the vectors in use with this store's vectors, and delete the old vectors.
-
-        The store must have been created with ``other``. The replacement is atomic. Returns False if
-        some texts still lack vectors.
-        """
-        with self._in_use.transaction():
-            if self.model() is None or any(self.missing()):
-                return False
-            for name in _EXCHANGE_STATEMENTS:
-                self._db.run(name)
-        self.drop()
-        return True
+        with self._db.transaction():
+            self._set_value("model", model)
+            self._set_value("setting", setting)
+            self._set_value("edition", edition)
+            self._set_value("begun", edition)
 
     def pass_over(self) -> None:
-        """Mark all turns as processed if none of them needs a vector."""
-        with self._in_use.transaction():
+        """Mark all turns as processed, if none of them needs a vector."""
+        with self._db.transaction():
             if not self.turns_to_embed(1):
                 newest = self._db.value("last_turn") or 0
                 self._set_value("through", str(max(int(newest), self._count_of("through"))))
 
     def turns_to_embed(self, limit: int) -> list[tuple[int, str]]:
-        """Return (row, text) of the next turns without vectors."""
+        """Return the row and text of the next turns that need vectors."""
         return self.turns_after(self._count_of("through"), limit)
 
     def memories_to_embed(self, limit: int) -> list[tuple[int, str, str]]:
-        """Return (row, subject, content) of the newest memories without vectors, in row order."""
+        """Return the row, subject and content of the newest memories that need vectors."""
         return sorted(self._db.all("list_memories_to_embed", limit=limit))
 
     def are_missing(self) -> bool:
-        """Return True if a turn or memory lacks a vector. A False result is cached until the next write."""
-        state = self._in_use.state()
+        """Return True if any turn or memory still needs a vector."""
+        state = self._db.state()
         if state is None or state != self._complete:
             if self.turns_to_embed(1) or self.memories_to_embed(1):
                 return True
@@ -727,28 +653,25 @@ class Vectors:
         return False
 
     def turns_after(self, row: int, limit: int) -> list[tuple[int, str]]:
-        """Return (row, text) of turns after a given row that need vectors."""
+        """Return the row and text of turns after a given row that need vectors."""
         return self._db.all("list_turns_to_embed", after=row, limit=limit)
 
     def memory_texts(self) -> list[tuple[str, str]]:
-        """Return (subject, content) of all memories that get vectors."""
+        """Return the subject and content of all memories that have or need vectors."""
         return self._db.all("list_memory_texts")
 
     def missing(self) -> tuple[int, int]:
-        """Count the turns and memories without vectors."""
+        """Count the turns and the memories that still need vectors."""
         turns = self._db.value("count_turns_to_embed", after=self._count_of("through")) or 0
         return int(turns), self._db.value("count_memories_to_embed") or 0
 
-    def known(self, hashes: Sequence[bytes]) -> dict[bytes, int]:
-        """Return the rows of existing passages, keyed by hash. Unknown hashes are omitted."""
+    def rows_of_passages(self, hashes: Sequence[bytes]) -> dict[bytes, int]:
+        """Return the rows of stored passages by hash."""
         rows = self._db.all("find_passages", hashes=[digest.hex() for digest in hashes])
         return {digest: passage for passage, digest in rows}
 
     def take_over(self, earlier: Vectors, hashes: Sequence[bytes]) -> None:
-        """Copy passages from an earlier database, which this database replaces.
-
-        The earlier database must be intact and have vectors of the same model.
-        """
+        """Copy passages from the database that this one replaces, if it used the same model."""
         try:
             if earlier.model() != self.model():
                 return
@@ -758,7 +681,7 @@ class Vectors:
         except UnusableStoreError:
             return
         if rows:
-            with self._in_use.transaction():
+            with self._db.transaction():
                 self._add_passages(
                     [digest for digest, _ in rows], from_int8([vector for _, vector in rows])
                 )
@@ -771,16 +694,15 @@ class Vectors:
         *,
         through: int,
     ) -> None:
-        """Store the passages of turns. Turns deleted in the meantime are skipped.
+        """Store the passages of turns, except turns that no longer exist.
 
-        ``digests_by_turn``: hashes of passages, keyed by turn row. ``fresh``: hashes of new
-        passages. ``vectors``: unit vectors of the new passages. ``through``: row of the last
-        processed turn. Raises EmbedderUnavailableError if the vectors differ in size from the
-        stored vectors.
+        ``digests_by_turn``: hashes of passages by turn row. ``fresh``, ``vectors``: hashes and unit
+        vectors of new passages. ``through``: row of the last processed turn. Raises
+        EmbedderUnavailableError for vectors of the wrong size.
         """
-        with self._in_use.transaction():
+        with self._db.transaction():
             self._check_size(vectors)
-            numbers = self.known(
+            numbers = self.rows_of_passages(
                 [digest for digests in digests_by_turn.values() for digest in digests]
             )
             missing = [at for at, digest in enumerate(fresh) if digest not in numbers]
@@ -794,19 +716,19 @@ class Vectors:
             self._db.run_many("insert_turn_passage", pairs)
             self._set_value("through", str(max(through, self._count_of("through"))))
 
-    def add_memory_vectors(self, made: Mapping[int, NDArray[np.float32]]) -> None:
-        """Store the vectors of memories. Memories edited or deleted in the meantime are skipped.
+    def add_memory_vectors(self, vectors_by_row: Mapping[int, NDArray[np.float32]]) -> None:
+        """Store the vectors of memories, except memories that have changed or no longer exist.
 
-        ``made``: unit vectors for the pieces of each memory's text, keyed by row. Raises
-        EmbedderUnavailableError if the vectors differ in size from the stored vectors.
+        ``vectors_by_row``: unit vectors for the pieces of each memory's text. Raises
+        EmbedderUnavailableError for vectors of the wrong size.
         """
         rows: list[dict[str, object]] = [
             {"memory": memory, "ordinal": ordinal, "vector": vector.tobytes()}
-            for memory, vectors in made.items()
+            for memory, vectors in vectors_by_row.items()
             for ordinal, vector in enumerate(to_int8(vectors))
         ]
-        with self._in_use.transaction():
-            for vectors in made.values():
+        with self._db.transaction():
+            for vectors in vectors_by_row.values():
                 self._check_size(vectors)
             self._db.run_many("insert_memory_vector", rows)
             self._set_value("edition", str(self._count_of("edition") + 1))
@@ -814,7 +736,7 @@ class Vectors:
     def nearest_turns(
         self, query: NDArray[np.float32], *, limit: int, admitted: Admission | None = None
     ) -> list[Near]:
-        """Return the turns whose passages are most similar to a query vector, nearest first."""
+        """Return the turns with the passages most similar to a query vector, nearest first."""
         few = admitted.few(_FEW_TURNS_VECTORS) if admitted else None
         if few is not None:
             return _sorted(self.cosines_of_turns(query, few))[:limit]
@@ -831,7 +753,7 @@ class Vectors:
     def cosines_of_turns(
         self, query: NDArray[np.float32], turns: Sequence[int]
     ) -> dict[int, float]:
-        """Return the highest cosine similarity of each turn to a query. Turns without vectors are omitted."""
+        """Return the highest cosine similarity to a query of each turn that has vectors."""
         rows = self._db.all("find_vectors_of_turns", rows=turns)
         best: dict[int, float] = {}
         if rows:
@@ -841,7 +763,7 @@ class Vectors:
         return best
 
     def memory_cosines(self, query: NDArray[np.float32]) -> dict[int, float]:
-        """Return the cosine similarity of a query to the most similar part of each memory."""
+        """Return the highest cosine similarity to a query of each memory."""
         self._load_memories()
         if not len(self._memories):
             return {}
@@ -866,7 +788,9 @@ class Vectors:
         ]
 
     def near_pairs(self, rows: Sequence[int], *, least: float) -> list[tuple[int, int, float]]:
-        """Return pairs of memories with a cosine similarity of at least ``least``, nearest first."""
+        """Return the pairs among some memories with a cosine of at least ``least``, nearest
+        first.
+        """
         self._load_memories()
         lengths = np.diff(np.append(self._first_pieces, len(self._pieces)))
         owner = np.repeat(self._memories, lengths)
@@ -883,19 +807,15 @@ class Vectors:
         return [(*pair, cosine) for pair, cosine in nearest]
 
     def count(self) -> int:
-        """Count the passages with a vector."""
+        """Count the stored passages."""
         return self._db.value("count_passages") or 0
 
     def count_memories(self) -> int:
-        """Count the memories with a vector."""
+        """Count the memories that have vectors."""
         return self._db.value("count_memory_vectors") or 0
 
     def of(self, model: str) -> VectorsOf:
-        """Return a vector search for a model.
-
-        The search finds nothing after the model is replaced.
-        """
-        return VectorsOf(self, model, self._in_use.reading)
+        return VectorsOf(self, model, self._db.reading)
 
     def _check_size(self, vectors: NDArray[np.float32]) -> None:
         present = self.dimensions()
@@ -935,8 +855,7 @@ class Vectors:
         return _sorted(best)
 
     def _outward(self, bits: NDArray[np.uint64]) -> Walk:
-        """Return the passages, nearest first. On a server, the database ranks them."""
-        if server := self._in_use.server:
+        if server := self._db.server:
             return server.nearest(bits)
         self._load_bits()
         return Outward(distances(self._bits, bits) if self._bits.size else np.empty(0, np.uint16))
@@ -981,10 +900,7 @@ class Vectors:
 
 @frozen
 class VectorsOf:
-    """A vector search for questions that were embedded with a given model.
-
-    Searches return nothing if the vectors in use come from another model.
-    """
+    """A search of the vectors of one model, which finds nothing if they come from another."""
 
     _vectors: Vectors
     name: str
@@ -994,7 +910,7 @@ class VectorsOf:
         return self.name
 
     def seen(self) -> tuple[float, float] | None:
-        """See :meth:`Vectors.seen`."""
+        """Return the model's stored probe results, if any."""
         return self._vectors.seen()
 
     def nearest_turns(

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import date, datetime, timedelta
-
-import msgspec
 
 from nacre.base.frozen import frozen
 from nacre.base.ids import from_ms
@@ -37,7 +36,8 @@ from nacre.values.session import (
     Deeds,
     FileUse,
     Flag,
-    Heard,
+    LargestChange,
+    MainSession,
     SeenFile,
     Session,
     Speaker,
@@ -50,25 +50,24 @@ from nacre.values.session import (
     Unlearned,
 )
 
-_encode = msgspec.json.Encoder().encode
 _USES = (Action.READ, Action.EDIT)
 _NOISE = Flag.META | Flag.SUMMARY | Flag.INJECTED
 
 
 class DeedIndex(Store):
-    """Index of file operations and failed calls."""
+    """Index of agents' file operations and failed calls."""
 
     def add(self, done: Sequence[Deeds]) -> None:
-        """Index the actions of stored turns. Call this in the transaction that stores the turns."""
+        """Index the actions of stored turns, in the transaction that stores them."""
         uses = [use for deeds in done for use in _uses(deeds)]
         if uses:
-            encoded = _encode(uses).decode()
+            encoded = encode(uses)
             self._db.run("insert_files", uses=encoded)
             self._db.run("insert_file_uses", uses=encoded)
         self._add_failures(done)
 
     def index_again(self, done: Sequence[Deeds]) -> None:
-        """Add the failed calls of the given turns to the full-text index again."""
+        """Rebuild the index entries of failed calls in some turns."""
         self._db.words.drop(Indexed.FAILURES, [deeds.turn for deeds in done])
         self._add_failures(done)
 
@@ -78,41 +77,39 @@ class DeedIndex(Store):
             self._db.words.add(Indexed.FAILURES, failures)
 
     def files_named(self, name: str) -> list[tuple[int, str]]:
-        """Return (row, path) of the files with a given base name, ignoring case."""
+        """Return (row, path) of each file with this base name, ignoring case."""
         return self._db.all("list_files_named", last=name.lower())
 
     def all_files(self) -> list[tuple[int, str]]:
-        """Return (row, path) of every file that was ever touched."""
+        """Return (row, path) of every file that agents have used."""
         return self._db.all("list_all_files")
 
-    def most_changed(self) -> tuple[str, int] | None:
-        """Find the file that most sessions edited.
-
-        Return its path and number of sessions. Files with the same name count as one.
-        """
-        row = self._db.one("find_most_changed_file")
-        return (row[0], row[1]) if row else None
+    def largest_changes(self, limit: int, *, without: str = "") -> list[LargestChange]:
+        """Return the most edited files, ignoring sessions in the folder ``without``."""
+        pattern = f"{without}%" if without else "-"
+        rows = self._db.all("list_largest_changes", limit=limit, without=pattern)
+        return records(LargestChange, rows)
 
     def uses(
         self, files: Sequence[int], criteria: DeedFilter, *, reads: bool, limit: int
     ) -> list[FileUse]:
-        """Return reads and edits of files, newest first. Without ``reads``, only edits are returned."""
+        """Return edits of files, and with ``reads`` also reads, newest first."""
         rows = self._db.all(
             "list_file_uses", files=files, **asdict(criteria), reads=reads, limit=limit
         )
         return records(FileUse, rows)
 
     def failures(self, words: Sequence[str], criteria: DeedFilter, *, limit: int) -> list[int]:
-        """Return turns with failed calls that contain any of the words, best BM25 score first."""
+        """Return turns whose failed calls contain any of the words, best BM25 score first."""
         return self._db.words.best(Indexed.FAILURES, words, deed_clause(criteria), limit)
 
-    def requests(self, session: int, seq: int, *, by: Speaker, limit: int) -> list[int]:
-        """Return the turns before ``seq`` in which a speaker requests something, latest first."""
+    def requests(self, session: int, seq: int, *, limit: int) -> list[int]:
+        """Return the owner's requests before position ``seq`` in a session, latest first."""
         rows = self._db.all(
             "list_requests",
             session=session,
             seq=seq,
-            speaker=by.value,
+            speaker=Speaker.OWNER.value,
             noise=int(_NOISE),
             limit=limit,
         )
@@ -120,7 +117,7 @@ class DeedIndex(Store):
 
 
 def plain_path(path: str) -> str:
-    """Normalise a path for the index, with ``/`` and without a leading ``./``."""
+    """Normalise a path for the index: ``/`` as the separator, and no leading ``./``."""
     return path.replace("\\", "/").removeprefix("./").rstrip("/") or "/"
 
 
@@ -147,7 +144,7 @@ _TURNS_AT_ONCE = 500
 _MAX_NAMES_CHARACTERS = 8000
 _PAUSE_MS = 30 * 60 * 1000
 OPENING_TURNS = 12
-"""Number of turns at the start used to describe an untitled session."""
+"""Number of opening turns used to describe an untitled session."""
 _ALL_SESSIONS = SessionFilter()
 
 TurnBatch = tuple[str, int, Sequence[Turn]]
@@ -159,16 +156,22 @@ _Placed = tuple[int, int, bytes, Turn]
 
 
 class Sessions(Store):
-    """Store of sessions, turns and read positions in transcripts."""
+    """Sessions, their turns, and read positions in transcripts."""
 
-    def upsert(self, session: Session, *, project: str | None, file: str | None) -> int:
-        """Insert a session or update its known fields, and return its row."""
+    def upsert(
+        self, session: Session, *, project: str | None, file: str | None, is_stated: bool = False
+    ) -> int:
+        """Insert a session or update its known fields, and return its row.
+
+        ``is_stated``: the session names its project, so its folder does not matter.
+        """
         spent = session.tokens
         before = self._db.one("model_of_session", tool=session.tool, native_id=session.native_id)
         row = self._db.one(
             "upsert_session",
             **asdict(replace(session, model=noted(before[0] if before else None, session.model))),
             project=project,
+            met_as=project if is_stated else None,
             file=file,
             tokens_input=spent and spent.input,
             tokens_cached=spent and spent.cached,
@@ -179,19 +182,18 @@ class Sessions(Store):
         return int(row[0]) if row else 0
 
     def add_turns(self, session: Session, row: int, turns: Sequence[Turn]) -> int:
-        """Append turns to a session, as :meth:`add_batches` does."""
+        """Append turns to one session like :meth:`add_batches`."""
         return self.add_batches([(session.tool, row, turns)])[0]
 
     def add_batches(self, batches: Sequence[TurnBatch]) -> list[int]:
-        """Append turns to their sessions and the full-text index. Return the new turns per batch.
+        """Append turns to their sessions, and return the number of new turns in each batch.
 
-        Known turns keep their position. A changed turn is replaced. If the session has several
-        files, only a longer version replaces the turn, because a file can be an old copy.
+        A changed turn replaces the known one in the same position.
         """
         return [count for portion in _portions(batches) for count in self._add_portion(portion)]
 
     def _add_portion(self, portion: Sequence[_Identified]) -> list[int]:
-        identities = json.dumps([identity.hex() for _, turns in portion for identity in turns])
+        identities = [identity.hex() for _, turns in portion for identity in turns]
         stored = {row[1]: row for row in self._db.all("find_known_turns", identities=identities)}
         rows = self._db.all("next_seqs", sessions=sorted({session for session, _ in portion}))
         next_seq: dict[int, int] = dict(rows)
@@ -217,7 +219,7 @@ class Sessions(Store):
         first = self._db.value("next_turn_row") or 1
         rows = list(enumerate(placed, start=first))
         encoded = encode([(number, *turn_row(*place)) for number, place in rows])
-        self._db.run("insert_turns", turns=encoded.decode())
+        self._db.run("insert_turns", turns=encoded)
         index_texts(
             self._db, [(number, turn.text, turn.tool_calls) for number, (_, _, _, turn) in rows]
         )
@@ -229,7 +231,6 @@ class Sessions(Store):
     def _drop_grown(
         self, session: int, turns: Mapping[bytes, Turn], stored: Mapping[bytes, Row]
     ) -> Iterator[tuple[int, bytes]]:
-        """Delete changed turns from the store, and yield their positions and identities."""
         changed = {
             identity: stored[identity]
             for identity, turn in turns.items()
@@ -237,14 +238,18 @@ class Sessions(Store):
             and stored[identity][2] == session
             and _content(turn) != _stored_content(stored[identity])
         }
+        # One of several files can be an old copy, so only a longer version replaces a turn.
         copied = bool(changed) and (self._db.value("count_session_files", session=session) or 0) > 1
         for identity, row in changed.items():
             if not copied or _length(_content(turns[identity])) > _length(_stored_content(row)):
                 self._forget_turns([row[0]])
+                if turns[identity].speaker is Speaker.OWNER:  # learn the new words
+                    self._db.run("limit_extracted", row=session, before=row[3])
+                    self._db.run("leave_turn", session=session, turns=[turns[identity].id])
                 yield row[3], identity
 
     def index_again(self, rows: Sequence[int]) -> None:
-        """Index turns that are missing from the full-text index."""
+        """Restore missing turns in the full-text index."""
         with self._db.transaction():
             for start in range(0, len(rows), _TURNS_AT_ONCE):
                 turns = self.by_rows(rows[start : start + _TURNS_AT_ONCE])
@@ -258,50 +263,52 @@ class Sessions(Store):
         self._db.words.drop(Indexed.TURNS, rows)
 
     def retain(self, tool: str, file: str, present: Mapping[str, Sequence[str]]) -> set[int]:
-        """Delete the turns that no file contains any more, after reading a file completely.
+        """Delete turns that no file contains any more, and return the affected sessions.
 
-        ``present``: ids of the turns in the file, keyed by native session id. Returns the rows of
-        sessions whose turns were deleted.
+        Call this after reading a whole file. ``present``: its turn ids by native session id.
         """
         touched = set()
         for row, native_id, stored_ids in self._db.all(
             "list_sessions_of_file", tool=tool, file=file
         ):
             ids = present.get(native_id)
-            others = self._db.all("list_other_files", session=row, file=file)
+            other_files = self._db.all("list_other_files", session=row, file=file)
             deleted = self._removed_turns(
-                row, ids or (), stored_ids, [other for _, other in others]
+                row, ids or (), stored_ids, [other for _, other in other_files]
             )
             self._forget_turns(deleted)
             if ids is not None:
-                self._db.run("hold_turns", session=row, file=file, held=encode(ids).decode())
-            elif others:
+                self._db.run("hold_turns", session=row, file=file, held=ids)
+            elif other_files:
                 self._db.run("leave_session_file", session=row, file=file)
-                self._db.run("move_session", row=row, file=file, other=others[0][0])
+                self._db.run("move_session", row=row, file=file, other=other_files[0][0])
             else:
                 self._db.run("delete_session", row=row)
                 continue
             if deleted:
-                self._db.run("limit_extracted", row=row)
+                self._db.run("limit_extracted", row=row, before=sys.maxsize)
                 self._db.run("delete_unfounded_candidates", row=row)
                 touched.add(int(row))
         return touched
 
     def _removed_turns(
-        self, row: int, ids: Sequence[str], stored_ids: str | None, others: Sequence[str | None]
+        self,
+        row: int,
+        ids: Sequence[str],
+        stored_ids: str | None,
+        other_files: Sequence[str | None],
     ) -> list[int]:
-        """Return the rows of a session's turns that none of its files contains any more.
-
-        If a file was not read completely, the list is empty.
-        """
-        if not others:
-            rows = self._db.all("list_turns_gone", session=row, ids=encode(ids).decode())
-        elif stored_ids is None or None in others:
+        if not other_files:
+            rows = self._db.all("list_turns_gone", session=row, ids=ids)
+        elif stored_ids is None or None in other_files:  # a file was never read completely
             return []
         else:
-            remaining = {*ids, *(turn for other in others if other for turn in json.loads(other))}
+            remaining = {
+                *ids,
+                *(turn for other in other_files if other for turn in json.loads(other)),
+            }
             lost = [turn for turn in json.loads(stored_ids) if turn not in remaining]
-            rows = self._db.all("list_turns_named", session=row, ids=encode(lost).decode())
+            rows = self._db.all("list_turns_named", session=row, ids=lost)
         return [int(turn) for (turn,) in rows]
 
     def _forget_turns(self, rows: Sequence[int]) -> None:
@@ -313,22 +320,21 @@ class Sessions(Store):
         return self._db.column("list_folders")
 
     def without_folder(self, tool: str) -> list[int]:
-        """Return the rows of a tool's sessions without a working directory."""
+        """Return the rows of a tool's sessions for which no working directory is known."""
         return self._db.column("list_without_folder", tool=tool)
 
     @runs("refresh_session")
     def refresh(self, rows: Sequence[int]) -> None:
-        """Update the counts and dates of sessions from their turns."""
+        """Recompute the counts and dates of sessions from their turns."""
 
     def to_extract(self) -> list[Unlearned]:
-        """Return sessions with turns not yet processed by extraction or a writer, oldest first."""
+        """Return sessions with turns that extraction or the writer must still process, oldest
+        first.
+        """
         return records(Unlearned, self._db.all("list_sessions_to_extract"))
 
     def not_shown(self) -> list[Unlearned]:
-        """Return sessions that only a writer has to process, oldest first.
-
-        Extraction has processed all turns of these sessions.
-        """
+        """Return sessions that only the writer must still process, oldest first."""
         return records(Unlearned, self._db.all("list_sessions_not_shown"))
 
     @runs("mark_extracted")
@@ -338,10 +344,9 @@ class Sessions(Store):
     def mark_learned(
         self, unlearned: Unlearned, seq: int, unwritten: int | None, requested_at: datetime | None
     ) -> None:
-        """Record the progress of extraction and of the writer in a session.
+        """Record how far extraction (``seq``) and the writer (``unwritten``) are in a session.
 
-        ``seq``, ``unwritten``: first turns that extraction and the writer have to process.
-        ``requested_at``: time of the writer's last call. Concurrent changes are kept.
+        ``requested_at``: time of the writer's last call. Concurrent changes take precedence.
         """
         self._db.run(
             "mark_learned",
@@ -356,14 +361,14 @@ class Sessions(Store):
 
     @runs("ask_again")
     def ask_again(self) -> None:
-        """Let the writer process the pending sessions now, even if a call failed recently."""
+        """Let the writer process pending sessions at once, even after a recent failure."""
 
     @runs("mark_all_extracted")
     def mark_all_extracted(self) -> None:
         """Make extraction skip all current turns."""
 
     def find(self, reference: str) -> list[StoredSession]:
-        """Find up to three sessions by ``<tool>:<id>``, by native id, or by a prefix of these."""
+        """Find up to three sessions by ``<tool>:<id>``, native id, or a prefix of either."""
         tool, _, native_id = reference.partition(":")
         rows = self._db.all("find_session", tool=tool, native_id=native_id) if native_id else []
         rows = rows or self._db.all("find_sessions_by_native_id", native_id=reference, tool=None)
@@ -373,7 +378,7 @@ class Sessions(Store):
         return [_session_from_row(row) for row in exact or rows]
 
     def get(self, row: int) -> StoredSession:
-        """Return a session by row. Raises KeyError."""
+        """Return the session in a row. Raises KeyError."""
         session = self._db.one("find_session_by_row", row=row)
         if session is None:
             raise KeyError(row)
@@ -382,15 +387,14 @@ class Sessions(Store):
     def newest(
         self, criteria: SessionFilter = _ALL_SESSIONS, *, limit: int = 20
     ) -> list[StoredSession]:
-        """Return sessions, newest first."""
+        """Return matching sessions, newest first."""
         return self.page(criteria, limit=limit, offset=0)[0]
 
     def page(
         self, criteria: SessionFilter, *, limit: int, offset: int
     ) -> tuple[list[StoredSession], int]:
-        """Return a page of sessions, newest first, and the total.
-
-        If the page is empty, the total is the offset.
+        """Return a page of sessions, newest first, and the total (or the offset if the page is
+        empty).
         """
         rows = self._db.all(
             "list_sessions",
@@ -402,7 +406,7 @@ class Sessions(Store):
         return [_session_from_row(row[:-1]) for row in rows], rows[0][-1] if rows else offset
 
     def children(self, row: int) -> list[StoredSession]:
-        """Return the sub-agent sessions and forks of a session."""
+        """Return a session's sub-agent sessions and forks."""
         session = self.get(row).session
         rows = self._db.all(
             "list_children", tool=session.tool, native_id=session.native_id, row=row
@@ -410,15 +414,12 @@ class Sessions(Store):
         return [*map(_session_from_row, rows)]
 
     def active(self, rows: Sequence[int]) -> dict[int, timedelta]:
-        """Return the active time of each session, without pauses over 30 minutes.
-
-        Sessions without timestamps are omitted.
-        """
+        """Return how long each session was active, without pauses over 30 minutes."""
         rows_found = self._db.all("sum_active", rows=rows, pause=_PAUSE_MS)
         return {row: timedelta(milliseconds=total) for row, total in rows_found}
 
     def last_turns(self, row: int, limit: int) -> list[StoredTurn]:
-        """Return the last turns of a session, in order."""
+        """Return a session's last turns, in order."""
         turns = self._db.all("list_last_turns", session=row, limit=limit)
         return [stored_turn((turn[0], row, *turn[1:])) for turn in reversed(turns)]
 
@@ -431,11 +432,8 @@ class Sessions(Store):
         turns = self._db.all("list_turns", session=row, first=first, limit=limit)
         return [stored_turn((turn[0], row, *turn[1:])) for turn in turns]
 
-    def whole(self, row: int) -> list[Turn]:
-        """Return all turns of a session in order.
-
-        ``unique`` is set in turns whose id is unique across sessions.
-        """
+    def all_turns(self, row: int) -> list[Turn]:
+        """Return a session's turns in order, with ``unique`` set where it applies."""
         tool = self.get(row).session.tool
         identities: dict[int, bytes] = dict(self._db.all("list_identities", session=row))
         turns = []
@@ -446,31 +444,30 @@ class Sessions(Store):
         return turns
 
     def place_of(self, row: int, native_id: str) -> int | None:
-        """Return the position (``seq``) of a turn in a session."""
+        """Return a turn's position (``seq``) in a session."""
         return self._db.value("find_turn_in_session", session=row, native_id=native_id)
 
     def by_rows(self, rows: Sequence[int]) -> dict[int, StoredTurn]:
-        """Return turns keyed by row."""
+        """Return the turns in these rows."""
         turns = self._db.all("find_turns", rows=rows)
         return {row[0]: stored_turn(row) for row in turns}
 
     def places(self, rows: Sequence[int]) -> dict[int, tuple[int, int]]:
-        """Return (session row, seq) for each turn row."""
+        """Map turn rows to (session row, seq)."""
         places = self._db.all("find_places", rows=rows)
         return {row: (session, seq) for row, session, seq in places}
 
     def labels(self, tool: str) -> list[str]:
-        """Return the labels (rooms, conversations) of a tool's sessions."""
+        """Return the labels of a tool's sessions, such as rooms or conversations."""
         return self._db.column("list_labels", tool=tool)
 
     def authors(self) -> set[str]:
-        """Return the authors of turns."""
+        """Return all authors of turns."""
         return set(self._db.column("list_authors"))
 
     def unknown_senders(self) -> list[tuple[str, int]]:
-        """Return (sender, number of messages) for senders not known to be the owner.
-
-        Only direct chats count. The most frequent sender comes first.
+        """Return senders in direct chats who might not be the owner, with their message counts,
+        most frequent first.
         """
         return self._db.all("list_unknown_senders")
 
@@ -479,7 +476,7 @@ class Sessions(Store):
         return set(self._db.column("list_projects_named"))
 
     def cursor(self, path: str) -> tuple[str, Cursor] | None:
-        """Return a transcript's tool and read position."""
+        """Return a transcript's tool and read position, if known."""
         row = self._db.one("find_cursor", path=path)
         if row is None:
             return None
@@ -490,7 +487,7 @@ class Sessions(Store):
     ) -> None:
         """Store a transcript's read position and its counts of unknown and corrupt entries.
 
-        ``goes_on``: True to add ``tally`` to the stored counts.
+        ``goes_on``: add to the previous counts.
         """
         self._db.run(
             "save_cursor",
@@ -503,11 +500,11 @@ class Sessions(Store):
         )
 
     def move_cursor(self, path: str, cursor: Cursor) -> None:
-        """Update the read position of a rewritten transcript."""
+        """Store the new read position in a rewritten transcript."""
         self._db.run("move_cursor", path=path, **asdict(cursor))
 
     def save_ingest(self, run: str, started: int, finished: int, **counts: int) -> None:
-        """Record one ingest run (times in ms)."""
+        """Record an ingest run (times in ms)."""
         self._db.run("save_ingest", id=run, started=started, finished=finished, **counts)
 
     def last_ingest(self) -> datetime | None:
@@ -520,14 +517,12 @@ class Sessions(Store):
         return records(SeenFile, self._db.all("list_cursors"))
 
     def versions(self) -> dict[str, str]:
-        """Return the version of the tool that last wrote to each transcript, keyed by path."""
+        """Return the tool version that last wrote to each transcript, by path."""
         return dict(self._db.all("list_versions_of_files"))
 
     def find_said(self, session: str, turn_id: str) -> StoredTurn | None:
-        """Find a turn by session (``<tool>:<id>``) and turn id.
-
-        If the session does not contain the turn, a copy in another session is returned. Some tools
-        create copies when they resume a session.
+        """Find a turn in a session (``<tool>:<id>``), or in a copy made when the session was
+        resumed.
         """
         tool, _, _ = session.partition(":")
         sessions = self.find(session)
@@ -538,13 +533,13 @@ class Sessions(Store):
         row = self._db.one("find_turn_by_identity", identity=copy)
         return self.by_rows(row)[row[0]] if row else None
 
-    def heard(self, latest: int) -> list[Heard]:
-        """Return each tool's latest main sessions, and whether the owner spoke in them."""
-        return records(Heard, self._db.all("list_heard", latest=latest))
+    def main_sessions(self, latest: int) -> list[MainSession]:
+        """Return each tool's latest main sessions, with whether the owner spoke."""
+        return records(MainSession, self._db.all("list_heard", latest=latest))
 
 
 def index_texts(database: Database, texts: Sequence[tuple[int, str, Sequence[ToolCall]]]) -> None:
-    """Add turns' texts and actions to the full-text index. The rows must not be indexed yet."""
+    """Add the text and actions of new turns to the full-text index."""
     entries = []
     for row, text, calls in texts:
         did = did_of(calls)
@@ -554,19 +549,18 @@ def index_texts(database: Database, texts: Sequence[tuple[int, str, Sequence[Too
 
 
 def _portions(batches: Sequence[TurnBatch]) -> Iterator[list[_Identified]]:
-    """Group batches so that no group contains a turn twice.
-
-    A turn must be stored before its next occurrence is processed.
+    """Group batches without repeating a turn in a group, because its first copy must be stored
+    first.
     """
     portion: list[_Identified] = []
-    seen: set[bytes] = set()
+    identities: set[bytes] = set()
     for tool, row, turns in batches:
         identified = {turn_identity(tool, row, turn): turn for turn in turns}
-        if not seen.isdisjoint(identified):
+        if not identities.isdisjoint(identified):
             yield portion
-            portion, seen = [], set()
+            portion, identities = [], set()
         portion.append((row, identified))
-        seen.update(identified)
+        identities.update(identified)
     if portion:
         yield portion
 
@@ -597,7 +591,7 @@ def _session_from_row(row: Row) -> StoredSession:
 
 @frozen
 class Period:
-    """A range of days (inclusive), for one project or all projects."""
+    """A range of days, both included, in one project or all."""
 
     first: date
     last: date
@@ -605,12 +599,12 @@ class Period:
 
     @property
     def since(self) -> datetime:
-        """Start of the first day in local time."""
+        """The start of the first day in local time."""
         return day_interval(self.first)[0]
 
     @property
     def until(self) -> datetime:
-        """End of the last day in local time."""
+        """The end of the last day in local time."""
         return day_interval(self.last)[1]
 
     @property
@@ -619,55 +613,21 @@ class Period:
 
 
 class Activity(Store):
-    """Counts of sessions, memories and calls by day."""
+    """Daily counts of sessions, memories and model calls."""
 
     def sessions(self, period: Period) -> list[Row]:
-        """Return (day, tool, sessions started, turns), excluding sub-agent and scheduled sessions."""
+        """Return (day, tool, sessions started, turns), without sub-agent and scheduled sessions."""
         days = {"first": period.first, "last": period.last}
         return self._db.all("count_sessions_by_day", **period._moments, **days)
 
-    def memories(self, last: date, project: str | None) -> list[Row]:
-        """Return (day, kind, change, number of memories) until ``last``.
-
-        The change is 1 for memories recorded on that day, and -1 for memories that ended.
-        """
-        return self._db.all("count_memories_by_day", last=last, project=project)
-
     def sources(self, period: Period) -> list[Row]:
-        """Return (speaker, tool, count) for the valid memories of a period, largest count first.
-
-        The tool is ``None`` if unknown.
+        """Return (speaker, tool or None, count) for valid memories from a period, largest count
+        first.
         """
         return self._db.all("count_memories_by_source", **period._moments)
 
-    def ages(self, now: datetime, project: str | None) -> list[Row]:
-        """Return (age in days, memories, possibly outdated memories) for the valid memories.
-
-        The age counts from the day when the memories were last stated.
-        """
-        return self._db.all("count_memories_by_age", now=now, project=project)
-
-    def use(self, project: str | None) -> tuple[int, int, int]:
-        """Count the valid memories with no recalls, one to five recalls, and more recalls."""
-        row = self._db.one("count_memories_by_use", project=project) or (0, 0, 0)
-        return row[0], row[1], row[2]
-
-    def recalls(self, period: Period) -> list[Row]:
-        """Return (day, number of recalls)."""
-        return self._db.all("count_recalls_by_day", **period._moments)
-
-    def questions(self, period: Period, unanswered: Sequence[str]) -> list[Row]:
-        """Return (day, True if answered, number of questions).
-
-        ``unanswered``: outcomes of questions that count as unanswered.
-        """
-        return self._db.all("count_questions_by_day", unanswered=unanswered, **period._moments)
-
     def calls(self, first: date, last: date) -> list[Row]:
-        """Return (day, task, tokens, cost) for model calls.
-
-        The cost is in millionths of a US dollar.
-        """
+        """Return (day, task, tokens, cost in millionths of a US dollar) for model calls."""
         return self._db.all("count_calls_by_day", first=first, last=last)
 
 
@@ -678,8 +638,8 @@ class Activity(Store):
 class MemoryChange:
     """A change to a memory.
 
-    ``change``: ``stored``, ``changed``, ``retired`` (also if superseded), ``restored`` or
-    ``removed``. ``operation``: id of the last operation on the memory.
+    ``change``: ``stored``, ``changed``, ``retired`` (or superseded), ``restored`` or ``removed``.
+    ``operation``: the last operation on the memory.
     """
 
     change: str
@@ -689,7 +649,7 @@ class MemoryChange:
 
 @frozen
 class GrownSession:
-    """The id, tool and current turn count of a session with new turns."""
+    """A session with new turns, and its current turn count."""
 
     id: str
     tool: str
@@ -697,7 +657,7 @@ class GrownSession:
 
 
 class Changes:
-    """Detects changes since the last check. A temporary table stores the last known state."""
+    """Changes in the database since the last check."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -716,11 +676,11 @@ class Changes:
         return changes
 
     def last_turn(self) -> int:
-        """Return the row of the last turn in the index."""
+        """Return the row of the newest turn."""
         return self._db.value("last_read_turn") or 0
 
     def grown_sessions(self, after_turn: int, most: int) -> list[GrownSession]:
-        """Return sessions with turns after row ``after_turn``, sorted by latest turn."""
+        """Return sessions with turns after a row, sorted by latest turn."""
         rows = self._db.all("list_grown_sessions", turn=after_turn, limit=most)
         return records(GrownSession, rows)
 
@@ -729,19 +689,15 @@ class Changes:
         return self._db.all("list_operations_since", since=since)
 
     def doubted(self) -> frozenset[str]:
-        """Return memories that a newer memory might have made outdated. This reads all links."""
+        """Return memories that newer ones might have made outdated. This reads all links."""
         return frozenset(self._db.column("list_doubted"))
 
     def queued(self) -> frozenset[str]:
-        """Return memories that are in the review queue or possibly outdated."""
+        """Return memories that await review or are possibly outdated."""
         return frozenset(self._db.column("list_queued"))
 
-    def last_trace(self) -> str | None:
-        """Return the id of the latest trace."""
-        return self._db.value("last_trace")
-
     def free_pages(self) -> None:
-        """Free the RAM used by reading."""
+        """Free the memory that SQLite's page cache uses."""
         self._db.all("give_pages_back")
 
 
@@ -750,12 +706,11 @@ class Changes:
 
 @frozen
 class Archived:
-    """The archive state of a transcript.
+    """How far a transcript is archived.
 
-    ``kind``: the kind of contents in the pack. ``pack``: its path relative to the archive, or
-    ``None``. ``size``: its size in bytes. ``raw``: number of transcript bytes in the pack.
-    ``until``: offset in the transcript up to which it is archived. ``changed``, ``inode``: the
-    transcript's modification time (ns) and inode at the last check. ``withheld``: True if the
+    ``kind``, ``pack``, ``size``: contents, path within the archive, and size of its pack. ``raw``:
+    transcript bytes in the pack. ``until``: offset up to which the transcript is archived.
+    ``changed``, ``inode``: modification time (ns) and inode at the last check. ``withheld``: the
     transcript's own text is never archived.
     """
 
@@ -774,7 +729,7 @@ class Archived:
 
 @frozen
 class Due:
-    """A transcript to archive, with its size and modification time (ns) at the last read."""
+    """A transcript to archive, with the size and modification time (ns) when it was last read."""
 
     path: str
     tool: str
@@ -784,18 +739,18 @@ class Due:
 
 
 class ArchiveIndex(Store):
-    """Store of transcripts' archive states and pack segments."""
+    """A record of which transcripts are archived, and how far."""
 
     def all(self) -> list[Archived]:
-        """Return the archive states of all transcripts, most recently changed first."""
+        """Return the archive records of all transcripts, most recently changed first."""
         return records(Archived, self._db.all("list_archived"))
 
     def find(self, path: str) -> Archived | None:
-        """Return a transcript's archive state."""
+        """Return the archive record of a transcript."""
         return record(Archived, self._db.one("find_archived", path=path))
 
     def has_below(self, folder: str) -> bool:
-        """Return True if any transcript in a folder is archived."""
+        """Return True if a transcript below a folder is archived."""
         return self._db.one("find_archived_below", start=f"{folder}/", end=f"{folder}0") is not None
 
     def due(self) -> list[Due]:
@@ -803,18 +758,18 @@ class ArchiveIndex(Store):
         return records(Due, self._db.all("list_archive_due"))
 
     def save(self, archived: Archived) -> None:
-        """Record a transcript's archive state."""
+        """Record how far a transcript is archived."""
         self._db.run("save_archived", **asdict(archived))
 
     @runs("withhold_archived")
     def withhold(self, path: str, tool: str) -> None:
-        """Mark a transcript so that only its indexed text is archived."""
+        """Exclude a transcript's own text from the archive, but not its indexed turns."""
 
     def clear(self) -> None:
         self._db.run("clear_archived")
 
     def sessions_of(self, tool: str, path: str) -> list[int]:
-        """Return the rows of sessions read from a transcript."""
+        """Return the rows of sessions that came from a transcript."""
         return self._db.column("list_session_rows_of_file", tool=tool, file=path)
 
 
@@ -822,11 +777,11 @@ class ArchiveIndex(Store):
 
 
 Counted = dict[str, tuple[int, datetime | None]]
-"""Number of items and time of the last item, keyed by project."""
+"""Number of entries and time of the last entry, keyed by project."""
 
 
 class ProjectContents(Store):
-    """Store that counts the contents of projects and moves sessions between projects."""
+    """The sessions and memories of each project."""
 
     def sessions(self) -> Counted:
         """Count each project's sessions, without sub-agent and scheduled sessions."""
@@ -839,26 +794,32 @@ class ProjectContents(Store):
     def _counted(self, name: str) -> Counted:
         return {slug: (count, from_ms(last)) for slug, count, last in self._db.all(name)}
 
-    def memory_ids(self, project: str, limit: int) -> list[str]:
-        """Return up to ``limit`` memories of a project in any state."""
+    def memory_ids(self, project: str | None, limit: int) -> list[str]:
+        """Return up to ``limit`` memories of a project, active or not."""
         return self._db.column("list_memories_of_project", project=project, limit=limit)
 
     def names_met(self) -> list[tuple[str, str]]:
-        """Return (recorded name, current name) of the projects that have sessions."""
+        """Return (recorded name, current name) for each project with sessions."""
         return self._db.all("list_names_met")
 
     @runs("move_sessions")
     def move_sessions(self, former: str, project: str, into: str) -> None:
-        """Move the sessions recorded under the name ``former`` from one project to another."""
+        """Move sessions that were recorded under the name ``former`` to another project."""
 
     def has_branch(self, folder: str) -> bool:
-        """Return True if a session in a folder was on a branch."""
+        """Return True if any session in a folder was on a git branch."""
         return bool(self._db.value("has_branch", folder=folder))
 
-    def places(self) -> list[tuple[str, str, str | None]]:
-        """Return (project, folder, branch) of the sessions, except under a former name."""
+    def is_shared(self, folder: str) -> bool:
+        """Return True if the sessions in a folder name different projects."""
+        return bool(self._db.value("is_shared", folder=folder))
+
+    def places(self) -> list[tuple[str | None, str, str | None]]:
+        """Return (project, folder, branch) of sessions that do not name a project themselves."""
         return self._db.all("list_places")
 
     @runs("move_sessions_of_folder")
-    def move_sessions_of_folder(self, folder: str | None, project: str, into: str) -> None:
+    def move_sessions_of_folder(
+        self, folder: str | None, project: str | None, into: str | None
+    ) -> None:
         """Move the sessions in a folder from one project to another."""

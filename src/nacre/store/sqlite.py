@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from urllib import parse
 
@@ -47,7 +46,7 @@ _NAME = re.compile(r"^(\d{4})_\w+\.sql$")
 
 @cache
 def migrations(folder: str = MAIN) -> dict[int, str]:
-    """Return the SQL of each migration, keyed by number, in ascending order."""
+    """Return the SQL of each migration by number, in ascending order."""
     scripts = {}
     for file in (_FOLDERS / folder).iterdir():
         match = _NAME.match(file.name)
@@ -58,16 +57,15 @@ def migrations(folder: str = MAIN) -> dict[int, str]:
 
 @cache
 def newest(folder: str = MAIN) -> int:
-    """Return the number of the newest migration. Only file names are read."""
+    """Return the number of the newest migration without reading any."""
     names = (_NAME.match(file.name) for file in (_FOLDERS / folder).iterdir())
     return max(int(name.group(1)) for name in names if name)
 
 
 def migrate(connection: apsw.Connection, path: Path, folder: str = MAIN) -> None:
-    """Migrate a database to the current schema in one transaction.
+    """Migrate a database to the current schema, keeping a copy of the old one in the same folder.
 
-    A copy of the old database is kept in the same folder. Raises SchemaTooNewError if a newer nacre
-    has written the database.
+    Raises SchemaTooNewError if a newer nacre has written it.
     """
     version = _version(connection)
     if version == newest(folder):
@@ -91,11 +89,6 @@ def migrate(connection: apsw.Connection, path: Path, folder: str = MAIN) -> None
     connection.execute("COMMIT")
 
 
-def is_present_schema(connection: apsw.Connection, folder: str = MAIN) -> bool:
-    """Return True if a database has the current schema."""
-    return _version(connection) == newest(folder)
-
-
 def _version(connection: apsw.Connection) -> int:
     row = connection.execute("PRAGMA user_version").fetchone()
     return int(row[0]) if row else 0
@@ -109,57 +102,22 @@ def _keep_copy(connection: apsw.Connection, target: Path) -> None:
 
 
 # -- Named SQL statements, from ``sql/queries/*.sql`` -------------------------
-# Each vector table has a second table ``other_…`` with the same columns, for another model's
-# vectors. Its statements are derived from the statements in the files.
 
 
-OTHER = "other_"
 _ALL_MEMORY_COLUMNS = re.compile(r"SELECT (?:m\.)?\* (?=FROM (?:active_|past_)?memories\b)")
-_VECTOR_TABLES = re.compile(
-    r"(?<!other_)\b(passages|turn_passages|passage_bits|memory_vectors|embedding)\b"
-)
 
 
 @cache
 def query(name: str) -> str:
-    """Return the statement with a given name. Raises KeyError."""
-    # Statements about the other model's vectors are derived when needed, which is rare.
-    statement = _load().get(name)
-    return with_columns(_all()[name] if statement is None else statement)
+    """Return a statement by name. Raises KeyError."""
+    return with_columns(statements("nacre.store", "sql/queries")[name])
 
 
 def with_columns(statement: str) -> str:
-    """Replace ``SELECT *`` from memories with a list of the columns.
-
-    The columns come from :func:`nacre.store.rows.memory_columns`.
-    """
+    """Replace ``SELECT *`` from memories by :func:`nacre.store.rows.memory_columns`."""
     if not _ALL_MEMORY_COLUMNS.search(statement):
         return statement
     return _ALL_MEMORY_COLUMNS.sub(f"SELECT {', '.join(rows.memory_columns())} ", statement)
-
-
-@cache
-def about_other(name: str) -> str:
-    """Return the name of the query for another model's vectors, or ``name`` if there is none."""
-    return OTHER + name if OTHER + name in _all() else name
-
-
-@cache
-def _all() -> dict[str, str]:
-    return with_other(_load())
-
-
-def with_other(statements: Mapping[str, str]) -> dict[str, str]:
-    """Return SQL statements together with their variants for another model's vectors."""
-    derived = dict(statements)
-    for name, statement in statements.items():
-        if _VECTOR_TABLES.search(statement) and OTHER not in statement:
-            derived[OTHER + name] = _VECTOR_TABLES.sub(rf"{OTHER}\1", statement)
-    return derived
-
-
-def _load() -> dict[str, str]:
-    return statements("nacre.store", "sql/queries")
 
 
 # -- Read-only connections, for full and read-only disks ----------------------
@@ -170,21 +128,18 @@ def _load() -> dict[str, str]:
 _BUSY_MS = 1_000
 
 
-def connect_to_read(
-    path: Path, patience_ms: int | None = None, migrations: str = MAIN
-) -> apsw.Connection | None:
-    """Connect to a database for reading. Return ``None`` if the database cannot be read.
+def connect_to_read(path: Path, patience_ms: int | None, migrations: str) -> apsw.Connection | None:
+    """Connect read-only to a database with the current schema, or return ``None``.
 
-    The database must have the current schema. ``patience_ms`` is the maximum wait for a lock. By
-    default, an exclusive connection is tried, too, which briefly blocks other processes. On a
-    read-only disk, an immutable connection is tried if the log is empty.
+    ``patience_ms``: longest wait for a lock. If ``None``, an exclusive connection, which briefly
+    blocks other processes, is also tried.
     """
     for connection in _connections(path, patience_ms):
         try:
             connection.execute(
                 "PRAGMA query_only = ON; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -32000"
             ).fetchall()
-            if is_present_schema(connection, migrations):
+            if _version(connection) == newest(migrations):
                 return connection
         except apsw.Error:
             pass
@@ -238,13 +193,11 @@ _MIN_FREE_BYTES = 65_536
 
 
 class FileDatabase(Queries):
-    """A connection to a database file, which is migrated to the current schema.
+    """A :class:`~nacre.store.schema.Database` in a file, migrated to the current schema.
 
-    ``observe``: function called with ``write`` and the time for which a transaction held the write
-    lock. ``unwritable``: error to raise on writes; the database is then opened read-only.
-    ``patience_ms``: maximum wait for a lock on a read-only database.
-
-    Implements :class:`~nacre.store.schema.Database`.
+    ``observe``: called with ``write`` and how long a transaction held the write lock.
+    ``unwritable``: error that writes raise; the file is then opened read-only. ``patience_ms``:
+    longest wait for a lock on a read-only database.
     """
 
     server = None
@@ -290,21 +243,17 @@ class FileDatabase(Queries):
             self._measure(observe)
 
     def close(self) -> None:
-        """Close the connection. Repeated calls have no effect.
-
-        This never fails: commits are already on disk, and a log that cannot be checkpointed is
-        kept.
-        """
+        """Close the connection; further calls do nothing."""
         with contextlib.suppress(apsw.Error):
             self._connection.close()
 
     @property
     def identity(self) -> object:
-        """The inode of the opened file."""
+        """The inode of the open file."""
         return self._inode
 
     def is_in_place(self) -> bool:
-        """Return True if the database file has not been replaced since it was opened."""
+        """Return True if the database file is still the one that was opened."""
         try:
             return not self._inode or self.path.stat().st_ino == self._inode
         except OSError:
@@ -349,7 +298,7 @@ class FileDatabase(Queries):
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """Run the block in ``BEGIN IMMEDIATE`` … ``COMMIT``, and roll back on exceptions.
+        """Run the block in a transaction that is rolled back on exceptions.
 
         Nested blocks join the outer transaction.
         """
@@ -423,7 +372,7 @@ class FileDatabase(Queries):
         )
 
     def schema(self) -> int:
-        """Return the number of the last migration applied to the file."""
+        """Return the number of the last migration of this file."""
         with _translate_errors(self.path):
             return int(self._connection.pragma("user_version"))
 
@@ -432,7 +381,6 @@ class FileDatabase(Queries):
             self._connection.interrupt()
 
     def _begin_alone(self) -> None:
-        """Raise ``unwritable`` if it is set. Note the start time of a new transaction."""
         self._refuse_unwritable()
         if not self._connection.in_transaction:
             self._since = time.monotonic()
@@ -442,9 +390,8 @@ class FileDatabase(Queries):
             raise self.unwritable
 
     def _measure(self, observe: Observe) -> None:
-        """Report the duration of each write to ``observe``, after the lock is released.
-
-        This replaces SQLite's own hook, so the log is also checkpointed here.
+        """Report write times in a hook, which must also checkpoint the log because it replaces
+        SQLite's own.
         """
 
         def committed(connection: apsw.Connection, _: str, pages: int) -> int:
@@ -458,11 +405,11 @@ class FileDatabase(Queries):
         self._connection.set_wal_hook(committed)
 
     def register_term_counts(self, function: Callable[..., str]) -> None:
-        """Register the SQL function ``term_counts(<table>)``, which full-text queries use."""
+        """Register ``term_counts(<table>)`` as an SQL function for full-text queries."""
         self._connection.register_fts5_function("term_counts", function)
 
     def stems(self, text: str) -> list[str]:
-        """Return the Porter stems of a text without diacritics, as in the full-text tables."""
+        """Return a text's Porter stems without diacritics, as in full-text tables."""
         return self._stem(text)
 
     @cached_property
@@ -475,7 +422,7 @@ class FileDatabase(Queries):
         return stemmer(self._connection)
 
     def fts_size(self, table: str) -> tuple[int, int]:
-        """Return the number of rows and the number of words in a full-text table."""
+        """Return the numbers of rows and words in a full-text table."""
         row = self.one(f"{table}_size")
         if row is None or row[0] is None:
             return 0, 0
@@ -488,7 +435,10 @@ class FileDatabase(Queries):
         self._connection.execute("PRAGMA synchronous = FULL")
 
     def fold_log(self) -> None:
-        """Checkpoint the log, so that the file can be moved. Raises StoreBusyError, UnavailableError."""
+        """Write the log back into the database, so that the file can be moved.
+
+        Raises UnavailableError, or StoreBusyError if another process is reading.
+        """
         with _translate_errors(self.path):
             busy = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if busy and busy[0]:
@@ -498,7 +448,7 @@ class FileDatabase(Queries):
             )
 
     def backup(self, target: Path) -> None:
-        """Atomically write a compact, consistent, private copy of the database to ``target``.
+        """Write a compact, consistent and private copy to ``target``.
 
         Raises ConflictError if ``target`` exists.
         """
@@ -506,10 +456,9 @@ class FileDatabase(Queries):
             self._connection.execute("VACUUM INTO ?", (str(file.name),))
 
     def compact(self) -> bool:
-        """Erase deleted data from the file and the log.
+        """Erase deleted data from the file and its log, which can lock the database for seconds.
 
-        The database is locked meanwhile, which can take several seconds. Returns False if another
-        process is still reading.
+        Return False if another process is still reading.
         """
         with _translate_errors(self.path):
             self._connection.execute("PRAGMA secure_delete = ON").fetchall()
@@ -526,7 +475,7 @@ class FileDatabase(Queries):
         return row is not None and not row[0]
 
     def is_readable(self, table: str) -> bool:
-        """Return True if every row of a table can be read. Reads all rows."""
+        """Return True if all rows of a table can be read."""
         try:
             for _ in self._connection.execute(f'SELECT * FROM "{table}"'):  # noqa: S608 - a name from the schema
                 pass
@@ -535,9 +484,8 @@ class FileDatabase(Queries):
         return True
 
     def check(self) -> list[str]:
-        """Return the problems found by SQLite's integrity check.
-
-        Returns an empty list if the connection is closed.
+        """Return the problems that SQLite's integrity check finds, or none if the connection is
+        closed.
         """
         with _translate_errors(self.path):
             try:
@@ -558,7 +506,7 @@ def _translate_errors(path: Path) -> Iterator[None]:
     except apsw.FullError as error:
         raise _disk_full(path) from error
     except apsw.InterruptError as error:
-        raise UnavailableError("it was interrupted", hint="ask again") from error
+        raise UnavailableError("the query was interrupted", hint="try again") from error
     except apsw.NotADBError as error:
         raise UnusableStoreError(
             f"{path} is not a nacre database",
@@ -578,7 +526,7 @@ def _translate_errors(path: Path) -> Iterator[None]:
 
 
 def _lower(*arguments: Any) -> Any:
-    """SQL function that lowercases all letters. SQLite's own ``lower`` handles only ASCII."""
+    """Lowercase all letters in SQL, where SQLite's own ``lower`` handles only ASCII."""
     (text,) = arguments
     return text.lower() if isinstance(text, str) else text
 
@@ -592,19 +540,14 @@ def damaged(path: Path, why: str = "") -> UnusableStoreError:
 
 
 def _wait_for_lock(attempts: int) -> bool:
-    """Busy handler that retries every 3 ms for 15 seconds.
-
-    With SQLite's own increasing delays, other processes would get the lock first.
-    """
+    """Retry every 3 ms, because SQLite's growing delays would let other processes go first."""
     time.sleep(_LOCK_RETRY_SECONDS)
     return attempts < BUSY_TIMEOUT_MS / (1000 * _LOCK_RETRY_SECONDS)
 
 
 def _keep_a_log(connection: apsw.Connection) -> None:
-    """Enable the write-ahead log, which is off in a new database.
-
-    This is retried, because SQLite fails without calling the busy handler if two processes open a
-    new database simultaneously.
+    """Enable the write-ahead log, with retries because SQLite does not call the busy handler
+    here.
     """
     until = time.monotonic() + BUSY_TIMEOUT_MS / 1000
     while True:
@@ -624,10 +567,7 @@ def _disk_full(path: Path) -> UnavailableError:
 
 
 def _averages(record: bytes) -> tuple[int, int]:
-    """Parse FTS5's averages record. Return the number of rows and the number of words.
-
-    The record consists of varints: the row count, then the word count of each column.
-    """
+    """Decode FTS5's averages record: varints with the row count and each column's word count."""
     values: list[int] = []
     value = 0
     for at, byte in enumerate(record):
@@ -639,7 +579,7 @@ def _averages(record: bytes) -> tuple[int, int]:
 
 
 def stemmer(connection: apsw.Connection) -> Callable[[str], list[str]]:
-    """Return a function that splits a text into stems with SQLite's tokenizer."""
+    """Return a function that splits text into stems with SQLite's tokenizer."""
     tokenize: Any = connection.fts5_tokenizer("porter", _TOKENIZER)
 
     def stems(text: str) -> list[str]:
@@ -669,10 +609,10 @@ _CORRUPTION_ERRORS = (apsw.CorruptError, apsw.NotADBError)
 def open_database(
     path: Path, observe: Observe | None = None, migrations: str = MAIN
 ) -> FileDatabase:
-    """Open a database, and create it if needed.
+    """Open a database, and create it if needed. Without write access, it is read-only.
 
-    On a full or read-only disk, or without write permission, the database is opened read-only.
-    Raises UnusableStoreError, StoreBusyError, SchemaTooNewError, Unavailable.
+    Raises UnusableStoreError, StoreBusyError, UnavailableError, or SchemaTooNewError for a newer
+    nacre's database.
     """
     try:
         _create_private(path)
@@ -686,10 +626,7 @@ def open_database(
 
 
 def _create_private(path: Path) -> None:
-    """Create an empty file that only this user can read. SQLite gives its log files the same mode.
-
-    The path can be a symlink to another disk.
-    """
+    """Create an empty file with mode 0600, which SQLite also gives to its log files."""
     try:
         os.close(files.open_file(os.path.realpath(path), os.O_WRONLY | os.O_CREAT))
     except OSError as error:
@@ -710,7 +647,7 @@ _PAGES_PER_STEP = 4_000
 
 
 class Snapshot:
-    """Context manager for a consistent snapshot of the database. It does not block writers."""
+    """A consistent view of a database for copying, which does not block writers."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -720,19 +657,10 @@ class Snapshot:
         # The transaction's first read fixes the snapshot.
         self._connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
 
-    def __enter__(self) -> Snapshot:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._connection.close()
-
     def copy(self, target: Path, on_progress: Callable[[int, int], None]) -> None:
-        """Write the snapshot to a new file, and report copied and total pages. Raises UnusableStoreError."""
+        """Write the snapshot to a new file, reporting copied and total pages. Raises
+        UnusableStoreError.
+        """
         try:
             copy = apsw.Connection(str(target))
             try:
@@ -748,3 +676,5 @@ class Snapshot:
                 f"{self._path} cannot be copied: {error}",
                 hint="check it with nacre admin doctor --deep",
             ) from error
+        finally:
+            self._connection.close()

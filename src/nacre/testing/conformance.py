@@ -15,7 +15,6 @@ from datetime import timedelta
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
@@ -53,53 +52,33 @@ _NOISE = (
 Value = bytes | str | int | float | None
 
 
-AnySource = FileSource | DatabaseSource
-
-
-class Form(Protocol):
-    """A file format with functions to open, change and damage a sample."""
-
-    is_database: bool
-
-    def head(self, path: Path) -> contextlib.AbstractContextManager[Head]:
-        """Return the part of a file that an adapter needs to recognise the format. Raises NacreError."""
-
-    def source(
-        self, path: Path, cursor: Cursor | None
-    ) -> contextlib.AbstractContextManager[AnySource]:
-        """Return the source that an adapter parses. Raises NacreError."""
-
-    def put(self, path: Path, data: bytes, old: bytes, new: bytes) -> bytes | None:
-        """Return the sample with all occurrences of ``old`` replaced, or ``None`` if there are none."""
-
-    def spoiled(self, path: Path, data: bytes) -> Iterator[tuple[str, bytes]]:
-        """Yield damaged variants of the sample, each with a name."""
-
-
-def form_of(path: Path) -> Form:
-    """Return the file format that a file name indicates."""
+def form_of(path: Path) -> TextForm:
+    """Return the file format that belongs to a file's name."""
     return DatabaseForm() if path.name.endswith(SUFFIXES) else TextForm()
 
 
 class TextForm:
-    """The format of a text file."""
+    """The format of a text file, with ways to open, change and damage a sample transcript."""
 
     is_database = False
 
     @contextlib.contextmanager
     def head(self, path: Path) -> Iterator[Head]:
-        """Return the start of the file."""
+        """Yield what an adapter needs to recognise a file. Raises NacreError."""
         yield read_head(path)
 
-    def source(self, path: Path, cursor: Cursor | None) -> FileSource:
-        """Return the file as a source that starts at the cursor."""
+    def source(
+        self, path: Path, cursor: Cursor | None
+    ) -> contextlib.AbstractContextManager[FileSource | DatabaseSource]:
+        """Open a file for parsing, starting at the cursor if there is one. Raises NacreError."""
         return FileSource(path, cursor)
 
     def put(self, path: Path, data: bytes, old: bytes, new: bytes) -> bytes | None:  # noqa: ARG002
-        """Replace the bytes everywhere."""
+        """Return the sample's bytes with ``old`` replaced, or ``None`` if it does not occur."""
         return data.replace(old, new) if old in data else None
 
     def spoiled(self, path: Path, data: bytes) -> Iterator[tuple[str, bytes]]:  # noqa: ARG002
+        """Yield damaged versions of the sample, each with a description."""
         half = len(data) // 2
         yield "an empty file", b""
         yield "zero bytes", bytes(4096)
@@ -112,20 +91,18 @@ class TextForm:
         yield "a byte order mark", b"\xef\xbb\xbf" + data
 
 
-class DatabaseForm:
-    """The format of a SQLite database that no tool has open."""
+class DatabaseForm(TextForm):
+    """The format of a SQLite database that is not in use."""
 
     is_database = True
 
     @contextlib.contextmanager
     def head(self, path: Path) -> Iterator[Head]:
-        """Return the database's tables."""
         with open_foreign(path) as database:
             yield Head(path, MAGIC, database)
 
     @contextlib.contextmanager
     def source(self, path: Path, cursor: Cursor | None) -> Iterator[DatabaseSource]:
-        """Return the database as a source that starts at a cursor."""
         with contextlib.ExitStack() as stack:
             yield DatabaseSource(
                 path,
@@ -135,74 +112,59 @@ class DatabaseForm:
             )
 
     def put(self, path: Path, data: bytes, old: bytes, new: bytes) -> bytes | None:
-        """Replace the text in every column of every row."""
-
         def change(value: Value) -> Value:
             if isinstance(value, str):
                 return value.replace(old.decode(), new.decode())
             return value.replace(old, new) if isinstance(value, bytes) else value
 
-        changed = _changed(path, data, change)
+        changed = _changed(path, data, change, _columns(path, data))
         return changed if changed != data else None
 
     def spoiled(self, path: Path, data: bytes) -> Iterator[tuple[str, bytes]]:
-        yield "a truncated file", data[: len(data) // 2]
-        yield "pages of noise", data[: len(data) // 2] + random.Random(1).randbytes(len(data) // 2)  # noqa: S311
+        half = len(data) // 2
+        yield "a truncated file", data[:half]
+        yield "pages of noise", data[:half] + random.Random(1).randbytes(half)  # noqa: S311
         for table, column in _columns(path, data):
             for noise in _NOISE:
-                spoilt = _changed(path, data, partial(_replaced, noise), table, column)
+                spoilt = _changed(path, data, partial(_replaced, noise), [(table, column)])
                 yield f"{noise!r} in {table}.{column}", spoilt
-        yield "tables without rows", _emptied(path, data)
+        with _open(path, data) as database:
+            for table in _tables(database):
+                database.execute(f"DELETE FROM {_quoted(table)}")  # noqa: S608
+        yield "tables without rows", path.read_bytes()
 
 
 def _replaced(noise: Value, _: Value) -> Value:
     return noise
 
 
+def _tables(database: sqlite3.Connection) -> list[str]:
+    rows = database.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+    return [name for (name,) in rows]
+
+
 def _columns(path: Path, data: bytes) -> list[tuple[str, str]]:
+    query = "SELECT name FROM pragma_table_info(?)"
     with _open(path, data) as database:
-        tables = [
-            name
-            for (name,) in database.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
-        ]
         return [
             (table, column)
-            for table in tables
-            for (column,) in database.execute("SELECT name FROM pragma_table_info(?)", (table,))
+            for table in _tables(database)
+            for (column,) in database.execute(query, (table,))
         ]
 
 
 def _changed(
-    path: Path,
-    data: bytes,
-    change: Callable[[Value], Value],
-    table: str | None = None,
-    column: str | None = None,
+    path: Path, data: bytes, change: Callable[[Value], Value], columns: list[tuple[str, str]]
 ) -> bytes:
-    """Return the database with values changed in one or all columns.
-
-    A constraint can prevent a change.
-    """
-    wanted = [(table, column)] if table and column else _columns(path, data)
     with _open(path, data) as database:
-        for where, name in wanted:
-            quoted, of = _quoted(name), _quoted(where)
+        for table, column in columns:
+            quoted, of = _quoted(column), _quoted(table)
             for row, value in database.execute(f"SELECT rowid, {quoted} FROM {of}").fetchall():  # noqa: S608 - quoted
-                with contextlib.suppress(sqlite3.Error):  # a unique or fixed-type column
-                    new = change(value)
-                    if new != value:
-                        database.execute(
-                            f"UPDATE {of} SET {quoted} = ? WHERE rowid = ?",  # noqa: S608
-                            (new, row),
-                        )
-    return path.read_bytes()
-
-
-def _emptied(path: Path, data: bytes) -> bytes:
-    tables = {table for table, _ in _columns(path, data)}
-    with _open(path, data) as database:
-        for table in tables:
-            database.execute(f"DELETE FROM {_quoted(table)}")  # noqa: S608
+                new = change(value)
+                if new != value:  # else the file stays the same
+                    with contextlib.suppress(sqlite3.Error):  # a unique or fixed-type column
+                        statement = f"UPDATE {of} SET {quoted} = ? WHERE rowid = ?"  # noqa: S608
+                        database.execute(statement, (new, row))
     return path.read_bytes()
 
 
@@ -223,7 +185,7 @@ def _quoted(name: str) -> str:
 
 @dataclass(frozen=True)
 class Owner:
-    """A message typed by the owner."""
+    """A message typed by the user."""
 
     text: str
 
@@ -237,7 +199,7 @@ class Agent:
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool call that returns ``output``. ``name`` is the tool's name in Claude Code."""
+    """A tool call that returns ``output``. ``name`` is the name of the tool in Claude Code."""
 
     name: str
     argument: str
@@ -246,7 +208,7 @@ class Tool:
 
 @dataclass(frozen=True)
 class Summary:
-    """The host's summary of the conversation."""
+    """A summary of the conversation so far, written by the host."""
 
     text: str
 
@@ -282,16 +244,15 @@ _NOISE_CONFORMANCE = (
 
 @dataclass(frozen=True)
 class _Reading:
-    """The sessions and turns that an adapter read from a file.
-
-    ``sessions``: latest version of each session. ``turns``: latest version of each turn, keyed by session and turn id.
-    """
-
     sessions: dict[str, Session]
     turns: dict[tuple[str, str], Turn]
-    given: int
+    turn_count: int
     cursor: Cursor
     tally: Tally
+
+    def continues(self, later: _Reading, complete: _Reading) -> bool:
+        turns, sessions = self.turns | later.turns, self.sessions | later.sessions
+        return (turns, sessions) == (complete.turns, complete.sessions)
 
 
 def check_adapter(
@@ -304,19 +265,19 @@ def check_adapter(
     keeps_output: bool = True,
     takes_anything: bool = False,
 ) -> None:
-    """Test an adapter. Raises AssertionError with all failures.
+    """Test an adapter with a sample transcript. Raises AssertionError with all failures.
 
-    ``sample`` is a transcript that contains text typed by the owner. The transcript is a text file, or a database that
-    its tool has closed. ``beside`` contains other files that the adapter reads from the same folder. The adapter must
-    not recognise ``others`` or the samples of nacre's own adapters. ``takes_anything=True`` skips this test.
-
-    ``write`` renders a conversation in the tool's format, which is needed to test speakers and trust. Pass
-    ``keeps_output=False`` if the tool does not record the output of tool calls.
+    ``sample``: text file or closed database that contains text typed by the owner.
+    ``beside``: other files that the adapter reads from the same folder.
+    ``others``: files that the adapter must not recognise, in addition to nacre's own samples.
+    ``write``: renders a conversation in the tool's format, to test speakers and trust.
+    ``keeps_output``: False if the tool does not record the output of tool calls.
+    ``takes_anything``: True if the adapter may recognise any file.
     """
     with tempfile.TemporaryDirectory(prefix="nacre-conformance-") as folder:
         kit = _Kit(adapter, sample, tuple(beside), Path(folder))
         complaints = list(kit.recognises(others, takes_anything=takes_anything))
-        for tried in (
+        for check in (
             kit.places,
             kit.reads,
             kit.goes_on,
@@ -324,10 +285,10 @@ def check_adapter(
             kit.counts,
             kit.strips,
             kit.redacts,
+            kit.is_bounded,
+            kit.is_left_alone,
         ):
-            complaints += tried()
-        complaints += kit.is_bounded()
-        complaints += kit.is_left_alone()
+            complaints += check()
         if write:
             complaints += kit.grows(write)
             complaints += kit.attributes(write, keeps_output=keeps_output)
@@ -348,11 +309,11 @@ class _Kit:
             self.path.with_name(file.name).write_bytes(file.read_bytes())
         self.folder = folder
         self.form = form_of(self.path)
+        self.needs_whole = adapter.whole or self.form.is_database
 
     # Checks
 
     def recognises(self, others: Iterable[Path], *, takes_anything: bool) -> Complaints:
-        """Check that the adapter recognises only its own sample."""
         if not self.recognised(self.put(self.data)):
             yield "it does not recognise its own sample"
         for name, others_data in self.foreign(others) if not takes_anything else ():
@@ -366,30 +327,28 @@ class _Kit:
 
     def foreign(self, others: Iterable[Path]) -> Iterator[tuple[str, bytes]]:
         for name, (file, data) in samples().items():
-            if not _is_builtin(name, self.adapter):
+            if adapters().get(name) != self.adapter:
                 yield f"{name}/{file}", data
         yield from ((file.name, file.read_bytes()) for file in others)
 
     def places(self) -> Complaints:
-        """Check that the adapter returns its root folders on every system, even if no folder exists."""
         for platform in ("linux", "darwin", "win32"):
             roots = self.adapter.roots(Places(self.folder / "nobody", {}, platform))
             if not all(isinstance(root, Root) for root in roots):
                 yield f"its roots on {platform} are not Root records"
 
     def reads(self) -> Complaints:
-        """Check the ids and times of sessions and turns. Two readings of the same file must be equal."""
         first, again = self.read(self.data), self.read(self.data)
         if not any(turn.speaker is Speaker.OWNER and turn.text for turn in first.turns.values()):
             yield "its sample has no turn typed by the owner"
         if (first.sessions, first.turns) != (again.sessions, again.turns):
             yield "two readings of the same file differ"
-        if first.given != len(first.turns):
-            yield f"{first.given - len(first.turns)} of its {first.given} turns have the id of another turn"
+        if first.turn_count != len(first.turns):
+            yield f"{first.turn_count - len(first.turns)} of its {first.turn_count} turns have the id of another turn"
         yield from (
             f"the session {session.id} belongs to another tool"
             for session in first.sessions.values()
-            if self.strange(session)
+            if session.tool != self.adapter.tool or not session.native_id
         )
         for (_, name), turn in first.turns.items():
             if not name or len(name) > 200:
@@ -401,137 +360,108 @@ class _Kit:
             ):
                 yield f"turn {name} contains text that the owner did not type"
 
-    def strange(self, session: Session) -> bool:
-        return session.tool != self.adapter.tool or not session.native_id
-
     def goes_on(self) -> Complaints:
-        """Check that reading a growing file in parts gives the same result as reading it completely."""
-        if self.adapter.whole or self.form.is_database:
+        if self.needs_whole:
             return
-        whole = self.read(self.data)
+        complete = self.read(self.data)
         for cut in self.cuts():
             early = self.read(self.data[:cut])
             late = self.read(self.data, early.cursor)
-            if {**early.turns, **late.turns} != whole.turns or {
-                **early.sessions,
-                **late.sessions,
-            } != whole.sessions:
+            if not early.continues(late, complete):
                 yield f"reading to byte {cut} and then the rest differs from one reading"
                 return
 
     def cuts(self) -> list[int]:
         ends = [at + 1 for at, byte in enumerate(self.data) if byte == 0x0A]
         torn = [(first + last) // 2 for first, last in pairwise(ends)]
-        every = sorted({*ends, *torn})
-        return every[:: max(1, len(every) // _MOST_CUTS)]
+        cuts = sorted({*ends, *torn})
+        return cuts[:: max(1, len(cuts) // _MOST_CUTS)]
 
     def survives(self) -> Complaints:
-        """Check that damaged files do not make the adapter fail.
-
-        Adapters that need the complete file can report that the file is unreadable.
-        """
+        # An adapter may report a damaged file as unreadable only if it must read the whole file at
+        # once.
         for name, data in self.form.spoiled(self.path, self.data):
             try:
                 self.recognised(self.put(data))
                 self.read(data)
             except UnreadableTranscriptError:
-                if not (self.adapter.whole or self.form.is_database):
+                if not self.needs_whole:
                     yield f"{name}: it reports an unreadable file, but it reads line by line"
             except Exception as error:  # noqa: BLE001 - any exception is a finding
                 if not (self.form.is_database and isinstance(error, InvalidInputError)):
                     yield f"{name}: it raises {type(error).__name__}: {error}"
 
     def counts(self) -> Complaints:
-        """Check that unknown and broken records are counted and do not affect other records."""
         lines = self.data.splitlines(keepends=True)
-        if (
-            self.adapter.whole
-            or self.form.is_database
-            or not all(_is_object(line) for line in lines if line.strip())
-        ):
+        if self.needs_whole or not all(_is_object(line) for line in lines if line.strip()):
             return
-        known = self.read(self.data)
-        strange = (
-            json.dumps({"type": "zephyr_lantern", "payload": {"type": "zephyr_lantern"}}).encode()
-            + b"\n"
-        )
-        found = self.read(self.data.rstrip() + b"\n" + strange + b'{"broken": \n')
-        if found.turns != known.turns:
+        unchanged = self.read(self.data)
+        unknown = b'{"type": "zephyr_lantern", "payload": {"type": "zephyr_lantern"}}\n'
+        data = self.data.rstrip() + b"\n"
+        reading = self.read(data + unknown + b'{"broken": \n')
+        if reading.turns != unchanged.turns:
             yield "an unknown record changes earlier turns"
-        if not sum(found.tally.unknown.values()) > sum(known.tally.unknown.values()):
+        if not sum(reading.tally.unknown.values()) > sum(unchanged.tally.unknown.values()):
             yield "an unknown record is not counted: call source.unknown"
-        if not found.tally.corrupt > known.tally.corrupt:
+        new_field = lines[0].rstrip()[:-1] + b', "zephyr_lantern": 1}'
+        counts = self.read(data + new_field).tally.unknown
+        if self.adapter.fields and not counts["field zephyr_lantern"]:
+            yield "an unknown field is not counted: read the lines with source.lines"
+        if not reading.tally.corrupt > unchanged.tally.corrupt:
             yield "a broken line is not counted: call source.corrupt"
 
     def strips(self) -> Complaints:
-        """Check that context injected by nacre is not read as part of a turn."""
         if not list(self.planted(_MARKED)):
             yield "no text of its sample occurs in the file as it is: use a simpler sample"
         for place, data in self.planted(_MARKED):
-            found = [
-                turn for turn in self.read(data).turns.values() if "zephyr lantern" in turn.text
-            ]
-            if found:
+            if any("zephyr lantern" in turn.text for turn in self.read(data).turns.values()):
                 yield f"nacre's own context in {place} is not stripped: use injected.clean"
 
     def planted(self, words: str) -> Iterator[tuple[str, bytes]]:
-        """Yield samples in which a message of the owner or the agent also contains ``words``."""
-        known = list(self.read(self.data).turns.values())
+        unchanged = [turn for turn in self.read(self.data).turns.values() if turn.text]
         for speaker in (Speaker.OWNER, Speaker.AGENT):
-            for line in (
-                turn.text.splitlines()[0] for turn in known if turn.speaker is speaker and turn.text
-            ):
-                changed = (
-                    self.form.put(self.path, self.data, form, form + f" {words}".encode())
-                    for form in _forms(line)
-                )
-                planted = next((data for data in changed if data), None) if len(line) > 5 else None
-                if planted:
-                    yield f"a text of the {speaker}", planted
-                    break
+            lines = (turn.text.splitlines()[0] for turn in unchanged if turn.speaker is speaker)
+            changed = (
+                self.form.put(self.path, self.data, form, form + f" {words}".encode())
+                for line in lines
+                if len(line) > 5
+                for form in _forms(line)
+            )
+            if planted := next(filter(None, changed), None):
+                yield f"a text of the {speaker}", planted
 
     def redacts(self) -> Complaints:
-        """Check that the adapter returns secrets unchanged, so that they are recognised and redacted."""
+        # A secret that the adapter cuts or changes would not be recognised and redacted.
         for place, data in self.planted(_SECRET):
-            held = msgspec.json.encode([batch.turns for batch in self.stored(data)]).decode()
-            if _SECRET[:12] in held:
+            self.put(data)
+            events = list(read_files([Job(self.path, len(data))], Redactor()))
+            turns = [event.turns for event in events if isinstance(event, Batch)]
+            has_failed = any(isinstance(event, FileFailed) for event in events)
+            if not has_failed and _SECRET[:12] in msgspec.json.encode(turns).decode():
                 yield f"a secret in {place} is cut or changed, so that it is not recognised"
 
-    def stored(self, data: bytes) -> list[Batch]:
-        self.put(data)
-        events = list(read_files([Job(self.path, len(data))], Redactor()))
-        return (
-            []
-            if any(isinstance(event, FileFailed) for event in events)
-            else [event for event in events if isinstance(event, Batch)]
-        )
-
     def is_bounded(self) -> Complaints:
-        """Check the memory used for a very long line."""
         if self.form.is_database:
             return
         data = self.data.rstrip() + b"\n" + b'{"type":"x","text":"' + b"y" * _LONG_LINE + b'"}\n'
-        self.put(data)
         tracemalloc.start()
         try:
-            self.read(data)
-        except UnreadableTranscriptError:
-            pass
-        finally:
+            with contextlib.suppress(UnreadableTranscriptError):
+                self.read(data)
             _, peak = tracemalloc.get_traced_memory()
+        finally:
             tracemalloc.stop()
         if peak > _MOST_MEMORY:
             yield f"a line of {_LONG_LINE >> 20} MB takes {peak >> 20} MB of memory"
 
     def is_left_alone(self) -> Complaints:
-        """Check that an unchanged database is not read again, because it can be very large."""
-        if self.form.is_database and (
-            again := self.read(self.data, self.read(self.data).cursor).given
-        ):
+        # A database can be very large, so it must not be read again unless it has changed.
+        if not self.form.is_database:
+            return
+        if again := self.read(self.data, self.read(self.data).cursor).turn_count:
             yield f"{again} turns of an unchanged database are read again: use databases.Marks"
 
     def grows(self, write: Write) -> Complaints:
-        """Check that reading a growing database in parts gives the same result as reading it completely."""
         if not self.form.is_database:
             return
         steps: list[Step] = [
@@ -545,16 +475,12 @@ class _Kit:
         for count in range(1, len(steps)):
             early = self.read_at(write(self.folder / f"grown-{count}", steps[:count]))
             path = write(self.folder / f"grown-{count}", steps)
-            late, whole = self.read_at(path, early.cursor), self.read_at(path)
-            if {**early.turns, **late.turns} != whole.turns or {
-                **early.sessions,
-                **late.sessions,
-            } != whole.sessions:
+            late, complete = self.read_at(path, early.cursor), self.read_at(path)
+            if not early.continues(late, complete):
                 yield f"reading after {count} of {len(steps)} steps and then the rest differs from one reading"
                 return
 
     def attributes(self, write: Write, *, keeps_output: bool) -> Complaints:
-        """Check speakers and trust."""
         steps: list[Step] = [
             Owner(f"<nacre-context>{_MEMORY}</nacre-context> What does the page say?"),
             Agent("I look it up."),
@@ -566,32 +492,25 @@ class _Kit:
             Agent(f"From memory: {_MEMORY}"),
             Owner("Rowers keep their oars in any case."),
         ]
-        found = self.read_at(write(self.folder / "written", steps))
-        said = [turn.text for turn in found.turns.values() if _is_typed(turn)]
+        reading = self.read_at(write(self.folder / "written", steps))
+        turns = list(reading.turns.values())
+        prompts = [turn.text for turn in turns if _is_typed(turn)]
         typed = [
             "What does the page say?",
-            "ok then",
-            "And the boat house?",
-            "Rowers keep their oars in any case.",
+            *(step.text for step in steps[1:] if isinstance(step, Owner)),
         ]
-        if said != typed:
-            yield f"the owner typed {typed}, but it returns {said}"
-        turns = {
-            turn.text: turn for turn in found.turns.values() if turn.speaker is not Speaker.OWNER
-        }
-        page = next((turn for text, turn in turns.items() if text.startswith("It says:")), None)
+        if prompts != typed:
+            yield f"the owner typed {typed}, but it returns {prompts}"
+        others = [turn for turn in turns if turn.speaker is not Speaker.OWNER]
+        page = next((turn for turn in others if turn.text.startswith("It says:")), None)
         if page is None or page.speaker is not Speaker.AGENT:
             yield "a turn of the agent is missing or has another speaker"
         elif keeps_output and page.trust is not Trust.UNTRUSTED:
             yield "text that the agent repeats from a page is trusted: pass tool output to trust.Exchange"
-        memory = next(
-            (turn for text, turn in turns.items() if text.startswith("From memory")), None
-        )
+        memory = next((turn for turn in others if turn.text.startswith("From memory")), None)
         if memory and memory.trust is Trust.TRUSTED and not memory.flags & Flag.INJECTED:
             yield "text that the agent repeats from nacre's context is not marked: pass the context to trust.Exchange"
-        if any(
-            turn.text == _PAGE for turn in found.turns.values() if turn.speaker is not Speaker.AGENT
-        ):
+        if any(turn.text == _PAGE for turn in turns if turn.speaker is not Speaker.AGENT):
             yield "tool output is returned as a turn of a person or an agent"
 
     # Readings
@@ -609,8 +528,9 @@ class _Kit:
     def read_at(self, path: Path, cursor: Cursor | None = None) -> _Reading:
         sessions: dict[str, Session] = {}
         turns: dict[tuple[str, str], Turn] = {}
-        current, given = "", 0
+        current, turn_count = "", 0
         with form_of(path).source(path, cursor) as source:
+            source.fields = self.adapter.fields
             for item in self.adapter.parse(source):
                 if isinstance(item, Session):
                     current = item.native_id
@@ -621,15 +541,11 @@ class _Kit:
                     )
                 else:
                     turns[current, item.id] = item
-                    given += 1
+                    turn_count += 1
             carried = msgspec.json.decode(msgspec.json.encode(source.carry))
             return _Reading(
-                sessions, turns, given, replace(source.cursor(), carry=carried), source.tally
+                sessions, turns, turn_count, replace(source.cursor(), carry=carried), source.tally
             )
-
-
-def _is_builtin(name: str, adapter: Adapter) -> bool:
-    return adapters().get(name) == adapter
 
 
 def _is_object(line: bytes) -> bool:
@@ -640,7 +556,6 @@ def _is_object(line: bytes) -> bool:
 
 
 def _forms(line: str) -> Iterator[bytes]:
-    """Yield a line as it can appear in a file, plain or inside a JSON string."""
     yield json.dumps(line)[1:-1].encode()
     yield json.dumps(line, ensure_ascii=False)[1:-1].encode("utf-8", errors="replace")
     yield line.encode("utf-8", errors="replace")

@@ -1,4 +1,4 @@
-"""Convert values to plain data for JSON and front matter.
+"""Conversion of values to plain data for JSON and front matter.
 
 Keys are field names by default. ``field(metadata={"key": "from"})`` sets a different key.
 """
@@ -14,10 +14,9 @@ from typing import Any
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON data.
+    """Convert a value to JSON data. Dates and times become ISO 8601 text, in UTC.
 
-    Dataclasses become mappings, and enums become their values. Times and days become text. Times
-    are in UTC. If a field's metadata contains ``digits``, numbers are rounded.
+    Numbers are rounded if the metadata of their field contains ``digits``.
     """
     if value is None or isinstance(value, (str, int, float)):
         return value.value if isinstance(value, Enum) else value
@@ -33,7 +32,7 @@ def plain(value: Any) -> Any:
 
 
 def plain_fields(value: Any, names: Iterable[str] | None = None) -> dict[str, Any]:
-    """Return a dataclass's fields as a mapping. ``names`` selects and orders the fields."""
+    """Return a dataclass's fields as a mapping, restricted to and ordered by ``names`` if given."""
     kind: type = type(value)
     keys = _keys(kind)
     return {
@@ -45,7 +44,7 @@ def plain_fields(value: Any, names: Iterable[str] | None = None) -> dict[str, An
 def texts_of(value: Any, but: Container[str]) -> Iterator[str]:
     """Yield all strings in a value at any depth, including mapping keys.
 
-    Enums are skipped. The fields named in ``but`` are skipped, too.
+    Enums and the fields named in ``but`` are skipped.
     """
     if isinstance(value, str):
         if not isinstance(value, Enum):
@@ -63,17 +62,22 @@ def texts_of(value: Any, but: Container[str]) -> Iterator[str]:
                 yield from texts_of(getattr(value, field.name), but)
 
 
-def with_texts(value: Any, change: Callable[[str], str], but: Container[str]) -> Any:
-    """Return a copy of a value with ``change`` applied to its strings, except mapping keys.
+def with_texts(
+    value: Any, change: Callable[[str], str], but: Container[str] = (), *, keys: bool = False
+) -> Any:
+    """Return a copy of a value in which ``change`` was applied to every string.
 
-    :func:`texts_of` yields the same strings.
+    Enums, the fields named in ``but`` and, by default, mapping keys stay the same.
     """
     if isinstance(value, str):
         return value if isinstance(value, Enum) else change(value)
     if isinstance(value, dict):
-        return {key: with_texts(item, change, but) for key, item in value.items()}
+        return {
+            change(str(key)) if keys else key: with_texts(item, change, but, keys=keys)
+            for key, item in value.items()
+        }
     if isinstance(value, (list, tuple)):
-        return type(value)(with_texts(item, change, but) for item in value)
+        return type(value)(with_texts(item, change, but, keys=keys) for item in value)
     if not is_dataclass(value) or isinstance(value, type):
         return value
     names = [field.name for field in fields(value) if field.name not in but]
@@ -81,12 +85,12 @@ def with_texts(value: Any, change: Callable[[str], str], but: Container[str]) ->
 
 
 def keys_of(kind: Any) -> dict[str, str]:
-    """Return a dataclass's JSON keys by field name."""
+    """Return the JSON key of each field of a dataclass."""
     return {name: key for name, (key, _) in _keys(kind).items()}
 
 
 def stamp(moment: datetime) -> str:
-    """Format a time as ISO 8601 in UTC. Milliseconds are omitted if zero."""
+    """Format a time as ISO 8601 in UTC. Milliseconds are omitted if they are zero."""
     moment = moment.astimezone(UTC).replace(tzinfo=None)
     return f"{moment.isoformat(timespec='milliseconds' if moment.microsecond else 'seconds')}Z"
 

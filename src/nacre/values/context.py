@@ -14,9 +14,6 @@ from nacre.values.recall import Lane
 LOOKED_FOR = "looked for"
 """Value of ``gate`` for a prompt that led to a memory search."""
 
-HELD_OUT = "held out: this session gets no context, to measure its effect (usefulness.hold_out)"
-"""Value of ``gate`` in a session that gets no context, to measure the effect of context."""
-
 
 class Moment(StrEnum):
     """The event for which context is requested: the start of a session, or a prompt."""
@@ -38,7 +35,7 @@ class Occasion(StrEnum):
 
 
 class Part(StrEnum):
-    """A part of a context. The parts appear in the order of this list."""
+    """A part of a context, in the order in which the parts appear."""
 
     IDENTITY = "identity"
     """The page on which the user describes the agent's identity."""
@@ -67,10 +64,10 @@ class Part(StrEnum):
 
 @frozen
 class SignalLimits:
-    """Limits on memories from other running sessions in prompts. By default, all are shown.
+    """Limits on showing memories from other running sessions. The defaults show all of them.
 
-    ``min_importance``: lowest importance (1 to 10). ``cooldown_seconds``: minimum time between
-    prompts that show such memories.
+    ``min_importance``: lowest importance (1 to 10) that is shown.
+    ``cooldown_seconds``: minimum time between two prompts that show such memories.
     """
 
     min_importance: int = 1
@@ -79,23 +76,23 @@ class SignalLimits:
     most_per_session: int = 1_000
     max_age_seconds: int = 31_536_000
 
-    def within(self, others: SignalLimits) -> SignalLimits:
-        """Return the stricter value for each limit."""
+    def within(self, limits: SignalLimits) -> SignalLimits:
+        """Return the stricter of the two values for each limit."""
         return SignalLimits(
-            max(self.min_importance, others.min_importance),
-            min(self.most_at_once, others.most_at_once),
-            max(self.cooldown_seconds, others.cooldown_seconds),
-            min(self.most_per_session, others.most_per_session),
-            min(self.max_age_seconds, others.max_age_seconds),
+            max(self.min_importance, limits.min_importance),
+            min(self.most_at_once, limits.most_at_once),
+            max(self.cooldown_seconds, limits.cooldown_seconds),
+            min(self.most_per_session, limits.most_per_session),
+            min(self.max_age_seconds, limits.max_age_seconds),
         )
 
 
 @frozen
 class ContextRequest:
-    """A request for context. Without a session, items can be repeated."""
+    """A request for context. Without a session, the answer can repeat earlier context."""
 
     moment: Annotated[Moment, bounds("At the start of a session, or with a prompt.")] = Moment.START
-    occasion: Annotated[Occasion, bounds("Why it starts.")] = Occasion.STARTUP
+    occasion: Annotated[Occasion, bounds("The reason why the session starts.")] = Occasion.STARTUP
     prompt: Annotated[str, bounds("The text that the user typed.")] = ""
     folder: Annotated[
         str | None, bounds("The agent's working folder, which determines the project.")
@@ -109,14 +106,16 @@ class ContextRequest:
     parts: Annotated[tuple[Part, ...], bounds("Only these parts.")] = ()
     alone: Annotated[bool, bounds("Search by words only, like a hook without the daemon.")] = False
     signals: Annotated[SignalLimits | None, bounds("Fewer signals than the settings allow.")] = None
+    project: Annotated[str | None, bounds("The project, if it is not the folder's.")] = None
 
 
 @frozen
 class ContextItem:
-    """One item of a context.
+    """An entry of a context, such as a memory or a turn.
 
-    ``ref``: id of the memory or turn. ``score``: number from 0 to 1, if the item was ranked.
-    ``why``: reason for the item, shown by ``--explain``.
+    ``ref``: id of the memory or turn.
+    ``score``: relevance from 0 to 1, if it was ranked.
+    ``why``: why it was included.
     """
 
     part: Part
@@ -130,10 +129,7 @@ class ContextItem:
 
 @frozen
 class LeftOut:
-    """An item that was omitted, with the memory's subject and the reason.
-
-    Reasons: over budget, already given, suppressed, not certain enough.
-    """
+    """A memory or turn that was left out of a context, and why."""
 
     part: Part
     ref: str | None
@@ -146,26 +142,23 @@ _MAX_GIVEN_IDS = 500
 
 @frozen
 class SessionState:
-    """The state of a host's session, which nacre stores between hook calls.
+    """The state of a host's session between hook calls. All times are in epoch milliseconds.
 
-    ``name``: id of the session. ``folder``: working folder. ``given``: ids of the memories
-    received, latest last. ``asked``: latest search text. ``heard``: latest prompts.
-    ``prompts``: number of prompts so far, or -1 after the agent was asked to propose memories.
-    ``handed``: True if the session received a handoff. ``held_out``: True if the session gets
-    no context, for comparison. ``limited``: delivered memories whose triggers work only a limited
-    number of times.
-
-    ``signals``: number of memories received from other running sessions. ``signal_mark``: row
-    of the last such memory. ``signal_at``: time of the last such memory. ``nudges``: number of
-    reminders. ``turns``: number of prompts since a memory was stored. ``stored_mark``: last row
-    checked for stored memories.
-
-    ``started``: time of the start. ``seen``: time of the last activity. ``ended``: time of the
-    end, or 0 while the session is running. All times are in epoch milliseconds.
-
-    ``after``: the tool's sessions that ended in the folder just before this session began.
-    Their processes, such as tool servers, can still use the old ids. ``owed``:
-    :class:`Occasion` of a start without context. The next prompt gets this context.
+    ``given``: ids of the memories received, latest last.
+    ``asked``: latest search text.
+    ``heard``: latest prompts.
+    ``signals``: number of memories received from other running sessions.
+    ``signal_mark``, ``signal_at``: database row and time of the latest of these memories.
+    ``turns``: number of prompts since a memory was last stored.
+    ``nudges``: number of reminders to store memories.
+    ``stored_mark``: last database row checked for stored memories.
+    ``started``, ``seen``: times of the start and of the last activity.
+    ``ended``: time of the end, or 0 while the session is running.
+    ``handed``: whether the session received a handoff.
+    ``limited``: received memories whose triggers work only a limited number of times.
+    ``after``: sessions that ended in the folder just before; their tool servers can still use their
+        ids.
+    ``owed``: :class:`Occasion` of a start without context, which the next prompt gets instead.
     """
 
     given: tuple[str, ...] = ()
@@ -185,22 +178,20 @@ class SessionState:
     ended: int = 0
     after: tuple[str, ...] = ()
     owed: str = ""
-    prompts: int = 0
-    held_out: bool = False
     limited: tuple[str, ...] = ()
 
     def with_given(self, ids: tuple[str, ...]) -> SessionState:
-        """Return a copy with more memories in ``given``."""
+        """Return a copy that lists these memories as received, too."""
         return replace(self, given=tuple(dict.fromkeys((*self.given, *ids)))[-_MAX_GIVEN_IDS:])
 
 
 @frozen
 class ContextBlock:
-    """A text block for an agent's prompt. ``text`` is empty if nothing is worth showing.
+    """The context for an agent's prompt. ``text`` is empty if nothing is worth showing.
 
-    ``tokens``: number of tokens in the text. ``gate``: decision whether the prompt needs a search.
-    ``state``: state of the session after delivery, or None if there is no session. The caller
-    stores the state with :func:`nacre.context.hooks.write_state` only after delivering the text.
+    ``gate``: whether the prompt needs a search.
+    ``state``: the session's new state, which the caller must store with
+        :func:`nacre.context.hooks.write_state` after delivering the text.
     """
 
     text: str = ""
@@ -233,13 +224,13 @@ class HookEvent(StrEnum):
 
 @frozen
 class HookCall:
-    """One hook call.
+    """A host's call of a hook.
 
-    ``session`` is ``<tool>:<the host's id>``, like the id of the session in the transcript.
-    ``transcript`` is the transcript file, if known. ``is_apart`` is set for sub-agents, scheduled
-    runs and heartbeats, which get no context and write no handoff. ``budget_tokens`` is the limit
-    for the context; None uses the setting. ``arguments`` are the arguments of the pending call of
-    ``tool``, as JSON with long strings cut.
+    ``session``: id of the session as in its transcript, ``<tool>:<the host's id>``.
+    ``is_apart``: whether it comes from a sub-agent, a scheduled run or a heartbeat, which get no
+        context.
+    ``budget_tokens``: limit for the context, or None for the setting.
+    ``arguments``: arguments of the pending tool call, as JSON with long strings cut.
     """
 
     host: str
@@ -256,22 +247,18 @@ class HookCall:
     """True if no daemon is running. The hook then uses no models, vectors or locks."""
 
     budget_tokens: int | None = None
-    goes_on: bool = False
-    """True if the turn continues only because a hook returned text at its end."""
-
     signals: SignalLimits | None = None
     """Limits from the host's settings. They can only narrow the user's limits."""
 
 
 @frozen
 class HookAnswer:
-    """The text for the host's prompt, possibly empty, and follow-up work.
+    """The text that a hook adds to the host's prompt, and queued work.
 
-    ``chores`` names queued work, such as a handoff to write or a transcript to read. ``state`` is
-    the session's state after delivery. The hook's process stores it only after writing the context.
+    ``chores``: names of the queued work, such as writing a handoff.
+    ``state``: the session's new state, to be stored only after the text is delivered.
     """
 
     context: str = ""
     chores: tuple[str, ...] = ()
     state: SessionState | None = None
-    held_out: bool = False

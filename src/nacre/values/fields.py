@@ -1,4 +1,4 @@
-"""Request fields that several operations have.
+"""Request fields that several operations share.
 
 Modules that a hook loads import this module, not its names, because the names load msgspec.
 """
@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from nacre.base.bounds import bounds
 
 Limit = Annotated[int, bounds("Maximum number of items.", ge=0)]
-Offset = Annotated[int, bounds("Items to skip.", ge=0)]
+Offset = Annotated[int, bounds("Number of items to skip.", ge=0)]
 OnlyProject = Annotated[str | None, bounds("Only this project.")]
 Reference = Annotated[
     str,
@@ -20,5 +20,5 @@ References = Annotated[
     tuple[str, ...],
     bounds("Memories: their ids, at least 4 characters of their start or end, or subjects."),
 ]
-PageName = Annotated[Literal["identity", "profile", "project"], bounds("Which page.")]
-PageProject = Annotated[str | None, bounds("The project, for a project's page.")]
+PageName = Annotated[Literal["identity", "profile", "project"], bounds("The page.")]
+PageProject = Annotated[str | None, bounds("The project whose page it is.")]

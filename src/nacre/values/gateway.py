@@ -18,11 +18,12 @@ class ChatType(StrEnum):
 
 @frozen
 class Chat:
-    """A chat in which messages are received and answered.
+    """A chat in which the agent receives and answers messages.
 
-    ``channel``: the user's name for the channel, such as ``telegram``. ``id``: the platform's chat
-    id. ``account``: the workspace or bot, if a channel has several. ``thread``: the topic or thread
-    in the chat.
+    ``channel``: the user's name for the channel, such as ``telegram``.
+    ``id``: the platform's id of the chat.
+    ``account``: workspace or bot, if the channel has several.
+    ``thread``: topic or thread within the chat.
     """
 
     channel: str
@@ -34,7 +35,7 @@ class Chat:
 
 @frozen
 class Sender:
-    """The sender of a message. The platform assigns the id. ``name`` is the display name."""
+    """The sender of a message, with the platform's id and a name to show."""
 
     id: str
     name: str = ""
@@ -42,24 +43,19 @@ class Sender:
 
 @frozen
 class Attachment:
-    """A file in a message. ``source`` is the channel's reference for downloading it.
-
-    ``size`` is in bytes.
-    """
+    """A file attached to a message, which nacre does not download. ``size`` is in bytes."""
 
     name: str
     media_type: str = ""
     size: int | None = None
-    source: str = ""
 
 
 @frozen
 class Incoming:
     """A message received through a channel.
 
-    ``id``: the platform's id, which is unique in the channel. ``edits``: id of the message that
-    this message changes. ``to_agent``: True if the agent was mentioned or replied to, or if the
-    chat is direct.
+    ``id``: the platform's id, which is unique in the channel.
+    ``to_agent``: whether it addresses the agent, as a mention, a reply or in a direct chat.
     """
 
     id: str
@@ -68,16 +64,16 @@ class Incoming:
     text: str
     sent: datetime | None = None
     attachments: tuple[Attachment, ...] = ()
-    edits: str = ""
     to_agent: bool = True
 
 
 @frozen
 class Outgoing:
-    """One part of an answer to send.
+    """One of the messages into which an answer is split.
 
-    ``key`` stays the same if the part is sent again, so that the platform can ignore duplicates.
-    ``attempt`` counts from 1. ``reply_to`` is the id of the message to answer.
+    ``key``: stays the same if the message is sent again, so that platforms can ignore duplicates.
+    ``attempt``: number of this attempt, starting at 1.
+    ``reply_to``: id of the message that it answers.
     """
 
     key: str
@@ -91,10 +87,10 @@ class Outgoing:
 class Limits:
     """The limits and features of a channel.
 
-    ``characters``: maximum length of a message (in UTF-16 units if ``utf16``). ``seconds_between``:
-    minimum pause between messages to a chat. ``typing_seconds``: time for which a typing indicator
-    stays visible, or 0. ``is_idempotent``: True if a message sent twice with the same key appears
-    only once. ``always_replies``: True if answers quote the user's message even in direct chats.
+    ``characters``: maximum length of a message, in UTF-16 units if ``utf16`` is True.
+    ``seconds_between``: minimum pause between messages to one chat.
+    ``typing_seconds``: how long a typing indicator stays visible, or 0.
+    ``is_idempotent``: whether a message sent twice with the same key appears only once.
     """
 
     characters: int = 4_000
@@ -102,14 +98,13 @@ class Limits:
     seconds_between: float = 0.0
     typing_seconds: float = 0.0
     is_idempotent: bool = False
-    always_replies: bool = False
 
 
 @frozen
 class Received:
-    """A message, stored until it is answered.
+    """A received message, which is stored until it is answered.
 
-    ``seq`` is the order of arrival. ``is_owner`` is set if nacre's user sent it.
+    ``seq`` is its order of arrival. ``is_owner`` is True if nacre's user sent it.
     """
 
     seq: int
@@ -149,14 +144,13 @@ class Answer:
 
 @frozen
 class ChatSession:
-    """One conversation with the agent, until a reset or a long silence.
+    """A conversation with the agent, until a reset or a long silence.
 
-    ``key``: identifier of the other person or group, such as ``telegram:4711`` or
-    ``agent:main:discord:<account>:group:<chat>``. ``messages``: number of messages from both sides.
-    ``indexed``: number of messages that can be searched. ``compactions``: number of compactions,
-    including those before a reset. ``flushed``: value of ``compactions`` when memories were last
-    stored, or -1. ``tokens``: number of tokens since the last compaction. ``cost``: cost in US
-    dollars.
+    ``key``: the other person or group, such as ``telegram:4711`` or
+        ``agent:main:discord:<account>:group:<chat>``.
+    ``messages``: number of messages from both sides.
+    ``indexed``: number of messages that searches can find.
+    ``cost``: cost in US dollars.
     """
 
     id: str
@@ -167,9 +161,6 @@ class ChatSession:
     updated: datetime
     messages: int = 0
     indexed: int = 0
-    compactions: int = 0
-    flushed: int = -1
-    tokens: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     cost: float = 0.0
@@ -178,7 +169,7 @@ class ChatSession:
 
 @frozen
 class Pairing:
-    """A sender's request for access. ``approved`` is None until the request is granted."""
+    """A sender's request to talk to the agent. ``approved`` is None until it is granted."""
 
     channel: str
     sender: str
@@ -190,11 +181,11 @@ class Pairing:
 
 @frozen
 class ChannelTraffic:
-    """Counts of messages in a channel.
+    """The numbers of messages in a channel.
 
-    ``waiting``: messages that need an answer. ``sending``, ``sent``, ``failed``: answer parts in
-    this state. ``doubled``: parts that were sent again because the gateway ended while sending. The
-    platform might show such parts twice.
+    ``waiting``: received messages that still need an answer.
+    ``sending``, ``sent``, ``failed``: messages of the agent in this state.
+    ``doubled``: messages that may appear twice because the gateway stopped while sending.
     """
 
     channel: str
@@ -207,9 +198,9 @@ class ChannelTraffic:
 
 @frozen
 class Undelivered:
-    """A part of an answer that was not sent, and the problem.
+    """A message of the agent that was not sent, and the problem.
 
-    nacre still tries to send parts with state ``waiting``, but not parts with state ``failed``.
+    Only messages in state ``waiting`` will be tried again; ``failed`` is final.
     """
 
     channel: str

@@ -18,7 +18,7 @@ from nacre.values.session import SessionKind, Speaker, ToolCall, Trust
 
 MAX_BODY_BYTES = 1_000_000
 NAMES = frozenset({"id", "project", "superseded_by", "session", "turns", "rel", "to"})
-"""Names of fields that contain an id or a slug. Strings in all other fields are free text."""
+"""Names of fields that contain an id or a slug. All other strings are free text."""
 
 
 class Kind(StrEnum):
@@ -34,7 +34,7 @@ class Kind(StrEnum):
 
 
 class Expiry(StrEnum):
-    """How long a memory is meant to last."""
+    """The intended lifetime of a memory."""
 
     CORE = "core"
     PERMANENT = "permanent"
@@ -44,8 +44,8 @@ class Expiry(StrEnum):
 class Scope(StrEnum):
     """The visibility of a memory.
 
-    A private request sees all memories. A personal request sees personal and public memories. A
-    public request sees public memories.
+    A private request sees all memories, a personal one only personal and public memories, and a
+    public one only public memories.
     """
 
     PRIVATE = "private"
@@ -54,7 +54,7 @@ class Scope(StrEnum):
 
 
 class Confidence(StrEnum):
-    """How a memory was obtained.
+    """The way in which a memory was obtained.
 
     ``extracted``: memory that was stored on purpose, or found by a model with evidence.
     ``inferred``: memory found by rules.
@@ -66,9 +66,9 @@ class Confidence(StrEnum):
 
 @frozen
 class Validity:
-    """The period in which a memory is true, no matter when it was recorded.
+    """The period in which a memory is true, whenever it was recorded. Both ends are optional.
 
-    Both ends are optional. In files and JSON, the keys are ``from`` and ``to``.
+    Files and JSON use the keys ``from`` and ``to``.
     """
 
     since: date | None = field(default=None, metadata={"key": "from"})
@@ -81,10 +81,10 @@ USUAL_STRENGTH = 0.5
 
 @frozen
 class Source:
-    """The origin of a memory.
+    """The session and file from which a memory was learned.
 
-    ``session`` is a session id (``<tool>:<id>``), ``turns`` are the ids of the turns with the
-    evidence, and ``file`` is the transcript.
+    ``session`` is a session id (``<tool>:<id>``). ``turns`` are the ids of the turns that support
+    it.
     """
 
     session: str | None = None
@@ -94,12 +94,12 @@ class Source:
 
 @frozen
 class Link:
-    """A link from a memory to another memory, stored in front matter.
+    """A link from one memory to another, stored in front matter.
 
-    ``rel``: type of the link, such as ``related_to``, ``supersedes`` or ``alternative_to``.
-    ``reason``: short explanation. ``origin``: ``reflect`` if the user created the link by answering
-    a review question. ``strength``: number from 0 to 1, by default :data:`USUAL_STRENGTH`.
-    ``valid``: period in which the link applies, without its end day.
+    ``rel``: type, such as ``related_to``, ``supersedes`` or ``alternative_to``.
+    ``origin``: who created it, such as ``agent`` or ``import``.
+    ``strength``: 0 to 1, by default :data:`USUAL_STRENGTH`.
+    ``valid``: period in which it applies, without its end day.
     """
 
     rel: str
@@ -112,7 +112,7 @@ class Link:
 
 @frozen
 class Confirmation:
-    """A time when a known memory was stated again, and its session and turns if known."""
+    """A later statement that repeats a memory, with its time and, if known, session and turns."""
 
     at: datetime
     session: str | None = None
@@ -132,8 +132,8 @@ Pasted text might be another person's words.
 NODDED = "nodded"
 """Front-matter key of a memory that the owner accepted but did not state in their own words.
 
-The agent had read external text before. The key also marks memories that retire a statement in this
-way.
+The agent had read external text before. The key also marks memories that retire a statement
+this way.
 """
 
 
@@ -145,7 +145,7 @@ _NOT_OWN_WORDS_KEYS = frozenset({BESIDE_PASTE, NODDED})
 
 @frozen
 class Retirement:
-    """The time and reason of a memory's retirement."""
+    """The time at which a memory was retired, and the reason."""
 
     at: datetime
     reason: str | None = None
@@ -153,16 +153,17 @@ class Retirement:
 
 @frozen
 class Memory:
-    """One piece of knowledge.
+    """A single piece of knowledge. Times are in UTC.
 
-    ``id``: UUIDv7. ``importance``: 1 to 10. A memory of importance 7 matters in any session in the
-    project. A memory of importance 10 is never forgotten. ``project``: slug of the project, or None
-    if the memory applies everywhere. ``inbox``: True until the project is known. Until then, the
-    memory can be found but applies nowhere. ``expires_on``: day from which recall and context omit
-    the memory, even if it is still valid. ``proposed``: True if an agent stored the memory and the
-    owner has not confirmed it. Searches find proposed memories, but contexts omit them.
-    ``confirmed``: later statements of the memory. ``extra``: unknown front-matter keys. Times are
-    in UTC.
+    ``id``: UUIDv7.
+    ``importance``: 1 to 10; at 7, it matters in every session of the project; at 10, it is never
+        forgotten.
+    ``project``: slug of the project, or None if it applies everywhere.
+    ``inbox``: whether its project is still unknown; until then, only searches find it.
+    ``expires_on``: day from which recall and context omit it, even if it is still true.
+    ``proposed``: whether an agent stored it without the owner's confirmation; contexts omit it.
+    ``confirmed``: later statements that repeat it.
+    ``extra``: unknown front matter keys.
     """
 
     id: str
@@ -198,42 +199,39 @@ class Memory:
 
     @property
     def is_active(self) -> bool:
-        """True if the memory is neither retired nor superseded."""
+        """Whether the memory is neither retired nor superseded."""
         return not (self.retired or self.superseded_by)
 
     @property
     def was_taken_out(self) -> bool:
-        """True if an undo, not the owner, retired the memory.
-
-        Such a memory is restored when someone states it again.
-        """
+        """Whether an undo retired the memory, so that stating it again restores it."""
         return self.retired is not None and self.retired.reason == UNDONE and not self.superseded_by
 
     @property
     def is_learned(self) -> bool:
-        """True if the memory was found in a session by rules or a model."""
+        """Whether the memory was found in a session by rules or a model."""
         return self.confidence is Confidence.INFERRED or self.confidence_score is not None
 
     @property
     def is_vouched(self) -> bool:
-        """True if the memory is neither based on external text nor an agent's proposal."""
+        """Whether the memory is neither based on external text nor merely proposed by an agent."""
         return self.trust is Trust.TRUSTED and not self.proposed
 
     @property
     def is_owners(self) -> bool:
-        """True if the memory's speaker is the owner."""
+        """Whether the owner stated the memory."""
         return self.speaker is Speaker.OWNER
 
     @property
     def is_worded(self) -> bool:
-        """True if the memory is in the owner's own words, not accepted or pasted text.
+        """Whether the memory is in the owner's own words, rather than accepted or pasted text.
 
-        Only such a memory can retire or supersede a memory that the owner stated.
+        Only then can it retire or supersede a statement of the owner.
         """
         return self.is_owners and self.extra.keys().isdisjoint(_NOT_OWN_WORDS_KEYS)
 
     def as_worded(self) -> Memory:
-        """Return the memory, marked as the owner's own words."""
+        """Return a copy that is marked as the owner's own words."""
         return replace(
             self,
             extra={
@@ -243,25 +241,26 @@ class Memory:
 
     @property
     def trigger_times(self) -> int:
-        """The number of deliveries after which the triggers end. 0 means that they never end."""
+        """How often the memory's triggers may deliver it, or 0 if there is no limit."""
         times = str(self.extra.get(TRIGGER_TIMES))
         return int(times[:9]) if times.isdecimal() else 0
 
     @property
     def last_said(self) -> datetime:
-        """The time when the memory was last stated or written."""
+        """The last time at which the memory was stated or edited."""
         return max(
             (self.created, self.updated, *(confirmation.at for confirmation in self.confirmed))
         )
 
     def shares_place(self, other: Memory) -> bool:
-        """Return True if both memories have the same project and inbox status."""
+        """Return True if both memories have the same project and the same inbox status."""
         return (self.project, self.inbox) == (other.project, other.inbox)
 
     def is_said_after(self, other: Memory) -> bool:
         """Return True if this memory was stated later than ``other``.
 
-        At equal times, a repeated statement is later than a first one. Otherwise, the ids decide.
+        At equal times, a repeated statement counts as later than a first one, and then the ids
+        decide.
         """
         return self._order() > other._order()
 
@@ -270,7 +269,7 @@ class Memory:
 
 
 def by_id(memories: Iterable[Memory]) -> dict[str, Memory]:
-    """Return memories by id."""
+    """Return a mapping from ids to memories."""
     return {memory.id: memory for memory in memories}
 
 
@@ -292,13 +291,14 @@ class Why(StrEnum):
 
 @frozen
 class Candidate:
-    """A memory found in a session but not stored yet. ``turns``: ids of the turns that support it.
+    """A memory found in a session, but not stored yet.
 
-    ``importance``: 7 for lasting knowledge, or 8 for knowledge that would change the work of
-    another running session. Rules never assign 9 or 10. ``confidence_score``: share of the memory's
-    words that the evidence contains, if a model chose them. ``held``: reason why the candidate
-    waits for review, or None. ``detail``: explanation of the reason. ``score``: estimated
-    relevance, 0 to 1. ``nodded``: see :data:`NODDED`. ``mixed``: see :data:`BESIDE_PASTE`.
+    ``turns``: ids of the turns that support it.
+    ``importance``: 7, or 8 for knowledge that would change the work of other running sessions.
+    ``confidence_score``: share of its words that the evidence contains, if a model chose them.
+    ``held``, ``detail``: why it waits for review, or None, and an explanation.
+    ``score``: estimated relevance, 0 to 1.
+    ``nodded``, ``mixed``: see :data:`NODDED` and :data:`BESIDE_PASTE`.
     """
 
     kind: Kind
@@ -322,7 +322,7 @@ class Candidate:
 
 @frozen
 class HeldCandidate:
-    """A pending candidate, with the reason, an explanation, its score, and when it was found."""
+    """A candidate that waits for review, with the reason, its score, and the time it was found."""
 
     memory: Memory
     why: Why
@@ -354,7 +354,7 @@ class Role(StrEnum):
     READER = "reader"
 
     def at_most(self, most: Role | None) -> Role:
-        """Return this role or ``most``, whichever permits less."""
+        """Return this role or ``most``, whichever permits less. None sets no limit."""
         ranks = list(Role)
         return self if most is None else ranks[max(ranks.index(self), ranks.index(most))]
 
@@ -374,9 +374,9 @@ class Face(StrEnum):
 
 @frozen
 class Bearer:
-    """The account and space that an API key belongs to.
+    """The account and space to which an API key belongs.
 
-    ``most``: highest role that the key grants.
+    ``most`` is the highest role that the key grants.
     """
 
     account: str
@@ -388,8 +388,8 @@ class Bearer:
 class Actor:
     """The caller of an operation.
 
-    ``agent`` is the calling agent's tool, as in transcripts, or None for the owner. ``bearer``
-    describes the API key, or is None if there is none.
+    ``agent`` is the calling agent's tool, as in transcripts, or None for the owner. ``bearer`` is
+    set if an API key was used.
     """
 
     face: Face
@@ -398,22 +398,22 @@ class Actor:
 
     @property
     def most(self) -> Role | None:
-        """The highest role that the key permits."""
+        """The highest role that the caller's API key grants, or None without a key."""
         return self.bearer.most if self.bearer else None
 
     @property
     def is_agent(self) -> bool:
-        """True if the caller is an agent."""
+        """Whether the caller is an agent."""
         return self.agent is not None
 
     @property
     def speaker(self) -> Speaker:
-        """The speaker to whom nacre attributes the caller's words."""
+        """The speaker to whom the caller's words are attributed."""
         return Speaker.AGENT if self.is_agent else Speaker.OWNER
 
     @property
     def in_words(self) -> str:
-        """The interface, and the agent if any, as text: ``mcp, claude-code``."""
+        """The caller's interface and, if it is an agent, its tool: ``mcp, claude-code``."""
         return f"{self.face.value}, {self.agent}" if self.agent else self.face.value
 
     def require_owner(self, what: str) -> None:
@@ -430,7 +430,7 @@ _ACTING: ContextVar[Actor | None] = ContextVar("acting", default=None)
 
 @contextmanager
 def acting(actor: Actor) -> Iterator[None]:
-    """Set this thread's actor during the block."""
+    """Make ``actor`` this thread's caller during the block."""
     token = _ACTING.set(actor)
     try:
         yield
@@ -439,7 +439,7 @@ def acting(actor: Actor) -> Iterator[None]:
 
 
 def acting_now() -> Actor | None:
-    """Return the current actor, or None if none was set."""
+    """Return this thread's caller, or None if none was set."""
     return _ACTING.get()
 
 
@@ -448,17 +448,14 @@ def acting_now() -> Actor | None:
 
 @frozen
 class SessionFilter:
-    """A filter for sessions. Empty fields do not restrict.
-
-    Sessions of sub-agents are listed only on request.
-    """
+    """A filter for sessions. Empty fields are ignored, and sub-agents are left out by default."""
 
     tool: Annotated[
         str | None, base_bounds.bounds("Only sessions with this tool, e.g. claude-code.")
     ] = None
     project: Annotated[str | None, base_bounds.bounds("Only sessions of this project.")] = None
-    since: Annotated[datetime | None, base_bounds.bounds("From then on.")] = None
-    until: Annotated[datetime | None, base_bounds.bounds("Before then.")] = None
+    since: Annotated[datetime | None, base_bounds.bounds("Start time.")] = None
+    until: Annotated[datetime | None, base_bounds.bounds("End, excluded.")] = None
     subagents: Annotated[
         bool, base_bounds.bounds("Also sessions of sub-agents and schedulers.")
     ] = False
@@ -468,19 +465,19 @@ class SessionFilter:
     words: Annotated[
         str | None,
         base_bounds.bounds(
-            "Only with these words in the title or, where there is none, in the first request."
+            "Only sessions with these words in the title or, without a title, in the first request."
         ),
     ] = None
 
 
 @frozen
 class DeedFilter:
-    """A filter for actions. Empty fields do not restrict. ``since <= t < until``."""
+    """A filter for tool calls with ``since <= time < until``. Empty fields are ignored."""
 
     project: Annotated[str | None, base_bounds.bounds("Only in this project.")] = None
     tool: Annotated[str | None, base_bounds.bounds("Only with this tool, e.g. claude-code.")] = None
-    since: Annotated[datetime | None, base_bounds.bounds("From then on.")] = None
-    until: Annotated[datetime | None, base_bounds.bounds("Before then.")] = None
+    since: Annotated[datetime | None, base_bounds.bounds("Start time.")] = None
+    until: Annotated[datetime | None, base_bounds.bounds("End, excluded.")] = None
 
 
 # -- Operations ----------------------------------------------------------------
@@ -488,7 +485,7 @@ class DeedFilter:
 
 
 EDIT = "edit"
-"""Action for edits that were made in an editor."""
+"""Action for changes made in an editor."""
 
 REMOVE = "remove"
 """Action for files that the user deleted.
@@ -500,7 +497,6 @@ ADOPT = "adopt"
 """Action for files that are older than the history, or were added outside nacre."""
 
 DROP, REVIEW = "drop", "review"
-DECISIONS = frozenset({DROP, REVIEW})
 """Actions for review decisions, which do not always change a file."""
 
 SYNC = "sync"
@@ -518,10 +514,11 @@ WITHHELD = "seems to contain a secret"
 
 @frozen
 class Operation:
-    """One change to the vault. Its texts contain no secrets.
+    """One change to the vault, described without secrets.
 
-    ``id`` is a UUIDv7. ``by`` is the interface and the agent, if any (``mcp, claude-code``), or
-    None if not recorded. ``committed`` is the commit hash, or None while the commit is pending.
+    ``id``: UUIDv7.
+    ``by``: interface and agent, such as ``mcp, claude-code``, if recorded.
+    ``committed``: hash of the git commit, or None while it is pending.
     """
 
     id: str
@@ -535,7 +532,7 @@ class Operation:
 
 @frozen
 class SeenMemoryFile:
-    """The state of a memory file when nacre last read or wrote it."""
+    """A memory file as nacre last read or wrote it."""
 
     path: str
     memory: str
@@ -546,12 +543,13 @@ class SeenMemoryFile:
 
 @frozen
 class Intent:
-    """A pending write to a vault file. The database keeps the intent until the file is written.
+    """A pending write to a vault file, stored in the database until it is done.
 
-    ``action``: ``write``, ``adjust``, ``remove``, ``append``, or in the journal ``seen`` for text
-    that a person wrote. ``adjust`` does nothing if the file has changed since ``base``. ``base``:
-    hash of the previous file, or None for a new file. ``former``: previous text, if it contains no
-    secrets. ``document``: new text, or None if a person's text contains a secret.
+    ``action``: ``write``, ``adjust`` (nothing is written if the file has changed since),
+        ``remove``, ``append``, or ``seen`` for a person's edit in the journal.
+    ``base``: hash of the previous file, or None for a new file.
+    ``former``: previous text, if it contains no secrets.
+    ``document``: new text, or None if a person's text contains a secret.
     """
 
     action: str
@@ -566,7 +564,7 @@ class Intent:
 
 @frozen
 class Project:
-    """A project's id and slug. The slug is its folder name."""
+    """A project, with the slug that names its folder."""
 
     id: str
     slug: str
@@ -597,8 +595,8 @@ class TombstoneKind(StrEnum):
 class Tombstone:
     """A record that prevents forgotten content from being stored again.
 
-    ``run``: operation that removed the content. ``owner``: session of the forgotten turn, or memory
-    that contained the forgotten words.
+    ``run``: operation that removed the content.
+    ``owner``: session or memory to which the content belonged.
     """
 
     kind: TombstoneKind
@@ -608,7 +606,7 @@ class Tombstone:
 
 
 class Match(StrEnum):
-    """How a pattern must match a subject.
+    """The required match between a pattern and a subject.
 
     ``exact``: the whole subject is equal. ``contains``: the subject contains the pattern.
     ``pattern``: ``*`` in the pattern matches any text.
@@ -621,10 +619,10 @@ class Match(StrEnum):
 
 @frozen
 class StandingRetirement:
-    """A rule that retires memories with a matching subject as soon as they are stored.
+    """A rule that retires every newly stored memory whose subject matches.
 
-    ``contexts``: contexts, such as ``session-start``, that omit matching memories even if the user
-    restored them.
+    ``contexts`` names kinds of context, such as ``session-start``, that omit matching memories even
+    if the user restored them.
     """
 
     id: str
@@ -638,7 +636,7 @@ class StandingRetirement:
 
 @frozen
 class Excerpt:
-    """A match with the surrounding words. ``of`` is the id of the session, memory or handoff."""
+    """Matching text and its surroundings. ``of`` is the id of the session, memory or handoff."""
 
     of: str
     text: str
@@ -646,17 +644,20 @@ class Excerpt:
 
 @frozen
 class ForgetPlan:
-    """The content that a forget operation will remove.
+    """The content that an operation is about to forget.
 
-    ``how``: ``session``, ``project``, ``match``, ``before`` or ``memory``. ``sessions``: sessions
-    to remove completely, with their turn counts. ``parts``: other sessions, with the number of
-    turns to remove. ``memories``: memories to remove. ``losing``: memories that keep some of their
-    evidence. ``released``: memories to retire, because their successors are removed. ``untitled``:
-    sessions with a matching title. ``handoffs``: ids of handoffs to remove. ``files``: transcripts
-    that contain the content. ``match``: a text or a regular expression. ``traces``: number of
-    questions and model runs that quote ``match``. ``held``: number of messages, answer parts and
-    names that only the gateway's database contains. ``project``: project to remove completely, with
-    its indexed code.
+    ``how``: ``session``, ``project``, ``match``, ``before`` or ``memory``.
+    ``sessions``: sessions to remove completely, with their numbers of turns.
+    ``parts``: other sessions, with the numbers of turns to remove.
+    ``losing``: memories that stay, but lose evidence.
+    ``released``: memories to retire because their successors are removed.
+    ``untitled``: sessions that lose their titles.
+    ``handoffs``: ids of handoffs to remove.
+    ``files``: transcripts that contain the content.
+    ``match``: text or regular expression to forget.
+    ``traces``: number of recorded questions and model calls that quote ``match``.
+    ``held``: number of messages and names that only the gateway's database contains.
+    ``project``: project to remove completely, with its indexed code.
     """
 
     how: str
@@ -694,7 +695,7 @@ class ForgetPlan:
 
 @frozen
 class Unreached:
-    """A place that might still contain forgotten content, and what the user can do about it."""
+    """A location that might still contain forgotten content, and what the user can do about it."""
 
     what: str
     where: str
@@ -705,7 +706,7 @@ class Unreached:
 class ForgetReport:
     """The result of a forget operation.
 
-    ``is_erased`` is set if no forgotten bytes remain in the database.
+    ``is_erased`` is True if the database file no longer contains any forgotten bytes.
     """
 
     run: str
@@ -716,7 +717,7 @@ class ForgetReport:
 
 @frozen
 class Forgotten:
-    """A record of forgotten content. ``is_allowed``: True if the content may be stored again."""
+    """A record of forgotten content. ``is_allowed`` means that it may be stored again."""
 
     run: str
     at: datetime
@@ -730,7 +731,7 @@ class Forgotten:
 
 @frozen
 class SessionPlace:
-    """The row, tool, title and other facts that identify a session."""
+    """The database row of a session, with its tool, title and project."""
 
     row: int
     tool: str
@@ -751,7 +752,7 @@ class SessionPlace:
 
 @frozen
 class TurnPlace:
-    """The ids of a turn and of its session."""
+    """The database rows and ids of a turn and its session."""
 
     row: int
     tool: str
@@ -779,10 +780,10 @@ class TurnText:
 class ScrubReport:
     """The result of a scrub, which finds and removes secrets.
 
-    ``found``: number of matches for each place and rule. A place is ``turns``, ``memories``,
-    ``vault``, ``history``, ``files`` or a table. ``copies``: older copies of the database, which
-    are not searched. ``elsewhere``: descriptions of other places that might still contain the
-    secrets.
+    ``found``: numbers of matches by location and rule; a location is ``turns``, ``memories``,
+        ``vault``, ``history``, ``files`` or a table.
+    ``copies``: older copies of the database, which are not searched.
+    ``elsewhere``: descriptions of other locations that might contain the secrets.
     """
 
     dry_run: bool

@@ -1,4 +1,4 @@
-"""Values for model calls: prompts, answers, prices, costs and traces."""
+"""Values for model calls: prompts, answers, prices and costs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OWN_CONVERSATION = "[nacre-own-call] A program hands on what people wrote."
 
 @frozen
 class Price:
-    """Price in US dollars per million tokens."""
+    """A model's prices in US dollars per million tokens."""
 
     input: Decimal = Decimal(0)
     output: Decimal = Decimal(0)
@@ -39,13 +39,13 @@ class Price:
 
 @frozen
 class Capabilities:
-    """The capabilities of a model.
+    """The abilities and limits of a model.
 
-    ``window``: maximum number of input and output tokens together. ``output``: maximum number of
-    output tokens. ``answers``: method that makes the model follow a JSON schema. The methods are
-    ``schema`` (the provider enforces the schema), ``tool`` (a required tool call), ``json`` (any
-    JSON) and ``text`` (only instructions). ``thinking``: number of tokens to request in addition to
-    the answer's tokens. ``price``: None if unknown.
+    ``window``: maximum number of input and output tokens together.
+    ``output``: maximum number of output tokens.
+    ``answers``: how it follows a JSON schema: ``schema`` (the provider enforces it), ``json`` (any
+        JSON) or ``text`` (only instructions).
+    ``thinking``: number of tokens to request beyond those of the answer.
     """
 
     window: int = 32_000
@@ -60,9 +60,9 @@ class Capabilities:
 
 @frozen
 class Tokens:
-    """Number of tokens in one call.
+    """The numbers of tokens in one model call.
 
-    ``input`` excludes ``cached`` (read from a cache) and ``written`` (written to a cache).
+    ``input`` excludes tokens read from a cache (``cached``) or written to it (``written``).
     """
 
     input: int = 0
@@ -78,6 +78,11 @@ class Tokens:
             self.written + other.written,
         )
 
+    @property
+    def sent(self) -> int:
+        """The number of tokens sent to the model, including cached ones."""
+        return self.input + self.cached + self.written
+
     def cost(self, price: Price) -> Decimal:
         return (
             self.input * price.input
@@ -91,11 +96,12 @@ class Tokens:
 class Prompt:
     """A complete prompt for a model.
 
-    ``system``, ``shared``: text that many prompts share. This text comes first, so that a provider
-    can cache it. ``text``: text of this prompt. ``answer``: JSON schema for the answer, or empty
-    for plain text. ``name``: name of the answer, for models that answer with a tool call.
-    ``version``: name of the prompt's file, such as ``extraction/1``. ``tools``, ``folder``: tools
-    that an agent can use, and its working folder.
+    ``system``, ``shared``: text common to many prompts; it comes first, so that providers can cache
+        it.
+    ``answer``: JSON schema of the answer, or empty for plain text.
+    ``name``: name of that schema.
+    ``version``: name of the prompt's file, such as ``extraction/1``.
+    ``tools``, ``folder``: tools that an agent may use, and its working folder.
     """
 
     task: Task
@@ -113,7 +119,7 @@ class Prompt:
 
 @frozen
 class Completion:
-    """A model's answer. If a schema was given, ``text`` is JSON, not validated yet."""
+    """A model's answer. If the prompt had a schema, ``text`` is JSON that is not validated yet."""
 
     text: str
     tokens: Tokens = Tokens()
@@ -124,11 +130,11 @@ class Completion:
     is_repeated: bool = False
     """True if nacre's cache contained the answer, which then costs nothing."""
     more: Mapping[str, Any] = field(default_factory=dict)
-    """More facts from the provider: call id, duration in seconds, and tool ``steps``."""
+    """Other data from the provider: call id, duration in seconds, and tool ``steps``."""
 
 
 def most_written(prompt: Prompt, able: Capabilities) -> int:
-    """Return the maximum number of output tokens for a prompt, including tokens for thinking."""
+    """Return the maximum number of output tokens to request, including those for thinking."""
     return min(prompt.output_tokens + able.thinking, able.output)
 
 
@@ -141,11 +147,12 @@ DOLLAR = 1_000_000
 
 @frozen
 class Place:
-    """The host that embeds text.
+    """The host that computes vectors for text.
 
-    ``host``: empty if nacre embeds the text itself. ``is_local``: True if the text does not seem to
-    leave this machine. ``price``: price per million tokens, or None if unknown. ``model``: name
-    stored with the vectors.
+    ``host``: empty if nacre computes them itself.
+    ``is_local``: whether the text seems to stay on this machine.
+    ``price``: US dollars per million tokens, or None if unknown.
+    ``model``: name stored with the vectors.
     """
 
     host: str = ""
@@ -155,17 +162,19 @@ class Place:
     model: str = ""
 
     def cost(self, tokens: int) -> int | None:
-        """Return the cost of some tokens in millionths of a US dollar, rounded up."""
+        """Return the cost in millionths of a US dollar, rounded up, or None without a price."""
         return None if self.price is None else ceil(self.price * tokens * DOLLAR / MILLION)
 
 
 @frozen
 class Call:
-    """One model call. ``day`` is a local day.
+    """One call of a language model. ``day`` is a local date.
 
-    ``cost`` is in millionths of a US dollar, or None if the price is unknown. ``outcome`` is
-    ``done``, ``failed`` (tokens and cost are estimates), or ``open`` (the call is running or its
-    process ended; the cost is the maximum).
+    ``cost``: millionths of a US dollar, or None if the price is unknown.
+    ``outcome``: ``done``, ``failed`` (tokens and cost are estimates), or ``open`` (running or
+        interrupted; the cost is the maximum).
+    ``prompt``, ``answer``, ``error``: text without secrets, stored for a limited time.
+    ``key``: hash of the prompt if the answer can be reused.
     """
 
     id: str
@@ -178,14 +187,18 @@ class Call:
     cost: int | None = None
     seconds: float = 0.0
     outcome: str = "open"
+    prompt: str = ""
+    answer: str = ""
+    error: str = ""
+    key: str | None = None
 
 
 @frozen
 class TaskCost:
-    """The cost of a task's model calls, today and this month, in millionths of a US dollar.
+    """The cost of a task's model calls today and this month, in millionths of a US dollar.
 
-    Calls through a subscription cost nothing. ``unpriced``: number of calls whose price is unknown.
-    Their cost is not included.
+    Subscriptions cost nothing. ``unpriced`` counts calls with unknown prices, which are not
+    included.
     """
 
     task: str
@@ -200,7 +213,7 @@ class TaskCost:
 
 @frozen
 class Health:
-    """The failure of a model's last call. Background tasks do not call the model before ``until``."""
+    """The failure of a model's last call. Background work does not use it before ``until``."""
 
     model: str
     until: datetime
@@ -208,7 +221,7 @@ class Health:
 
 
 def dollars(counted: int) -> str:
-    """Format millionths of a US dollar as dollars, showing at least cents and two significant digits."""
+    """Format millionths of a US dollar as dollars, with at least two significant digits."""
     amount = abs(counted) / DOLLAR
     is_round = counted % (DOLLAR // 100) == 0
     digits = 2 if amount >= 0.1 or is_round else 3 if amount >= 0.01 else 4
@@ -218,7 +231,7 @@ def dollars(counted: int) -> str:
     return f"{sign}${amount:,.{digits}f}"
 
 
-# -- Traces of calls, and questions ---------------------------------------------
+# -- Questions -------------------------------------------------------------------
 
 
 NOTHING_FOUND = "nothing found"
@@ -228,30 +241,10 @@ UNANSWERED = (NOTHING_FOUND, NOT_SURE)
 
 
 @frozen
-class Trace:
-    """A record of one model call. Secrets and the prompt file's instructions are removed.
-
-    ``error``: empty if the call succeeded. ``cost``: cost in millionths of a US dollar, or None if
-    unknown.
-    """
-
-    id: str
-    task: Task
-    at: datetime
-    model: str
-    prompt: str
-    answer: str = ""
-    error: str = ""
-    tokens: Tokens = Tokens()
-    cost: int | None = None
-    seconds: float = 0.0
-
-
-@frozen
 class AskedQuestion:
-    """A recall question and its outcome.
+    """A question that was put to recall, and its outcome.
 
-    ``is_narrowed``: True if the recall was restricted by filters other than ``projects``.
+    ``is_narrowed`` is True if filters other than ``projects`` restricted the search.
     """
 
     id: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from datetime import date, datetime
 from enum import StrEnum
 from typing import Annotated
@@ -35,16 +35,17 @@ class Mode(StrEnum):
 
 @frozen
 class Filter:
-    """Restrictions on results. Empty fields do not restrict.
+    """Restrictions on the results of a search. Empty fields are ignored.
 
-    ``projects``: allowed projects. Unless ``strict`` is set, their dependencies and memories
-    without a project are allowed, too. Dependencies are stated on project pages. ``since``: start
-    of the period. ``until``: end of the period, which is excluded. ``scope``: the caller's scope. A
-    private request sees everything, and other requests see no turns. ``tools``, ``sessions``: agent
-    tools and sessions from which results can come. ``as_of``: day on which memories must have been
-    true, even if they are superseded now. ``trusted``: True to exclude results based on external
-    text. ``settled``: True to exclude the inbox. The fields from ``kinds`` to ``expiry`` apply only
-    to memories.
+    ``projects``: allowed projects; their dependencies and memories without a project are allowed,
+        too, unless ``strict`` is set.
+    ``since``, ``until``: period, without its end.
+    ``scope``: the caller's scope; ``private`` sees everything, and other scopes see no turns.
+    ``as_of``: day on which memories must have been true, even if they are superseded now.
+    ``trusted``: whether to exclude results based on external text.
+    ``settled``: whether to exclude the inbox.
+
+    The fields from ``kinds`` to ``expiry`` apply only to memories.
     """
 
     projects: Annotated[
@@ -56,8 +57,8 @@ class Filter:
         bounds("Only the given projects, without dependencies and memories without a project."),
     ] = False
     exclude_projects: Annotated[tuple[str, ...], bounds("Leave these projects out.")] = ()
-    since: Annotated[datetime | None, bounds("From then on.")] = None
-    until: Annotated[datetime | None, bounds("Before then.")] = None
+    since: Annotated[datetime | None, bounds("Start time.")] = None
+    until: Annotated[datetime | None, bounds("End, excluded.")] = None
     kinds: Annotated[tuple[Kind, ...], bounds("Only memories of these kinds.")] = ()
     tags: Annotated[tuple[str, ...], bounds("Only memories with one of these tags.")] = ()
     min_importance: (
@@ -80,36 +81,38 @@ class Filter:
     as_of: Annotated[
         date | None, bounds("Memories as of that day, including those superseded since.")
     ] = None
-    trusted: Annotated[bool, bounds("Leave out everything based on external text.")] = False
+    trusted: Annotated[bool, bounds("Leave out results based on external text.")] = False
     settled: Annotated[bool, bounds("Leave out the inbox.")] = False
 
 
 @frozen
 class RecallQuery:
-    """One recall query.
+    """A question for recall, with its options.
 
-    ``around``: time near which memories must have been recorded. They are at most ``radius_days``
-    away, unless the filter sets times. The score uses a Gaussian of sigma ``radius_days / 2``
-    instead of recency. Without ``around``, recency counts back from the filter's ``until``, if set.
-    ``topic``: text added before embedding. ``boost``: False to rank only by relevance. With
-    ``scoring.profile = "agenr"``, relevance is the unscaled cosine similarity. ``word_share``:
-    weight of words relative to meaning. ``mmr_lambda``: weight of relevance relative to novelty
-    (Carbonell & Goldstein 1998).
-
-    ``threshold``: minimum score. ``confident``: True to omit weak hits and pending candidates.
-    ``fuzzy``: True to replace unknown words with the nearest known words. ``update``: False to
-    record no usage. ``budget_tokens``: maximum length of the answer. ``turns``: number of session
-    turns to add. ``session``: the host's session. Memories used in the same session count as used
-    together. ``co_recall``: False to ignore which memories were used together. ``expand``: True if
-    a language model adds other phrasings. ``rerank``: True if a language model grades the best
-    hits. A language model takes seconds and costs money. ``is_prompt``: True if the text is a
-    person's prompt to an agent.
+    ``around``: time near which memories must have been recorded, at most ``radius_days`` away
+        unless the filter has times. A Gaussian with sigma ``radius_days / 2`` then replaces
+        recency.
+    ``topic``: text that is added to the question before it is embedded.
+    ``boost``: False to rank only by relevance.
+    ``word_share``: weight of words relative to meaning.
+    ``mmr_lambda``: weight of relevance relative to novelty (Carbonell & Goldstein 1998).
+    ``threshold``: minimum score.
+    ``confident``: whether to omit weak hits and pending candidates.
+    ``fuzzy``: whether to replace unknown words with the nearest known ones.
+    ``update``: False to record no usage.
+    ``budget_tokens``: maximum length of the answer.
+    ``turns``: number of session turns to add.
+    ``session``: the host's session, in which memories count as used together.
+    ``co_recall``: False to ignore which memories were used together.
+    ``is_prompt``: whether the text is a person's prompt to an agent.
     """
 
     text: Annotated[str, bounds("A question or keywords.")]
-    filter: Annotated[Filter, bounds("The types of results.")] = field(default_factory=Filter)
-    mode: Annotated[Mode, bounds("Which lanes.")] = Mode.HYBRID
-    limit: Annotated[int, bounds("Memories at most.", ge=0)] = DEFAULT_LIMIT
+    filter: Annotated[Filter, bounds("Restrictions on the results.")] = field(
+        default_factory=Filter
+    )
+    mode: Annotated[Mode, bounds("Lanes to use.")] = Mode.HYBRID
+    limit: Annotated[int, bounds("Maximum number of memories.", ge=0)] = DEFAULT_LIMIT
     around: Annotated[
         datetime | None, bounds("Only memories recorded around that day, nearest first.")
     ] = None
@@ -118,20 +121,18 @@ class RecallQuery:
         float, bounds("With --around: number of days before and after.", gt=0, le=MOST_RADIUS_DAYS)
     ] = DEFAULT_RADIUS_DAYS
     budget_tokens: Annotated[int, bounds("Maximum tokens of the answer.", ge=0)] | None = None
-    boost: Annotated[bool, bounds("False: only by relevance.")] = True
+    boost: Annotated[bool, bounds("False to rank only by relevance.")] = True
     update: Annotated[bool, bounds("Count the hits as used.")] = True
     diversify: Annotated[bool, bounds("Leave out near duplicates.")] = True
     mmr_lambda: (
         Annotated[
             float,
-            bounds(
-                "Relevance against difference from other hits; 1: only relevance [.7].", ge=0, le=1
-            ),
+            bounds("Weight of relevance against novelty; 1 means only relevance [.7].", ge=0, le=1),
         ]
         | None
     ) = None
     word_share: (
-        Annotated[float, bounds("Weight of words against meaning [.5].", ge=0, le=1)] | None
+        Annotated[float, bounds("Weight of words compared with meaning [.5].", ge=0, le=1)] | None
     ) = None
     prefer_kinds: Annotated[
         tuple[Kind, ...], bounds("Raise the score of memories of these kinds by a quarter.")
@@ -147,22 +148,14 @@ class RecallQuery:
     )
     session: Annotated[
         str | None,
-        bounds(
-            "The session it is for, by the host's own id: what one session uses is used together."
-        ),
+        bounds("The host's session id. Memories used in one session count as used together."),
     ] = None
     co_recall: Annotated[bool, bounds("Add memories that were used together before.")] = True
-    expand: Annotated[
-        bool, bounds("Let a language model rephrase the question, too; takes seconds.")
-    ] = False
-    rerank: Annotated[bool, bounds("Let a language model grade the best hits; takes seconds.")] = (
-        False
-    )
     is_prompt: Annotated[bool, bounds("A person typed the text to an agent.")] = False
 
 
 class HitConfidence(StrEnum):
-    """How likely it is that a hit answers the question.
+    """The likelihood that a hit answers the question.
 
     A ``weak`` hit only shares words or meaning with the question.
     """
@@ -170,9 +163,6 @@ class HitConfidence(StrEnum):
     SURE = "sure"
     LIKELY = "likely"
     WEAK = "weak"
-
-
-_LEVELS = tuple(HitConfidence)
 
 
 class LaneState(StrEnum):
@@ -186,7 +176,7 @@ class LaneState(StrEnum):
 
 @frozen
 class Lane:
-    """The state of a search step, which is ``lexical``, ``vector`` or ``reranker``."""
+    """One method of a search, such as ``lexical`` or ``vector``, and whether it worked."""
 
     name: str
     state: LaneState
@@ -194,16 +184,20 @@ class Lane:
 
 
 def degraded(lanes: Sequence[Lane]) -> tuple[Lane, ...]:
-    """Return the lanes that are partial or unavailable."""
+    """Return the search methods that worked only partly or not at all."""
     return tuple(lane for lane in lanes if lane.state in (LaneState.PARTIAL, LaneState.UNAVAILABLE))
 
 
 @frozen
 class Evidence:
-    """A message that states a memory. ``excerpt``: the words that state it."""
+    """A message from which a memory was learned, with an excerpt.
+
+    ``seq`` is the position of the message in the session.
+    """
 
     session_id: str
     turn_id: str
+    seq: int
     speaker: Speaker
     time: datetime | None
     excerpt: str
@@ -211,13 +205,13 @@ class Evidence:
 
 @frozen
 class MemoryHit:
-    """A memory found by recall, with its score (0 to 1), score components and evidence.
+    """A memory found by recall, with its score from 0 to 1 and its evidence.
 
-    ``candidate``: True for a pending candidate, which the user can keep or drop. ``outdated_by``:
-    newer memories that probably contradict the hit. If recall finds these memories, they come
-    before the hit. ``doubt``: another reason why the memory might be outdated, such as a
-    contradiction in a later session or a change to files that the memory names. ``space``: name of
-    the memory's space, if several were searched.
+    ``candidate``: whether it is a candidate that the user has not reviewed yet.
+    ``rank``: position in :attr:`RecallResult.ranked`.
+    ``outdated_by``: newer memories that probably contradict it, and rank higher if found.
+    ``doubt``: another reason why it might be outdated, such as a change to files that it names.
+    ``space``: its space, if several were searched.
     """
 
     memory: Memory
@@ -229,35 +223,48 @@ class MemoryHit:
     doubt: str | None = None
     space: str | None = None
     candidate: bool = False
+    rank: int = 0
+
+
+@frozen
+class Quote:
+    """An excerpt of another turn in the same session. ``seq`` is the turn's position."""
+
+    seq: int
+    speaker: Speaker
+    excerpt: str
 
 
 @frozen
 class TurnHit:
-    """A turn found by recall, with its session, project and score (0 to 1).
+    """A turn found by recall, with its session, position and score from 0 to 1.
 
-    ``then``: excerpt of what follows, by ``then_by``: the agent's last words before the owner's next
-    message or, after these words, that message.
+    ``quotes``: nearby turns that probably answer or settle the question.
+    ``doubt``: why it might be outdated.
+    ``rank``: position in :attr:`RecallResult.ranked`.
     """
 
     session: Session
     project: str | None
     turn: Turn
+    seq: int
     score: float
     excerpt: str
     components: dict[str, float]
     confidence: HitConfidence
-    then: str = ""
-    then_by: Speaker | None = None
+    quotes: tuple[Quote, ...] = ()
+    doubt: str | None = None
+    rank: int = 0
 
 
 @frozen
 class RecallResult:
-    """The answer to one query.
+    """The answer to a recall query.
 
-    ``hits``, ``turns``: results. They are empty if nothing shares a word or meaning with the query.
-    ``lanes``: states of the search steps. ``since``, ``until``, ``around``: requested times.
-    ``time_words``: words of the query that determined ``since`` and ``until``. Such times affect
-    the ranking but exclude nothing.
+    ``lanes``: which search methods worked.
+    ``since``, ``until``, ``around``: requested times.
+    ``time_words``: words of the query that determined ``since`` and ``until``; such times affect
+        only the ranking.
     """
 
     query: str
@@ -273,7 +280,7 @@ class RecallResult:
 
     @property
     def span(self) -> str:
-        """The days from ``since`` to ``until`` as text."""
+        """The requested period as text."""
         ends = (
             f"from {shown_day(self.since)}" if self.since else "",
             f"before {shown_day(self.until)}" if self.until else "",
@@ -282,30 +289,31 @@ class RecallResult:
 
     @property
     def degraded(self) -> tuple[Lane, ...]:
-        """The lanes that are partial or unavailable."""
+        """The search methods that worked only partly or not at all."""
         return degraded(self.lanes)
 
     @property
     def ranked(self) -> tuple[MemoryHit | TurnHit, ...]:
-        """Memories, candidates and turns in one list, best first.
+        """Memories, candidates and turns in one list, best first, but all weak hits last."""
+        return tuple(
+            sorted(
+                (*self.hits, *self.turns),
+                key=lambda hit: (hit.confidence is HitConfidence.WEAK, hit.rank),
+            )
+        )
 
-        Results of higher confidence come first. Among results of equal confidence, memories come
-        before turns, and turns before candidates. A memory that may be outdated comes after the
-        memories that probably replaced it.
-        """
-        levels = {hit.memory.id: _LEVELS.index(hit.confidence) for hit in self.hits}
-
-        def key(hit: MemoryHit | TurnHit) -> tuple[int, int]:
-            if isinstance(hit, TurnHit):
-                return _LEVELS.index(hit.confidence), 1
-            level = max(levels.get(item, 0) for item in (hit.memory.id, *hit.outdated_by))
-            return level, 2 * hit.candidate
-
-        return tuple(sorted((*self.hits, *self.turns), key=key))
+    def best(self, limit: int | None) -> RecallResult:
+        """Return a copy that contains only the first ``limit`` hits."""
+        best = self.ranked[:limit]
+        return replace(
+            self,
+            hits=tuple(hit for hit in self.hits if hit in best),
+            turns=tuple(hit for hit in self.turns if hit in best),
+        )
 
     @property
     def is_answered(self) -> bool:
-        """True if any hit has a higher confidence than ``weak``."""
+        """Whether any hit is better than ``weak``."""
         return any(hit.confidence is not HitConfidence.WEAK for hit in self.ranked)
 
 
@@ -324,7 +332,7 @@ class Route(StrEnum):
 
 
 class DecidedBy(StrEnum):
-    """Who made a decision: a language model, rules, or the caller."""
+    """The author of a decision: a language model, rules, or the caller."""
 
     MODEL = "model"
     RULES = "rules"
@@ -332,7 +340,7 @@ class DecidedBy(StrEnum):
 
 
 @frozen
-class Said:
+class EarlierMessage:
     """An earlier message of the conversation."""
 
     speaker: Speaker
@@ -341,10 +349,7 @@ class Said:
 
 @frozen
 class Candidate:
-    """A project that a question might be about.
-
-    ``named`` is set if the question contains its name.
-    """
+    """A project that the question might concern. ``named`` is True if the question mentions it."""
 
     slug: str
     score: float
@@ -353,9 +358,9 @@ class Candidate:
 
 @frozen
 class DeepStep:
-    """One step of a deep recall: ``gate``, ``owner``, ``project`` or ``select``.
+    """A decision in a deep recall: ``gate``, ``owner``, ``project`` or ``select``.
 
-    ``by``: who made the decision. ``problem``: reason why the model did not decide.
+    ``problem`` says why the model did not make it.
     """
 
     name: str
@@ -368,10 +373,10 @@ class DeepStep:
 class DeepResult:
     """The answer of a deep recall.
 
-    ``context``: block for an agent's prompt, framed as reference data. The block is empty if
-    nothing was found. ``clarify``: projects that the question might mean. The caller has to choose
-    a project before memories are searched. ``model``: language model used, or None. ``repeated``:
-    True if an answer from the last half minute was reused.
+    ``context``: text for an agent's prompt, framed as reference data, or empty if nothing was
+        found.
+    ``clarify``: projects among which the caller must choose before memories are searched.
+    ``model``: language model used, or None.
     """
 
     query: str
@@ -384,7 +389,6 @@ class DeepResult:
     steps: tuple[DeepStep, ...] = ()
     lanes: tuple[Lane, ...] = ()
     model: str | None = None
-    repeated: bool = False
     took_ms: float = 0.0
 
     @property
@@ -393,5 +397,5 @@ class DeepResult:
 
     @property
     def problem(self) -> str | None:
-        """The first ``problem`` of the steps, if any."""
+        """The first problem that occurred, or None."""
         return next((step.problem for step in self.steps if step.problem), None)

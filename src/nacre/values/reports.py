@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from nacre.base.frozen import frozen
 from nacre.values.memory import Memory
@@ -16,8 +17,7 @@ from nacre.values.models import Tokens
 class Progress:
     """The progress of a long operation.
 
-    ``stage``: ``reading``, counted in bytes; ``learning``, counted in sessions; or ``vectors``,
-    counted in texts.
+    ``stage`` is ``reading`` (in bytes), ``learning`` (in sessions) or ``vectors`` (in passages).
     """
 
     stage: str
@@ -32,7 +32,7 @@ OnProgress = Callable[[Progress], None]
 
 @frozen
 class Problem:
-    """A file that could not be read and was skipped, and the reason."""
+    """A file that was skipped because it could not be read, and why."""
 
     path: str
     message: str
@@ -41,10 +41,11 @@ class Problem:
 
 @frozen
 class ArchiveReport:
-    """A report about archiving transcripts.
+    """The result of archiving transcripts.
 
-    ``files``: number of archived files. ``read``: number of new bytes. ``stored``: number of bytes
-    written. ``pruned``: number of transcripts removed according to the settings.
+    ``read``: number of new bytes.
+    ``stored``: number of bytes written.
+    ``pruned``: number of old transcripts deleted according to the settings.
     """
 
     files: int = 0
@@ -57,25 +58,23 @@ class ArchiveReport:
 
 @frozen
 class ModelExtraction:
-    """Counts from extraction with a language model.
+    """Statistics of extraction with a language model.
 
-    ``parts``: parts into which sessions were split. ``trivial``: sessions that needed no model
-    call. ``found``: memories supported by evidence. ``held``: doubtful memories, which wait for
-    review. ``repeated``: duplicates within the answers. ``dropped``: useless memories, counted by
-    reason. ``by_rules``: parts processed without a model. ``problem``: reason why the model was not
-    used. ``elsewhere``: sessions that another process is processing.
+    ``parts``: number of pieces into which sessions were split.
+    ``by_rules``: number of pieces processed without a model.
+    ``held``: number of doubtful memories, which wait for review.
+    ``dropped``: numbers of useless memories by reason.
+    ``problem``: why the model was not used.
+    ``elsewhere``: number of sessions that another process is processing.
     """
 
     model: str = ""
     sessions: int = 0
-    trivial: int = 0
     parts: int = 0
     by_rules: int = 0
     calls: int = 0
     tokens: Tokens = Tokens()
-    found: int = 0
     held: int = 0
-    repeated: int = 0
     dropped: dict[str, int] = field(default_factory=dict)
     problem: str | None = None
     hint: str | None = None
@@ -84,18 +83,21 @@ class ModelExtraction:
 
 @frozen
 class IngestReport:
-    """The result of an ingest.
+    """The result of reading new transcripts.
 
-    ``files``: number of files read. ``skipped``: number of files that are unchanged or not
-    transcripts. ``left_out``: number of files with forgotten content, which was omitted.
-    ``excluded``: number of files or sessions that the settings exclude, for each tool, project or
-    path. ``memories``: ids of new memories. ``duplicates``: number of candidates that are already
-    known. ``decided``: number of a language model's decisions (``ADD``, ``UPDATE``, ``SKIP``,
-    ``SUPERSEDE``, ``AMEND``) about new memories. ``vectors_left``: number of texts without a
-    vector. ``empty``: paths of empty databases in a tool's session folder. Their sessions are lost,
-    or there were none. ``unread``: a line for each tool with transcripts that were not understood,
-    or that need a plugin, with the remedy. ``read_seconds``: time until everything could be searched. ``seconds``:
-    total time. ``extraction``: None if no language model is used.
+    ``files``: number of files read.
+    ``skipped``: number of files that are unchanged or not transcripts.
+    ``left_out``: number of files from which forgotten content was omitted.
+    ``excluded``: numbers of excluded files or sessions by tool, project or path.
+    ``memories``: ids of new memories.
+    ``duplicates``: number of candidates that are already known.
+    ``decided``: numbers of a model's decisions (``ADD``, ``UPDATE``, ``SKIP``, ``SUPERSEDE``,
+        ``AMEND``).
+    ``vectors_left``: number of passages and memories without a vector.
+    ``empty``: paths of empty databases, whose sessions are lost, if there were any.
+    ``unread``: sentences about transcripts that were not understood or need a plugin.
+    ``read_seconds``: time until everything could be searched.
+    ``seconds``: total time.
     """
 
     files: int = 0
@@ -109,9 +111,6 @@ class IngestReport:
     bytes_read: int = 0
     read_seconds: float = 0.0
     seconds: float = 0.0
-    foreseen: str | None = None
-    """Warning that today's budget was insufficient. It is shown before learning starts."""
-
     vectors_made: int = 0
     vectors_left: int = 0
     vectors_note: str | None = None
@@ -135,7 +134,7 @@ class IngestReport:
     """Number of candidates, which wait for a writer, a repeated statement or a review."""
 
     doubted: int = 0
-    """Number of known memories queued for review, because a writer doubts that they still hold."""
+    """Number of known memories queued for review, because a writer doubts them."""
 
     ended: int = 0
     """Number of known memories that the transcripts show to be no longer true."""
@@ -143,9 +142,9 @@ class IngestReport:
 
 @frozen
 class IngestPlan:
-    """The number of ``files`` that an ingest would read, and their new ``bytes``.
+    """The number of files that would be read, and the size of their new content in bytes.
 
-    ``tools`` has the numbers for each tool. See :class:`IngestReport`.
+    See also :class:`IngestReport`.
     """
 
     files: int = 0
@@ -159,7 +158,7 @@ class IngestPlan:
 
 @frozen
 class Replaced:
-    """A superseded memory, and a short reason."""
+    """A memory that was superseded, and why."""
 
     memory: Memory
     reason: str
@@ -169,13 +168,14 @@ class Replaced:
 class StoreOutcome:
     """The result of storing a memory.
 
-    ``action``: ``stored``, ``known`` (the text repeats a known memory), ``updated`` (the text was
-    merged into a known memory), or ``retired`` (a rule retires such memories). ``supersedes``:
-    replaced memories. ``superseded_by``: newer memory that contradicts the stored memory.
-    ``amended``: memory that was partly superseded, with its new text. ``similar``: possible
-    duplicates, most likely first. ``decided_by``: language model that decided, or None if rules
-    decided. ``note``: reason why the model did not decide. ``proposed``: True if an agent stored
-    the memory and the owner has not confirmed it.
+    ``action``: ``stored``, ``known`` (already known), ``updated`` (merged into a known memory) or
+        ``retired`` (by a standing rule).
+    ``supersedes``: memories that it replaces.
+    ``superseded_by``: newer memory that contradicts it.
+    ``amended``: memory of which a part was superseded, with its new text.
+    ``similar``: possible duplicates, most likely first.
+    ``decided_by``, ``note``: language model that decided, or why none did.
+    ``proposed``: whether an agent stored it without the owner's confirmation.
     """
 
     action: str
@@ -190,7 +190,7 @@ class StoreOutcome:
     amended: Memory | None = None
 
     def in_words(self) -> str | None:
-        """Describe what storing the memory did to other memories, if anything."""
+        """Describe the effect on other memories, or return None if there is none."""
         replaced = "; ".join(item.memory.subject for item in self.supersedes)
         effect = {"known": "said again", "updated": "made one with it"}.get(self.action)
         effect = effect or (f"replaces {replaced}" if replaced else None)
@@ -205,7 +205,7 @@ OK, WARNING, FAILURE = "ok", "warning", "failure"
 
 @frozen
 class Check:
-    """One finding of ``nacre admin doctor``. ``state`` is OK, WARNING or FAILURE."""
+    """One result of ``nacre admin doctor``. ``state`` is OK, WARNING or FAILURE."""
 
     name: str
     state: str
@@ -220,15 +220,14 @@ class Check:
 class WiringWish:
     """A request to connect a host, for the user or for one project.
 
-    ``plain``: use the host's settings even if there is a plugin. ``slot``: make nacre the host's
-    memory provider. ``tool_hook``: also run a hook before each edit and command. ``isolates``: turn
-    off the host's memory and import its content. ``introduces``: write a block about nacre to the
-    ``MEMORY.md`` files of the host.
+    ``slot``: whether nacre becomes the host's memory provider.
+    ``tool_hook``: whether a hook also runs before each edit and command.
+    ``isolates``: whether to turn off the host's own memory and import its content.
+    ``introduces``: whether to add a block about nacre to the host's ``MEMORY.md`` files.
     """
 
     host: str
     project: Path | None = None
-    plain: bool = False
     slot: bool = False
     tool_hook: bool = False
     isolates: bool = False
@@ -240,7 +239,7 @@ class WiringWish:
 
     @property
     def place(self) -> tuple[str, str]:
-        """The unique key of the connection: the host, and the project or an empty string."""
+        """The host and the project, or an empty string, which together identify the connection."""
         return self.host, str(self.project or "")
 
 
@@ -248,9 +247,10 @@ class WiringWish:
 class FileChange:
     """A planned change to a file.
 
-    ``path``: path without symbolic links. ``before``: current content, or None if the file does not
-    exist. ``after``: new content, or None to remove the file. ``hosts``: hosts that need the file.
-    ``is_pristine``: True if the file had no nacre content.
+    ``path``: path without symbolic links.
+    ``before``: current content, or None if the file does not exist.
+    ``after``: new content, or None to remove the file.
+    ``is_pristine``: whether the file contains nothing that nacre wrote.
     """
 
     path: Path
@@ -263,7 +263,7 @@ class FileChange:
 
     @property
     def action(self) -> str:
-        """The action: ``create``, ``change``, ``remove`` or ``none``."""
+        """The kind of change: ``create``, ``change``, ``remove`` or ``none``."""
         if self.before == self.after:
             return "none"
         if self.before is None:
@@ -273,7 +273,7 @@ class FileChange:
 
 @frozen
 class LeftAlone:
-    """A file or part of a file that nacre leaves unchanged, with the reason."""
+    """A file that nacre leaves unchanged, completely or partly, and why."""
 
     path: Path
     host: str
@@ -282,26 +282,13 @@ class LeftAlone:
 
 
 @frozen
-class HostSetting:
-    """A host setting that nacre changes.
-
-    ``path``: settings file. ``name``: name of the setting. ``before``: previous value as JSON, or
-    empty if the setting had no value.
-    """
-
-    host: str
-    path: Path
-    name: str
-    before: str = ""
-
-
-@frozen
 class OwnMemory:
     """The state of a host's built-in memory.
 
-    ``on``: the host has notes of its own. ``isolated``: the host does not use the memory.
-    ``restored``: nacre has restored the previous settings.
-    ``conflict``: someone turned the memory on again, and nacre does not change it.
+    ``on``: it contains notes.
+    ``isolated``: the host does not use it.
+    ``restored``: nacre has restored the user's settings.
+    ``conflict``: someone turned it on again, which nacre respects.
     """
 
     host: str
@@ -311,56 +298,39 @@ class OwnMemory:
 
 
 @frozen
-class HostCommand:
-    """A command of a host that nacre has to run, and the purpose of the command.
-
-    ``touches``: files that the command might rewrite.
-    """
-
-    words: tuple[str, ...]
-    what: str
-    touches: tuple[Path, ...] = ()
-
-
-@frozen
 class WiringPlan:
     """The planned changes to hosts' files, and the steps that remain for the user.
 
-    ``kept``: servers of the user with names similar to nacre's. ``servers``: nacre's servers after
-    the change, each with its file and start command. ``set``: settings to change, so that hosts do
-    not use their own memory. ``given_back``: settings to restore.
+    ``kept``: the user's own servers with names similar to nacre's.
+    ``servers``: command lines of nacre's servers after the change, by file.
+    ``settings``: old values of the settings that nacre changed, by file and name.
     """
 
     wishes: tuple[WiringWish, ...]
     changes: tuple[FileChange, ...]
     left_alone: tuple[LeftAlone, ...] = ()
     kept: tuple[LeftAlone, ...] = ()
-    servers: tuple[tuple[Path, tuple[str, ...]], ...] = ()
-    commands: tuple[HostCommand, ...] = ()
+    servers: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
     notes: tuple[tuple[str, str], ...] = ()
     is_removal: bool = False
     own_memories: tuple[OwnMemory, ...] = ()
-    set: tuple[HostSetting, ...] = ()
-    given_back: tuple[HostSetting, ...] = ()
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def is_nothing(self) -> bool:
-        return not self.commands and all(change.action == "none" for change in self.changes)
+        return all(change.action == "none" for change in self.changes)
 
 
 @frozen
 class WiringDone:
-    """The result of connecting: changes, file backups and failures.
+    """The result of connecting or disconnecting hosts.
 
-    ``old_copies`` are backups of earlier changes that are not needed any more.
+    ``old_copies`` are backups of earlier changes that are no longer needed.
     """
 
     plan: WiringPlan
     backups: tuple[Path, ...]
     left_alone: tuple[LeftAlone, ...] = ()
-    failed: tuple[tuple[str, str], ...] = ()
-    """Host commands that failed, with their output."""
-
     old_copies: tuple[Path, ...] = ()
     trusted: bool = False
     """True if nacre told Codex to trust the hooks, and Codex trusts them."""
@@ -377,7 +347,6 @@ VERSION = 1
 HEADER = "header"
 PAGE = "page"
 MEMORY = "memory"
-LINK = "link"
 LEDGER_ENTRY = "ledger"
 SESSION = "session"
 TURN = "turn"
@@ -386,7 +355,7 @@ TRAILER = "trailer"
 
 @frozen
 class Following:
-    """The state of a process that follows transcripts, with counts since its start."""
+    """The state of the process that follows transcripts, with counts since its start."""
 
     started: datetime
     heartbeat: datetime

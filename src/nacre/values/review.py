@@ -1,4 +1,4 @@
-"""Values for memory use and review: maturity, verdicts, queue entries, and questions to the user."""
+"""Values for memory use and review: maturity, verdicts, queue entries, and unanswered questions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from enum import StrEnum
 
 from nacre.base.frozen import frozen
 from nacre.base.times import shown_day
-from nacre.values.memory import Memory
 
 NEUTRAL_QUALITY = 0.5
 
@@ -17,9 +16,6 @@ LEAST_REVIEWED = 0.5
 It is then queued for review and omitted from new sessions.
 """
 
-_ID_END_CHARACTERS = 8
-
-
 UNSAID = "its document does not say it any more"
 """Review reason for a memory whose document no longer states it."""
 
@@ -28,7 +24,7 @@ _HEAD_END = "): "
 
 
 class Maturity(StrEnum):
-    """How often a memory was used: under 5 times, 5 to 19 times, or at least 20 times."""
+    """The use of a memory: under 5 times, 5 to 19 times, or at least 20 times."""
 
     CANDIDATE = "candidate"
     ESTABLISHED = "established"
@@ -54,18 +50,12 @@ class Reason(StrEnum):
 
 
 def said_by_agent(words: str, session: str, at: datetime) -> str:
-    """Return the reason for reviewing an owner's rule that an agent contradicted.
-
-    The reason quotes the agent.
-    """
+    """Return the reason to review an owner's rule that an agent contradicted, with a quotation."""
     return f"{_CONTRADICTED_LATER} (an agent, {shown_day(at)}, {session}{_HEAD_END}{words}"
 
 
 def as_told(detail: str) -> str:
-    """Remove the agent's words from a review reason, so that it can be shown with the memory.
-
-    See :func:`said_by_agent`.
-    """
+    """Remove an agent's words from a reason made by :func:`said_by_agent` before it is shown."""
     head, end, _ = detail.partition(_HEAD_END)
     return f"{head})" if end and head.startswith(_CONTRADICTED_LATER) else detail
 
@@ -84,11 +74,10 @@ class Verdict(StrEnum):
 
 @frozen
 class Judged:
-    """A memory and its role in a reply.
+    """A memory that was in an agent's context, and whether the reply used it.
 
-    ``before``, ``after``: quality of the memory (0 to 1) before and after the reply. ``likeness``:
-    similarity between the memory and the reply, or None if a person decided. Without vectors, this
-    is the share of the memory's words in the reply.
+    ``before``, ``after``: its quality (0 to 1) before and after this verdict.
+    ``likeness``: its similarity to the reply, or None if a person decided.
     """
 
     memory_id: str
@@ -101,10 +90,10 @@ class Judged:
 
 @frozen
 class FeedbackReport:
-    """The verdicts derived from a reply.
+    """The memories that an agent's reply used or contradicted.
 
-    ``note``: reason why there are no verdicts. ``by``: ``cosine`` or ``words`` if texts were
-    compared, or ``person`` if a person decided.
+    ``by`` is ``cosine``, ``words`` or ``person``, depending on how this was decided. ``note`` says
+    why there are no verdicts.
     """
 
     judged: tuple[Judged, ...] = ()
@@ -114,7 +103,7 @@ class FeedbackReport:
 
 @frozen
 class QueuedReview:
-    """A memory in the review queue, with the reason and the time when it was queued."""
+    """A memory that waits for review, with the reason and the time at which it was queued."""
 
     memory: str
     reason: Reason
@@ -124,18 +113,17 @@ class QueuedReview:
 
 @frozen
 class Usage:
-    """How a memory has been used so far.
+    """A memory's usage. Several recalls in one session count once (docs/context.md).
 
-    Several recalls in one session count once (docs/context.md). ``intervals`` are the times of the
-    counted recalls, in epoch milliseconds. ``access_count`` counts every use. ``shown``: number of
-    sessions that received the memory in a context. ``followed``, ``broken``: number of these
-    sessions that followed or broke it.
+    ``intervals``: times of the counted recalls, in epoch milliseconds.
+    ``access_count``: number of all uses.
+    ``shown``: number of sessions that received the memory.
+    ``followed``, ``broken``: number of these sessions that followed or violated it.
     """
 
     recall_count: int = 0
     last_recalled: datetime | None = None
     intervals: tuple[int, ...] = ()
-    contradictions: int = 0
     quality: float = NEUTRAL_QUALITY
     access_count: int = 0
     shown: int = 0
@@ -145,79 +133,24 @@ class Usage:
 
 @frozen
 class StepsDue:
-    """A memory whose importance increases because it was recalled.
+    """A memory whose importance should rise because it was recalled often.
 
-    ``earned``: total number of increases that recalls justify. ``taken``: number of increases
-    already applied.
+    ``earned`` is the number of increases that it deserves, and ``applied`` the number it already
+    got.
     """
 
     memory: str
     earned: int
-    taken: int
-
-
-class Relates(StrEnum):
-    """How the first of two memories relates to the second, according to the user."""
-
-    RELATED_TO = "related_to"
-    DEPENDS_ON = "depends_on"
-    SPECIALIZES = "specializes"
-    PART_OF = "part_of"
-    BUILDS_ON = "builds_on"
-    ELABORATES = "elaborates"
-    ALTERNATIVE_TO = "alternative_to"
-    CONTRADICTS = "contradicts"
-
-
-@frozen
-class Question:
-    """A question to the user about how two memories are related.
-
-    ``first``: later memory. ``why``: reason for the question. ``contradicts``: True if rules or a
-    model found a contradiction between the memories.
-    """
-
-    first: Memory
-    second: Memory
-    why: str
-    contradicts: bool = False
-
-    @property
-    def id(self) -> str:
-        """The final characters of both ids, joined by ``+``."""
-        return f"{self.first.id[-_ID_END_CHARACTERS:]}+{self.second.id[-_ID_END_CHARACTERS:]}"
-
-
-@frozen
-class Reflection:
-    """Questions, most useful first, and their total number."""
-
-    questions: tuple[Question, ...] = ()
-    total: int = 0
-
-
-@frozen
-class Reflected:
-    """The effect of the user's answer.
-
-    ``action``: ``linked``, ``stored``, ``settled`` (a contradiction was resolved) or ``skipped``.
-    ``first``, ``second``: both memories after the answer. ``stored``: new or known memory that
-    contains the user's written answer.
-    """
-
-    action: str
-    first: Memory
-    second: Memory
-    stored: Memory | None = None
+    applied: int
 
 
 @frozen
 class UnansweredQuestion:
-    """A question without an answer, in one or several wordings.
+    """A question that recall could not answer, possibly asked in several wordings.
 
-    ``id``: final characters of the latest recorded question's id, for ``nacre review gaps --todo``.
-    ``times``: how often the question was asked. ``unsure``: how often the results were too
-    uncertain to show.
+    ``id``: final characters of the id of the latest time it was asked.
+    ``times``: how often it was asked.
+    ``unsure``: how often the results were too uncertain to show.
     """
 
     id: str
@@ -232,10 +165,10 @@ class UnansweredQuestion:
 
 @frozen
 class Unanswered:
-    """Questions without an answer, most frequent first, and their total number.
+    """Unanswered questions, most frequent first, and their number.
 
-    ``closed``: number of earlier questions that can be answered now. ``by``: measure for grouping
-    similar questions, ``cosine`` or ``words``.
+    ``closed``: number of earlier questions that can be answered now.
+    ``by``: how similar questions were grouped, ``cosine`` or ``words``.
     """
 
     gaps: tuple[UnansweredQuestion, ...] = ()

@@ -23,10 +23,9 @@ class Speaker(StrEnum):
 
 
 class Trust(StrEnum):
-    """Whether words can be trusted.
+    """The trust in a text:
 
-    ``trusted``: words from the owner's own conversation. ``untrusted``: words based on external
-    text.
+    ``trusted`` for the owner's own conversation, and ``untrusted`` for text based on external text.
     """
 
     TRUSTED = "trusted"
@@ -34,7 +33,7 @@ class Trust(StrEnum):
 
 
 class SessionKind(StrEnum):
-    """The purpose of a session. Only ``main`` sessions yield memories."""
+    """The purpose of a session, of which only ``main`` yields memories."""
 
     MAIN = "main"
     SUBAGENT = "subagent"
@@ -43,7 +42,7 @@ class SessionKind(StrEnum):
 
 
 class Flag(IntFlag):
-    """Special properties of a turn."""
+    """Properties of a turn that affect how nacre uses it."""
 
     NONE = 0
     INJECTED = 1
@@ -64,7 +63,7 @@ class Flag(IntFlag):
 
 
 class Action(StrEnum):
-    """What a tool call does, independent of the tool's name."""
+    """The effect of a tool call, independent of the tool's name."""
 
     RUN = "run"
     READ = "read"
@@ -78,15 +77,14 @@ class Action(StrEnum):
 
 @frozen
 class ToolCall:
-    """One tool call by an agent.
+    """A tool call by an agent.
 
-    ``input``: short, readable form of the input, such as a command, path or query, with at most 300
-    characters. ``outcome``: ``"ok"``, ``"exit 2"``, ``"error: …"``, ``"rejected"``, or None while
-    unknown. A call is rejected if the user declined it. The user's reply is a separate turn.
-    ``paths``: files read or edited, with the paths that the tool uses. ``error``: informative lines
-    of a failed call's output, with at most 600 characters. These are the tool's words, not the
-    agent's. ``made``: names of created objects, such as ``"commit 1a2b3c4"``, ``"task 3"`` or the
-    URL of a pull request.
+    ``input``: readable form of the input, such as a command, path or query (up to 300 characters).
+    ``outcome``: ``"ok"``, ``"exit 2"``, ``"error: …"``, ``"rejected"`` by the user, or None if
+        unknown.
+    ``paths``: files that it read or edited, as the tool spells them.
+    ``error``: informative lines of a failed call's output (up to 600 characters).
+    ``made``: created objects, such as ``"commit 1a2b3c4"`` or the URL of a pull request.
     """
 
     name: str
@@ -99,20 +97,18 @@ class ToolCall:
 
     @property
     def failed(self) -> bool:
-        """True if the call ended with an error or a nonzero exit code.
-
-        Declined calls did not fail.
-        """
+        """Whether the call ended with an error or nonzero exit code. A rejection is no failure."""
         return bool(self.outcome) and self.outcome not in ("ok", "rejected")
 
 
 @frozen
 class Turn:
-    """One message in a session.
+    """A message in a session.
 
-    ``id``: the tool's message id, or a hash. ``unique``: True if the tool never uses an id twice. A
-    copy in another file is then the same turn. ``author``: name of a person, in transcripts of
-    meetings and chats.
+    ``id``: the tool's message id, or a hash.
+    ``unique``: whether the tool never reuses an id, so that a copy in another file is the same
+        turn.
+    ``author``: name of a person in a meeting or chat.
     """
 
     id: str
@@ -128,9 +124,9 @@ class Turn:
 
 @frozen
 class Tokens:
-    """Numbers of tokens that models read and wrote, as reported by the models.
+    """The numbers of tokens that models report to have read and written.
 
-    ``input`` includes tokens written to a cache. ``cached`` are tokens read from a cache.
+    ``input`` includes tokens written to a cache, but not those read from it (``cached``).
     ``output`` includes reasoning.
     """
 
@@ -140,10 +136,9 @@ class Tokens:
 
     @classmethod
     def with_cached(cls, read: int, cached: int, output: int) -> Tokens:
-        """Return counts from a provider's numbers.
+        """Create counts from a provider's numbers.
 
-        Cached tokens are subtracted from ``read``, unless ``cached`` is greater. In that
-        case, the provider counts them separately.
+        ``read`` includes the cached tokens, unless ``cached`` is greater.
         """
         return cls(read - cached if cached <= read else read, cached, output)
 
@@ -153,10 +148,7 @@ class Tokens:
 
     @property
     def bounded(self) -> Tokens:
-        """The counts.
-
-        Negative and very large counts, which come from bad transcripts, are set to 0.
-        """
+        """The counts, with 0 in place of negative and absurdly large ones in bad transcripts."""
         counts = (self.input, self.cached, self.output)
         return Tokens(*(count if 0 <= count <= _MAX_TOKENS else 0 for count in counts))
 
@@ -173,11 +165,12 @@ class Tokens:
 
 @frozen
 class Session:
-    """One conversation with an agent tool.
+    """A conversation with an agent tool.
 
-    ``native_id`` is the tool's id. ``repository`` is a git remote URL, if recorded. ``model`` is
-    the last model that answered, or an earlier model that might run on the user's machine.
-    ``tokens`` is None if the transcript does not count tokens.
+    ``native_id``: the tool's id.
+    ``repository``: git remote URL, if recorded.
+    ``model``: model that answered last, or an earlier one that might run on the user's machine.
+    ``tokens``: None if the transcript does not count tokens.
     """
 
     tool: str
@@ -201,7 +194,7 @@ class Session:
 
 @frozen
 class StoredSession:
-    """A session in the index."""
+    """A session as stored in the index."""
 
     row: int
     session: Session
@@ -213,7 +206,7 @@ class StoredSession:
 
 @frozen
 class StoredTurn:
-    """A turn with its position in the session. ``seq`` counts from 0."""
+    """A turn as stored in the index. ``seq`` is its position in the session, from 0."""
 
     row: int
     session: int
@@ -223,7 +216,7 @@ class StoredTurn:
 
 @frozen
 class SeenFile:
-    """A transcript that was read, with its size, and counts of unknown records."""
+    """A transcript file that was read, and the numbers of records that nacre did not understand."""
 
     path: str
     tool: str
@@ -234,10 +227,10 @@ class SeenFile:
 
 
 @frozen
-class Heard:
-    """A main session, and the version of the tool in which it took place.
+class MainSession:
+    """A main session, and the version of the tool that ran it.
 
-    ``owner_spoke`` is set if it has a message from the owner.
+    ``owner_spoke`` is True if the owner wrote a message in it.
     """
 
     tool: str
@@ -248,10 +241,10 @@ class Heard:
 class Unlearned(NamedTuple):
     """A session with turns that are not processed yet.
 
-    ``begin``, ``end``: positions of the turns for extraction. ``unwritten``: position of the
-    first turn for the writer. ``asked``: time of the writer's last call for the session.
-    ``is_older``: True if only the writer has to process the session, from ``unwritten`` or the
-    first turn on.
+    ``begin``, ``end``: positions of the turns that extraction must process.
+    ``unwritten``: position of the first turn that the writer must process.
+    ``asked``: time of the writer's last call for this session.
+    ``is_older``: whether only the writer has work left.
     """
 
     row: int
@@ -263,7 +256,7 @@ class Unlearned(NamedTuple):
 
     @property
     def first(self) -> int:
-        """The position of the first turn that extraction or the writer has to process."""
+        """The position of the first turn that is still unprocessed."""
         if self.is_older:
             return self.unwritten or 0
         return self.begin if self.unwritten is None else min(self.begin, self.unwritten)
@@ -273,7 +266,7 @@ class Unlearned(NamedTuple):
 
 
 class Ending(StrEnum):
-    """How a session ended, judged by its last words and actions."""
+    """How a session ended, judged by its last messages and actions."""
 
     DONE = "done"
     STOPPED = "stopped"
@@ -293,9 +286,9 @@ class Loose(StrEnum):
 
 @frozen
 class Topic:
-    """A request in a session, in the requester's words, with at most 300 characters.
+    """A request in a session, in the requester's own words (up to 300 characters).
 
-    ``turn``: id of the turn. ``work``: number of tool calls and answers after the request.
+    ``work`` is the number of tool calls and answers that followed.
     """
 
     text: str
@@ -306,7 +299,7 @@ class Topic:
 
 @frozen
 class FileTouched:
-    """A file path, relative to the session's folder or absolute."""
+    """A file used in a session. The path is absolute or relative to the session's folder."""
 
     path: str
     edits: int
@@ -317,7 +310,7 @@ class FileTouched:
 class ErrorMet:
     """The error output of a failed tool call.
 
-    ``mended``: True if a similar call succeeded later.
+    ``mended`` is True if a similar call succeeded later.
     """
 
     text: str
@@ -329,9 +322,9 @@ class ErrorMet:
 
 @frozen
 class SessionOutcome:
-    """A judgement of how a session ended, with the reason.
+    """The outcome of a session, with the reason.
 
-    ``words``, ``speaker``, ``turn``: statement that supports the judgement, if any.
+    ``words``, ``speaker`` and ``turn`` quote the statement that shows it, if any.
     """
 
     ending: Ending
@@ -343,10 +336,7 @@ class SessionOutcome:
 
 @frozen
 class OpenEnd:
-    """An open item, in the words of ``speaker``.
-
-    Todos, next steps and failing commands come from the agent.
-    """
+    """An unfinished task in the words of ``speaker``, such as a to-do or a failing command."""
 
     kind: Loose
     text: str
@@ -358,9 +348,8 @@ class OpenEnd:
 class Summary:
     """The summary of a session.
 
-    Main topics come first. Other lists are ordered by occurrence or frequency. Only errors are
-    quoted from tools. Other words come from the owner, or from an agent that used no external
-    text.
+    The main topics come first. Apart from errors, quotations are from the owner, or from an agent
+    that used no external text.
     """
 
     topics: tuple[Topic, ...] = ()
@@ -381,11 +370,12 @@ class Summary:
 
 @frozen
 class FileChange:
-    """The changes to a file for one request in a session.
+    """The changes to one file that resulted from one request in a session.
 
-    ``request``: request from the owner, or from the agent that started the session. ``words``: the
-    agent's comment. ``seq``: position of the last change in the session. ``failed``: number of
-    failed calls.
+    ``request``: the owner's request, or the instructions to a sub-agent.
+    ``words``: the agent's comment.
+    ``seq``: position of the last change in the session.
+    ``failed``: number of failed calls.
     """
 
     path: str
@@ -395,7 +385,6 @@ class FileChange:
     time: datetime | None
     edits: int
     reads: int
-    commands: tuple[ToolCall, ...] = ()
     failed: int = 0
     request: Turn | None = None
     words: Turn | None = None
@@ -416,11 +405,12 @@ class FileHistory:
 
 @frozen
 class Repair:
-    """The calls after a failure, in the same session.
+    """The calls that followed a failed call in the same session.
 
-    ``worked``: True if the same command or edit succeeded later. ``steps``: calls up to and
-    including the success. ``attempts``: number of further failures. ``words``: the agent's comment
-    on the success, or its last comment if there was no success.
+    ``worked``: whether the same command or edit succeeded later.
+    ``steps``: calls up to and including the success.
+    ``attempts``: number of further failures.
+    ``words``: the agent's comment on the success, or its last comment.
     """
 
     session: Session
@@ -436,9 +426,9 @@ class Repair:
 
 @frozen
 class Trouble:
-    """An earlier error and its repairs, best first.
+    """An error in earlier sessions, with its repairs, best first.
 
-    ``likeness``: similarity to the given error (0 to 1). ``times``: how often the error occurred.
+    ``likeness`` is the similarity to the given error, from 0 to 1.
     """
 
     error: str
@@ -455,7 +445,7 @@ class Trouble:
 
 @frozen
 class Deeds:
-    """The tool calls of one turn."""
+    """The tool calls that an agent made in one turn."""
 
     turn: int
     calls: tuple[ToolCall, ...]
@@ -463,7 +453,7 @@ class Deeds:
 
 @frozen
 class FileUse:
-    """A read or edit of a file, with the turn and its position in the session."""
+    """A turn in which a file was read or edited, and its position in the session."""
 
     file: int
     turn: int
@@ -473,11 +463,22 @@ class FileUse:
     action: Action
 
 
+@frozen
+class LargestChange:
+    """One of the files that were edited most."""
+
+    path: str
+    tool: str
+    project: str | None
+    edits: int
+    sessions: int
+
+
 # -- Tasks for language models -------------------------------------------------
 
 
 class Task(StrEnum):
-    """The purpose of a model call. A separate model can be set for each."""
+    """The purpose of a model call, each of which can have its own model."""
 
     EXTRACTION = "extraction"
     DEDUP = "dedup"
@@ -502,12 +503,12 @@ BY_RULES = "rules"
 
 @frozen
 class Handoff:
-    """Notes from a session for the project's next session.
+    """Notes that a session leaves for the project's next session.
 
-    ``by``: author of the notes, which is ``rules``, a model's name, the agent or the owner.
-    ``said``: time of the last message that the notes cover. ``until``: turn of that message.
-    ``asked``: turn of the owner's last request. ``given``: session that received the handoff, or
-    empty while pending.
+    ``by``: author of the notes: ``rules``, a model, the agent or the owner.
+    ``said``, ``until``: time and turn of the last message that the notes cover.
+    ``asked``: turn of the owner's last request.
+    ``given``: session that received the notes, or empty while they are pending.
     """
 
     id: str
@@ -524,11 +525,11 @@ class Handoff:
 
 @frozen
 class HandoffView:
-    """The latest handoff in a project.
+    """The latest handoff of a project.
 
-    ``waits``: True while the handoff is pending. ``is_new``: True if the handoff was stored just
-    now. ``note``: reason why a model failed to write the handoff, or why a requested handoff was
-    not stored.
+    ``waits``: whether it is still pending.
+    ``is_new``: whether it was stored just now.
+    ``note``: why it could not be written or stored.
     """
 
     project: str | None
@@ -540,10 +541,9 @@ class HandoffView:
 
 @frozen
 class ChoresReport:
-    """Counts of chores.
+    """The numbers of queued tasks that were finished.
 
-    ``done``: completed chores. ``failed``: failed chores, which will be retried. ``given_up``:
-    abandoned chores. ``left``: remaining chores.
+    ``failed`` ones will be retried, and ``given_up`` ones will not.
     """
 
     done: int = 0
@@ -554,11 +554,12 @@ class ChoresReport:
 
 @frozen
 class FlushReport:
-    """The results of reading the latest turns and of finishing queued work.
+    """The results of reading the latest turns and finishing queued work.
 
-    ``memories``: ids of new memories. ``duplicates``: number of candidates that were already
-    known. ``sessions``: number of sessions with new turns. ``chores``: results of queued work.
-    ``notes``: reasons why a requested model gave no result.
+    ``memories``: ids of new memories.
+    ``duplicates``: number of candidates that were already known.
+    ``sessions``: number of sessions with new turns.
+    ``notes``: why a requested model gave no result.
     """
 
     memories: tuple[str, ...] = ()
@@ -575,9 +576,8 @@ class FlushReport:
 class Cursor:
     """The position up to which a transcript was read.
 
-    ``fingerprint``: hash of the first bytes (at most 256). A different fingerprint with the same
-    inode means that the file was replaced. ``carry``: data with which the adapter continues
-    reading.
+    ``fingerprint``: hash of up to 256 bytes at the start, by which a replaced file is recognised.
+    ``carry``: data that the adapter needs to continue.
     """
 
     inode: int = 0
@@ -590,7 +590,7 @@ class Cursor:
 
 @dataclass(slots=True)
 class Tally:
-    """Numbers of bad records found during reading."""
+    """The numbers of unknown, broken and oversized records found in a transcript."""
 
     unknown: Counter[str] = field(default_factory=Counter)
     corrupt: int = 0

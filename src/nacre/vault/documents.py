@@ -55,23 +55,22 @@ _UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
 def split(text: str) -> tuple[str | None, str]:
-    """Return a document's front matter, without fences, and its body.
+    """Return a document's front matter without its ``---`` lines, or ``None``, and its body.
 
-    The front matter is ``None`` if it is missing. Raises InvalidMemoryError if its end is missing,
-    because the file might be truncated.
+    Raises InvalidMemoryError for unclosed front matter, because the file might be truncated.
     """
     match = _FENCE.match(text)
     if match:
         return match.group(1), text[match.end() :]
     if _UNCLOSED.match(text):
         raise InvalidMemoryError(
-            "front matter has no end", hint="close it with a line of three dashes: ---"
+            "the front matter has no end", hint="close it with a line of three dashes: ---"
         )
     return None, text
 
 
 def join(text: str, front: str, body: str) -> str:
-    """Replace the front matter and body of a file's text. The ``---`` lines stay."""
+    """Replace a document's front matter and body, but keep its own ``---`` lines."""
     match = _FENCE.match(text)
     if match is None:
         return f"---\n{front}---\n{body}"
@@ -85,19 +84,19 @@ def join(text: str, front: str, body: str) -> str:
 
 
 def load(front: str) -> dict[str, Any]:
-    """Parse front matter into text, lists and mappings. Raises InvalidMemoryError with the line number."""
+    """Parse front matter. Raises InvalidMemoryError with the line number."""
     return _read(front)[0]
 
 
 def dump(values: Mapping[str, Any]) -> str:
-    """Format a mapping as front matter, with one line per key and nested values in flow style."""
+    """Format a mapping as front matter, with one key per line and nested values in flow style."""
     return "".join(
         f"{_item(key)}: {_value(value)}".rstrip(" ") + "\n" for key, value in values.items()
     )
 
 
 def merge(front: str, changed: Mapping[str, Any], removed: Sequence[str]) -> str:
-    """Change some keys of front matter. All other bytes stay the same.
+    """Change or remove some keys of front matter without altering any other byte.
 
     Raises InvalidMemoryError.
     """
@@ -148,7 +147,7 @@ def _value(value: Any) -> str:
 
 
 def _item(value: Any) -> str:
-    """Format a key, or a value for a flow list or mapping, in which commas and brackets are special."""
+    # Commas and brackets are special inside a flow list or mapping.
     if isinstance(value, str):
         plain = _PLAIN_IN_LIST.fullmatch(value) and not value.startswith(("-", "@", ":"))
         if _is_stamp(value) or (plain and not _AMBIGUOUS.fullmatch(value)):
@@ -158,13 +157,13 @@ def _item(value: Any) -> str:
 
 
 def _quote(text: str) -> str:
-    """Quote text so that JSON and YAML parsers return the same text."""
+    # JSON and YAML parsers must return the same text.
     escaped = json.dumps(to_bytes(text).decode("utf-8"), ensure_ascii=False)
     return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match.group()):04x}", escaped)
 
 
 def _is_stamp(text: str) -> bool:
-    """Return True for a date or UUID, which needs no quotes despite its first digit."""
+    # A date or UUID needs no quotes although it begins with a digit.
     return bool(_STAMP.fullmatch(text))
 
 
@@ -197,13 +196,13 @@ MANAGED = tuple(
 
 
 def render(memory: Memory) -> str:
-    """Return the document of a new memory."""
+    """Format a new memory as a Markdown document."""
     own = {key: value for key, value in memory.extra.items() if key not in MANAGED}
     return f"---\n{dump(to_front(memory) | own)}---\n{_body(memory)}"
 
 
 def rewrite(text: str, memory: Memory) -> str:
-    """Update a document with a memory's values, preserving unchanged parts."""
+    """Update a document with a memory's values, and keep everything else in it."""
     front, body = split(text)
     if front is None:
         return f"---\n{dump(to_front(memory))}---\n{_new_body(body, memory)}"
@@ -222,7 +221,7 @@ def rewrite(text: str, memory: Memory) -> str:
 
 
 def adjust(text: str, values: Mapping[str, Any]) -> str:
-    """Change the given front matter values of a document. Empty values are removed."""
+    """Change a document's front matter. Keys with empty values are removed."""
     new_values = _drop_empty(dict(values))
     front, body = split(text)
     if front is None:
@@ -233,7 +232,7 @@ def adjust(text: str, values: Mapping[str, Any]) -> str:
 
 
 def adopt(text: str, identity: Mapping[str, str]) -> str:
-    """Add an id and other keys to a document that a person wrote, without changing its text."""
+    """Add an id and other keys to a document that a person wrote. Its text stays the same."""
     front, body = split(text)
     if front is None:
         return f"---\n{dump(identity)}---\n{body}"
@@ -241,17 +240,11 @@ def adopt(text: str, identity: Mapping[str, str]) -> str:
     return join(text, (new.replace("\n", "\r\n") if "\r\n" in front else new) + front, body)
 
 
-def without_id(text: str) -> str:
-    """Remove the id from a document's front matter."""
-    front, body = split(text)
-    return text if front is None else join(text, merge(front, {}, ["id"]), body)
-
-
 def parse(text: str, path: str, *, new_id: Callable[[], str], modified: datetime) -> Memory:
-    """Parse the memory in a document. ``path`` is relative to the vault.
+    """Parse a memory from a document. ``path`` is relative to the vault.
 
-    The folder determines the project and kind. ``new_id`` creates a missing id. ``modified`` is
-    used for missing dates. Raises InvalidMemoryError.
+    The folder determines the project and the kind. ``modified`` replaces missing dates. Raises
+    InvalidMemoryError.
     """
     if "\0" in text:
         raise InvalidMemoryError(
@@ -273,13 +266,16 @@ def parse(text: str, path: str, *, new_id: Callable[[], str], modified: datetime
 def assemble(
     values: dict[str, Any], body: str, path: str, *, new_id: Callable[[], str], modified: datetime
 ) -> Memory:
-    """Build a memory from front matter values and a body, like :func:`parse`. Raises InvalidMemoryError."""
+    """Build a memory from front matter and body like :func:`parse`. Raises InvalidMemoryError."""
     place = place_of(path)
     title, below = _split_title(body)
     if title and _text(values, "subject") not in (None, title):
         title, below = None, body
-    subject = _text(values, "subject") or title or _subject_from(path)
+    words = PurePosixPath(path).stem.replace("_", " ").replace("-", " ").strip()
+    subject = _text(values, "subject") or title or words[:1].upper() + words[1:]
     created = _time(values, "created") or modified
+    details = _mapping(values, "retired") if place.retired else {}
+    retirement = Retirement(_time(details, "at") or modified, _text(details, "reason"))
     return Memory(
         id=_id(values) or new_id(),
         kind=place.kind or _choice(values, "kind", Kind, Kind.FACT),
@@ -287,16 +283,16 @@ def assemble(
         content=below.strip() or subject,
         created=created,
         updated=_time(values, "updated") or created,
-        project=_stated_project(values) if place.inbox else place.project,
+        project=_project(values) if place.inbox else place.project,
         inbox=place.inbox,
-        retired=_read_retirement(values, place, modified),
+        retired=retirement if place.retired else None,
         extra={key: value for key, value in values.items() if key not in MANAGED},
         **{name: read(values, name) for name, read in _readers().items()},
     )
 
 
 def has_marks(text: str) -> bool:
-    """Return True if text contains git conflict markers outside code blocks."""
+    """Return True if there are git conflict markers outside code blocks."""
     if _MARKS[0] not in text:
         return False
     found_marks = 0
@@ -312,34 +308,24 @@ def has_marks(text: str) -> bool:
     return False
 
 
-@frozen
-class Stated:
-    """The kind and project in a document's front matter. Missing values are ``None``."""
-
-    kind: Kind | None = None
-    project: str | None = None
-
-    def differs(self, kind: Kind, project: str | None) -> bool:
-        """Return True if the front matter states another kind or project."""
-        projects = (None, project, slugify(project) if project else None)
-        return self.kind not in (None, kind) or self.project not in projects
-
-
-def read_stated(text: str) -> Stated:
-    """Return the kind and project given in front matter. The folder is ignored. Raises InvalidMemoryError."""
+def values_of(text: str) -> dict[str, Any]:
+    """Return a document's front matter as a mapping. Raises InvalidMemoryError."""
     front, _ = split(text)
-    values = load(front) if front else {}
-    return Stated(_choice(values, "kind", Kind, None), _stated_project(values))
+    return load(front) if front else {}
+
+
+def read_place(values: dict[str, Any]) -> Place:
+    """Return the kind and project that front matter specifies. Raises InvalidMemoryError."""
+    return Place(_project(values), _choice(values, "kind", Kind, None))
 
 
 def to_front(memory: Memory) -> dict[str, Any]:
-    """Return a memory's front matter values in file order. Empty and false values are omitted."""
+    """Return a memory as front matter values in file order, without empty and false values."""
     return dict(_drop_empty(plain_fields(memory, MANAGED)))
 
 
 @cache
 def _readers() -> dict[str, Reader]:
-    """Return readers for the fields that depend only on their own front matter value."""
     own: dict[str, Reader] = {
         "importance": lambda values, _: _importance(values),
         "links": lambda values, _: _links(values),
@@ -385,11 +371,7 @@ def _new_body(body: str, memory: Memory) -> str:
 
 
 def _body(memory: Memory) -> str:
-    """Return the text to write below the front matter.
-
-    Parsing removes a heading that repeats the subject. If the content begins with such a heading,
-    it is therefore written twice.
-    """
+    # Parsing drops a heading that equals the subject, so a heading in the content is repeated.
     content = memory.content.strip()
     if _split_title(content)[0] == memory.subject:
         return f"# {memory.subject}\n\n{content}\n"
@@ -402,12 +384,7 @@ def _split_title(body: str) -> tuple[str | None, str]:
     return (title, body[match.end() :]) if match and title else (None, body)
 
 
-def _subject_from(path: str) -> str:
-    words = PurePosixPath(path).stem.replace("_", " ").replace("-", " ").strip()
-    return words[:1].upper() + words[1:]
-
-
-def _stated_project(values: dict[str, Any]) -> str | None:
+def _project(values: dict[str, Any]) -> str | None:
     name = _text(values, "project")
     return slugify(name) or None if name else None
 
@@ -420,13 +397,6 @@ def _id(values: dict[str, Any]) -> str | None:
             hint="remove the line, and nacre writes a new id",
         )
     return identity
-
-
-def _read_retirement(values: dict[str, Any], place: Place, modified: datetime) -> Retirement | None:
-    if not place.retired:
-        return None
-    details = _mapping(values, "retired")
-    return Retirement(_time(details, "at") or modified, _text(details, "reason"))
 
 
 def _links(values: dict[str, Any]) -> tuple[Link, ...]:
@@ -529,7 +499,6 @@ def _number(values: dict[str, Any], key: str) -> float | None:
 
 
 def _is_same_time(key: str, before: dict[str, Any], after: dict[str, Any]) -> bool:
-    """Return True if two times are equal, even in different formats (seconds, time zone, or only a day)."""
     with suppress(InvalidMemoryError):
         return _time(before, key) == _time(after, key)
     return False
@@ -571,7 +540,7 @@ def _truth(values: dict[str, Any], key: str) -> bool:
 
 
 def as_text(value: Any) -> Any:
-    """Convert a value as the front matter reader does: scalars to text, ``None`` to ""."""
+    """Convert scalars to strings, as the front matter reader does. ``None`` becomes ""."""
     if value is None:
         return ""
     if isinstance(value, dict):
@@ -613,9 +582,6 @@ class MergeOutcome(StrEnum):
     RENAMED = "renamed"
     """Two memories needed the same path."""
 
-    COPY_KEPT = "copy_kept"
-    """A memory existed at two paths. The second got a new id."""
-
     UNITED = "united"
     """Both sides created the same memory with different ids."""
 
@@ -628,10 +594,10 @@ class MergeOutcome(StrEnum):
 
 @frozen
 class Note:
-    """A note about one memory or file.
+    """A message for the user about the merge of a memory or file.
 
-    ``other`` is the path of a second memory or file. ``fields`` are the names of the fields that
-    both sides changed.
+    ``other``: path of a second memory or file that the merge left.
+    ``fields``: names of the fields that both sides changed.
     """
 
     outcome: MergeOutcome

@@ -1,4 +1,4 @@
-"""Paths and files in the vault, generated lists of memories, and the ledger.
+"""Paths and files in the vault, and the ledger.
 
 Paths are relative to the vault.
 """
@@ -15,24 +15,17 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, BinaryIO
-from urllib.parse import quote
+from typing import Any, BinaryIO
 
 from nacre.base import files
 from nacre.base import json as json_text
 from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash, to_millisecond
-from nacre.base.text import count, harmless, numbered, one_line, shorten, to_bytes
-from nacre.base.times import shown_day
+from nacre.base.text import numbered, to_bytes
 from nacre.errors import EditConflictError, InvalidMemoryError, UnusableVaultError
 from nacre.values import codec
 from nacre.values.memory import MAX_BODY_BYTES, Kind, Memory
-from nacre.values.session import Trust
-
-if TYPE_CHECKING:
-    from nacre.vault.watch import VaultWatch
 
 LEDGER = "ledger.jsonl"
 GIT_FOLDER = ".git"
@@ -40,11 +33,16 @@ DERIVED = frozenset({"MEMORY.md", "profile.md", "project.md", "README.md"})
 OWN_PAGES = frozenset({"identity.md", "IDENTITY.md"})
 """Pages in the vault's top folder that describe the user to agents. The profile is another such page."""
 
-_CONFLICT_COPY = re.compile(r"\.sync-conflict-\d|\(.*conflicted copy.*\)", re.IGNORECASE)
+_CONFLICT_COPY = re.compile(
+    r"\.(?:sync-)?conflict\b|\((?:.*conflicted copy|(?:case |sf)conflict\b).*\)", re.IGNORECASE
+)
 FOLDERS = frozenset({"global", "projects", "inbox", "retired"})
 _SLUG_CHARACTERS = 60
 _SLUG_BYTES = 120
-"""Maximum lengths of a slug. Some file systems limit names to 143 bytes, including number and extension."""
+"""Maximum length of a slug in bytes.
+
+Some file systems limit names to 143 bytes, including number and extension.
+"""
 
 _DEVICES = [f"{port}{number}" for port in ("com", "lpt") for number in range(10)]
 _RESERVED = frozenset(
@@ -59,23 +57,25 @@ _MAX_FOLDING_ROUNDS = 4
 
 @frozen
 class Place:
-    """The project, kind and state of a memory, which depend on its folder.
-
-    ``kind``: None if the folder does not determine a kind.
-    """
+    """The project, kind and retirement of a memory, according to its folder."""
 
     project: str | None = None
     kind: Kind | None = None
     inbox: bool = False
     retired: bool = False
 
+    def differs(self, kind: Kind, project: str | None) -> bool:
+        """Return True if the given kind or project contradicts the folder."""
+        projects = (None, project, slugify(project) if project else None)
+        return self.kind not in (None, kind) or self.project not in projects
+
 
 def is_memory_file(path: str) -> bool:
-    """Return True for Markdown files in the top folder or a memory folder, except generated pages."""
-    top, _, rest = path.partition("/")
+    """Return True for a Markdown file in the vault that holds a memory. Generated pages do not."""
+    top, _, below = path.partition("/")
     return (
         is_memory_name(path.rpartition("/")[2])
-        and (not rest or top in FOLDERS)
+        and (not below or top in FOLDERS)
         and path not in OWN_PAGES
         and not path.startswith(".")
         and "/." not in path
@@ -83,9 +83,9 @@ def is_memory_file(path: str) -> bool:
 
 
 def is_memory_name(name: str) -> bool:
-    """Return True if a file with this name in a memory folder contains a memory.
+    """Return True if a file in a memory folder holds a memory, judging by its name.
 
-    Copies that Syncthing, Dropbox and similar programs make of conflicting changes do not.
+    Conflict copies made by Syncthing, Dropbox and similar programs do not.
     """
     return (
         name[-3:] == ".md"
@@ -96,9 +96,9 @@ def is_memory_name(name: str) -> bool:
 
 
 def place_of(path: str) -> Place:
-    """Return the project, kind and state for a path.
+    """Return the project, kind and state that a path implies.
 
-    Raises InvalidMemoryError if the name of the folder is not a kind.
+    Raises InvalidMemoryError if the folder's name is not a kind of memory.
     """
     parts = PurePosixPath(path).parts
     retired = parts[0] == "retired" and len(parts) > 1
@@ -115,17 +115,14 @@ def place_of(path: str) -> Place:
 
 
 def path_for(memory: Memory, is_taken: Callable[[str], bool]) -> str:
-    """Return a free path for a memory's file. The file name depends on the subject.
-
-    If the path is taken, the file name ends with a number.
-    """
+    """Return an unused path for a memory's file, made from its subject and, if needed, a number."""
     folder = folder_of(memory)
     slug = slugify(memory.subject) or memory.kind.value
     return f"{folder}/{numbered(slug, lambda name: is_taken(f'{folder}/{name}.md'))}.md"
 
 
 def folder_of(memory: Memory) -> str:
-    """Return the folder for a memory."""
+    """Return the vault folder in which a memory belongs."""
     if memory.inbox:
         folder = "inbox"
     elif memory.project:
@@ -136,16 +133,15 @@ def folder_of(memory: Memory) -> str:
 
 
 def normalise_remote(url: str) -> str:
-    """Convert a git remote URL, such as ``git@host:owner/name.git``, to ``host/owner/name``.
+    """Convert a git URL such as ``git@host:owner/name.git`` to ``host/owner/name``.
 
-    Ports are removed, because they depend on the protocol. The prefix ``ssh.`` is removed, because
-    some hosts use it for SSH over HTTPS.
+    Ports and the prefix ``ssh.`` are dropped, so that all addresses of a repository become equal.
     """
     text = url.strip().replace("\\", "/")
-    rest = re.sub(r"^[A-Za-z+]+://", "", text)
-    has_scheme, text = rest != text, re.sub(r"^[^@/]+@", "", rest)
+    without_scheme = re.sub(r"^[A-Za-z+]+://", "", text)
+    has_scheme, text = without_scheme != text, re.sub(r"^[^@/]+@", "", without_scheme)
     # A stored "host:2222/owner/name" without a user comes from a URL with a port.
-    if has_scheme or text == rest:
+    if has_scheme or text == without_scheme:
         text = re.sub(r"^([^/:]+):\d*(?=/)", r"\1", text)
     text = re.sub(r"^([^/:]{2,}):", r"\1/", text)
     text = re.sub(r"^(?:alt)?ssh\.(?=[^/]+\.)", "", re.sub(r"/{2,}", "/", text))
@@ -153,11 +149,10 @@ def normalise_remote(url: str) -> str:
 
 
 def slugify(text: str) -> str:
-    """Convert any name to a file or folder name, or to "" if it has no words.
+    """Convert a name to a file or folder name, or to "" if it contains no words.
 
-    The result consists of hyphens, digits and lower-case letters of any script. It has at most 60
-    characters and 120 bytes, and is never a device name. Different results are different files even
-    if the file system ignores case or Unicode composition.
+    The result has up to 60 characters and 120 bytes: hyphens, digits and lower-case letters of any
+    script. It is never a reserved device name.
     """
     words = _WORDS.findall(_fold(text))
     slug = "-".join(words)
@@ -207,16 +202,16 @@ _HAS_CHANGE_TIMES = os.name == "posix"
 _HAS_FOLDERS = os.open in os.supports_dir_fd and hasattr(os, "O_DIRECTORY")
 
 _CHECKED_BYTES = 4096
-"""Number of last known bytes of a file that are compared to detect changes."""
+"""Number of bytes before a file's known end that are compared to detect changes."""
 
 
 @frozen
 class FileStat:
-    """A memory file found by a scan.
+    """A memory file and its status in the file system.
 
-    ``modified_ns`` is the modification time. ``mtime_ns`` combines the modification and change
-    times, so that it changes even if an editor or copying tool resets the modification time.
-    ``refusal`` is the reason why the file cannot be read.
+    ``modified_ns``: modification time.
+    ``mtime_ns``: number that also changes if a program resets the modification time.
+    ``refusal``: why the file cannot be read, or "".
     """
 
     path: str
@@ -227,16 +222,14 @@ class FileStat:
 
 
 class Vault:
-    """The folder of memories."""
+    """The folder that contains the memory files."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self._ahead: dict[str, bytes] = {}
-        self.watch: VaultWatch | None = None
-        """Watcher that knows the files' times, or ``None`` if the vault is not watched."""
 
     def prepare(self) -> None:
-        """Create the folder if it is missing. Raises UnusableVaultError, UnusableStoreError."""
+        """Create the vault's folder if needed. Raises UnusableVaultError, UnusableStoreError."""
         if self.root.exists() and not self.root.is_dir():
             raise UnusableVaultError(
                 f"the vault path {self.root} is a file",
@@ -247,9 +240,9 @@ class Vault:
             files.refuse_unsafe(self.root)
 
     def pages(self) -> dict[str, int]:
-        """Return the project folders and the ``mtime_ns`` of each project's page.
+        """Return the ``mtime_ns`` of each project's page, keyed by the project's folder.
 
-        The time is 0 if the page is a symbolic link, because nacre does not read such a page.
+        The value is 0 for a symbolic link, which nacre does not read.
         """
         top = os.path.join(self.root, "projects")
         if not os.path.isdir(top):
@@ -268,15 +261,15 @@ class Vault:
         return times
 
     def scan(self) -> list[FileStat]:
-        """Return all memory files, without following symbolic links.
+        """Return all memory files. Symbolic links are not followed.
 
-        Files in a folder are sorted by name and precede files in its subfolders.
+        Files are sorted by name, and precede those in subfolders.
         """
-        file_stats = [_stat_of(path, status) for path, status in self.walk()]
+        file_stats = [_stat_of(path, status) for path, status in self._walk()]
         return sorted(file_stats, key=lambda file: (file.path.split("/")[:-1], file.path))
 
     def paths(self) -> list[str]:
-        """Return all Markdown files except hidden files and symbolic links."""
+        """Return the paths of all Markdown files except hidden files and symbolic links."""
         relative_paths = (
             file.relative_to(self.root) for file in self.root.rglob("*.md") if not file.is_symlink()
         )
@@ -287,23 +280,17 @@ class Vault:
         )
 
     def times(self) -> Mapping[str, tuple[int, int]]:
-        """Return the ``mtime_ns`` and size of each file that :meth:`scan` finds, by path."""
-        return self.watch.times() if self.watch else times_of(self.walk())
+        """Return the ``mtime_ns`` and size of all memory files by path."""
+        return {
+            path if path.isprintable() else escape_path(path): (_times(status), status.st_size)
+            for path, status in self._walk()
+        }
 
-    def walk(
-        self, enter: Callable[[str, int], object] | None = None
-    ) -> Iterator[tuple[str, os.stat_result]]:
-        """Yield the path and status of every memory file, in any order.
-
-        Before a folder is listed, ``enter`` is called with its path and descriptor, if the system
-        has folder descriptors. The path is empty or ends with a slash.
-        """
+    def _walk(self) -> Iterator[tuple[str, os.stat_result]]:
         folders = [""]
         while folders:
             prefix = folders.pop()
-            with _list_folder(
-                os.path.join(self.root, prefix), partial(enter, prefix) if enter else None
-            ) as entries:
+            with _list_folder(os.path.join(self.root, prefix)) as entries:
                 for entry in entries:
                     name = entry.name
                     if entry.is_dir(follow_symlinks=False):
@@ -316,27 +303,28 @@ class Vault:
                             continue
                         yield prefix + name, status
 
-    def read(self, path: str, *, whole: bool = False) -> bytes:
-        """Return a file's content. If ``whole`` is set, the content can have any size.
+    def read(self, path: str, *, any_size: bool = False) -> bytes:
+        """Return a file's content. ``any_size`` lifts the size limit.
 
-        Raises UnusableVaultError, InvalidMemoryError, and FileNotFoundError if the file is missing.
+        Raises UnusableVaultError, FileNotFoundError, or InvalidMemoryError for a symbolic link or
+        an oversized file.
         """
         with _translate_errors(self.root / path), self._folder(path) as folder:
-            return folder.read(limit=None if whole or path == LEDGER else MAX_FILE_BYTES)
+            return folder.read(limit=None if any_size or path == LEDGER else MAX_FILE_BYTES)
 
     def exists(self, path: str) -> bool:
         return os.path.lexists(self.root / path)
 
     def stat(self, path: str) -> FileStat:
-        """Return a file's time and size. Raises FileNotFoundError."""
+        """Return a file's size and times. Raises FileNotFoundError."""
         with self._folder(path) as folder:
             status = folder.stat()
         return FileStat(path, _times(status), status.st_size, status.st_mtime_ns)
 
     def write_ahead(self, documents: Mapping[str, str]) -> None:
-        """Write documents to temporary files in parallel, which saves time.
+        """Prepare documents in temporary files, in parallel.
 
-        A later :meth:`write` of the same text uses the temporary file and raises any errors.
+        :meth:`write` later moves them into place, and raises any errors.
         """
         if len(documents) < _MIN_FILES_FOR_WRITE_AHEAD:
             return
@@ -359,12 +347,12 @@ class Vault:
         """Write a file through a temporary file.
 
         ``base`` is the hash of the version that was edited, or ``None`` for a new file. Raises
-        EditConflictError if the file has changed since that version.
+        EditConflictError if the file changed meanwhile.
         """
         self.write_bytes(path, to_bytes(text), base=base)
 
     def write_bytes(self, path: str, data: bytes, *, base: bytes | None) -> None:
-        """Write bytes in the same way as :meth:`write`."""
+        """Write bytes as :meth:`write` writes text."""
         with _translate_errors(self.root / path), self._folder(path, create=True) as folder:
             try:
                 current = folder.read(limit=None)
@@ -398,27 +386,26 @@ class Vault:
         self.remove(path)
 
     def former(self) -> Iterable[tuple[int, str, bytes]]:
-        """Return nothing, because only git stores former versions of files."""
+        """Return nothing, because only git stores earlier versions of files."""
         return ()
 
     def forget_former(self, matches: Callable[[str, bytes], bool]) -> None:
-        """Do nothing, because only git stores former versions of files."""
+        """Do nothing, because only git stores earlier versions of files."""
 
     def append(
-        self, path: str, lines: Sequence[str], known: tuple[int, bytes] = (0, b"")
+        self, path: str, lines: Sequence[str], end: tuple[int, bytes] = (0, b"")
     ) -> tuple[int, bytes]:
-        """Append the lines that a file does not contain yet, and wait until they are on disk.
+        """Append the lines that a file lacks, and wait until they are on disk.
 
-        All lines are appended in one write. Returns the new size and a hash of the last bytes.
-        ``known`` is the result of the previous call. If its hash still matches, earlier bytes are
-        not read again.
+        Return the file's new size and a hash of its last bytes. Pass them as ``end`` to the next
+        call, so that it need not read the whole file again.
         """
         with (
             _translate_errors(self.root / path),
             self._folder(path, create=True) as folder,
             os.fdopen(folder.open(os.O_RDWR | os.O_CREAT | os.O_APPEND), "r+b") as file,
         ):
-            present = _tail(file, known)
+            present = _tail(file, end)
             existing = set(present.split(b"\n")[:-1])
             encoded = dict.fromkeys(to_bytes(line) for line in lines)
             missing = [line for line in encoded if line not in existing]
@@ -433,7 +420,7 @@ class Vault:
             return file.seek(0, os.SEEK_END), bytes_hash(_last(file, _CHECKED_BYTES))
 
     def sync_folders(self, paths: Iterable[str]) -> None:
-        """Wait until new and deleted files are recorded on disk."""
+        """Wait until created and deleted files are recorded on disk."""
         missing_errors = FileNotFoundError, NotADirectoryError, InvalidMemoryError
         for path in {path.rpartition("/")[0]: path for path in sorted(paths)}.values():
             with (
@@ -445,11 +432,7 @@ class Vault:
 
     @contextlib.contextmanager
     def _folder(self, path: str, *, create: bool = False) -> Iterator[_Folder]:
-        """Open the folder of a file. ``..``, absolute paths and symbolic links are refused.
-
-        Each folder is opened relative to its parent. A link that replaces a folder in the meantime
-        is therefore not followed.
-        """
+        # Folders are opened one by one, so that a symbolic link created meanwhile is not followed.
         *above, name = parts_of(path)
         folder = _Folder(self.root, None, name)
         try:
@@ -468,7 +451,7 @@ class Vault:
 
 
 class _Folder:
-    """An open folder. On systems without folder descriptors, its path is used."""
+    """An open folder or, on systems without folder descriptors, its path."""
 
     def __init__(self, path: Path, descriptor: int | None, name: str) -> None:
         self.path = path
@@ -477,7 +460,6 @@ class _Folder:
         self.entering = ""
 
     def enter(self, part: str | None) -> None:
-        """Enter a subfolder. ``None`` opens the vault's top folder."""
         self.entering = part or ""
         path = self.path / part if part else self.path
         if _HAS_FOLDERS:
@@ -500,7 +482,6 @@ class _Folder:
                 os.chmod(self._at(part), files.FOLDER_MODE, dir_fd=self.descriptor)
 
     def refuse_link(self, part: str, path: str) -> None:
-        """Raise InvalidMemoryError for a symbolic link."""
         with contextlib.suppress(FileNotFoundError):
             status = os.stat(self._at(part), dir_fd=self.descriptor, follow_symlinks=False)
             if stat.S_ISLNK(status.st_mode):
@@ -509,7 +490,6 @@ class _Folder:
                 )
 
     def read(self, *, limit: int | None) -> bytes:
-        """Return the file's content. Raises InvalidMemoryError if it has more than ``limit`` bytes."""
         with os.fdopen(self.open(os.O_RDONLY), "rb") as file:
             if limit is None:
                 return file.read()
@@ -522,7 +502,6 @@ class _Folder:
         return os.stat(self._at(self.name), dir_fd=self.descriptor, follow_symlinks=False)
 
     def write_temporary(self, data: bytes) -> None:
-        """Write the temporary file that will replace the file."""
         # The name is fixed, so that crashes leave at most one temporary file.
         temporary = _temporary(self.name)
         self.discard()
@@ -548,7 +527,6 @@ class _Folder:
         )
 
     def open(self, flags: int) -> int:
-        """Open the file, which must be a private regular file."""
         return files.open_file(self._at(self.name), flags, dir_fd=self.descriptor)
 
     def unlink(self) -> None:
@@ -568,7 +546,7 @@ class _Folder:
 
 
 def parts_of(path: str) -> list[str]:
-    """Split a path. Raises InvalidMemoryError if the path leaves the vault."""
+    """Split a path into names. Raises InvalidMemoryError if it leads out of the vault."""
     parts = path.split("/")
     if any(
         part in ("", "..") or "\0" in part or (os.name == "nt" and set(part) & {"\\", ":"})
@@ -581,13 +559,7 @@ def parts_of(path: str) -> list[str]:
 
 
 @contextlib.contextmanager
-def _list_folder(
-    folder: str, enter: Callable[[int], object] | None = None
-) -> Iterator[list[os.DirEntry[str]]]:
-    """Yield a folder's entries, or an empty list if it is missing.
-
-    The files can be opened by name during the block.
-    """
+def _list_folder(folder: str) -> Iterator[list[os.DirEntry[str]]]:
     entries: list[os.DirEntry[str]] = []
     with contextlib.ExitStack() as stack:
         try:
@@ -595,8 +567,6 @@ def _list_folder(
             if _HAS_FOLDERS:
                 opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
                 stack.callback(os.close, opened)
-                if enter:
-                    enter(opened)
             with os.scandir(opened) as scanned:
                 entries += scanned
         except FileNotFoundError:
@@ -609,23 +579,15 @@ def _list_folder(
         yield entries
 
 
-def times_of(files: Iterable[tuple[str, os.stat_result]]) -> dict[str, tuple[int, int]]:
-    """Return the ``mtime_ns`` and size of each file, keyed by path, as in :class:`FileStat`."""
-    return {
-        path if path.isprintable() else shown(path): (_times(status), status.st_size)
-        for path, status in files
-    }
-
-
-def shown(path: str) -> str:
-    """Return a path with unprintable characters escaped."""
+def escape_path(path: str) -> str:
+    """Return a path with its unprintable characters escaped."""
     return "".join(
         character if character.isprintable() else f"\\x{ord(character):02x}" for character in path
     )
 
 
 def _stat_of(path: str, status: os.stat_result) -> FileStat:
-    file_stat = FileStat(shown(path), _times(status), status.st_size, status.st_mtime_ns)
+    file_stat = FileStat(escape_path(path), _times(status), status.st_size, status.st_mtime_ns)
     if file_stat.path != path:
         return replace(file_stat, refusal="its name has unprintable characters; rename it")
     if stat.S_ISLNK(status.st_mode):
@@ -636,36 +598,31 @@ def _stat_of(path: str, status: os.stat_result) -> FileStat:
 
 
 def _times(status: os.stat_result) -> int:
-    """Combine a file's modification and change times into a number that fits the database."""
     return (
         status.st_mtime_ns * 31 + (status.st_ctime_ns if _HAS_CHANGE_TIMES else 0)
     ) % _TIME_MODULUS
 
 
 def _temporary(name: str) -> str:
-    whole = f".{name}.tmp"
-    if len(os.fsencode(whole)) <= _MAX_NAME_BYTES:
-        return whole
+    temporary = f".{name}.tmp"
+    if len(os.fsencode(temporary)) <= _MAX_NAME_BYTES:
+        return temporary
     return f".{bytes_hash(os.fsencode(name)).hex()}.tmp"
 
 
-def _tail(file: BinaryIO, known: tuple[int, bytes]) -> bytes:
-    """Return the bytes after the known part of a file.
-
-    If the end of the known part has changed, the whole file is returned.
-    """
-    size, digest = known
+def _tail(file: BinaryIO, end: tuple[int, bytes]) -> bytes:
+    size, digest = end
     start = max(0, size - _CHECKED_BYTES)
     file.seek(start)
-    rest = file.read()
-    if size and len(rest) >= size - start and bytes_hash(rest[: size - start]) == digest:
-        return rest[size - start :]
+    tail = file.read()
+    if size and len(tail) >= size - start and bytes_hash(tail[: size - start]) == digest:
+        return tail[size - start :]
     file.seek(0)
     return file.read()
 
 
 def _drop_torn(file: BinaryIO, present: bytes, lines: Sequence[bytes]) -> None:
-    """Remove an incomplete line left by a crash or a full disk. The caller writes it again."""
+    """Remove an incomplete last line, which the caller writes again."""
     torn = present.rpartition(b"\n")[2]
     if torn and any(line.startswith(torn) for line in lines):
         file.truncate(file.seek(0, os.SEEK_END) - len(torn))
@@ -693,95 +650,6 @@ def _translate_errors(path: Path) -> Iterator[None]:
         ) from error
 
 
-# -- ``MEMORY.md``: a list of all memories for people, sorted by kind ------------------------------
-
-
-LISTING = "MEMORY.md"
-MARKER = "<!-- Derived by nacre from the memories: what you change here is lost. -->"
-"""First line of every list. A file without this line belongs to the user and is never overwritten."""
-
-MOST_A_KIND = 100
-MOST_PROJECTS = 500
-
-_TITLES = {
-    Kind.TODO: "Open todos",
-    Kind.DECISION: "Decisions",
-    Kind.PREFERENCE: "Preferences",
-    Kind.LESSON: "Lessons",
-    Kind.FACT: "Facts",
-    Kind.RELATIONSHIP: "People",
-    Kind.EVENT: "Events",
-}
-_SUBJECT_CHARACTERS = 120
-_MARKUP = re.compile(r"([\\\[\]`<>*_])")
-_LINK = re.compile(r"[^\w./-]+")
-
-
-Entries = Mapping[str, Memory]
-"""Memories by file path, relative to the page that lists them."""
-
-
-def is_derived(data: bytes) -> bool:
-    """Return True if nacre wrote the page."""
-    return data.startswith(MARKER.encode())
-
-
-def global_page(entries: Entries, projects: Mapping[str, int]) -> str:
-    """Return a page that lists the memories without a project, and each project's memory count."""
-    sorted_projects = sorted(projects.items())
-    lines = [
-        f"- [{_plain(name)}](projects/{_link(name)}/{LISTING}): {number:,}"
-        for name, number in sorted_projects
-    ]
-    omitted = len(lines) - MOST_PROJECTS
-    more = [f"- and {omitted:,} more in [projects/](projects/)"] if omitted > 0 else []
-    number = len(entries) + sum(projects.values())
-    summary = f"{count(number, 'memory', 'memories')}{f'; {len(entries):,} without a project' if projects else ''}."
-    section = "\n".join(["## Projects", "", *lines[:MOST_PROJECTS], *more])
-    return _page("What nacre remembers", summary, entries, [section] if lines else [])
-
-
-def project_page(project: str, entries: Entries) -> str:
-    """Return the page that lists a project's memories."""
-    summary = f"{count(len(entries), 'memory', 'memories')}."
-    return _page(f"What nacre remembers of {_plain(project)}", summary, entries, [])
-
-
-def _page(title: str, summary: str, entries: Entries, more: Sequence[str]) -> str:
-    """Build a page with one section per kind. Open todos and newer memories come first."""
-    sections = [
-        _section(kind, [(path, memory) for path, memory in entries.items() if memory.kind is kind])
-        for kind in _TITLES
-    ]
-    return "\n\n".join([MARKER, f"# {title}", summary, *filter(None, sections), *more]) + "\n"
-
-
-def _section(kind: Kind, entries: Sequence[tuple[str, Memory]]) -> str:
-    if not entries:
-        return ""
-    ranked = sorted(entries, key=lambda entry: (entry[1].updated, entry[1].id), reverse=True)
-    lines = [_line(*entry) for entry in ranked[:MOST_A_KIND]]
-    omitted, folder = len(ranked) - len(lines), ranked[-1][0].rpartition("/")[0]
-    more = [f"- and {omitted:,} older ones in [{kind.value}/]({_link(folder)}/)"] if omitted else []
-    return "\n".join([f"## {_TITLES[kind]} ({len(entries):,})", "", *lines, *more])
-
-
-def _line(path: str, memory: Memory) -> str:
-    facts = [f"{shown_day(memory.updated)}", f"importance {memory.importance}"]
-    facts += ["from outside"] if memory.trust is Trust.UNTRUSTED else []
-    facts += ["an agent's proposal"] if memory.proposed else []
-    subject = _plain(shorten(memory.subject, _SUBJECT_CHARACTERS))
-    return f"- [{subject}]({_link(path)}) · {' · '.join(facts)}"
-
-
-def _plain(text: str) -> str:
-    return _MARKUP.sub(r"\\\1", one_line(harmless(text)))
-
-
-def _link(path: str) -> str:
-    return _LINK.sub(lambda match: quote(match[0]), path)
-
-
 # -- ``ledger.jsonl``: facts that memory files cannot store ----------------------------------------
 # Lines are only appended. Each is a JSON object that begins with the operation's id.
 
@@ -791,7 +659,7 @@ _ID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 
 @frozen
 class LedgerEntry:
-    """An operation: its UUIDv7, time, action (``retire``, ``ingest`` …) and details."""
+    """A line of the ledger: an operation's UUIDv7, time, action such as ``retire``, and details."""
 
     op: str
     at: datetime
@@ -799,7 +667,7 @@ class LedgerEntry:
     details: dict[str, Any] = field(default_factory=dict)
 
     def without_words(self) -> LedgerEntry:
-        """Return the entry without texts. Only ids and numbers remain in its details."""
+        """Return the entry with only ids and numbers as details."""
         details = {name: value for name, value in self.details.items() if _is_wordless(value)}
         return replace(self, details=details)
 
@@ -809,20 +677,16 @@ class LedgerEntry:
 
 
 def encode(values: object) -> bytes:
-    """Encode values as a line of the ledger. :func:`read` checks whether it is a valid entry."""
+    """Encode values as a ledger line. They are not validated."""
     return to_bytes(json.dumps(values, ensure_ascii=False))
 
 
 def read(data: bytes) -> Iterator[LedgerEntry]:
-    """Yield the entries of a ledger. Skip invalid lines, such as a partial last line.
-
-    Only line feeds separate lines, because texts can contain other characters that Python treats as
-    line ends.
-    """
+    """Yield a ledger's entries. Invalid lines, such as an incomplete last line, are skipped."""
     for line in data.split(b"\n"):
         try:
             values = json_text.parse(line)
-            op, at, action = (_sound(values.pop(key)) for key in ("op", "at", "action"))
+            op, at, action = (check_text(values.pop(key)) for key in ("op", "at", "action"))
             moment = datetime.fromisoformat(at)
             moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
             json.dumps(values, ensure_ascii=False).encode("utf-8")
@@ -832,7 +696,7 @@ def read(data: bytes) -> Iterator[LedgerEntry]:
 
 
 def broken_lines(data: bytes) -> list[int]:
-    """Return the 1-based numbers of invalid lines."""
+    """Return the numbers of a ledger's invalid lines, starting at 1."""
     return [
         number
         for number, line in enumerate(data.split(b"\n"), 1)
@@ -841,7 +705,7 @@ def broken_lines(data: bytes) -> list[int]:
 
 
 def read_about(data: bytes, pattern: re.Pattern[bytes]) -> Iterator[LedgerEntry]:
-    """Yield the entries in the lines that match a pattern. Other lines are not parsed."""
+    """Yield the ledger entries in lines that match a pattern. Other lines are not parsed."""
     for match in pattern.finditer(data):
         end = data.find(b"\n", match.end())
         yield from read(
@@ -850,7 +714,7 @@ def read_about(data: bytes, pattern: re.Pattern[bytes]) -> Iterator[LedgerEntry]
 
 
 def ids_in(text: str) -> set[str]:
-    """Return the memory ids in a text."""
+    """Return the memory ids that a text mentions."""
     return set(_ID.findall(text))
 
 
@@ -862,8 +726,8 @@ def _is_wordless(value: Any) -> bool:
     return isinstance(value, int | float | None)
 
 
-def _sound(value: object) -> str:
-    """Return a text without lone surrogates. Raises TypeError, ValueError."""
+def check_text(value: object) -> str:
+    """Return ``value`` if it is text. Raises TypeError, or ValueError for unpaired surrogates."""
     if not isinstance(value, str):
         raise TypeError(value)
     value.encode("utf-8")

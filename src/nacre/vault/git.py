@@ -22,7 +22,6 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 
-from nacre.base import files
 from nacre.base.frozen import frozen
 from nacre.base.ids import at_ms
 from nacre.base.text import to_bytes, to_text
@@ -61,13 +60,14 @@ _DRIVERS = ("filter.*", "diff.*.*", "merge.*.*")
 _SAFE_VALUE = re.compile(r"true|false|yes|no|on|off|-?[0-9]+[kmg]?", re.IGNORECASE)
 """Matches booleans and numbers, which cannot name a program."""
 
-_FIRST_VALUE_WINS = ("remote.*.uploadpack", "remote.*.receivepack", "remote.*.vcs")
-"""Settings for which git uses the first value. Later values cannot reset them."""
+_REMOTE_URL = re.compile(r"remote\.(.+)\.url")
+_FIRST_VALUE_WINS = re.compile(r"remote\..+\.(?:uploadpack|receivepack|vcs)")
+"""Settings that name a program and that later values cannot reset, because the first value counts."""
 
 
 @frozen
 class Entry:
-    """A setting listed by git. ``scope`` is where it is set: ``system``, ``global``, ``local``, ``worktree`` …"""
+    """A setting listed by git, with its scope: ``system``, ``global``, ``local``, ``worktree`` …"""
 
     scope: str
     name: str
@@ -75,37 +75,15 @@ class Entry:
 
     @property
     def is_of_repository(self) -> bool:
-        """True if the repository's own configuration contains the setting."""
+        """Whether the repository's own configuration contains the setting."""
         return self.scope in {"local", "worktree"}
 
 
-def read_entries(listed: str) -> list[Entry]:
-    """Parse the output of ``git config --list --show-scope -z``."""
-    parts = listed.split("\0")[:-1]
-    return [Entry(scope, *_pair(text)) for scope, text in zip(parts[::2], parts[1::2], strict=True)]
-
-
-def unusable(entries: Iterable[Entry]) -> str | None:
-    """Return the name of an unsafe repository setting that cannot be overridden.
-
-    Such a setting makes git run a program.
-    """
-    names = (entry.name for entry in entries if entry.is_of_repository)
-    return next(
-        (
-            name
-            for name in names
-            if any(fnmatchcase(name, pattern) for pattern in _FIRST_VALUE_WINS)
-        ),
-        None,
-    )
-
-
 def iter_overrides(entries: Iterable[Entry]) -> Iterator[tuple[str, str]]:
-    """Yield names and values of settings that override unsafe repository settings.
+    """Yield names and values that override the repository's unsafe settings.
 
-    They must come after all other settings. For each setting, an empty value first clears lists,
-    such as credential helpers. The user's own values follow.
+    They must follow all other settings. An empty value first clears a list, such as credential
+    helpers.
     """
     all_entries = list(entries)
     for name in dict.fromkeys(entry.name for entry in all_entries if not _is_safe(entry)):
@@ -117,11 +95,6 @@ def iter_overrides(entries: Iterable[Entry]) -> Iterator[tuple[str, str]]:
         yield name, ""
         if not _is_driver(name):
             yield from ((name, value) for value in owners)
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, is_set, value = text.partition("\n")
-    return name, value if is_set else "true"
 
 
 def _is_safe(entry: Entry) -> bool:
@@ -138,7 +111,7 @@ def _is_driver(name: str) -> bool:
 
 
 # -- Running git --------------------------------------------------------------
-# Git never asks for input and never uses another repository. Its time is limited.
+# Git never asks for input and never uses another repository. Each call has a time limit.
 
 
 TIMEOUT_SECONDS = 60.0
@@ -180,7 +153,7 @@ _VERSIONS: dict[tuple[str, object], tuple[int, ...]] = {}
 
 
 class GitFailedError(UnusableRepositoryError):
-    """An error reported by git. ``exit_code`` is its exit code and ``output`` its output."""
+    """An error reported by git, with its exit code and output."""
 
     def __init__(self, message: str, *, exit_code: int, output: str) -> None:
         super().__init__(
@@ -192,10 +165,10 @@ class GitFailedError(UnusableRepositoryError):
 
 
 class GitProgram:
-    """Runs ``git`` in one repository and never in an enclosing repository.
+    """The ``git`` program, run in one repository and never in an enclosing one.
 
-    Of the ``GIT_…`` variables, only those for ssh and configuration files are passed on. Other
-    variables might come from a hook of another repository.
+    Only the ``GIT_…`` variables for ssh and configuration files are passed on, because others might
+    come from a hook of another repository.
     """
 
     def __init__(self, work_tree: Path, environ: Mapping[str, str]) -> None:
@@ -203,11 +176,11 @@ class GitProgram:
         self.environ = environ
         self._environ = _environment(environ)
         self._program = shutil.which("git", path=environ.get("PATH"))
-        self._seen: tuple[object, list[Entry]] | None = None
+        self._settings: tuple[object, list[Entry]] | None = None
 
     @property
     def git_dir(self) -> Path:
-        """The repository's folder ``.git``, or a file that refers to the folder."""
+        """The path ``.git``, which is a folder, or a file that refers to one."""
         return self.work_tree / ".git"
 
     def version(self) -> tuple[int, ...]:
@@ -228,7 +201,7 @@ class GitProgram:
         return version
 
     def setting(self, name: str) -> str:
-        """Return the value of a git setting, or "". Section and key in ``name`` are in lower case.
+        """Return a git setting, or "". ``name`` must have its section and key in lower case.
 
         Raises UnusableRepositoryError, GitUnavailableError.
         """
@@ -236,13 +209,18 @@ class GitProgram:
             (entry.value for entry in reversed(self._entries()) if entry.name == name), ""
         ).strip()
 
+    def remote_urls(self) -> dict[str, str]:
+        """Return the URL of each remote. Raises UnusableRepositoryError, GitUnavailableError."""
+        matches = ((_REMOTE_URL.fullmatch(entry.name), entry.value) for entry in self._entries())
+        return {match[1]: url for match, url in matches if match}
+
     def configure(self, name: str, value: str) -> None:
-        """Set a value in the repository's configuration, unless it is already set."""
+        """Change a value in the repository's configuration if it differs."""
         if self.setting(name) != value:
             self.run("config", name, value)
 
     def own_file(self, name: str) -> Path:
-        """Return the path of a file inside the repository. Raises UnusableRepositoryError, GitUnavailableError."""
+        """Return the path of one of the repository's git files. Raises UnusableRepositoryError."""
         if self.git_dir.is_dir():
             return self.git_dir / name
         return self.work_tree / os.fsdecode(self.run("rev-parse", "--git-path", name).strip())
@@ -250,7 +228,11 @@ class GitProgram:
     def run(
         self, *arguments: str, stdin: bytes | None = None, timeout: float = TIMEOUT_SECONDS
     ) -> bytes:
-        """Run a git command and return its output. Raises GitFailedError, RepositoryBusyError, GitUnavailableError."""
+        """Run a git command and return its output.
+
+        Raises GitFailedError, GitUnavailableError, or RepositoryBusyError if another process holds
+        a lock.
+        """
         done = self.attempt(*arguments, stdin=stdin, timeout=timeout)
         if done.returncode:
             raise _failure(arguments[0], done.returncode, to_text(done.stderr).strip())
@@ -259,7 +241,10 @@ class GitProgram:
     def attempt(
         self, *arguments: str, stdin: bytes | None = None, timeout: float = TIMEOUT_SECONDS
     ) -> subprocess.CompletedProcess[bytes]:
-        """Run a git command that can fail. Raises UnusableRepositoryError, GitUnavailableError."""
+        """Run a git command that may fail.
+
+        Raises UnusableRepositoryError, or GitUnavailableError if git is missing or times out.
+        """
         options = [part for setting in _SETTINGS for part in ("-c", setting)]
         entries = self._entries()
         listed = list(iter_overrides(entries))
@@ -281,26 +266,27 @@ class GitProgram:
         return [self._path(), f"--git-dir={self.git_dir}", f"--work-tree={self.work_tree}"]
 
     def _entries(self) -> list[Entry]:
-        """List the settings without running configured programs.
-
-        The list is cached until a configuration file changes.
-        """
-        mark = _mark(self.git_dir)
-        if self._seen and self._seen[0] == mark:
-            return self._seen[1]
+        # Listing the settings runs no configured program.
+        mark = tuple(_stamp(self.git_dir / name) for name in ("config", "config.worktree"))
+        if self._settings and self._settings[0] == mark:
+            return self._settings[1]
         done = self._call([*self._repository_arguments(), *_LIST_SETTINGS], None, TIMEOUT_SECONDS)
         if done.returncode:
             raise _failure("config", done.returncode, to_text(done.stderr).strip())
-        entries = read_entries(os.fsdecode(done.stdout))
-        if name := unusable(entries):
+        parts = os.fsdecode(done.stdout).split("\0")[:-1]
+        pairs = (text.partition("\n") for text in parts[1::2])
+        entries = [
+            Entry(scope, name, value if has_value else "true")
+            for scope, (name, has_value, value) in zip(parts[::2], pairs, strict=True)
+        ]
+        own_names = (entry.name for entry in entries if entry.is_of_repository)
+        if name := next(filter(_FIRST_VALUE_WINS.fullmatch, own_names), ""):
             raise UnusableRepositoryError(
                 f"the config of {self.git_dir} makes git run a program: {name}",
                 hint=f"git -C {self.work_tree} config --unset-all {name}; set it in git's global configuration",
             )
-        is_whole = mark is not None and not any(
-            entry.name.startswith("include") for entry in entries
-        )
-        self._seen = (mark, entries) if is_whole else None
+        is_complete = mark[0] and not any(entry.name.startswith("include") for entry in entries)
+        self._settings = (mark, entries) if is_complete else None
         return entries
 
     def _path(self) -> str:
@@ -349,7 +335,7 @@ class GitProgram:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kill git and its child processes, because a hanging transport would keep the pipes open."""
+    # Child processes are killed, too, because a hanging transport would keep the pipes open.
     with contextlib.suppress(OSError):
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)
@@ -379,22 +365,10 @@ def _environment(environ: Mapping[str, str]) -> dict[str, str]:
     return {**inherited, **own}
 
 
-def _mark(git_dir: Path) -> object:
-    """Return a value that changes when the repository's configuration changes.
-
-    Return ``None`` if ``git_dir`` is not a folder.
-    """
-    try:
-        return _stamp(git_dir / "config"), _stamp(git_dir / "config.worktree")
-    except OSError:
-        return None
-
-
 def _stamp(path: Path) -> tuple[int, ...] | None:
-    """Return a value that changes when a file changes, or ``None`` if the file is missing."""
     try:
         status = path.stat()
-    except FileNotFoundError:
+    except OSError:
         return None
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
@@ -424,7 +398,7 @@ def _failure(command: str, code: int, output: str) -> UnusableRepositoryError | 
 
 MAIN = "main"
 NEXT = "refs/nacre/next"
-"""Name of a ref for new commits, which is used before the branch is moved."""
+"""Ref that holds new commits until the branch is moved."""
 
 _IN_PROGRESS = {
     "MERGE_HEAD": "merge",
@@ -439,15 +413,12 @@ _ON_BRANCH = re.compile(rb"ref: (refs/heads/(?!\.invalid)[\x21-\x7e]+)\n")
 """Matches HEAD if refs are stored as files. With reftables, HEAD contains ".invalid"."""
 
 _ID = re.compile(rb"([0-9a-f]{40,64})\n")
-_RECENT_COMMITS, _SAMPLE_OBJECTS = 5, 100
+_RECENT_COMMITS = 5
 _CACHED_TREES = 2
 """Number of commits whose file lists are cached."""
 
 Entries = Mapping[str, tuple[str, str]]
 """The mode and blob id of each file, by path."""
-
-_PATTERN = re.compile(r"[\\\[\]*?!# ]")
-"""Special characters in exclude files."""
 
 _RECORD, _FIELD = "\x1e", "\x1f"
 _FORMAT = f"--format={_RECORD}%H{_FIELD}%P{_FIELD}%at{_FIELD}%B{_FIELD}"
@@ -455,9 +426,9 @@ _FORMAT = f"--format={_RECORD}%H{_FIELD}%P{_FIELD}%at{_FIELD}%B{_FIELD}"
 
 @frozen
 class Head:
-    """The state of HEAD.
+    """The branch and commit to which HEAD points.
 
-    ``branch`` is ``None`` if HEAD is detached. ``commit`` is ``None`` before the first commit.
+    ``branch`` is ``None`` if HEAD is detached, and ``commit`` before the first commit.
     """
 
     branch: str | None
@@ -468,8 +439,8 @@ class Head:
 class NewCommit:
     """A commit to create.
 
-    ``changes``: changes to the first parent's files, keyed by path. A file is deleted if its new
-    content is ``None``. ``merged``: additional parents.
+    ``changes`` maps paths to new contents, or to ``None`` for deleted files. ``merged`` lists the
+    parents other than the first.
     """
 
     message: str
@@ -480,7 +451,7 @@ class NewCommit:
 
 @frozen
 class PastCommit:
-    """A commit in the history. Its paths are those changed relative to its first parent."""
+    """A commit, with the paths that differ from its first parent."""
 
     id: str
     parent: str | None
@@ -491,7 +462,7 @@ class PastCommit:
 
 
 class Repository:
-    """The git repository in a folder."""
+    """The git repository in a vault's folder."""
 
     def __init__(self, root: Path, environ: Mapping[str, str]) -> None:
         self.root = root
@@ -501,25 +472,25 @@ class Repository:
 
     @property
     def exists(self) -> bool:
-        """True if the folder is a repository's top folder."""
+        """Whether the folder is the top folder of a repository."""
         return os.path.lexists(self.git.git_dir)
 
     @property
     def is_whole(self) -> bool:
-        """True if the repository's folder is complete. Its creation might have been interrupted."""
+        """Whether the repository was completely created."""
         folder = self.git.git_dir
         return not folder.is_dir() or all(
             (folder / name).exists() for name in ("HEAD", "objects", "refs", "config")
         )
 
     def create(self) -> None:
-        """Create a repository with the branch ``main``. Raises GitUnavailableError."""
+        """Create the repository with a branch ``main``. Raises GitUnavailableError."""
         self.git.version()
         self.git.run("init", "--quiet", "--template=", f"--initial-branch={MAIN}", str(self.root))
         self.git.git_dir.chmod(0o700)
 
     def check(self) -> None:
-        """Raise UnusableRepositoryError, with a hint, if nacre cannot commit to the repository."""
+        """Raise UnusableRepositoryError if nacre cannot commit to the repository."""
         folder = self.git.git_dir
         if folder.is_symlink():
             raise UnusableRepositoryError(
@@ -545,7 +516,7 @@ class Repository:
             )
 
     def in_progress(self) -> str | None:
-        """Return the unfinished operation in the repository, such as a merge or rebase, if any."""
+        """Return the name of an unfinished operation, such as a merge or rebase, or ``None``."""
         folder = self.git.own_file("HEAD").parent
         return next((name for file, name in _IN_PROGRESS.items() if (folder / file).exists()), None)
 
@@ -554,10 +525,7 @@ class Repository:
         return Head(branch.removeprefix("refs/heads/") or None, self.commit_at(branch or "HEAD"))
 
     def commit_at(self, reference: str) -> str | None:
-        """Return the id of the commit to which a full reference name points, or ``None``.
-
-        Git's files are read first. This is faster than calling git.
-        """
+        """Return the id of the commit that a full reference name denotes, or ``None``."""
         folder = self.git.git_dir
         own, packed = folder / reference, folder / "packed-refs"
         match = None
@@ -589,15 +557,12 @@ class Repository:
         return os.fsdecode(self.git.attempt("symbolic-ref", "--quiet", "HEAD").stdout).strip()
 
     def author(self) -> str:
-        """Return the author for commits as ``name <address>``.
-
-        If git's configuration has no author, nacre is the author.
-        """
+        """Return the commit author as ``name <address>``, which is nacre unless git has a user."""
         values = [_plain(self.git.setting(name)) for name in ("user.name", "user.email")]
         return "{} <{}>".format(*values) if all(values) else "nacre <nacre@localhost>"
 
     def tree(self, commit: str | None) -> Entries:
-        """Return the files in a commit. If ``commit`` is ``None``, the result is empty."""
+        """Return the files in a commit, or nothing for ``None``."""
         return self._tree(commit) if commit else {}
 
     def _read_tree(self, commit: str) -> Entries:
@@ -605,15 +570,12 @@ class Repository:
         return {path: (mode, blob) for path, (mode, _, blob) in entries}
 
     def blob_id(self, data: bytes, like: str | None = None) -> str:
-        """Return the id that git gives to a blob.
-
-        The hash function depends on the length of ``like``, an id from the same repository.
-        """
+        """Return git's id for a file's content, with the hash function of the id ``like``."""
         algorithm = hashlib.sha256 if like and len(like) == 64 else hashlib.sha1
         return algorithm(b"blob %d\0%b" % (len(data), data)).hexdigest()
 
     def read(self, names: Sequence[str]) -> dict[str, bytes]:
-        """Return blob contents by name (``<commit>:<path>`` or blob id). Missing blobs are omitted."""
+        """Return blob contents by name (``<commit>:<path>`` or id), without missing blobs."""
         plain = [name for name in dict.fromkeys(names) if "\n" not in name]
         if not plain:
             return {}
@@ -634,7 +596,7 @@ class Repository:
         return blobs
 
     def history(self, since: str | None = None, until: str = "HEAD") -> Iterator[PastCommit]:
-        """Yield commits after ``since``, parents first, with their changed paths."""
+        """Yield the commits after ``since``, parents before their children."""
         span = f"{since}..{until}" if since else until
         out = self.git.run(
             "log",
@@ -670,43 +632,20 @@ class Repository:
         return set(_parts(out))
 
     def last_change(self, paths: Sequence[str]) -> str | None:
-        """Return the latest commit that changed one of the files."""
+        """Return the id of the latest commit that changed one of the paths, or ``None``."""
         out = self.git.run(
             "log", "-1", "--format=%H", "HEAD", "--", *(f":(literal){path}" for path in paths[:50])
         )
         return out.decode().strip() or None
 
     def changed_by_merge(self, commit: str) -> list[str]:
-        """Return the files in which a merge differs from all its parents."""
+        """Return the paths of files in which a merge commit differs from all its parents."""
         return _parts(
             self.git.run("diff-tree", "-c", "-r", "-z", "--name-only", "--no-commit-id", commit)
         )
 
-    def pass_over(self, name: str, paths: Sequence[str]) -> None:
-        """Make git ignore the untracked files ``paths``, which all have the name ``name``.
-
-        Other files with this name are no longer ignored.
-        """
-        file = self.git.own_file("info/exclude")
-        present = (
-            file.read_text(encoding="utf-8", errors="surrogateescape") if file.is_file() else ""
-        )
-        others = [
-            line
-            for line in present.splitlines()
-            if not (line.startswith("/") and line.endswith(f"/{name}"))
-        ]
-        lines = [*others, *("/" + _PATTERN.sub(r"\\\g<0>", path) for path in paths)]
-        excludes = "".join(f"{line}\n" for line in lines)
-        if excludes != present:
-            files.make_folder(file.parent)
-            files.write_file(file, excludes.encode("utf-8", "surrogateescape"))
-
     def is_ancestor(self, commit: str | None, of: str | None) -> bool:
-        """Return True if ``commit`` equals ``of`` or is an ancestor of it.
-
-        ``None`` is always an ancestor.
-        """
+        """Return True if ``commit`` is ``of``, an ancestor of it, or ``None``."""
         if commit is None or commit == of or (commit, of) in self._descents:
             return True
         if of is None or (of, commit) in self._descents:
@@ -716,11 +655,11 @@ class Repository:
         return is_below
 
     def merge_base(self, commit: str, other: str) -> str | None:
-        """Return a best common ancestor of two commits, if any."""
+        """Return a best common ancestor of two commits, or ``None``."""
         return self.git.attempt("merge-base", commit, other).stdout.decode().strip() or None
 
     def new_blobs(self, commit: str, known_commit: str | None) -> dict[str, str]:
-        """Return ids and paths of blobs that a commit reaches, but ``known_commit`` does not."""
+        """Return ids and paths of blobs in the history of ``commit``, but not ``known_commit``."""
         excluded = [f"^{known_commit}"] if known_commit else []
         out = self.git.run("rev-list", "--objects", commit, *excluded)
         paths = {}
@@ -731,7 +670,7 @@ class Repository:
         return paths
 
     def add_commits(self, commits: Sequence[NewCommit], parent: str | None) -> list[str]:
-        """Create a chain of commits after ``parent`` and return their ids. No branch is moved."""
+        """Create a chain of commits after ``parent``, and return their ids. No branch moves."""
         stream = b"".join(_import_commands(commits, parent, self.author(), self.tree(parent)))
         output = self.git.run(
             "fast-import",
@@ -747,22 +686,21 @@ class Repository:
         return new_commits
 
     def move_head(self, new: str, old: str | None, reason: str) -> bool:
-        """Move HEAD's branch from ``old`` to ``new``. Return False if the branch is no longer at ``old``."""
+        """Move HEAD's branch from ``old`` to ``new``. Return False if it is not at ``old``."""
         zero = "0" * len(new)
         return (
             self.git.attempt("update-ref", "-m", reason, "HEAD", new, old or zero).returncode == 0
         )
 
     def list_staged(self) -> Entries:
-        """Return the files in the index, except merge conflicts."""
+        """Return the files in git's index that have no merge conflict."""
         entries = _split_records(self.git.run("ls-files", "--stage", "-z"))
         return {path: (mode, blob) for path, (mode, blob, stage) in entries if stage == "0"}
 
     def update_index(self, old: str | None, new: str) -> None:
-        """Update the index to the commit ``new``, but keep staged changes.
+        """Update git's index to the commit ``new``, without losing changes that the user staged.
 
-        An index entry is a staged change if it differs from ``old`` and from recent HEADs. Raises
-        RepositoryBusyError.
+        Raises RepositoryBusyError.
         """
         after, staged = self.tree(new), self.list_staged()
         differing = {
@@ -784,10 +722,7 @@ class Repository:
         self.git.attempt("update-index", "-q", "--refresh")
 
     def _recent_heads(self, old: str | None) -> Iterator[str | None]:
-        """Yield ``old`` and the commits to which HEAD pointed recently.
-
-        The index can match an earlier commit, because some git clients do not update it.
-        """
+        # The index can match any of these, because some git clients do not update it.
         yield old
         yield from (
             self.git.attempt("rev-list", "--walk-reflogs", "-n", "20", "HEAD")
@@ -796,20 +731,14 @@ class Repository:
         )
 
     def list_changed(self) -> list[tuple[str, str]]:
-        """Return the state and path of files that differ from HEAD or are new.
-
-        The state is git's two-letter short status.
-        """
+        """Return the two-letter status and the path of each file that differs from HEAD."""
         out = self.git.run(
             "status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"
         )
         return [(line[:2], line[3:]) for line in _parts(out)]
 
     def damage(self) -> list[str]:
-        """Check all objects and return git's messages about missing or corrupt objects.
-
-        Raises GitUnavailableError.
-        """
+        """Return git's messages about missing or corrupt objects. Raises GitUnavailableError."""
         done = self.git.attempt("fsck", "--no-dangling", "--no-progress", timeout=300)
         messages = to_text(done.stdout + done.stderr).splitlines()
         return (
@@ -819,31 +748,26 @@ class Repository:
         )
 
     def recent_damage(self) -> str:
-        """Return git's error message if files of the latest commits cannot be read.
+        """Return git's error message if the latest commits are unreadable, or "".
 
-        Returns "" if there is no error. Raises GitUnavailableError.
+        Raises GitUnavailableError.
         """
-        objects_call = self.git.attempt(
-            "rev-list", "--objects", f"--max-count={_RECENT_COMMITS}", "HEAD"
+        done = self.git.attempt(
+            "log",
+            "-p",
+            "--no-ext-diff",
+            "--no-textconv",
+            f"--max-count={_RECENT_COMMITS}",
+            f"--output={_NULL}",
+            "HEAD",
         )
-        objects = [
-            line.split(b" ", 1)[0] for line in objects_call.stdout.splitlines()[:_SAMPLE_OBJECTS]
-        ]
-        if objects_call.returncode and not any(
-            path.is_file() for path in (self.git.git_dir / "refs").rglob("*")
-        ):
-            return ""  # no commit yet
-        read_call = self.git.attempt(
-            "cat-file", "--batch", stdin=b"".join(name + b"\n" for name in objects)
-        )
-        failed = next((done for done in (objects_call, read_call) if done.returncode), None)
-        if failed is None:
+        has_refs = any(path.is_file() for path in (self.git.git_dir / "refs").rglob("*"))
+        if not done.returncode or not has_refs:  # without refs, there is no commit yet
             return ""
-        messages = to_text(failed.stderr).splitlines()
-        return messages[0] if messages else "git cannot read it"
+        return next(iter(to_text(done.stderr).splitlines()), "git cannot read it")
 
     def tidy(self) -> None:
-        """Pack loose objects if there are many. Run this in the background, because it is slow."""
+        """Pack loose objects if there are many. This is slow and belongs in the background."""
         self.git.attempt(
             "-c",
             "gc.auto=6700",

@@ -93,18 +93,18 @@ _PUSH_REFUSALS: tuple[tuple[str, str, str], ...] = (
 
 @frozen
 class Remote:
-    """A git remote. Calls end within ``timeout`` seconds and never ask for input."""
+    """A git remote. Its calls end within ``timeout`` seconds and never prompt."""
 
     repository: Repository
     name: str
     timeout: float
 
     def url(self) -> str | None:
-        """Return the URL, or ``None`` if the remote does not exist."""
+        """Return the remote's URL, or ``None`` if the remote does not exist."""
         return self.repository.git.setting(f"remote.{self.name}.url") or None
 
     def set_url(self, url: str) -> None:
-        """Set the URL, as ``git remote add`` does."""
+        """Create the remote or change its URL."""
         git = self.repository.git
         if self.last_synced():
             git.attempt("update-ref", "-d", f"{SYNCED}/{self.name}")
@@ -112,10 +112,10 @@ class Remote:
         git.configure(f"remote.{self.name}.fetch", f"+refs/heads/*:refs/remotes/{self.name}/*")
 
     def branch(self, local: str) -> str:
-        """Return the remote branch for a local branch.
+        """Return the remote branch that matches a local branch.
 
-        This is the configured branch, the branch with the same name, or the default branch. Raises
-        RemoteRefusedError, RemoteUnreachableError.
+        It is the configured one, else the one with the same name, else the default branch. Raises
+        RemoteUnreachableError, or RemoteRefusedError if there are only other branches.
         """
         if merge := self.tracked_branch(local):
             return merge
@@ -132,7 +132,7 @@ class Remote:
         return branch or local
 
     def tracked_branch(self, local: str) -> str:
-        """Return the remote branch configured for a local branch, or ""."""
+        """Return the remote branch that a local branch is configured to track, or ""."""
         git = self.repository.git
         merge = (
             git.setting(f"branch.{local}.merge")
@@ -142,13 +142,13 @@ class Remote:
         return merge.removeprefix("refs/heads/") if merge.startswith("refs/heads/") else ""
 
     def follow(self, local: str, branch: str) -> None:
-        """Configure the remote branch for a local branch, so that other git clients use it, too."""
+        """Configure a local branch to track a remote branch, as other git clients expect."""
         git = self.repository.git
         git.configure(f"branch.{local}.remote", self.name)
         git.configure(f"branch.{local}.merge", f"refs/heads/{branch}")
 
     def fetch(self, branch: str) -> str | None:
-        """Fetch a branch and return its commit, or ``None`` if it does not exist."""
+        """Fetch a branch, and return its commit, or ``None`` if the branch does not exist."""
         try:
             self._call(
                 "fetch",
@@ -167,7 +167,7 @@ class Remote:
         return self.repository.commit_at(FETCHED)
 
     def push(self, commit: str, branch: str) -> None:
-        """Push a commit to a branch. Other commits are not overwritten.
+        """Push a commit to a branch, but never overwrite other commits.
 
         Raises RemoteMovedError if the remote branch has changed.
         """
@@ -180,7 +180,7 @@ class Remote:
         self.remember(commit, branch)
 
     def remember(self, commit: str, branch: str) -> None:
-        """Record that a commit exists both here and on the remote."""
+        """Record that this commit is now both here and on the remote."""
         names = (f"{SYNCED}/{self.name}", f"refs/remotes/{self.name}/{branch}")
         moved = [
             f"update {name} {commit}\n"
@@ -191,14 +191,10 @@ class Remote:
             self.repository.git.run("update-ref", "--stdin", stdin="".join(moved).encode())
 
     def last_synced(self) -> str | None:
-        """Return the last commit known to exist both here and on the remote."""
+        """Return the last commit that was both here and on the remote, or ``None``."""
         return self.repository.commit_at(f"{SYNCED}/{self.name}")
 
     def _call(self, *arguments: str) -> str:
-        """Run a git command that contacts the remote.
-
-        Raises GitFailedError, RemoteRefusedError, RemoteUnreachableError.
-        """
         options = [
             "-c",
             "http.lowSpeedLimit=1",
@@ -218,7 +214,7 @@ class Remote:
 
 
 def check_url(text: str, folder: Path) -> str:
-    """Check a remote's URL, or make a path absolute. Raises InvalidInputError."""
+    """Return a valid remote URL or absolute path. Raises InvalidInputError."""
     if _PASSWORD.match(text):
         raise InvalidInputError(
             "the address contains a password",
@@ -242,7 +238,6 @@ def check_url(text: str, folder: Path) -> str:
 
 
 def _meaning(error: GitFailedError) -> NacreError:
-    """Convert git's message to an error with a hint. Return ``error`` if the message is unknown."""
     output = error.output
     if (
         "couldn't find remote ref" in output
@@ -281,7 +276,7 @@ def _line(output: str) -> str:
     best = next(
         (line for line in lines if line.startswith(("fatal:", "error:", "ssh:", "remote:"))), ""
     )
-    return (best or (lines[0] if lines else "no words")).strip()[:200]
+    return (best or (lines[0] if lines else "no message")).strip()[:200]
 
 
 # -- Changing past commits -------------------------------------------------------------------------
@@ -303,14 +298,11 @@ Rename = Callable[[str, bytes], str]
 def rewrite_history(
     repository: Repository, clean: Clean, rename: Rename, *, dry_run: bool = False
 ) -> int:
-    """Pass all contents and messages in all branches and tags through ``clean``. Return the number of commits.
+    """Apply ``clean`` to all files and commit messages, and return the number of commits.
 
-    ``rename`` returns the new path of a file whose content changed.
-
-    The new history is built in a separate repository. It must have the same number of commits and
-    the same files, with nothing left to clean. Then refs are moved to it, and old objects are
-    permanently deleted. A crash before refs are moved leaves the old history. After a later crash,
-    the next call completes the rewrite.
+    All branches and tags are rewritten, and old objects are permanently deleted. ``rename`` returns
+    a changed file's new path. If a crash interrupts the rewrite after the refs moved, the next call
+    completes it; otherwise the old history stays.
 
     Raises UnusableRepositoryError if HEAD is detached, a merge is unfinished, or the new history is
     incomplete.
@@ -339,8 +331,8 @@ def rewrite_history(
     filtered = b"".join(_filter_stream(stream, clean, rename))
     if dry_run:
         return commits
-    for left in repository.root.parent.glob(f"{_FOLDER_PREFIX}*"):
-        _remove(left)  # left by an interrupted rewrite
+    for folder in repository.root.parent.glob(f"{_FOLDER_PREFIX}*"):
+        _remove(folder)  # left by an interrupted rewrite
     if filtered != stream:
         _take_over(repository, filtered, commits)
     # Git never prunes objects that are in its index. This also completes an earlier run that
@@ -357,7 +349,6 @@ def rewrite_history(
 
 
 def _filter_stream(stream: bytes, clean: Clean, rename: Rename) -> Iterator[bytes]:
-    """Yield the exported stream with cleaned data and renamed files."""
     changed: dict[bytes, bytes] = {}
     at, mark = 0, b""
     while at < len(stream):
@@ -418,10 +409,7 @@ def _take_over(repository: Repository, stream: bytes, commits: int) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Delete a temporary repository. The next rewrite of the history deletes files that remain.
-
-    Deletion is tried twice, because other programs might have files open.
-    """
+    """Delete a folder in two attempts, because other programs might have files open."""
     # Windows cannot delete read-only files, and git makes its objects read-only.
     if os.name == "nt":
         for parent, _, names in os.walk(folder):

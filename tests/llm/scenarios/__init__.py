@@ -1,7 +1,7 @@
-"""What nacre asks a language model for, one scenario or more for each prompt, and what must come of it.
+"""Scenarios for each prompt that nacre sends to a language model, and the results that they must have.
 
-They are played with the cassettes of a model in ``test_cassettes.py``, and with real models in ``test_live.py``. What
-they check has to hold with any model that is good enough: no words of an answer, but what nacre makes of it.
+``test_cassettes.py`` plays them with recorded answers and ``test_live.py`` with real models. Their checks must hold
+for every sufficiently capable model, so they check nacre's results and not the wording of an answer.
 """
 
 from tests.llm.scenarios import dreaming, extracting, handing, recalling, storing

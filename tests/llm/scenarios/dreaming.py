@@ -1,4 +1,4 @@
-"""What a model makes of memories: what says the same and what is over, pages, and what belongs together."""
+"""Scenarios in which a model merges, ends and groups memories and writes pages."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from datetime import timedelta
 
 from nacre.home.home import Home
 from nacre.review.consolidate import DreamAction
-from nacre.review.dream import DreamPlanRequest
-from nacre.review.run import plan
+from nacre.review.dream import DreamPlanRequest, plan
 from nacre.values.memory import Kind, Memory
 from nacre.values.session import Task
 from tests.llm.stage import Stage, scenario
@@ -28,7 +27,7 @@ _APART = (
 )
 
 
-def _kept(
+def _store_memory(
     context: Home,
     text: str,
     days: int,
@@ -36,7 +35,7 @@ def _kept(
     kind: Kind = Kind.FACT,
     end: str = "",
 ) -> str:
-    """``end``: of its id, by which lines of pages name it; the stage draws no random ones."""
+    """Store a memory. ``end`` is the suffix of its id, by which pages refer to it."""
     at = context.now() - timedelta(days=days)
     memory = Memory(
         f"{context.ids().removesuffix('0' * len(end))}{end}",
@@ -53,20 +52,20 @@ def _kept(
 
 
 @scenario()
-def a_dream_makes_one_of_what_says_the_same_and_ends_what_is_over(stage: Stage) -> None:
+def dream_merges_duplicates_and_ends_outdated_memories(stage: Stage) -> None:
     with stage.open(Task.DREAM, embedding=True) as context:
         texts = (*_SAME, *_ENDED, *_APART)
-        ids = {text: _kept(context, text, 90 - 10 * at) for at, text in enumerate(texts)}
-        found = plan(context, DreamPlanRequest(tier=2))
-    assert found.note is None
-    merged = [{step.into, *step.ends} for step in found.steps if step.action is DreamAction.MERGE]
+        ids = {text: _store_memory(context, text, 90 - 10 * at) for at, text in enumerate(texts)}
+        dream = plan(context, DreamPlanRequest(tier=2))
+    assert dream.note is None
+    merged = [{step.into, *step.ends} for step in dream.steps if step.action is DreamAction.MERGE]
     assert {ids[text] for text in _SAME} in merged
     ended = {
-        (step.ends[0], step.into) for step in found.steps if step.action is DreamAction.SUPERSEDE
+        (step.ends[0], step.into) for step in dream.steps if step.action is DreamAction.SUPERSEDE
     }
     assert ended == {(ids[_ENDED[0]], ids[_ENDED[1]])}
     staging, production, general, special = (ids[text] for text in _APART)
-    assert not any({staging, production} <= one or {general, special} <= one for one in merged)
+    assert not any({staging, production} <= item or {general, special} <= item for item in merged)
 
 
 _OF_PROJECT = (
@@ -102,14 +101,14 @@ _OF_OWNER = (
 
 
 @scenario()
-def pages_tell_where_a_project_stands_and_what_its_owner_wants(stage: Stage) -> None:
+def pages_show_project_state_and_owner_preferences(stage: Stage) -> None:
     with stage.open(Task.DREAM) as context:
         stage.world.write("projects/acme/project.md", "---\nname: Acme\n---\n# Acme\n")
         for place, texts in (("acme", _OF_PROJECT), (None, _OF_OWNER)):
             for at, (kind, text) in enumerate(texts):
-                _kept(context, text, 60 - 5 * at, place, kind, f"{len(texts)}{at:07}")
-        found = plan(context, DreamPlanRequest(tier=3))
-    page, profile = (step.words for step in found.steps if step.action is DreamAction.PAGE)
+                _store_memory(context, text, 60 - 5 * at, place, kind, f"{len(texts)}{at:07}")
+        dream = plan(context, DreamPlanRequest(tier=3))
+    page, profile = (step.words for step in dream.steps if step.action is DreamAction.PAGE)
     assert "## Next steps" in page
     assert "30 days" in page.partition("## Next steps")[2].partition("## ")[0]
     assert "tax office" in page.partition("## Blockers")[2].partition("## ")[0]

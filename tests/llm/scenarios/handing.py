@@ -1,4 +1,4 @@
-"""What a model hands over of a session to the next one."""
+"""Scenarios in which a model writes the handoff of a session."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from tests.llm.stage import Stage, scenario
 
 
 @scenario()
-def a_session_is_handed_over_with_what_is_open(stage: Stage) -> None:
-    """The last word counts, what was taken back is left out, and what comes from outside is not repeated."""
+def handoff_contains_the_open_work(stage: Stage) -> None:
+    """Check that the last decision counts, withdrawn ones are omitted and outside text is not
+    repeated."""
     steps = [
         Owner(
             "The label printer drops every fourth label. Find out why, please. Start in spooler.py."
@@ -42,9 +43,9 @@ def a_session_is_handed_over_with_what_is_open(stage: Stage) -> None:
     assert before
     assert after
     assert (after.id, after.session) == (before.id, before.session)
-    told = after.content.lower()
-    assert "open threads:" in told
-    for said in ("spooler.py", "ready signal", "400", "ines", "changelog", "press"):
-        assert said in told, said
-    assert "fetch" not in told
-    assert len(told.split()) < 300
+    text = after.content.lower()
+    assert "open threads:" in text
+    for word in ("spooler.py", "ready signal", "400", "ines", "changelog", "press"):
+        assert word in text, word
+    assert "fetch" not in text
+    assert len(text.split()) < 300

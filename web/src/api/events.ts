@@ -3,26 +3,9 @@ import { loadMe, refusal } from "./me";
 
 /** An event of the daemon. Other fields depend on its kind. */
 export interface NacreEvent {
-  seq: number;
-  at: string;
   kind: string;
   [field: string]: unknown;
 }
-
-export const KINDS = [
-  "memory",
-  "session",
-  "chat",
-  "progress",
-  "doubt",
-  "candidate",
-  "operation",
-  "cost",
-  "trace",
-  "notice",
-  "missed",
-  "hello",
-] as const;
 
 type Listener = (event: NacreEvent) => void;
 type State = "connecting" | "live" | "lost";
@@ -37,8 +20,6 @@ const channel = navigator.locks && "BroadcastChannel" in window ? new BroadcastC
 let leads = false;
 let source: EventSource | null = null;
 let wait = 500;
-let last = "";
-let epoch = "";
 let wasLost = false;
 
 /** Call a function with each event. Returns the unsubscribe function. */
@@ -53,7 +34,11 @@ export function onEvent(listener: Listener): () => void {
  */
 export function follow(): void {
   if (!channel) {
-    document.addEventListener("visibilitychange", () => (document.hidden ? source?.close() : connect()));
+    document.addEventListener("visibilitychange", () => {
+      wasLost = true;
+      if (document.hidden) source?.close();
+      else connect();
+    });
     connect();
     return;
   }
@@ -61,6 +46,7 @@ export function follow(): void {
   channel.postMessage({ asks: true });
   void navigator.locks.request(NAME, () => {
     leads = true;
+    wasLost = connection.peek() !== "connecting"; // events between two leading tabs are lost
     connect();
     return new Promise(() => {});
   });
@@ -69,20 +55,16 @@ export function follow(): void {
 function connect(): void {
   source?.close();
   if (!channel && document.hidden) return;
-  source = new EventSource(`/api/v1/events${last ? `?after=${encodeURIComponent(last)}` : ""}`);
+  source = new EventSource("/api/v1/events");
   source.onopen = opened;
   source.onerror = lost;
-  for (const kind of KINDS) {
-    source.addEventListener(kind, (message) =>
-      pass(kind, (message as MessageEvent).data, (message as MessageEvent).lastEventId),
-    );
-  }
+  source.onmessage = ({ data }) => pass(data);
 }
 
 function opened(): void {
   announce("live");
   wait = 500;
-  if (wasLost) pass("missed", '{"seq":0,"at":""}', "");
+  if (wasLost) pass('{"kind":"missed"}');
   wasLost = false;
 }
 
@@ -97,36 +79,27 @@ async function lost(): Promise<void> {
 
 function announce(state: State): void {
   connection.value = state;
-  channel?.postMessage({ state, last, epoch });
+  channel?.postMessage({ state });
 }
 
-function pass(kind: string, data: string, id: string): void {
-  receive(kind, data, id);
-  channel?.postMessage({ kind, data, id });
+function pass(data: string): void {
+  receive(data);
+  channel?.postMessage({ data });
 }
 
 /** Handle a message of another tab. */
-async function hear(said: { asks?: boolean; state?: State; [field: string]: unknown }): Promise<void> {
+async function hear({ asks, state, data }: { asks?: boolean; state?: State; data?: string }): Promise<void> {
   if (leads) {
-    if (said.asks) announce(connection.value);
-  } else if (said.state) {
-    if (said.state !== "live") await loadMe();
-    connection.value = said.state;
-    last = String(said.last) || last;
-    epoch = String(said.epoch) || epoch;
-  } else if (said.kind) {
-    receive(String(said.kind), String(said.data), String(said.id));
+    if (asks) announce(connection.value);
+  } else if (state) {
+    if (state !== "live") await loadMe();
+    connection.value = state;
+  } else if (data) {
+    receive(data);
   }
 }
 
-function receive(kind: string, data: string, id: string): void {
-  const event: NacreEvent = { ...JSON.parse(data), kind };
-  if (id) last = id;
-  if (kind === "hello" && epoch && event.epoch !== epoch) tell({ ...event, kind: "missed" });
-  if (kind === "hello") epoch = String(event.epoch);
-  tell(event);
-}
-
-function tell(event: NacreEvent): void {
+function receive(data: string): void {
+  const event: NacreEvent = JSON.parse(data);
   for (const listener of listeners) listener(event);
 }

@@ -8,6 +8,8 @@ export interface Me {
   plugins: string[];
   home: string;
   embedding: string;
+  /** The model that writes memories, or none. */
+  writer: string;
 }
 
 export const me = signal<Me | null>(null);

@@ -1,87 +1,22 @@
 // Written by scripts/write_web_types.py from the operations; do not edit it by hand.
 
+export type Action = "delegate" | "edit" | "fetch" | "other" | "plan" | "read" | "run" | "search";
+
 export interface Activity {
   since: string;
   until: string;
-  project: string | null;
-  step: string;
-  steps: Array<string>;
-  sessions: Array<Series>;
-  turns: Array<Series>;
-  stored: Array<Series>;
-  held: Array<Series>;
-  recalls: Array<number>;
-  questions: Array<Series>;
-  tokens: Array<Series>;
-  cost: Array<Series>;
   calendar: Array<CalendarDay>;
-  ages: Array<Age>;
-  never: number;
-  seldom: number;
-  often: number;
 }
 
-export interface Age {
-  least: number;
-  most: number | null;
-  memories: number;
-  stale: number;
+export interface Belief {
+  memory: Memory;
+  quote: Evidence | null;
+  replaced: Array<Memory>;
 }
 
-export interface Alike {
-  groups: Array<Array<Memory>>;
+export interface Beliefs {
+  beliefs: Array<Belief>;
   total: number;
-}
-
-export interface ArchiveReport {
-  files: number;
-  read: number;
-  stored: number;
-  pruned: number;
-  seconds: number;
-  problems: Array<Problem>;
-}
-
-export interface ArchiveStatus {
-  enabled: boolean;
-  folder: string;
-  tools: Array<ArchivedTool>;
-  waiting: number;
-  withheld: number;
-}
-
-export interface ArchivedTool {
-  tool: string;
-  files: number;
-  gone: number;
-  raw: number;
-  stored: number;
-  first: string;
-  last: string;
-}
-
-export type Aspect = "corrections" | "failed-calls" | "messages" | "repeated";
-
-export interface BackupReport {
-  path: string;
-  bytes: number;
-  manifest: Manifest;
-}
-
-export interface Brief {
-  text: string;
-  memories: number;
-  links: number;
-  alike: number;
-  projects: number;
-  components: number;
-  gaps: number;
-  unlinked: number;
-  todos: number;
-  stale: number;
-  central: Array<CentralMemory>;
-  active_projects: Array<string>;
-  decisions: Array<Memory>;
 }
 
 export interface BroughtBack {
@@ -90,7 +25,6 @@ export interface BroughtBack {
 }
 
 export interface Budget {
-  period: string;
   most: number;
   spent: number;
 }
@@ -99,27 +33,6 @@ export interface CalendarDay {
   day: string;
   sessions: number;
   turns: number;
-}
-
-export interface Capabilities {
-  window: number;
-  output: number;
-  answers: string;
-  caches: boolean;
-  thinking: number;
-  price: Price | null;
-  known: boolean;
-}
-
-export interface Central {
-  found: Array<CentralMemory>;
-  memories: number;
-  links: number;
-}
-
-export interface CentralMemory {
-  memory: Memory;
-  degree: number;
 }
 
 export interface Change {
@@ -160,7 +73,6 @@ export interface ChatMessage {
   name: string;
   at: string;
   is_owner: boolean;
-  files: Array<[string, string]>;
 }
 
 export interface ChatSession {
@@ -172,9 +84,6 @@ export interface ChatSession {
   updated: string;
   messages: number;
   indexed: number;
-  compactions: number;
-  flushed: number;
-  tokens: number;
   input_tokens: number;
   output_tokens: number;
   cost: number;
@@ -190,105 +99,10 @@ export interface Check {
   hint: string | null;
 }
 
-export interface ChoresReport {
-  done: number;
-  failed: number;
-  given_up: number;
-  left: number;
-}
-
-export interface CodeAnswer {
-  asked: string;
-  nodes: Array<CodeNode>;
-  choices: Array<CodeNode>;
-  links: Array<CodeLink>;
-  memories: Array<CodeMemory>;
-  more: boolean;
-}
-
-export interface CodeLink {
-  rel: string;
-  node: CodeNode;
-  line: number;
-  depth: number;
-  via: string | null;
-  note: string;
-}
-
-export interface CodeMemory {
-  memory: Memory;
-  names: Array<string>;
-  nodes: Array<string>;
-}
-
-export interface CodeNode {
-  id: string;
-  project: string;
-  path: string;
-  name: string;
-  kind: string;
-  line: number;
-}
-
-export interface CodeReport {
-  project: string;
-  root: string;
-  files: number;
-  read: number;
-  unchanged: number;
-  removed: number;
-  skipped: number;
-  failed: Array<string>;
-  left_out: number;
-  symbols: number;
-  edges: number;
-  languages: Record<string, number>;
-  by_git: boolean;
-  seconds: number;
-}
-
-export interface Committed {
-  commits: Array<[string, string]>;
-  operations: number;
-  waiting: number;
-  held: Array<Held>;
-  note: string | null;
-}
-
-export interface Companion {
-  node: Node;
-  weight: number;
-  sessions: number;
-}
-
 export interface CompanionView {
   memory: Memory;
   weight: number;
   sessions: number;
-}
-
-export interface Comparison {
-  aspect: Aspect;
-  finding: Finding;
-  sessions_told: number;
-  sessions_held_out: number;
-  told: number | null;
-  held_out: number | null;
-  difference: number | null;
-  low: number | null;
-  high: number | null;
-}
-
-export interface Component {
-  size: number;
-  links: number;
-  central: Array<Memory>;
-}
-
-export interface Components {
-  found: Array<Component>;
-  total: number;
-  alone: number;
 }
 
 export type Confidence = "extracted" | "inferred";
@@ -323,33 +137,9 @@ export interface ContextItem {
 
 export interface CostReport {
   today: string;
-  budgets: Array<Budget>;
+  budget: Budget;
   tasks: Array<TaskCost>;
   is_background_on: boolean;
-}
-
-export type DecidedBy = "asker" | "model" | "rules";
-
-export interface DeepResult {
-  query: string;
-  route: Route;
-  project: string | null;
-  clarify: Array<string>;
-  candidates: Array<NacreValuesRecallCandidate>;
-  hits: Array<MemoryHit>;
-  context: string;
-  steps: Array<DeepStep>;
-  lanes: Array<Lane>;
-  model: string | null;
-  repeated: boolean;
-  took_ms: number;
-}
-
-export interface DeepStep {
-  name: string;
-  by: DecidedBy;
-  outcome: string;
-  problem: string | null;
 }
 
 export interface Difference {
@@ -359,14 +149,7 @@ export interface Difference {
   lines: Array<string>;
 }
 
-export interface Documents {
-  count: number;
-  bytes: number;
-  ledger_lines: number;
-  hash: string;
-}
-
-export type DreamAction = "expire" | "file" | "forget" | "merge" | "page" | "supersede" | "unlink";
+export type DreamAction = "expire" | "forget" | "merge" | "page" | "supersede";
 
 export interface DreamPlan {
   steps: Array<NacreReviewConsolidateStep>;
@@ -379,7 +162,6 @@ export interface DreamPlan {
   unasked: number;
   note: string | null;
   unwritten: Array<[string, string]>;
-  unfiled: Array<string>;
   texts: Array<[string, string]>;
   brought_back: number;
   looked: Array<[string, Array<string>]>;
@@ -394,22 +176,6 @@ export interface DreamReport {
   is_first: boolean;
 }
 
-export interface Effects {
-  shown: number;
-  followed: number;
-  broken: number;
-  pointers: number;
-  pointers_followed: number;
-  off: Array<string>;
-}
-
-export interface Embedded {
-  made: number;
-  left: number;
-  note: string | null;
-  tokens: number;
-}
-
 export type Ending = "done" | "failed" | "stopped" | "unknown";
 
 export interface ErrorMet {
@@ -420,86 +186,16 @@ export interface ErrorMet {
   trust: Trust;
 }
 
-export interface Estimate {
-  waiting: number;
-  trivial: number;
-  model: string;
-  calls: number;
-  tokens: number;
-  cost: number | null;
-  left: number;
-  tokens_left: number | null;
-  is_background_on: boolean;
-  is_older: boolean;
-  problems: Array<Problem>;
-}
-
 export interface Evidence {
   session_id: string;
   turn_id: string;
+  seq: number;
   speaker: Speaker;
   time: string | null;
   excerpt: string;
 }
 
-export interface Excerpt {
-  of: string;
-  text: string;
-}
-
-export interface Exchanged {
-  url: string;
-  space: string;
-  sent: number;
-  received: number;
-  turns: number;
-  notes: Array<NacreVaultDocumentsNote>;
-  held: Array<[string, string]>;
-  problems: Array<string>;
-}
-
 export type Expiry = "core" | "permanent" | "temporary";
-
-export interface ExportReport {
-  path: string;
-  form: string;
-  counts: Record<string, number>;
-  left_out: number;
-  bytes: number;
-  withheld: number;
-}
-
-export interface Extracted {
-  candidates: Array<NacreValuesMemoryCandidate>;
-  problem: string | null;
-}
-
-export interface Extraction {
-  candidates: Array<NacreValuesMemoryCandidate>;
-  model: string;
-  overtaken: Array<Overtaken>;
-  doubted: Array<Overtaken>;
-  dropped: Record<string, number>;
-  proposed: number;
-  repeated: number;
-  calls: number;
-  tokens: NacreValuesModelsTokens;
-  parts: number;
-  by_rules: number;
-  is_whole: boolean;
-  problem: string | null;
-  hint: string | null;
-  is_over: boolean;
-  is_useless: boolean;
-  left: Array<string>;
-  is_uncompared: boolean;
-}
-
-export interface FeedbackReport {
-  judged: Array<Judged>;
-  by: string | null;
-  note: string | null;
-}
 
 export interface FieldChange {
   name: string;
@@ -507,14 +203,14 @@ export interface FieldChange {
   after: unknown;
 }
 
-export interface FileHistory {
-  asked: string;
-  paths: Array<string>;
-  changes: Array<NacreValuesSessionFileChange>;
-  edits: number;
-  reads: number;
-  sessions: number;
-  more: boolean;
+export interface FileChange {
+  path: string;
+  before: string | null;
+  after: string | null;
+  hosts: Array<string>;
+  what: string;
+  mode: number;
+  is_pristine: boolean;
 }
 
 export interface FileTouched {
@@ -523,88 +219,7 @@ export interface FileTouched {
   reads: number;
 }
 
-export type Finding = "less with memory" | "more with memory" | "too few" | "unclear";
-
-export interface FixResult {
-  error: string;
-  troubles: Array<Trouble>;
-  lessons: Array<MemoryHit>;
-  talk: Array<TurnHit>;
-}
-
 export type Flag = 1 | 2 | 4 | 8 | 16 | 32;
-
-export interface FlushReport {
-  memories: Array<string>;
-  duplicates: number;
-  sessions: number;
-  chores: ChoresReport;
-  notes: Array<string>;
-}
-
-export interface ForgetPlan {
-  how: string;
-  sessions: Record<string, number>;
-  parts: Record<string, number>;
-  memories: Array<Memory>;
-  losing: Array<Memory>;
-  released: Array<Memory>;
-  excerpts: Array<Excerpt>;
-  untitled: Array<string>;
-  handoffs: Array<string>;
-  files: Array<string>;
-  traces: number;
-  held: number;
-  match: string | null;
-  regex: boolean;
-  project: string | null;
-}
-
-export interface ForgetReport {
-  run: string;
-  plan: ForgetPlan;
-  is_erased: boolean;
-  unreached: Array<Unreached>;
-}
-
-export interface Forgotten {
-  run: string;
-  at: string;
-  how: string;
-  sessions: Array<string>;
-  turns: number;
-  memories: number;
-  before: string | null;
-  is_allowed: boolean;
-}
-
-export interface ForgottenCode {
-  project: string;
-  was_there: boolean;
-}
-
-export interface FoundWriter {
-  name: string;
-  label: string;
-  payer: string;
-  is_free: boolean;
-  problem: string;
-  is_refused: boolean;
-  is_here: boolean;
-}
-
-export interface Gap {
-  memory: Memory;
-  degree: number;
-  maturity: Maturity;
-  idle_days: number;
-}
-
-export interface Gaps {
-  found: Array<Gap>;
-  total: number;
-  unlinked: number;
-}
 
 export interface GatewayState {
   running: boolean;
@@ -621,65 +236,7 @@ export interface GraphMap {
   links: number;
 }
 
-export interface Handoff {
-  id: string;
-  project: string;
-  session: string;
-  content: string;
-  by: string;
-  written: string;
-  said: string;
-  until: string;
-  asked: string;
-  given: string;
-}
-
-export interface HandoffView {
-  project: string | null;
-  handoff: Handoff | null;
-  waits: boolean;
-  is_new: boolean;
-  note: string | null;
-}
-
-export interface Held {
-  path: string;
-  reason: string;
-}
-
 export type HitConfidence = "likely" | "sure" | "weak";
-
-export interface HookAnswer {
-  context: string;
-  chores: Array<string>;
-  state: SessionState | null;
-  held_out: boolean;
-}
-
-export interface Hop {
-  parent: number;
-  child: number;
-  rel: string;
-  is_outgoing: boolean;
-  origin: string;
-  strength: number;
-  valid: Validity;
-  reason: string | null;
-  is_again: boolean;
-}
-
-export interface HostCommand {
-  words: Array<string>;
-  what: string;
-  touches: Array<string>;
-}
-
-export interface HostSetting {
-  host: string;
-  path: string;
-  name: string;
-  before: string;
-}
 
 export interface HostState {
   name: string;
@@ -688,46 +245,6 @@ export interface HostState {
   program: string | null;
   by_user: boolean;
   wired: Array<WiringWish>;
-}
-
-export interface ImportOptions {
-  path: string;
-  source: string;
-  trust: boolean;
-  project: string | null;
-  vectors: boolean;
-}
-
-export interface ImportPlan {
-  options: ImportOptions;
-  source: ImportSource;
-  steps: Array<NacreDataImportsStep>;
-  skipped: Array<Skipped>;
-  pages: Array<Page>;
-  entries: Array<LedgerEntry>;
-  transcripts: Array<string>;
-  sessions: number;
-  turns: number;
-}
-
-export interface ImportReport {
-  added: Array<string>;
-  updated: number;
-  trusted: number;
-  brought_back: number;
-  duplicates: number;
-  pages: number;
-  entries: number;
-  sessions: number;
-  turns: number;
-  ingest: IngestReport | null;
-}
-
-export interface ImportSource {
-  name: string;
-  label: string;
-  recognise: unknown;
-  read: unknown;
 }
 
 export interface IngestPlan {
@@ -740,66 +257,6 @@ export interface IngestPlan {
   problems: Array<Problem>;
 }
 
-export interface IngestReport {
-  files: number;
-  sessions: number;
-  turns: number;
-  memories: Array<string>;
-  skipped: number;
-  unrecognised: number;
-  left_out: number;
-  duplicates: number;
-  bytes_read: number;
-  read_seconds: number;
-  seconds: number;
-  foreseen: string | null;
-  vectors_made: number;
-  vectors_left: number;
-  vectors_note: string | null;
-  tools: Record<string, number>;
-  unknown: Record<string, number>;
-  corrupt: number;
-  oversized: number;
-  excluded: Record<string, number>;
-  archived: ArchiveReport;
-  empty: Array<string>;
-  unread: Array<string>;
-  hints: Array<string>;
-  problems: Array<Problem>;
-  decided: Record<string, number>;
-  extraction: ModelExtraction | null;
-  candidates: number;
-  doubted: number;
-  ended: number;
-}
-
-export interface Judged {
-  memory_id: string;
-  subject: string;
-  verdict: Verdict;
-  likeness: number | null;
-  before: number;
-  after: number;
-}
-
-export interface Kept {
-  path: string;
-  size: number;
-  sha256: string;
-  mtime_ns: number;
-}
-
-export interface Key {
-  id: string;
-  space: string;
-  account: string;
-  role: Role;
-  created: string | null;
-  expires: string | null;
-  revoked: string | null;
-  last_used: string | null;
-}
-
 export type Kind = "decision" | "event" | "fact" | "lesson" | "preference" | "relationship" | "todo";
 
 export interface Lane {
@@ -809,13 +266,6 @@ export interface Lane {
 }
 
 export type LaneState = "partial" | "ran" | "skipped" | "unavailable";
-
-export interface LedgerEntry {
-  op: string;
-  at: string;
-  action: string;
-  details: Record<string, unknown>;
-}
 
 export interface LeftAlone {
   path: string;
@@ -838,30 +288,6 @@ export interface Link {
   origin: string | null;
   strength: number | null;
   valid: Validity;
-}
-
-export interface LinkChange {
-  links: Array<LinkLine>;
-  made: number;
-  changed: number;
-  removed: number;
-  waiting: Array<string>;
-}
-
-export interface LinkLine {
-  source: Node;
-  rel: string;
-  target: Node;
-  origin: string;
-  strength: number;
-  valid: Validity;
-  reason: string | null;
-  holds: boolean;
-}
-
-export interface LinkPage {
-  links: Array<LinkLine>;
-  total: number;
 }
 
 export interface LinkView {
@@ -887,31 +313,10 @@ export interface Listing {
 
 export type Loose = "failing" | "next step" | "question" | "request" | "todo";
 
-export interface Lot {
-  setting: string;
-  model: string;
-  state: string;
-  dimensions: number;
-  passages: number;
-  memories: number;
-  waiting: number;
-  bytes: number;
-}
-
-export interface Manifest {
-  created: string;
-  counts: Record<string, number>;
-  files: Array<Kept>;
-  notes: Array<string>;
-}
-
 export interface MapEdge {
   source: number;
   target: number;
   rel: string;
-  strength: number;
-  valid: Validity;
-  origin: string;
 }
 
 export interface MapNode {
@@ -921,9 +326,7 @@ export interface MapNode {
   project: string | null;
   importance: number;
   degree: number;
-  state: string;
   trusted: boolean;
-  valid_from: string;
 }
 
 export type Match = "contains" | "exact" | "pattern";
@@ -936,12 +339,6 @@ export interface Matches {
 }
 
 export type Maturity = "candidate" | "established" | "proven";
-
-export interface Member {
-  account: string;
-  role: Role;
-  since: string | null;
-}
 
 export interface Memory {
   id: string;
@@ -986,6 +383,7 @@ export interface MemoryHit {
   doubt: string | null;
   space: string | null;
   candidate: boolean;
+  rank: number;
 }
 
 export interface MemoryView {
@@ -999,63 +397,6 @@ export interface MemoryView {
   etag: string | null;
   doubt: string | null;
   deliveries: number;
-}
-
-export type MergeOutcome = "copy_kept" | "forgotten" | "kept_beside" | "kept_edited" | "kept_twice" | "merged" | "renamed" | "stays_retired" | "united";
-
-export interface ModelExtraction {
-  model: string;
-  sessions: number;
-  trivial: number;
-  parts: number;
-  by_rules: number;
-  calls: number;
-  tokens: NacreValuesModelsTokens;
-  found: number;
-  held: number;
-  repeated: number;
-  dropped: Record<string, number>;
-  problem: string | null;
-  hint: string | null;
-  elsewhere: number;
-}
-
-export interface MoveReport {
-  place: string;
-  kept: string;
-  tenant: string;
-  rows: Record<string, number>;
-  written: number;
-  passes: number;
-  documents: Documents;
-  documents_there: Documents;
-  answers: SameAnswers;
-  is_in_use: boolean;
-  left: string;
-}
-
-export interface NewKey {
-  key: Key;
-  secret: string;
-}
-
-export interface Node {
-  id: string;
-  subject: string | null;
-  kind: Kind | null;
-  project: string | null;
-  state: string;
-  trusted: boolean;
-}
-
-export interface Offer {
-  name: string;
-  label: string;
-  tasks: Array<Task>;
-  capabilities: Capabilities;
-  credential: string;
-  needs_key: boolean;
-  problem: Record<string, unknown> | null;
 }
 
 export interface OpenEnd {
@@ -1080,15 +421,6 @@ export interface OperationDiff {
   differences: Array<Difference>;
 }
 
-export interface Overtaken {
-  memory: Memory;
-  quote: string;
-  statement: NacreValuesMemoryCandidate;
-  shown: Confirmation;
-  is_owners: boolean;
-  is_doubtful: boolean;
-}
-
 export interface Overview {
   memories: Record<string, number>;
   projects: Array<string>;
@@ -1109,11 +441,6 @@ export interface OwnPage {
   text: string;
   told_tokens: number;
   etag: string;
-}
-
-export interface Page {
-  path: string;
-  document: string;
 }
 
 export interface Pair {
@@ -1138,22 +465,6 @@ export interface Pairing {
 
 export type Part = "active" | "decisions" | "handoff" | "identity" | "known" | "nudge" | "pointer" | "previous" | "profile" | "project" | "relevant" | "rules" | "signals";
 
-export interface Passage {
-  text: string;
-  score: number;
-  session: string;
-  key: string;
-  channel: string;
-  time: string | null;
-  trust: Trust;
-}
-
-export interface Passages {
-  query: string;
-  passages: Array<Passage>;
-  lanes: Array<Lane>;
-}
-
 export interface Pending {
   id: string;
   kind: PendingKind;
@@ -1162,6 +473,7 @@ export interface Pending {
   detail: string | null;
   since: string | null;
   newer: Memory | null;
+  later: string | null;
 }
 
 export type PendingKind = "candidate" | "conflict" | "doubt";
@@ -1182,35 +494,17 @@ export interface PinCheck {
   memories: Array<string>;
 }
 
-export interface Plan {
-  setting: string;
-  model: string;
-  used: string | null;
-  place: NacreValuesModelsPlace;
-  texts: number;
-  tokens: number;
-  cost: string | null;
-  wants_yes: boolean;
-  left: number;
-}
-
-export interface Price {
-  input: string;
-  output: string;
-  cached: string;
-  written: string;
+export interface Place {
+  project: string | null;
+  known: Array<string>;
+  is_known: boolean;
+  namesake: string | null;
 }
 
 export interface Problem {
   path: string;
   message: string;
   hint: string | null;
-}
-
-export interface Program {
-  provider: string;
-  name: string;
-  path: string;
 }
 
 export interface ProjectDetail {
@@ -1241,7 +535,6 @@ export interface ProjectMergePlan {
   sessions: number;
   takes: Array<[string, string]>;
   words: string;
-  evidence: Array<string>;
 }
 
 export interface ProjectMoved {
@@ -1254,45 +547,10 @@ export interface ProjectMoved {
   left: Array<string>;
 }
 
-export interface Proposal {
-  session: Session;
-  candidates: Array<NacreValuesMemoryCandidate>;
-  asked: Extraction | null;
-}
-
-export interface Pushed {
-  obstacle: string;
-}
-
-export interface Question {
-  first: Memory;
-  second: Memory;
-  why: string;
-  contradicts: boolean;
-}
-
-export interface QuickstartResult {
-  source: "discovered" | "examples";
-  report: IngestReport;
-  tools: Record<string, number>;
-  best: Array<Memory>;
-  answers: Array<SampleAnswer>;
-  reach: Reach;
-  changed: [string, number] | null;
-  has_examples: boolean;
-}
-
-export type Raising = "members" | "owners";
-
-export interface Reach {
-  memories: number;
-  replaced: number;
-  candidates: number;
-  likeliest: Array<string>;
-  sessions: number;
-  turns: number;
-  writer: WriterStatus;
-  found: FoundWriter | null;
+export interface Quote {
+  seq: number;
+  speaker: Speaker;
+  excerpt: string;
 }
 
 export interface RecallResult {
@@ -1308,23 +566,6 @@ export interface RecallResult {
   took_ms: number;
 }
 
-export interface Reflected {
-  action: string;
-  first: Memory;
-  second: Memory;
-  stored: Memory | null;
-}
-
-export interface Reflection {
-  questions: Array<Question>;
-  total: number;
-}
-
-export interface Rehearsal {
-  outcome: StoreOutcome;
-  memory: Memory;
-}
-
 export interface RemoteStanding {
   url: string;
   space: string;
@@ -1336,46 +577,10 @@ export interface RemoteStanding {
   waiting_turns: number;
 }
 
-export interface Repair {
-  session: Session;
-  project: string | null;
-  seq: number;
-  time: string | null;
-  failed: ToolCall;
-  worked: boolean;
-  attempts: number;
-  steps: Array<ToolCall>;
-  words: Turn | null;
-}
-
-export interface Replaced {
-  memory: Memory;
-  reason: string;
-}
-
-export interface RestoreReport {
-  home: string;
-  kept: string | null;
-  manifest: Manifest;
-}
-
-export interface Restored {
-  session: string;
-  path: string;
-  size: number;
-  is_whole: boolean;
-}
-
 export interface Resumption {
   line: SessionLine;
   command: Array<string>;
   folder: string | null;
-}
-
-export interface RetirePlan {
-  memories: Array<Memory>;
-  named: Array<[string, Match, string | null]>;
-  is_wider: boolean;
 }
 
 export interface Retirement {
@@ -1383,57 +588,7 @@ export interface Retirement {
   reason: string | null;
 }
 
-export type Role = "member" | "owner" | "reader" | "service";
-
-export type Route = "none" | "owner" | "project";
-
-export interface SameAnswers {
-  asked: number;
-  same: number;
-  same_first: number;
-  differing: Array<string>;
-}
-
-export interface SampleAnswer {
-  question: string;
-  result: RecallResult;
-}
-
 export type Scope = "personal" | "private" | "public";
-
-export interface ScrubReport {
-  dry_run: boolean;
-  found: Record<string, Record<string, number>>;
-  turns: number;
-  memories: number;
-  files: number;
-  commits: number | null;
-  copies: Array<string>;
-  removed: Array<string>;
-  elsewhere: Array<string>;
-  vectors_left: number;
-  seconds: number;
-}
-
-export interface Series {
-  name: string;
-  values: Array<number>;
-}
-
-export interface ServerChanges {
-  space: string;
-  version: number;
-  newest: number;
-  ledger_at: number;
-  documents: Array<ServerDocument>;
-  ledger: Array<string>;
-  is_all: boolean;
-}
-
-export interface ServerDocument {
-  path: string;
-  text: string | null;
-}
 
 export interface Session {
   tool: string;
@@ -1448,7 +603,7 @@ export interface Session {
   started: string | null;
   tool_version: string | null;
   model: string | null;
-  tokens: NacreValuesSessionTokens | null;
+  tokens: Tokens | null;
 }
 
 export type SessionKind = "heartbeat" | "main" | "scheduled" | "subagent";
@@ -1457,6 +612,7 @@ export interface SessionLine {
   session: StoredSession;
   opening: string | null;
   active: string | null;
+  ending: Ending | null;
 }
 
 export interface SessionOutcome {
@@ -1497,8 +653,6 @@ export interface SessionState {
   ended: number;
   after: Array<string>;
   owed: string;
-  prompts: number;
-  held_out: boolean;
   limited: Array<string>;
 }
 
@@ -1510,6 +664,7 @@ export interface SessionView {
   active: string | null;
   parent: StoredSession | null;
   children: Array<SessionLine>;
+  injected: Array<[Memory, string]>;
 }
 
 export interface SettingView {
@@ -1523,74 +678,7 @@ export interface SettingView {
   choices: Array<string>;
 }
 
-export interface Shared {
-  memory: Memory;
-  space: string;
-  is_new: boolean;
-}
-
-export interface SigningIn {
-  model: string;
-  ways: Array<Way>;
-  programs: Array<Program>;
-  keyring: string;
-  why_no_keyring: string;
-  key_file: string;
-}
-
-export interface Skipped {
-  where: string;
-  reason: string;
-  count: number;
-}
-
-export interface Space {
-  name: string;
-  kind: SpaceKind;
-  raising: Raising;
-  role: Role;
-  is_own: boolean;
-  is_read: boolean;
-}
-
-export type SpaceKind = "organisation" | "person" | "team";
-
 export type Speaker = "agent" | "owner" | "system" | "tool";
-
-export interface StaleFile {
-  path: string;
-  edits: number;
-  sessions: number;
-  last: string;
-  is_gone: boolean;
-}
-
-export interface StaleMemory {
-  memory: Memory;
-  confidence: number;
-  files: Array<StaleFile>;
-  sessions: number;
-  lag_days: number;
-  symbols: Array<string>;
-  missing: Array<string>;
-  is_checked: boolean;
-}
-
-export interface Staleness {
-  memories: Array<StaleMemory>;
-  looked_at: number;
-  total: number;
-}
-
-export interface Standing {
-  wanted: string;
-  place: NacreValuesModelsPlace;
-  in_use: Lot | null;
-  other: Lot | null;
-  switching: boolean;
-  problem: Record<string, unknown> | null;
-  held: Record<string, unknown> | null;
-}
 
 export interface StandingRetirement {
   id: string;
@@ -1601,8 +689,6 @@ export interface StandingRetirement {
   reason: string | null;
   contexts: Array<string>;
 }
-
-export type State = "no_remote" | "planned" | "synced" | "up_to_date";
 
 export interface Stats {
   memories: Record<string, number>;
@@ -1619,38 +705,6 @@ export interface Stats {
   nacre: string;
   schema: number;
   sqlite: string;
-}
-
-export interface Status {
-  wired: Array<string>;
-  not_wired: Array<string>;
-  memories: number;
-  sessions: number;
-  today: Array<SessionLine>;
-  sessions_today: number;
-  read: string | null;
-  learned: Array<Memory>;
-  candidates: number;
-  doubts: number;
-  conflicts: number;
-  broken_pins: Array<PinCheck>;
-  writer: WriterStatus;
-  cost: number;
-  budget: number;
-  effects: Effects;
-}
-
-export interface StoreOutcome {
-  action: string;
-  memory_id: string;
-  reason: string | null;
-  supersedes: Array<Replaced>;
-  superseded_by: Replaced | null;
-  similar: Array<Memory>;
-  decided_by: string | null;
-  note: string | null;
-  proposed: boolean;
-  amended: Memory | null;
 }
 
 export interface StoredSession {
@@ -1678,21 +732,6 @@ export interface Summary {
   pull_requests: Array<string>;
   errors: Array<ErrorMet>;
 }
-
-export interface Synced {
-  state: State;
-  remote: string | null;
-  url: string | null;
-  branch: string | null;
-  sent: number;
-  received: number;
-  notes: Array<NacreVaultDocumentsNote>;
-  held: Array<Held>;
-  left_out: Array<string>;
-  problems: Array<string>;
-}
-
-export type Task = "chat" | "dedup" | "dream" | "extraction" | "handoff" | "recall" | "test";
 
 export interface TaskCost {
   task: string;
@@ -1723,11 +762,17 @@ export interface Today {
   problems: Array<Check>;
 }
 
+export interface Tokens {
+  input: number;
+  cached: number;
+  output: number;
+}
+
 export interface ToolCall {
   name: string;
   input: string;
   outcome: string | null;
-  action: NacreValuesSessionAction;
+  action: Action;
   paths: Array<string>;
   error: string | null;
   made: Array<string>;
@@ -1754,35 +799,6 @@ export interface Topic {
   work: number;
 }
 
-export interface Trace {
-  id: string;
-  task: Task;
-  at: string;
-  model: string;
-  prompt: string;
-  answer: string;
-  error: string;
-  tokens: NacreValuesModelsTokens;
-  cost: number | null;
-  seconds: number;
-}
-
-export interface Traversal {
-  nodes: Array<Node>;
-  hops: Array<Hop>;
-  more: boolean;
-  together: Array<Companion>;
-}
-
-export interface Trouble {
-  error: string;
-  likeness: number;
-  times: number;
-  sessions: number;
-  repairs: Array<Repair>;
-  trust: Trust;
-}
-
 export type Trust = "trusted" | "untrusted";
 
 export interface Turn {
@@ -1801,12 +817,14 @@ export interface TurnHit {
   session: Session;
   project: string | null;
   turn: Turn;
+  seq: number;
   score: number;
   excerpt: string;
   components: Record<string, number>;
   confidence: HitConfidence;
-  then: string;
-  then_by: Speaker | null;
+  quotes: Array<Quote>;
+  doubt: string | null;
+  rank: number;
 }
 
 export interface Unanswered {
@@ -1843,17 +861,10 @@ export interface Undoing {
   waiting: Array<Memory>;
 }
 
-export interface Unreached {
-  what: string;
-  where: string;
-  remedy: string;
-}
-
 export interface Usage {
   recall_count: number;
   last_recalled: string | null;
   intervals: Array<number>;
-  contradictions: number;
   quality: number;
   access_count: number;
   shown: number;
@@ -1861,86 +872,39 @@ export interface Usage {
   broken: number;
 }
 
-export interface UsedTogether {
-  memory: Memory;
-  other: Memory;
-  weight: number;
-  sessions: number;
-}
-
-export interface Usefulness {
-  share: number;
-  compared: number;
-  since: string | null;
-  sessions_told: number;
-  sessions_held_out: number;
-  left_out: number;
-  needed: number;
-  comparisons: Array<Comparison>;
-}
-
-export interface Vacuumed {
-  before: number;
-  after: number;
-  is_clean: boolean;
-}
-
 export interface Validity {
   since: string | null;
   until: string | null;
 }
-
-export type Verdict = "corrected" | "unused" | "used";
 
 export interface Version {
   path: string;
   text: string;
 }
 
-export interface Way {
-  method: string;
-  provider: string;
-  label: string;
-  is_used: boolean;
-  state: string;
-  masked: string;
-  origin: string;
-  expires: string | null;
-  problem: string;
-  warning: string;
-  hints: Array<string>;
-  looked: Array<string>;
-}
-
-export type Why = "found" | "minor" | "unproven" | "untrusted";
-
 export interface WiringDone {
   plan: WiringPlan;
   backups: Array<string>;
   left_alone: Array<LeftAlone>;
-  failed: Array<[string, string]>;
   old_copies: Array<string>;
   trusted: boolean;
 }
 
 export interface WiringPlan {
   wishes: Array<WiringWish>;
-  changes: Array<NacreValuesReportsFileChange>;
+  changes: Array<FileChange>;
   left_alone: Array<LeftAlone>;
   kept: Array<LeftAlone>;
-  servers: Array<[string, Array<string>]>;
-  commands: Array<HostCommand>;
+  servers: Record<string, Array<Array<string>>>;
   notes: Array<[string, string]>;
   is_removal: boolean;
   own_memories: Array<OwnMemory>;
-  set: Array<HostSetting>;
-  given_back: Array<HostSetting>;
+  settings: Record<string, Record<string, unknown>>;
 }
 
 export interface WiringPreview {
   files: Array<ChangedFile>;
   unchanged: number;
-  commands: Array<HostCommand>;
   left_alone: Array<LeftAlone>;
   own_memories: Array<OwnMemory>;
   notes: Array<string>;
@@ -1949,7 +913,6 @@ export interface WiringPreview {
 export interface WiringWish {
   host: string;
   project: string | null;
-  plain: boolean;
   slot: boolean;
   tool_hook: boolean;
   isolates: boolean;
@@ -1975,28 +938,11 @@ export interface NacreCareTodaySource {
   memories: number;
 }
 
-export type NacreDataImportsAction = "add" | "bring back" | "duplicate" | "known" | "trust" | "update";
-
-export interface NacreDataImportsStep {
-  memory: Memory;
-  action: NacreDataImportsAction;
-  reason: string | null;
-  usage: Usage | null;
-  same_as: string | null;
-}
-
 export interface NacreDataUndoStep {
   action: string;
   change: Change;
   memory: Memory | null;
   clashes: Array<string>;
-}
-
-export interface NacreHomeViewsPlace {
-  project: string | null;
-  known: Array<string>;
-  is_known: boolean;
-  namesake: string | null;
 }
 
 export interface NacreHomeViewsStep {
@@ -2008,32 +954,16 @@ export interface NacreHomeViewsStep {
   is_asked: boolean;
 }
 
-export interface NacreMemoriesVectorsTrial {
-  dimensions: number;
-  seconds: number;
-}
-
 export interface NacreReviewConsolidateStep {
   action: DreamAction;
   ends: Array<string>;
   into: string | null;
   subject: string;
   why: string;
-  links: Array<string>;
   words: string;
   by: string;
   mark: string;
   project: string;
-}
-
-export interface NacreSetupModelsTrial {
-  name: string;
-  model: string;
-  answer: string;
-  seconds: number;
-  tokens: NacreValuesModelsTokens;
-  cost: number | null;
-  is_by_subscription: boolean;
 }
 
 export interface NacreValuesGatewayChat {
@@ -2044,119 +974,21 @@ export interface NacreValuesGatewayChat {
   thread: string;
 }
 
-export interface NacreValuesMemoryCandidate {
-  kind: Kind;
-  subject: string;
-  content: string;
-  turns: Array<string>;
-  importance: number;
-  expiry: Expiry;
-  tags: Array<string>;
-  speaker: Speaker;
-  trust: Trust;
-  canonical_key: string | null;
-  confidence: Confidence;
-  confidence_score: number | null;
-  held: Why | null;
-  detail: string;
-  score: number;
-  nodded: boolean;
-  mixed: boolean;
-}
-
 export interface NacreValuesMemorySource {
   session: string | null;
   turns: Array<string>;
   file: string | null;
 }
 
-export interface NacreValuesModelsPlace {
-  host: string;
-  is_here: boolean;
-  is_local: boolean;
-  price: string | null;
-  model: string;
-}
-
-export interface NacreValuesModelsTokens {
-  input: number;
-  output: number;
-  cached: number;
-  written: number;
-}
-
-export interface NacreValuesRecallCandidate {
-  slug: string;
-  score: number;
-  named: boolean;
-}
-
-export interface NacreValuesReportsFileChange {
-  path: string;
-  before: string | null;
-  after: string | null;
-  hosts: Array<string>;
-  what: string;
-  mode: number;
-  is_pristine: boolean;
-}
-
-export type NacreValuesSessionAction = "delegate" | "edit" | "fetch" | "other" | "plan" | "read" | "run" | "search";
-
-export interface NacreValuesSessionFileChange {
-  path: string;
-  session: Session;
-  project: string | null;
-  seq: number;
-  time: string | null;
-  edits: number;
-  reads: number;
-  commands: Array<ToolCall>;
-  failed: number;
-  request: Turn | null;
-  words: Turn | null;
-}
-
-export interface NacreValuesSessionTokens {
-  input: number;
-  cached: number;
-  output: number;
-}
-
-export interface NacreVaultDocumentsNote {
-  outcome: MergeOutcome;
-  path: string;
-  memory: string | null;
-  subject: string | null;
-  other: string | null;
-  fields: Array<string>;
-}
-
 export interface NacreGatewayEngineChat {
   session: ChatSession;
   messages: Array<ChatMessage>;
-  summary: string;
   path: string;
   waiting: Array<ChatMessage>;
   is_answering: boolean;
 }
 
-export interface NacreServerSpacesNote {
-  at: string | null;
-  account: string;
-  action: string;
-  subject: string;
-  outcome: string;
-}
-
 export type Choice = "keep-both" | "keep-new" | "keep-old";
-
-export interface DeedFilter {
-  project?: string | null;
-  tool?: string | null;
-  since?: string | null;
-  until?: string | null;
-}
 
 export interface Filter {
   projects?: Array<string>;
@@ -2177,118 +1009,11 @@ export interface Filter {
   settled?: boolean;
 }
 
-export interface ForgetRequest {
-  sessions?: Array<string>;
-  memories?: Array<string>;
-  project?: string | null;
-  match?: string | null;
-  regex?: boolean;
-  before?: string | null;
-}
-
-export interface GetRequest {
-  reference: string;
-  update?: boolean;
-  session?: string | null;
-}
-
-export type HookEvent = "pre-compact" | "prompt" | "session-end" | "session-start" | "tool" | "turn-end";
-
-export interface ImportOptionsInput {
-  path: string;
-  source?: string;
-  trust?: boolean;
-  project?: string | null;
-  vectors?: boolean;
-}
-
-export interface IngestOptions {
-  paths?: Array<string>;
-  discover?: boolean;
-  remember_paths?: boolean;
-  extract?: boolean;
-  vectors?: boolean;
-  force?: boolean;
-  older?: boolean;
-  from_archive?: boolean;
-  reads?: boolean;
-  vector_seconds?: number | null;
-  puts_off?: boolean;
-}
-
 export type Mode = "browse" | "hybrid" | "lexical" | "vector";
 
 export type Moment = "prompt" | "start";
 
-export interface NewLink {
-  source: string;
-  relation: Relation;
-  target: string;
-  strength?: number | null;
-  since?: string | null;
-  until?: string | null;
-  reason?: string | null;
-  origin?: string | null;
-}
-
 export type Occasion = "clear" | "compact" | "resume" | "startup";
-
-export interface PushedDocument {
-  path: string;
-  text: string | null;
-  base?: string | null;
-}
-
-export interface PushedSession {
-  session: SessionInput;
-  project: string | null;
-  turns: Array<PushedTurn>;
-}
-
-export interface PushedTurn {
-  id: string;
-  speaker: Speaker;
-  text: string;
-  time?: string | null;
-  calls?: string;
-  flags?: number;
-  trust?: Trust;
-  author?: string | null;
-}
-
-export type Relates = "alternative_to" | "builds_on" | "contradicts" | "depends_on" | "elaborates" | "part_of" | "related_to" | "specializes";
-
-export type Relation = "alternative_to" | "builds_on" | "calls" | "contradicts" | "depends_on" | "elaborates" | "imports" | "inherits" | "part_of" | "related_to" | "specializes" | "supersedes";
-
-export interface RetireRequest {
-  references?: Array<string>;
-  subjects?: Array<string>;
-  contains?: Array<string>;
-  like?: Array<string>;
-  reason?: string | null;
-  persist?: boolean;
-}
-
-export interface Said {
-  speaker: Speaker;
-  text: string;
-}
-
-export interface SessionInput {
-  tool: string;
-  native_id: string;
-  title?: string | null;
-  cwd?: string | null;
-  branch?: string | null;
-  repository?: string | null;
-  label?: string | null;
-  kind?: SessionKind;
-  parent?: string | null;
-  started?: string | null;
-  tool_version?: string | null;
-  model?: string | null;
-  tokens?: Tokens | null;
-}
 
 export interface SessionFilter {
   tool?: string | null;
@@ -2311,71 +1036,12 @@ export interface SessionRequest {
   folder?: string | null;
 }
 
-export interface SessionStateInput {
-  given?: Array<string>;
-  asked?: string;
-  heard?: Array<string>;
-  signals?: number;
-  signal_mark?: number;
-  signal_at?: number;
-  turns?: number;
-  nudges?: number;
-  stored_mark?: number;
-  started?: number;
-  handed?: boolean;
-  name?: string;
-  folder?: string;
-  seen?: number;
-  ended?: number;
-  after?: Array<string>;
-  owed?: string;
-  prompts?: number;
-  held_out?: boolean;
-  limited?: Array<string>;
-}
-
 export interface SignalLimits {
   min_importance?: number;
   most_at_once?: number;
   cooldown_seconds?: number;
   most_per_session?: number;
   max_age_seconds?: number;
-}
-
-export interface Source {
-  session?: string | null;
-  turns?: Array<string>;
-  file?: string | null;
-}
-
-export interface StoreRequest {
-  content: string;
-  subject?: string | null;
-  kind?: Kind;
-  importance?: number;
-  expiry?: Expiry;
-  expires_on?: string | null;
-  scope?: Scope;
-  project?: string | null;
-  folder?: string | null;
-  tags?: Array<string>;
-  triggers?: Array<string>;
-  trigger_times?: number;
-  canonical_key?: string | null;
-  speaker?: Speaker | null;
-  trust?: Trust;
-  quote?: string | null;
-  source?: Source;
-  author?: string | null;
-  force?: boolean;
-  online_dedup?: boolean | null;
-  dedup_threshold?: number | null;
-}
-
-export interface Tokens {
-  input?: number;
-  cached?: number;
-  output?: number;
 }
 
 export interface ValidityInput {
@@ -2391,7 +1057,6 @@ export interface WireRequest {
 export interface WiringWishInput {
   host: string;
   project?: string | null;
-  plain?: boolean;
   slot?: boolean;
   tool_hook?: boolean;
   isolates?: boolean;
@@ -2400,7 +1065,6 @@ export interface WiringWishInput {
 
 export interface Operations {
   "db-stats": [Record<string, never>, Stats];
-  "db-vacuum": [Record<string, never>, Vacuumed];
   "doctor": [{
     repair?: boolean;
   }, Array<Check>];
@@ -2409,22 +1073,6 @@ export interface Operations {
     everything?: boolean;
     repair?: boolean;
   }, Array<Check>];
-  "traces": [{
-    task?: Task | null;
-    since?: string | null;
-    limit?: number;
-  }, Array<Trace>];
-  "trace": [{
-    reference: string;
-  }, Trace];
-  "db-rebuild": [{
-    vectors?: boolean;
-  }, IngestReport];
-  "db-reset": [Record<string, never>, string | null];
-  "backup-verify": [{
-    backup: string;
-  }, Array<Check>];
-  "status": [Record<string, never>, Status];
   "activity": [{
     since?: string | null;
     until?: string | null;
@@ -2436,7 +1084,6 @@ export interface Operations {
     project?: string | null;
     limit?: number;
   }, Today];
-  "usefulness": [Record<string, never>, Usefulness];
   "context": [{
     moment?: Moment;
     occasion?: Occasion;
@@ -2447,6 +1094,7 @@ export interface Operations {
     parts?: Array<Part>;
     alone?: boolean;
     signals?: SignalLimits | null;
+    project?: string | null;
   }, ContextBlock];
   "page-own": [{
     name: "identity" | "profile" | "project";
@@ -2458,73 +1106,6 @@ export interface Operations {
     project?: string | null;
     expected?: string | null;
   }, OwnPage];
-  "context-given": [{
-    session: string;
-    state?: SessionStateInput | null;
-  }, null];
-  "hook": [{
-    host: string;
-    event: HookEvent;
-    session?: string;
-    folder?: string | null;
-    prompt?: string;
-    occasion?: Occasion;
-    transcript?: string | null;
-    is_apart?: boolean;
-    tool?: string;
-    arguments?: string;
-    alone?: boolean;
-    budget_tokens?: number | null;
-    goes_on?: boolean;
-    signals?: SignalLimits | null;
-  }, HookAnswer];
-  "pointers-on": [{
-    folder: string;
-  }, string | null];
-  "handoff": [{
-    folder?: string | null;
-    store?: boolean;
-    session?: string | null;
-    words?: string | null;
-  }, HandoffView];
-  "backup-create": [{
-    target: string;
-    overwrite?: boolean;
-  }, BackupReport];
-  "forget-plan": [ForgetRequest, ForgetPlan];
-  "forgotten": [Record<string, never>, Array<Forgotten>];
-  "forget-allow-again": [{
-    reference: string;
-  }, Forgotten];
-  "forget": [ForgetRequest, ForgetReport];
-  "import-plan": [ImportOptionsInput, ImportPlan];
-  "export": [{
-    form?: string;
-    sessions?: boolean;
-    project?: string | null;
-    include_retired?: boolean;
-    target: string;
-    overwrite?: boolean;
-  }, ExportReport];
-  "import": [ImportOptionsInput, ImportReport];
-  "backup-restore": [{
-    backup: string;
-    target?: string | null;
-    replace?: boolean;
-  }, RestoreReport];
-  "scrub": [{
-    dry_run?: boolean;
-    history?: boolean;
-    remove_copies?: boolean;
-    vectors?: boolean;
-  }, ScrubReport];
-  "sync": [{
-    remote?: string | null;
-    dry_run?: boolean;
-    timeout_seconds?: number;
-    accept_rewritten?: boolean;
-    patience_seconds?: number;
-  }, Synced];
   "log": [{
     reference?: string | null;
     project?: string | null;
@@ -2534,110 +1115,34 @@ export interface Operations {
   }, Array<Listed>];
   "undo": [{
     operation?: string | null;
-    force?: boolean;
   }, Undoing];
   "diff": [{
     reference?: string | null;
   }, OperationDiff];
-  "undo-plan": [{
-    operation?: string | null;
-    force?: boolean;
-  }, Undoing];
-  "commit": [Record<string, never>, Committed];
-  "archive-status": [Record<string, never>, ArchiveStatus];
-  "session-restore": [{
-    reference: string;
-    folder?: string | null;
-  }, Restored];
   "place": [{
     name?: string | null;
     folder?: string | null;
-  }, NacreHomeViewsPlace];
-  "project-tie": [{
-    project: string;
-    folder: string;
-  }, NacreHomeViewsPlace];
-  "page": [{
-    project?: string | null;
-  }, string];
+  }, Place];
   "cost": [Record<string, never>, CostReport];
-  "hosts-plan": [WireRequest, WiringPlan];
   "hosts-wire": [WireRequest, WiringDone];
   "hosts": [Record<string, never>, Array<HostState>];
   "hosts-preview": [WireRequest, WiringPreview];
   "doctor-hosts": [Record<string, never>, Array<Check>];
-  "ingest": [IngestOptions, IngestReport];
-  "ingest-plan": [IngestOptions, IngestPlan];
-  "ingest-estimate": [IngestOptions, Estimate];
-  "store": [StoreRequest, StoreOutcome];
-  "store-rehearse": [StoreRequest, Rehearsal];
-  "extract-propose": [{
-    path?: string | null;
-    session?: string | null;
-    model?: string | null;
-  }, Array<Proposal>];
-  "extract": [{
-    text?: string;
-    session?: string | null;
-    by_model?: boolean;
-  }, Extracted];
-  "graph-central": [{
-    limit?: number;
-    project?: string | null;
-  }, Central];
-  "graph-gaps": [{
-    limit?: number;
-    project?: string | null;
-  }, Gaps];
-  "graph-components": [{
-    limit?: number;
-    project?: string | null;
-  }, Components];
-  "graph-brief": [{
-    project?: string | null;
-  }, Brief];
-  "graph-link": [{
-    links: Array<NewLink>;
-  }, LinkChange];
-  "graph-unlink": [{
-    source: string;
-    target: string;
-    relation?: string | null;
-  }, LinkChange];
-  "graph-invalidate": [{
-    source: string;
-    target: string;
-    relation?: string | null;
-    at?: string | null;
-  }, LinkChange];
-  "graph-unlink-origin": [{
-    origin: string;
-    project?: string | null;
-  }, LinkChange];
-  "graph-list": [{
-    reference?: string | null;
-    relations?: Array<string>;
-    origins?: Array<string>;
-    as_of?: string | null;
-    ended?: boolean;
-    project?: string | null;
-    limit?: number;
-    offset?: number;
-  }, LinkPage];
-  "graph-show": [{
-    reference: string;
-    depth?: number;
-    direction?: "both" | "inbound" | "outbound";
-    relations?: Array<string>;
-    as_of?: string | null;
-    limit?: number;
-  }, Traversal];
+  "ingest-plan": [{
+    paths?: Array<string>;
+    discover?: boolean;
+    remember_paths?: boolean;
+    extract?: boolean;
+    vectors?: boolean;
+    force?: boolean;
+    older?: boolean;
+    from_archive?: boolean;
+    reads?: boolean;
+    vector_seconds?: number | null;
+    puts_off?: boolean;
+  }, IngestPlan];
   "graph-map": [{
     project?: string | null;
-    kinds?: Array<Kind>;
-    relations?: Array<string>;
-    alike?: boolean;
-    as_of?: string | null;
     limit?: number;
   }, GraphMap];
   "project-rename": [{
@@ -2663,12 +1168,10 @@ export interface Operations {
     on: Array<string>;
     remove?: boolean;
   }, ProjectLine];
-  "retire-plan": [RetireRequest, RetirePlan];
   "unretire": [{
     references: Array<string>;
   }, BroughtBack];
   "retired": [Record<string, never>, Array<Memory>];
-  "retired-standing": [Record<string, never>, Array<StandingRetirement>];
   "list": [{
     filter?: Filter;
     words?: string;
@@ -2694,39 +1197,28 @@ export interface Operations {
     evergreen?: boolean;
     suppressed_contexts?: Array<"prompt" | "session-start">;
   }, Memory];
-  "todo-done": [{
-    references: Array<string>;
+  "retire": [{
+    references?: Array<string>;
+    contains?: Array<string>;
+    like?: Array<string>;
+    reason?: string | null;
+    persist?: boolean;
   }, Array<Memory>];
-  "retire": [RetireRequest, Array<Memory>];
-  "edges": [{
-    reference?: string | null;
-    limit?: number;
-  }, Array<UsedTogether>];
   "history": [{
     reference: string;
   }, Array<NacreHomeViewsStep>];
-  "look": [GetRequest, MemoryView];
-  "get": [GetRequest, Memory];
-  "embed": [Record<string, never>, Standing];
-  "embed-plan": [{
-    name: string;
-  }, Plan];
-  "embed-try": [{
-    name: string;
-  }, NacreMemoriesVectorsTrial];
-  "embed-switch": [{
-    name: string;
-  }, Embedded];
-  "embed-resume": [Record<string, never>, Embedded];
-  "deep-recall": [{
-    text: string;
-    filter?: Filter;
-    recent?: Array<Said>;
-    here?: string | null;
+  "look": [{
+    reference: string;
     update?: boolean;
     session?: string | null;
-  }, DeepResult];
-  "check": [Record<string, never>, Array<PinCheck>];
+  }, MemoryView];
+  "beliefs": [{
+    project?: string | null;
+    kinds?: Array<Kind>;
+    replaced?: boolean;
+    limit?: number;
+    offset?: number;
+  }, Beliefs];
   "pin": [{
     question: string;
     answer?: string;
@@ -2754,20 +1246,8 @@ export interface Operations {
     turns?: number;
     session?: string | null;
     co_recall?: boolean;
-    expand?: boolean;
-    rerank?: boolean;
     is_prompt?: boolean;
   }, RecallResult];
-  "feedback": [{
-    reply: string;
-    references?: Array<string>;
-    session?: string | null;
-    stored?: Array<string>;
-  }, FeedbackReport];
-  "feedback-judge": [{
-    references: Array<string>;
-    good: boolean;
-  }, FeedbackReport];
   "search-sessions": [{
     text: string;
     filter?: Filter;
@@ -2790,17 +1270,25 @@ export interface Operations {
     turns?: number;
     session?: string | null;
     co_recall?: boolean;
-    expand?: boolean;
-    rerank?: boolean;
     is_prompt?: boolean;
     offset?: number;
     aspect?: string;
     role?: string;
   }, RecallResult];
-  "alike": [{
+  "dream-plan": [{
     project?: string | null;
-    limit?: number;
-  }, Alike];
+    tier?: number;
+    most?: number | null;
+    writer?: boolean;
+  }, DreamPlan];
+  "dream": [{
+    project?: string | null;
+    tier?: number;
+    most?: number | null;
+    writer?: boolean;
+    steps?: Array<string> | null;
+    first?: boolean;
+  }, DreamReport];
   "review-resolve": [{
     reference: string;
     choice: Choice;
@@ -2823,18 +1311,6 @@ export interface Operations {
     references: Array<string>;
     reason?: string | null;
   }, Array<Memory>];
-  "reflect": [{
-    limit?: number;
-    project?: string | null;
-  }, Reflection];
-  "reflect-answer": [{
-    reference: string;
-    text?: string | null;
-    link?: Relates | null;
-    keep?: Choice | null;
-    skip?: boolean;
-    lesson?: boolean;
-  }, Reflected];
   "review-undo": [{
     reference: string;
   }, Memory];
@@ -2844,28 +1320,6 @@ export interface Operations {
     min_times?: number;
     limit?: number;
   }, Unanswered];
-  "unanswered-dismiss": [{
-    reference: string;
-  }, UnansweredQuestion];
-  "unanswered-todo": [{
-    reference: string;
-  }, StoreOutcome];
-  "dream-plan": [{
-    project?: string | null;
-    tier?: number;
-    most?: number | null;
-    writer?: boolean;
-    backfill?: boolean;
-  }, DreamPlan];
-  "dream": [{
-    project?: string | null;
-    tier?: number;
-    most?: number | null;
-    writer?: boolean;
-    backfill?: boolean;
-    steps?: Array<string> | null;
-    first?: boolean;
-  }, DreamReport];
   "match-sessions": [{
     expression: string;
     filter?: Filter;
@@ -2882,66 +1336,14 @@ export interface Operations {
   }, SessionPage];
   "session-summary": [SessionRequest, SessionReport];
   "session": [SessionRequest, SessionView];
-  "search-chats": [{
-    query: string;
-    limit?: number;
-    channel?: string | null;
-    session?: string | null;
-    leave_out?: string | null;
-    since?: string | null;
-    until?: string | null;
-  }, Passages];
   "resume": [{
     what?: string | null;
     folder?: string | null;
   }, Resumption];
-  "did": [{
-    path: string;
-    wanted?: DeedFilter;
-    reads?: boolean;
-    commands?: boolean;
-    limit?: number;
-    offset?: number;
-  }, FileHistory];
-  "fix": [{
-    error: string;
-    wanted?: DeedFilter;
-    limit?: number;
-    repairs?: number;
-  }, FixResult];
-  "chores": [{
-    seconds?: number;
-  }, ChoresReport];
-  "flush": [{
-    session?: string | null;
-    transcript?: string | null;
-    seconds?: number;
-  }, FlushReport];
-  "auth": [Record<string, never>, SigningIn];
-  "auth-set": [{
-    provider: string;
-    secret: string;
-  }, string];
-  "auth-remove": [{
-    provider: string;
-  }, Array<string>];
   "writer": [Record<string, never>, WriterStatus];
-  "writer-set": [{
-    writer: string;
-    tokens_per_day?: number | null;
-    dollars_per_day?: number | null;
-  }, WriterStatus];
   "writer-pause": [Record<string, never>, WriterStatus];
   "writer-resume": [Record<string, never>, WriterStatus];
-  "writer-off": [Record<string, never>, WriterStatus];
-  "models": [Record<string, never>, Array<Offer>];
-  "models-test": [{
-    name?: string;
-  }, NacreSetupModelsTrial];
   "config": [Record<string, never>, Array<SettingView>];
-  "config-get": [{
-    key: string;
-  }, SettingView];
   "config-set": [{
     key: string;
     value: unknown;
@@ -2949,7 +1351,6 @@ export interface Operations {
   "config-unset": [{
     key: string;
   }, SettingView];
-  "quickstart": [Record<string, never>, QuickstartResult];
   "gateway-end": [{
     reference: string;
   }, ChatSession];
@@ -2972,116 +1373,5 @@ export interface Operations {
   "gateway-unpair": [{
     who: string;
   }, boolean];
-  "graph-about": [{
-    name: string;
-    project?: string | null;
-    near?: string | null;
-    limit?: number;
-  }, CodeAnswer];
-  "graph-callers": [{
-    name: string;
-    project?: string | null;
-    near?: string | null;
-    limit?: number;
-    depth?: number;
-  }, CodeAnswer];
-  "graph-forget-code": [{
-    project: string;
-  }, ForgottenCode];
-  "graph-impact": [{
-    name: string;
-    project?: string | null;
-    near?: string | null;
-    limit?: number;
-    symbol?: string | null;
-    depth?: number;
-  }, CodeAnswer];
-  "graph-importers": [{
-    name: string;
-    project?: string | null;
-    near?: string | null;
-    limit?: number;
-  }, CodeAnswer];
-  "graph-ingest-code": [{
-    folder: string;
-    project?: string | null;
-    force?: boolean;
-    max_files?: number;
-    seconds?: number;
-  }, CodeReport];
-  "graph-stale": [{
-    project?: string | null;
-    limit?: number;
-    days?: number;
-    folder?: string | null;
-    memory?: string | null;
-  }, Staleness];
-  "keys": [{
-    space?: string | null;
-  }, Array<Key>];
-  "keys-create": [{
-    space?: string | null;
-    account?: string | null;
-    role?: Role;
-    days?: number;
-  }, NewKey];
-  "keys-revoke": [{
-    id: string;
-    space?: string | null;
-  }, Key];
-  "move": [{
-    to?: string | null;
-    source?: string | null;
-    tenant?: string | null;
-    questions?: number;
-  }, MoveReport];
   "remote": [Record<string, never>, RemoteStanding];
-  "remote-add": [{
-    url: string;
-    key?: string;
-    private?: boolean;
-  }, Exchanged];
-  "remote-changes": [{
-    since?: number;
-    ledger_since?: number;
-  }, ServerChanges];
-  "remote-push": [{
-    documents: Array<PushedDocument>;
-    ledger: Array<string>;
-  }, Pushed];
-  "remote-remove": [Record<string, never>, RemoteStanding];
-  "remote-sync": [Record<string, never>, Exchanged];
-  "remote-turns": [{
-    sessions: Array<PushedSession>;
-  }, number];
-  "remote-versions": [{
-    at: number;
-    names: Array<string>;
-  }, Array<ServerDocument>];
-  "share": [{
-    reference: string;
-    space: string;
-    scope?: Scope | null;
-  }, Shared];
-  "spaces": [Record<string, never>, Array<Space>];
-  "spaces-add": [{
-    space: string;
-    account: string;
-    role?: Role;
-  }, Array<Member>];
-  "spaces-create": [{
-    space: string;
-    kind?: SpaceKind;
-    raising?: Raising;
-  }, Space];
-  "spaces-log": [{
-    limit?: number;
-  }, Array<NacreServerSpacesNote>];
-  "spaces-members": [{
-    space?: string | null;
-  }, Array<Member>];
-  "spaces-remove": [{
-    space: string;
-    account: string;
-  }, Array<Member>];
 }

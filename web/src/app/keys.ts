@@ -1,11 +1,11 @@
 import { signal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
 /** A key or a sequence of two (`g m`), its description, and its action. */
 export interface Shortcut {
   keys: string;
   says: string;
-  run: (event: KeyboardEvent) => void;
+  run: () => void;
 }
 
 interface Group {
@@ -18,11 +18,11 @@ const SEQUENCE_MS = 900;
 export const groups = signal<readonly { current: Group }[]>([]);
 let before = { key: "", at: 0 };
 
-/** Register keys while the component is shown. They are ignored while typing and under dialogs. */
+/** Register keys as soon as the component is shown and until it is removed. They are ignored while typing and under dialogs. */
 export function useShortcuts(title: string, shortcuts: readonly Shortcut[]): void {
   const group = useRef<Group>({ title, shortcuts });
   group.current = { title, shortcuts };
-  useEffect(() => {
+  useLayoutEffect(() => {
     groups.value = [...groups.peek(), group];
     return () => {
       groups.value = groups.peek().filter((one) => one !== group);
@@ -44,7 +44,7 @@ export function startKeys(): void {
     if (!found) return;
     event.preventDefault();
     before = { key: "", at: 0 };
-    found.run(event);
+    found.run();
   });
 }
 

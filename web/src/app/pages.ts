@@ -20,12 +20,11 @@ export const titles = texts({
     sessions: "Sessions",
     chats: "Chats",
     projects: "Projects",
-    profile: "Profile",
+    beliefs: "Beliefs",
+    timeline: "Timeline",
     graph: "Graph",
     ask: "Ask",
     dreams: "Dreams",
-    traces: "Traces",
-    usage: "Usage",
     settings: "Settings",
   },
   zh: {
@@ -35,12 +34,11 @@ export const titles = texts({
     sessions: "会话",
     chats: "对话",
     projects: "项目",
-    profile: "个人资料",
+    beliefs: "信念",
+    timeline: "时间线",
     graph: "图谱",
     ask: "提问",
     dreams: "整理",
-    traces: "踪迹",
-    usage: "用量",
     settings: "设置",
   },
 });
@@ -65,17 +63,21 @@ export const ROUTES: readonly Route[] = [
   { pattern: "/chats/:id", page: "chats", load: () => import("../pages/chats/page") },
   { pattern: "/projects", page: "projects", load: () => import("../pages/projects/page") },
   { pattern: "/projects/:name", page: "projects", load: () => import("../pages/project/page") },
-  { pattern: "/profile", page: "profile", load: () => import("../pages/profile/page") },
+  { pattern: "/beliefs", page: "beliefs", load: () => import("../pages/beliefs/page") },
+  { pattern: "/timeline", page: "timeline", load: () => import("../pages/timeline/page") },
   { pattern: "/graph", page: "graph", load: () => import("../pages/graph/page") },
   { pattern: "/ask", page: "ask", load: () => import("../pages/ask/page") },
   { pattern: "/dreams", page: "dreams", load: () => import("../pages/dreams/page") },
-  { pattern: "/traces", page: "traces", load: () => import("../pages/traces/page") },
-  { pattern: "/traces/:id", page: "traces", load: () => import("../pages/traces/page") },
-  { pattern: "/usage", page: "usage", load: () => import("../pages/usage/page") },
   { pattern: "/settings", page: "settings", load: () => import("../pages/settings/page") },
 ];
 
-const ENTRIES: readonly (readonly { page: PageName; key: string; icon: IconName; plugin?: string }[])[] = [
+const ENTRIES: readonly (readonly {
+  page: PageName;
+  key: string;
+  icon: IconName;
+  plugin?: string;
+  written?: true;
+}[])[] = [
   [
     { page: "today", key: "t", icon: "today" },
     { page: "ask", key: "a", icon: "ask" },
@@ -85,23 +87,25 @@ const ENTRIES: readonly (readonly { page: PageName; key: string; icon: IconName;
     { page: "sessions", key: "s", icon: "sessions" },
     { page: "chats", key: "h", icon: "chats", plugin: "gateway" },
     { page: "projects", key: "p", icon: "projects" },
-    { page: "profile", key: "i", icon: "profile" },
+    { page: "beliefs", key: "b", icon: "profile" },
+    { page: "timeline", key: "l", icon: "timeline" },
     { page: "graph", key: "g", icon: "graph" },
   ],
   [
     { page: "review", key: "r", icon: "review" },
-    { page: "dreams", key: "d", icon: "dreams" },
+    { page: "dreams", key: "d", icon: "dreams", written: true },
   ],
-  [
-    { page: "traces", key: "e", icon: "traces" },
-    { page: "usage", key: "u", icon: "usage" },
-    { page: "settings", key: "o", icon: "settings" },
-  ],
+  [{ page: "settings", key: "o", icon: "settings" }],
 ];
 
 /** The navigation in groups, without pages of plugins that are not installed. Pages open with `g` and `key`. */
 export const navigation = computed(() =>
   ENTRIES.map((group) => group.filter(({ plugin }) => !plugin || me.value?.plugins.includes(plugin))),
+);
+
+/** The pages that a writer fills, while there is no writer. */
+export const idle = computed(() =>
+  me.value && !/^(none)?$/.test(me.value.writer) ? [] : navigation.value.flat().filter(({ written }) => written),
 );
 
 /** Return the address of a page. */

@@ -1,26 +1,29 @@
 import { useSignal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
 import { useOperation } from "../api/cache";
 import { common } from "../i18n/common";
+import { Combobox } from "../ui/combobox";
 import { Dialog } from "../ui/dialog";
+import { bare } from "../ui/hidden";
 import { Icon, type IconName } from "../ui/icon";
 import { Text } from "../ui/text";
+import { groups } from "./keys";
 import { addressOf, navigation, titles } from "./pages";
 import { go } from "./router";
 import { t } from "./strings";
-import "./palette.css";
 
 interface Entry {
   key: string;
   icon: IconName;
   text: string;
   note: string;
-  to: string;
+  /** An address, or an action of this page. */
+  to: string | (() => void);
 }
 
-const MOST = 8;
+const MOST = 5;
+const LONG_ENOUGH = 2;
 
-/** Search pages by name and memories by their words while typing. */
+/** Find memories, sessions, pages and the actions of this page while typing. */
 export function Palette({ onClose }: { onClose: () => void }) {
   const words = useSignal("");
   const chosen = useSignal(0);
@@ -29,98 +32,81 @@ export function Palette({ onClose }: { onClose: () => void }) {
   const open = (entry: Entry | undefined) => {
     if (!entry) return;
     onClose();
-    go(entry.to);
-  };
-  const steer = (event: KeyboardEvent) => {
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (step) chosen.value = (at + step + entries.length) % Math.max(entries.length, 1);
-    else if (event.key === "Enter" && !event.isComposing) open(entries[at]);
-    else return;
-    event.preventDefault();
+    if (typeof entry.to === "string") go(entry.to);
+    else entry.to();
   };
   return (
     <Dialog title={t.value.search} place="top" onClose={onClose}>
-      <input
-        class="palette-input"
-        type="text"
-        role="combobox"
-        aria-expanded="true"
-        aria-controls="palette-results"
-        aria-activedescendant={entries[at] ? `palette-${entries[at].key}` : undefined}
-        aria-label={t.value.searchFor}
+      <Combobox
+        id="palette"
+        label={t.value.searchFor}
         placeholder={t.value.searchFor}
-        autocomplete="off"
-        spellcheck={false}
-        onInput={(event) => {
-          words.value = event.currentTarget.value;
+        keys={entries.map(({ key }) => key)}
+        at={at}
+        note={entries.length === 0 && t.value.nothing}
+        onInput={(typed) => {
+          words.value = typed;
           chosen.value = 0;
         }}
-        onKeyDown={steer}
+        onChoose={(index) => (chosen.value = index)}
+        onOpen={(index) => open(entries[index])}
+        render={(index) => <Result entry={entries[index]} />}
       />
-      <Results entries={entries} at={at} onOpen={open} onPoint={(index) => (chosen.value = index)} />
     </Dialog>
   );
 }
 
-function Results(props: {
-  entries: readonly Entry[];
-  at: number;
-  onOpen: (entry: Entry) => void;
-  onPoint: (index: number) => void;
-}) {
-  const element = useRef<HTMLDivElement>(null);
-  useEffect(() => {
-    element.current?.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: "nearest" });
-  }, [props.at]);
+function Result({ entry }: { entry: Entry | undefined }) {
+  if (!entry) return null;
   return (
-    <div class="palette-results" id="palette-results" role="listbox" aria-label={t.value.search} ref={element}>
-      {props.entries.length === 0 && <p class="palette-none">{t.value.nothing}</p>}
-      {props.entries.map((entry, index) => (
-        <div
-          key={entry.key}
-          id={`palette-${entry.key}`}
-          role="option"
-          aria-selected={index === props.at}
-          onPointerMove={() => props.onPoint(index)}
-          onClick={() => props.onOpen(entry)}
-        >
-          <Icon name={entry.icon} />
-          <span class="palette-text" dir="auto">
-            <Text>{entry.text}</Text>
-          </span>
-          <span class="palette-note">{entry.note}</span>
-        </div>
-      ))}
-    </div>
+    <>
+      <Icon name={entry.icon} />
+      <span class="clip palette-text" dir="auto">
+        <Text>{entry.text}</Text>
+      </span>
+      <span class="palette-note">{entry.note}</span>
+    </>
   );
 }
 
 function useEntries(words: string): readonly Entry[] {
-  const found = useOperation("list", { words, limit: MOST }, { off: words.length < 2, keep: true });
-  const memories = words.length < 2 ? [] : (found.data?.memories ?? []);
+  const off = words.length < LONG_ENOUGH;
+  const listed = useOperation("list", { words, limit: MOST }, { off, keep: true }).data;
+  const talked = useOperation("search-sessions", { text: words, limit: MOST, update: false }, { off, keep: true }).data;
   const wanted = words.toLowerCase();
   const pages = navigation.value
     .flat()
-    .filter(({ page }) => !words || titles.value[page].toLowerCase().includes(wanted))
+    .filter(({ page }) => titles.value[page].toLowerCase().includes(wanted))
     .map(({ page, icon }) => ({ key: page, icon, text: titles.value[page], note: "", to: addressOf(page) }));
+  if (off) return pages;
   const asked = encodeURIComponent(words);
-  const more: Entry[] =
-    words.length < 2
-      ? []
-      : [
-          { key: "all", icon: "memories", text: t.value.searchAll(words), note: "", to: `/memories?q=${asked}` },
-          { key: "ask", icon: "ask", text: t.value.ask(words), note: "", to: `/ask?q=${asked}` },
-        ];
   return [
-    ...(words ? [] : pages),
-    ...memories.map((one) => ({
+    ...(listed?.memories ?? []).map((one) => ({
       key: one.id,
       icon: "memories" as const,
-      text: one.subject,
+      text: bare(one.subject),
       note: `${common.value.kinds[one.kind]}${one.project ? ` · ${one.project}` : ""}`,
       to: `/memories/${one.id}`,
     })),
-    ...(words ? pages : []),
-    ...more,
+    ...pages,
+    ...actions(wanted),
+    ...(talked?.turns ?? []).map(({ session, turn, excerpt, project }) => ({
+      key: `turn-${turn.id}`,
+      icon: "sessions" as const,
+      text: bare(excerpt),
+      note: [session.tool, project].filter(Boolean).join(" · "),
+      to: `/sessions/${encodeURIComponent(`${session.tool}:${session.native_id}`)}?turn=${encodeURIComponent(turn.id)}`,
+    })),
+    { key: "all", icon: "memories", text: t.value.searchAll(words), note: "", to: `/memories?q=${asked}` },
+    { key: "ask", icon: "ask", text: t.value.ask(words), note: "", to: `/ask?q=${asked}` },
   ];
+}
+
+/** Return the actions of this page whose description contains the words. */
+function actions(wanted: string): Entry[] {
+  return groups
+    .peek()
+    .flatMap(({ current }) => current.shortcuts)
+    .filter(({ keys, says }) => !/^(g |\/)/.test(keys) && says.toLowerCase().includes(wanted))
+    .map(({ keys, says, run }) => ({ key: `key-${keys[0]}`, icon: "today", text: says, note: keys, to: run }));
 }

@@ -10,7 +10,7 @@ import { Icon } from "../ui/icon";
 import { Toasts, toast } from "../ui/toast";
 import { startKeys, useShortcuts } from "./keys";
 import { Outlet, preload } from "./outlet";
-import { addressOf, navigation, type PageName, routeOf, titles } from "./pages";
+import { addressOf, idle, navigation, type PageName, routeOf, titles } from "./pages";
 import { Palette } from "./palette";
 import { go, path } from "./router";
 import { Shortcuts } from "./shortcuts";
@@ -20,14 +20,13 @@ import "./shell.css";
 
 type Window = "none" | "search" | "keys" | "more";
 
+const COUNT_AFTER_MS = 700;
 const ON_THE_BAR: readonly PageName[] = ["today", "memories", "review", "sessions"];
 
 /** The frame of every page: navigation, search, keys and connection state. */
 export function Shell() {
   const open = useSignal<Window>("none");
-  const close = () => {
-    open.value = "none";
-  };
+  const close = () => (open.value = "none");
   useEffect(startKeys, []);
   useEffect(() => onEvent(({ kind, text }) => kind === "notice" && toast(t.value.aProgram(String(text)))), []);
   useShortcuts(t.value.everywhere, [
@@ -68,9 +67,14 @@ function useCurrent(): PageName | undefined {
   return useComputed(() => routeOf(path.value)?.route.page).value;
 }
 
-/** Return the number of pending decisions by page. */
+/** Return the number of pending decisions by page. The page's own requests go first. */
 function useWaiting(): Partial<Record<PageName, number>> {
-  const waiting = useOperation("review", { limit: 1 }).data;
+  const isReady = useSignal(false);
+  useEffect(() => {
+    const timer = setTimeout(() => (isReady.value = true), COUNT_AFTER_MS);
+    return () => clearTimeout(timer);
+  }, []);
+  const waiting = useOperation("review", { limit: 1 }, { off: !isReady.value }).data;
   return waiting ? { review: waiting.total } : {};
 }
 
@@ -120,17 +124,25 @@ function Side({ onSearch }: { onSearch: () => void }) {
 
 function Pages({ onGo }: { onGo?: () => void }) {
   const waiting = useWaiting();
+  const current = useCurrent();
+  const list = (entries: typeof idle.value) => (
+    <ul key={entries[0]?.page}>
+      {entries.map(({ page, icon }) => (
+        <li key={page}>
+          <Link page={page} icon={icon} waiting={waiting[page]} {...(onGo ? { onGo } : {})} />
+        </li>
+      ))}
+    </ul>
+  );
   return (
     <nav class="nav" aria-label={t.value.navigation}>
-      {navigation.value.map((group) => (
-        <ul key={group[0]?.page}>
-          {group.map(({ page, icon }) => (
-            <li key={page}>
-              <Link page={page} icon={icon} waiting={waiting[page]} {...(onGo ? { onGo } : {})} />
-            </li>
-          ))}
-        </ul>
-      ))}
+      {navigation.value.map((group) => list(group.filter((entry) => !idle.value.includes(entry))))}
+      {idle.value.length > 0 && (
+        <details open={idle.value.some(({ page }) => page === current)}>
+          <summary>{t.value.idle}</summary>
+          {list(idle.value)}
+        </details>
+      )}
     </nav>
   );
 }
@@ -148,9 +160,7 @@ export function Look() {
           ["light", themes.light],
           ["dark", themes.dark],
         ]}
-        onPick={(picked) => {
-          theme.value = picked;
-        }}
+        onPick={(picked) => (theme.value = picked)}
       />
       <Segments
         label={t.value.language}

@@ -7,8 +7,11 @@ const en = {
   cancel: "Cancel",
   save: "Save",
   undo: "Undo",
+  remove: "remove",
   asTable: "As a table",
   asPicture: "As a picture",
+  project: "Project",
+  allProjects: "All projects",
   everywhere: "Everywhere",
   inbox: "Inbox, not settled yet",
   untrusted: "From outside",
@@ -27,7 +30,6 @@ const en = {
     event: "Event",
     lesson: "Lesson",
   },
-  more: (n: number) => `${n} more`,
 };
 
 const zh: typeof en = {
@@ -37,8 +39,11 @@ const zh: typeof en = {
   cancel: "取消",
   save: "保存",
   undo: "撤销",
+  remove: "移除",
   asTable: "显示为表格",
   asPicture: "显示为图",
+  project: "项目",
+  allProjects: "所有项目",
   everywhere: "全局",
   inbox: "收件箱,尚未归类",
   untrusted: "来自外部",
@@ -57,7 +62,6 @@ const zh: typeof en = {
     event: "事件",
     lesson: "经验",
   },
-  more: (n: number) => `还有 ${n} 项`,
 };
 
 /** Words that many pages use. */

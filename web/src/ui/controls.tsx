@@ -35,6 +35,17 @@ export function Badge({ tone = "neutral", children }: { tone?: Tone; children: C
   return <span class={`badge ${tone}`}>{children}</span>;
 }
 
+/** A filter in words, removed by a click. */
+export function Chip({ onRemove, children }: { onRemove: () => void; children: ComponentChildren }) {
+  return (
+    <button type="button" class="chip" onClick={onRemove}>
+      {children}
+      <span class="sr-only"> – {common.value.remove}</span>
+      <span aria-hidden="true">×</span>
+    </button>
+  );
+}
+
 interface FieldProps {
   label: string;
   hint?: string | undefined;
@@ -130,7 +141,7 @@ export function Segments<T extends string>(props: {
 /** The end of an edit form; Ctrl-Enter also saves. */
 export function SaveOrCancel({ isSaving, onCancel }: { isSaving: boolean; onCancel: () => void }) {
   return (
-    <div class="save-or-cancel">
+    <div class="buttons">
       <Button look="primary" type="submit" disabled={isSaving} shortcut="Ctrl ↵">
         {common.value.save}
       </Button>

@@ -60,7 +60,7 @@ export function Conversation({ memory, of }: { memory: Memory; of?: string | und
       <header>
         <h2>{title}</h2>
         {loaded.data && (
-          <span class="conversation-note">
+          <span class="faint">
             <Text>{loaded.data.session.session.tool}</Text>
             {loaded.data.session.session.started && (
               <>
@@ -77,7 +77,7 @@ export function Conversation({ memory, of }: { memory: Memory; of?: string | und
         )}
       </header>
       {request && loaded.problem?.code === "not_found" ? (
-        <p class="conversation-none">
+        <p class="faint conversation-none">
           <b>{t.value.gone}</b> {t.value.goneNote}
         </p>
       ) : request ? (
@@ -85,7 +85,7 @@ export function Conversation({ memory, of }: { memory: Memory; of?: string | und
           {(view) => <Turns key={memory.id} turns={view.turns} evidence={memory.source.turns} />}
         </Show>
       ) : (
-        <p class="conversation-none">
+        <p class="faint conversation-none">
           <b>{t.value.none}</b> {t.value.noneNote}
         </p>
       )}
@@ -127,7 +127,7 @@ function Said({ turn, isEvidence }: { turn: StoredTurn["turn"]; isEvidence: bool
       </p>
       {turn.text && (
         <Origin trust={turn.trust}>
-          <p class="said-text">
+          <p class="verbatim">
             <Text>{turn.text.slice(0, most)}</Text>
             {rest > 0 && <span class="said-more">{t.value.longer(rest)}</span>}
           </p>

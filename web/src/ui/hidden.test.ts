@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { isHidden, plain, segments } from "./hidden";
+import { bare, isHidden, plain, segments } from "./hidden";
 
 test("what turns the direction of text is shown by its number", () => {
   expect(segments("a\u202eb")).toEqual([
@@ -23,4 +23,20 @@ test.each(["\u200b", "\u2066", "\ufeff", "\u0007", "\u{e0041}", "\u00ad"])("%j i
 test.each(["Grüße\n\tTab", "👩‍🔬", "می‌خواهم", "中文", "☕️"])("%s stays as it is", (text) => {
   expect(isHidden(text)).toBe(false);
   expect(plain(text)).toBe(text);
+});
+
+test.each([
+  ["## The **pond** is `40 × 60`", "The pond is 40 × 60"],
+  [
+    "**Layout:** use *grid* and _flex_, see [the page](https://example.org/a_b)",
+    "Layout: use grid and flex, see the page",
+  ],
+  ["cut in a **bold wor…", "cut in a bold wor…"],
+  ["- one\n- **`two`**\n\n### Three", "one · two Three"],
+  [
+    "web/**/*.ts, 2**3, a * b, snake_case, `**kwargs` and __init__.py",
+    "web/**/*.ts, 2**3, a * b, snake_case, **kwargs and __init__.py",
+  ],
+])("%j is shown without marks", (text, expected) => {
+  expect(bare(text)).toBe(expected);
 });

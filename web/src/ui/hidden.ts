@@ -32,6 +32,25 @@ export function plain(text: string): string {
   return text.replace(HIDDEN, numberOf);
 }
 
+/** Return a title or an excerpt as one line without Markdown marks. Code keeps its characters. */
+export function bare(text: string): string {
+  return text
+    .replace(/```\w*/g, "")
+    .replace(/^\s*(#{1,6}|>|[-*+])\s+|(?<=\s)#{2,6}\s+|(?<=\n)>\s+/g, "")
+    .replace(/\n\s*[-*+]\s+/g, " · ")
+    .split(/`([^`]*)`/)
+    .map((part, index) =>
+      index % 2 ? part : part.replace(/`/g, "").replace(STRONG, "").replace(LINK_OR_EMPHASIS, "$1$2$3"),
+    )
+    .join("")
+    .replace(/\s+/g, " ")
+    .trim();
+}
+
+const STRONG = /(?<![\w*/])\*\*(?=["'(]|[\p{L}\p{N}]|$)|(?<=["').:!?…]|[\p{L}\p{N}]|^)\*\*(?![\w*./])/gu;
+const LINK_OR_EMPHASIS =
+  /!?\[([^\]]+)\]\([^\s)]+\)|(?<![\w*/])\*([^\s*](?:[^*\n]*[^\s*])?)\*(?![\w*./])|(?<![\w/])_([^\s_](?:[^_\n]*[^\s_])?)_(?![\w./])/g;
+
 function numberOf(character: string): string {
   return `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}`;
 }

@@ -5,6 +5,8 @@ import "./layout.css";
 /** A page: title, note, actions and content. */
 export function Page(props: {
   title: string;
+  /** Shown in place of the title. Contains the page's only `h1`. */
+  heading?: ComponentChildren;
   note?: ComponentChildren;
   actions?: ComponentChildren;
   /** Use the whole width, for lists with details and for pictures. */
@@ -18,10 +20,10 @@ export function Page(props: {
     <div class={props.wide ? "page wide" : "page"}>
       <header class="page-head">
         <div>
-          <h1>{props.title}</h1>
+          {props.heading ?? <h1>{props.title}</h1>}
           {props.note && <p class="page-note">{props.note}</p>}
         </div>
-        {props.actions && <div class="page-actions">{props.actions}</div>}
+        {props.actions && <div class="buttons">{props.actions}</div>}
       </header>
       {props.children}
     </div>
@@ -39,7 +41,7 @@ export function Section(props: {
     <section class="section">
       <header>
         <h2>{props.title}</h2>
-        {props.note && <span class="section-note">{props.note}</span>}
+        {props.note && <span class="faint">{props.note}</span>}
         {props.actions && <div class="section-actions">{props.actions}</div>}
       </header>
       {props.children}

@@ -35,6 +35,8 @@ interface ListProps<T> {
   onRange?: (from: number, to: number) => void;
   /** Scroll to this row and select it. */
   at?: number | undefined;
+  /** The heading above a row, shown where it differs from that of the row before. */
+  groupOf?: (item: T) => string;
   /** The scrolling element, if it is not the window. */
   within?: RefObject<HTMLElement | null>;
 }
@@ -79,6 +81,11 @@ export function List<T>(props: ListProps<T>) {
     { keys: "k, arrowup", says: t.value.previous, run: () => choose(chosen.peek() - 1) },
     ...(props.onOpen ? [{ keys: "enter", says: t.value.open, run: () => open() }] : []),
   ]);
+  const isFirst = (index: number) => {
+    const [before, item] = [items[index - 1], items[index]];
+    if (!props.groupOf || !item) return false;
+    return index === 0 || (before !== undefined && props.groupOf(before) !== props.groupOf(item));
+  };
   const open = () => {
     const item = items[chosen.peek()];
     if (item !== undefined) props.onOpen?.(item);
@@ -104,7 +111,10 @@ export function List<T>(props: ListProps<T>) {
             {item === undefined ? (
               <div class="list-unknown" style={{ height: `${props.height}px` }} />
             ) : (
-              props.render(item, row.index === chosen.value, row.index)
+              <>
+                {isFirst(row.index) && <h2 class="list-group">{props.groupOf?.(item)}</h2>}
+                {props.render(item, row.index === chosen.value, row.index)}
+              </>
             )}
           </li>
         );

@@ -1,21 +1,21 @@
 import { expect, test } from "vitest";
 import { match } from "../app/router";
+import { rowsOf } from "../pages/timeline/layout";
 import { diffWords } from "./diffing";
-import { barHeights, monthsOf, ticks, weeksOf } from "./scales";
+import { monthsOf, weeksOf } from "./scales";
 import { ago } from "./time";
 
-test("marks are round and reach the highest value", () => {
-  expect(ticks(0)).toEqual([0, 1]);
-  expect(ticks(3)).toEqual([0, 1, 2, 3]);
-  expect(ticks(97).at(-1)).toBeGreaterThanOrEqual(97);
-  expect(ticks(0.8).at(-1)).toBeGreaterThanOrEqual(0.8);
-});
-
-test("the parts of a bar stand upon each other", () => {
-  expect(barHeights([1, 2], 4, 100)).toEqual([
-    [75, 25],
-    [25, 50],
-  ]);
+test("no stem of the timeline crosses a label", () => {
+  const [wide, near, far, alone] = rowsOf(
+    [
+      { x: 0, wide: 100 },
+      { x: 40, wide: 100 },
+      { x: 90, wide: 30 },
+      { x: 300, wide: 50 },
+    ],
+    2,
+  );
+  expect([wide, near, far, alone]).toEqual([null, 1, 0, 0]);
 });
 
 test("a calendar's weeks begin on Monday and hold the last day", () => {

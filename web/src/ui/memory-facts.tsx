@@ -5,12 +5,6 @@ import { Text } from "./text";
 import { Time } from "./time";
 import "./memory-facts.css";
 
-/** Return the scope of a memory in a word. */
-export function placeOf(memory: Memory): string {
-  if (memory.project) return memory.project;
-  return memory.inbox ? common.value.inbox : common.value.everywhere;
-}
-
 /** A line of facts about a memory: kind, project, date and others. */
 export function MemoryFacts({ memory, more }: { memory: Memory; more?: readonly string[] }) {
   return (

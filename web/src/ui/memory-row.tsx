@@ -1,23 +1,22 @@
 import type { Memory } from "../api/types";
 import { common } from "../i18n/common";
 import { Badge } from "./controls";
-import { KindMark } from "./kind";
+import { bare } from "./hidden";
+import { KindName } from "./kind";
 import { Text } from "./text";
 import { Time } from "./time";
 import "./memory-row.css";
 
-/** A memory in a list: subject, beginning of the content, place and trust. */
-export function MemoryRow({ memory }: { memory: Memory }) {
-  const more = beginning(memory);
+/** A memory in one line: kind, sentence, project and trust. The day is left out where a heading has it. */
+export function MemoryRow({ memory, undated }: { memory: Memory; undated?: boolean }) {
+  const [sentence, more] = lead(memory);
   return (
-    <a class="memory-row" href={`/memories/${memory.id}`}>
-      <KindMark kind={memory.kind} />
-      <span class="memory-row-words">
-        <span class="memory-row-subject" dir="auto">
-          <Text>{memory.subject}</Text>
-        </span>
+    <a class="row memory-row" href={`/memories/${memory.id}`}>
+      <KindName kind={memory.kind} />
+      <span class="clip memory-row-words" dir="auto">
+        <Text>{sentence}</Text>{" "}
         {more && (
-          <span class="memory-row-content" dir="auto">
+          <span>
             <Text>{more}</Text>
           </span>
         )}
@@ -26,20 +25,16 @@ export function MemoryRow({ memory }: { memory: Memory }) {
         {memory.trust === "untrusted" && <Badge tone="warn">{common.value.untrusted}</Badge>}
         {memory.proposed && <Badge>{common.value.proposed}</Badge>}
         {memory.project && <span class="memory-row-project">{memory.project}</span>}
-        <Time at={memory.created} />
+        {!undated && <Time at={memory.created} />}
       </span>
     </a>
   );
 }
 
-/** Return the content without its subject and Markdown marks. */
-export function beginning({ subject, content }: Memory): string {
-  const start = subject.replace(/…$/, "");
-  const rest = content.startsWith(start) ? content.slice(start.length) : content;
-  return rest
-    .slice(0, 300)
-    .replace(/^[\s\p{P}]+(?=\s|\p{L}|\p{N}|$)/u, "")
-    .replace(/^\s*[-*+]\s+/gm, "· ")
-    .replace(/[*`#>]+|(?<!\w)_+|_+(?!\w)/g, "")
-    .replace(/\s+/g, " ");
+/** Return a memory's subject and the beginning of its other words, without Markdown marks. No word is repeated. */
+export function lead({ subject, content }: Memory): [sentence: string, more: string] {
+  const [start, text] = [bare(subject.replace(/…$/, "")), bare(content.slice(0, 400))];
+  if (!text.startsWith(start)) return [bare(subject), text];
+  if (subject.endsWith("…")) return [text, ""];
+  return [start, text.slice(start.length).replace(/^[\s\p{P}]+(?=\s|\p{L}|\p{N}|$)/u, "")];
 }

@@ -96,11 +96,11 @@ function Editor(props: { of: Operations["page-own"][0]; page: OwnPage; label: st
   if (theirs.value) {
     const now = theirs.value;
     return (
-      <section class="own-page-conflict" role="alert">
+      <section class="conflict" role="alert">
         <h3>{t.value.conflict}</h3>
         <p>{t.value.conflictNote}</p>
         <WordDiff before={bodyOf(now)} after={text.value} />
-        <div class="own-page-buttons">
+        <div class="buttons">
           <Button
             look="primary"
             onClick={() => {

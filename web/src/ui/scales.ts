@@ -1,25 +1,3 @@
-/** Return two to six round marks from 0 to at least `most`; whole numbers for counts. */
-export function ticks(most: number): number[] {
-  if (most <= 0) return [0, 1];
-  const rough = most / 4;
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 2.5, 5, 10].map((one) => one * power).find((one) => one >= rough) ?? rough;
-  const whole = Number.isInteger(most) ? Math.ceil(step) : step;
-  return Array.from({ length: Math.ceil(most / whole - 1e-9) + 1 }, (_, index) =>
-    Number((index * whole).toPrecision(10)),
-  );
-}
-
-/** Return top and height of the parts of a bar, in `room` pixels for `top`. */
-export function barHeights(values: readonly number[], top: number, room: number): [y: number, size: number][] {
-  let below = 0;
-  return values.map((value) => {
-    const size = (value / top) * room;
-    below += size;
-    return [room - below, size];
-  });
-}
-
 /** Return the days (ISO) of the last weeks until a day, from Monday to Sunday. */
 export function weeksOf(until: string, weeks: number): string[][] {
   const last = new Date(`${until}T12:00:00Z`);

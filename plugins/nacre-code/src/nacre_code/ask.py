@@ -1,4 +1,4 @@
-"""Questions about code: languages, names in memories, callers, importers, impact and outdated memories."""
+"""Questions about code: callers, importers, impact, and the memories that mention it."""
 
 from __future__ import annotations
 
@@ -8,131 +8,29 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
-from functools import cache
-from importlib import import_module
-from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import msgspec
+from typing import Annotated
 
 from nacre.base import files as base_files
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
-from nacre.base.lazy import load
 from nacre.base.text import identifiers
 from nacre.errors import NacreError, NotFoundError, UnavailableError
 from nacre.home import location
 from nacre.home.home import Home
-from nacre.memories import edit, store
+from nacre.memories import edit
 from nacre.memories.graph import CODE, Limit
 from nacre.operations import operation
 from nacre.values import review
 from nacre.values.fields import OnlyProject
 from nacre.values.memory import Memory
 from nacre.vault import git
+from nacre_code.languages import language_of
 from nacre_code.store import FILE, CodeGraph, CodeMentions, Mention, Symbol
 
-if TYPE_CHECKING:
-    from tree_sitter import Parser, Query
-
-HINT = "pip install 'nacre-memory[code]'"
-
-
-@frozen
-class Language:
-    """A language, with the module and function of its grammar, and queries for its syntax trees.
-
-    Languages of the same ``family`` can call each other.
-    """
-
-    name: str
-    family: str
-    grammar: str
-    function: str
-    queries: Sequence[str]
-    suffixes: Sequence[str]
-
-
-LANGUAGES = {
-    language.name: language
-    for language in (
-        Language("python", "python", "python", "language", ("python",), (".py", ".pyi")),
-        Language(
-            "javascript",
-            "ecma",
-            "javascript",
-            "language",
-            ("ecma", "jsx", "javascript"),
-            (".js", ".mjs", ".cjs", ".jsx"),
-        ),
-        Language(
-            "typescript",
-            "ecma",
-            "typescript",
-            "language_typescript",
-            ("ecma", "typescript"),
-            (".ts", ".mts", ".cts"),
-        ),
-        Language(
-            "tsx", "ecma", "typescript", "language_tsx", ("ecma", "jsx", "typescript"), (".tsx",)
-        ),
-        Language("go", "go", "go", "language", ("go",), (".go",)),
-        Language("rust", "rust", "rust", "language", ("rust",), (".rs",)),
-        Language("java", "java", "java", "language", ("java",), (".java",)),
-        Language("c", "cfamily", "c", "language", ("c",), (".c",)),
-        Language(
-            "cpp",
-            "cfamily",
-            "cpp",
-            "language",
-            ("c", "cpp"),
-            (".h", ".cc", ".cpp", ".cxx", ".hh", ".hpp", ".hxx", ".ipp"),
-        ),
-    )
-}
-"""Languages by name. Headers are parsed as C++, which covers nearly all of C."""
-
-_LANGUAGE_BY_SUFFIX = {
-    suffix: language.name for language in LANGUAGES.values() for suffix in language.suffixes
-}
-
-
-def language_of(path: str) -> str | None:
-    """Return the language of a file, determined from its name, or ``None`` if it is not supported."""
-    name = path.rsplit("/", 1)[-1]
-    return _LANGUAGE_BY_SUFFIX.get("." + name.rsplit(".", 1)[-1].lower()) if "." in name else None
-
-
-def require_parsers() -> None:
-    """Raise UnavailableError with an installation hint if the parsers are missing."""
-    try:
-        import_module("tree_sitter")
-        for language in LANGUAGES.values():
-            import_module(f"tree_sitter_{language.grammar}")
-    except ImportError as error:
-        raise UnavailableError(
-            f"reading code needs {error.name}, which is not installed", hint=HINT
-        ) from error
-
-
-@cache
-def parser_of(name: str) -> tuple[Parser, Query]:
-    """Return a language's parser and query. Raises ImportError."""
-    language = LANGUAGES[name]
-    grammar = load("tree_sitter:Language")(
-        load(f"tree_sitter_{language.grammar}:{language.function}")()
-    )
-    text = "\n".join(
-        (files(__package__) / "queries" / f"{query}.scm").read_text(encoding="utf-8")
-        for query in language.queries
-    )
-    return load("tree_sitter:Parser")(grammar), load("tree_sitter:Query")(grammar, text)
-
-
 # ----------------------------------------------------------------------------
-# Names of files and symbols in memories: paths, names in backticks and code blocks, and names in
-# plain text that only occur in code (``camelCase``, ``a.b``, ``snake_case``).
+# Code names in memories: paths, names in backticks and code blocks, and words that look like code
+# (``camelCase``, ``a.b``, ``snake_case``).
 
 
 _MEMORIES_PER_BATCH = 500
@@ -156,10 +54,7 @@ _KEYWORDS = frozenset(
 
 
 def catch_up_mentions(home: Home) -> None:
-    """Find names of code in new and changed memories. If there are none, this costs one query.
-
-    If the database is not writable now, the next call finds them.
-    """
+    """Index the names of code in new and changed memories, unless the database is not writable."""
     if home.database.unwritable:
         return
     with suppress(UnavailableError):  # another process is writing, or the disk is full
@@ -168,25 +63,23 @@ def catch_up_mentions(home: Home) -> None:
                 (memory, list(mentions(f"{subject}\n{content}")))
                 for memory, subject, content in memories
             )
-            if len(memories) < _MEMORIES_PER_BATCH:
-                return
 
 
 def mentions(text: str) -> Iterator[Mention]:
-    """Yield the code names that a text mentions, each of them once."""
-    seen: dict[str, Mention] = {}
+    """Yield up to ``_MAX_NAMES`` different names of code in a memory's text."""
+    by_name: dict[str, Mention] = {}
     for mention in _mentions_in(text):
-        seen.setdefault(mention.written, mention)
-    yield from list(seen.values())[:_MAX_NAMES]
+        by_name.setdefault(mention.written, mention)
+    yield from list(by_name.values())[:_MAX_NAMES]
 
 
 def symbol_parts(written: str) -> list[str]:
-    """Return the parts of a dotted name."""
+    """Split a qualified name at its separators."""
     return [part for part in _SEPARATOR.split(written) if part]
 
 
 def key_of(written: str) -> str:
-    """Return the lookup key of a name, which is its last part in lower case."""
+    """Return a name's lookup key: its last component or file name, in lower case."""
     if is_path(written):
         return written.rsplit("/", 1)[-1].lower()
     parts = symbol_parts(written)
@@ -235,36 +128,39 @@ def _mention(written: str, manner: str) -> Mention:
 
 
 # ----------------------------------------------------------------------------
-# Answers to questions about code.
+# Results.
 
 
 @frozen
 class CodeReport:
-    """The result of reading a repository.
-
-    ``unchanged`` files were read before. ``skipped`` files are too long, binary or minified.
-    ``failed`` files crashed the parser. ``left_out`` files exceeded the limit for files or time.
-    """
+    """The result of reading a repository."""
 
     project: str
     root: str
     files: int
     read: int
     unchanged: int
+    """Number of files that were already indexed."""
+
     removed: int
     skipped: int
+    """Number of files that are too long, binary or minified."""
+
     failed: tuple[str, ...]
+    """Paths of files that crashed the parser."""
+
     left_out: int
+    """Number of files beyond the limit."""
+
     symbols: int
     edges: int
     languages: dict[str, int]
-    by_git: bool
     seconds: float
 
 
 @frozen
 class CodeNode:
-    """A symbol, or a file, which has no ``name``. ``line`` is the line of the definition."""
+    """A symbol and the line of its definition, or a file if ``name`` is empty."""
 
     id: str
     project: str
@@ -276,10 +172,9 @@ class CodeNode:
 
 @frozen
 class CodeLink:
-    """A node linked with the requested symbol.
+    """A node linked to the requested symbol by a path of length ``depth``.
 
-    ``line`` is in the node's own file. ``via`` is an intermediate node, if any, and ``depth`` is
-    the number of steps.
+    ``via`` is the next node on that path, and ``line`` is in the node's own file.
     """
 
     rel: str
@@ -292,7 +187,7 @@ class CodeLink:
 
 @frozen
 class CodeMemory:
-    """A memory that names code. ``names`` are spelt as in the memory, and ``nodes`` are the ids of their nodes."""
+    """A memory that mentions code. ``nodes`` are the ids of the symbols that its ``names`` match."""
 
     memory: Memory
     names: tuple[str, ...]
@@ -301,7 +196,7 @@ class CodeMemory:
 
 @frozen
 class CodeAnswer:
-    """The answer to a question about code. If the name is ambiguous, only ``choices`` is set."""
+    """The answer to a question about code, or only ``choices`` if the name is ambiguous."""
 
     asked: str
     nodes: tuple[CodeNode, ...] = ()
@@ -313,7 +208,7 @@ class CodeAnswer:
 
 @frozen
 class ForgottenCode:
-    """The result of forgetting a project's code. ``was_there`` is True if any code was stored."""
+    """The result of deleting a project's code index. ``was_there`` is False if there was none."""
 
     project: str
     was_there: bool
@@ -321,16 +216,13 @@ class ForgottenCode:
 
 @frozen
 class StaleFile:
-    """A file that a memory mentions and that changed later.
-
-    ``is_gone``: True if the working tree does not contain the file.
-    """
+    """A file that was changed, or deleted (``is_gone``), after a memory mentioned it."""
 
     path: str
     edits: int
     sessions: int
     last: datetime
-    is_gone: bool = False
+    is_gone: bool
 
     def __str__(self) -> str:
         times = "once" if self.edits == 1 else f"{self.edits:,} times"
@@ -339,20 +231,20 @@ class StaleFile:
 
 @frozen
 class StaleMemory:
-    """A memory that might be out of date, with a confidence from 0 to 1.
-
-    ``symbols`` are the names of code in the memory. ``missing`` are those that no file contains
-    now.
-    """
+    """A memory that is probably out of date, with a confidence from 0 to 1."""
 
     memory: Memory
     confidence: float
     files: tuple[StaleFile, ...]
     sessions: int
     lag_days: float
-    symbols: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
-    is_checked: bool = False
+    symbols: tuple[str, ...]
+    """Names of code in the memory."""
+
+    missing: tuple[str, ...]
+    """Names of code that the memory's files no longer contain."""
+
+    is_checked: bool
 
     @property
     def why(self) -> str:
@@ -362,9 +254,8 @@ class StaleMemory:
 
 @frozen
 class Staleness:
-    """The result of a search for outdated memories.
-
-    ``memories``: possibly outdated memories, the most likely first. ``looked_at``: number checked.
+    """Memories that might be out of date, most likely first. ``looked_at`` counts the memories
+    checked.
     """
 
     memories: tuple[StaleMemory, ...]
@@ -373,14 +264,13 @@ class Staleness:
 
 
 # ----------------------------------------------------------------------------
-# Resolve a name to symbols and files.
+# Resolution of a name to symbols and files.
 
 
 def find_nodes(home: Home, name: str, project: str | None, near: str | None) -> list[Symbol]:
-    """Return the symbols or files to which a name can refer. Raises NotFoundError.
+    """Return the symbols or files that a name, a path, or both (``src/a.py#A.f``) can refer to.
 
-    ``src/a.py#A.f`` is a symbol in a file. A dotted name can be a symbol's full name or the end of
-    it, with or without modules.
+    A dotted name can begin with modules. Raises NotFoundError if nothing matches.
     """
     target = name.strip()
     if target.startswith(CODE):
@@ -394,7 +284,7 @@ def find_nodes(home: Home, name: str, project: str | None, near: str | None) -> 
         symbols = _files(home, target, project) if is_path(target) else []
         symbols = symbols or _symbols(home, target, project)
     if not symbols:
-        projects = [project for project, *_ in CodeGraph(home.database).projects()]
+        projects = CodeGraph(home.database).projects()
         raise NotFoundError(
             f"there is no code named {name!r}",
             hint="run nacre graph ingest-code to read this folder's repository"
@@ -406,7 +296,7 @@ def find_nodes(home: Home, name: str, project: str | None, near: str | None) -> 
 
 
 def find_files(home: Home, name: str, project: str | None, near: str | None) -> list[Symbol]:
-    """Return the files to which a path or a module's dotted name can refer."""
+    """Return the files that match a path or a dotted module name."""
     target = name.strip().removeprefix(CODE)
     symbols = _files(home, target, project)
     if not symbols and not is_path(target):
@@ -418,7 +308,7 @@ def find_files(home: Home, name: str, project: str | None, near: str | None) -> 
 
 
 def node_of(symbol: Symbol) -> CodeNode:
-    """Convert a stored symbol to a node for an answer."""
+    """Convert a symbol from the database."""
     name = f"#{symbol.qualified}" if symbol.qualified else ""
     return CodeNode(
         f"{CODE}{symbol.project}/{symbol.path}{name}",
@@ -443,10 +333,9 @@ def have_same_ending(path: str, named: str) -> bool:
 
 
 def matching_symbols(symbols: Sequence[Symbol], written: str) -> list[Symbol]:
-    """Return the symbols to which a dotted name can refer.
+    """Return those ``symbols``, all with the same last component, to which a dotted name can refer.
 
-    Only ``symbols``, which have the last part of the name, are considered. Names in the same case
-    are preferred.
+    Case is ignored only if no name matches exactly.
     """
     parts = symbol_parts(written)
     matches = [symbol for symbol in symbols if _name_parts(symbol)[-len(parts) :] == parts]
@@ -482,16 +371,15 @@ def _files(home: Home, path: str, project: str | None) -> list[Symbol]:
 
 
 def _name_parts(symbol: Symbol) -> list[str]:
-    """Return the parts of a symbol's full name: folders, file, enclosing definitions, and its own name."""
     path = symbol.path.rsplit(".", 1)[0].removesuffix("/__init__").split("/")
     return [*path, *(symbol.qualified.split(".") if symbol.kind != FILE else ())]
 
 
 # ----------------------------------------------------------------------------
-# Requests about code.
+# Parameters.
 
 
-Depth = Annotated[int, bounds("Steps from caller to caller.", ge=1, le=10)]
+Depth = Annotated[int, bounds("Number of steps from caller to caller.", ge=1, le=10)]
 Near = Annotated[str | None, bounds("Preferred project if several have this name.")]
 Name = Annotated[
     str,
@@ -504,7 +392,7 @@ Name = Annotated[
 
 
 # ----------------------------------------------------------------------------
-# Callers, importers, the memories that name a symbol, and the impact of a change.
+# Callers, importers, memories about code, and the impact of a change.
 
 
 _MAX_NODES = 2_000
@@ -531,8 +419,7 @@ def callers(
     symbols = find_nodes(home, name, project, near)
     if len(symbols) > 1:
         return _ambiguous(name, symbols)
-    start = _with_members(home, symbols[0])
-    links, _ = _walk(home, start, ("calls", "inherits"), depth)
+    links, _ = _walk(home, _with_members(home, symbols[0]), ("calls", "inherits"), depth)
     return _answer(name, symbols, links, limit)
 
 
@@ -545,25 +432,30 @@ def importers(
     limit: Limit = 50,
 ) -> CodeAnswer:
     """Return the files that import a file, a module or a library. Raises NotFoundError."""
-    wanted = name.strip()
-    outside = CodeGraph(home.database).importers(wanted, project, limit + 1)
+    module_name = name.strip()
+    outside = CodeGraph(home.database).importers(module_name, project, limit + 1)
     outside = [item for item in outside if item[0].project == near] or outside
-    symbols = find_files(home, wanted, project, near)
-    if outside and not is_path(wanted):  # a library is not a file whose path ends with its name
+    symbols = find_files(home, module_name, project, near)
+    if outside and not is_path(
+        module_name
+    ):  # a library is not a file whose path ends with its name
         symbols = [
             item
             for item in symbols
-            if item.path.removesuffix("/__init__.py").split(".")[0] == wanted
+            if item.path.removesuffix("/__init__.py").split(".")[0] == module_name
         ]
     if len(symbols) > 1:
-        return _ambiguous(wanted, symbols)
+        return _ambiguous(module_name, symbols)
     links, _ = _walk(home, symbols, ("imports",), 1)
     links += [
-        CodeLink("imports", node_of(item), item.line, note=module * (module != wanted))
+        CodeLink("imports", node_of(item), item.line, note=module * (module != module_name))
         for item, module in outside
     ]
     if not links and not symbols:
-        raise NotFoundError(f"no known file imports {wanted!r}", hint="give a file or a module")
+        raise NotFoundError(
+            f"no known file imports {module_name!r}",
+            hint="give the path of a file or the name of a module",
+        )
     return _answer(name, symbols, links, limit)
 
 
@@ -602,12 +494,7 @@ def impact(
     symbols = find_nodes(home, name, project, near)
     if len(symbols) > 1:
         return _ambiguous(name, symbols)
-    start = (
-        CodeGraph(home.database).siblings(symbols[0])
-        if symbols[0].kind == FILE
-        else _with_members(home, symbols[0])
-    )
-    links, reached = _walk(home, start, _RELATIONS, depth)
+    links, reached = _walk(home, _with_members(home, symbols[0]), _RELATIONS, depth)
     return _answer(name, symbols, links, limit, _memories_of(home, reached))
 
 
@@ -634,53 +521,40 @@ def _ambiguous(name: str, symbols: Sequence[Symbol]) -> CodeAnswer:
 
 
 def _with_members(home: Home, symbol: Symbol) -> list[Symbol]:
-    return (
-        [symbol, *CodeGraph(home.database).siblings(symbol)]
-        if symbol.kind != FILE
-        else CodeGraph(home.database).siblings(symbol)
-    )
+    below = CodeGraph(home.database).siblings(symbol)
+    return below if symbol.kind == FILE else [symbol, *below]
 
 
 def _walk(
     home: Home, start: Sequence[Symbol], rels: Sequence[str], depth: int
 ) -> tuple[list[CodeLink], list[Symbol]]:
-    """Return the links that lead to symbols, nearest first, and all symbols found.
-
-    Links between the symbols in ``start`` are omitted.
-    """
+    graph = CodeGraph(home.database)
     reached = {symbol.row: symbol for symbol in start}
     ring = list(reached)
     steps: list[tuple[int, str, int, int, int]] = []
     for distance in range(1, depth + 1):
-        edges = CodeGraph(home.database).edges(ring, rels)
+        edges = graph.edges(ring, rels)
         fresh = [
             (target, rel, source, line, distance)
             for target, rel, source, line in edges
             if source not in reached
         ]
         ring = list(dict.fromkeys(source for _, _, source, _, _ in fresh))[:_MAX_NODES]
-        reached |= CodeGraph(home.database).of_rows(ring)
+        reached |= graph.of_rows(ring)
         steps += [step for step in fresh if step[2] in reached]
         if not ring or len(reached) >= _MAX_NODES:
             break
     links = [
         CodeLink(rel, node_of(reached[source]), line, distance, node_of(reached[target]).id)
-        for target, rel, source, line, distance in sorted(
-            steps,
-            key=lambda step: (
-                step[4],
-                reached[step[2]].project,
-                reached[step[2]].path,
-                step[3],
-                reached[step[2]].qualified,
-            ),
-        )
+        for target, rel, source, line, distance in steps
     ]
+    links.sort(
+        key=lambda link: (link.depth, link.node.project, link.node.path, link.line, link.node.name)
+    )
     return links, list(reached.values())
 
 
 def _memories_of(home: Home, symbols: Sequence[Symbol]) -> list[CodeMemory]:
-    """Return the project's memories that name any of these symbols, in the order of the symbols."""
     edit.catch_up(home)
     catch_up_mentions(home)
     by_key: dict[str, list[Symbol]] = defaultdict(list)
@@ -712,7 +586,6 @@ def _memories_of(home: Home, symbols: Sequence[Symbol]) -> list[CodeMemory]:
 
 
 def _refers_to(home: Home, written: str, symbol: Symbol) -> bool:
-    """Return True if a name refers to this symbol and to no other symbol of the project."""
     if symbol.kind == FILE:
         if not have_same_ending(symbol.path, written):
             return False
@@ -728,107 +601,15 @@ def _refers_to(home: Home, written: str, symbol: Symbol) -> bool:
 
 
 # ----------------------------------------------------------------------------
-# The facts of a source file: definitions, calls, imports, base classes and types of variables, but
-# no contents.
-
-
-MODULE = -1
-"""Number that stands for code outside all definitions."""
-
-INNER_KINDS = frozenset({"namespace", "impl"})
-"""Kinds of definitions that are only prefixes of names, not symbols themselves."""
-
-CLASS_KINDS = frozenset({"class", "interface", "type", "impl"})
-"""Kinds of definitions that have members."""
-
-
-class Definition(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A symbol, or a scope that qualifies symbols.
-
-    ``parent`` is the number of the enclosing definition. ``owner`` is the qualified name of the
-    class, or empty. ``returns`` is the return type as written. Other files cannot refer to a
-    ``hidden`` definition.
-    """
-
-    name: str
-    qualified: str
-    kind: str
-    parent: int
-    owner: str
-    line: int
-    end_line: int
-    returns: str = ""
-    hidden: bool = False
-
-
-class Call(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The first call of a name in a scope: ``receiver.name(…)``.
-
-    The receiver is a dotted name, empty, or ``?`` for any other expression.
-    """
-
-    scope: int
-    receiver: str
-    name: str
-    line: int
-
-
-class Import(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """An imported name.
-
-    ``name`` is empty for the module itself and ``*`` for all its names. ``alias`` is the name in
-    the importing file, if different.
-    """
-
-    module: str
-    name: str
-    alias: str
-    line: int
-    exported: bool = False
-
-
-class Base(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A base class, as written."""
-
-    owner: int
-    name: str
-
-
-class Variable(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The type of a variable in a scope, as written.
-
-    A type that ends in ``()`` is the result of this call, or the class that it constructs.
-    """
-
-    scope: int
-    name: str
-    type: str
-
-
-class Facts(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """All facts of a file. ``package`` is the declared package, and ``default`` is the default export."""
-
-    language: str
-    package: str = ""
-    default: str = ""
-    definitions: tuple[Definition, ...] = ()
-    calls: tuple[Call, ...] = ()
-    imports: tuple[Import, ...] = ()
-    bases: tuple[Base, ...] = ()
-    variables: tuple[Variable, ...] = ()
-
-
-# ----------------------------------------------------------------------------
-# The source files of a repository: tracked files, and untracked files that git does not ignore.
-# Without git, all files of the folder. Nothing outside the folder is read, symbolic links are not
-# followed, and no code of the repository is run.
+# The source files of a repository: all files except those that git ignores. Symbolic links are not
+# followed, and no code is run.
 
 
 MAX_BYTES = 1_000_000
-"""Maximum size of a source file. Larger files are data or generated code."""
+"""Maximum size of a source file. Larger files are probably data or generated code."""
 
 _MANIFEST = re.compile(r"(?:^|/)(?:go\.mod|Cargo\.toml|[jt]sconfig[^/]*\.json)$")
-"""Files that name packages and modules."""
+"""Paths of manifests, which name packages and modules."""
 
 _SKIPPED_FOLDERS = frozenset(
     "node_modules __pycache__ venv env dist build target vendor site-packages".split()
@@ -840,20 +621,18 @@ _HEAD = 8_192
 
 @frozen
 class Listing:
-    """Sorted paths of source files and manifests, relative to the folder.
-
-    ``left_out`` is the number of files beyond the limit.
-    """
+    """The source files and manifests in a folder. ``left_out`` counts files beyond the limit."""
 
     code: tuple[str, ...]
     manifests: tuple[str, ...]
     left_out: int
-    by_git: bool
 
 
 def toplevel(path: Path, environ: Mapping[str, str]) -> Path:
-    """Return the working tree that contains a folder, or the folder itself if there is none or git
-    ignores the folder."""
+    """Return the git working tree that contains a folder.
+
+    Return the folder itself if there is none or if git ignores the folder.
+    """
     folder = Path(os.path.abspath(path))
     root = next(
         (
@@ -876,19 +655,21 @@ def toplevel(path: Path, environ: Mapping[str, str]) -> Path:
 
 
 def list_code(root: Path, environ: Mapping[str, str], most: int) -> Listing:
-    """Return the source files of a working tree, at most ``most``."""
-    by_git = os.path.lexists(root / ".git")
+    """List up to ``most`` source files of a working tree."""
     try:
+        by_git = os.path.lexists(root / ".git")
         paths = _git_files(root, environ) if by_git else list(_files_below(root))
     except NacreError:  # git is missing or refuses the repository
-        by_git, paths = False, list(_files_below(root))
+        paths = list(_files_below(root))
     code = sorted(path for path in paths if language_of(path) and path.isprintable())
     manifests = sorted(filter(_MANIFEST.search, paths))
-    return Listing(tuple(code[:most]), tuple(manifests[:most]), max(0, len(code) - most), by_git)
+    return Listing(tuple(code[:most]), tuple(manifests[:most]), max(0, len(code) - most))
 
 
 def read_file(root: Path, path: str) -> bytes | None:
-    """Return a file's bytes, or ``None`` if it is missing, too long, binary, minified, or outside the folder."""
+    """Return a source file's bytes, or ``None`` if it is missing, outside the folder, too long,
+    binary or minified.
+    """
     place = root / path
     inside = os.path.join(os.path.realpath(root), os.path.dirname(path)).rstrip(os.sep)
     if ".." in path.split("/") or os.path.realpath(place.parent) != os.path.normpath(inside):
@@ -923,16 +704,18 @@ def _files_below(root: Path) -> Iterator[str]:
 
 
 MAX_MEMORIES = 500
-"""Maximum number of memories to check per run, latest first."""
+"""Maximum number of memories to check per run, starting with the latest."""
 
 MIN_MARKED = 0.2
 """Minimum confidence to mark a memory as possibly outdated."""
 
 _SESSIONS = 5
-"""Changes by at least this many sessions count fully."""
+"""Number of sessions with changes above which confidence does not grow."""
 
 _LAG_DAYS = 60
-"""A change at least this many days after the memory counts fully."""
+"""Number of days from memory to change above which confidence does not grow."""
+
+_DAYS = 30
 
 _UNCHANGED_FACTOR = 0.3
 """Confidence factor for memories whose symbols all still exist."""
@@ -945,13 +728,12 @@ def stale(
     home: Home,
     project: OnlyProject = None,
     limit: Limit = 20,
-    days: Annotated[int, bounds("Number of days whose changes count.", ge=1, le=3650)] = 30,
+    days: Annotated[int, bounds("Number of days whose changes count.", ge=1, le=3650)] = _DAYS,
     folder: Annotated[
-        str | None, bounds("Working tree for memories whose project's code was not read.")
+        str | None, bounds("Working tree to search if the project's code was not read.")
     ] = None,
-    memory: Annotated[str | None, bounds("One memory, by its id or subject.")] = None,
 ) -> Staleness:
-    """Return memories whose files have changed since, most confident first. Raises NotFoundError.
+    """Return memories whose files have changed since, most confident first.
 
     The confidence is ``min(1, sessions / 5) · min(1, days / 60)`` times a factor for symbols. The
     factor is 0.3 if the files still contain all symbols, 0.3 + 0.7 · the missing share if some are
@@ -959,11 +741,19 @@ def stale(
     """
     edit.catch_up(home)
     catch_up_mentions(home)
-    if memory:
-        memories = [store.get(home, memory)]
-    else:
-        ids = CodeMentions(home.database).with_paths(project, MAX_MEMORIES)
-        memories = list(home.memories.rows_of(ids).values())
+    memories = _with_paths(home, project)
+    outdated = _outdated(home, memories, days, folder)
+    return Staleness(tuple(outdated[:limit]), len(memories), len(outdated))
+
+
+def _with_paths(home: Home, project: str | None = None) -> list[Memory]:
+    ids = CodeMentions(home.database).with_paths(project, MAX_MEMORIES)
+    return list(home.memories.rows_of(ids).values())
+
+
+def _outdated(
+    home: Home, memories: Sequence[Memory], days: int = _DAYS, folder: str | None = None
+) -> list[StaleMemory]:
     mentions_by_memory = CodeMentions(home.database).within([item.id for item in memories])
     confirmed = home.reviews.stale_kept()
     assessed = (
@@ -979,20 +769,20 @@ def stale(
     )
     outdated = [item for item in assessed if item is not None]
     outdated.sort(key=lambda item: (-item.confidence, item.memory.id))
-    return Staleness(tuple(outdated[:limit]), len(memories), len(outdated))
+    return outdated
 
 
 def note_stale(home: Home) -> None:
-    """Mark memories that might be out of date, so that contexts and reviews can show this.
+    """Mark memories that might be out of date, and queue the likeliest for review.
 
-    Does nothing if the database is not writable.
+    Do nothing if the database is not writable.
     """
     if home.database.unwritable:
         return
-    memories = stale(home, limit=MAX_MEMORIES).memories
+    catch_up_mentions(home)
     marked = [
         (item.memory.id, item.confidence, item.why)
-        for item in memories
+        for item in _outdated(home, _with_paths(home))
         if item.confidence >= MIN_MARKED
     ]
     home.memories.set_stale(marked)
@@ -1004,7 +794,7 @@ def note_stale(home: Home) -> None:
 
 
 def confidence_of(sessions: int, lag_days: float, symbols: int, missing: int) -> float:
-    """Return the confidence that a memory is out of date, 0 to 1."""
+    """Return the probability that a memory is out of date."""
     changed = min(1.0, sessions / _SESSIONS) * min(1.0, max(0.0, lag_days) / _LAG_DAYS)
     share = missing / symbols if symbols else 1.0
     return changed * (_UNCHANGED_FACTOR + (1 - _UNCHANGED_FACTOR) * share)
@@ -1018,18 +808,18 @@ def _assess(
     days: int,
     folder: str | None,
 ) -> StaleMemory | None:
-    stated = max(memory.last_said, confirmed or memory.last_said)
-    since = max(stated, home.now() - timedelta(days=days))
+    last_stated = max(memory.last_said, confirmed or memory.last_said)
+    since = max(last_stated, home.now() - timedelta(days=days))
     paths = [item.written for item in mentions if item.manner == "path"]
     if memory.evergreen or not memory.is_active or not paths:
         return None
-    changes = _changes_since(home, memory, paths, since, stated)
+    changes = _changes_since(home, memory, paths, since, last_stated)
     sessions = {session for edits in changes.values() for session, _, _ in edits}
     if not sessions:
         return None
     root = _working_tree(home, memory, folder)
     files = tuple(_stale_file(path, edits, root) for path, edits in sorted(changes.items()))
-    lag = (max(item.last for item in files) - stated) / timedelta(days=1)
+    lag = (max(item.last for item in files) - last_stated) / timedelta(days=1)
     names = dict.fromkeys(
         symbol_parts(mention.written)[-1]
         for mention in mentions
@@ -1058,12 +848,8 @@ def _assess(
 
 
 def _changes_since(
-    home: Home, memory: Memory, paths: Iterable[str], since: datetime, stated: datetime
+    home: Home, memory: Memory, paths: Iterable[str], since: datetime, last_stated: datetime
 ) -> dict[str, list[tuple[int, datetime, int]]]:
-    """Return later edits of the named files, as tuples of session, time and count.
-
-    Only sessions that began after the memory was last stated are included.
-    """
     rows: dict[int, str] = {}
     for path in paths:
         for row, touched in home.deeds.files_named(path.rsplit("/", 1)[-1]):
@@ -1073,7 +859,7 @@ def _changes_since(
     for row, session, began, last, count in CodeGraph(home.database).edits(
         list(rows), since, memory.project
     ):
-        if began is None or began > stated:
+        if began is None or began > last_stated:
             changes[rows[row]].append((session, last, count))
     return changes
 
@@ -1097,7 +883,6 @@ def _stale_file(
 
 
 def _missing_symbols(root: Path, paths: Sequence[str], symbols: Sequence[str]) -> list[str] | None:
-    """Return the symbols that occur in no file as whole words, or ``None`` if no file can be read."""
     contents = [data for path in paths if (data := read_file(root, path.lstrip("/"))) is not None]
     texts = [data.decode("utf-8", "replace") for data in contents]
     if paths and not texts:
@@ -1110,10 +895,6 @@ def _missing_symbols(root: Path, paths: Sequence[str], symbols: Sequence[str]) -
 
 
 def _working_tree(home: Home, memory: Memory, folder: str | None) -> Path | None:
-    """Return the working tree with a memory's files.
-
-    This is where the project's code was read, or else ``folder`` if it belongs to the project.
-    """
     if memory.project is None:
         return None
     project = CodeGraph(home.database).find(memory.project)

@@ -1,4 +1,4 @@
-"""The commands of ``nacre graph`` for the code of repositories and the memories that mention it."""
+"""The ``nacre graph`` commands for code and the memories that mention it."""
 
 from __future__ import annotations
 
@@ -34,8 +34,6 @@ _WORDS = 160
 
 
 def _narrowed(operation: str, *names: str) -> Decorator:
-    """Add ``--project``, ``--limit``, and options for the named fields."""
-
     def decorate(function: Function) -> Function:
         function = option(operation, "limit", "--limit", "-n")(function)
         function = option(operation, "project", help="Only this project; . is this folder's.")(
@@ -51,7 +49,7 @@ def _narrowed(operation: str, *names: str) -> Decorator:
     examples=["nacre graph ingest-code", "nacre graph ingest-code ~/code/shop --project shop"],
 )
 @click.argument("path", default=".", type=click.Path(exists=True, file_okay=False))
-@options("graph-ingest-code", "project", "force", "max_files", "seconds")
+@options("graph-ingest-code", "project", "max_files")
 @flag("--forget", "Remove the project's index; its files are kept.")
 def ingest_code(run: Run, /, path: str, forget: bool, **options: Any) -> None:
     """Read a repository's symbols, calls, imports and base classes.
@@ -72,9 +70,7 @@ def ingest_code(run: Run, /, path: str, forget: bool, **options: Any) -> None:
             f"{count(len(report.failed), 'file')} could not be parsed: {', '.join(report.failed[:3])}"
         )
     if report.left_out:
-        run.warnings.append(
-            f"{count(report.left_out, 'file')} left out: raise --max-files or --seconds"
-        )
+        run.warnings.append(f"{count(report.left_out, 'file')} left out: raise --max-files")
     run.answer(report, lambda paper: _render_report(paper, report))
 
 

@@ -1,15 +1,117 @@
-"""Extract facts from the syntax trees of each language. They include names and types, but no text of literals."""
+"""Extraction of definitions, calls, imports and types from source files."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib import import_module
+from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from nacre_code.ask import Import
+import msgspec
+
+from nacre.base.frozen import frozen
+from nacre.base.lazy import load
+from nacre.errors import UnavailableError
 
 if TYPE_CHECKING:
-    from tree_sitter import Node
+    from tree_sitter import Node, Parser, Query
+
+# ----------------------------------------------------------------------------
+# The facts of a source file. They contain no literals.
+
+
+MODULE = -1
+"""Scope number for code outside all definitions."""
+
+INNER_KINDS = frozenset({"namespace", "impl"})
+"""Kinds of definitions that qualify names but are not symbols."""
+
+CLASS_KINDS = frozenset({"class", "interface", "type", "impl"})
+"""Kinds of definitions that have members."""
+
+
+class Definition(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A symbol or an enclosing scope.
+
+    ``parent`` is the number of the enclosing definition, ``owner`` is the qualified name of the
+    class, if any, and ``returns`` is the return type as written.
+    """
+
+    name: str
+    qualified: str
+    kind: str
+    parent: int
+    owner: str
+    line: int
+    end_line: int
+    returns: str = ""
+
+
+class Call(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The first call of a name in a scope, such as ``receiver.name(…)``.
+
+    The receiver is a dotted name, ``?`` for any other expression, or empty.
+    """
+
+    scope: int
+    receiver: str
+    name: str
+    line: int
+
+
+class Import(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """An imported name.
+
+    ``name`` is empty if the module itself is imported, and ``*`` for all names. ``alias`` is the
+    name in the importing file.
+    """
+
+    module: str
+    name: str
+    alias: str
+    line: int
+    exported: bool = False
+
+
+class Base(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A base class, as written."""
+
+    owner: int
+    name: str
+
+
+class Variable(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A variable's type in a scope, as written.
+
+    A type that ends in ``()`` is the result of a call, or the class that it constructs.
+    """
+
+    scope: int
+    name: str
+    type: str
+
+
+class Facts(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The definitions and references in a file.
+
+    ``package`` is the declared package, and ``default`` is the name of the default export.
+    """
+
+    language: str
+    package: str
+    default: str
+    definitions: tuple[Definition, ...]
+    calls: tuple[Call, ...]
+    imports: tuple[Import, ...]
+    bases: tuple[Base, ...]
+    variables: tuple[Variable, ...]
+
+
+# ----------------------------------------------------------------------------
+# Readers of syntax trees.
+
 
 NAME_CHARACTERS = 200
 _CHAIN = re.compile(r"[\w$]+(?:\.[\w$]+)*")
@@ -29,29 +131,29 @@ _SELF = {"this": "self", "Self": "Self"}
 
 
 def text_of(node: Node | None) -> str:
-    """Return a node's source, or an empty string if there is no node or its source is too long for a name."""
+    """Return a node's source code, or an empty string if it is too long for a name."""
     if node is None or node.end_byte - node.start_byte > 4 * NAME_CHARACTERS or node.text is None:
         return ""
     return node.text.decode("utf-8", "replace")
 
 
 def field(node: Node, name: str) -> str:
-    """Return the source of a field of a node."""
+    """Return the source code of a node's field."""
     return text_of(node.child_by_field_name(name))
 
 
 def plain_chain(text: str) -> str:
-    """Return a dotted name as ``a.b.c``, with any separator replaced, or an empty string for other text."""
+    """Normalise the separators of a dotted name. Return an empty string for other text."""
     text = _SEPARATOR.sub(".", _GENERIC.sub("", text.strip())).lstrip(".")
     return text if len(text) <= NAME_CHARACTERS and _CHAIN.fullmatch(text) else ""
 
 
 def split_call(text: str) -> tuple[str, str] | None:
-    """Return the receiver and name of a call. The receiver is ``?`` if it is an expression."""
+    """Split a call into receiver and name. The receiver is ``?`` for a complex expression."""
     if chain := plain_chain(text):
         receiver, _, name = chain.rpartition(".")
-        head, dot, rest = receiver.partition(".")
-        return (_SELF.get(head, head) + dot + rest, name)
+        head, dot, tail = receiver.partition(".")
+        return (_SELF.get(head, head) + dot + tail, name)
     text = _SEPARATOR.sub(".", _GENERIC.sub("", text))
     match = _CALLED_RESULT.fullmatch(text)
     if match and "(" not in match[1] and text.count("(") == text.count(")"):
@@ -61,10 +163,7 @@ def split_call(text: str) -> tuple[str, str] | None:
 
 
 def clean_type(text: str) -> str:
-    """Return the name of a type without wrappers. ``Optional[shop.Order]`` becomes ``shop.Order``.
-
-    Returns an empty string for collections.
-    """
+    """Remove wrappers such as ``Optional[…]`` from a type. Return an empty string for collections."""
     text = text.strip().strip("\"'").lstrip(":").strip()
     for _ in range(4):
         text = _MODIFIERS.sub("", text).split("|")[0].strip()
@@ -80,8 +179,7 @@ def clean_type(text: str) -> str:
 
 
 def value_type(node: Node | None) -> str:
-    """Return the type that a value reveals: a call's result, the class after ``new``, or the type
-    of a struct literal."""
+    """Infer a type from a value that is a call, a constructor or a struct literal."""
     while node is not None and node.type in (
         "await",
         "await_expression",
@@ -94,46 +192,38 @@ def value_type(node: Node | None) -> str:
     if node.type in ("call", "call_expression"):
         chain = plain_chain(field(node, "function"))
         return f"{chain}()" if chain else ""
-    for part in ("constructor", "type", "name"):
-        if node.type in (
-            "new_expression",
-            "object_creation_expression",
-            "composite_literal",
-            "struct_expression",
-        ):
-            type_name = clean_type(field(node, part))
-            if type_name:
-                return type_name
-    return ""
+    if node.type not in (
+        "new_expression",
+        "object_creation_expression",
+        "composite_literal",
+        "struct_expression",
+    ):
+        return ""
+    return clean_type(field(node, "constructor") or field(node, "type") or field(node, "name"))
 
 
 class Reader:
-    """Reads the syntax trees of a language. The defaults apply to languages that lack a feature."""
+    """A reader of syntax trees. Subclasses override methods for their language."""
 
     def name(self, node: Node) -> str:
-        """Return the name of a definition, dotted if it includes the owner."""
+        """Return a definition's name, including the owner if the source spells it out."""
         return plain_chain(field(node, "name"))
 
     def kind(self, node: Node, kind: str) -> str:  # noqa: ARG002 - some languages look at the node
-        """Return the kind of a definition if the capture is not specific enough."""
+        """Return a definition's kind, possibly more specific than ``kind``."""
         return kind
 
     def returns(self, node: Node) -> str:
-        """Return a function's return type."""
         return clean_type(
             field(node, "return_type") or field(node, "type") or field(node, "result")
         )
-
-    def is_hidden(self, node: Node) -> bool:  # noqa: ARG002
-        """Return True if other files cannot refer to a definition."""
-        return False
 
     def bases(self, node: Node) -> Iterator[str]:  # noqa: ARG002
         """Yield the base classes of a class."""
         yield from ()
 
     def imports(self, node: Node) -> Iterator[Import]:  # noqa: ARG002
-        """Yield the names in an import."""
+        """Yield the names that a statement imports."""
         yield from ()
 
     def default(self, node: Node) -> str:  # noqa: ARG002
@@ -141,7 +231,7 @@ class Reader:
         return ""
 
     def variables(self, node: Node) -> Iterator[tuple[str, str]]:  # noqa: ARG002
-        """Yield variables and their types. ``self.x`` is a field."""
+        """Yield variables with their types. Fields are named ``self.x``."""
         yield from ()
 
     def call(self, node: Node) -> tuple[str, str] | None:
@@ -149,13 +239,12 @@ class Reader:
 
 
 def _tail(node: Node) -> str:
-    """Return the last name of an expression that is too long, such as a chain of calls."""
     last = node.named_children[-1] if node.named_children else None
     return f"(…).{text_of(last)}" if last is not None and last.type.endswith("identifier") else ""
 
 
 def line_of(node: Node) -> int:
-    """Return the line of a node, starting at 1."""
+    """Return a node's 1-based line number."""
     return node.start_point[0] + 1
 
 
@@ -167,10 +256,10 @@ _NAMES = ("identifier", "field_identifier", "type_identifier", "qualified_identi
 
 
 class CFamily(Reader):
-    """Reads syntax trees of C and C++."""
+    """A reader for C and C++."""
 
     def name(self, node: Node) -> str:
-        """Return the declared name, after any pointers."""
+        """Return the declared name, without pointers."""
         if node.type in ("function_definition", "type_definition"):
             declarator = node.child_by_field_name("declarator")
             return plain_chain(
@@ -183,14 +272,6 @@ class CFamily(Reader):
     def returns(self, node: Node) -> str:
         return clean_type(field(node, "type"))
 
-    def is_hidden(self, node: Node) -> bool:
-        """Return True for static functions, but not for static members."""
-        is_member = node.parent is not None and node.parent.type == "field_declaration_list"
-        return not is_member and any(
-            child.type == "storage_class_specifier" and child.text == b"static"
-            for child in node.children
-        )
-
     def bases(self, node: Node) -> Iterator[str]:
         for clause in node.children:
             if clause.type == "base_class_clause":
@@ -199,11 +280,10 @@ class CFamily(Reader):
                         yield clean_type(text_of(base))
 
     def imports(self, node: Node) -> Iterator[Import]:
-        """Yield the included file."""
         yield Import(field(node, "path").strip('"<>'), "*", "", line_of(node))
 
     def variables(self, node: Node) -> Iterator[tuple[str, str]]:
-        """Yield parameters, fields and variables. For ``auto``, use the type of the value."""
+        """Yield parameters, fields and variables, inferring the type of ``auto`` from the value."""
         kind = clean_type(field(node, "type"))
         start = "self." if node.type == "field_declaration" else ""
         for declarator in node.children_by_field_name("declarator"):
@@ -236,12 +316,12 @@ _SKIPPED_PREFIXES = ("exports.", "module.exports.", "self.", "this.")
 
 
 class Ecma(Reader):
-    """Reads syntax trees of JavaScript and TypeScript."""
+    """A reader for JavaScript and TypeScript."""
 
     def name(self, node: Node) -> str:
-        """Return the name of a definition, or an empty string.
+        """Return the name of a definition.
 
-        It is ``f`` for ``exports.f = function``, and ``A.f`` for ``A.prototype.f = function``.
+        The prefixes ``exports.`` and ``this.`` are removed, and ``A.prototype.f`` becomes ``A.f``.
         """
         if node.type != "assignment_expression":
             return plain_chain(field(node, "name") or field(node, "property"))
@@ -308,7 +388,7 @@ class Ecma(Reader):
         )
 
     def variables(self, node: Node) -> Iterator[tuple[str, str]]:
-        """Yield parameters, fields and variables that have a type, or a value from ``new`` or a call."""
+        """Yield parameters, fields and variables with a declared or inferred type."""
         names = plain_chain(field(node, "pattern") or field(node, "left") or field(node, "name"))
         kind = clean_type(field(node, "type"))
         value = node.child_by_field_name("value") or node.child_by_field_name("right")
@@ -374,10 +454,10 @@ _KINDS = {"struct_type": "class", "interface_type": "interface"}
 
 
 class Go(Reader):
-    """Reads syntax trees of Go."""
+    """A reader for Go."""
 
     def name(self, node: Node) -> str:
-        """Return the name. For a method, prefix the receiver's type."""
+        """Return the name of a definition, with the receiver's type for a method."""
         receiver = node.child_by_field_name("receiver")
         owner = (
             clean_type(field(receiver.named_children[0], "type"))
@@ -414,7 +494,7 @@ class Go(Reader):
                     yield clean_type(field(member, "type"))
 
     def imports(self, node: Node) -> Iterator[Import]:
-        """Yield a package by its alias, or else by the last part of its path."""
+        """Yield an imported package, named by its alias or the last component of its path."""
         path = field(node, "path").strip('"`')
         alias = field(node, "name")
         if alias == ".":
@@ -423,7 +503,7 @@ class Go(Reader):
             yield Import(path, "", alias or path.rsplit("/", 1)[-1], line_of(node))
 
     def variables(self, node: Node) -> Iterator[tuple[str, str]]:
-        """Yield parameters, fields and variables. If a call has several results, use only the first."""
+        """Yield parameters, fields and variables. Only the first result of a call gives a type."""
         if node.type == "short_var_declaration":
             left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
             if (
@@ -448,7 +528,7 @@ _CLAUSES_JAVA = ("superclass", "super_interfaces", "extends_interfaces")
 
 
 class Java(Reader):
-    """Reads syntax trees of Java."""
+    """A reader for Java."""
 
     def bases(self, node: Node) -> Iterator[str]:
         for clause in node.children:
@@ -458,7 +538,7 @@ class Java(Reader):
                     yield from (clean_type(text_of(part)) for part in parts)
 
     def imports(self, node: Node) -> Iterator[Import]:
-        """Yield a class, all classes of a package, or the static members of a class."""
+        """Yield an imported class, all classes of a package, or a class's static members."""
         path = next(
             (
                 plain_chain(text_of(child))
@@ -474,7 +554,7 @@ class Java(Reader):
         yield Import(module, name, name, line_of(node))
 
     def variables(self, node: Node) -> Iterator[tuple[str, str]]:
-        """Yield parameters, fields and variables. For ``var``, use the type of the value."""
+        """Yield parameters, fields and variables, inferring the type of ``var`` from the value."""
         kind = clean_type(field(node, "type"))
         if node.type == "formal_parameter":
             yield field(node, "name"), kind
@@ -487,7 +567,6 @@ class Java(Reader):
             yield start + field(declarator, "name"), type_name
 
     def call(self, node: Node) -> tuple[str, str] | None:
-        """Return the object and the method name of a call."""
         if node.type != "method_invocation":
             return split_call(text_of(node))
         receiver, name = node.child_by_field_name("object"), field(node, "name")
@@ -501,17 +580,17 @@ class Java(Reader):
 
 
 class Python(Reader):
-    """Reads syntax trees of Python."""
+    """A reader for Python."""
 
     def bases(self, node: Node) -> Iterator[str]:
-        """Yield the classes in parentheses. ``Generic[T]`` counts as ``Generic``."""
+        """Yield the base classes, without type parameters."""
         arguments = node.child_by_field_name("superclasses")
         for base in arguments.named_children if arguments else ():
             if base.type in ("identifier", "attribute", "subscript"):
                 yield clean_type(text_of(base))
 
     def imports(self, node: Node) -> Iterator[Import]:
-        """Yield imports. ``import a.b`` binds ``a``. In ``from . import x``, the dots name the module."""
+        """Yield imported names. The module of ``from . import x`` is named ``.``."""
         line = line_of(node)
         module = "".join(field(node, "module_name").split())
         if node.type == "import_from_statement" and any(
@@ -529,7 +608,10 @@ class Python(Reader):
                 yield Import(name, "", alias or name, line)
 
     def variables(self, node: Node) -> Iterator[tuple[str, str]]:
-        """Yield typed parameters, typed assignments, and results of calls. ``self.x = x`` has the type of ``x``."""
+        """Yield parameters and variables with a declared or inferred type.
+
+        The type of ``self.x = x`` is ``=x``, an alias.
+        """
         if node.type in ("typed_parameter", "typed_default_parameter"):
             name = field(node, "name") or text_of(node.named_children[0])
             yield name.lstrip("*"), clean_type(field(node, "type"))
@@ -553,14 +635,13 @@ class Python(Reader):
 
 
 class Rust(Reader):
-    """Reads syntax trees of Rust."""
+    """A reader for Rust."""
 
     def name(self, node: Node) -> str:
-        """Return the name. For an ``impl``, return the name of its type."""
+        """Return the name of a definition, or the type of an ``impl``."""
         return clean_type(field(node, "type")) if node.type == "impl_item" else field(node, "name")
 
     def returns(self, node: Node) -> str:
-        """Return the type, without unwrapping ``Result<X>``."""
         return clean_type(field(node, "return_type"))
 
     def bases(self, node: Node) -> Iterator[str]:
@@ -616,3 +697,242 @@ def _used_paths(node: Node, before: str) -> Iterator[tuple[str, str]]:
         yield before.rstrip("."), ""
     elif chain := plain_chain(text_of(node)):
         yield before + chain, ""
+
+
+# ----------------------------------------------------------------------------
+# Languages.
+
+
+@frozen
+class Language:
+    """A programming language, with its grammar and syntax queries.
+
+    Languages of one ``family`` can call each other's code.
+    """
+
+    name: str
+    family: str
+    reader: Reader
+    grammar: str
+    queries: Sequence[str]
+    suffixes: Sequence[str]
+    function: str = "language"
+
+
+_ECMA, _C = Ecma(), CFamily()
+LANGUAGES = {
+    language.name: language
+    for language in (
+        Language("python", "python", Python(), "python", ("python",), (".py", ".pyi")),
+        Language(
+            "javascript",
+            "ecma",
+            _ECMA,
+            "javascript",
+            ("ecma", "jsx", "javascript"),
+            (".js", ".mjs", ".cjs", ".jsx"),
+        ),
+        Language(
+            "typescript",
+            "ecma",
+            _ECMA,
+            "typescript",
+            ("ecma", "typescript"),
+            (".ts", ".mts", ".cts"),
+            "language_typescript",
+        ),
+        Language(
+            "tsx",
+            "ecma",
+            _ECMA,
+            "typescript",
+            ("ecma", "jsx", "typescript"),
+            (".tsx",),
+            "language_tsx",
+        ),
+        Language("go", "go", Go(), "go", ("go",), (".go",)),
+        Language("rust", "rust", Rust(), "rust", ("rust",), (".rs",)),
+        Language("java", "java", Java(), "java", ("java",), (".java",)),
+        Language("c", "cfamily", _C, "c", ("c",), (".c",)),
+        Language(
+            "cpp",
+            "cfamily",
+            _C,
+            "cpp",
+            ("c", "cpp"),
+            (".h", ".cc", ".cpp", ".cxx", ".hh", ".hpp", ".hxx", ".ipp"),
+        ),
+    )
+}
+"""Languages by name. C headers are parsed as C++."""
+
+_LANGUAGE_BY_SUFFIX = {
+    suffix: language.name for language in LANGUAGES.values() for suffix in language.suffixes
+}
+
+
+def language_of(path: str) -> str | None:
+    """Return a file's language by its extension, or ``None`` if it is not supported."""
+    name = path.rsplit("/", 1)[-1]
+    return _LANGUAGE_BY_SUFFIX.get("." + name.rsplit(".", 1)[-1].lower()) if "." in name else None
+
+
+def require_parsers() -> None:
+    """Raise UnavailableError with an installation hint if the parsers are missing."""
+    try:
+        import_module("tree_sitter")
+        for language in LANGUAGES.values():
+            import_module(f"tree_sitter_{language.grammar}")
+    except ImportError as error:
+        raise UnavailableError(
+            f"reading code needs {error.name}, which is not installed",
+            hint="pip install 'nacre-memory[code]'",
+        ) from error
+
+
+@cache
+def parser_of(name: str) -> tuple[Parser, Query]:
+    """Return the parser and the query of a language. Raises ImportError if they are not installed."""
+    language = LANGUAGES[name]
+    grammar = load("tree_sitter:Language")(
+        load(f"tree_sitter_{language.grammar}:{language.function}")()
+    )
+    text = "\n".join(
+        (files(__package__) / "queries" / f"{query}.scm").read_text(encoding="utf-8")
+        for query in language.queries
+    )
+    return load("tree_sitter:Parser")(grammar), load("tree_sitter:Query")(grammar, text)
+
+
+MAX_DEFINITIONS = 20_000
+MAX_REFERENCES = 100_000
+"""Maximum number of references to read per file."""
+
+QUALIFIED_CHARACTERS = 500
+"""Maximum length of a qualified name, which limits memory use for deeply nested code."""
+
+_DEFINITIONS = ("function", "class", "interface", "type", "namespace", "impl")
+_ORDER = {
+    name: place
+    for place, name in enumerate((*_DEFINITIONS, "package", "import", "variable", "call"))
+}
+
+
+def read_code(language: str, source: bytes) -> Facts:
+    """Extract a file's facts. Raises ImportError if the parser of its language is not installed."""
+    parser, query = parser_of(language)
+    captured = load("tree_sitter:QueryCursor")(query).captures(parser.parse(source).root_node)
+    reading = _Reading(LANGUAGES[language].reader)
+    # Sort by source order. Enclosing nodes and definitions come first.
+    rows = [
+        (node.start_byte, -node.end_byte, _ORDER.get(capture, 99), capture, node)
+        for capture, nodes in captured.items()
+        for node in nodes
+    ]
+    for *_, capture, node in sorted(rows, key=lambda row: row[:3]):
+        reading.take(capture, node)
+    return reading.facts(language)
+
+
+class _Reading:
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._open: list[tuple[int, int]] = []
+        self._definitions: list[Definition] = []
+        self._calls: dict[tuple[int, str, str], int] = {}
+        self._imports: list[Import] = []
+        self._bases: list[Base] = []
+        self._variables: dict[Variable, None] = {}
+        self._package = self._default = ""
+
+    def take(self, capture: str, node: Node) -> None:
+        while self._open and self._open[-1][0] <= node.start_byte:
+            self._open.pop()
+        if capture in _DEFINITIONS:
+            self._define(capture, node)
+        elif capture == "package":
+            self._package = text_of(node)
+        elif capture == "import":
+            self._imports += self._reader.imports(node)
+            self._default = self._reader.default(node) or self._default
+        elif capture == "variable":
+            self._imports += (
+                self._reader.imports(node) if node.type == "variable_declarator" else ()
+            )
+            for name, kind in self._reader.variables(node):
+                if not name or not kind or len(self._variables) >= MAX_REFERENCES:
+                    continue
+                self._variables[Variable(self._scope, name, kind)] = None
+        elif len(self._calls) < MAX_REFERENCES:
+            self._call(capture, node)
+
+    def facts(self, language: str) -> Facts:
+        return Facts(
+            language,
+            self._package,
+            self._default,
+            tuple(self._definitions),
+            tuple(Call(*key, line) for key, line in self._calls.items()),
+            tuple(
+                item
+                for item in self._imports
+                if len(item.module) + len(item.name) <= 2 * NAME_CHARACTERS
+            ),
+            tuple(self._bases),
+            tuple(self._variables),
+        )
+
+    @property
+    def _scope(self) -> int:
+        return self._open[-1][1] if self._open else MODULE
+
+    def _define(self, capture: str, node: Node) -> None:
+        name, parent = self._reader.name(node), self._scope
+        around = self._definitions[parent] if parent != MODULE else None
+        before = f"{around.qualified}." if around else ""
+        is_long = len(name) > NAME_CHARACTERS or len(before) + len(name) > QUALIFIED_CHARACTERS
+        if not name or is_long or len(self._definitions) >= MAX_DEFINITIONS:
+            return
+        own, _, last = name.rpartition(".")
+        owner = (
+            f"{before}{own}"
+            if own
+            else (around.qualified if around and around.kind in CLASS_KINDS else "")
+        )
+        kind = self._reader.kind(node, capture)
+        if kind == "function" and owner:
+            kind = "method"
+        returns = self._reader.returns(node) if capture == "function" else ""
+        number = len(self._definitions)
+        self._definitions.append(
+            Definition(
+                last,
+                before + name,
+                kind,
+                parent,
+                owner,
+                line_of(node),
+                node.end_point[0] + 1,
+                returns,
+            )
+        )
+        self._open.append((node.end_byte, number))
+        if kind in CLASS_KINDS:
+            self._bases += (Base(number, base) for base in self._reader.bases(node) if base)
+
+    def _call(self, capture: str, node: Node) -> None:
+        if capture == "new":
+            name = clean_type(text_of(node))
+            receiver, _, last = name.rpartition(".")
+            receiver_and_name = (receiver, last) if last else None
+        else:
+            receiver_and_name = self._reader.call(node)
+        if not receiver_and_name or (
+            capture == "component" and not receiver_and_name[1][:1].isupper()
+        ):
+            return
+        scope = self._scope
+        while scope != MODULE and self._definitions[scope].kind in INNER_KINDS:
+            scope = self._definitions[scope].parent
+        if max(map(len, receiver_and_name)) <= NAME_CHARACTERS:
+            self._calls.setdefault((scope, *receiver_and_name), line_of(node))

@@ -1,23 +1,18 @@
-"""Resolution of imports, names and calls to the definitions of a repository.
-
-Aliases in TypeScript and JavaScript (``paths`` and ``baseUrl`` of ``tsconfig.json`` and
-``jsconfig.json``) follow the TypeScript handbook ("Modules: reference"). The nearest configuration
-applies, with those that it ``extends``. The pattern with the longest text before its ``*`` wins.
-"""
+"""Resolution of imports, names and calls to the definitions of a repository."""
 
 from __future__ import annotations
 
-import builtins
 import posixpath
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
 from functools import cached_property
-from typing import Any
 
 from nacre.base.frozen import frozen
+from nacre.base.plain import mapping, objects
 from nacre.hosts import files
-from nacre_code.ask import (
+from nacre_code.languages import (
     CLASS_KINDS,
     INNER_KINDS,
     LANGUAGES,
@@ -34,135 +29,102 @@ _CONFIG_NAMES = ("tsconfig.json", "jsconfig.json")
 
 @frozen
 class Aliases:
-    """The module aliases of a configuration.
-
-    The targets of ``paths`` are relative to the folder ``place``. ``base`` is the folder of
-    ``baseUrl``, if set.
+    """Module aliases from a configuration: the base folder (``baseUrl``) and the targets of
+    patterns (``paths``).
     """
 
-    place: str = ""
-    paths: Mapping[str, tuple[str, ...]] | None = None
-    base: str | None = None
+    base: str = ""
+    paths: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def places(self, module: str) -> Iterator[str]:
-        """Yield possible paths of a module without an extension, likeliest first."""
-        paths = self.paths or {}
-        for pattern in sorted(
-            paths, key=lambda name: ("*" in name, -len(name.partition("*")[0]), name)
-        ):
+        """Yield the paths a module may have, likeliest first, without extension."""
+        for pattern in sorted(self.paths, key=lambda name: ("*" in name, -name.find("*"))):
             before, star, after = pattern.partition("*")
-            fits = (
-                module.startswith(before)
-                and module.endswith(after)
-                and len(module) >= len(before + after)
-            )
-            if fits if star else module == pattern:
-                matched = module[len(before) : len(module) - len(after)]
-                for target in paths[pattern]:
-                    yield posixpath.normpath(
-                        posixpath.join(self.place, target.replace("*", matched, 1))
-                    )
+            middle = module.removeprefix(before).removesuffix(after)
+            if module == before + middle + after and (star or not middle):
+                yield from (target.replace("*", middle, 1) for target in self.paths[pattern])
                 break
-        if self.base is not None:
+        if self.base:
             yield posixpath.normpath(posixpath.join(self.base, module))
 
 
 class AliasTable:
-    """The aliases that apply in each folder. ``texts`` maps paths to configurations."""
+    """Module aliases from ``tsconfig.json`` and ``jsconfig.json``.
+
+    The nearest configuration applies, as in the TypeScript handbook ("Modules: reference").
+    ``texts`` maps paths of configurations to their contents.
+    """
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._texts = texts
         self._cache: dict[str, Aliases] = {}
 
     def of(self, folder: str) -> Aliases:
-        """Return the aliases that apply in a folder."""
         if folder not in self._cache:
-            path = next(
-                (
-                    candidate
-                    for name in _CONFIG_NAMES
-                    if (candidate := posixpath.join(folder, name)) in self._texts
-                ),
-                None,
+            paths = (posixpath.join(folder, name) for name in _CONFIG_NAMES)
+            path = next((path for path in paths if path in self._texts), "")
+            self._cache[folder] = (
+                self._read(path, _MAX_DEPTH)
+                if path or not folder
+                else self.of(posixpath.dirname(folder))
             )
-            if path:
-                self._cache[folder] = self._read(path, _MAX_DEPTH)
-            else:
-                self._cache[folder] = self.of(posixpath.dirname(folder)) if folder else Aliases()
         return self._cache[folder]
 
     def _read(self, path: str, depth: int) -> Aliases:
-        """Read a configuration and those that it extends.
-
-        If they have no paths, use a referenced project that has some.
-        """
-        config = _parse_object(self._texts.get(path, ""))
+        try:
+            config = mapping(files.read_json_text(self._texts.get(path, "")))
+        except files.UnparsableFileError:
+            config = {}
         if not depth:
             return Aliases()
-        place = posixpath.dirname(path)
+        folder = posixpath.dirname(path)
         extended = config.get("extends")
         aliases = Aliases()
         for name in extended if isinstance(extended, list) else [extended]:
-            aliases = _merge(self._read(self._config_path(place, name), depth - 1), aliases)
-        aliases = _merge(_own_aliases(config, place, aliases.base), aliases)
-        if aliases.paths is None and isinstance(config.get("references"), list):
-            names = [item.get("path") for item in config["references"] if isinstance(item, dict)]
-            referenced = (self._read(self._config_path(place, name), depth - 1) for name in names)
-            return next((item for item in referenced if item.paths is not None), aliases)
-        return aliases
+            parent = self._read(self._config_path(folder, name), depth - 1)
+            aliases = Aliases(parent.base or aliases.base, parent.paths or aliases.paths)
+        options = mapping(config, "compilerOptions")
+        base = aliases.base
+        if isinstance(options.get("baseUrl"), str):
+            base = posixpath.normpath(posixpath.join(folder, options["baseUrl"]))
+        paths = {
+            pattern: [
+                posixpath.normpath(posixpath.join(base or folder, str(target)))
+                for target in targets
+            ]
+            for pattern, targets in mapping(options, "paths").items()
+            if isinstance(targets, list)
+        }
+        aliases = Aliases(base, paths or aliases.paths)
+        projects = (
+            self._read(self._config_path(folder, item.get("path")), depth - 1)
+            for item in objects(config, "references")
+        )
+        return (
+            aliases if aliases.paths else next((item for item in projects if item.paths), aliases)
+        )
 
-    def _config_path(self, place: str, name: object) -> str:
-        """Return the path of a configuration that another one names. Packages are outside the repository."""
+    def _config_path(self, folder: str, name: object) -> str:
         if not isinstance(name, str) or not name.startswith("."):
             return ""
-        path = posixpath.normpath(posixpath.join(place, name))
+        path = posixpath.normpath(posixpath.join(folder, name))
         candidates = (path, f"{path}.json", posixpath.join(path, _CONFIG_NAMES[0]))
         return next((candidate for candidate in candidates if candidate in self._texts), "")
 
 
-def _merge(first: Aliases, second: Aliases) -> Aliases:
-    base = second.base if first.base is None else first.base
-    return (
-        Aliases(second.place, second.paths, base)
-        if first.paths is None
-        else Aliases(first.place, first.paths, base)
-    )
-
-
-def _own_aliases(config: Mapping[str, Any], place: str, base: str | None) -> Aliases:
-    """Return a configuration's own settings. ``base`` is inherited from the configurations that it extends."""
-    options = config.get("compilerOptions")
-    options = options if isinstance(options, dict) else {}
-    if isinstance(options.get("baseUrl"), str):
-        base = posixpath.normpath(posixpath.join(place, options["baseUrl"]))
-    paths = options.get("paths")
-    if not isinstance(paths, dict):
-        return Aliases(base=base)
-    targets = {str(name): tuple(map(str, to)) for name, to in paths.items() if isinstance(to, list)}
-    return Aliases(place if base is None else base, targets, base)
-
-
-def _parse_object(text: str) -> dict[str, Any]:
-    try:
-        value = files.read_json_text(text)
-    except files.UnparsableFileError:
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
 # ----------------------------------------------------------------------------
-# An index from names to all definitions of a repository.
+# An index of all definitions in a repository by name.
 
 
 Node = tuple[int, int]
-"""A definition, identified by the number of its file and its number in the file."""
+"""A definition: the number of its file, and its number in the file."""
 
 
 @frozen
 class Module:
-    """The files of an import, and the folder of submodules.
+    """The files of an imported module, and the folder of its submodules.
 
-    If both are missing, the module is outside the repository.
+    A module outside the repository has neither.
     """
 
     files: tuple[int, ...] = ()
@@ -178,7 +140,9 @@ Target = Node | Module
 
 
 class Index:
-    """The files and definitions of a repository. ``texts`` maps paths to manifests."""
+    """The files and definitions of a repository. ``texts`` maps paths of manifests to their
+    contents.
+    """
 
     def __init__(self, files: Sequence[tuple[str, Facts]], texts: Mapping[str, str]) -> None:
         self.paths = [path for path, _ in files]
@@ -211,8 +175,7 @@ class Index:
                         self.methods[family, definition.name].append((number, place))
                 elif self._is_top(definitions, definition):
                     top.setdefault(definition.name, place)
-                    if not definition.hidden:
-                        self.functions[family, definition.name].append((number, place))
+                    self.functions[family, definition.name].append((number, place))
             self.top.append(top)
             self.qualified.append(qualified)
         self.known_folders: set[str] = set()
@@ -228,11 +191,10 @@ class Index:
         return self.facts[node[0]].definitions[node[1]]
 
     def is_class(self, node: Node) -> bool:
-        """Return True if a definition has members."""
         return self.definition(node).kind in CLASS_KINDS
 
     def only(self, nodes: Sequence[Node], near: int) -> Node | None:
-        """Return the only definition, or else the first definition in the file ``near``, if any."""
+        """Return the only node, or else the first one in the file ``near``, if any."""
         return (
             nodes[0] if len(nodes) == 1 else next((node for node in nodes if node[0] == near), None)
         )
@@ -246,7 +208,7 @@ class Index:
 
 
 # ----------------------------------------------------------------------------
-# Resolution of imports to files in each language.
+# Resolution of imports in each language.
 
 
 _GO_MODULE = re.compile(r"^module\s+\"?([^\s\"]+)", re.MULTILINE)
@@ -281,35 +243,22 @@ class Modules:
 
     def __init__(self, index: Index) -> None:
         self.index = index
-        self._cache: dict[tuple[int, str], Module] = {}
-
-    def reach(self, file: int, module: str) -> Module:
-        """Return the module that an import in a file names. Results are cached."""
-        key = (file, module)
-        if key not in self._cache:
-            self._cache[key] = self.find(file, module)
-        return self._cache[key]
 
     def find(self, file: int, module: str) -> Module:
-        """Return the module that an import in a file names."""
+        """Return the module that an import in a file refers to."""
         raise NotImplementedError
 
     def child(self, module: Module, name: str) -> Module | None:  # noqa: ARG002 - not every language nests modules
-        """Return the module ``name`` inside a module, if any."""
+        """Return the submodule ``name`` of a module, if any."""
         return None
 
     def around(self, file: int) -> Module:  # noqa: ARG002
-        """Return the files whose names are visible in this file without an import."""
+        """Return the files whose definitions a file can use without an import."""
         return OUTSIDE
-
-    def names(self, imported: Import, module: Module) -> Iterator[str]:  # noqa: ARG002
-        """Yield the names that an import binds in a file."""
-        if imported.alias:
-            yield imported.alias
 
 
 class PythonModules(Modules):
-    """Python: packages are folders. A module is named by its path below the outermost package's parent folder."""
+    """Import resolution for Python, where packages are folders."""
 
     @cached_property
     def _places_by_name(self) -> dict[str, set[str]]:
@@ -321,10 +270,9 @@ class PythonModules(Modules):
         return places
 
     def find(self, file: int, module: str) -> Module:
-        """Return the module that an import in a file names.
+        """Return the module that an import in a file refers to.
 
-        A name with leading dots is relative to the file. Other names are packages, folders, or
-        siblings.
+        Modules without leading dots are looked up by full name, or else next to the file.
         """
         bare = module.lstrip(".")
         levels = len(module) - len(bare)
@@ -366,14 +314,16 @@ class PythonModules(Modules):
 
 
 class EcmaModules(Modules):
-    """JavaScript: aliases, and paths without an extension or with the compiled file's extension."""
+    """Import resolution for JavaScript and TypeScript."""
 
     @cached_property
     def _aliases(self) -> AliasTable:
         return AliasTable(self.index.texts)
 
     def find(self, file: int, module: str) -> Module:
-        """Return the module for a path that begins with a dot, or for an alias of a file in this repository."""
+        """Resolve a relative path or an alias. Its extension can be missing or be that of the
+        compiled file.
+        """
         if not module:
             return Module((file,))
         folder = posixpath.dirname(self.index.paths[file])
@@ -392,7 +342,7 @@ class EcmaModules(Modules):
 
 
 class GoModules(Modules):
-    """Go: a package is a folder. ``go.mod`` defines the repository's import path."""
+    """Import resolution for Go, where packages are folders below the path prefix in ``go.mod``."""
 
     @cached_property
     def _roots(self) -> list[tuple[str, str]]:
@@ -416,12 +366,6 @@ class GoModules(Modules):
             posixpath.dirname(self.index.paths[file]), self.index.facts[file].package
         )
 
-    def names(self, imported: Import, module: Module) -> Iterator[str]:
-        """Yield the last part of the path, or the name that the package declares."""
-        yield from super().names(imported, module)
-        if module.files and imported.alias and imported.module.endswith(imported.alias):
-            yield self.index.facts[module.files[0]].package
-
     def _package(self, folder: str, package: str | None) -> Module:
         numbers = tuple(
             number
@@ -434,7 +378,7 @@ class GoModules(Modules):
 
 
 class RustModules(Modules):
-    """Rust: modules are files below the folder of the crate root. ``Cargo.toml`` names the crates."""
+    """Import resolution for Rust, where modules are files and ``Cargo.toml`` names the crates."""
 
     @cached_property
     def _crates(self) -> dict[str, Module]:
@@ -448,7 +392,7 @@ class RustModules(Modules):
         return crates
 
     def find(self, file: int, module: str) -> Module:
-        """Return the module for a path that begins with ``crate``, ``self``, ``super``, a crate, or a child module."""
+        """Resolve a path that begins with ``crate``, ``self``, ``super``, a crate or a submodule."""
         parts = module.split(".") if module else []
         path = self.index.paths[file]
         folder, name = posixpath.split(path)
@@ -499,7 +443,7 @@ class RustModules(Modules):
 
 
 class JavaModules(Modules):
-    """Java: each file declares its package."""
+    """Import resolution for Java, where each file declares its package."""
 
     sees_members = True
 
@@ -512,7 +456,7 @@ class JavaModules(Modules):
         return packages
 
     def find(self, file: int, module: str) -> Module:  # noqa: ARG002
-        """Return the files of a package or, for a static import, the file of the class."""
+        """Return the files of a package, or the class's file for a static import."""
         if module in self._packages:
             return Module(tuple(self._packages[module]))
         package, _, name = module.rpartition(".")
@@ -526,7 +470,7 @@ class JavaModules(Modules):
 
 
 class CModules(Modules):
-    """C: files are included, and functions are visible in all files."""
+    """Import resolution for C and C++, whose functions are visible in all files."""
 
     sees_members = True
     is_global = True
@@ -539,9 +483,8 @@ class CModules(Modules):
         return paths
 
     def find(self, file: int, module: str) -> Module:
-        """Return the included file.
-
-        A path relative to this file is tried first, then the only path that ends with ``module``.
+        """Return the included file: a path relative to this file, or the only path that ends with
+        ``module``.
         """
         sibling = posixpath.normpath(
             posixpath.join(posixpath.dirname(self.index.paths[file]), module)
@@ -566,16 +509,11 @@ BY_FAMILY: dict[str, type[Modules]] = {
     "java": JavaModules,
     "cfamily": CModules,
 }
-"""The import resolution for each family of languages."""
 
 
 # ----------------------------------------------------------------------------
-# Look up names in their scope. A name refers to a definition, a module, or something outside the
-# repository.
+# Lookup of names in their scope.
 
-
-MAX_CACHED = 50_000
-"""Maximum number of entries in a cache. A larger cache is cleared before the next file."""
 
 COMMON = frozenset(
     {
@@ -595,25 +533,26 @@ COMMON = frozenset(
         to_string touch trim unlock unshift unwrap update upper valueOf values wait warn with write writeln""".split()
     )
 )
-"""Common method names. If the receiver is unknown, the call probably goes to a library."""
-
-_BUILTIN = {
-    "python": frozenset(dir(builtins)),
-    "ecma": frozenset("console process document window globalThis module exports require".split()),
-}
+"""Names of methods that are too common to guess the receiver's class."""
 
 
 class Names:
-    """Looks up names and caches the result for each file, scope and name."""
+    """A lookup of names in their scopes."""
 
     def __init__(self, index: Index) -> None:
         self.index = index
         present = set(index.families)
         self._modules: dict[str, Modules] = {family: BY_FAMILY[family](index) for family in present}
-        self._bindings: dict[int, tuple[dict[str, list[Import]], list[Import]]] = {}
-        self.cache: dict[tuple[int, int, str], Target | None] = {}
+        self._imports: list[tuple[dict[str, list[Import]], list[Import]]] = []
+        self._open: set[tuple[int, int, str]] = set()
+        """The lookups in progress, to stop at circular imports and base classes."""
         self._bases: dict[tuple[int, str], list[tuple[int, str]]] = defaultdict(list)
         for number, facts in enumerate(index.facts):
+            named: dict[str, list[Import]] = defaultdict(list)
+            for imported in facts.imports:
+                if imported.alias:
+                    named[imported.alias.split(".")[0]].append(imported)
+            self._imports.append((named, [item for item in facts.imports if item.name == "*"]))
             for base in facts.bases:
                 self._bases[number, facts.definitions[base.owner].qualified].append(
                     (base.owner, base.name)
@@ -623,32 +562,33 @@ class Names:
         return self._modules[self.index.families[file]]
 
     def lookup(self, file: int, scope: int, name: str) -> Target | None:
-        """Look up a name without dots in a scope. Return ``None`` if the name is unknown.
+        """Look up a name without dots in a scope.
 
-        If the name is from outside the repository, the target is an outside module.
+        Return ``None`` if it is unknown, and an outside module if the repository does not define
+        it.
         """
         key = (file, scope, name)
-        if key not in self.cache:
-            self.cache[key] = None  # stops at circular imports
-            self.cache[key] = self._in_scopes(file, scope, name) or self._in_file(
-                file, name, _MAX_DEPTH
-            )
-        return self.cache[key]
+        if key in self._open:
+            return None
+        self._open.add(key)
+        target = self._in_scopes(file, scope, name) or self._in_file(file, name, _MAX_DEPTH)
+        self._open.remove(key)
+        return target
 
     def chain(self, file: int, scope: int, dotted: str) -> Target | None:
-        head, *rest = dotted.split(".")
+        head, *parts = dotted.split(".")
         target = self._begin(file, scope, head)
-        for part in rest:
+        for part in parts:
             if target is None:
                 return None
             target = self.step(file, target, part)
         return target
 
-    def step(self, file: int, target: Target, name: str, depth: int = _MAX_DEPTH) -> Target | None:
+    def step(self, file: int, target: Target, name: str) -> Target | None:
         if isinstance(target, Module):
             if target.is_outside:
                 return OUTSIDE
-            return self._in_module(file, target, name, depth)
+            return self._in_module(file, target, name, _MAX_DEPTH)
         return self.member(target, name) if self.index.is_class(target) else None
 
     def member(self, node: Node, name: str, depth: int = _MAX_DEPTH) -> Node | None:
@@ -677,30 +617,27 @@ class Names:
         return target if isinstance(target, tuple) and self.index.is_class(target) else None
 
     def owner_of(self, file: int, scope: int) -> Node | None:
-        """Return the class that encloses a scope. The scope can be a method defined outside the class."""
+        """Return the class that a scope belongs to, even if a method is defined outside its class."""
         definitions = self.index.facts[file].definitions
         while scope != MODULE:
             definition = definitions[scope]
-            if definition.kind in CLASS_KINDS or definition.owner:
-                name = (
-                    definition.owner
-                    if definition.owner and definition.kind not in CLASS_KINDS
-                    else definition.qualified
-                )
+            is_class = definition.kind in CLASS_KINDS
+            if is_class or definition.owner:
+                name = definition.qualified if is_class else definition.owner
                 place = self.index.qualified[file].get(name)
                 if place is not None:
                     return (file, place)
-                return self.type_named(file, MODULE, name) or self._only_class(file, name)
+                return self.type_named(file, MODULE, name)
             scope = definition.parent
         return None
 
     def unique_method(self, file: int, name: str) -> Node | None:
-        """Return the method with this name, if only one exists in the repository and libraries rarely use the name."""
+        """Return the repository's only method with this name, unless libraries often use the name."""
         methods = self.index.methods.get((self.index.families[file], name), ())
         return methods[0] if len(methods) == 1 and name not in COMMON and len(name) > 2 else None
 
     def import_target(self, file: int, imported: Import) -> tuple[Module, Target | None]:
-        module = self.modules(file).reach(file, imported.module)
+        module = self.modules(file).find(file, imported.module)
         target = (
             self.step(file, module, imported.name)
             if imported.name not in ("", "*") and not module.is_outside
@@ -716,7 +653,7 @@ class Names:
         target = None if head in ("crate", "super") else self.lookup(file, scope, head)
         if target is not None:
             return target
-        module = self.modules(file).reach(file, head)
+        module = self.modules(file).find(file, head)
         return None if module.is_outside else module
 
     def _in_scopes(self, file: int, scope: int, name: str) -> Node | None:
@@ -741,7 +678,7 @@ class Names:
         place = self.index.top[file].get(name)
         if place is not None:
             return (file, place)
-        named, starred = self._imports_of(file)
+        named, starred = self._imports[file]
         for imported in named.get(name, ()):
             target = self._imported(file, imported, depth)
             if target is not None:
@@ -752,7 +689,7 @@ class Names:
             return around
         for imported in starred:
             target = (
-                self._in_module(file, modules.reach(file, imported.module), name, depth - 1)
+                self._in_module(file, modules.find(file, imported.module), name, depth - 1)
                 if depth
                 else None
             )
@@ -762,26 +699,12 @@ class Names:
             return self.index.only(
                 self.index.functions.get((self.index.families[file], name), ()), file
             )
-        is_known = name in _BUILTIN.get(self.index.families[file], ()) or name[:1].isupper()
-        return OUTSIDE if is_known else None
-
-    def _imports_of(self, file: int) -> tuple[dict[str, list[Import]], list[Import]]:
-        if file not in self._bindings:
-            named: dict[str, list[Import]] = defaultdict(list)
-            starred = []
-            modules = self.modules(file)
-            for imported in self.index.facts[file].imports:
-                if imported.name == "*":
-                    starred.append(imported)
-                for name in modules.names(imported, modules.reach(file, imported.module)):
-                    named[name.split(".")[0]].append(imported)
-            self._bindings[file] = (named, starred)
-        return self._bindings[file]
+        return OUTSIDE if name[:1].isupper() else None
 
     def _imported(self, file: int, imported: Import, depth: int) -> Target | None:
         modules = self.modules(file)
         module_name = imported.module.split(".")[0] if "." in imported.alias else imported.module
-        module = modules.reach(file, module_name)
+        module = modules.find(file, module_name)
         if module.is_outside:
             return OUTSIDE
         if not imported.name:
@@ -795,10 +718,6 @@ class Names:
         return target or self.modules(file).child(module, name)
 
     def _reexported(self, file: int, name: str, depth: int) -> Target | None:
-        """Return a name that a module re-exports.
-
-        In Python, all imports count. Elsewhere, only explicit exports count.
-        """
         facts = self.index.facts[file]
         if name == "default" and facts.default:
             place = self.index.top[file].get(facts.default)
@@ -808,7 +727,7 @@ class Names:
                 else self._in_file(file, facts.default, depth - 1)
             )
         is_open = self.index.families[file] == "python"
-        named, starred = self._imports_of(file)
+        named, starred = self._imports[file]
         for imported in named.get(name, ()):
             if (is_open or imported.exported) and "." not in imported.alias:
                 target = (
@@ -823,7 +742,7 @@ class Names:
         for imported in starred if depth > 1 else ():
             if is_open or imported.exported:
                 inner = self._in_module(
-                    file, self.modules(file).reach(file, imported.module), name, depth - 2
+                    file, self.modules(file).find(file, imported.module), name, depth - 2
                 )
                 if isinstance(inner, tuple):
                     return inner
@@ -845,31 +764,26 @@ class Names:
                     return (number, place)
         return None
 
-    def _only_class(self, file: int, qualified: str) -> Node | None:
-        name = qualified.rsplit(".", 1)[-1]
-        nodes = self.index.functions.get((self.index.families[file], name), ())
-        return self.index.only(
-            [node for node in nodes if self.index.definition(node).qualified == qualified], file
-        )
-
 
 # ----------------------------------------------------------------------------
-# Resolve calls by the receiver's type if the source declares it, and otherwise by a unique method
-# name.
+# Resolution of calls by the receiver's declared type, or else by a unique method name.
 
 
 _UNKNOWN = object()
 
 _Declared = tuple[int, int, str]
-"""A declaration: file, scope, and a type's name or, after ``=``, an expression of the type."""
+"""A variable's declaration: file, scope and type.
+
+A type that begins with ``=`` names another variable.
+"""
 
 
 class Calls:
-    """Resolves the calls in files."""
+    """A resolver of calls to definitions."""
 
     def __init__(self, index: Index, names: Names) -> None:
         self._index, self._names = index, names
-        self.cache: dict[tuple[int, int, str], Node | object | None] = {}
+        self._open: set[tuple[int, int, str]] = set()
         self._types: dict[tuple[int, int, str], set[_Declared]] = defaultdict(set)
         self._fields: dict[tuple[str, str, str], set[_Declared]] = defaultdict(set)
         for number, facts in enumerate(index.facts):
@@ -887,10 +801,12 @@ class Calls:
                         self._add_field(number, variable.scope, variable.name, variable.type)
 
     def resolve(self, file: int, call: Call) -> Node | None:
-        """Return the definition that a call refers to, or ``None`` if it is ambiguous or outside the repository."""
+        """Return the definition that a call refers to, or ``None`` if it is ambiguous or outside
+        the repository.
+        """
         if not call.receiver:
             target = self._names.lookup(file, call.scope, call.name)
-            return target if isinstance(target, tuple) and self._is_callable(target) else None
+            return target if isinstance(target, tuple) else None
         if call.receiver == "?":
             return self._names.unique_method(file, call.name)
         receiver_type = self._type_of(file, call.scope, call.receiver)
@@ -904,10 +820,10 @@ class Calls:
         if receiver is None:
             return self._qualified(file, call) or self._names.unique_method(file, call.name)
         target = self._names.step(file, receiver, call.name)
-        return target if isinstance(target, tuple) and self._is_callable(target) else None
+        return target if isinstance(target, tuple) else None
 
     def _qualified(self, file: int, call: Call) -> Node | None:
-        """Resolve ``ns::f()`` in C++, where a namespace can span files."""
+        """Resolve ``ns::f()`` in C++, where a namespace can span several files."""
         if self._index.families[file] != "cfamily":
             return None
         ending = f".{call.receiver}.{call.name}"
@@ -920,15 +836,16 @@ class Calls:
         return matches[0] if len(matches) == 1 else None
 
     def _type_of(self, file: int, scope: int, receiver: str) -> Node | object | None:
-        """Return the class of a receiver, or ``None`` for a class outside this repository.
-
-        Returns ``_UNKNOWN`` if the receiver is not a variable.
+        """Return the receiver's class, ``None`` for a class outside the repository, or ``_UNKNOWN``
+        if the receiver is not a variable.
         """
         key = (file, scope, receiver)
-        if key not in self.cache:
-            self.cache[key] = None  # a variable that is defined by itself has no type
-            self.cache[key] = self._find_type(file, scope, receiver)
-        return self.cache[key]
+        if key in self._open:  # a variable defined in terms of itself has no type
+            return None
+        self._open.add(key)
+        receiver_type = self._find_type(file, scope, receiver)
+        self._open.remove(key)
+        return receiver_type
 
     def _find_type(self, file: int, scope: int, receiver: str) -> Node | object | None:
         if receiver.endswith("()"):
@@ -936,7 +853,7 @@ class Calls:
         before, dot, last = receiver.rpartition(".")
         if not dot:
             if receiver in ("self", "cls", "Self"):
-                return self._names.owner_of(file, scope) or self._own_function(file, scope)
+                return self._names.owner_of(file, scope)
             if receiver == "super" and self._index.families[file] != "rust":
                 owner = self._names.owner_of(file, scope)
                 return next(iter(self._names.bases(owner)), None) if owner else None
@@ -955,24 +872,14 @@ class Calls:
         kind = self._type_of(file, scope, before)
         return self._field_type(kind, last) if isinstance(kind, tuple) else kind
 
-    def _own_function(self, file: int, scope: int) -> Node | object | None:
-        """Return the type of ``this`` in a JavaScript constructor function."""
-        definitions = self._index.facts[file].definitions
-        is_maker = scope != MODULE and definitions[scope].name[:1].isupper()
-        return (file, scope) if is_maker and self._index.families[file] == "ecma" else None
-
     def _field_type(self, owner: Node, name: str, otherwise: object = None) -> Node | object | None:
-        """Return the class of a field. An alias (``=``) counts only if no type is declared.
-
-        If several classes have the same name, declarations in this file take precedence.
-        """
         declared = self._fields.get(
             (self._index.families[owner[0]], self._index.definition(owner).qualified, name)
         )
         if not declared:
             return otherwise
-        own = {item for item in declared if item[0] == owner[0]} or declared
-        return self._only_type({item for item in own if not item[2].startswith("=")} or own)
+        with_types = {item for item in declared if not item[2].startswith("=")}
+        return self._only_type(with_types or declared)
 
     def _only_type(self, declared: set[_Declared]) -> Node | None:
         nodes = {node for item in sorted(declared) if (node := self._type_named(*item))}
@@ -997,15 +904,6 @@ class Calls:
             return self._names.owner_of(*target)
         return self._type_named(*target, returns) if returns else _UNKNOWN
 
-    def _is_callable(self, node: Node) -> bool:
-        return self._index.definition(node).kind in (
-            "function",
-            "method",
-            "class",
-            "interface",
-            "type",
-        )
-
     def _add_field(self, file: int, scope: int, name: str, kind: str) -> None:
         definitions = self._index.facts[file].definitions
         while scope != MODULE:
@@ -1024,7 +922,10 @@ class Calls:
 
 @frozen
 class Edge:
-    """An edge, with the line of its first occurrence. For a file, the definition number is ``MODULE``."""
+    """A reference between two definitions, at the line of its first occurrence.
+
+    The definition number ``MODULE`` represents the file.
+    """
 
     rel: str
     source: Node
@@ -1042,7 +943,9 @@ class Foreign:
 
 
 class Resolution:
-    """The edges between the files of a repository. ``texts`` maps paths to manifests."""
+    """The references between a repository's files. ``texts`` maps paths of manifests to their
+    contents.
+    """
 
     def __init__(self, files: Sequence[tuple[str, Facts]], texts: Mapping[str, str]) -> None:
         self.index = Index(files, texts)
@@ -1050,14 +953,11 @@ class Resolution:
         self._calls = Calls(self.index, self._names)
 
     def of(self, file: int, calls: Iterable[Call]) -> Iterator[Edge | Foreign]:
-        """Yield each edge that begins in a file, without duplicates.
+        """Yield the edges that begin in a file, without duplicates.
 
-        ``calls``: the calls in the file, which are not stored, to save memory.
+        ``calls`` are the calls in the file, which the index omits to save memory.
         """
-        for cache in (self._names.cache, self._calls.cache):
-            if len(cache) > MAX_CACHED:
-                cache.clear()
-        seen: set[tuple[str, Node, Node]] = set()
+        keys: set[tuple[str, Node, Node]] = set()
         for edge in (
             *self._import_edges(file),
             *self._base_edges(file),
@@ -1067,8 +967,8 @@ class Resolution:
                 yield edge
             elif (
                 key := (edge.rel, edge.source, edge.target)
-            ) not in seen and edge.source != edge.target:
-                seen.add(key)
+            ) not in keys and edge.source != edge.target:
+                keys.add(key)
                 yield edge
 
     def _import_edges(self, file: int) -> Iterator[Edge | Foreign]:
@@ -1106,18 +1006,8 @@ class Resolution:
         for call in calls:
             target = self._calls.resolve(file, call)
             if target:
-                scope = call.scope
-                definitions = self.index.facts[file].definitions
-                while scope != MODULE and definitions[scope].kind in INNER_KINDS:
-                    scope = definitions[scope].parent
-                yield Edge(
-                    "calls",
-                    (
-                        file,
-                        self.index.qualified[file][definitions[scope].qualified]
-                        if scope != MODULE
-                        else MODULE,
-                    ),
-                    target,
-                    call.line,
-                )
+                place = call.scope
+                if place != MODULE:
+                    caller = self.index.facts[file].definitions[place]
+                    place = self.index.qualified[file][caller.qualified]
+                yield Edge("calls", (file, place), target, call.line)

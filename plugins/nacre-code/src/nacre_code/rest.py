@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from nacre.serve.rest import Resource
 
-RESOURCES = (Resource("GET", "/graph/stale", "graph-stale", rows="memories"),)
+RESOURCES = (Resource("/graph/stale", "graph-stale", rows="memories"),)

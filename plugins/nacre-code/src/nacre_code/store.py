@@ -1,4 +1,4 @@
-"""Files, symbols and edges of repositories, and the memories that mention them."""
+"""Storage of files, symbols and edges of repositories, and of the code names in memories."""
 
 from __future__ import annotations
 
@@ -9,23 +9,22 @@ from datetime import datetime
 from typing import Any
 
 from nacre.base.frozen import frozen
-from nacre.base.ids import from_ms
+from nacre.base.ids import at_ms, from_ms
+from nacre.store.rows import record
 from nacre.store.schema import Store, in_transaction
+from nacre_code.languages import MODULE, Definition
 
 FILE = "file"
 """Kind of the symbol that represents a file."""
 
 _MAX_SYMBOLS = 500
+_MAX_EDGES = 100_000
 
 
 @frozen
 class CodeProject:
-    """A project whose code was read.
+    """A project with a code index. ``is_linked`` is True if all edges are stored."""
 
-    ``is_linked`` is True if all edges between its symbols are stored.
-    """
-
-    row: int
     project: str
     root: str
     read_at: datetime
@@ -34,7 +33,7 @@ class CodeProject:
 
 @frozen
 class Symbol:
-    """A symbol. A file is represented by a symbol with an empty qualified name."""
+    """A symbol in the database. A file is a symbol with an empty qualified name."""
 
     row: int
     project: str
@@ -46,56 +45,38 @@ class Symbol:
 
 
 @frozen
-class NewSymbol:
-    """A symbol to store."""
-
-    name: str
-    qualified: str
-    kind: str
-    line: int
-    end_line: int
-
-
-@frozen
 class NewFile:
-    """A file to store, with facts packed by :mod:`nacre_code.ask`."""
+    """A file to store. ``facts`` are its packed :class:`~nacre_code.languages.Facts`."""
 
     path: str
     language: str
     hash: bytes
     facts: bytes
-    symbols: Sequence[NewSymbol]
+    symbols: Sequence[Definition]
 
 
 class CodeGraph(Store):
-    """Reads and writes the code of projects."""
+    """A store of the files, symbols and edges of projects."""
 
     def find(self, project: str) -> CodeProject | None:
-        columns = self._db.one("find_code_project", project=project)
-        if columns is None:
-            return None
-        row, name, root, at, is_linked = columns
-        return CodeProject(row, name, root, _time(at), bool(is_linked))
+        return record(CodeProject, self._db.one("find_code_project", project=project))
 
-    def projects(self) -> list[tuple[str, str, datetime, int]]:
-        """Return (slug, folder, time read, number of files) for each project with code."""
-        return [
-            (name, root, _time(at), count)
-            for name, root, at, count in self._db.all("list_code_projects")
-        ]
+    def projects(self) -> list[str]:
+        """Return the slugs of projects that have a code index."""
+        return self._db.column("list_code_projects")
 
     @in_transaction
-    def begin(self, project: str, root: str, at: datetime) -> CodeProject:
+    def begin(self, project: str, root: str, at: datetime) -> int:
+        """Store a project before its code is read, and return the project's row id."""
         self._db.run("save_code_project", project=project, root=root, at=at)
-        stored = self.find(project)
-        assert stored is not None  # noqa: S101 - just stored
-        return stored
+        *_, row = self._db.one("find_code_project", project=project) or (0,)
+        return int(row)
 
     def forget(self, project: str) -> None:
         self._db.run("delete_code_project", project=project)
 
     def hashes(self, project: int) -> dict[str, tuple[int, bytes]]:
-        """Return (row, hash) for each path in a project."""
+        """Return the (row, hash) of each path in a project."""
         return {
             path: (row, digest)
             for path, row, digest in self._db.all("list_code_hashes", project=project)
@@ -107,13 +88,15 @@ class CodeGraph(Store):
 
     @in_transaction
     def drop(self, project: int, rows: Sequence[int]) -> None:
-        """Delete files with all their data. The edges are incomplete afterwards."""
+        """Delete files with their symbols and edges. The caller must resolve other files' edges
+        again.
+        """
         self._db.run("mark_code_linked", project=project, linked=0)
         self._db.run("delete_code_files", rows=rows)
 
     @in_transaction
     def put(self, project: int, files: Iterable[NewFile]) -> None:
-        """Store files. The edges are incomplete afterwards."""
+        """Store files. The caller must then resolve edges again."""
         self._db.run("mark_code_linked", project=project, linked=0)
         for file in files:
             name = file.path.rsplit("/", 1)[-1]
@@ -127,7 +110,7 @@ class CodeGraph(Store):
                 facts=file.facts,
             )
             row = self._db.value("find_code_file_row", project=project, path=file.path) or 0
-            own = NewSymbol("", "", FILE, 1, 1)
+            own = Definition("", "", FILE, MODULE, "", 1, 1)
             self._db.run_many(
                 "insert_code_symbol",
                 [
@@ -155,9 +138,9 @@ class CodeGraph(Store):
         edges: Sequence[tuple[int, str, int, int]],
         outside: Sequence[tuple[str, int, int]],
     ) -> None:
-        """Replace all edges that begin in these files, and their external imports.
+        """Replace all edges and external imports of these files.
 
-        An edge is (target, kind, source, line). An external import is (module, file, line).
+        An edge is (target, kind, source, line), and an external import is (module, file, line).
         """
         file_rows = json.dumps(list(files))
         self._db.run("delete_code_edges", files=file_rows)
@@ -182,7 +165,7 @@ class CodeGraph(Store):
         return symbols, edges
 
     def named(self, name: str, project: str | None) -> list[Symbol]:
-        """Return symbols whose qualified name ends with this name, ignoring case."""
+        """Return the symbols with this last name component, ignoring case."""
         return _symbols(
             self._db.all(
                 "find_code_symbols", last=name.lower(), project=project, limit=_MAX_SYMBOLS
@@ -190,7 +173,7 @@ class CodeGraph(Store):
         )
 
     def files_named(self, name: str, project: str | None) -> list[Symbol]:
-        """Return files whose path ends with this file name, ignoring case."""
+        """Return files with this name, ignoring case."""
         return _symbols(
             self._db.all("find_code_files", last=name.lower(), project=project, limit=_MAX_SYMBOLS)
         )
@@ -203,33 +186,24 @@ class CodeGraph(Store):
     def siblings(self, symbol: Symbol) -> list[Symbol]:
         return _symbols(self._db.all("list_code_nodes_of", row=symbol.row, below=symbol.qualified))
 
-    def edges(
-        self, rows: Iterable[int], rels: Sequence[str], *, limit: int = 100_000
-    ) -> list[tuple[int, str, int, int]]:
-        """Return (target, kind, source, line) for each edge that ends at one of these symbols."""
-        edges_found = self._db.all(
-            "list_code_edges_to",
-            rows=[*rows],
-            rels=rels,
-            limit=limit,
-        )
-        return [(target, rel, source, line) for target, rel, source, line in edges_found]
+    def edges(self, rows: Iterable[int], rels: Sequence[str]) -> list[tuple[int, str, int, int]]:
+        """Return (target, kind, source, line) for each edge to one of these symbols."""
+        return self._db.all("list_code_edges_to", rows=[*rows], rels=rels, limit=_MAX_EDGES)
 
     def importers(self, module: str, project: str | None, limit: int) -> list[tuple[Symbol, str]]:
-        """Return files that import an external module, with the line and the text of the import."""
+        """Return the files that import an external module, with the module's name as written."""
         rows = self._db.all("list_code_importers", module=module, project=project, limit=limit)
         return [(Symbol(*row[:7]), str(row[7])) for row in rows]
 
     def edits(
         self, files: Sequence[int], since: datetime, project: str | None
     ) -> list[tuple[int, int, datetime | None, datetime, int]]:
-        """Return sessions that changed files since a time, in one project or in any.
-
-        Each row is (file, session, its start, last change, number of changes).
+        """Return (file, session, session start, last change, number of changes) for changes since a
+        time, optionally only in a project's sessions.
         """
         rows = self._db.all("list_file_edits", files=[*files], since=since, project=project)
         return [
-            (file, session, from_ms(began), _time(at), count)
+            (file, session, from_ms(began), at_ms(at), count)
             for file, session, began, at, count in rows
             if at
         ]
@@ -239,22 +213,15 @@ def _symbols(rows: Sequence[tuple[Any, ...]]) -> list[Symbol]:
     return [Symbol(*row) for row in rows]
 
 
-def _time(milliseconds: int) -> datetime:
-    time = from_ms(milliseconds)
-    assert time is not None  # noqa: S101 - the column is never null
-    return time
-
-
-# -- Mentions of files and symbols in memories --------------------------------
-# They are derived from the memories' texts and updated when these change.
+# -- Code names in memories ----------------------------------------------------
 
 
 @frozen
 class Mention:
-    """A name that occurs in a memory, as written there.
+    """A name of code in a memory, as written there.
 
     ``manner`` is ``path``, ``marked`` (in backticks), ``fence`` (in a code block) or ``text``.
-    ``key`` is the last part of the name, in lower case.
+    ``key`` is the name's last component in lower case.
     """
 
     key: str
@@ -263,10 +230,12 @@ class Mention:
 
 
 class CodeMentions(Store):
-    """Reads and writes mentions."""
+    """A store of the names of code that memories mention."""
 
     def unread(self, limit: int) -> list[tuple[str, str, str]]:
-        """Return (id, subject, content) for each memory from which no mentions were extracted yet."""
+        """Return (id, subject, content) of up to ``limit`` memories whose code names are not
+        indexed yet.
+        """
         return self._db.all("list_unread_mentions", limit=limit)
 
     @in_transaction
@@ -288,7 +257,7 @@ class CodeMentions(Store):
         self._db.run_many("mark_mentions_read", [{"memory": memory} for memory, _ in listed])
 
     def ending(self, keys: Iterable[str], project: str, limit: int) -> list[tuple[Mention, str]]:
-        """Return mentions with these keys in memories of the project or of no project."""
+        """Return mentions of these keys in memories of the project or of no project."""
         rows = self._db.all("list_mentions_of_keys", keys=[*keys], project=project, limit=limit)
         return [(Mention(key, written, manner), memory) for key, written, manner, memory in rows]
 
@@ -299,5 +268,5 @@ class CodeMentions(Store):
         return mentions
 
     def with_paths(self, project: str | None, limit: int) -> list[str]:
-        """Return memories that mention files and can become outdated, latest first."""
+        """Return the ids of memories that mention files and can become outdated, latest first."""
         return self._db.column("list_memories_with_paths", project=project, limit=limit)

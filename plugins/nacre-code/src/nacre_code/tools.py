@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from nacre.base.text import harmless, one_line, shorten
 from nacre.errors import InvalidInputError
-from nacre.serve.mcp import Desk, fitting, framed, indented, short_id, title_of
+from nacre.serve.mcp import Desk, count_fitting, frame, indent, short_id, title_of
 
 if TYPE_CHECKING:
     from nacre.serve import mcp_arguments
@@ -17,10 +17,11 @@ _MAX_CHARACTERS = 300
 
 
 def ask_code(desk: Desk, arguments: mcp_arguments.Graph) -> str:
-    """Answer one of four questions about the code of repositories."""
+    """Answer a question about the code of repositories."""
     if not (arguments.name or "").strip():
         raise InvalidInputError(
-            f"{arguments.action} needs a name", hint="the name of a symbol, or the path of a file"
+            f"{arguments.action} needs a name",
+            hint="give the name of a symbol or the path of a file",
         )
     fields: dict[str, Any] = {
         "name": arguments.name,
@@ -37,13 +38,13 @@ def ask_code(desk: Desk, arguments: mcp_arguments.Graph) -> str:
             f"- {harmless(node.path)}#{harmless(node.name)} ({node.kind})"
             for node in answer.choices
         ]
-        shown = fitting(lines, arguments.budget)
-        return framed("The name is ambiguous; use one of these:", "\n".join(lines[:shown]))
+        visible = count_fitting(lines, arguments.budget)
+        return frame("The name is ambiguous; use one of these:", "\n".join(lines[:visible]))
     head = ", ".join(f"{node.path}#{node.name}".rstrip("#") for node in answer.nodes)
     blocks = [*map(_memory, answer.memories), *map(_link, answer.links)]
-    shown = fitting(blocks, arguments.budget)
-    more = "There is more." if answer.more or shown < len(blocks) else ""
-    return framed(harmless(head), "\n".join(blocks[:shown]) or "Nothing was found.", more)
+    visible = count_fitting(blocks, arguments.budget)
+    more = "There is more." if answer.more or visible < len(blocks) else ""
+    return frame(harmless(head), "\n".join(blocks[:visible]) or "Nothing was found.", more)
 
 
 def _link(link: CodeLink) -> str:
@@ -56,7 +57,7 @@ def _link(link: CodeLink) -> str:
 
 def _memory(item: CodeMemory) -> str:
     mark = " (UNTRUSTED)" if item.memory.trust.value == "untrusted" else ""
-    text = indented(shorten(one_line(item.memory.content), _MAX_CHARACTERS))
+    text = indent(shorten(one_line(item.memory.content), _MAX_CHARACTERS))
     return f"- memory [{short_id(item.memory.id)}] {title_of(item.memory)}{mark}\n{text}"
 
 
@@ -67,11 +68,11 @@ def stale(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
         f"- {item.confidence:.2f} [{short_id(item.memory.id)}] {title_of(item.memory)}\n  {harmless(item.why)}"
         for item in staleness.memories
     ]
-    shown = fitting(blocks, arguments.budget)
+    visible = count_fitting(blocks, arguments.budget)
     more = (
-        f"{staleness.total - shown} more: a higher limit or budget shows them."
-        if shown < staleness.total
+        f"{staleness.total - visible} more: a higher limit or budget shows them."
+        if visible < staleness.total
         else ""
     )
-    text = "\n".join(blocks[:shown]) or "No session has changed a file that a memory names since."
-    return framed(text, more)
+    text = "\n".join(blocks[:visible]) or "No session has changed a file that a memory names since."
+    return frame(text, more)

@@ -1,4 +1,4 @@
-"""Repositories are read as people have them read: by the command line."""
+"""Fixtures that read repositories with the command line, as users do."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Small repositories in every language, and the edges that a reader finds in them.
+"""Small repositories in every language, with their expected edges.
 
-The edges were written down from the source, by hand. An edge is ``source -> target``; a file stands for itself, a
-symbol follows ``#``. Each repository holds names that look alike and must not be linked.
+The edges were listed by hand from the source. An edge is ``source -> target``. A file is named by its path and a
+symbol follows ``#``. Each repository contains similar names that must not be linked.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Sample:
-    """A repository's files by their paths, and the edges of it by their kinds."""
+    """A repository's files by path, and its edges by kind."""
 
     files: Mapping[str, str]
     calls: str
@@ -21,7 +21,6 @@ class Sample:
     inherits: str
 
     def write(self, root: Path) -> Path:
-        """Put it into a folder."""
         for path, text in self.files.items():
             file = root / path
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -29,7 +28,6 @@ class Sample:
         return root
 
     def edges(self, rel: str) -> set[str]:
-        """The expected edges of a kind."""
         return {
             " ".join(line.split())
             for line in getattr(self, rel).strip().splitlines()
@@ -281,7 +279,6 @@ module.exports = { add, twice };
         src/view.tsx#View -> src/view.tsx#Button
         lib/legacy.js#run -> lib/sum.js#add
         lib/legacy.js#run -> lib/sum.js#twice
-        lib/legacy.js#Old -> lib/legacy.js#Old.start
         lib/sum.js#twice -> lib/sum.js#add
     """,
     imports="""

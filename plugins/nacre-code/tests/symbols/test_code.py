@@ -1,4 +1,4 @@
-"""``nacre graph`` on the code of real repositories."""
+"""``nacre graph`` works on the code of real repositories."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
 @pytest.fixture
 def shop(nacre: Nacre, tmp_path: Path) -> Path:
-    """A repository whose code was read."""
+    """A repository whose code has been read."""
     root = PYTHON.write(tmp_path / "shop")
     git(root, "init", "--quiet")
     ingest(nacre, root)
@@ -36,8 +36,8 @@ def ingest(nacre: Nacre, root: Path, *arguments: str) -> Any:
 
 def callers(nacre: Nacre, name: str, *arguments: str) -> set[str]:
     return {
-        one["node"]["name"] or one["node"]["path"]
-        for one in ask(nacre, "callers", name, *arguments)["links"]
+        link["node"]["name"] or link["node"]["path"]
+        for link in ask(nacre, "callers", name, *arguments)["links"]
     }
 
 
@@ -46,9 +46,9 @@ def ask(nacre: Nacre, *arguments: str) -> Any:
 
 
 def test_callers_are_listed_by_depth_with_call_lines(nacre: Nacre, shop: Path) -> None:
-    shown = nacre("graph", "callers", "rounded", "--depth", "2").out
-    assert "src/shop/money.py:3  Money.convert  calls\n" in shown
-    assert "    src/shop/orders.py:18  Order.pay  calls Money.convert\n" in shown
+    output = nacre("graph", "callers", "rounded", "--depth", "2").out
+    assert "src/shop/money.py:3  Money.convert  calls\n" in output
+    assert "    src/shop/orders.py:18  Order.pay  calls Money.convert\n" in output
     assert callers(nacre, "rounded") == {"Money.convert", "Order.check"}
 
 
@@ -68,10 +68,10 @@ def test_symbol_can_be_named_in_several_ways(nacre: Nacre, shop: Path, name: str
 
 def test_ambiguous_name_lists_its_symbols(nacre: Nacre, shop: Path) -> None:
     answer = ask(nacre, "callers", "check")
-    assert [one["name"] for one in answer["choices"]] == ["Order.check", "GiftOrder.check"]
+    assert [choice["name"] for choice in answer["choices"]] == ["Order.check", "GiftOrder.check"]
     assert not answer["links"]
-    shown = nacre("graph", "callers", "check").out
-    assert "src/shop/orders.py#GiftOrder.check" in shown
+    output = nacre("graph", "callers", "check").out
+    assert "src/shop/orders.py#GiftOrder.check" in output
 
 
 def test_unknown_name_is_not_found(nacre: Nacre, shop: Path) -> None:
@@ -80,7 +80,7 @@ def test_unknown_name_is_not_found(nacre: Nacre, shop: Path) -> None:
 
 def test_importers_are_found_by_file_module_and_library(nacre: Nacre, shop: Path) -> None:
     def of(name: str) -> set[str]:
-        return {one["node"]["path"] for one in ask(nacre, "importers", name)["links"]}
+        return {link["node"]["path"] for link in ask(nacre, "importers", name)["links"]}
 
     assert of("src/shop/stock.py") == of("shop.stock") == {"src/shop/orders.py", "src/shop/cli.py"}
     assert of("os") == of("json") == {"src/shop/orders.py"}
@@ -95,13 +95,14 @@ def test_impact_lists_memories_that_name_symbol_or_file(nacre: Nacre, shop: Path
         nacre("store", text, "--project", "shop")
     nacre("store", "`Money.convert` of another project", "--project", "bank")
     about = ask(nacre, "about", "Money.convert")
-    assert [one["memory"]["content"] for one in about["memories"]] == [
+    assert [memory["memory"]["content"] for memory in about["memories"]] == [
         "Totals are converted by `Money.convert`, never by hand."
     ]
-    told = [
-        one["memory"]["content"] for one in ask(nacre, "impact", "src/shop/money.py")["memories"]
+    contents = [
+        memory["memory"]["content"]
+        for memory in ask(nacre, "impact", "src/shop/money.py")["memories"]
     ]
-    assert set(told) == {
+    assert set(contents) == {
         "Totals are converted by `Money.convert`, never by hand.",
         "src/shop/money.py holds no state.",
     }
@@ -126,7 +127,7 @@ def test_edited_memory_updates_its_symbols(nacre: Nacre, shop: Path) -> None:
 def test_impact_includes_indirect_callers_and_their_memories(nacre: Nacre, shop: Path) -> None:
     nacre("store", "`GiftOrder.wrap` is called by the shop's own counter.", "--project", "shop")
     answer = ask(nacre, "impact", "src/shop/money.py", "Money.convert", "--depth", "3")
-    assert {(one["node"]["name"], one["depth"]) for one in answer["links"]} == {
+    assert {(link["node"]["name"], link["depth"]) for link in answer["links"]} == {
         ("Order.pay", 1),
         ("GiftOrder.wrap", 2),
         ("place.confirm", 2),
@@ -134,7 +135,7 @@ def test_impact_includes_indirect_callers_and_their_memories(nacre: Nacre, shop:
         ("test_gift", 3),
         ("place", 3),
     }
-    assert [one["names"] for one in answer["memories"]] == [["GiftOrder.wrap"]]
+    assert [memory["names"] for memory in answer["memories"]] == [["GiftOrder.wrap"]]
 
 
 def test_ingest_reads_changed_files_and_removes_deleted_files(nacre: Nacre, shop: Path) -> None:
@@ -144,8 +145,8 @@ def test_ingest_reads_changed_files_and_removes_deleted_files(nacre: Nacre, shop
         "def reserve(order):\n    release(order)\n", encoding="utf-8"
     )
     (shop / "tools" / "helper.py").unlink()
-    changed = ingest(nacre, shop)
-    assert (changed["read"], changed["removed"]) == (1, 1)
+    report = ingest(nacre, shop)
+    assert (report["read"], report["removed"]) == (1, 1)
     assert nacre("graph", "callers", "release", code=3).err
     (shop / "src" / "shop" / "stock.py").write_text(
         "def release(order):\n    pass\n", encoding="utf-8"
@@ -170,7 +171,7 @@ def test_files_ignored_by_git_are_not_read(nacre: Nacre, shop: Path) -> None:
     (shop / "made").mkdir()
     (shop / "made" / "rows.py").write_text("def made_up():\n    pass\n", encoding="utf-8")
     (shop / "new.py").write_text("def brand_new():\n    pass\n", encoding="utf-8")
-    assert ingest(nacre, shop)["by_git"]
+    ingest(nacre, shop)
     assert nacre("graph", "callers", "made_up", code=3).err
     assert ask(nacre, "callers", "brand_new")["nodes"]
 
@@ -203,9 +204,9 @@ def test_only_names_are_stored(nacre: Nacre, tmp_path: Path) -> None:
     (root / "a.py").write_text(text, encoding="utf-8")
     ingest(nacre, root)
     nacre("graph", "callers", "nowhere", code=3)
-    kept = b"".join(one.read_bytes() for one in Path(os.environ["NACRE_HOME"]).glob("nacre.db*"))
+    data = b"".join(path.read_bytes() for path in Path(os.environ["NACRE_HOME"]).glob("nacre.db*"))
     for secret in (SECRET, "sesame-street", "wonderful-comment"):
-        assert secret.encode() not in kept
+        assert secret.encode() not in data
 
 
 def test_long_binary_and_minified_files_are_skipped(nacre: Nacre, tmp_path: Path) -> None:
@@ -246,8 +247,8 @@ def test_broken_code_is_parsed_partially(nacre: Nacre, tmp_path: Path) -> None:
 
 
 def test_files_over_the_limit_are_skipped_and_reported(nacre: Nacre, shop: Path) -> None:
-    done = nacre("graph", "ingest-code", str(shop), "--project", "shop", "--max-files", "3")
-    assert "4 files left out" in done.err
+    result = nacre("graph", "ingest-code", str(shop), "--project", "shop", "--max-files", "3")
+    assert "4 files left out" in result.err
 
 
 def test_code_of_a_project_can_be_forgotten(nacre: Nacre, shop: Path) -> None:
@@ -283,12 +284,12 @@ def test_missing_parsers_error_names_the_package_to_install(
     without = (
         "import sys; sys.modules['tree_sitter_go'] = None; from nacre.__main__ import main; main()"
     )
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", without, "graph", "ingest-code", str(shop), "--project", "shop"],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 5
-    assert "pip install 'nacre-memory[code]'" in done.stderr
-    assert callers(nacre, "Order.pay"), "what was read is still told"
+    assert result.returncode == 5
+    assert "pip install 'nacre-memory[code]'" in result.stderr
+    assert callers(nacre, "Order.pay"), "edges read earlier are still shown"

@@ -1,4 +1,4 @@
-"""Which edges are found in repositories of every language, compared with those that were written down by hand."""
+"""The edges found in repositories of every language match the hand-written lists."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from nacre_code.ingest import read_code
+from nacre_code.languages import read_code
 from symbols.repositories import SAMPLES
 from tests.cli.conftest import SOURCE, Nacre
 
@@ -25,25 +25,25 @@ FROM code_edges e JOIN code_symbols s ON s.row = e.source JOIN code_files sf ON 
 
 
 def stored_edges() -> dict[str, set[str]]:
-    """All edges that the home holds."""
-    found: dict[str, set[str]] = {rel: set() for rel in RELATIONS}
+    edges: dict[str, set[str]] = {rel: set() for rel in RELATIONS}
     with closing(sqlite3.connect(Path(os.environ["NACRE_HOME"]) / "nacre.db")) as database:
         for rel, edge in database.execute(EDGES):
-            found[rel].add(edge)
-    return found
+            edges[rel].add(edge)
+    return edges
 
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_edges_match_the_annotated_edges(nacre: Nacre, tmp_path: Path, name: str) -> None:
     sample = SAMPLES[name]
     nacre("graph", "ingest-code", str(sample.write(tmp_path / "code")), "--project", "sample")
-    found = stored_edges()
+    edges = stored_edges()
     for rel in RELATIONS:
-        assert found[rel] == sample.edges(rel)
+        assert edges[rel] == sample.edges(rel)
 
 
 def calls_by_ast(source: str) -> set[tuple[str, str]]:
-    """The innermost definition around every call in Python, and the last name called, by Python's own parser."""
+    """Return the innermost definition around each Python call and the called name, from Python's
+    parser."""
 
     def walk(node: ast.AST, around: str) -> Iterator[tuple[str, str]]:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -62,14 +62,15 @@ def calls_by_ast(source: str) -> set[tuple[str, str]]:
 
 def test_python_calls_match_the_ast_module() -> None:
     expected: set[tuple[str, str, str]] = set()
-    found: set[tuple[str, str, str]] = set()
+    results: set[tuple[str, str, str]] = set()
     for path in sorted(SOURCE.glob("nacre/recall/*.py")):
         source = path.read_text(encoding="utf-8")
         facts = read_code("python", source.encode())
-        names = [one.qualified for one in facts.definitions]
-        found |= {
-            (path.name, names[one.scope] if one.scope >= 0 else "", one.name) for one in facts.calls
+        names = [definition.qualified for definition in facts.definitions]
+        results |= {
+            (path.name, names[call.scope] if call.scope >= 0 else "", call.name)
+            for call in facts.calls
         }
         expected |= {(path.name, around, name) for around, name in calls_by_ast(source)}
     assert len(expected) > 1000
-    assert found == expected
+    assert results == expected

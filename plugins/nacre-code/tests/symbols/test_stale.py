@@ -1,4 +1,4 @@
-"""Memories whose files sessions changed since."""
+"""Memories are reported as stale if sessions changed their files later."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ def remember(text: str, name: str = "oven") -> None:
 
 
 def edits(nacre: Nacre, tmp_path: Path, path: str, sessions: int = 1) -> None:
-    """Sessions, each of which changes a file once."""
+    """Create sessions that each change a file once."""
     for number in range(sessions):
         name = f"7f3a1c2d-0000-4000-8000-00000000{number:04}"
         edit = said("assistant", "", 2)
-        given = {"file_path": path, "old_string": "a", "new_string": "b"}
+        arguments = {"file_path": path, "old_string": "a", "new_string": "b"}
         edit["message"]["content"] = [
-            {"type": "tool_use", "id": "t1", "name": "Edit", "input": given}
+            {"type": "tool_use", "id": "t1", "name": "Edit", "input": arguments}
         ]
         records = [said("user", "Please mend the oven page at once.", 1), edit]
         records = [
-            {**one, "sessionId": name, "uuid": f"{name}-{place}"}
-            for place, one in enumerate(records)
+            {**item, "sessionId": name, "uuid": f"{name}-{place}"}
+            for place, item in enumerate(records)
         ]
         nacre("ingest", str(write_transcript(tmp_path / f"{name}.jsonl", records)))
 
@@ -63,9 +63,9 @@ def test_memory_of_a_later_changed_file_is_stale(nacre: Nacre, tmp_path: Path) -
     remember("src/door.py shuts by itself.", "door")
     assert stale(nacre) == []
     edits(nacre, tmp_path, "/code/acme-billing/src/oven.py", sessions=2)
-    (found,) = stale(nacre)
-    assert (found["sessions"], found["files"][0]["edits"], found["symbols"]) == (2, 2, [])
-    assert found["confidence"] == pytest.approx(confidence_of(2, found["lag_days"], 0, 0), abs=1e-3)
+    (entry,) = stale(nacre)
+    assert (entry["sessions"], entry["files"][0]["edits"], entry["symbols"]) == (2, 2, [])
+    assert entry["confidence"] == pytest.approx(confidence_of(2, entry["lag_days"], 0, 0), abs=1e-3)
     assert "src/oven.py changed 2 times since" in nacre("graph", "stale", "--days", "3650").out
 
 
@@ -83,9 +83,9 @@ def test_existing_symbols_lower_staleness_confidence(
     remember("`bake` in src/oven.py takes a loaf.", "there")
     remember("`bake` and `cool_down` in src/oven.py take a loaf.", "partly")
     remember("`cool_down` in src/oven.py takes a loaf.", "missing")
-    found = {tuple(one["missing"]): one for one in stale(nacre) if len(one["symbols"]) == 1}
-    there, missing = found[()], found["cool_down",]
-    (partly,) = (one for one in stale(nacre) if len(one["symbols"]) == 2)
+    entries = {tuple(item["missing"]): item for item in stale(nacre) if len(item["symbols"]) == 1}
+    there, missing = entries[()], entries["cool_down",]
+    (partly,) = (item for item in stale(nacre) if len(item["symbols"]) == 2)
     assert there["confidence"] == pytest.approx(0.3 * missing["confidence"], abs=1e-3)
     assert partly["confidence"] == pytest.approx(0.65 * missing["confidence"], abs=1e-3)
     assert "missing now: cool_down" in nacre("graph", "stale", "--days", "3650").out
@@ -96,16 +96,16 @@ def test_stale_reports_deleted_file(nacre: Nacre, tmp_path: Path, project: Path)
     remember("`bake` in src/oven.py takes a loaf.")
     nacre("graph", "ingest-code", str(project), "--project", "acme-billing")
     (project / "src" / "oven.py").unlink()
-    (found,) = stale(nacre)
-    assert found["files"][0]["is_gone"]
-    assert found["missing"] == ["bake"]
+    (entry,) = stale(nacre)
+    assert entry["files"][0]["is_gone"]
+    assert entry["missing"] == ["bake"]
 
 
 def test_evergreen_memory_is_never_stale(nacre: Nacre, tmp_path: Path) -> None:
     remember("src/oven.py bakes at 220 degrees.")
     edits(nacre, tmp_path, "/code/acme-billing/src/oven.py")
-    (found,) = stale(nacre)
-    nacre("edit", found["memory"]["id"], "--evergreen")
+    (entry,) = stale(nacre)
+    nacre("edit", entry["memory"]["id"], "--evergreen")
     assert stale(nacre) == []
 
 
@@ -113,10 +113,10 @@ def test_kept_or_evergreen_memories_leave_the_review(nacre: Nacre, tmp_path: Pat
     remember("src/oven.py bakes at 220 degrees.")
     remember("src/oven.py shuts by itself.", "door")
     edits(nacre, tmp_path, "/code/acme-billing/src/oven.py", sessions=5)
-    kept, evergreen = (
-        one["id"] for one in nacre("review", "--only", "doubt", "--json").json["items"]
+    doubt, evergreen = (
+        item["id"] for item in nacre("review", "--only", "doubt", "--json").json["items"]
     )
-    nacre("review", "keep", kept)
+    nacre("review", "keep", doubt)
     nacre("edit", evergreen, "--evergreen")
     edits(nacre, tmp_path, "/code/acme-billing/src/oven.py", sessions=6)
     assert nacre("review", "--only", "doubt", "--json").json["items"] == []

@@ -1,4 +1,4 @@
-"""Code and the memories that name it, on both engines."""
+"""Code and the memories that mention it are stored on both engines."""
 
 from __future__ import annotations
 
@@ -7,21 +7,24 @@ from datetime import timedelta
 from nacre.store.schema import Database
 from nacre.store.sessions import DeedIndex
 from nacre.values.session import Action, ToolCall
-from nacre_code.store import CodeGraph, CodeMentions, Mention, NewFile, NewSymbol, Symbol
-from tests.storage.made import DAY, NOON, an_id, memory, numbers, put, retired, said, turn
+from nacre_code.languages import MODULE, Definition
+from nacre_code.store import CodeGraph, CodeMentions, Mention, NewFile, Symbol
+from tests.storage.samples import DAY, NOON, an_id, memory, numbers, put, put_session, retired, turn
 
 
 def _file(path: str, *symbols: str, **more: bytes) -> NewFile:
-    made = [
-        NewSymbol(name.rpartition(".")[2], name, "function", at, at + 1)
+    new_symbols = [
+        Definition(name.rpartition(".")[2], name, "function", MODULE, "", at, at + 1)
         for at, name in enumerate(symbols, start=2)
     ]
-    return NewFile(path, "python", more.get("hash", b"\x00\xff"), more.get("facts", b"\xfe"), made)
+    return NewFile(
+        path, "python", more.get("hash", b"\x00\xff"), more.get("facts", b"\xfe"), new_symbols
+    )
 
 
 def _read(database: Database, project: str, *files: NewFile) -> int:
     store = CodeGraph(database)
-    row = store.begin(project, f"/code/{project}", NOON).row
+    row = store.begin(project, f"/code/{project}", NOON)
     store.put(row, files)
     return row
 
@@ -35,15 +38,15 @@ def test_code_names_match_in_any_letter_case(database: Database) -> None:
         _file("SRC/main.py", "GRÖSSE", "RUN", "RUN"),
     )
     _read(database, "a", _file("main.py", "größe"))
-    assert [(one.project, one.qualified) for one in store.named("GRÖßE", None)] == [
+    assert [(item.project, item.qualified) for item in store.named("GRÖßE", None)] == [
         ("a", "größe"),
         ("b", "Größe"),
     ]
-    assert [(one.path, one.qualified, one.line) for one in store.named("Run", "b")] == [
+    assert [(item.path, item.qualified, item.line) for item in store.named("Run", "b")] == [
         ("SRC/main.py", "RUN", 3),
         ("src/Main.py", "run", 4),
     ]
-    assert [(one.project, one.path) for one in store.files_named("MAIN.PY", None)] == [
+    assert [(item.project, item.path) for item in store.files_named("MAIN.PY", None)] == [
         ("a", "main.py"),
         ("b", "SRC/main.py"),
         ("b", "src/Main.py"),
@@ -52,9 +55,9 @@ def test_code_names_match_in_any_letter_case(database: Database) -> None:
     (symbol,) = store.named("größe", "b")
     assert isinstance(symbol, Symbol)
     assert store.of_rows([symbol.row, 10**9]) == {symbol.row: symbol}
-    assert [one.qualified for one in store.siblings(symbol)] == ["Größe.messen"]
+    assert [sibling.qualified for sibling in store.siblings(symbol)] == ["Größe.messen"]
     (file,) = store.files_named("main.py", "a")
-    assert [one.qualified for one in store.siblings(file)] == ["", "größe"]
+    assert [sibling.qualified for sibling in store.siblings(file)] == ["", "größe"]
 
 
 def test_code_of_a_project_is_replaced_and_forgotten(database: Database) -> None:
@@ -63,14 +66,14 @@ def test_code_of_a_project_is_replaced_and_forgotten(database: Database) -> None
     _read(database, "b", _file("z.py"))
     store.mark_linked(row)
     assert _read(database, "a") == row
-    found = store.find("a")
-    assert found
-    assert (found.root, found.read_at, found.is_linked) == ("/code/a", NOON, False)
+    repository = store.find("a")
+    assert repository
+    assert (repository.root, repository.read_at, repository.is_linked) == ("/code/a", NOON, False)
     store.mark_linked(row)
-    found = store.find("a")
-    assert found
-    assert found.is_linked
-    assert store.projects() == [("a", "/code/a", NOON, 2), ("b", "/code/b", NOON, 1)]
+    repository = store.find("a")
+    assert repository
+    assert repository.is_linked
+    assert store.projects() == ["a", "b"]
     hashes = store.hashes(row)
     assert {path: digest for path, (_, digest) in hashes.items()} == {
         "z.py": b"1",
@@ -85,7 +88,7 @@ def test_code_of_a_project_is_replaced_and_forgotten(database: Database) -> None
     store.forget("a")
     assert store.find("a") is None
     assert store.hashes(row) == {}
-    assert store.projects() == [("b", "/code/b", NOON, 1)]
+    assert store.projects() == ["b"]
 
 
 def test_edges_are_removed_with_their_source_files(database: Database) -> None:
@@ -102,8 +105,7 @@ def test_edges_are_removed_with_their_source_files(database: Database) -> None:
     store.link([files["b.py"]], [(f, "calls", h, 6)], [("os", files["b.py"], 8)])
     assert store.counts(row) == (3, 4)
     assert store.edges([h], ["calls", "uses"]) == [(h, "calls", f, 3), (h, "uses", g, 4)]
-    assert len(store.edges([f, g, h], ["calls"], limit=2)) == 2
-    assert [(one.path, one.line, module) for one, module in store.importers("os", None, 9)] == [
+    assert [(item.path, item.line, module) for item, module in store.importers("os", None, 9)] == [
         ("a.py", 1, "os.path"),
         ("b.py", 8, "os"),
     ]
@@ -116,21 +118,21 @@ def test_edges_are_removed_with_their_source_files(database: Database) -> None:
 
 def test_sessions_that_edited_a_file_are_listed_with_counts(database: Database) -> None:
     edit = ToolCall("Edit", "", "ok", Action.EDIT, ("/code/a.py",))
-    one = said(
+    first = put_session(
         database,
         "one",
         turn("1", tool_calls=(edit,), minutes=1),
         turn("2", tool_calls=(edit,), minutes=3),
         project="p",
     )
-    two = said(database, "two", turn("1", tool_calls=(edit,)), started=NOON + DAY)
-    said(database, "three", turn("1", tool_calls=(edit,), minutes=-9))
-    said(database, "four", turn("1", tool_calls=(edit,)))
+    two = put_session(database, "two", turn("1", tool_calls=(edit,)), started=NOON + DAY)
+    put_session(database, "three", turn("1", tool_calls=(edit,), minutes=-9))
+    put_session(database, "four", turn("1", tool_calls=(edit,)))
     ((file, _),) = DeedIndex(database).all_files()
-    found = CodeGraph(database).edits([file], NOON, None)
-    assert [(session, count) for _, session, _, _, count in found] == [(one, 2), (two, 1)]
-    assert found[0][3] == NOON + timedelta(minutes=3)
-    assert found[1][2:4] == (NOON + DAY, NOON + DAY)
+    edits = CodeGraph(database).edits([file], NOON, None)
+    assert [(session, count) for _, session, _, _, count in edits] == [(first, 2), (two, 1)]
+    assert edits[0][3] == NOON + timedelta(minutes=3)
+    assert edits[1][2:4] == (NOON + DAY, NOON + DAY)
     assert len(CodeGraph(database).edits([file], NOON, "p")) == 1
 
 
@@ -144,7 +146,7 @@ def test_code_names_match_memories_of_the_project_or_global(database: Database) 
         memory(4, **retired()),
         memory(5, evergreen=True),
     )
-    assert [one for one, _, _ in store.unread(2)] == [an_id(1), an_id(2)]
+    assert [item for item, _, _ in store.unread(2)] == [an_id(1), an_id(2)]
     path, marked = Mention("a.py", "src/A.py", "path"), Mention("größe", "Größe", "marked")
     store.put(
         [
@@ -159,7 +161,7 @@ def test_code_names_match_memories_of_the_project_or_global(database: Database) 
     assert store.unread(9) == []
     assert store.ending(["a.py", "größe"], "p", 9) == [
         (path, an_id(2)),
-        *sorted(((path, an_id(1)), (marked, an_id(1))), key=lambda one: one[0].key),
+        *sorted(((path, an_id(1)), (marked, an_id(1))), key=lambda item: item[0].key),
         (path, an_id(5)),
     ]
     assert store.ending(["A.py"], "p", 9) == []
@@ -169,5 +171,5 @@ def test_code_names_match_memories_of_the_project_or_global(database: Database) 
     assert numbers(store.with_paths(None, 9)) == [2, 1, 3]
     assert numbers(store.with_paths("p", 9)) == [1]
     put(database, memory(1, "New words."))
-    assert [one for one, _, _ in store.unread(9)] == [an_id(1)]
+    assert [item for item, _, _ in store.unread(9)] == [an_id(1)]
     assert store.within([an_id(1)]) == {}

@@ -1,4 +1,4 @@
-"""Routes of agent-knowledge. A session is named ``<tool>:<its id>``."""
+"""REST routes of agent-knowledge."""
 
 from __future__ import annotations
 
@@ -34,44 +34,44 @@ _MAX_TOPIC_CHARACTERS = 300
 
 @_route("GET", "/api/sessions")
 async def listed(call: Call) -> Any:
-    """Return all sessions. With ``limit`` or ``offset``, return a page and the total."""
+    """List sessions. With ``limit`` or ``offset``, return a page and the total."""
     result = await call.ask(
         "sessions", limit=_NO_LIMIT, filter={"project": call.text("project") or None}
     )
-    lines = [_line(line) for line in result["lines"]]
+    lines = [_line(line) for line in result.lines]
     if not (call.text("limit") or call.text("offset")):
         return lines
     return {"sessions": call.page(lines, 500), "total": len(lines)}
 
 
 def _line(line: Any) -> Record:
-    stored = line["session"]
+    stored = line.session
     return {
-        "project": stored["project"],
-        "sessionId": _id(stored["session"]),
-        **_meta(stored, line["opening"]),
+        "project": stored.project,
+        "sessionId": _id(stored.session),
+        **_meta(stored, line.opening),
     }
 
 
 def _id(session: Any) -> str:
-    return f"{session['tool']}:{session['native_id']}"
+    return f"{session.tool}:{session.native_id}"
 
 
 def _meta(stored: Any, opening: str | None) -> Record:
-    session = stored["session"]
+    session = stored.session
     return {
-        "startTime": session["started"] or "unknown",
-        "endTime": stored["ended"] or session["started"] or "unknown",
-        "cwd": session["cwd"] or "",
-        "branch": session["branch"] or "",
-        "messageCount": stored["turns"],
-        "preview": session["title"] or opening or "",
+        "startTime": session.started or "unknown",
+        "endTime": stored.ended or session.started or "unknown",
+        "cwd": session.cwd or "",
+        "branch": session.branch or "",
+        "messageCount": stored.turns,
+        "preview": session.title or opening or "",
     }
 
 
 @_route("GET", "/api/sessions/search")
 async def search(call: Call) -> Any:
-    """Search turns by rank or, with ``ranked=false``, by a regular expression."""
+    """Search the turns of sessions, by relevance or, with ``ranked=false``, by regular expression."""
     role = _ROLE_FILTERS.get(call.text("role"), "all")
     if not call.flag("ranked", default=True):
         return await _turns(call, "match-sessions", "expression", role=role)
@@ -81,7 +81,7 @@ async def search(call: Call) -> Any:
 
 @_route("GET", "/api/sessions/recall")
 async def recall(call: Call) -> Any:
-    """Return turns about errors, plans, configs, tools, files or decisions."""
+    """Search turns about errors, plans, configs, tools, files or decisions."""
     aspect = call.text("scope", "all")
     return await _turns(call, "search-sessions", "text", aspect=aspect, update=False)
 
@@ -93,23 +93,23 @@ async def _turns(call: Call, operation: str, field: str, **options: Any) -> Any:
     options |= {field: text, "limit": call.number("max_results", 20, 500)}
     where = {"projects": [project], "strict": True} if project else {}
     result = await call.ask(operation, filter=where, **options)
-    return [_hit(hit) for hit in result["turns"]]
+    return [_hit(hit) for hit in result.turns]
 
 
 def _hit(hit: Any) -> Record:
-    turn, session = hit["turn"], hit["session"]
+    turn, session = hit.turn, hit.session
     return {
         "source": "session",
         "id": _id(session),
-        "project": hit["project"],
-        "role": _ROLES[turn["speaker"]],
-        "timestamp": turn["time"],
-        "excerpt": hit["excerpt"],
-        "score": hit["score"],
+        "project": hit.project,
+        "role": _ROLES[turn.speaker],
+        "timestamp": turn.time,
+        "excerpt": hit.excerpt,
+        "score": hit.score,
         "metadata": {
-            "sessionDate": session["started"],
-            "turnId": turn["id"],
-            "trust": turn["trust"],
+            "sessionDate": session.started,
+            "turnId": turn.id,
+            "trust": turn.trust,
         },
     }
 
@@ -118,19 +118,18 @@ def _hit(hit: Any) -> Record:
 async def summary(call: Call) -> Any:
     """Return a session's summary."""
     report = await call.ask("session-summary", reference=call.path["session"])
-    view, facts = report["view"], report["summary"]
+    view, facts = report.view, report.summary
     topics = [
-        {"timestamp": None, "content": item["text"][:_MAX_TOPIC_CHARACTERS]}
-        for item in facts["topics"]
+        {"timestamp": None, "content": item.text[:_MAX_TOPIC_CHARACTERS]} for item in facts.topics
     ]
     return {
-        "meta": _meta(view["session"], view["opening"]),
+        "meta": _meta(view.session, view.opening),
         "topicCount": len(topics),
         "topics": topics,
         "toolsUsed": [],
-        "filesModified": sorted(item["path"] for item in facts["files"] if item["edits"]),
-        "gitCommits": facts["commits"],
-        "errorPatterns": [item["text"] for item in facts["errors"]],
+        "filesModified": sorted(item.path for item in facts.files if item.edits),
+        "gitCommits": facts.commits,
+        "errorPatterns": [item.text for item in facts.errors],
         "urlsAccessed": [],
         "packagesChanged": [],
     }
@@ -138,34 +137,32 @@ async def summary(call: Call) -> Any:
 
 @_route("GET", "/api/sessions/{session:path}")
 async def detail(call: Call) -> Any:
-    """Return all messages or the last ``tail`` messages, optionally with tools."""
+    """Return the messages of a session, or only the last ``tail`` messages."""
     tail = call.number("tail", 0, _NO_LIMIT, least=0)
     view = await call.ask(
         "session", reference=call.path["session"], limit=tail or None, at_end=bool(tail)
     )
     with_tools = call.flag("include_tools", default=False)
     messages = [
-        message
-        for turn in view["turns"]
-        for message in _messages(turn["turn"], with_tools=with_tools)
+        message for turn in view.turns for message in _messages(turn.turn, with_tools=with_tools)
     ]
-    return {"meta": _meta(view["session"], view["opening"]), "messages": messages}
+    return {"meta": _meta(view.session, view.opening), "messages": messages}
 
 
 def _messages(turn: Any, *, with_tools: bool) -> list[Record]:
-    role = _ROLES[turn["speaker"]]
+    role = _ROLES[turn.speaker]
     messages = []
-    if turn["text"] and (with_tools or role in ("user", "assistant")):
-        messages.append({"role": role, "content": turn["text"], "timestamp": turn["time"]})
+    if turn.text and (with_tools or role in ("user", "assistant")):
+        messages.append({"role": role, "content": turn.text, "timestamp": turn.time})
     if with_tools:
         messages += [
             {
                 "role": "tool_use",
-                "content": f"{tool_call['name']} {tool_call['input']}".strip(),
-                "timestamp": turn["time"],
-                "outcome": tool_call["outcome"],
+                "content": f"{tool_call.name} {tool_call.input}".strip(),
+                "timestamp": turn.time,
+                "outcome": tool_call.outcome,
             }
-            for tool_call in turn["tool_calls"]
+            for tool_call in turn.tool_calls
         ]
     return messages
 
@@ -178,7 +175,7 @@ _STARTED = time.monotonic()
 
 @_route("GET", "/health")
 async def health(call: Call) -> Any:
-    """Return the status. Callers with access also get the number of entries."""
+    """Return the server's status. Callers with access also get the number of entries."""
     seconds = round(time.monotonic() - _STARTED, 1)
     status: Record = {"status": "ok", "version": __version__, "uptime": seconds}
     return status | (
@@ -188,38 +185,34 @@ async def health(call: Call) -> Any:
 
 @_route("GET", "/api/index-status")
 async def index_status(call: Call) -> Any:
-    """Return the numbers of indexed entries."""
+    """Count the indexed entries."""
     stats = await call.ask("db-stats")
-    turns = sum(tool["turns"] for tool in stats["tools"])
+    turns = sum(tool.turns for tool in stats.tools)
     return {
-        "totalEntries": _active(stats) + stats["passages"],
+        "totalEntries": _active(stats) + stats.passages,
         "knowledgeEntries": _active(stats),
-        "sessionEntries": stats["passages"],
-        "uniqueSessions": sum(tool["sessions"] for tool in stats["tools"]),
+        "sessionEntries": stats.passages,
+        "uniqueSessions": sum(tool.sessions for tool in stats.tools),
         "turns": turns,
-        "dbSizeMB": round(stats["database_bytes"] / 1_000_000, 2),
-        "provider": stats["model"],
-        "vectorsMissing": stats["vectors_missing"],
+        "dbSizeMB": round(stats.database_bytes / 1_000_000, 2),
+        "provider": stats.model,
+        "vectorsMissing": stats.vectors_missing,
     }
 
 
 def _active(stats: Any) -> int:
     return sum(
-        number
-        for kind, number in stats["memories"].items()
-        if kind not in ("superseded", "retired")
+        number for kind, number in stats.memories.items() if kind not in ("superseded", "retired")
     )
 
 
 @_route("GET", "/api/knowledge")
 async def entries(call: Call) -> Any:
-    """Return all entries, or only those of a category or with a tag."""
+    """List entries, optionally of a category or with a tag."""
     tag = call.text("tag")
     result = await call.ask("list", limit=_NO_LIMIT, filter={"tags": [tag]} if tag else {})
     category = call.text("category")
-    return [
-        entry_of(memory) for memory in result["memories"] if category in ("", category_of(memory))
-    ]
+    return [entry_of(memory) for memory in result.memories if category in ("", category_of(memory))]
 
 
 @_route("GET", "/api/knowledge/search")
@@ -230,12 +223,12 @@ async def search_agent_knowledge(call: Call) -> Any:
     if not text:
         return []
     result = await call.ask("recall", text=text, limit=limit * (5 if category else 1), update=False)
-    hits = [hit for hit in result["hits"] if category in ("", category_of(hit["memory"]))]
+    hits = [hit for hit in result.hits if category in ("", category_of(hit.memory))]
     return [
         {
-            "entry": entry_of(hit["memory"], whole=True),
-            "score": hit["score"],
-            "excerpt": hit["memory"]["content"][:300],
+            "entry": entry_of(hit.memory, with_content=True),
+            "score": hit.score,
+            "excerpt": hit.memory.content[:300],
         }
         for hit in hits[:limit]
     ]
@@ -243,42 +236,23 @@ async def search_agent_knowledge(call: Call) -> Any:
 
 @_route("GET", "/api/knowledge/consolidate")
 async def consolidate(call: Call) -> Any:
-    """Return groups of entries that have similar meanings."""
+    """Return groups of similar entries."""
     result = await call.ask("alike", limit=50)
-    groups = [[entry_of(memory) for memory in group] for group in result["groups"]]
+    groups = [[entry_of(memory) for memory in group] for group in result.groups]
     category = call.text("category")
     matching = [
         group
         for group in groups
         if not category or all(entry["category"] == category for entry in group)
     ]
-    return {"clusters": [{"entries": group} for group in matching], "total": result["total"]}
-
-
-@_route("GET", "/api/knowledge/reflect")
-async def reflect(call: Call) -> Any:
-    """Return questions about pairs of entries, and a prompt that contains them."""
-    result = await call.ask("reflect", limit=call.number("max_entries", 20, 100))
-    questions = [
-        {
-            "first": entry_of(question["first"]),
-            "second": entry_of(question["second"]),
-            "why": question["why"],
-        }
-        for question in result["questions"]
-    ]
-    lines = [
-        f"- {question['first']['path']} and {question['second']['path']}: {question['why']}"
-        for question in questions
-    ]
-    return {"questions": questions, "total": result["total"], "prompt": "\n".join(lines)}
+    return {"clusters": [{"entries": group} for group in matching], "total": result.total}
 
 
 @_route("GET", "/api/knowledge/god-nodes")
 async def god_nodes(call: Call) -> Any:
     """Return the entries with the most links."""
     result = await call.ask("graph-central", limit=call.number("top_n", 10, 1000))
-    return [entry_of(item["memory"]) | {"degree": item["degree"]} for item in result["found"]]
+    return [entry_of(item.memory) | {"degree": item.degree} for item in result.found]
 
 
 @_route("GET", "/api/knowledge/gaps")
@@ -286,13 +260,13 @@ async def gaps(call: Call) -> Any:
     """Return the entries with at most one link."""
     result = await call.ask("graph-gaps", limit=call.number("max_entries", 30, 1000))
     return [
-        entry_of(item["memory"])
+        entry_of(item.memory)
         | {
-            "degree": item["degree"],
-            "maturity": item["maturity"],
-            "daysSinceAccess": item["idle_days"],
+            "degree": item.degree,
+            "maturity": item.maturity,
+            "daysSinceAccess": item.idle_days,
         }
-        for item in result["found"]
+        for item in result.found
     ]
 
 
@@ -301,14 +275,14 @@ async def brief(call: Call) -> Any:
     """Return a summary of the graph."""
     report = await call.ask("graph-brief")
     return {
-        "total_entries": report["memories"],
-        "total_edges": report["links"],
-        "core_concepts": [item["memory"]["subject"] for item in report["central"]],
-        "active_projects": report["active_projects"],
-        "recent_decisions": [item["subject"] for item in report["decisions"]],
-        "stale_count": report["stale"],
-        "gap_count": report["gaps"],
-        "text": report["text"],
+        "total_entries": report.memories,
+        "total_edges": report.links,
+        "core_concepts": [item.memory.subject for item in report.central],
+        "active_projects": report.active_projects,
+        "recent_decisions": [item.subject for item in report.decisions],
+        "stale_count": report.stale,
+        "gap_count": report.gaps,
+        "text": report.text,
     }
 
 
@@ -319,21 +293,19 @@ async def graph_data(call: Call) -> Any:
     nodes = [
         {
             "id": path_of(item),
-            "label": item["subject"],
+            "label": item.subject,
             "group": category_of(item),
-            "degree": item["degree"],
+            "degree": item.degree,
         }
-        for item in graph["nodes"]
+        for item in graph.nodes
     ]
     edges = [
         {
-            "from": nodes[item["source"]]["id"],
-            "to": nodes[item["target"]]["id"],
-            "rel_type": item["rel"],
-            "strength": item["strength"],
-            "origin": item["origin"],
+            "from": nodes[item.source]["id"],
+            "to": nodes[item.target]["id"],
+            "rel_type": item.rel,
         }
-        for item in graph["edges"]
+        for item in graph.edges
     ]
     return {"nodes": nodes, "edges": edges}
 
@@ -344,15 +316,15 @@ async def links(call: Call) -> Any:
     result = await call.ask("graph-list", reference=_reference(call), limit=1000)
     return [
         {
-            "source": path_of(link["source"]),
-            "target": path_of(link["target"]),
-            "rel_type": link["rel"],
-            "strength": link["strength"],
-            "origin": link["origin"],
-            "valid_from": link["valid"]["since"],
-            "valid_to": link["valid"]["until"],
+            "source": path_of(link.source),
+            "target": path_of(link.target),
+            "rel_type": link.rel,
+            "strength": link.strength,
+            "origin": link.origin,
+            "valid_from": link.valid.since,
+            "valid_to": link.valid.until,
         }
-        for link in result["links"]
+        for link in result.links
     ]
 
 
@@ -360,13 +332,13 @@ async def links(call: Call) -> Any:
 async def entry(call: Call) -> Any:
     """Return an entry with its content and usage."""
     view = await call.ask("look", reference=_reference(call), update=False)
-    result = entry_of(view["memory"], whole=True)
+    result = entry_of(view.memory, with_content=True)
     return {
         "entry": result,
         "content": file_of(result),
-        "maturity": view["maturity"],
-        "access_count": view["usage"]["access_count"],
-        "last_accessed": view["usage"]["last_recalled"],
+        "maturity": view.maturity,
+        "access_count": view.usage.access_count,
+        "last_accessed": view.usage.last_recalled,
     }
 
 
@@ -379,19 +351,11 @@ def _reference(call: Call) -> str:
 
 @_route("POST", "/api/events", 202)
 async def notify(call: Call) -> Any:
-    """Publish a line of text as a ``notice`` event. Raises IncompleteError."""
-    body = await call.body()
-    text = next(
-        (
-            body[name]
-            for name in _TEXT_FIELDS
-            if isinstance(body.get(name), str) and body[name].strip()
-        ),
-        None,
-    )
+    """Publish a line of text as a ``notice`` event. Raises IncompleteError without text."""
+    text = text_of(await call.body(), *_TEXT_FIELDS)
     if text is None:
         raise IncompleteError(
-            "there is nothing to show", hint=f"put a text in one of {', '.join(_TEXT_FIELDS)}"
+            "the event has no text", hint=f"set one of these fields: {', '.join(_TEXT_FIELDS)}"
         )
     notice = shorten(one_line(Redactor().clean(text[:_MAX_NOTICE_INPUT])), _NOTICE_CHARACTERS)
     call.publish("notice", text=notice)
@@ -400,17 +364,14 @@ async def notify(call: Call) -> Any:
 
 @_route("POST", "/api/knowledge", 201)
 async def write(call: Call) -> Any:
-    """Store an entry and return the outcome.
-
-    Raises IncompleteError if a field is missing or invalid.
-    """
+    """Store an entry. Raises IncompleteError if a field is missing or invalid."""
     body = await call.body()
     category, filename, content = (
         _word(body, name) for name in ("category", "filename", "content")
     )
     if category not in CATEGORIES:
         raise IncompleteError(
-            f"there is no category {category!r}", hint=f"one of {', '.join(CATEGORIES)}"
+            f"there is no category {category!r}", hint=f"use one of {', '.join(CATEGORIES)}"
         )
     if "/" in filename or "\\" in filename or ".." in filename:
         raise IncompleteError(
@@ -418,10 +379,10 @@ async def write(call: Call) -> Any:
             hint=("give the name of the file only, and its folder as the category"),
         )
     outcome = await call.ask("store", **_memory(category, filename.removesuffix(".md"), content))
-    view = await call.ask("look", reference=outcome["memory_id"], update=False)
-    memory = view["memory"]
-    automatic = [link for link in view["links"] if link["origin"] == "auto"]
-    same = [memory] if outcome["action"] == "known" else []
+    view = await call.ask("look", reference=outcome.memory_id, update=False)
+    memory = view.memory
+    automatic = [link for link in view.links if link.origin == "auto"]
+    same = [memory] if outcome.action == "known" else []
     return {
         "path": path_of(memory),
         "git": {"pushed": False, "message": "the vault is committed within minutes"},
@@ -429,26 +390,26 @@ async def write(call: Call) -> Any:
         "duplicateWarnings": [
             {
                 "path": path_of(candidate),
-                "title": candidate["subject"],
-                "similarity": likeness(content, candidate["content"]),
+                "title": candidate.subject,
+                "similarity": likeness(content, candidate.content),
             }
-            for candidate in (*same, *outcome["similar"])
+            for candidate in (*same, *outcome.similar)
         ],
-        "id": memory["id"],
-        "action": outcome["action"],
-        "reason": outcome["reason"],
-        "proposed": outcome["proposed"],
-        "supersedes": [path_of(item["memory"]) for item in outcome["supersedes"]],
+        "id": memory.id,
+        "action": outcome.action,
+        "reason": outcome.reason,
+        "proposed": outcome.proposed,
+        "supersedes": [path_of(item.memory) for item in outcome.supersedes],
     }
 
 
 def _word(body: Record, name: str) -> str:
-    value = body.get(name)
-    if not isinstance(value, str) or not value.strip():
+    value = text_of(body, name)
+    if value is None:
         raise IncompleteError(
             f"{name} is missing", hint="required: category, filename and content, each a string"
         )
-    return value.strip()
+    return value
 
 
 def _memory(category: str, name: str, content: str) -> Record:
@@ -471,8 +432,8 @@ def _memory(category: str, name: str, content: str) -> Record:
 
 
 async def _auto_link(call: Call, link: Any) -> Record:
-    target = await call.ask("get", reference=link["other"], update=False)
-    return {"target": path_of(target), "similarity": round(link["strength"], 2)}
+    target = await call.ask("get", reference=link.other, update=False)
+    return {"target": path_of(target), "similarity": round(link.strength, 2)}
 
 
 SERVICE = _route

@@ -1,4 +1,4 @@
-"""Aider: chat histories, input histories and model logs in a repository."""
+"""Aider: the chat history, input history and model log in a repository."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 
 from nacre.base.ids import turn_hash
 from nacre.readers.adapter import Adapter, Head, Items, Places, Root, Source, local_time, parse_time
-from nacre.readers.conversation import asked, outcome
-from nacre.readers.trust import Before, Conversation, Exchange, OpenTurn
+from nacre.readers.conversation import new_call, outcome
+from nacre.readers.trust import Before, Conversation, Exchange
 from nacre.values.session import Flag, Session, Speaker, Tokens, ToolCall, Trust, Turn
 
 TOOL = "aider"
@@ -22,16 +22,16 @@ _ENTRY = re.compile(r"^# (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?)[ \t]*$")
 _MAX_INPUT_BYTES = 32 * 1024 * 1024
 
 Typed = tuple[datetime, str]
-"""The time and text of a prompt."""
+"""Time and text of a prompt."""
 
 
 def same_words(text: str) -> str:
-    """Normalise a prompt for comparison, because the histories differ in trailing spaces."""
+    """Strip each line of a prompt, because Aider's two histories differ in spaces."""
     return "\n".join(line.strip() for line in text.strip().splitlines())
 
 
 def typed_beside(chat: Path) -> list[Typed]:
-    """Return the prompts in the input history next to a chat history, if there is one."""
+    """Read the prompts from the input history in the same folder as a chat history."""
     name = chat.name.replace(".chat.history", ".input.history").removesuffix(".md")
     path = chat.with_name(name)
     try:
@@ -54,7 +54,7 @@ def typed_beside(chat: Path) -> list[Typed]:
 
 
 def roots(places: Places, name: str, variable: str) -> Sequence[Root]:
-    """Return folders that can contain a history: known sessions' folders, home, and the configured folder."""
+    """Return the folders that may contain histories: the configured one, home, and known projects."""
     configured = places.environ.get(variable)
     path = Path(configured).expanduser() if configured else None
     at = [Root(path.parent, (path.name,))] if path and path.is_absolute() else []
@@ -62,8 +62,8 @@ def roots(places: Places, name: str, variable: str) -> Sequence[Root]:
 
 
 # -- Chat history ``.aider.chat.history.md``: many sessions in one growing Markdown file ---
-# Lines of a prompt begin with ``#### `` and lines of the tool with ``> ``, both with two trailing
-# spaces. All other lines are the agent's. Only the start of a session has a time. The input history
+# Lines of a prompt begin with ``#### `` and lines of the tool with ``> ``, and both end with two spaces.
+# All other lines are the agent's. The history only has the start times of sessions. The input history
 # has the times of prompts, and confirms that they were typed.
 
 
@@ -89,7 +89,7 @@ _THOUGHTS = re.compile(
 )
 _COMPARED_CHARACTERS = 80
 _MIN_COMPARED_CHARACTERS = 20
-"""At most 80 characters of an answer and a prompt are compared. Fewer than 20 prove nothing."""
+"""Minimum length of a prompt to compare with the answer before it."""
 
 _EDIT = re.compile(
     r"(?:^`{3,}[^\n]*\n)?^<{5,9} SEARCH.*?^>{5,9} REPLACE[^\n]*$(?:\n`{3,}[ \t]*$)?",
@@ -145,17 +145,14 @@ class _Reader(_HistoryReader):
             yield from self.other(offset, line, has_gap=has_gap)
 
     def is_typed(self, line: str) -> bool:
-        """Return True if a line that looks like a prompt is a prompt.
-
-        Aider ends each prompt with two spaces, unlike headings in an answer. If a session's first
-        prompt has no such spaces, an editor has removed them from all lines.
+        """Recognise a prompt by the two spaces that Aider adds to each line, unless an editor
+        removed them.
         """
         if "bare" not in self.carry:
             self.carry["bare"] = not line.endswith("  ")
         return bool(self.carry["bare"]) or line.endswith("  ")
 
     def begin(self, stamp: str) -> Items:
-        """Begin another session, and drop the texts of the previous session."""
         yield from self.prompted()
         self.add_words()
         yield from self.talk.conclude()
@@ -179,14 +176,13 @@ class _Reader(_HistoryReader):
             return
         time, is_sure = self.when(text)
         command = _COMMAND.match(text)
-        name = command[1] if command else ""
-        self.carry["ran"] = text[command.end() :] if command and name in _RUN_COMMANDS else ""
-        words = text[command.end() :].strip() if command and name in _MESSAGE_COMMANDS else text
+        name, arguments = (command[1], text[command.end() :]) if command else ("", "")
+        is_message = name in _MESSAGE_COMMANDS
+        self.carry["ran"] = arguments if name in _RUN_COMMANDS else ""
+        words = arguments.strip() if is_message else text
         if not command and self.is_echo(words):
             return
-        self.carry["commanded"] = (
-            " ".join(words.split()) if command and name in _MESSAGE_COMMANDS else ""
-        )
+        self.carry["commanded"] = " ".join(words.split()) if is_message else ""
         cleaned = self.talk.clean(words or text)
         if not cleaned.text:
             return
@@ -194,8 +190,8 @@ class _Reader(_HistoryReader):
         calls: tuple[ToolCall, ...] = ()
         if text.startswith("!"):
             self.carry["ran"] = text[1:].strip()
-            flags, calls = flags | Flag.META, (asked("shell", {"command": self.carry["ran"]}),)
-        elif command and (name not in _MESSAGE_COMMANDS or not words):
+            flags, calls = flags | Flag.META, (new_call("shell", {"command": self.carry["ran"]}),)
+        elif command and not (is_message and words):
             flags |= Flag.COMMAND
         identity = self.numbered(Speaker.OWNER)
         trust = Trust.TRUSTED if is_sure else Trust.UNTRUSTED
@@ -205,31 +201,22 @@ class _Reader(_HistoryReader):
         if name == "web":
             self.scraped()
         elif self.carry.get("scraped"):
-            self.talk.exchange.unseen()
+            self.talk.exchange.record_unseen()
 
     def is_echo(self, words: str) -> bool:
-        """Return True if Aider wrote a prompt itself.
-
-        Aider repeats the arguments of commands such as ``/code``, adds its manual after ``/help``,
-        and sends the architect's answer to the editing model.
+        """Return True if Aider wrote the prompt itself: the arguments of a command such as
+        ``/code``, its manual after ``/help``, or the architect's answer.
         """
         plain = " ".join(words.split())
         answer, commanded = self.carry.get("answer", ""), self.carry.get("commanded", "")
         if commanded and plain.startswith(f"{_HELP_HEAD} {commanded}"):
             self.carry["manual"] = True
-        repeats_answer = (
-            len(plain) >= _MIN_COMPARED_CHARACTERS
-            and bool(answer)
-            and answer.startswith(plain[:_COMPARED_CHARACTERS])
-        )
-        return (
-            repeats_answer
-            or self.carry.get("manual", False)
-            or (bool(plain) and plain == commanded)
-        )
+        is_long = len(plain) >= _MIN_COMPARED_CHARACTERS
+        if is_long and answer.startswith(plain[:_COMPARED_CHARACTERS]):
+            return True
+        return self.carry.get("manual", False) or (bool(plain) and plain == commanded)
 
     def when(self, text: str) -> tuple[datetime | None, bool]:
-        """Return the time of a prompt, and False if the input history lacks the prompt."""
         last = parse_time(self.carry.get("clock"))
         normalised = same_words(text)
         times = [
@@ -239,9 +226,9 @@ class _Reader(_HistoryReader):
         ]
         if times:
             self.carry["clock"] = min(times).isoformat()
-        return (min(times) if times else last), bool(times) or not self.typed_prompts
+        return min(times, default=last), bool(times) or not self.typed_prompts
 
-    # Words of the agent and the tool
+    # Output of the agent and the tool
 
     def other(self, offset: int, line: str, *, has_gap: bool) -> Items:
         if line.startswith(">") and (line.endswith("  ") or self.carry.get("bare")):
@@ -256,12 +243,10 @@ class _Reader(_HistoryReader):
             before = self.talk.place(offset)
             time = parse_time(self.carry.get("clock"))
             self.carry |= {"answer": "", "commanded": "", "manual": False}
-            yield from self.talk.open(
-                OpenTurn(self.numbered(Speaker.AGENT), time, unique=False), before
-            )
+            yield from self.talk.open(self.numbered(Speaker.AGENT), time, before=before)
 
     def numbered(self, speaker: Speaker) -> str:
-        """Return the id of a speaker's next turn in the session. It stays the same while the turn grows."""
+        """Return an id for the speaker's next turn that stays the same while the turn grows."""
         counts = self.carry["counts"] = {**self.carry.get("counts", {})}
         counts[speaker] = counts.get(speaker, 0) + 1
         return turn_hash(speaker, self.talk.session.native_id, counts[speaker])
@@ -279,12 +264,12 @@ class _Reader(_HistoryReader):
         tool_lines, self.tool_lines = "\n".join(self.tool_lines), []
         ran = self.carry.get("ran") or ""
         if tool_lines:
-            self.talk.exchange.heard_from("shell", ran, tool_lines)
+            self.talk.exchange.record_output("shell", ran, tool_lines)
 
     def tool(self, offset: int, line: str) -> Items:
         self.learn(line)
         if spent := _SPENT.match(line):
-            # Aider rounds. Sent tokens include tokens written to a cache.
+            # Aider rounds these. Sent tokens include tokens written to a cache.
             sent, _, cached, received = (_count(group or "0") for group in spent.groups())
             self.talk.spend(Tokens.with_cached(sent, cached, received))
         edited, committed = _EDITED.match(line), _COMMITTED.match(line)
@@ -297,17 +282,16 @@ class _Reader(_HistoryReader):
             name, arguments = (
                 ("edit", {"path": edited[1]}) if edited else ("commit", {"command": line})
             )
-            self.talk.result(self.talk.add_call("", name, arguments), outcome(), lambda: "")
+            self.talk.result(self.talk.add_call("", name, arguments), outcome())
             return
         self.tool_lines.append(line)
 
     def scraped(self) -> None:
-        """Record that the session contains a web page that the history does not show."""
+        """Record that the session read a web page, because the history omits its text."""
         self.carry["scraped"] = True
-        self.talk.exchange.unseen()
+        self.talk.exchange.record_unseen()
 
     def learn(self, line: str) -> None:
-        """Read the version and model at the beginning of a session."""
         if self.carry.get("begun"):
             return
         if match := _VERSION.fullmatch(line):
@@ -321,7 +305,7 @@ def _count(text: str) -> int:
 
 
 def parse(source: Source) -> Items:
-    """Parse a history."""
+    """Parse a chat history of Aider."""
     if not source.path.name.endswith(INPUT):
         yield from _Reader(source)
 
@@ -348,15 +332,15 @@ ADAPTER = Adapter(
 
 
 # -- Model log ``.aider.llm.history``: read only without a chat history --------
-# Each request repeats all earlier requests, so only its last message can be a prompt. Some requests
-# are not the owner's: an answer passed to the model that edits, a page, or the output of a command.
-# An hour of silence separates sessions.
+# Each request repeats all earlier requests, so only its last message can be a new prompt. It can also be
+# an answer passed to the editing model, a web page, or the output of a command. After an hour without
+# requests, a new session begins.
 
 
 _BLOCK = re.compile(r"^(TO LLM|LLM RESPONSE) (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\n", re.MULTILINE)
 _FIRST_BLOCK = re.compile(rf"{_BLOCK.pattern}(?:-------|ASSISTANT)")
 _EDITED_LLM_HISTORY = re.compile(r"^([^\n`<>]+)\n(?:`{3,}[^\n]*\n)?<{5,9} SEARCH", re.MULTILINE)
-"""An edit's file name is above the code fence, or in the first line inside the fence."""
+"""Pattern for an edit's file name, above the code fence or in its first line."""
 _RULES_HEADING = re.compile(
     r"^# (?:\*SEARCH/REPLACE block\* Rules|\*file listing\* format|File editing rules)",
     re.MULTILINE,
@@ -367,7 +351,7 @@ _TOOL_REQUEST = re.compile(
 )
 _FAILED = re.compile(r"\A# \d+ SEARCH/REPLACE blocks? failed")
 _PAGE = re.compile(r"^Here is the content of [a-z][a-z0-9+.-]*://\S+:[ \t]*$", re.MULTILINE)
-"""Heading of a web page. Aider appends web pages to the end of a prompt."""
+"""Pattern for the heading of a web page that Aider appends to a prompt."""
 _RAN = re.compile(r"\AI ran this command:\s+(.+?)\s+And got this output:\s", re.DOTALL)
 _SESSION_GAP = timedelta(hours=1)
 
@@ -413,15 +397,13 @@ class _LlmHistoryReader(_HistoryReader):
             self.hear(text)
 
     def applied(self, request: str) -> None:
-        """Set the outcomes of the last edits. The next request names the files in which an edit failed."""
         has_failed = _FAILED.match(request)
         for path, call in self.edits.items():
             is_error = bool(has_failed) and path in request
-            self.talk.result(call, outcome(request if is_error else "", is_error=is_error), str)
+            self.talk.result(call, outcome(request if is_error else "", is_error=is_error))
         self.edits = {}
 
     def prompt(self, text: str) -> Items:
-        """Yield a typed prompt without the web pages that Aider appended."""
         page = _PAGE.search(text)
         cleaned = self.talk.clean(text[: page.start()] if page else text)
         is_tool_request = any(mark.match(cleaned.text) for mark in (_TOOL_REQUEST, _FAILED, _RAN))
@@ -433,15 +415,13 @@ class _LlmHistoryReader(_HistoryReader):
         )
 
     def hear(self, text: str) -> None:
-        """Record a web page or a command's output. The model reads both with every request."""
         ran, page = _RAN.match(text), _PAGE.search(text)
         if ran:
-            self.talk.exchange.heard_from("shell", ran[1], text[ran.end() :])
+            self.talk.exchange.record_output("shell", ran[1], text[ran.end() :])
         elif page:
-            self.talk.exchange.heard(text[page.end() :], outside=True)
+            self.talk.exchange.record(text[page.end() :], outside=True)
 
     def repeats_answer(self, text: str) -> bool:
-        """Return True if a request begins like the model's last answer."""
         head = " ".join(text.split())[:_COMPARED_CHARACTERS]
         return bool(self.answer) and self.answer.startswith(head)
 
@@ -450,33 +430,30 @@ class _LlmHistoryReader(_HistoryReader):
         self.answer = " ".join(text.split())
         words = _EDIT.sub("", text).strip()
         if words:
-            identity = self.talk.new_id(Speaker.AGENT, str(self.time), words)
-            yield from self.talk.open(OpenTurn(identity, self.time, unique=False))
+            yield from self.talk.open(None, self.time, stamp=str(self.time), seed=words)
             self.talk.add_text(words)
             paths = dict.fromkeys(path.strip() for path in _EDITED_LLM_HISTORY.findall(text))
             self.edits = {path: self.talk.add_call("", "edit", {"path": path}) for path in paths}
 
 
 def _plain(group: str, role: str) -> str:
-    """Remove the speaker's name from the beginning of each line."""
     return "\n".join(line.removeprefix(role).removeprefix(" ") for line in group.splitlines())
 
 
 def _without_rules(text: str, rules: str) -> str:
-    """Remove the reminder that Aider appends to a prompt.
-
-    The reminder is part of Aider's rules, or begins like one of the rules.
-    """
+    """Remove the reminder of the rules that Aider appends to a prompt."""
     paragraphs = text.split("\n\n")
     for number in range(1, len(paragraphs)):
-        rest = "\n\n".join(paragraphs[number:]).strip()
-        if _RULES_HEADING.match(rest) or (len(rest) > _COMPARED_CHARACTERS and rest in rules):
+        reminder = "\n\n".join(paragraphs[number:]).strip()
+        if _RULES_HEADING.match(reminder) or (
+            len(reminder) > _COMPARED_CHARACTERS and reminder in rules
+        ):
             return "\n\n".join(paragraphs[:number])
     return text
 
 
 def parse_llm_history(source: Source) -> Items:
-    """Parse a log."""
+    """Parse Aider's log of its requests to models."""
     if not (source.path.parent / CHAT).is_file():
         yield from _LlmHistoryReader(source)
 

@@ -72,7 +72,6 @@ def _messages(talk: Conversation, thread: Values) -> Iterator[Message]:
 
 
 def _add_result(message: Message, block: Values) -> None:
-    """Add the result of a call that has ended."""
     run, call = mapping(block, "run"), string(block, "toolUseID", "tool_use_id")
     status, result = str(run.get("status")), run.get("result")
     if status in _REFUSED:

@@ -25,7 +25,7 @@ _KEYS = {
     "TargetFile": "path",
     "Url": "url",
 }
-"""Names that :mod:`nacre.readers.conversation` knows for arguments."""
+"""Antigravity's argument names, with nacre's names for them."""
 _RUNNING = frozenset({"RUNNING", "PENDING", "WAITING"})
 
 
@@ -38,8 +38,8 @@ def _parse(source: Source) -> Items:
 
 
 def _messages(talk: Conversation) -> Iterator[Message]:
-    """Yield the steps. The steps after an answer contain the results of its calls, in order."""
-    answer, waiting = "", list[str]()
+    """Yield a message for each step. The results of an answer's calls are in the following steps."""
+    answer, pending_calls = "", list[str]()
     for number, step in enumerate(documents(talk.source)):
         kind, origin = str(step.get("type")), str(step.get("source"))
         content, time = string(step, "content") or "", parse_time(step.get("created_at"))
@@ -47,22 +47,22 @@ def _messages(talk: Conversation) -> Iterator[Message]:
         talk.learn(started=talk.session.started or time)
         if origin == "MODEL":
             if kind in ("PLANNER_RESPONSE", "None"):
-                answer, waiting = own, []
+                answer, pending_calls = own, []
             message = Message(Speaker.AGENT, time, answer or own)
             for place, call in enumerate(objects(step, "tool_calls")):
-                waiting.append(string(call, "id") or f"{own}-{place}")
+                pending_calls.append(string(call, "id") or f"{own}-{place}")
                 arguments = mapping(call, "args") or mapping(call, "arguments")
-                given = {_KEYS.get(key, key): value for key, value in arguments.items()}
-                message.call(waiting[-1], call.get("name"), given)
+                renamed = {_KEYS.get(key, key): value for key, value in arguments.items()}
+                message.call(pending_calls[-1], call.get("name"), renamed)
                 talk.learn(cwd=talk.session.cwd or string(arguments, "Cwd"))
             if answer == own:
                 message.texts.append(content)
             elif step.get("status") not in _RUNNING:
-                if not waiting:
-                    waiting.append(own)
+                if not pending_calls:
+                    pending_calls.append(own)
                     message.call(own, kind.lower(), {})
                 failed = step.get("status") == "ERROR"
-                message.result(waiting.pop(0), content, is_error=failed)
+                message.result(pending_calls.pop(0), content, is_error=failed)
             yield message
         elif origin.startswith("USER"):
             model = _MODEL.search(content)
@@ -73,7 +73,7 @@ def _messages(talk: Conversation) -> Iterator[Message]:
             yield Message(Speaker.OWNER, time, own, [claim, step], texts=[text])
         elif origin == "SYSTEM":
             summary = content if kind == "CHECKPOINT" else ""
-            talk.exchange.heard("" if summary else content)
+            talk.exchange.record("" if summary else content)
             yield Message(Speaker.SYSTEM, time, own, flags=Flag.SUMMARY, texts=[summary])
         else:
             talk.source.unknown(f"source {origin}")

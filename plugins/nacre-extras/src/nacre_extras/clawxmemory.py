@@ -1,4 +1,4 @@
-"""Routes of ClawXMemory."""
+"""REST routes of ClawXMemory."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import anyio.to_thread
 from nacre.base import files, ids
 from nacre.base.text import one_line, shorten
 from nacre.data.export import FORMAT, entry_file, project_id_of, write_snapshot
+from nacre.data.importers import text_of
 from nacre.errors import ConflictError, InvalidInputError
 from nacre.values.codec import stamp
 from nacre.values.memory import Kind, Memory
@@ -21,8 +22,7 @@ from nacre_extras.compatibility import Call, Record, Routes, reference_of
 _MAX_ITEMS = 200
 
 
-# An entry is a memory of a project or of the inbox (``_tmp``). Global memories form the user's
-# profile.
+# Entries are memories of projects or of the inbox (``_tmp``). Global memories form the user's profile.
 _route = Routes()
 _NO_LIMIT = 100_000
 _DESCRIPTION_CHARACTERS = 180
@@ -33,9 +33,9 @@ _PROFILE = "global/User/user-profile.md"
 
 @_route("GET", "/clawxmemory/api/overview")
 async def overview(call: Call) -> Any:
-    """Return the overview."""
+    """Return counts and health for ClawXMemory's dashboard."""
     memories = await _memories(call)
-    checks = (await call.read("overview")).checks
+    checks = (await call.ask("overview")).checks
     problems = [item for item in checks if item.state != "ok"]
     return {
         "pendingSessions": 0,
@@ -53,11 +53,8 @@ async def overview(call: Call) -> Any:
 
 @_route("GET", "/clawxmemory/api/settings")
 async def settings(call: Call) -> Any:
-    """Return the intervals in minutes.
-
-    Sessions are read continuously (0). Dreams run daily or never (0).
-    """
-    at_night = await call.read("config-get", key="dream.at_night")
+    """Return the settings, with intervals in minutes. 0 means continuous indexing, or no dreams."""
+    at_night = await call.ask("config-get", key="dream.at_night")
     minutes = _DAY_MINUTES if str(at_night.value).lower() == "true" else 0
     return {
         "reasoningMode": "answer_first",
@@ -68,10 +65,7 @@ async def settings(call: Call) -> Any:
 
 @_route("POST", "/clawxmemory/api/settings")
 async def save_settings(call: Call) -> Any:
-    """Turn nightly dreams on or off (owner only).
-
-    Raises InvalidInputError for other settings.
-    """
+    """Turn nightly dreams on or off. Raises InvalidInputError for other settings."""
     changes = await call.body()
     minutes = changes.pop("autoDreamIntervalMinutes", None)
     current = await settings(call)
@@ -81,7 +75,8 @@ async def save_settings(call: Call) -> Any:
     if minutes is not None:
         if not isinstance(minutes, int) or isinstance(minutes, bool):
             raise InvalidInputError(
-                "autoDreamIntervalMinutes is not a number", hint="0: no dreams; otherwise one a day"
+                "autoDreamIntervalMinutes is not a number",
+                hint="use 0 for no dreams, and any other number for one a day",
             )
         await call.ask("config-set", key="dream.at_night", value="true" if minutes > 0 else "false")
     return await settings(call)
@@ -101,7 +96,7 @@ async def snapshot(call: Call) -> Any:
 @_route("POST", "/clawxmemory/api/index/run")
 async def index_run(call: Call) -> Any:
     """Read new transcripts and learn from them."""
-    report = await call.read("ingest", puts_off=True)
+    report = await call.ask("ingest", puts_off=True)
     return {
         "sessions": report.sessions,
         "turns": report.turns,
@@ -112,8 +107,8 @@ async def index_run(call: Call) -> Any:
 
 @_route("POST", "/clawxmemory/api/dream/run")
 async def dream_run(call: Call) -> Any:
-    """Run a dream (owner only). The first dream in a home only plans."""
-    report = await call.read("dream")
+    """Run a dream. The first dream in a home only makes a plan."""
+    report = await call.ask("dream")
     planned, unfinished = len(report.plan.steps), len(report.left)
     return {
         "steps": planned,
@@ -126,7 +121,7 @@ async def dream_run(call: Call) -> Any:
 
 @_route("GET", "/clawxmemory/api/memory/list")
 async def listed(call: Call) -> Any:
-    """Return the entries of a kind or project, or with given words."""
+    """List entries, optionally of a kind or project, or with given words."""
     kind = call.text("kind") if call.text("kind") in _KINDS else ""
     project = await _project(call, call.text("projectId"))
     memories = [
@@ -139,12 +134,14 @@ async def listed(call: Call) -> Any:
 
 @_route("GET", "/clawxmemory/api/memory/get")
 async def records(call: Call) -> Any:
-    """Return the entries with these paths and their content. Raises InvalidInputError without a path."""
+    """Return the entries with given paths. Raises InvalidInputError without a path."""
     names = [name.strip() for name in call.text("ids").split(",") if name.strip()]
     if not names:
-        raise InvalidInputError("ids are missing", hint="?ids=PATH,PATH as memory/list shows them")
+        raise InvalidInputError(
+            "ids are missing", hint="use paths from memory/list: ?ids=PATH,PATH"
+        )
     return [
-        _record(await call.read("get", reference=reference_of(name), update=False))
+        _record(await call.ask("get", reference=reference_of(name), update=False))
         for name in names[:_MAX_ITEMS]
     ]
 
@@ -157,7 +154,7 @@ def _record(memory: Memory) -> Record:
 @_route("GET", "/clawxmemory/api/memory/user-summary")
 async def user_summary(call: Call) -> Any:
     """Return the global memories and the owner's page."""
-    page = await call.read("page-own", name="profile")
+    page = await call.ask("page-own", name="profile")
     mine = [memory for memory in await _memories(call) if _type(memory) == "user"]
     return {
         "profile": page.text,
@@ -175,11 +172,11 @@ async def user_summary(call: Call) -> Any:
 
 @_route("GET", "/clawxmemory/api/projects")
 async def projects(call: Call) -> Any:
-    """Return each project with its entries."""
+    """List projects with their entries."""
     memories = await _memories(call)
     query = call.text("q").lower()
     matches = []
-    for project in await call.read("project-list"):
+    for project in await call.ask("project-list"):
         entries = [_manifest(memory) for memory in memories if memory.project == project.slug]
         if (
             query
@@ -203,7 +200,7 @@ async def projects(call: Call) -> Any:
 
 @_route("GET", "/clawxmemory/api/tmp")
 async def staged(call: Call) -> Any:
-    """Return the entries in the inbox."""
+    """List the entries in the inbox."""
     entries = [
         _manifest(memory) for memory in await _memories(call, call.text("q")) if memory.inbox
     ]
@@ -222,7 +219,7 @@ def _by_type(entries: list[Record]) -> Record:
 async def act(call: Call) -> Any:
     """Change entries or a project.
 
-    Raises InvalidInputError for an unknown or incomplete action, and the operations' errors.
+    Raises InvalidInputError for an unknown or incomplete action, and the errors of operations.
     """
     body = await call.body()
     action = str(body.get("action") or "")
@@ -234,13 +231,13 @@ async def act(call: Call) -> Any:
             else []
         )
         if not changed:
-            raise InvalidInputError("ids are missing", hint="paths as memory/list shows them")
+            raise InvalidInputError("ids are missing", hint="use paths from memory/list")
         await _ENTRY_ACTIONS[action](call, [reference_of(path) for path in changed], body)
     elif action in _ACTIONS:
         changed = [await _ACTIONS[action](call, body)]
     else:
         names = ", ".join([*_ACTIONS, *_ENTRY_ACTIONS])
-        raise InvalidInputError(f"there is no action {action[:40]!r}", hint=f"one of {names}")
+        raise InvalidInputError(f"there is no action {action[:40]!r}", hint=f"use one of {names}")
     return {
         "ok": True,
         "action": action,
@@ -254,7 +251,7 @@ async def act(call: Call) -> Any:
 async def _edit_project(call: Call, body: Record) -> str:
     project = await _project(call, _text(body, "projectId"))
     name, description = _text(body, "projectName"), _text(body, "description")
-    page = await call.read("page-own", name="project", project=project)
+    page = await call.ask("page-own", name="project", project=project)
     front = documents.load(documents.split(page.text)[0] or "")
     aliases = [alias for alias in body.get("aliases") or () if isinstance(alias, str)]
     changed = {
@@ -270,7 +267,6 @@ async def _edit_project(call: Call, body: Record) -> str:
 
 
 async def _edit_entry(call: Call, body: Record) -> str:
-    """Set an entry's subject to the name, and its content to the fields, one per line."""
     name = _text(body, "id")
     fields = body.get("fields") if isinstance(body.get("fields"), dict) else {}
     lines = [
@@ -287,10 +283,12 @@ _ACTIONS = {"edit_project_meta": _edit_project, "edit_entry": _edit_entry}
 
 
 async def _delete(call: Call, references: list[str], _: object) -> None:
-    memories = [await call.read("get", reference=item, update=False) for item in references]
+    memories = [await call.ask("get", reference=item, update=False) for item in references]
     active = next((item for item in memories if item.is_active), None)
     if active:
-        raise ConflictError(f"{active.subject!r} is not deprecated", hint="deprecate_entries first")
+        raise ConflictError(
+            f"{active.subject!r} is not deprecated", hint="use deprecate_entries first"
+        )
     await call.ask("forget", memories=[item.id for item in memories])
 
 
@@ -298,10 +296,11 @@ async def _file(call: Call, references: list[str], body: Record) -> None:
     target = str(body.get("targetProjectId") or "")
     project = await _project(call, target) if target else _text(body, "newProjectName")
     for reference in references:
-        memory = await call.read("get", reference=reference, update=False)
+        memory = await call.ask("get", reference=reference, update=False)
         if not memory.inbox:
             raise ConflictError(
-                f"{memory.subject!r} is not in the inbox", hint="GET tmp lists its entries"
+                f"{memory.subject!r} is not in the inbox",
+                hint="GET /clawxmemory/api/tmp lists the entries in the inbox",
             )
     for reference in references:
         await call.ask("edit", reference=reference, project=project)
@@ -318,10 +317,10 @@ _ENTRY_ACTIONS: dict[str, Callable[[Call, list[str], Record], Awaitable[Any]]] =
 
 
 def _text(body: Record, name: str) -> str:
-    value = body.get(name)
-    if not isinstance(value, str) or not value.strip():
+    value = text_of(body, name)
+    if value is None:
         raise InvalidInputError(f"{name} is missing", hint="it must be a string")
-    return value.strip()
+    return value
 
 
 @_route("POST", "/clawxmemory/api/clear")
@@ -336,7 +335,7 @@ async def clear(_: Call) -> Any:
 @_route("GET", "/clawxmemory/api/export")
 async def export(call: Call) -> Any:
     """Return a bundle that ClawXMemory can import."""
-    memories = [*await _memories(call), *await call.read("retired")]
+    memories = [*await _memories(call), *await call.ask("retired")]
     file = io.BytesIO()
     await anyio.to_thread.run_sync(write_snapshot, ids.utc_now(), memories, file)
     return json.loads(file.getvalue())
@@ -347,11 +346,11 @@ async def import_(call: Call) -> Any:
     """Import a bundle. Raises InvalidInputError if it is invalid."""
     bundle = await call.body()
     if bundle.get("formatVersion") != FORMAT:
-        raise InvalidInputError("not a ClawXMemory bundle", hint=f"formatVersion is {FORMAT}")
+        raise InvalidInputError("not a ClawXMemory bundle", hint=f"formatVersion must be {FORMAT}")
     path = call.home / f"import-{ids.uuid7_source()()}.json"
     await anyio.to_thread.run_sync(files.write_file, path, json.dumps(bundle))
     try:
-        report = await call.read("import", path=path, source="clawxmemory")
+        report = await call.ask("import", path=path, source="clawxmemory")
     finally:
         await anyio.to_thread.run_sync(path.unlink)
     return {
@@ -365,13 +364,11 @@ async def import_(call: Call) -> Any:
 
 
 async def _memories(call: Call, words: str = "") -> list[Memory]:
-    """Return active memories, newest first. If ``words`` are given, return only memories that contain them."""
-    return list((await call.read("list", limit=_NO_LIMIT, words=words)).memories)
+    return list((await call.ask("list", limit=_NO_LIMIT, words=words)).memories)
 
 
 async def _project(call: Call, name: str) -> str:
-    """Return a project's slug from its id in ClawXMemory. An unknown name is returned unchanged."""
-    slugs = [project.slug for project in await call.read("project-list")] if name else []
+    slugs = [project.slug for project in await call.ask("project-list")] if name else []
     return next((slug for slug in slugs if name in (slug, project_id_of(slug))), name)
 
 

@@ -1,10 +1,9 @@
-"""Answer requests from clients of other systems in the formats of these systems."""
+"""REST requests and responses in the formats of other memory systems."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from nacre.base.times import shown_day
 from nacre.errors import InvalidInputError, NacreError
 from nacre.serve.catalogue import CATALOGUE
 from nacre.serve.web import UnprocessableError, answer_of, json_body, of_error, served_by
+from nacre.values.memory import Memory
 from nacre.vault.documents import dump
 from nacre.vault.files import slugify
 from nacre_extras.imports_systems import CATEGORIES
@@ -32,16 +32,9 @@ class Call:
     def __init__(self, request: Request) -> None:
         self._request = request
         self.path: dict[str, str] = request.path_params
-        self.address = request.url.path
 
     async def ask(self, operation: str, **fields: Any) -> Any:
-        """Return the result of an operation as plain values. Raises NacreError."""
-        return msgspec.json.decode(
-            await answer_of(self._request, operation, json_values.encode(fields))
-        )
-
-    async def read(self, operation: str, **fields: Any) -> Any:
-        """Return the result of an operation as an instance of its type. Raises NacreError."""
+        """Run an operation of nacre and return its result. Raises NacreError."""
         return CATALOGUE[operation].read(
             await answer_of(self._request, operation, json_values.encode(fields))
         )
@@ -65,27 +58,27 @@ class Call:
         return self.text(name, str(default)).lower() == "true"
 
     def number(self, name: str, default: int, most: int, least: int = 1) -> int:
-        """Return a query parameter as an integer within the bounds. Raises InvalidInputError."""
+        """Return an integer query parameter. Raises InvalidInputError if it is not a number."""
         text = self.text(name, str(default))
         if not text.isdecimal() or not text.isascii() or len(text) > len(str(most)) + 1:
             raise InvalidInputError(
                 f"{name}: {text[:40]!r} is not a number from {least} to {most}",
-                hint=f"{name}={default}",
+                hint=f"for example {name}={default}",
             )
         return max(least, min(most, int(text)))
 
     def page(self, items: list[Any], most: int) -> list[Any]:
-        """Return ``limit`` items from ``offset`` on. Raises InvalidInputError."""
+        """Return the page that the query parameters ``offset`` and ``limit`` select."""
         offset = self.number("offset", 0, 100_000, least=0)
         return items[offset : offset + self.number("limit", 20, most)]
 
     async def body(self) -> Record:
-        """Return the body as an object, by default empty. Raises InvalidInputError."""
+        """Return the JSON object in the request's body. Raises InvalidInputError for other bodies."""
         try:
-            return json_values.parse_json_tree(await json_body(self._request), Record)
+            return json_values.decode(await json_body(self._request), Record)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             raise InvalidInputError(
-                f"the body is not a JSON object: {error}", hint="send an object"
+                f"the body is not a JSON object: {error}", hint="send a JSON object"
             ) from error
 
 
@@ -93,16 +86,18 @@ Handler = Callable[[Call], Awaitable[Any]]
 
 
 class IncompleteError(UnprocessableError):
-    """A write has a missing or invalid field."""
+    """A field of a write is missing or invalid."""
 
     code = "incomplete"
 
 
 class Routes(list[Route]):
-    """Routes with JSON answers. Errors are also in the field ``error``. More specific paths come first."""
+    """Routes that return JSON, with specific paths first. Errors have an additional field
+    ``error``.
+    """
 
     def __call__(self, method: str, path: str, status: int = 200) -> Callable[[Handler], Handler]:
-        """Return a decorator that adds a route to a handler."""
+        """Return a decorator that registers a function as a route's handler."""
 
         def add(handler: Handler) -> Handler:
             async def answer(request: Request) -> Response:
@@ -122,7 +117,7 @@ class Routes(list[Route]):
         return add
 
 
-# A memory is a file in a category's folder. The file's name ends in eight characters of the id.
+# Clients see a memory as a file in its category's folder. The file's name ends with the end of the id.
 
 
 _BY_KIND = {
@@ -134,42 +129,42 @@ _BY_KIND = {
 _ID_CHARACTERS = 8
 
 
-def category_of(memory: Mapping[str, Any]) -> str:
-    """Return the category of a memory, which is a tag or, without one, the category of its kind."""
-    tagged = next((tag for tag in memory.get("tags", ()) if tag in CATEGORIES), None)
-    by_kind = _BY_KIND.get(memory.get("kind") or "")
-    return tagged or by_kind or ("projects" if memory.get("project") else "notes")
+def category_of(memory: Any) -> str:
+    """Return the category that a memory's tags name, or else the one of its kind."""
+    tagged = next((tag for tag in getattr(memory, "tags", ()) if tag in CATEGORIES), None)
+    by_kind = _BY_KIND.get(memory.kind or "")
+    return tagged or by_kind or ("projects" if memory.project else "notes")
 
 
-def path_of(memory: Mapping[str, Any]) -> str:
-    """Return the path of the entry for a memory or a node of the graph."""
-    name = slugify(memory.get("subject") or "") or "entry"
-    return f"{category_of(memory)}/{name}-{memory['id'][-_ID_CHARACTERS:]}.md"
+def path_of(memory: Any) -> str:
+    """Return the path by which clients know a memory or a node of the graph."""
+    name = slugify(memory.subject or "") or "entry"
+    return f"{category_of(memory)}/{name}-{memory.id[-_ID_CHARACTERS:]}.md"
 
 
 def reference_of(path: str) -> str:
-    """Return the part of the memory's id at the end of a path."""
+    """Return the end of a memory's id from the path of its entry."""
     return path.rpartition("/")[2].removesuffix(".md")[-_ID_CHARACTERS:]
 
 
-def entry_of(memory: Mapping[str, Any], *, whole: bool = False) -> Record:
-    """Return a memory as an entry, with its content if ``whole``."""
-    entry = {
+def entry_of(memory: Memory, *, with_content: bool = False) -> Record:
+    """Convert a memory to an entry of agent-knowledge."""
+    entry: Record = {
         "path": path_of(memory),
-        "title": memory["subject"],
-        "tags": memory["tags"],
-        "updated": shown_day(datetime.fromisoformat(memory["updated"])),
+        "title": memory.subject,
+        "tags": memory.tags,
+        "updated": shown_day(memory.updated),
         "category": category_of(memory),
-        "confidence": memory["confidence"],
-        "id": memory["id"],
+        "confidence": memory.confidence,
+        "id": memory.id,
     }
-    if memory["confidence_score"] is not None:
-        entry["confidence_score"] = memory["confidence_score"]
-    return entry | ({"content": memory["content"]} if whole else {})
+    if memory.confidence_score is not None:
+        entry["confidence_score"] = memory.confidence_score
+    return entry | ({"content": memory.content} if with_content else {})
 
 
 def file_of(entry: Mapping[str, Any]) -> str:
-    """Return an entry with content as a file of agent-knowledge."""
+    """Format an entry and its content as a file of agent-knowledge."""
     front = {name: entry[name] for name in ("title", "tags", "updated", "confidence")}
     return f"---\n{dump(front)}---\n\n{entry['content']}\n"
 

@@ -1,4 +1,4 @@
-"""Continue: ``~/.continue/sessions/<id>.json``. Times are only in the folder's index file."""
+"""Continue: ``~/.continue/sessions/<id>.json``. Only the index file in this folder has times."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Add = Callable[[Values, Message], None]
 
 
 def parse(source: Source, tool: str = TOOL, add: Add = lambda *_: None) -> Items:
-    """Parse one session of Continue, or of a tool with the same files."""
+    """Parse a session of Continue, or of a tool with the same file format."""
     values = mapping(document(source))
     native_id = string(values, "sessionId") or source.path.stem
     index = beside(source.path.with_name(source.path.name.replace(native_id, "sessions")))
@@ -71,13 +71,13 @@ def _messages(
             message.result(record.get("toolCallId"), text)
         elif message.speaker is not Speaker.SYSTEM:
             message.texts.append(text)
-        for log in objects(item, "promptLogs"):  # a model has the title that the owner gave it
+        for log in objects(item, "promptLogs"):  # with the owner's name for the model
             name = string(log, "modelTitle") or talk.session.model
             talk.learn(model=answered_by(name, string(log, "modelProvider")))
         for attached in objects(item, "contextItems"):
             where = [attached.get("name"), attached.get("uri"), attached.get("description")]
             content = string(attached, "content") or ""
-            talk.exchange.heard(content, outside="http" in words_of(where))
+            talk.exchange.record(content, outside="http" in words_of(where))
         for call in objects(record, "toolCalls"):
             function = mapping(call, "function")
             message.call(call.get("id") or "", function.get("name"), function.get("arguments"))
@@ -101,7 +101,6 @@ def _add_result(message: Message, state: Values) -> None:
 
 
 def _tokens(usage: Values) -> Tokens:
-    """Return the token counts of an answer, or of a session if its answers have none."""
     cached = total(mapping(usage, "promptTokensDetails"), "cachedTokens")
     return Tokens.with_cached(
         total(usage, "promptTokens"), cached, total(usage, "completionTokens")
@@ -109,7 +108,7 @@ def _tokens(usage: Values) -> Tokens:
 
 
 def is_session(head: Head, *, of_kiro: bool = False) -> bool:
-    """Return True if a file is a session of Continue, or of Kiro, which has ids of answers."""
+    """Return True if a file is a session of Continue or, with ``of_kiro``, of Kiro."""
     keys = keys_of(head)
     has_keys = {"sessionId", "workspaceDirectory"} <= keys and bool({"history", "title"} & keys)
     is_kiros = '"executionId"' in head.text or "workspace-sessions" in head.path.parts

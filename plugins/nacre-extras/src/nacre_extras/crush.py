@@ -37,7 +37,7 @@ _REQUIRED_COLUMNS = {
 }
 _QUIET = frozenset({"reasoning", "binary", "image_url", "finish"})
 _TITLE_RUN = "title-"
-"""Beginning of the ids of sessions in which a model names another session."""
+"""Prefix of the ids of sessions in which a model writes another session's title."""
 
 
 def _parse(source: Source) -> Items:
@@ -80,7 +80,7 @@ def _messages(talk: Conversation, row: Values) -> Iterator[Message]:
         elif kind == "tool_result":
             message.answer(data, data.get("content"))
         elif kind == "shell_command":
-            talk.exchange.heard(string(data, "output") or "")
+            talk.exchange.record(string(data, "output") or "")
             message.flags, message.texts = Flag.COMMAND, [f"!{data.get('command')}"]
         elif kind == "finish" and data.get("reason") == "canceled":
             flags = Flag.META | Flag.INTERRUPTED
@@ -93,7 +93,6 @@ def _messages(talk: Conversation, row: Values) -> Iterator[Message]:
 
 
 def _roots(places: Places) -> Sequence[Root]:
-    """Return the data folders of known projects, and of the projects in Crush's own list."""
     folders = [project / _FOLDER for project in places.projects]
     listed = objects(beside(places.data() / "crush" / "projects.json"), "projects")
     folders += [Path(folder) for item in listed if (folder := string(item, "data_dir"))]

@@ -1,6 +1,6 @@
 """Factory's droid: ``~/.factory/sessions/<folder>/<id>.jsonl``.
 
-The model and the tokens of a session are in ``<id>.settings.json``.
+``<id>.settings.json`` has the session's model and token counts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from nacre.values.session import Flag, Session, SessionKind, Speaker
 
 _QUIET = ("todo_state", "session_settings", "agent_turn_outcome")
 _TASK_TITLE = "# Task Tool Invocation"
-"""Start of the title of a sub-agent's session, in versions that do not name the calling session."""
+"""Beginning of a sub-agent's session title in versions that do not record the calling session."""
 
 
 class _Reader(Chat):

@@ -1,4 +1,4 @@
-"""Goose: sessions in ``sessions.db`` since 1.10, and before in a file of JSON lines each."""
+"""Goose: sessions in ``sessions.db``. Before 1.10, each session was a JSON Lines file."""
 
 from __future__ import annotations
 
@@ -48,7 +48,6 @@ _QUIET = frozenset(
 
 
 def _session(name: str, facts: Values) -> Session:
-    """Return the session of a row, or of the first line of a file."""
     model = mapping(plain(as_bytes(facts.get("model_config_json"))))
     return Session(
         TOOL,
@@ -77,7 +76,7 @@ def _read(source: Source, name: str, facts: Values, records: Iterable[Values]) -
 
 
 def _message(talk: Conversation, record: Values, claims: Values) -> Message:
-    """Return a message. Ids that 1.10 gave to old messages are not in their files."""
+    """Convert a message, without the ids that Goose 1.10 gave to messages of older versions."""
     own = string(record, "id") or ""
     message = Message.of(talk.source, record.get("role"), parse_time(record.get("created")))
     message.id = None if own.startswith(f"msg_{talk.session.native_id}_") else own
@@ -87,10 +86,10 @@ def _message(talk: Conversation, record: Values, claims: Values) -> Message:
         if kind == "text":
             message.texts.append(string(block, "text"))
             message.claims.append(block)
-        elif asked := mapping(block, "toolCall"):
-            value = mapping(asked, "value")
+        elif request := mapping(block, "toolCall"):
+            value = mapping(request, "value")
             message.call(call, value.get("name"), value.get("arguments"))
-            result = asked if "error" in asked else {}
+            result = request if "error" in request else {}
         elif not result and kind not in _QUIET:
             talk.source.unknown(f"block {kind}")
         if result:
@@ -99,7 +98,7 @@ def _message(talk: Conversation, record: Values, claims: Values) -> Message:
     if mapping(record, "metadata").get("userVisible") is False:  # for the model only
         message.speaker, message.flags = Speaker.SYSTEM, Flag.SUMMARY
         if (text := words_of(message.texts)).startswith("<"):  # a hint
-            talk.exchange.heard(text)
+            talk.exchange.record(text)
             message.texts = []
     return message
 
@@ -111,7 +110,6 @@ def _parse(source: Source) -> Items:
 
 
 def _record(row: Values) -> Values:
-    """Return a row in the form of the files."""
     return {
         "id": row.get("message_id"),
         "role": row.get("role"),

@@ -1,6 +1,7 @@
 """gptme: ``~/.local/share/gptme/logs/<name>/conversation.jsonl``.
 
-Calls are code blocks or lines in the agent's text. Results are the next messages of the system.
+Calls are code blocks or lines in the agent's text, and their results are in the following system
+messages.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ class _Reader(Chat):
     def take(self, offset: int, record: Values) -> Items:
         text, metadata = string(record, "content") or "", mapping(record, "metadata")
         if record.get("role") in ("system", "tool"):
-            waiting = [name for name, call in self.talk.calls.items() if not call.call.outcome]
-            call_id = string(record, "call_id") or next(iter(waiting), "")
+            unanswered = [name for name, call in self.talk.calls.items() if not call.call.outcome]
+            call_id = string(record, "call_id") or next(iter(unanswered), "")
             failed = _FAILED.search(text)
             code = int(failed[1]) if failed and failed[1] else None
             message = Message(Speaker.TOOL, None)
@@ -58,8 +59,8 @@ class _Reader(Chat):
 def _calls(text: str) -> Iterator[JsonObject]:
     for block in _BLOCK.finditer(text):
         place, body = block[2].strip(), block[3]
-        given = {"path": place, "content": body} if place else {"command": body.strip()}
-        yield {"id": "", "name": block[1], "arguments": given}
+        arguments = {"path": place, "content": body} if place else {"command": body.strip()}
+        yield {"id": "", "name": block[1], "arguments": arguments}
     for call in _CALL.finditer(text):
         with suppress(ValueError, RecursionError):
             arguments, _ = json.JSONDecoder().raw_decode(text, call.end())

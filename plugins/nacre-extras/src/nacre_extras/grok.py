@@ -1,8 +1,8 @@
 """Grok Build: ``~/.grok/sessions/<folder>/<id>/``.
 
 ``updates.jsonl`` has the events that the user saw, ``chat_history.jsonl`` the messages that the
-model sees. The history is only read if there are no events, because compaction rewrites it.
-``summary.json`` has the facts about the session.
+model saw. The history is only read if there are no events, because compaction rewrites it.
+``summary.json`` describes the session.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from itertools import groupby
 from nacre.base.plain import JsonObject, Values, mapping, string
 from nacre.readers.adapter import Adapter, Head, Items, Source, beside, local_time, records, under
 from nacre.readers.conversation import tokens_of
-from nacre.readers.generic import said
+from nacre.readers.generic import text_in
 from nacre.readers.messages import HOST, OBJECT, Chat, Message, message_of, say
 from nacre.readers.trust import Before
 from nacre.values.session import Session, SessionKind, Speaker
 
 _CHUNKS = ("user_message_chunk", "agent_message_chunk")
 _TYPED = (None, "interjection")
-"""Reasons of messages that the user typed. Other reasons name a part of the host."""
+"""Reasons of messages that the user typed. Other reasons name a component of the host."""
 
 
 class _Reader(Chat):
@@ -41,15 +41,15 @@ class _Reader(Chat):
         self.text = ""
 
     def __iter__(self) -> Items:
-        found = (
+        entries = (
             (offset, record)
             for offset, line in self.source.lines()
             for record in records(self.source, line, OBJECT)
         )
-        for _, chunks in groupby(found, _message_of):
+        for _, chunks in groupby(entries, _message_of):
             items = list(chunks)
             offset, record = items[0]
-            texts = (said(mapping(item, "params", "update")) for _, item in items)
+            texts = (text_in(mapping(item, "params", "update")) for _, item in items)
             self.before, self.text = None, "".join(texts)
             yield from self.take(offset, record)
         yield from self.talk.finish(self.before)
@@ -79,12 +79,12 @@ class _Reader(Chat):
             yield from say(self.talk, message, offset, joins=joins)
 
     def history(self, offset: int, record: Values) -> Items:
-        text = said(record.get("content"))
+        text = text_in(record.get("content"))
         typed = text.partition("<user_query>")[2].partition("</user_query>")[0]
         if record.get("synthetic_reason") not in _TYPED:
-            self.talk.exchange.heard(text)
+            self.talk.exchange.record(text)
         elif record.get("type") == "backend_tool_call":
-            self.talk.exchange.unseen()  # the provider ran it, and its output is not recorded
+            self.talk.exchange.record_unseen()  # the provider ran it, and its output is not recorded
         elif record.get("type") != "reasoning":
             values = {**record, "content": typed} if typed else record
             message = message_of(self.source, values, model=string(record, "model_id"))
@@ -92,20 +92,19 @@ class _Reader(Chat):
 
 
 def _add_call(message: Message, update: Values) -> None:
-    """Add the call of a tool. Its arguments can follow in a later update."""
+    """Add a tool call, whose arguments may come with a later update."""
     tool, kind = mapping(update, "_meta", "x.ai/tool"), string(update, "kind")
-    given = mapping(update, "rawInput") or mapping(tool, "input")
-    if given or kind:
+    arguments = mapping(update, "rawInput") or mapping(tool, "input")
+    if arguments or kind:
         title = {"command" if kind == "execute" else "title": update.get("title")}
         name = string(tool, "name") or kind
-        message.call(update.get("toolCallId"), name, given or title)
+        message.call(update.get("toolCallId"), name, arguments or title)
 
 
-def _message_of(found: tuple[int, JsonObject]) -> object:
-    """Return a key that is equal for the chunks of one message."""
-    update = mapping(found[1], "params", "update")
+def _message_of(item: tuple[int, JsonObject]) -> object:
+    update = mapping(item[1], "params", "update")
     kind = update.get("sessionUpdate")
-    return [kind, mapping(update, "_meta").get("promptIndex")] if kind in _CHUNKS else found[0]
+    return [kind, mapping(update, "_meta").get("promptIndex")] if kind in _CHUNKS else item[0]
 
 
 def _sniff(head: Head) -> bool:

@@ -1,6 +1,6 @@
-"""Hermes agent: ``~/.hermes/state.db``, and the files in ``~/.hermes/sessions`` of older versions.
+"""Hermes agent: ``~/.hermes/state.db``, and older files in ``~/.hermes/sessions``.
 
-A session has the same id in both. Its turns too, because their ids are derived from their text.
+Ids of sessions and turns are the same in both.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from nacre.readers.adapter import (
     with_columns,
 )
 from nacre.readers.conversation import tokens_of
-from nacre.readers.generic import said
+from nacre.readers.generic import text_in
 from nacre.readers.messages import HOST, Chat, Message, message_of, say
 from nacre.values.session import Flag, Session, SessionKind, Speaker
 
@@ -39,7 +39,7 @@ _COLUMNS = {
     "messages": {"id", "session_id", "role", "content", "tool_calls", "timestamp"},
 }
 _BLOCKS = "\0json:"
-"""Prefix of content that is not a string."""
+"""Prefix of content that is JSON."""
 
 
 class _Reader(Chat):
@@ -76,7 +76,7 @@ class _Reader(Chat):
         if role == "session_meta" or (record.get("active") == 0 and not record.get("compacted")):
             return
         identity = self.talk.new_id(Speaker.SYSTEM, None, f"{role}\n{content}\n{calls}")
-        text = said(content)
+        text = text_in(content)
         if text.startswith("[CONTEXT COMPACTION"):
             message = Message(Speaker.SYSTEM, local_time(stamp), flags=Flag.SUMMARY)
             message.texts = [text.partition("]")[2]]

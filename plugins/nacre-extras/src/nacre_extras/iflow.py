@@ -1,7 +1,7 @@
 """iFlow CLI: ``~/.iflow/projects/<folder>/session-<id>.jsonl``.
 
-The records resemble Claude Code's. While an answer is written, its calls are repeated in further
-records. The results of calls have Gemini CLI's fields.
+Records are like Claude Code's, but with Gemini CLI's results. While an answer grows, later records
+repeat its calls.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class _Reader(Chat):
         )
         status = mapping(record, "toolUseResult").get("status")
         blocks = [_plain_result(block, status) for block in content_blocks(message)]
-        seen = self.source.carry.get("calls", [])
-        fresh = [block for block in blocks if block.get("id") not in seen]
+        known_ids = self.source.carry.get("calls", [])
+        fresh = [block for block in blocks if block.get("id") not in known_ids]
         answer = message_of(
             self.source,
             {**message, "content": fresh},
@@ -45,11 +45,10 @@ class _Reader(Chat):
         answer.claims += [HOST] if record.get("isSidechain") or record.get("isMeta") else []
         yield from say(self.talk, answer, offset, joins=self.can_grow)
         ids = [block["id"] for block in fresh if isinstance(block.get("id"), str)]
-        self.source.carry["calls"] = [*seen, *ids][-_MAX_CALLS:]
+        self.source.carry["calls"] = [*known_ids, *ids][-_MAX_CALLS:]
 
 
 def _plain_result(block: Values, status: object) -> Values:
-    """Return a block in which the result of a call has the form of Claude Code."""
     if block.get("type") != "tool_result":
         return block
     output = block.get("content")

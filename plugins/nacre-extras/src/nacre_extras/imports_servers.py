@@ -1,21 +1,21 @@
 """Imports from Letta, mcp-memory-service, mem0 and claude-mem.
 
-Letta has agent files (``.af``, as in MemGPT) and archival memory. Memory blocks become statements.
-The persona and the system prompt are skipped because they describe the agent, and so are messages,
-tools and files.
+From Letta, agent files (``.af``) and archival memory are read. The persona, messages, tools and
+files are skipped.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from nacre.base.times import day_of
 from nacre.data.importers import (
-    Found,
+    ImportedMemory,
     ImportSource,
     Item,
     Skipped,
@@ -113,14 +113,10 @@ def _block(tree: Tree, name: str, block: Values, agent: str) -> Iterator[Item]:
     if label.lower() == "persona":
         yield Skipped(f"{agent}: {label}", "a description of the agent")
         return
-    statements = [note for note in notes(value or "") if note.is_said]
+    statements = list(notes(value or ""))
     if not statements:
         yield Skipped(f"{agent}: {label}", "empty")
-    texts: set[str] = set()
     for note in statements:
-        if note.text in texts:
-            continue
-        texts.add(note.text)
         yield from_note(
             NAME,
             tree,
@@ -129,7 +125,7 @@ def _block(tree: Tree, name: str, block: Values, agent: str) -> Iterator[Item]:
             Kind.FACT,
             key=f"{agent}#{label}#{words_hash(note.text)}",
             kind=kind_of((label.replace("_", " "), *note.headings), Kind.FACT),
-            stated=moment(block.get("created_at")),
+            date=moment(block.get("created_at")),
             tags=tags_of([label]),
         )
 
@@ -159,7 +155,7 @@ def _passage(tree: Tree, name: str, passage: Values) -> Item:
         name,
         own,
         content,
-        stated=moment(passage.get("created_at")) or moment(passage.get("timestamp")),
+        date=moment(passage.get("created_at")) or moment(passage.get("timestamp")),
         tags=tags_of(passage.get("tags"), "archival"),
     )
 
@@ -167,9 +163,67 @@ def _passage(tree: Tree, name: str, passage: Values) -> Item:
 SOURCE = ImportSource(NAME, "Letta", _recognise, _read)
 
 
+# -- Services with a database, or with an export of its rows ---------------------------------------
+
+
+Rows = Callable[[str, tuple[str, ...]], Sequence[Values]]
+"""Function that returns the given columns of a table."""
+
+_EXPORTED = {"session_summaries": "summaries", "user_prompts": "prompts"}
+"""Names in exports of tables with other names in databases."""
+
+
+Make = Callable[..., ImportedMemory]
+"""Function that creates a memory from a key, content and other fields."""
+
+
+def _service(
+    name: str,
+    tables: Mapping[str, frozenset[str]],
+    marks: tuple[bytes, ...],
+    items: Callable[[Rows, Make], Iterator[Item]],
+) -> ImportSource:
+    def exports(tree: Tree) -> list[str]:
+        names = tree.matching(".json")
+        return [name for name in names if all(mark in tree.head(name) for mark in marks)]
+
+    def make(
+        path: Path, modified: datetime, own: str, content: str, **facts: Any
+    ) -> ImportedMemory:
+        return ImportedMemory(shape(name, own, content, modified=modified, file=str(path), **facts))
+
+    def read(tree: Tree) -> Iterator[Item]:
+        path, files = database_with(tree, tables), exports(tree)
+        if path:
+            with open_foreign(path, tree.clean) as database:
+                yield from items(
+                    lambda table, columns: list(database.rows(table, columns)),
+                    partial(make, path, modified_of(path)),
+                )
+        elif not files:
+            yield from refused(tree, f"it has no memories in the format of {name}")
+        for file in files:
+            content = json_of(tree, file)
+            if isinstance(content, dict):
+                memory = partial(make, tree.path_of(file), tree.leaves[file].modified)
+                yield from items(partial(_exported, content), memory)
+            else:
+                yield Skipped(file, "too large or not JSON")
+
+    return ImportSource(
+        name,
+        name,
+        lambda tree: database_with(tree, tables) is not None or bool(exports(tree)),
+        read,
+    )
+
+
+def _exported(content: Values, table: str, _: tuple[str, ...]) -> Sequence[Values]:
+    return objects_of(content.get(_EXPORTED.get(table, table)))
+
+
 # -- mcp-memory-service ----------------------------------------------------------------------------
-# The SQLite file (``sqlite_vec.db``) or a JSON export. Embeddings and similarity links are computed
-# again. Deleted items stay deleted.
+# A SQLite file (``sqlite_vec.db``) or a JSON export. Embeddings and similarity links are recomputed.
 
 
 NAME_MCP_MEMORY = "mcp-memory-service"
@@ -203,43 +257,11 @@ _PROJECT_TAG = "proj:"
 _HANDLED = frozenset("tags type memory_type content_hash timestamp project embedding".split())
 
 
-def _recognise_mcp_memory(tree: Tree) -> bool:
-    return database_with(tree, _TABLES) is not None or bool(_exports(tree))
-
-
-def _exports(tree: Tree) -> list[str]:
-    return [
-        name
-        for name in tree.matching(".json")
-        if b'"export_metadata"' in (head := tree.head(name)) and b'"memories"' in head
-    ]
-
-
-def _read_mcp_memory(tree: Tree) -> Iterator[Item]:
-    path = database_with(tree, _TABLES)
-    exports = _exports(tree)
-    if path:
-        with open_foreign(path, tree.clean) as database:
-            rows = list(database.rows("memories", _COLUMNS))
-            edges = list(database.rows("memory_graph", _EDGES))
-        yield from _items(rows, edges, path, modified_of(path))
-    elif not exports:
-        yield from refused(tree, "it has no memories in the format of mcp-memory-service")
-    for name in exports:
-        content = json_of(tree, name)
-        if isinstance(content, dict):
-            rows = objects_of(content.get("memories"))
-            yield from _items(rows, [], tree.path_of(name), tree.leaves[name].modified)
-        else:
-            yield Skipped(name, "too large or not JSON")
-
-
-def _items(
-    rows: list[dict[str, Any]], edges: list[dict[str, Any]], path: Path, modified: datetime
-) -> Iterator[Item]:
+def _items(read: Rows, make: Make) -> Iterator[Item]:
+    rows, edges = read("memories", _COLUMNS), read("memory_graph", _EDGES)
     ids = {
         str(row.get("content_hash")): imported_id(
-            NAME_MCP_MEMORY, str(row.get("content_hash")), _stated(row)
+            NAME_MCP_MEMORY, str(row.get("content_hash")), _created_at(row)
         )
         for row in rows
         if not row.get("deleted_at")
@@ -258,16 +280,10 @@ def _items(
     if alike:
         yield Skipped("links", "similarity links are computed again", alike)
     for row in rows:
-        yield _found(row, path, modified, tuple(links.get(str(row.get("content_hash")), ())), ids)
+        yield _memory(row, make, tuple(links.get(str(row.get("content_hash")), ())), ids)
 
 
-def _found(
-    row: Values,
-    path: Path,
-    modified: datetime,
-    links: tuple[Link, ...],
-    ids: Mapping[str, str],
-) -> Item:
+def _memory(row: Values, make: Make, links: tuple[Link, ...], ids: Mapping[str, str]) -> Item:
     own, content = str(row.get("content_hash")), text_of(row, "content")
     kind = str(row.get("memory_type") or "")
     if row.get("deleted_at"):
@@ -276,22 +292,19 @@ def _found(
         return Skipped(own, "no text or no hash")
     metadata, tags = named(row.get("metadata")), tags_of(row.get("tags"))
     if set(tags) >= _ASSOCIATION:
-        return Skipped(own, "an association computed by it")
+        return Skipped(own, "an association that the service computed")
     project = text_of(metadata, "project") or next(
         (tag for tag in tags if tag.startswith(_PROJECT_TAG)), ""
     )
     successor = text_of(row, "superseded_by")
     is_missing = successor and successor not in ids
-    memory = shape(
-        NAME_MCP_MEMORY,
+    return make(
         own,
         content,
-        modified=modified,
-        stated=_stated(row),
+        date=_created_at(row),
         updated=moment(row.get("updated_at")),
         ended="superseded in mcp-memory-service by a missing memory" if is_missing else None,
         superseded_by=ids.get(successor or ""),
-        file=str(path),
         kind=_KIND_OF.get(kind) or kind_of((kind.replace("_", " "),), Kind.FACT),
         tags=tags_of(
             [
@@ -309,31 +322,26 @@ def _found(
             if key not in _HANDLED and isinstance(value, str)
         },
     )
-    return Found(memory)
 
 
-def _stated(row: Values) -> datetime | None:
+def _created_at(row: Values) -> datetime | None:
     return moment(row.get("created_at")) or moment(row.get("created_at_iso"))
 
 
-SOURCE_MCP_MEMORY = ImportSource(
-    NAME_MCP_MEMORY, "mcp-memory-service", _recognise_mcp_memory, _read_mcp_memory
+SOURCE_MCP_MEMORY = _service(
+    NAME_MCP_MEMORY, _TABLES, (b'"export_metadata"', b'"memories"'), _items
 )
 
 
 # -- mem0 ------------------------------------------------------------------------------------------
-# JSON lists and exports, OpenMemory's backup, and the plugin's Markdown. mem0's model wrote the
-# memories, from any speaker. Exports with a custom schema are profiles without memories.
+# JSON lists and exports, and OpenMemory's backup. Exports with a custom schema contain no memories.
 
 
 NAME_MEM0 = "mem0"
 
 _LISTED = (re.compile(rb'"memory"\s*:\s*"'), re.compile(rb'"id"\s*:'))
 _BACKUP = re.compile(rb'^\s*\{\s*"user"\s*:(?:.|\n)*"apps"\s*:|"content"\s*:\s*"[^}]*"user_id"\s*:')
-"""Pattern for mem0's lists, OpenMemory's backup, and the dashboard's export."""
-_BLOCK = re.compile(r"^---[ \t]*$", re.MULTILINE)
-_LINE = re.compile(r"^([A-Za-z_]\w*)[ \t]*:[ \t]*(.*)$", re.MULTILINE)
-_PLUGIN = re.compile(rb"\A\s*---\s*\nid:[^\n]*\ncreated_at:[^\n]*\ntype:[^\n]*\nconfidence:")
+"""Pattern for OpenMemory's backup and the dashboard's export."""
 _SKIPPED_STATES = {"archived": "archived in mem0", "paused": "paused in mem0"}
 _HANDLED_MEM0 = frozenset("data hash type project project_id category categories tags".split())
 _TEXT_KEYS = ("memory", "content", "text", "data")
@@ -341,31 +349,15 @@ _OWNER_KEYS = ("user_id", "agent_id", "run_id", "actor_id")
 
 
 def _is_own(tree: Tree, name: str) -> bool:
-    lower, head = name.lower(), tree.head(name)
-    if lower.endswith(".md"):
-        return bool(_PLUGIN.match(head))
-    return lower.endswith(".json") and (
+    head = tree.head(name)
+    return name.lower().endswith(".json") and (
         all(pattern.search(head) for pattern in _LISTED) or bool(_BACKUP.search(head))
     )
 
 
 def _read_mem0(tree: Tree) -> Iterator[Item]:
     for name in tree.names:
-        if name.lower().endswith(".md") and (tree.single or _is_own(tree, name)):
-            parts = _BLOCK.split(tree.clean(tree.text(name) or ""))
-            for front, body in zip(parts[1::2], parts[2::2], strict=False):
-                values: dict[str, Any] = dict(_LINE.findall(front))
-                files = [
-                    path.strip() for path in values.get("files", "").split(",") if path.strip()
-                ]
-                metadata = {
-                    "type": values.get("type"),
-                    "branch": values.get("branch"),
-                    "files": files,
-                }
-                metadata = {key: value for key, value in metadata.items() if value}
-                yield _found_mem0({**values, "memory": body, "metadata": metadata}, tree, name, [])
-        elif tree.single or _is_own(tree, name):
+        if tree.single or _is_own(tree, name):
             yield from _of_json(tree, name)
 
 
@@ -377,14 +369,8 @@ def _of_json(tree: Tree, name: str) -> Iterator[Item]:
     rows: Any = content
     categories: dict[str, list[str]] = {}
     if isinstance(content, dict):
-        rows = next(
-            (
-                content[key]
-                for key in ("results", "memories", "items")
-                if isinstance(content.get(key), list)
-            ),
-            [],
-        )
+        lists = map(content.get, ("results", "memories", "items"))
+        rows = next((rows for rows in lists if isinstance(rows, list)), [])
         names = {
             str(entry.get("id")): text_of(entry, "name")
             for entry in objects_of(content.get("categories"))
@@ -396,10 +382,10 @@ def _of_json(tree: Tree, name: str) -> Iterator[Item]:
     if not memory_rows:
         yield Skipped(name, "no list of memories")
     for row in memory_rows:
-        yield _found_mem0(row, tree, name, categories.get(str(row.get("id")), []))
+        yield _memory_mem0(row, tree, name, categories.get(str(row.get("id")), []))
 
 
-def _found_mem0(row: Values, tree: Tree, name: str, categories: list[str]) -> Item:
+def _memory_mem0(row: Values, tree: Tree, name: str, categories: list[str]) -> Item:
     content = text_of(row, *_TEXT_KEYS)
     own = text_of(row, "id") or name
     if not content:
@@ -422,7 +408,7 @@ def _found_mem0(row: Values, tree: Tree, name: str, categories: list[str]) -> It
         name,
         own,
         content,
-        stated=moment(row.get("created_at")),
+        date=moment(row.get("created_at")),
         updated=moment(row.get("updated_at")),
         ended=_SKIPPED_STATES.get(state),
         kind=kind_of(tuple(kind_name.replace("_", " ") for kind_name in kinds), Kind.FACT),
@@ -439,8 +425,7 @@ SOURCE_MEM0 = ImportSource(
 
 
 # -- claude-mem ------------------------------------------------------------------------------------
-# A SQLite file of observations and session summaries, or a JSON export. A model wrote both. Prompts
-# are skipped, because the sessions contain them.
+# A SQLite file of observations and session summaries, or a JSON export.
 
 
 NAME_CLAUDE_MEM = "claude-mem"
@@ -461,12 +446,6 @@ _SUMMARY = tuple(
         "completed next_steps notes created_at created_at_epoch"
     ).split()
 )
-_ITEM = tuple(
-    (
-        "id project_id legacy_observation_id kind type title subtitle narrative text facts "
-        "concepts files_modified created_at_epoch"
-    ).split()
-)
 _PARTS = {
     "learned": "Learned",
     "completed": "Completed",
@@ -475,139 +454,71 @@ _PARTS = {
 }
 _KINDS_CLAUDE_MEM = {"decision": Kind.DECISION, "bugfix": Kind.LESSON, "discovery": Kind.FACT}
 _WORK = frozenset({"feature", "refactor", "change"})
-_WORK_IMPORTANCE = 5
+_PASSING: dict[str, Any] = {"kind": Kind.EVENT, "importance": 5, "expiry": Expiry.TEMPORARY}
+"""Fields of memories about finished work."""
 _MAX_FILES = 20
 
 
-def _recognise_claude_mem(tree: Tree) -> bool:
-    return database_with(tree, _TABLES_CLAUDE_MEM) is not None or bool(_exports_claude_mem(tree))
-
-
-def _exports_claude_mem(tree: Tree) -> list[str]:
-    """Return the JSON files whose first bytes look like an export from claude-mem."""
-    return [name for name in tree.matching(".json") if b'"totalObservations"' in tree.head(name)]
-
-
-def _read_claude_mem(tree: Tree) -> Iterator[Item]:
-    path = database_with(tree, _TABLES_CLAUDE_MEM)
-    exports = _exports_claude_mem(tree)
-    if path:
-        modified = modified_of(path)
-        with open_foreign(path, tree.clean) as database:
-            for row in database.rows("observations", _OBSERVATION):
-                yield _observation(row, path, modified)
-            for row in database.rows("session_summaries", _SUMMARY):
-                yield _summary(row, path, modified)
-            projects = {
-                str(row["id"]): row.get("name") for row in database.rows("projects", ("id", "name"))
-            }
-            # Items in the server's separate table that are not copies of observations.
-            for row in database.rows("memory_items", _ITEM):
-                if (
-                    row.get("kind") in ("observation", "manual")
-                    and row.get("legacy_observation_id") is None
-                ):
-                    row["project"] = projects.get(str(row.get("project_id")))
-                    row["memory_session_id"] = row.get("id")
-                    yield _observation(row, path, modified)
-            yield from _prompts(len(list(database.rows("user_prompts", ("created_at_epoch",)))))
-    elif not exports:
-        yield from refused(tree, "it has no observations in the format of claude-mem")
-    for name in exports:
-        yield from _of_export(tree, name)
-
-
-def _of_export(tree: Tree, name: str) -> Iterator[Item]:
-    content = json_of(tree, name)
-    if not isinstance(content, dict):
-        yield Skipped(name, "too large or not JSON")
-        return
-    path, modified = tree.path_of(name), tree.leaves[name].modified
-    for row in objects_of(content.get("observations")):
-        yield _observation(row, path, modified)
-    for row in objects_of(content.get("summaries")):
-        yield _summary(row, path, modified)
-    yield from _prompts(len(objects_of(content.get("prompts"))))
-
-
-def _prompts(number: int) -> Iterator[Item]:
-    if number:
+def _items_claude_mem(read: Rows, make: Make) -> Iterator[Item]:
+    for row in read("observations", _OBSERVATION):
+        yield _observation(row, make)
+    for row in read("session_summaries", _SUMMARY):
+        yield _summary(row, make)
+    if number := len(read("user_prompts", ("created_at_epoch",))):
         yield Skipped("prompts", "prompts are in the sessions; nacre ingest reads them", number)
 
 
-def _observation(row: Values, path: Path, modified: datetime) -> Item:
+def _observation(row: Values, make: Make) -> Item:
     text = text_of(row, "narrative", "text", "subtitle")
-    facts = [
-        f"- {fact.strip()}"
-        for fact in listed(row.get("facts"))
-        if isinstance(fact, str) and fact.strip()
-    ]
-    content = "\n\n".join(part for part in (text, "\n".join(facts)) if part)
+    statements = (fact.strip() for fact in listed(row.get("facts")) if isinstance(fact, str))
+    items = "\n".join(f"- {statement}" for statement in statements if statement)
+    content = "\n\n".join(filter(None, (text, items)))
     title = text_of(row, "title")
     if not content:
         return Skipped(_key_claude_mem(row, title), "an observation without text")
     kind, concepts = str(row.get("type") or ""), tags_of(listed(row.get("concepts")))
-    is_work = kind in _WORK
-    files = [
-        path_text for path_text in listed(row.get("files_modified")) if isinstance(path_text, str)
-    ][:_MAX_FILES]
-    memory = shape(
-        NAME_CLAUDE_MEM,
-        _key_claude_mem(row, title),
-        content,
-        modified=modified,
-        subject=title,
-        stated=_stated_claude_mem(row),
-        file=str(path),
-        kind=Kind.EVENT
-        if is_work
-        else _KINDS_CLAUDE_MEM.get(kind) or kind_of((*concepts, kind), Kind.FACT),
-        importance=_WORK_IMPORTANCE if is_work else 7,
-        expiry=Expiry.TEMPORARY if is_work else Expiry.PERMANENT,
-        tags=tags_of([kind, *concepts]),
-        project=_project_claude_mem(row),
-        extra={"files": files} if files else {},
-    )
-    return Found(memory)
+    files = [name for name in listed(row.get("files_modified")) if isinstance(name, str)]
+    facts: dict[str, Any] = {
+        "tags": tags_of([kind, *concepts]),
+        "extra": {"files": files[:_MAX_FILES]} if files else {},
+    }
+    if kind in _WORK:
+        facts |= _PASSING
+    else:
+        facts["kind"] = _KINDS_CLAUDE_MEM.get(kind) or kind_of((*concepts, kind), Kind.FACT)
+    return _memory_claude_mem(row, make, "", title, content, **facts)
 
 
-def _summary(row: Values, path: Path, modified: datetime) -> Item:
+def _summary(row: Values, make: Make) -> Item:
     parts = [f"{name}: {text}" for key, name in _PARTS.items() if (text := text_of(row, key))]
     request = text_of(row, "request")
     if not parts:
         return Skipped(_key_claude_mem(row, request), "an empty summary of a session")
-    memory = shape(
-        NAME_CLAUDE_MEM,
-        f"summary#{_key_claude_mem(row, request)}",
-        "\n\n".join(parts),
-        modified=modified,
-        subject=request,
-        stated=_stated_claude_mem(row),
-        file=str(path),
-        kind=Kind.EVENT,
-        importance=_WORK_IMPORTANCE,
-        expiry=Expiry.TEMPORARY,
-        tags=("session-summary",),
-        project=_project_claude_mem(row),
+    facts = {**_PASSING, "tags": ("session-summary",)}
+    text = "\n\n".join(parts)
+    return _memory_claude_mem(row, make, "summary#", request, text, **facts)
+
+
+def _memory_claude_mem(
+    row: Values, make: Make, prefix: str, title: str | None, content: str, **facts: Any
+) -> ImportedMemory:
+    # A worktree is called ``project/worktree``.
+    project = (text_of(row, "merged_into_project", "project") or "").partition("/")[0]
+    return make(
+        f"{prefix}{_key_claude_mem(row, title)}",
+        content,
+        subject=title,
+        date=moment(row.get("created_at_epoch")) or moment(row.get("created_at")),
+        project=project_of(project),
+        **facts,
     )
-    return Found(memory)
 
 
 def _key_claude_mem(row: Values, title: str | None) -> str:
-    """Return claude-mem's key for an observation, which is the same in every installation."""
     session = text_of(row, "memory_session_id", "sdk_session_id") or ""
     return f"{session}#{title or ''}#{row.get('created_at_epoch')}"
 
 
-def _stated_claude_mem(row: Values) -> datetime | None:
-    return moment(row.get("created_at_epoch")) or moment(row.get("created_at"))
-
-
-def _project_claude_mem(row: Values) -> str | None:
-    """Return the name of the project. A worktree is called ``project/worktree``."""
-    return project_of((text_of(row, "merged_into_project", "project") or "").partition("/")[0])
-
-
-SOURCE_CLAUDE_MEM = ImportSource(
-    NAME_CLAUDE_MEM, "claude-mem", _recognise_claude_mem, _read_claude_mem
+SOURCE_CLAUDE_MEM = _service(
+    NAME_CLAUDE_MEM, _TABLES_CLAUDE_MEM, (b'"totalObservations"',), _items_claude_mem
 )

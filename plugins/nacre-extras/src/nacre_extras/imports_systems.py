@@ -1,7 +1,6 @@
-"""Imports from other memory systems: agenr, agent-knowledge, basic-memory and ClawXMemory.
+"""Imports from agenr, agent-knowledge, basic-memory and ClawXMemory.
 
-agenr has a SQLite (libSQL) file of entries. Retired and superseded entries stay retired and
-superseded. Embeddings are skipped because another model made them.
+From agenr, a SQLite file of entries is read, without embeddings.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from nacre.base.text import shorten
 from nacre.base.times import day_of
 from nacre.data.importers import (
     RELATIONS,
-    Found,
+    ImportedMemory,
     ImportSource,
     Item,
     Note,
@@ -66,13 +65,13 @@ from nacre.vault.files import slugify
 
 NAME = "agenr"
 EXPIRED = "EXPIRED"
-"""The value of ``superseded_by`` for entries that agenr expired."""
+"""Value of ``superseded_by`` for expired entries."""
 
 _COLUMNS = tuple(
     (
         "id type subject canonical_key content importance expiry scope platform project "
         "source_file source_context created_at updated_at last_recalled_at recall_count "
-        "recall_intervals contradictions quality_score superseded_by retired retired_at "
+        "recall_intervals quality_score superseded_by retired retired_at "
         "retired_reason suppressed_contexts"
     ).split()
 )
@@ -91,15 +90,11 @@ def found_in(
     modified: datetime | None = None,
     usage: Usage | None = None,
     **more: Any,
-) -> Found:
-    """Return a memory from a file. By default, ``modified`` is the file's modification time."""
+) -> ImportedMemory:
+    """Convert a file to a memory. ``modified`` defaults to the file's modification time."""
     at = modified or tree.leaves[name].modified
     file = str(tree.path_of(name))
-    return Found(shape(system, own, content, modified=at, file=file, **more), usage)
-
-
-def _recognise(tree: Tree) -> bool:
-    return database_with(tree, _TABLES) is not None
+    return ImportedMemory(shape(system, own, content, modified=at, file=file, **more), usage)
 
 
 def _read(tree: Tree) -> Iterator[Item]:
@@ -124,10 +119,10 @@ def _read(tree: Tree) -> Iterator[Item]:
         }
         for entry in entries:
             own = str(entry["id"])
-            yield _found(entry, path, tags.get(own, []), links.get(own, []), ids)
+            yield _memory(entry, path, tags.get(own, []), links.get(own, []), ids)
 
 
-def _found(
+def _memory(
     entry: Values,
     path: Path,
     tags: list[str],
@@ -141,8 +136,8 @@ def _found(
         kind = Kind(str(entry.get("type")).lower())
     except ValueError:
         return Skipped(own, f"unknown type: {entry.get('type')}")
-    stated = moment(entry.get("created_at"))
-    updated = moment(entry.get("updated_at")) or stated
+    created = moment(entry.get("created_at"))
+    updated = moment(entry.get("updated_at")) or created
     modified = updated or modified_of(path)
     successor = str(entry.get("superseded_by") or "")
     at, reason = modified, ""
@@ -158,7 +153,7 @@ def _found(
         own,
         content,
         modified=modified,
-        stated=stated,
+        date=created,
         updated=updated,
         kind=kind,
         subject=text_of(entry, "subject"),
@@ -177,20 +172,17 @@ def _found(
         links=tuple(Link(rel, ids[other]) for rel, other in links if other in ids),
         superseded_by=ids.get(successor),
     )
-    return Found(memory, _usage(entry))
+    return ImportedMemory(memory, _usage(entry))
 
 
 def _usage(entry: Values) -> Usage | None:
     count = int(between(entry.get("recall_count"), 0, 1e9, 0))
     quality = between(entry.get("quality_score"), 0, 1, 0.5)
-    contradictions = int(between(entry.get("contradictions"), 0, 1e6, 0))
-    if not count and quality == 0.5 and not contradictions:
+    if not count and quality == 0.5:
         return None
     times = [to_ms(at) for value in listed(entry.get("recall_intervals")) if (at := moment(value))]
     intervals = tuple(at for at in times if at is not None)[-_MAX_INTERVALS:]
-    return Usage(
-        count, moment(entry.get("last_recalled_at")), intervals, contradictions, quality, count
-    )
+    return Usage(count, moment(entry.get("last_recalled_at")), intervals, quality, count)
 
 
 def _choice(options: Any, value: object, default: Any) -> Any:
@@ -200,10 +192,10 @@ def _choice(options: Any, value: object, default: Any) -> Any:
         return default
 
 
-SOURCE = ImportSource(NAME, "agenr", _recognise, _read)
+SOURCE = ImportSource(NAME, "agenr", lambda tree: database_with(tree, _TABLES) is not None, _read)
 
 
-# Edges and scores come from databases in the same folder.
+# -- agent-knowledge: Markdown files. Databases in the same folder have edges and scores ----------
 
 
 NAME_AGENT_KNOWLEDGE = "agent-knowledge"
@@ -215,11 +207,11 @@ CATEGORIES = {
     "workflows": Kind.LESSON,
     "notes": Kind.FACT,
 }
-_KNOWN = frozenset("title tags updated confidence confidence_score evergreen author".split())
+_FRONT_KEYS = frozenset("title tags updated confidence confidence_score evergreen author".split())
 _EDGE = ("source", "target", "rel_type", "strength", "valid_from", "valid_to")
 _SCORE = ("entry_path", "access_count", "last_accessed")
 _CURRENT_ONLY = frozenset({"supersedes", "contradicts"})
-"""Relations that are not imported after they have ended."""
+"""Relations that are not imported if they have ended."""
 
 
 def _recognise_agent_knowledge(tree: Tree) -> bool:
@@ -239,9 +231,8 @@ def _read_agent_knowledge(tree: Tree) -> Iterator[Item]:
     for name in tree.matching(".md"):
         if name.lower() == "identity.md":
             for note in notes(tree.clean(tree.text(name) or "")):
-                if note.is_said:
-                    more: dict[str, Any] = {"tags": ("identity",)}
-                    yield from_note(NAME_AGENT_KNOWLEDGE, tree, name, note, Kind.PREFERENCE, **more)
+                more: dict[str, Any] = {"tags": ("identity",)}
+                yield from_note(NAME_AGENT_KNOWLEDGE, tree, name, note, Kind.PREFERENCE, **more)
         elif name in ids:
             yield _entry(
                 tree,
@@ -267,9 +258,9 @@ def _entry(tree: Tree, name: str, links: list[Link], usage: Usage | None) -> Ite
     body = without_title(body, title)
     if not body:
         return Skipped(name, "empty")
-    parts = PurePosixPath(name).parts
-    in_project = parts[0] == "projects"
-    named = parts[1].removesuffix(".md") if in_project else text_of(front, "project")
+    folder, inner, *_ = PurePosixPath(name).parts
+    in_project = folder == "projects"
+    named = inner.removesuffix(".md") if in_project else text_of(front, "project")
     score = text_of(front, "confidence_score")
     return found_in(
         NAME_AGENT_KNOWLEDGE,
@@ -281,7 +272,7 @@ def _entry(tree: Tree, name: str, links: list[Link], usage: Usage | None) -> Ite
         usage=usage,
         subject=title,
         kind=_category(name) or Kind.FACT,
-        tags=tags_of(front.get("tags"), *([] if in_project else [parts[0]])),
+        tags=tags_of(front.get("tags"), *([] if in_project else [folder])),
         project=project_of(named),
         confidence=Confidence.INFERRED
         if text_of(front, "confidence") == "inferred"
@@ -290,7 +281,7 @@ def _entry(tree: Tree, name: str, links: list[Link], usage: Usage | None) -> Ite
         evergreen=is_true(front.get("evergreen")),
         author=text_of(front, "author"),
         links=tuple(links),
-        extra={key: value for key, value in front.items() if key not in _KNOWN},
+        extra={key: value for key, value in front.items() if key not in _FRONT_KEYS},
     )
 
 
@@ -328,9 +319,9 @@ def _edge(row: Values) -> Link | None:
 
 
 def without_title(body: str, title: str) -> str:
-    """Return a body without a heading that repeats its title."""
-    first, _, rest = body.partition("\n")
-    return rest.strip() if first.lstrip("# ").strip() == title and first.startswith("#") else body
+    """Remove a heading that repeats a note's title."""
+    first, _, below = body.partition("\n")
+    return below.strip() if first.lstrip("# ").strip() == title and first.startswith("#") else body
 
 
 SOURCE_AGENT_KNOWLEDGE = ImportSource(
@@ -340,9 +331,7 @@ SOURCE_AGENT_KNOWLEDGE = ImportSource(
 
 # -- basic-memory: Markdown notes with observations and relations ----------------------------------
 # ``- [category] text #tag (context)`` is an observation, and ``- relation [[Note]]`` is a relation.
-# An observation that is a statement becomes a memory. Other text in a note becomes a memory with
-# the note's title. Relations become links between notes. The database is skipped because it only
-# indexes the files.
+# Each observation that is a statement becomes a memory, and so does the note's remaining text.
 
 
 NAME_BASIC_MEMORY = "basic-memory"
@@ -356,7 +345,7 @@ _TAG = re.compile(r"(?<!\S)#([\w/-]+)")
 _HEADING = re.compile(r"^#{1,6}\s")
 _FENCE = re.compile(r"^\s*(```|~~~)")
 _MIN_WORDS = 4
-_KNOWN_BASIC_MEMORY = frozenset("title type tags permalink created modified schema".split())
+_FRONT_KEYS_BASIC_MEMORY = frozenset("title type tags permalink created modified schema".split())
 
 
 @frozen
@@ -364,9 +353,10 @@ class _Note:
     name: str
     title: str
     front: Values
-    observations: Sequence[tuple[str, str]]
+    observations: Mapping[str, str]
+    """Categories by statement."""
     relations: Sequence[tuple[str, str]]
-    rest: str
+    text: str
 
 
 def _recognise_basic_memory(tree: Tree) -> bool:
@@ -384,45 +374,42 @@ def _read_basic_memory(tree: Tree) -> Iterator[Item]:
             yield note
         else:
             all_notes.append(note)
-    ids: dict[str, str] = {}  # memories by every name that a link can use
+    ids: dict[str, str] = {}  # memory ids by each name that a link can use
     for note in all_notes:
-        for called in _names_of(note):
-            ids.setdefault(slugify(called), _main_id(tree, note))
+        for name in _names_of(note):
+            ids.setdefault(slugify(name), _main_id(tree, note))
     for note in all_notes:
         leading = _main_id(tree, note)
         kind = kind_of((text_of(note.front, "type") or "",), Kind.FACT)
         tags = tags_of(note.front.get("tags"))
-        extra = {key: value for key, value in note.front.items() if key not in _KNOWN_BASIC_MEMORY}
+        extra = {
+            key: value for key, value in note.front.items() if key not in _FRONT_KEYS_BASIC_MEMORY
+        }
         names = {slugify(name): name for name in reversed(_names_of(note)[:2])}
-        main = slugify(note.title) if note.rest else ""
-        # Other names, besides the subject, that notes can use.
+        main = slugify(note.title) if note.text else ""
+        # Links can also use these names.
         if aliases := [name for slug, name in names.items() if slug and slug != main]:
             extra["aliases"] = aliases
-        if note.rest:
-            links = _links_basic_memory(note, ids, leading)
-            more = {
-                "subject": note.title,
-                "kind": kind,
-                "tags": tags,
-                "links": links,
-                "extra": extra,
-            }
-            yield _found_basic_memory(tree, note, _key(tree, note), note.rest, **more)
-        texts: set[str] = set()
-        for category, statement in note.observations:
-            if statement in texts:
-                continue
-            texts.add(statement)
-            yield _found_basic_memory(
+        if note.text:
+            yield _memory_basic_memory(
                 tree,
                 note,
-                _key(tree, note, statement),
+                note.title,
+                kind=kind,
+                tags=tags,
+                links=_links_basic_memory(note, ids, leading),
+                extra=extra,
+            )
+        for number, (statement, category) in enumerate(note.observations.items()):
+            yield _memory_basic_memory(
+                tree,
+                note,
+                f"{note.title}: {shorten(_TAG.sub('', statement).strip(), 60)}",
                 statement,
-                subject=f"{note.title}: {shorten(_TAG.sub('', statement).strip(), 60)}",
                 kind=kind_of((category,), Kind.FACT),
                 tags=tags_of([*tags, category, *_TAG.findall(statement)]),
-                links=(Link("part_of", leading),) if note.rest else (),
-                extra={} if note.rest or len(texts) > 1 else extra,
+                links=(Link("part_of", leading),) if note.text else (),
+                extra={} if note.text or number else extra,
             )
 
 
@@ -434,37 +421,35 @@ def _note(tree: Tree, name: str) -> _Note | Skipped:
     if str(front.get("type")).lower() == "schema":
         return Skipped(name, "a schema for notes")
     title = text_of(front, "title") or PurePosixPath(name).stem
-    observations: list[tuple[str, str]] = []
+    observations: dict[str, str] = {}
     relations: list[tuple[str, str]] = []
-    rest: list[str] = []
+    lines: list[str] = []
     fence = False
     for line in body.splitlines():
         fence ^= bool(_FENCE.match(line))
         match = None if fence else _OBSERVATION.match(line)
         relation = None if fence or match else _RELATION.match(line)
-        if match and _is_statement(match.group(2)):
-            observations.append((match.group(1).strip(), match.group(2).strip()))
+        if match and _is_statement(match[2]):
+            observations.setdefault(match[2].strip(), match[1].strip())
             continue
         if relation:
-            relations.append((next(filter(None, relation.groups())), relation.group(4)))
-        rest.append(line)
+            relations.append((next(filter(None, relation.groups())), relation[4]))
+        lines.append(line)
     remaining: list[str] = []
-    for line in reversed(rest):
-        is_bare = _HEADING.match(line) and (not remaining or _HEADING.match(remaining[-1]))
-        if is_bare or (not line.strip() and (not remaining or not remaining[-1])):
-            continue
-        remaining.append(line.rstrip())
+    for line in reversed(lines):
+        below = remaining[-1] if remaining else ""
+        is_bare = _HEADING.match(line) and (not remaining or _HEADING.match(below))
+        if not is_bare and (line.strip() or below):
+            remaining.append(line.rstrip())
     text = "\n".join(reversed(remaining)).strip()
-    first, _, below = text.partition("\n")
-    text = below.strip() if first.startswith("# ") and first[2:].strip() == title else text
+    text = without_title(text, title)
     if not text and not observations:
         return Skipped(name, "empty")
     return _Note(name, title, front, observations, relations, text)
 
 
 def _is_statement(text: str) -> bool:
-    """Return True if an observation is a statement, not a bare value such as a name."""
-    return Note((), text).is_said and (not text.isascii() or len(text.split()) >= _MIN_WORDS)
+    return Note((), text).is_long_enough and (not text.isascii() or len(text.split()) >= _MIN_WORDS)
 
 
 def _names_of(note: _Note) -> tuple[str, ...]:
@@ -474,8 +459,7 @@ def _names_of(note: _Note) -> tuple[str, ...]:
 
 
 def _main_id(tree: Tree, note: _Note) -> str:
-    """Return the id of the memory for a note's other text, or else for its first observation."""
-    key = _key(tree, note) if note.rest else _key(tree, note, note.observations[0][1])
+    key = _key(tree, note) if note.text else _key(tree, note, next(iter(note.observations)))
     return imported_id(NAME_BASIC_MEMORY, key, moment(note.front.get("created")))
 
 
@@ -490,23 +474,25 @@ def _links_basic_memory(note: _Note, ids: Mapping[str, str], own: str) -> tuple[
     return tuple(dict.fromkeys(links))
 
 
-def _found_basic_memory(tree: Tree, note: _Note, key: str, content: str, **more: Any) -> Found:
+def _memory_basic_memory(
+    tree: Tree, note: _Note, subject: str, statement: str | None = None, **more: Any
+) -> ImportedMemory:
     updated = moment(note.front.get("modified"))
     return found_in(
         NAME_BASIC_MEMORY,
         tree,
         note.name,
-        key,
-        content,
+        _key(tree, note, statement),
+        statement or note.text,
+        subject=subject,
         modified=updated,
         updated=updated,
-        stated=moment(note.front.get("created")),
+        date=moment(note.front.get("created")),
         **more,
     )
 
 
 def _key(tree: Tree, note: _Note, statement: str | None = None) -> str:
-    """Return the key of a note. With a permalink, it stays the same when the file moves."""
     own = f"{tree.root}#{text_of(note.front, 'permalink') or note.name}"
     return f"{own}#{words_hash(statement)}" if statement else own
 
@@ -528,9 +514,9 @@ _TEMPORARY = "_tmp"
 _ONE_SECTION = re.compile(
     r"\A## (?:Rule|Decisions|Next Steps|Notes)\n\n((?:(?!## ).*\n)*(?!## ).+)\Z"
 )
-"""Pattern for a body with one section whose heading repeats the file's kind."""
+"""Pattern for a body that consists of one section."""
 
-_KNOWN_CLAWXMEMORY = frozenset(
+_FRONT_KEYS_CLAWXMEMORY = frozenset(
     (
         "name description type scope project_id updated_at captured_at deprecated dream_attempts"
     ).split()
@@ -557,17 +543,14 @@ def _read_clawxmemory(tree: Tree) -> Iterator[Item]:
             files = json.parse(tree.text(tree.names[0]) or "null").get("files")
         except (ValueError, AttributeError):
             files = None
+        entries = objects_of(files)
         tree = tree.grown(
-            {
-                str(entry.get("relativePath")): str(entry.get("content") or "")
-                for entry in objects_of(files)
-            }
+            {str(entry.get("relativePath")): str(entry.get("content") or "") for entry in entries}
         )
-    projects = dict(_projects(tree))
-    yield from (
-        Page(f"projects/{slug}/project.md", document) for slug, document in projects.values()
-    )
-    slugs = {own: slug for own, (slug, _) in projects.items()}
+    slugs: dict[str, str] = {}
+    for own, (slug, document) in dict(_projects(tree)).items():
+        yield Page(f"projects/{slug}/project.md", document)
+        slugs[own] = slug
     for name in tree.matching(".md"):
         last = PurePosixPath(name).name
         if last == _PROFILE:
@@ -589,15 +572,16 @@ def _projects(tree: Tree) -> Iterator[tuple[str, tuple[str, str]]]:
         slug = slug if slug not in slugs else f"{slug}-{folder[-4:]}"
         slugs.add(slug)
         aliases = [title, *_aliases_clawxmemory(front.get("aliases"))]
+        status = text_of(front, "status")
         values = {
             "name": title,
-            "status": text_of(front, "status"),
+            **({"status": status} if status else {}),
             "aliases": list(dict.fromkeys(aliases)),
             "remotes": [],
             "roots": [],
             "labels": [own],
         }
-        page = f"---\n{dump({key: value for key, value in values.items() if value is not None})}---\n# {title}\n"
+        page = f"---\n{dump(values)}---\n# {title}\n"
         about = text_of(front, "description")
         yield own, (slug, f"{page}\n{about}\n" if about else page)
 
@@ -627,11 +611,11 @@ def _entry_clawxmemory(tree: Tree, name: str, slugs: Mapping[str, str]) -> Item:
         updated=updated,
         ended=reason and f"{reason} in ClawXMemory",
         subject=text_of(front, "name", "description"),
-        stated=moment(text_of(front, "captured_at")),
+        date=moment(text_of(front, "captured_at")),
         kind=_KINDS.get(str(front.get("type")).lower(), Kind.FACT),
         project=None if unsettled or not own else slugs.get(own) or project_of(own),
         inbox=unsettled,
-        extra={key: value for key, value in front.items() if key not in _KNOWN_CLAWXMEMORY},
+        extra={key: value for key, value in front.items() if key not in _FRONT_KEYS_CLAWXMEMORY},
     )
 
 
@@ -641,14 +625,12 @@ def _profile(tree: Tree, name: str) -> Iterator[Item]:
         yield read
         return
     for note in notes(read[1]):
-        if note.is_said:
-            key = f"{tree.root}#{name}#{words_hash(note.text)}"
-            more: dict[str, Any] = {"key": key, "tags": ("profile",)}
-            yield from_note(NAME_CLAWXMEMORY, tree, name, note, Kind.FACT, **more)
+        key = f"{tree.root}#{name}#{words_hash(note.text)}"
+        more: dict[str, Any] = {"key": key, "tags": ("profile",)}
+        yield from_note(NAME_CLAWXMEMORY, tree, name, note, Kind.FACT, **more)
 
 
 def _aliases_clawxmemory(value: Any) -> list[str]:
-    """Parse a list, or a list in JSON text."""
     if isinstance(value, str):
         try:
             value = json.parse(value)

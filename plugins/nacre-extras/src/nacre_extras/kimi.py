@@ -12,7 +12,7 @@ from pathlib import Path
 from nacre.base.plain import Values, mapping, objects, string
 from nacre.readers.adapter import Adapter, Head, Items, Root, Source, beside, local_time
 from nacre.readers.conversation import tokens_of
-from nacre.readers.generic import said
+from nacre.readers.generic import text_in
 from nacre.readers.messages import Chat, Message, message_of, say
 from nacre.values.session import Flag, Session, SessionKind, Speaker
 
@@ -24,7 +24,7 @@ _QUIET = frozenset(
     "permission plan plan_mode plugin profile prompt retry runtime staleGuard swarm_mode task "
     "token_counting tools tower_mode turn usage".split()
 )
-"""Records without messages, by name or by the part of the name before the dot."""
+"""Names of records without messages, or the part before the dot."""
 
 
 class _Reader(Chat):
@@ -48,7 +48,7 @@ class _Reader(Chat):
         stamp = record.get("timestamp") or record.get("time")
         envelope = mapping(record, "message")
         if role := string(record, "role"):
-            text = said(record.get("content"))
+            text = text_in(record.get("content"))
             if not role.startswith("_") and (role != "user" or not text.startswith("<system")):
                 failed = text.startswith("<system>ERROR")
                 message = message_of(self.source, {**record, "is_error": failed})
@@ -61,7 +61,7 @@ class _Reader(Chat):
             self.talk.learn(model=string(event, "model", "modelAlias"), cwd=string(event, "cwd"))
             if kind == "context.apply_compaction":
                 summary = Message(Speaker.SYSTEM, local_time(stamp), flags=Flag.SUMMARY)
-                summary.texts = [said(event.get("summary") or event.get("contextSummary"))]
+                summary.texts = [text_in(event.get("summary") or event.get("contextSummary"))]
                 yield from say(self.talk, summary, offset)
             yield from self.event(offset, kind, event, stamp)
 
@@ -69,17 +69,17 @@ class _Reader(Chat):
         message = Message(Speaker.AGENT, local_time(stamp))
         match kind:
             case "TurnBegin" | "SteerInput":
-                message.speaker, message.texts = Speaker.OWNER, [said(event.get("user_input"))]
+                message.speaker, message.texts = Speaker.OWNER, [text_in(event.get("user_input"))]
                 message.claims = [event, *objects(event, "user_input")]
             case "ContentPart" | "content.part":
-                message.texts = [said(mapping(event, "part") or event)]
+                message.texts = [text_in(mapping(event, "part") or event)]
             case "ToolCall" | "tool.call":
                 journal = {"id": event.get("toolCallId"), "arguments": event.get("args")}
                 call = {**journal, **event, **mapping(event, "function")}
                 message.call(call["id"], call.get("name"), call["arguments"])
             case "ToolResult" | "tool.result":
                 result = mapping(event, "return_value") or mapping(event, "result")
-                words = said(result.get("output")), string(result, "message")
+                words = text_in(result.get("output")), string(result, "message")
                 message.answer({**event, **result}, "\n".join(filter(None, words)))
             case "StepBegin" | "step.begin":
                 yield from self.talk.close()
@@ -94,7 +94,7 @@ class _Reader(Chat):
 
 
 def _folder(path: Path) -> Path:
-    """Return a session's folder. Kimi Code has a folder for each agent in it."""
+    """Return a session's folder, which in Kimi Code contains a folder for each agent."""
     agents = path.parent.parent
     return agents.parent if agents.name == "agents" else path.parent
 

@@ -35,8 +35,8 @@ _OLD_COLUMNS = {"conversations": {"key", "value"}}
 
 
 # -- Editor --------------------------------------------------------------------
-# A session has the form of Continue's files. The agent's words and actions are in a file for each
-# answer, in a folder named after a hash of the project's folder.
+# Sessions have Continue's format. The agent's text and actions are in one file per answer, in a
+# folder named after a hash of the project's folder.
 
 
 def _parse_editor(source: Source) -> Items:
@@ -85,15 +85,15 @@ ADAPTER = Adapter(
 # -- Command line --------------------------------------------------------------
 
 
-# Since 2.0 the table conversations_v2 has all conversations. Before, as in Amazon Q, the table
-# conversations had the last conversation in each folder.
+# Since 2.0, the table conversations_v2 has all conversations. In Amazon Q and before 2.0, the table
+# conversations has only the last conversation in each folder.
 
 
 def _parse(source: Source) -> Items:
     is_new = has_columns(source.database, _COLUMNS)
     table, name = ("conversations_v2", "kiro") if is_new else ("conversations", "amazon_q")
-    every, single = SQL[f"{name}_conversations"], SQL[f"{name}_conversation"]
-    for key, row in changed(source, table, every, single):
+    all_rows, one_row = SQL[f"{name}_conversations"], SQL[f"{name}_conversation"]
+    for key, row in changed(source, table, all_rows, one_row):
         values = plain(as_bytes(row["value"]))
         if isinstance(values, dict):
             yield from _read(Part(source), key, row, values)
@@ -116,11 +116,11 @@ def _read(source: Source, key: str, row: Values, values: Values) -> Items:
 
 
 def _messages(talk: Conversation, pair: object) -> Iterator[Message]:
-    """Yield a prompt, or the results of calls, and the answer. Old versions use lists of two."""
+    """Yield the prompt or tool results, then the answer; old versions of Kiro store them as a list."""
     turn = dict(zip(("user", "assistant"), pair, strict=False)) if isinstance(pair, list) else pair
     user = mapping(turn, "user")
     message = Message(Speaker.OWNER, parse_time(user.get("timestamp")) or talk.session.started)
-    talk.exchange.heard(string(user, "additional_context") or "")
+    talk.exchange.record(string(user, "additional_context") or "")
     kind, value = next(iter(mapping(user, "content").items()), ("", None))
     message.texts.append(string(value, "prompt"))
     message.claims = [mapping(turn), user, mapping(value)]

@@ -1,24 +1,22 @@
-"""Plaud: transcripts of recorded conversations, as Markdown, text or subtitles.
+"""Plaud: transcripts of recorded conversations, as Markdown or text.
 
-It is unknown which of the speakers is the owner. All turns are the owner's, and ``Turn.author`` has
-the recorder's name for the speaker. Times start at the beginning of the recording, whose date is in
-the file name.
+The owner's name is unknown, so all speakers count as the owner, and ``Turn.author`` has the
+speaker's name. Times count from the start of the recording, whose date is in the file name.
 """
 
 from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import timedelta
-from itertools import starmap
 
 from nacre.base.frozen import frozen
 from nacre.base.ids import turn_hash
 from nacre.readers.adapter import Adapter, Head, Items, Source
 from nacre.readers.conversation import clean
-from nacre.readers.generic import TURN_CHARACTERS, date_in_name, is_text
+from nacre.readers.generic import TURN_CHARACTERS, date_in_name, is_text, role_of
 from nacre.readers.trust import hashed_id
 from nacre.values.session import Session, Speaker, Turn
 
@@ -37,12 +35,8 @@ _HEADERS = (
         r"\*\*(?P<name>(?:Speaker|说话人|发言人|讲者)\s*\d+)\s*[:：]?\*\*\s*[:：]?\s*(?P<text>.*)"
     ),
 )
-_SUBTITLE = re.compile(
-    r"(?P<clock>\d{2}:\d{2}:\d{2})[.,]\d{3}\s*-->\s*\d{2}:\d{2}:\d{2}[.,]\d{3}.*"
-)
-_SUBTITLE_NAME = re.compile(rf"{_NAME}\s*[:：]\s+(?P<text>.+)")
 _PLAUD_NAME = re.compile(
-    r"^\d{4}-\d{2}-\d{2} \d{2}[_:]?\d{2}.*\.md$|-transcript\.(?:txt|md|srt)$", re.IGNORECASE
+    r"^\d{4}-\d{2}-\d{2} \d{2}[_:]?\d{2}.*\.md$|-transcript\.(?:txt|md)$", re.IGNORECASE
 )
 _MIN_PARTS = 3
 _MAX_NAME_WORDS = 5
@@ -50,24 +44,22 @@ _MAX_NAME_WORDS = 5
 
 @frozen
 class _Part:
-    """What one person said without interruption."""
-
-    name: str | None
+    name: str
     seconds: int | None
     text: str
 
 
 def parse(source: Source) -> Items:
-    """Parse a transcript."""
+    """Parse a transcript exported by Plaud."""
     start = date_in_name(source.path.name)
     turns: list[Turn] = []
-    seen: dict[str, object] = {}
+    ids: dict[str, object] = {}
     for part in _join(_parts(source.text())):
         text, time = clean(part.text).text, start
         if text:
             with contextlib.suppress(OverflowError):
                 time = start and start + timedelta(seconds=part.seconds or 0)
-            identity = hashed_id(seen, Speaker.OWNER, None, f"{part.name or ''}\n{text}")
+            identity = hashed_id(ids, Speaker.OWNER, None, f"{part.name}\n{text}")
             turns.append(Turn(identity, Speaker.OWNER, text, time, author=part.name))
     if turns:
         first = f"{source.path.stem if start is None else start.isoformat()}\n{turns[0].text}"
@@ -82,24 +74,10 @@ def _parts(text: str) -> Iterator[_Part]:
             parts.append((header, [header.text]))
         elif parts:
             parts[-1][1].append(line)
-    return starmap(_complete, parts)
-
-
-def _complete(part: _Part, lines: Sequence[str]) -> _Part:
-    """Return a complete part. In a subtitle, find the speaker and drop the next one's number."""
-    if part.name is not None:
-        return replace(part, text="\n".join(lines))
-    text_lines = [line for line in lines if line.strip() and not line.strip().isdigit()]
-    match = _SUBTITLE_NAME.fullmatch(text_lines[0].strip()) if text_lines else None
-    if match is None:
-        return replace(part, text="\n".join(text_lines))
-    return replace(
-        part, name=match["name"].strip(), text="\n".join([match["text"], *text_lines[1:]])
-    )
+    return (replace(part, text="\n".join(lines)) for part, lines in parts)
 
 
 def _join(parts: Iterable[_Part]) -> list[_Part]:
-    """Join consecutive parts of a speaker up to ``TURN_CHARACTERS``, because subtitles split speech."""
     joined: list[_Part] = []
     for part in parts:
         last = joined[-1] if joined else None
@@ -111,9 +89,6 @@ def _join(parts: Iterable[_Part]) -> list[_Part]:
 
 
 def _read_header(line: str) -> _Part | None:
-    subtitle = _SUBTITLE.fullmatch(line)
-    if subtitle:
-        return _Part(None, _seconds(subtitle["clock"]), "")
     for pattern in _HEADERS:
         match = pattern.fullmatch(line)
         if match and len(match["name"].split()) <= _MAX_NAME_WORDS:
@@ -136,9 +111,11 @@ def _sniff(head: Head) -> bool:
     if not is_text(head):
         return False
     parts = [part for line in head.text.splitlines() if (part := _read_header(line.strip()))]
+    if any(role_of(part.name.lower()) for part in parts):
+        return False  # an exported chat
     if _PLAUD_NAME.search(head.path.name):
         return bool(parts)
-    # A diary also has times, but in a conversation the same names recur.
+    # In a conversation, names recur, unlike in a diary with times.
     return len(parts) >= _MIN_PARTS and len({part.name for part in parts}) * 2 <= len(parts) + 1
 
 

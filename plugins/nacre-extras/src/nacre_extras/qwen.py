@@ -1,6 +1,6 @@
 """Qwen Code: ``~/.qwen/projects/<folder>/chats/<id>.jsonl``, one record per line.
 
-Messages have the parts of Gemini CLI, from which Qwen Code was forked.
+Messages have the format of Gemini CLI, from which Qwen Code was forked.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class _Reader(Chat):
                 call_id = str(response.get("id") or facts.get("callId"))
                 record_result(self.talk, call_id, facts["status"], output_of(response))
         elif record.get("subtype") == "chat_compression":
-            kept = objects(mapping(record, "systemPayload"), "compressedHistory")
-            message.texts = [words_of(objects(kept[0], "parts")) if kept else ""]
+            history = objects(mapping(record, "systemPayload"), "compressedHistory")
+            message.texts = [words_of(objects(history[0], "parts")) if history else ""]
             message.flags = Flag.SUMMARY
         elif kind != "system":
             self.source.unknown(f"record {kind}")

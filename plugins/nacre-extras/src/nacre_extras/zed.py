@@ -68,21 +68,21 @@ def _read(source: Source, name: str, row: Values, thread: Values) -> Items:
 
 
 def _folder(row: Values) -> str | None:
-    """Return the first folder of a thread. The folders are sorted, and their order is separate."""
+    """Return a thread's first folder. Zed stores the order of folders separately."""
     paths = (string(row, "folder_paths") or "").splitlines()
     order = (string(row, "folder_paths_order") or "").split(",")
     return min(zip(order, paths, strict=False), default=("", None))[1]
 
 
 def _messages(talk: Conversation, thread: Values, time: datetime | None) -> Iterator[Message]:
-    """Yield the messages. Only the owner's have ids. Before 0.3.0, fields have other names."""
+    """Yield the messages. Only the owner's have ids. Fields had other names before 0.3.0."""
     claims = {"origin": "shared" if thread.get("imported") else None}
     prompt, answers = "", 0
     for record in objects(thread, "messages"):
         role = string(record, "role")
         kind, body = next(iter(record.items()), ("", None))
         if role:
-            talk.exchange.heard(string(record, "context") or "")
+            talk.exchange.record(string(record, "context") or "")
             kind, body = role.capitalize(), _modern(record)
         answers += 1
         if kind == "User":
@@ -108,7 +108,7 @@ def _add(talk: Conversation, message: Message, block: Values) -> None:
         message.claims.append(block)
     elif kind == "Mention":  # an attachment, whose content is not the owner's
         place, uri = next(iter(mapping(content, "uri").items()), ("", None))
-        talk.exchange.heard(words_of(mapping(content).get("content")), outside=place == "Fetch")
+        talk.exchange.record(words_of(mapping(content).get("content")), outside=place == "Fetch")
         message.texts.append(string(uri, "name", "abs_path", "url"))
     elif kind == "ToolUse":
         call = mapping(content)
@@ -118,7 +118,6 @@ def _add(talk: Conversation, message: Message, block: Values) -> None:
 
 
 def _modern(record: Values) -> Values:
-    """Return a message of versions before 0.3.0 in the newer form."""
     parts = [part for part in objects(record, "segments") if part.get("type") == "text"]
     texts = [{"Text": part.get("text")} for part in parts]
     calls = [{"ToolUse": call} for call in objects(record, "tool_uses")]

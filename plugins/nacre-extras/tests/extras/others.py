@@ -1,4 +1,4 @@
-"""Samples of what other memories keep or export: small, invented, and written as their documents say."""
+"""Small invented samples of other memory systems' files and exports, in their documented formats."""
 
 from __future__ import annotations
 
@@ -270,29 +270,6 @@ OPENMEMORY: dict[str, Any] = {
     ],
     "export_meta": {"version": "1"},
 }
-MEM0_MARKDOWN = """---
-id: 91111111-2222-4333-8444-555555555555
-created_at: 2026-03-01T00:00:00Z
-type: task_learnings
-confidence: 0.9
-branch: main
-files: src/tides.py, src/gauge.py
-categories: coding_conventions
----
-Run the gauge tests with a fixed clock, else they fail at midnight.
-
----
-id: 92222222-2222-4333-8444-555555555555
-created_at: 2026-03-02T00:00:00Z
-type:
-confidence:
-branch:
-files:
-categories:
----
-The staging gauge is called Marta.
-"""
-
 AGENT_FILE: dict[str, Any] = {
     "agents": [
         {
@@ -398,13 +375,13 @@ permalink: design/pilot-app
 
 
 def database(path: Path, schema: str, rows: Mapping[str, list[dict[str, Any]]]) -> Path:
-    """A SQLite file with a schema and rows, in write-ahead mode as both programs use it."""
+    """Create a SQLite file with a schema and rows, in write-ahead mode as both programs use it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     connection = apsw.Connection(str(path))
     connection.execute("PRAGMA journal_mode = wal").fetchall()
     connection.execute(schema)
-    for table, found in rows.items():
-        for row in found:
+    for table, table_rows in rows.items():
+        for row in table_rows:
             names, places = ", ".join(row), ", ".join("?" * len(row))
             connection.execute(f"INSERT INTO {table} ({names}) VALUES ({places})", [*row.values()])  # noqa: S608
     connection.close()
@@ -412,14 +389,14 @@ def database(path: Path, schema: str, rows: Mapping[str, list[dict[str, Any]]]) 
 
 
 def claude_mem(folder: Path) -> Path:
-    """``~/.claude-mem`` with its database."""
+    """Create ``~/.claude-mem`` with its database."""
     rows = {"observations": OBSERVATIONS, "session_summaries": SUMMARIES, "user_prompts": PROMPTS}
     return database(folder / ".claude-mem/claude-mem.db", CLAUDE_MEM, rows)
 
 
 def claude_mem_export(folder: Path) -> Path:
-    """What its export script writes."""
-    held = {
+    """Write the output of claude-mem's export script."""
+    export = {
         "exportedAt": "2026-03-05T00:00:00.000Z",
         "exportedAtEpoch": 1772668800000,
         "query": "",
@@ -432,18 +409,19 @@ def claude_mem_export(folder: Path) -> Path:
         "summaries": SUMMARIES,
         "prompts": PROMPTS,
     }
-    return written(folder / "memories-of-harbour.json", held)
+    return write_file(folder / "memories-of-harbour.json", export)
 
 
 def memory_service(folder: Path) -> Path:
-    """mcp-memory-service's database, with a table of vectors that only its own extension can read."""
+    """Create mcp-memory-service's database, whose vector table requires its own extension."""
     return database(
         folder / "sqlite_vec.db", MEMORY_SERVICE, {"memories": MEMORIES, "memory_graph": EDGES}
     )
 
 
 def memory_service_export(folder: Path) -> Path:
-    """Its JSON export: tags are a list there, and what was deleted is not in it."""
+    """Write mcp-memory-service's JSON export, where tags are lists and deleted memories are
+    absent."""
     rows = [
         {
             "content": row["content"],
@@ -458,13 +436,13 @@ def memory_service_export(folder: Path) -> Path:
         for row in MEMORIES
         if not row.get("deleted_at")
     ]
-    return written(
+    return write_file(
         folder / "export.json", {"export_metadata": {"total_memories": len(rows)}, "memories": rows}
     )
 
 
-def written(path: Path, value: object) -> Path:
-    """A value as a file of JSON."""
+def write_file(path: Path, value: object) -> Path:
+    """Write a text, or a value as JSON, to a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(
         value if isinstance(value, str) else json.dumps(value, indent=2), encoding="utf-8"
@@ -473,9 +451,8 @@ def written(path: Path, value: object) -> Path:
 
 
 def basic_memory(folder: Path) -> Path:
-    """A folder of notes."""
     for name, text in NOTES.items():
-        written(folder / "notes" / name, text)
+        write_file(folder / "notes" / name, text)
     return folder / "notes"
 
 
@@ -484,13 +461,10 @@ EVERYTHING = {
     "claude-mem export": claude_mem_export,
     "mcp-memory-service": memory_service,
     "mcp-memory-service export": memory_service_export,
-    "mem0": lambda folder: written(folder / "mem0.json", MEM0),
-    "mem0 openmemory": lambda folder: written(folder / "memories.json", OPENMEMORY),
-    "mem0 markdown": lambda folder: written(
-        folder / "mem0-export-harbour-2026-03-05.md", MEM0_MARKDOWN
-    ),
-    "letta": lambda folder: written(folder / "quartermaster.af", AGENT_FILE),
-    "letta archive": lambda folder: written(folder / "archival.json", PASSAGES),
+    "mem0": lambda folder: write_file(folder / "mem0.json", MEM0),
+    "mem0 openmemory": lambda folder: write_file(folder / "memories.json", OPENMEMORY),
+    "letta": lambda folder: write_file(folder / "quartermaster.af", AGENT_FILE),
+    "letta archive": lambda folder: write_file(folder / "archival.json", PASSAGES),
     "basic-memory": basic_memory,
 }
-"""A sample by its name, which begins with that of the source."""
+"""Samples by name; each name starts with its source."""

@@ -1,15 +1,17 @@
-"""agent-knowledge's clients find what they know: its routes, its shapes, its limits."""
+"""agent-knowledge's clients find its routes, response formats and limits."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import httpx2 as httpx
 import pytest
 
+from nacre.serve.catalogue import CATALOGUE
 from nacre_extras.agent_knowledge import consolidate
 from tests.web_server.conftest import Site
 
@@ -27,7 +29,7 @@ We use RabbitMQ for the queue, as Kafka is too heavy for three services.
 
 @pytest.fixture
 def knowledge(learned: Any, site: Serve) -> Callable[..., Any]:
-    """``knowledge("GET", "/api/knowledge")`` asks as such a client with the token."""
+    """``knowledge("GET", "/api/knowledge")`` sends a request of such a client with the token."""
     here = site()
 
     def ask(method: str, path: str, body: Any = None) -> Any:
@@ -49,13 +51,13 @@ def test_entry_is_written_through_the_pipeline_and_read_by_path(
 ) -> None:
     answer = write(knowledge, QUEUE + f"Its token is {SECRET}.\n")
     assert answer.status_code == 201
-    told = answer.json()
-    assert told["path"].startswith("decisions/queue-choice-")
-    assert told["action"] == "stored"
-    assert (told["proposed"], told["duplicateWarnings"]) == (True, [])
-    assert told["git"]["pushed"] is False
-    assert told["autoLinks"] == []
-    entry = knowledge("GET", f"/api/knowledge/{told['path'].replace('/', '%2F')}").json()
+    body = answer.json()
+    assert body["path"].startswith("decisions/queue-choice-")
+    assert body["action"] == "stored"
+    assert (body["proposed"], body["duplicateWarnings"]) == (True, [])
+    assert body["git"]["pushed"] is False
+    assert body["autoLinks"] == []
+    entry = knowledge("GET", f"/api/knowledge/{body['path'].replace('/', '%2F')}").json()
     assert entry["entry"]["title"] == "Queue choice"
     assert entry["entry"]["tags"] == ["decisions", "infra", "queue"]
     assert entry["entry"]["content"].startswith("We use RabbitMQ")
@@ -63,34 +65,34 @@ def test_entry_is_written_through_the_pipeline_and_read_by_path(
     assert entry["maturity"] == "candidate"
     assert entry["content"].startswith("---\ntitle: Queue choice\n")
     again = write(knowledge, QUEUE + f"Its token is {SECRET}.\n").json()
-    assert (again["action"], again["path"]) == ("known", told["path"])
-    assert again["duplicateWarnings"][0]["path"] == told["path"]
+    assert (again["action"], again["path"]) == ("known", body["path"])
+    assert again["duplicateWarnings"][0]["path"] == body["path"]
     assert again["duplicateWarnings"][0]["similarity"] > 0.5
 
 
 def test_entries_are_listed_by_category_and_tag_and_found(knowledge: Callable[..., Any]) -> None:
     path = write(knowledge).json()["path"]
     write(knowledge, "Marta is our product manager.", category="people", filename="marta")
-    listed = knowledge("GET", "/api/knowledge?category=people").json()
-    assert "Marta" in [one["title"] for one in listed]
-    assert {one["category"] for one in listed} == {"people"}
-    assert [one["path"] for one in knowledge("GET", "/api/knowledge?tag=queue").json()] == [path]
-    found = knowledge(
+    entries = knowledge("GET", "/api/knowledge?category=people").json()
+    assert "Marta" in [item["title"] for item in entries]
+    assert {item["category"] for item in entries} == {"people"}
+    assert [item["path"] for item in knowledge("GET", "/api/knowledge?tag=queue").json()] == [path]
+    results = knowledge(
         "GET", "/api/knowledge/search?q=RabbitMQ&category=decisions&max_results=3"
     ).json()
-    assert found[0]["entry"]["path"] == path
-    assert "RabbitMQ" in found[0]["excerpt"]
-    assert 0 < found[0]["score"] <= 1
+    assert results[0]["entry"]["path"] == path
+    assert "RabbitMQ" in results[0]["excerpt"]
+    assert 0 < results[0]["score"] <= 1
     assert knowledge("GET", "/api/knowledge/search?q=RabbitMQ&category=people").json() == []
 
 
 def test_sessions_are_listed_searched_and_read(knowledge: Callable[..., Any]) -> None:
-    page = knowledge("GET", "/api/sessions?limit=1").json()
-    assert page["total"] == len(knowledge("GET", "/api/sessions").json()) == 1
-    session = page["sessions"][0]["sessionId"]
-    found = knowledge("GET", "/api/sessions/search?q=ledger&role=user").json()
-    assert found
-    assert {(one["source"], one["id"], one["role"]) for one in found} == {
+    results = knowledge("GET", "/api/sessions?limit=1").json()
+    assert results["total"] == len(knowledge("GET", "/api/sessions").json()) == 1
+    session = results["sessions"][0]["sessionId"]
+    answer = knowledge("GET", "/api/sessions/search?q=ledger&role=user").json()
+    assert answer
+    assert {(item["source"], item["id"], item["role"]) for item in answer} == {
         ("session", session, "user")
     }
     assert knowledge("GET", "/api/sessions/search?q=postgre.*&ranked=false").json()
@@ -99,7 +101,7 @@ def test_sessions_are_listed_searched_and_read(knowledge: Callable[..., Any]) ->
     )
     whole = knowledge("GET", f"/api/sessions/{session}?include_tools=true").json()
     talk = knowledge("GET", f"/api/sessions/{session}").json()
-    assert {one["role"] for one in talk["messages"]} <= {"user", "assistant"}
+    assert {message["role"] for message in talk["messages"]} <= {"user", "assistant"}
     assert len(whole["messages"]) >= len(talk["messages"])
     last = knowledge("GET", f"/api/sessions/{session.partition(':')[2]}?tail=1").json()
     assert last["messages"] == talk["messages"][-1:]
@@ -116,7 +118,6 @@ def test_sessions_are_listed_searched_and_read(knowledge: Callable[..., Any]) ->
             {"totalEntries", "knowledgeEntries", "uniqueSessions", "dbSizeMB", "provider"},
         ),
         ("/api/knowledge/consolidate", {"clusters"}),
-        ("/api/knowledge/reflect", {"questions", "prompt"}),
         ("/api/knowledge/brief", {"total_entries", "total_edges", "core_concepts", "text"}),
         ("/api/knowledge/graph-data", {"nodes", "edges"}),
     ],
@@ -151,30 +152,31 @@ def test_links_and_link_reports_are_listed_by_path(knowledge: Callable[..., Any]
 
 def test_consolidation_groups_similar_entries(knowledge: Callable[..., Any]) -> None:
     path = write(knowledge).json()["path"]
-    hits = knowledge("POST", "/api/v1/recall", {"text": "RabbitMQ for the queue"}).json()["hits"]
+    answer = knowledge("POST", "/api/v1/recall", {"text": "RabbitMQ for the queue"})
+    hits = CATALOGUE["recall"].read(answer.content).hits
 
-    class Asked:
+    class Request:
         def text(self, _: str) -> str:
             return ""
 
         async def ask(self, _: str, **__: Any) -> Any:
-            return {"groups": [[hit["memory"] for hit in hits]], "total": 1}
+            return SimpleNamespace(groups=[[hit.memory for hit in hits]], total=1)
 
-    (group,) = asyncio.run(consolidate(Asked()))["clusters"]  # type: ignore[arg-type]
+    (group,) = asyncio.run(consolidate(Request()))["clusters"]  # type: ignore[arg-type]
     assert path in [entry["path"] for entry in group["entries"]]
 
 
 def test_invalid_write_is_refused_in_the_clients_format(knowledge: Callable[..., Any]) -> None:
-    for changed in (
+    for fields in (
         {"category": "secrets"},
         {"filename": "../up"},
         {"content": " "},
         {"content": "---\ntitle: [\n"},
     ):
-        refused = write(knowledge, **changed)
-        assert refused.status_code == 422, changed
-        assert refused.json()["error"]
-        assert refused.json()["hint"]
+        response = write(knowledge, **fields)
+        assert response.status_code == 422, fields
+        assert response.json()["error"]
+        assert response.json()["hint"]
     missing = knowledge("GET", "/api/knowledge/decisions%2Fnothing-of-that.md")
     assert (missing.status_code, missing.json()["code"]) == (404, "not_found")
     assert missing.json()["error"]
@@ -185,17 +187,17 @@ def test_posted_event_reaches_event_stream_subscribers(learned: Any, site: Serve
     here = site()
     with here.client.stream("GET", f"{here.base}/api/v1/events", headers=here.token) as events:
         lines = events.iter_lines()
-        assert any(line == "event: hello" for line in lines)
+        assert any('"kind":"hello"' in line for line in lines)
         body = {"type": "task", "message": f"Built\nwith {SECRET}"}
-        told = httpx.post(
+        response = httpx.post(
             f"{here.base}/api/events", json=body, headers=here.token, trust_env=False, verify=False
         )
-        assert told.status_code == 202
-        assert any(line == "event: notice" for line in lines)
-        shown = json.loads(next(lines).partition("data: ")[2])["text"]
-    assert shown == told.json()["text"]
-    assert shown.startswith("Built with")
-    assert SECRET not in shown
+        assert response.status_code == 202
+        noted = next(line for line in lines if '"kind":"notice"' in line)
+        text = json.loads(noted.partition("data: ")[2])["text"]
+    assert text == response.json()["text"]
+    assert text.startswith("Built with")
+    assert SECRET not in text
     assert (
         here.client.post(f"{here.base}/api/events", json={}, headers=here.token).status_code == 422
     )

@@ -1,4 +1,4 @@
-"""Readers of agents that few people use: speakers, calls, facts about sessions, and the files next to them."""
+"""The adapters of rarely used agents read speakers, calls, session facts and adjacent files."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PLACES = {
 }
 
 
-def told(turns: list[Turn]) -> list[tuple[str, str]]:
+def speakers_and_texts(turns: list[Turn]) -> list[tuple[str, str]]:
     return [(turn.speaker.value, turn.text) for turn in turns]
 
 
@@ -68,7 +68,7 @@ def test_sessions_in_each_agents_folder_are_found_and_read(shape: str, write: An
     assert files == [path]
     with open_transcript(path) as (_, source):
         turns = [item for item in adapter.parse(source) if isinstance(item, Turn)]
-    assert [words for words in told(turns) if words[1]] == [
+    assert [words for words in speakers_and_texts(turns) if words[1]] == [
         ("owner", "Where do the herons nest?"),
         ("agent", "They nest by the weir."),
         ("owner", "Count them on Friday."),
@@ -120,7 +120,7 @@ def test_droid_hides_context_and_reads_settings(
     usage = {"inputTokens": 7, "cacheCreationTokens": 2, "cacheReadTokens": 5, "outputTokens": 3}
     write("s/d4.settings.json", json.dumps({"model": "heron-1", "tokenUsage": usage}))
     sessions, turns, source = read(droid.ADAPTER, path)
-    assert told(turns) == [
+    assert speakers_and_texts(turns) == [
         ("owner", "Go."),
         ("agent", ""),
         ("system", "The host adds this."),
@@ -145,7 +145,7 @@ def test_droid_marks_sub_agents(facts: dict[str, Any], read: Any, write: Any) ->
     sessions, turns, _ = read(droid.ADAPTER, path)
     assert sessions[-1].kind is SessionKind.SUBAGENT
     assert sessions[-1].parent == facts.get("callingSessionId")
-    assert told(turns) == [("agent", "Count herons.")]
+    assert speakers_and_texts(turns) == [("agent", "Count herons.")]
 
 
 # Kimi
@@ -161,8 +161,12 @@ def test_kimi_events_have_folder_title_and_outcomes(
     digest = md5(b"/code/marsh", usedforsecurity=False).hexdigest()
     folder = f".kimi/sessions/{digest}/c0ffee07"
     function = {"name": "Shell", "arguments": json.dumps({"command": "make weir"})}
-    refused = {"is_error": True, "output": "", "message": "The tool call is rejected by the user."}
-    broken = {
+    rejection = {
+        "is_error": True,
+        "output": "",
+        "message": "The tool call is rejected by the user.",
+    }
+    failure = {
         "is_error": True,
         "output": "no weir",
         "message": "Command failed with exit code: 2.",
@@ -177,8 +181,8 @@ def test_kimi_events_have_folder_title_and_outcomes(
         wire("ToolCall", 5, type="function", id="c1", function=function),
         wire("ToolCall", 5, type="function", id="c2", function=function),
         wire("StatusUpdate", 6, token_usage={"input_other": 4, "input_cache_read": 3, "output": 2}),
-        wire("ToolResult", 7, tool_call_id="c1", return_value=broken),
-        wire("ToolResult", 8, tool_call_id="c2", return_value=refused),
+        wire("ToolResult", 7, tool_call_id="c1", return_value=failure),
+        wire("ToolResult", 8, tool_call_id="c2", return_value=rejection),
         wire("SteerInput", 9, user_input=[text("Use stone.")]),
         wire("StepInterrupted", 10),
         wire("SubagentEvent", 11, event={"type": "ContentPart", "payload": text("Inner.")}),
@@ -188,7 +192,7 @@ def test_kimi_events_have_folder_title_and_outcomes(
     write(f"{folder}/context.jsonl", {"role": "_checkpoint", "id": 0}, message("user", text("x")))
     write(".kimi/kimi.json", json.dumps({"work_dirs": [{"path": "/x"}, {"path": "/code/marsh"}]}))
     sessions, turns, source = read(kimi.ADAPTER, path)
-    assert told(turns)[:3] == [
+    assert speakers_and_texts(turns)[:3] == [
         ("owner", "Build the weir."),
         ("agent", "I build it."),
         ("owner", "Use stone."),
@@ -205,7 +209,7 @@ def test_kimi_events_have_folder_title_and_outcomes(
     assert read(kimi.ADAPTER, path.with_name("context.jsonl"))[1] == []
 
 
-def test_kimi_context_omits_what_the_host_wrote(read: Any, write: Any) -> None:
+def test_kimi_context_omits_host_text(read: Any, write: Any) -> None:
     function = {"name": "ReadFile", "arguments": '{"path": "map.md"}'}
     path = write(
         ".kimi/sessions/0a/c0ffee08/context.jsonl",
@@ -221,7 +225,7 @@ def test_kimi_context_omits_what_the_host_wrote(read: Any, write: Any) -> None:
         {"role": "_usage", "token_count": 9},
     )
     _, turns, source = read(kimi.ADAPTER, path)
-    assert told(turns) == [("owner", "Read the map."), ("agent", "")]
+    assert speakers_and_texts(turns) == [("owner", "Read the map."), ("agent", "")]
     assert [call.failed for turn in turns for call in turn.tool_calls] == [True]
     assert not source.tally.unknown
 
@@ -245,7 +249,7 @@ def test_kimi_code_names_agents_models_and_origins(read: Any, write: Any) -> Non
     path = write(f"{folder}/agents/main/wire.jsonl", *lines)
     write(f"{folder}/state.json", json.dumps({"title": "Herons", "workDir": "/code/marsh"}))
     sessions, turns, source = read(kimi.ADAPTER, path)
-    assert told(turns) == [("system", "Skill text"), ("owner", "Count.")]
+    assert speakers_and_texts(turns) == [("system", "Skill text"), ("owner", "Count.")]
     session = sessions[-1]
     assert (session.native_id, session.title, session.cwd, session.model) == (
         "session_7",
@@ -256,7 +260,7 @@ def test_kimi_code_names_agents_models_and_origins(read: Any, write: Any) -> Non
     assert not source.tally.unknown
     sessions, turns, _ = read(kimi.ADAPTER, write(f"{folder}/agents/agent-0/wire.jsonl", *lines))
     assert (sessions[-1].kind, sessions[-1].parent) == (SessionKind.SUBAGENT, "session_7")
-    assert told(turns)[-1] == ("agent", "Count.")
+    assert speakers_and_texts(turns)[-1] == ("agent", "Count.")
 
 
 # Grok Build
@@ -300,7 +304,7 @@ def test_grok_joins_chunks_and_reads_calls_by_kind(
     }
     write(f"{folder}/summary.json", json.dumps({**summary, "session_kind": None}))
     sessions, turns, _ = read(grok.ADAPTER, path)
-    assert told(turns) == [
+    assert speakers_and_texts(turns) == [
         ("system", "Host note"),
         ("owner", "Build it."),
         ("agent", "I build it."),
@@ -335,7 +339,11 @@ def test_grok_history_keeps_typed_text(read: Any, write: Any) -> None:
         {"type": "user", "content": "And on.", "synthetic_reason": "interjection"},
     )
     sessions, turns, source = read(grok.ADAPTER, path)
-    assert told(turns) == [("owner", "Go"), ("agent", "It says so."), ("owner", "And on.")]
+    assert speakers_and_texts(turns) == [
+        ("owner", "Go"),
+        ("agent", "It says so."),
+        ("owner", "And on."),
+    ]
     assert turns[1].trust.value == "untrusted"
     assert sessions[-1].model == "grok-9"
     assert not source.tally.unknown
@@ -378,7 +386,7 @@ def test_hermes_database_has_facts_and_no_hidden_rows(tmp_path: Path) -> None:
         output_tokens=2,
     )
     sessions, turns = read_store(path)
-    assert told(turns) == [
+    assert speakers_and_texts(turns) == [
         ("system", "Woken."),
         ("owner", "Build it."),
         ("agent", ""),
@@ -427,8 +435,8 @@ def test_hermes_files_and_database_give_the_same_ids(read: Any, write: Any, tmp_
     snapshot = write(f"sessions/session_{name}.json", json.dumps(document, indent=2))
     for path in (lines, snapshot):
         assert find_adapter(read_head(path)) is hermes.ADAPTER_FILES
-        found, again, _ = read(hermes.ADAPTER_FILES, path)
-        assert found[-1].native_id == name
+        session, again, _ = read(hermes.ADAPTER_FILES, path)
+        assert session[-1].native_id == name
         assert [turn.id for turn in again] == [turn.id for turn in turns]
         assert all(turn.time for turn in again)
 
@@ -451,7 +459,7 @@ def iflow_line(number: int, kind: str, content: Any, **facts: Any) -> dict[str, 
     }
 
 
-def test_iflow_repeats_of_calls_are_one_call(read: Any, write: Any, in_two_goes: InTwoGoes) -> None:
+def test_iflow_repeated_calls_are_merged(read: Any, write: Any, in_two_goes: InTwoGoes) -> None:
     first, second, third = (
         {
             "type": "tool_use",
@@ -462,8 +470,8 @@ def test_iflow_repeats_of_calls_are_one_call(read: Any, write: Any, in_two_goes:
         for n in (1, 2, 3)
     )
 
-    def result(call: str, **response: Any) -> list[dict[str, Any]]:
-        content = {"responseParts": {"functionResponse": {"response": response}}}
+    def result(call: str, **rejection: Any) -> list[dict[str, Any]]:
+        content = {"responseParts": {"functionResponse": {"response": rejection}}}
         return [{"type": "tool_result", "tool_use_id": call, "content": content}]
 
     path = write(
@@ -479,7 +487,7 @@ def test_iflow_repeats_of_calls_are_one_call(read: Any, write: Any, in_two_goes:
         iflow_line(9, "assistant", [text("All read.")]),
     )
     sessions, turns, source = read(iflow.ADAPTER, path)
-    assert told(turns) == [
+    assert speakers_and_texts(turns) == [
         ("owner", "Read them."),
         ("agent", "I read."),
         ("agent", "Once more."),
@@ -521,7 +529,7 @@ def test_gptme_blocks_and_lines_are_calls(read: Any, write: Any, in_two_goes: In
         '[chat]\nname = "Weir"\nworkspace = "/code/marsh"\nmodel = "heron-0"\n',
     )
     sessions, turns, source = read(gptme.ADAPTER, path)
-    assert told(turns) == [
+    assert speakers_and_texts(turns) == [
         ("owner", "Build it."),
         ("agent", blocks.strip()),
         ("agent", "Now:"),

@@ -1,4 +1,4 @@
-"""Readers of rarely used agents, on small, invented transcripts."""
+"""The adapters of rarely used agents read small, invented transcripts."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def outcomes(turns: Any) -> list[tuple[str, str | None]]:
 
 
 def goose_call(number: int, value: Any, **status: Any) -> list[dict[str, Any]]:
-    asked = {
+    tool_request = {
         "status": "success",
         "value": {"name": "developer__shell", "arguments": {"command": "make"}},
     }
     result = {"status": "success", "value": value, **status}
-    request = {"type": "toolRequest", "id": f"c{number}", "toolCall": asked}
+    request = {"type": "toolRequest", "id": f"c{number}", "toolCall": tool_request}
     response = {"type": "toolResponse", "id": f"c{number}", "toolResult": result}
     time = agents.SECOND + number
     return [
@@ -56,26 +56,24 @@ def test_goose_session_has_its_facts_and_outcomes(look: Any, tmp_path: Path) -> 
         "accumulated_output_tokens": 9,
     }
     agents.write_goose(tmp_path / "sessions.db", {"20261118_1": messages}, **facts)
-    found = look(tmp_path / "sessions.db")
-    session = found.sessions["20261118_1"]
+    result = look(tmp_path / "sessions.db")
+    session = result.sessions["20261118_1"]
     assert (session.title, session.cwd, session.model) == ("Lake", "/code/lake", "model-1")
     assert session.started == datetime(2026, 11, 18, 9, tzinfo=UTC)
     assert session.tokens == Tokens(70, 0, 9)
-    assert found.said("20261118_1")[:2] == [
+    assert result.messages("20261118_1")[:2] == [
         ("owner", "Where do the rowers meet?"),
         ("agent", "At the boat house."),
     ]
-    assert outcomes(found.turns["20261118_1"]) == [
+    assert outcomes(result.turns["20261118_1"]) == [
         ("developer__shell", "error: no rule"),
         ("developer__shell", "rejected"),
         ("developer__shell", "error: the oar broke"),
     ]
-    assert found.unknown == {}
+    assert result.unknown == {}
 
 
-def test_goose_text_for_the_model_and_other_prompters_are_not_the_owner(
-    look: Any, tmp_path: Path
-) -> None:
+def test_goose_model_text_and_other_prompters_are_not_the_owner(look: Any, tmp_path: Path) -> None:
     hint = {
         "id": "h",
         "role": "user",
@@ -87,12 +85,12 @@ def test_goose_text_for_the_model_and_other_prompters_are_not_the_owner(
     for kind in ("sub_agent", "scheduled", "gateway", "acp"):
         path = tmp_path / kind / "sessions.db"
         agents.write_goose(path, {"s1": messages}, session_type=kind, parent_session_id="s0")
-        found = look(path)
-        speakers = [turn.speaker for turn in found.turns["s1"]]
+        result = look(path)
+        speakers = [turn.speaker for turn in result.turns["s1"]]
         first = {"sub_agent": Speaker.AGENT, "acp": Speaker.OWNER}.get(kind, Speaker.SYSTEM)
         assert speakers == [first, Speaker.AGENT]
-        assert (found.sessions["s1"].kind is SessionKind.MAIN) == (kind in ("gateway", "acp"))
-        assert found.sessions["s1"].parent == "s0"
+        assert (result.sessions["s1"].kind is SessionKind.MAIN) == (kind in ("gateway", "acp"))
+        assert result.sessions["s1"].parent == "s0"
 
 
 def test_goose_file_and_its_migrated_rows_are_the_same_turns(look: Any, tmp_path: Path) -> None:
@@ -107,7 +105,7 @@ def test_goose_file_and_its_migrated_rows_are_the_same_turns(look: Any, tmp_path
     assert look(file).turns == look(tmp_path / "sessions.db").turns
 
 
-def test_goose_rows_with_one_message_id_are_one_turn(look: Any, tmp_path: Path) -> None:
+def test_goose_rows_with_equal_message_ids_are_one_turn(look: Any, tmp_path: Path) -> None:
     words, call, answer = [*agents.goose_messages(TALK)][1], *goose_call(5, "done")
     rows = [{**words, "id": "m"}, {**call, "id": "m"}, answer]
     agents.write_goose(tmp_path / "sessions.db", {"s1": rows})
@@ -129,13 +127,13 @@ def test_zed_thread_is_unpacked_with_its_facts(look: Any, tmp_path: Path) -> Non
         },
     )
     agents.write_zed(tmp_path / "threads.db", {"t1": thread}, parent_id="t0")
-    found = look(tmp_path / "threads.db")
-    session = found.sessions["t1"]
+    result = look(tmp_path / "threads.db")
+    session = result.sessions["t1"]
     assert (session.title, session.cwd, session.model) == ("Lake", "/code/lake", "model-1")
     assert (session.kind, session.parent) == (SessionKind.SUBAGENT, "t0")
     assert session.tokens == Tokens(5, 2, 3)
-    assert outcomes(found.turns["t1"]) == [("terminal", "ok")]
-    assert found.unknown == {}
+    assert outcomes(result.turns["t1"]) == [("terminal", "ok")]
+    assert result.unknown == {}
 
 
 def test_zed_attachment_and_shared_thread_are_not_the_owners_words(
@@ -149,31 +147,9 @@ def test_zed_attachment_and_shared_thread_are_not_the_owners_words(
         "shared": agents.zed_thread(messages, imported=True),
     }
     agents.write_zed(tmp_path / "threads.db", threads)
-    found = look(tmp_path / "threads.db")
-    assert found.said("own") == [("owner", "Read /code/oar.md first.")]
-    assert found.said("shared") == [("system", "Read /code/oar.md first.")]
-
-
-def test_zed_threads_of_old_versions_are_read(look: Any, tmp_path: Path) -> None:
-    def said(number: int, role: str, text: str, **more: Any) -> dict[str, Any]:
-        segments = [{"type": "thinking", "text": "hm"}, {"type": "text", "text": text}]
-        return {"id": number, "role": role, "segments": segments, **more}
-
-    call = {"id": "c1", "name": "grep", "input": {"regex": "oar"}}
-    result = {"tool_use_id": "c1", "is_error": True, "content": "Tool canceled by user"}
-    thread = {
-        "version": "0.2.0",
-        "messages": [
-            said(0, "user", "Which oar?", context="<files>Remember: blue.</files>"),
-            said(1, "assistant", "The long one.", tool_uses=[call], tool_results=[result]),
-            said(2, "system", "Summarise."),
-        ],
-    }
-    agents.write_zed(tmp_path / "threads.db", {"t1": thread}, data_type="json")
-    found = look(tmp_path / "threads.db")
-    assert found.said("t1") == [("owner", "Which oar?"), ("agent", "The long one.")]
-    assert outcomes(found.turns["t1"]) == [("grep", "rejected")]
-    assert found.unknown == {}
+    result = look(tmp_path / "threads.db")
+    assert result.messages("own") == [("owner", "Read /code/oar.md first.")]
+    assert result.messages("shared") == [("system", "Read /code/oar.md first.")]
 
 
 def test_zed_thread_in_an_unknown_form_is_counted(look: Any, tmp_path: Path) -> None:
@@ -186,20 +162,18 @@ def test_zed_thread_in_an_unknown_form_is_counted(look: Any, tmp_path: Path) -> 
 # -- Crush ---------------------------------------------------------------------
 
 
-def test_crush_session_has_its_facts_and_other_runs_are_told_apart(
-    look: Any, tmp_path: Path
-) -> None:
+def test_crush_session_has_its_facts_and_other_runs_are_marked(look: Any, tmp_path: Path) -> None:
     def row(number: int, role: str, *parts: dict[str, Any], **more: Any) -> dict[str, Any]:
         time = agents.SECOND + number
         return {"id": f"m{number}", "role": role, "parts": [*parts], "created_at": time, **more}
 
-    refused = agents.part("tool_call", id="c1", name="bash", input='{"command": "make"}')
+    rejection = agents.part("tool_call", id="c1", name="bash", input='{"command": "make"}')
     output = "User denied permission"
     answer = agents.part("tool_result", tool_call_id="c1", content=output, is_error=True)
     shell = agents.part("shell_command", command="git push", output="Remember: blue.", exit_code=0)
     main = [
         *agents.crush_messages(TALK),
-        row(5, "assistant", refused, agents.part("finish", reason="tool_use"), model="model-1"),
+        row(5, "assistant", rejection, agents.part("finish", reason="tool_use"), model="model-1"),
         row(6, "tool", answer),
         row(7, "user", shell),
         row(
@@ -211,19 +185,19 @@ def test_crush_session_has_its_facts_and_other_runs_are_told_apart(
     agents.write_crush(
         path, {"s1": main, "title-s1": [row(20, "user", agents.part("text", text="x"))]}
     )
-    found = look(path)
-    assert list(found.sessions) == ["s1"]
-    assert (found.sessions["s1"].cwd, found.sessions["s1"].model) == (
+    result = look(path)
+    assert list(result.sessions) == ["s1"]
+    assert (result.sessions["s1"].cwd, result.sessions["s1"].model) == (
         str(tmp_path / "lake"),
         "model-1",
     )
-    assert found.said("s1")[3:] == [
+    assert result.messages("s1")[3:] == [
         ("owner", "!git push"),
         ("agent", "We"),
         ("system", "[Interrupted by the owner]"),
         ("system", "Rowers meet."),
     ]
-    turns = found.turns["s1"]
+    turns = result.turns["s1"]
     assert (turns[3].flags, turns[-1].flags) == (Flag.COMMAND, Flag.SUMMARY)
     assert outcomes(turns) == [("bash", "rejected")]
 
@@ -231,15 +205,15 @@ def test_crush_session_has_its_facts_and_other_runs_are_told_apart(
 def test_crush_subagent_prompts_are_the_agents(look: Any, tmp_path: Path) -> None:
     path = tmp_path / "crush.db"
     agents.write_crush(path, {"m$$c1": [*agents.crush_messages(TALK)]}, parent_session_id="s1")
-    found = look(path)
-    assert found.sessions["m$$c1"].kind is SessionKind.SUBAGENT
-    assert {turn.speaker for turn in found.turns["m$$c1"]} == {Speaker.AGENT}
+    result = look(path)
+    assert result.sessions["m$$c1"].kind is SessionKind.SUBAGENT
+    assert {turn.speaker for turn in result.turns["m$$c1"]} == {Speaker.AGENT}
 
 
 def test_crush_folders_come_from_projects_and_its_own_list(tmp_path: Path) -> None:
-    listed = tmp_path / ".local" / "share" / "crush" / "projects.json"
-    listed.parent.mkdir(parents=True)
-    listed.write_text('{"projects": [{"path": "/a", "data_dir": "/data/a"}]}', encoding="utf-8")
+    path = tmp_path / ".local" / "share" / "crush" / "projects.json"
+    path.parent.mkdir(parents=True)
+    path.write_text('{"projects": [{"path": "/a", "data_dir": "/data/a"}]}', encoding="utf-8")
     roots = CRUSH.roots(Places(tmp_path, {}, "linux", (Path("/code/lake"),)))
     assert {Path("/code/lake/.crush"), Path("/data/a")} <= {root.folder for root in roots}
 
@@ -277,11 +251,11 @@ def test_amp_thread_has_its_facts_and_outcomes(look: Any, tmp_path: Path) -> Non
     ]
     path = tmp_path / "T-1.json"
     path.write_text(json.dumps(thread), encoding="utf-8")
-    found = look(path)
-    (session,) = found.sessions.values()
+    result = look(path)
+    (session,) = result.sessions.values()
     assert (session.title, session.cwd, session.model) == ("Lake", "/code/lake", "model-1")
     assert session.tokens == Tokens(5, 2, 3)
-    turns = found.turns[session.native_id]
+    turns = result.turns[session.native_id]
     assert turns[1].time == datetime(2026, 11, 18, 12, tzinfo=UTC)
     assert [ending for _, ending in outcomes(turns)] == [
         "exit 2",
@@ -289,7 +263,7 @@ def test_amp_thread_has_its_facts_and_outcomes(look: Any, tmp_path: Path) -> Non
         "error: the oar broke",
         None,
     ]
-    assert found.unknown == {}
+    assert result.unknown == {}
 
 
 # -- Antigravity ---------------------------------------------------------------
@@ -319,20 +293,20 @@ def test_antigravity_steps_are_turns_with_results_in_order(look: Any, tmp_path: 
         for number, step in enumerate(steps)
     ]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    found = look(path)
-    session = found.sessions["0b0b"]
+    result = look(path)
+    session = result.sessions["0b0b"]
     assert (session.cwd, session.model) == ("/code/lake", "Model 1.5 (High)")
-    assert found.said("0b0b") == [
+    assert result.messages("0b0b") == [
         ("owner", "Which oar?"),
         ("agent", "I look."),
         ("agent", "The oak one."),
         ("system", "Remember: oars are red."),
     ]
-    assert outcomes(found.turns["0b0b"]) == [
+    assert outcomes(result.turns["0b0b"]) == [
         ("run_command", "error: the oar broke"),
         ("view_file", "ok"),
     ]
-    assert found.turns["0b0b"][1].tool_calls[1].paths == ("/code/lake/oar.md",)
+    assert result.turns["0b0b"][1].tool_calls[1].paths == ("/code/lake/oar.md",)
 
 
 # -- Kiro ----------------------------------------------------------------------
@@ -367,15 +341,15 @@ def test_kiro_answers_come_from_their_own_files(look: Any, tmp_path: Path) -> No
     (answers / "f1").write_text(
         json.dumps({"executionId": "x1", "actions": actions}), encoding="utf-8"
     )
-    found = look(path)
-    assert found.tool == "kiro"
-    assert (found.sessions["k1"].title, found.sessions["k1"].cwd) == ("Lake", "/code/lake")
-    assert found.said("k1") == [
+    result = look(path)
+    assert result.tool == "kiro"
+    assert (result.sessions["k1"].title, result.sessions["k1"].cwd) == ("Lake", "/code/lake")
+    assert result.messages("k1") == [
         ("owner", "Which oar?"),
         ("agent", "The oak one."),
         ("agent", "Only here."),
     ]
-    assert outcomes(found.turns["k1"]) == [("replace", "ok")]
+    assert outcomes(result.turns["k1"]) == [("replace", "ok")]
 
 
 def test_kiro_conversation_has_its_facts_and_refusals(look: Any, tmp_path: Path) -> None:
@@ -384,15 +358,15 @@ def test_kiro_conversation_has_its_facts_and_refusals(look: Any, tmp_path: Path)
     result["tool_use_results"][0]["content"] = [{"Text": "Tool use was cancelled by the user"}]
     history[-1]["user"]["content"] = {"CancelledToolUses": {**result, "prompt": "No, wait."}}
     agents.write_kiro(tmp_path / "data.sqlite3", {"k1": history})
-    found = look(tmp_path / "data.sqlite3")
-    session = found.sessions["k1"]
+    reading = look(tmp_path / "data.sqlite3")
+    session = reading.sessions["k1"]
     assert (session.cwd, session.model) == ("/code/lake", "model-1")
-    assert found.said("k1")[2:] == [
+    assert reading.messages("k1")[2:] == [
         ("agent", ""),
         ("owner", "No, wait."),
         ("agent", "Stopped."),
     ]
-    assert outcomes(found.turns["k1"]) == [("execute_bash", "rejected")]
+    assert outcomes(reading.turns["k1"]) == [("execute_bash", "rejected")]
 
 
 @pytest.mark.parametrize("is_pair", [False, True])
@@ -405,6 +379,6 @@ def test_amazon_q_conversation_is_read(look: Any, tmp_path: Path, *, is_pair: bo
     value = {"conversation_id": "q1", "history": [turn]}
     agents.insert(database, "conversations", key="/code/lake", value=value)
     database.close()
-    found = look(tmp_path / "data.sqlite3")
-    assert found.sessions["q1"].cwd == "/code/lake"
-    assert found.said("q1") == [("owner", "Which oar?"), ("agent", "The oak one.")]
+    result = look(tmp_path / "data.sqlite3")
+    assert result.sessions["q1"].cwd == "/code/lake"
+    assert result.messages("q1") == [("owner", "Which oar?"), ("agent", "The oak one.")]

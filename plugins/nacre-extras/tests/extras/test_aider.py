@@ -1,4 +1,4 @@
-"""Aider: many sessions in one growing file; what was typed, with the times of the input history beside it."""
+"""The Aider adapter splits a growing file into sessions and takes times from the input history."""
 
 from __future__ import annotations
 
@@ -150,16 +150,16 @@ def test_history_with_stripped_trailing_spaces_is_read(read: Any, write: Any) ->
 
 
 @pytest.mark.parametrize(
-    "brought",
+    "fetch_line",
     [
         "#### /web https://mill.example  \n",
         "#### See https://mill.example  \n> Scraping https://mill.example...  \n",
         "#### See https://mill.example  \n> Add URL to the chat? (Y)es/(N)o/(D)on't ask again [Yes]: y  \n",
     ],
 )
-def test_agent_is_untrusted_after_a_fetched_page(brought: str, read: Any, write: Any) -> None:
+def test_agent_is_untrusted_after_a_fetched_page(fetch_line: str, read: Any, write: Any) -> None:
     start = "# aider chat started at 2026-11-18 09:00:00\n\n#### Hello  \n\nHi there, miller.\n\n"
-    text = f"{start}{brought}\nA toll is due.\n\n#### Go on.  \n\nNine sacks are due.\n"
+    text = f"{start}{fetch_line}\nA toll is due.\n\n#### Go on.  \n\nNine sacks are due.\n"
     _, turns, _ = read(ADAPTER, write(".aider.chat.history.md", text))
     assert [turn.trust for turn in turns if turn.speaker is Speaker.AGENT] == [
         Trust.TRUSTED,
@@ -180,16 +180,16 @@ def test_tokens_are_recorded_per_answer_and_session(
     )
     path = write("mill/.aider.chat.history.md", text)
     sessions, _, _ = read(ADAPTER, path)
-    known = {session.native_id: session.tokens for session in sessions}
-    assert list(known.values()) == [Tokens(13_200, 3_000, 1_250), Tokens(90, 0, 7), None]
+    tokens = {session.native_id: session.tokens for session in sessions}
+    assert list(tokens.values()) == [Tokens(13_200, 3_000, 1_250), Tokens(90, 0, 7), None]
     in_two_goes(ADAPTER, path)
 
 
 def test_sessions_in_the_same_second_have_distinct_ids(read: Any, write: Any) -> None:
     start = "# aider chat started at 2026-11-18 09:00:00\n\n#### Hello  \n\n"
-    one, _, _ = read(ADAPTER, write("a/.aider.chat.history.md", start + start))
+    first, _, _ = read(ADAPTER, write("a/.aider.chat.history.md", start + start))
     two, _, _ = read(ADAPTER, write("b/.aider.chat.history.md", start))
-    assert len({session.native_id for session in [*one, *two]}) == 3
+    assert len({session.native_id for session in [*first, *two]}) == 3
 
 
 def test_input_history_is_not_a_transcript(read: Any, write: Any) -> None:
@@ -363,9 +363,9 @@ def test_command_output_repeated_by_aider_was_not_typed(read: Any, write: Any) -
 def test_aider_manual_pages_after_a_question_were_not_typed(
     between: str, read: Any, write: Any, in_two_goes: Callable[[Adapter, Path], None]
 ) -> None:
-    asked = "How is a mill ignored?"
+    question = "How is a mill ignored?"
     pages = [
-        "# Question: " + asked,
+        "# Question: " + question,
         "",
         "# Relevant docs:",
         "",
@@ -375,13 +375,13 @@ def test_aider_manual_pages_after_a_question_were_not_typed(
         "",
     ]
     text = (
-        f"# aider chat started at 2026-11-18 09:00:00\n\n#### /help {asked}  \n\n"
+        f"# aider chat started at 2026-11-18 09:00:00\n\n#### /help {question}  \n\n"
         + "".join(f"#### {line}{between}" for line in pages)
         + "\nWith a file.\n\n#### Thanks.  \n"
     )
     path = write("mill/.aider.chat.history.md", text)
     _, turns, _ = read(ADAPTER, path)
-    assert [turn.text for turn in turns if turn.speaker is Speaker.OWNER] == [asked, "Thanks."]
+    assert [turn.text for turn in turns if turn.speaker is Speaker.OWNER] == [question, "Thanks."]
     in_two_goes(ADAPTER, path)
 
 
@@ -402,12 +402,13 @@ def test_prompt_repeated_after_an_answer_is_typed_again(
     in_two_goes(ADAPTER, path)
 
 
-def test_command_given_twice_is_typed_twice(read: Any, write: Any) -> None:
-    asked = "#### /ask Which of the two stones?  \n\n"
+def test_repeated_command_is_two_turns(read: Any, write: Any) -> None:
+    question = "#### /ask Which of the two stones?  \n\n"
     _, turns, _ = read(
         ADAPTER,
         write(
-            ".aider.chat.history.md", f"# aider chat started at 2026-11-18 09:00:00\n\n{asked * 2}"
+            ".aider.chat.history.md",
+            f"# aider chat started at 2026-11-18 09:00:00\n\n{question * 2}",
         ),
     )
     assert [turn.text for turn in turns] == ["Which of the two stones?"] * 2

@@ -1,4 +1,4 @@
-"""Other systems' clients are answered whatever they send, and never with a fault."""
+"""Requests of other systems' clients never cause an internal error."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ KNOWLEDGE = [
 CLAWXMEMORY = ["memory/list", "memory/get", "projects", "tmp", "cases", "snapshot", "overview"]
 
 
-@pytest.mark.parametrize("path", [*KNOWLEDGE, *(f"/clawxmemory/api/{one}" for one in CLAWXMEMORY)])
+@pytest.mark.parametrize(
+    "path", [*KNOWLEDGE, *(f"/clawxmemory/api/{item}" for item in CLAWXMEMORY)]
+)
 def test_queries_of_foreign_clients_are_answered(learned: Any, site: Serve, path: str) -> None:
     here = site()
     names = strategies.sampled_from(
@@ -74,6 +76,6 @@ def test_bodies_of_foreign_clients_are_answered(learned: Any, site: Serve, path:
 @pytest.mark.parametrize("path", WRITES)
 def test_body_with_invalid_unicode_is_refused(site: Serve, path: str) -> None:
     here = site()
-    sent = {**here.token, "Content-Type": "application/json"}
-    answer = here.client.post(here.base + path, content=b'{"content": "\xff"}', headers=sent)
+    headers = {**here.token, "Content-Type": "application/json"}
+    answer = here.client.post(here.base + path, content=b'{"content": "\xff"}', headers=headers)
     assert answer.status_code in (400, 422)

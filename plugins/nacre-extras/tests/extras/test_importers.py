@@ -1,4 +1,4 @@
-"""The databases and folders of agenr, agent-knowledge and ClawXMemory are read as these programs mean them."""
+"""Databases and folders of agenr, agent-knowledge and ClawXMemory are imported with their meaning."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ def test_agenr_database_keeps_kinds_dates_importance_tags_and_claims(
         "untrusted",
         "agent",
     )
-    shown = nacre("show", decision["id"], "--no-update", "--json").json
-    assert shown["memory"]["extra"]["imported"]["id"] == "e-1"
-    assert [(link["rel"], link["is_outgoing"]) for link in shown["links"]] == [
+    memory = nacre("show", decision["id"], "--no-update", "--json").json
+    assert memory["memory"]["extra"]["imported"]["id"] == "e-1"
+    assert [(link["rel"], link["is_outgoing"]) for link in memory["links"]] == [
         ("related_to", False)
     ]
 
@@ -130,8 +130,8 @@ def test_agenr_retired_expired_and_superseded_memories_stay_retired(
     assert list(listed(nacre)) == ["Port"]
     history = nacre("show", "Port", "--history", "--json").json["history"]
     assert [step["memory"]["subject"] for step in history] == ["Port before", "Port"]
-    gone = nacre("show", "Gone", "--no-update", "--json").json
-    retired = gone["memory"]["retired"]
+    deleted_memory = nacre("show", "Gone", "--no-update", "--json").json
+    retired = deleted_memory["memory"]["retired"]
     assert (retired["at"], retired["reason"]) == ("2026-03-05T00:00:00Z", "the wiki moved")
     assert (
         nacre("show", "Late", "--no-update", "--json").json["memory"]["retired"]["reason"]
@@ -159,12 +159,12 @@ def test_agenr_usage_is_imported_only_with_trust(
     nacre("data", "import", str(path), "--trust", "--json")
     lines = [json.loads(line) for line in nacre("data", "export", "-").out.splitlines()]
     (usage,) = [line["usage"] for line in lines if line.get("usage")]
-    assert usage["recall_intervals"] == [(1775001600 + number) * 1000 for number in range(1, 101)]
-    shown = nacre("show", "Tide", "--no-update", "--json").json
+    assert usage["intervals"] == [(1775001600 + number) * 1000 for number in range(1, 101)]
+    memory = nacre("show", "Tide", "--no-update", "--json").json
     assert (
-        shown["usage"]["recall_count"],
-        shown["usage"]["last_recalled"],
-        shown["memory"]["trust"],
+        memory["usage"]["recall_count"],
+        memory["usage"]["last_recalled"],
+        memory["memory"]["trust"],
     ) == (
         4,
         "2026-04-01T00:00:00Z",
@@ -250,8 +250,8 @@ def test_agent_knowledge_vault_keeps_titles_confidence_and_edges(nacre: Nacre, p
     answer = nacre("data", "import", str(folder), "--json").json
     assert (answer["source"], answer["added"]) == ("agent-knowledge", 3)
     assert [item["where"] for item in answer["skipped"]] == ["decisions/broken.md"]
-    found = listed(nacre)
-    shop = nacre("show", found["Webshop"]["id"], "--no-update", "--json").json
+    memories = listed(nacre)
+    shop = nacre("show", memories["Webshop"]["id"], "--no-update", "--json").json
     assert (shop["memory"]["project"], shop["memory"]["confidence"], shop["memory"]["created"]) == (
         "webshop",
         "inferred",
@@ -261,7 +261,7 @@ def test_agent_knowledge_vault_keeps_titles_confidence_and_edges(nacre: Nacre, p
     (link,) = shop["links"]
     assert (link["rel"], link["subject"], link["strength"]) == ("depends_on", "Tax service", 0.7)
     assert link["valid"] == {"since": "2026-01-01", "until": "2026-06-01"}
-    tax = nacre("show", found["Tax service"]["id"], "--no-update", "--json").json
+    tax = nacre("show", memories["Tax service"]["id"], "--no-update", "--json").json
     assert (tax["memory"]["kind"], tax["memory"]["evergreen"], tax["memory"]["author"]) == (
         "decision",
         True,
@@ -302,14 +302,14 @@ def test_clawxmemory_import_keeps_projects_rules_and_deprecations(
         path = put("bundle", {"snapshot.json": json.dumps(bundle)}) / "snapshot.json"
     answer = nacre("data", "import", str(path), "--trust", "--json").json
     assert (answer["source"], answer["added"], answer["pages"]) == ("clawxmemory", 5, 1)
-    found = listed(nacre)
-    rule = found["Short labels"]
+    memories = listed(nacre)
+    rule = memories["Short labels"]
     assert (rule["kind"], rule["project"], rule["updated"]) == (
         "preference",
         "star-map",
         "2026-02-03T08:00:00Z",
     )
-    assert found["Wants formulas in plain text, not as pictures"]["kind"] == "preference"
+    assert memories["Wants formulas in plain text, not as pictures"]["kind"] == "preference"
     assert (
         nacre("show", "Old stage", "--no-update", "--json").json["memory"]["retired"]["reason"]
         == "deprecated in ClawXMemory"
@@ -323,7 +323,7 @@ def test_clawxmemory_snapshot_round_trip_preserves_memories(
 ) -> None:
     nacre("data", "import", str(put("clawx", CLAWX)), "--trust")
     before = listed(nacre)
-    told = nacre(
+    report = nacre(
         "data",
         "export",
         str(tmp_path / "claw.json"),
@@ -332,7 +332,7 @@ def test_clawxmemory_snapshot_round_trip_preserves_memories(
         "--include-retired",
         "--json",
     ).json
-    assert (told["form"], told["counts"]["memory"]) == ("clawxmemory", 5)
+    assert (report["form"], report["counts"]["memory"]) == ("clawxmemory", 5)
     (user_home / ".nacre").rename(user_home / ".before")
     assert (
         nacre("data", "import", str(tmp_path / "claw.json"), "--trust", "--json").json["source"]
@@ -340,7 +340,7 @@ def test_clawxmemory_snapshot_round_trip_preserves_memories(
     )
     after = listed(nacre)
     facts = ("content", "kind", "project", "created", "updated")
-    of_projects = {name for name, one in before.items() if one["project"]}
+    of_projects = {name for name, item in before.items() if item["project"]}
     assert of_projects == {"Short labels"}
     assert all(
         after[name][fact] == before[name][fact]
@@ -348,7 +348,9 @@ def test_clawxmemory_snapshot_round_trip_preserves_memories(
         for fact in facts
         if fact != "project"
     )
-    assert {one["content"] for one in after.values()} == {one["content"] for one in before.values()}
+    assert {item["content"] for item in after.values()} == {
+        item["content"] for item in before.values()
+    }
     assert (
         nacre("show", "Old stage", "--no-update", "--json").json["memory"]["retired"]["reason"]
         == "deprecated in ClawXMemory"
@@ -362,10 +364,10 @@ def test_clawxmemory_snapshot_excludes_untrusted_memories(
     nacre("store", "The dome opens at dusk.")
     monkeypatch.setenv("CLAUDECODE", "1")
     nacre("store", "The dome motor runs on twelve volts.", "--project", "dome")
-    told = nacre(
+    report = nacre(
         "data", "export", str(tmp_path / "claw.json"), "--format", "clawxmemory", "--json"
     ).json
-    assert (told["counts"]["memory"], told["withheld"]) == (1, 5)
+    assert (report["counts"]["memory"], report["withheld"]) == (1, 5)
     snapshot = (tmp_path / "claw.json").read_text(encoding="utf-8")
     assert "The dome opens" in snapshot
     assert not any(words in snapshot for words in ("twelve volts", "eight letters", "plain text"))
@@ -381,9 +383,9 @@ def test_clawxmemory_rules_keep_reason_and_application_for_agents(nacre: Nacre, 
         "clawx", {**CLAWX, "projects/project_0a1b2c3d4e/Feedback/short-labels.md": head + body}
     )
     nacre("data", "import", str(path), "--trust")
-    shown = nacre("show", "Short labels", "--no-update", "--json").json
-    assert (shown["memory"]["kind"], shown["memory"]["content"]) == ("preference", body.strip())
+    memory = nacre("show", "Short labels", "--no-update", "--json").json
+    assert (memory["memory"]["kind"], memory["memory"]["content"]) == ("preference", body.strip())
     nacre("edit", "Short labels", "--project", "")
-    told = nacre("context", "--start", "--part", "rules").out
+    context = nacre("context", "--start", "--part", "rules").out
     for words in ("at most eight letters", "cuts no finer", "leaving out vowels", "class 7b"):
-        assert words in told
+        assert words in context

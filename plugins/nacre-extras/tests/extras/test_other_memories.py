@@ -1,9 +1,11 @@
-"""claude-mem, mem0, basic-memory, mcp-memory-service and Letta: recognised by content, read as they mean it."""
+"""Files of claude-mem, mem0, basic-memory, mcp-memory-service and Letta are recognised and
+imported."""
 
 from __future__ import annotations
 
 import json
 import zipfile
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,12 @@ from tests.cli.conftest import Nacre
 from tests.imports.test_sources import listed
 
 
-def left_out(told: dict[str, Any]) -> dict[str, int]:
-    """How many things were left out, by reason."""
-    return {one["reason"]: one["count"] for one in told["left_out"]}
+def skipped(report: dict[str, Any]) -> dict[str, int]:
+    """Return the number of skipped items by reason."""
+    counts: Counter[str] = Counter()
+    for item in report["skipped"]:
+        counts[item["reason"]] += item["count"]
+    return dict(counts)
 
 
 @pytest.mark.parametrize("name", others.EVERYTHING)
@@ -27,14 +32,13 @@ def test_foreign_model_memories_are_untrusted_deduplicated_and_undone_together(
     before = {file: file.read_bytes() for file in (path, *path.rglob("*")) if file.is_file()}
     planned = nacre("data", "import", str(path), "--dry-run", "--json").json
     assert listed(nacre) == {}
-    told = nacre("data", "import", str(path), "--json").json
-    assert told["source"] == name.split()[0]
-    assert told["added"] == planned["added"] > 0
-    assert sum(left_out(told).values()) == sum(item["count"] for item in told["skipped"])
-    found = listed(nacre).values()
-    assert {(memory["speaker"], memory["trust"]) for memory in found} == {("agent", "untrusted")}
+    report = nacre("data", "import", str(path), "--json").json
+    assert report["source"] == name.split()[0]
+    assert report["added"] == planned["added"] > 0
+    memories = listed(nacre).values()
+    assert {(memory["speaker"], memory["trust"]) for memory in memories} == {("agent", "untrusted")}
     again = nacre("data", "import", str(path), "--json").json
-    assert (again["added"], again["known"]) == (0, told["added"])
+    assert (again["added"], again["known"]) == (0, report["added"])
     assert nacre("context").out.strip() == ""
     (operation,) = nacre("log", "--json").json["operations"]
     nacre("undo", operation["operation"]["id"], "--yes")
@@ -46,14 +50,14 @@ def test_foreign_model_memories_are_untrusted_deduplicated_and_undone_together(
 def test_claude_mem_separates_decisions_fixes_and_work_without_prompts(
     nacre: Nacre, tmp_path: Path
 ) -> None:
-    told = nacre("data", "import", str(others.claude_mem(tmp_path).parent), "--json").json
-    assert (told["source"], told["added"]) == ("claude-mem", 4)
-    assert left_out(told) == {
+    report = nacre("data", "import", str(others.claude_mem(tmp_path).parent), "--json").json
+    assert (report["source"], report["added"]) == ("claude-mem", 4)
+    assert skipped(report) == {
         "prompts are in the sessions; nacre ingest reads them": 2,
         "an observation without text": 1,
     }
-    found = listed(nacre)
-    decision = found["Berths are numbered"]
+    memories = listed(nacre)
+    decision = memories["Berths are numbered"]
     assert (decision["kind"], decision["project"], decision["created"]) == (
         "decision",
         "harbour",
@@ -66,9 +70,9 @@ def test_claude_mem_separates_decisions_fixes_and_work_without_prompts(
     assert nacre("show", decision["id"], "--no-update", "--json").json["memory"]["extra"][
         "files"
     ] == ["src/berths.py"]
-    assert found["The tide table was off by one"]["kind"] == "lesson"
-    work, summary = found["Pilots can book a berth"], found["Mend the tide table"]
-    assert {(one["kind"], one["expiry"], one["importance"]) for one in (work, summary)} == {
+    assert memories["The tide table was off by one"]["kind"] == "lesson"
+    work, summary = memories["Pilots can book a berth"], memories["Mend the tide table"]
+    assert {(item["kind"], item["expiry"], item["importance"]) for item in (work, summary)} == {
         ("event", "temporary", 5)
     }
     assert summary["content"].startswith("Learned: The gauge reports in its own zone.")
@@ -76,30 +80,30 @@ def test_claude_mem_separates_decisions_fixes_and_work_without_prompts(
 
 def test_claude_mem_export_equals_its_database(nacre: Nacre, tmp_path: Path) -> None:
     nacre("data", "import", str(others.claude_mem(tmp_path)), "--json")
-    told = nacre("data", "import", str(others.claude_mem_export(tmp_path)), "--json").json
-    assert (told["added"], told["known"]) == (0, 4)
+    report = nacre("data", "import", str(others.claude_mem_export(tmp_path)), "--json").json
+    assert (report["added"], report["known"]) == (0, 4)
 
 
 def test_dry_run_counts_skipped_items_with_reasons(nacre: Nacre, tmp_path: Path) -> None:
-    shown = nacre("data", "import", str(others.claude_mem(tmp_path)), "--dry-run").out
+    output = nacre("data", "import", str(others.claude_mem(tmp_path)), "--dry-run").out
     assert "2 prompts are in the sessions; nacre ingest reads them: prompts" in " ".join(
-        shown.split()
+        output.split()
     )
 
 
 def test_mcp_memory_service_keeps_types_and_relations_without_derivations(
     nacre: Nacre, tmp_path: Path
 ) -> None:
-    told = nacre("data", "import", str(others.memory_service(tmp_path)), "--json").json
-    assert told["added"] == 3
-    assert left_out(told) == {
+    report = nacre("data", "import", str(others.memory_service(tmp_path)), "--json").json
+    assert report["added"] == 3
+    assert skipped(report) == {
         "similarity links are computed again": 1,
         "deleted in mcp-memory-service": 1,
-        "an association computed by it": 1,
+        "an association that the service computed": 1,
     }
-    found = listed(nacre)
-    assert len(found) == 2
-    decision = found["We keep the logbook in PostgreSQL"]
+    memories = listed(nacre)
+    assert len(memories) == 2
+    decision = memories["We keep the logbook in PostgreSQL"]
     assert (decision["kind"], decision["project"]) == ("decision", "harbour")
     assert decision["tags"] == ["decision", "storage"]
     assert (decision["created"], decision["updated"]) == (
@@ -126,9 +130,9 @@ def test_mcp_memory_service_keeps_types_and_relations_without_derivations(
 def test_mem0_categories_become_tags_kinds_and_dates_with_expiry(
     nacre: Nacre, tmp_path: Path
 ) -> None:
-    nacre("data", "import", str(others.written(tmp_path / "mem0.json", others.MEM0)), "--json")
-    found = listed(nacre)
-    tabs = found["Prefers tabs over spaces in Makefiles"]
+    nacre("data", "import", str(others.write_file(tmp_path / "mem0.json", others.MEM0)), "--json")
+    memories = listed(nacre)
+    tabs = memories["Prefers tabs over spaces in Makefiles"]
     assert (tabs["kind"], tabs["project"], tabs["tags"]) == (
         "preference",
         "harbour",
@@ -137,14 +141,14 @@ def test_mem0_categories_become_tags_kinds_and_dates_with_expiry(
     assert (tabs["created"], tabs["updated"]) == ("2026-03-01T19:00:00Z", "2026-03-04T19:00:00Z")
     extra = nacre("show", tabs["id"], "--no-update", "--json").json["memory"]["extra"]
     assert (extra["user_id"], extra["branch"]) == ("lena", "main")
-    assert found["Is on leave in the first week of May"]["expires_on"] == "2035-05-08"
+    assert memories["Is on leave in the first week of May"]["expires_on"] == "2035-05-08"
 
 
 def test_mem0_lists_and_multi_page_folders_are_read(nacre: Nacre, tmp_path: Path) -> None:
-    others.written(tmp_path / "pages/1.json", others.MEM0["results"][:1])
-    others.written(tmp_path / "pages/2.json", {"results": others.MEM0["results"][1:]})
-    told = nacre("data", "import", str(tmp_path / "pages"), "--json").json
-    assert (told["source"], told["added"]) == ("mem0", 2)
+    others.write_file(tmp_path / "pages/1.json", others.MEM0["results"][:1])
+    others.write_file(tmp_path / "pages/2.json", {"results": others.MEM0["results"][1:]})
+    report = nacre("data", "import", str(tmp_path / "pages"), "--json").json
+    assert (report["source"], report["added"]) == ("mem0", 2)
 
 
 def test_openmemory_backup_imports_archived_memories_as_retired(
@@ -153,53 +157,42 @@ def test_openmemory_backup_imports_archived_memories_as_retired(
     with zipfile.ZipFile(tmp_path / "memories_export_lena.zip", "w") as archive:
         archive.writestr("memories.json", json.dumps(others.OPENMEMORY))
         archive.writestr("memories.jsonl.gz", b"\x1f\x8b")
-    told = nacre("data", "import", str(tmp_path / "memories_export_lena.zip"), "--json").json
-    assert (told["source"], told["added"], left_out(told)) == ("mem0", 2, {"deleted in mem0": 1})
-    found = listed(nacre)
-    assert {subject: (one["kind"], one["tags"]) for subject, one in found.items()} == {
+    report = nacre("data", "import", str(tmp_path / "memories_export_lena.zip"), "--json").json
+    assert (report["source"], report["added"], skipped(report)) == (
+        "mem0",
+        2,
+        {"deleted in mem0": 1},
+    )
+    memories = listed(nacre)
+    assert {subject: (item["kind"], item["tags"]) for subject, item in memories.items()} == {
         "Decided to ship the pilot app as one binary": ("decision", ["decisions"])
     }
     archived = nacre("show", "The pilot app used to be a web page", "--no-update", "--json").json
     assert archived["memory"]["retired"]["reason"] == "archived in mem0"
 
 
-def test_mem0_plugin_markdown_is_read_by_block(nacre: Nacre, tmp_path: Path) -> None:
-    nacre(
-        "data",
-        "import",
-        str(others.written(tmp_path / "mem0-export.md", others.MEM0_MARKDOWN)),
-        "--json",
-    )
-    found = listed(nacre)
-    assert found["The staging gauge is called Marta"]["kind"] == "fact"
-    lesson = found["Run the gauge tests with a fixed clock, else they fail at midnight"]
-    assert (lesson["kind"], lesson["tags"]) == ("lesson", ["coding_conventions"])
-    extra = nacre("show", lesson["id"], "--no-update", "--json").json["memory"]["extra"]
-    assert (extra["branch"], extra["files"]) == ("main", ["src/tides.py", "src/gauge.py"])
-
-
 def test_agent_file_imports_blocks_without_persona_and_conversations(
     nacre: Nacre, tmp_path: Path
 ) -> None:
-    told = nacre(
+    report = nacre(
         "data",
         "import",
         str(
-            others.written(
+            others.write_file(
                 tmp_path / "quartermaster.af",
                 {**others.AGENT_FILE, "files": [{"id": "file-0", "file_name": "tides.pdf"}]},
             )
         ),
         "--json",
     ).json
-    assert left_out(told) == {"no memories": 4, "a description of the agent": 1}
-    assert {item["where"]: item["count"] for item in told["skipped"]} == {
+    assert skipped(report) == {"no memories": 4, "a description of the agent": 1}
+    assert {item["where"]: item["count"] for item in report["skipped"]} == {
         "quartermaster: persona": 1,
         "quartermaster.af: messages of conversations": 2,
         "quartermaster.af: tools": 1,
         "quartermaster.af: files": 1,
     }
-    assert {subject: one["kind"] for subject, one in listed(nacre).items()} == {
+    assert {subject: entry["kind"] for subject, entry in listed(nacre).items()} == {
         "Wants orders confirmed in writing before noon": "preference",
         "Marta runs the second store on the north pier": "relationship",
     }
@@ -221,25 +214,30 @@ def test_older_agent_file_formats_are_read(nacre: Nacre, tmp_path: Path, form: s
             }
         ],
     }
-    held = older if form == "older" else json.dumps(json.dumps(others.AGENT_FILE))
-    told = nacre("data", "import", str(others.written(tmp_path / "mate.af", held)), "--json").json
-    assert (told["source"], told["added"]) == ("letta", 1 if form == "older" else 2)
+    value = older if form == "older" else json.dumps(json.dumps(others.AGENT_FILE))
+    report = nacre(
+        "data", "import", str(others.write_file(tmp_path / "mate.af", value)), "--json"
+    ).json
+    assert (report["source"], report["added"]) == ("letta", 1 if form == "older" else 2)
 
 
 def test_archival_memory_is_imported_without_file_chunks(nacre: Nacre, tmp_path: Path) -> None:
-    told = nacre(
-        "data", "import", str(others.written(tmp_path / "archival.json", others.PASSAGES)), "--json"
+    report = nacre(
+        "data",
+        "import",
+        str(others.write_file(tmp_path / "archival.json", others.PASSAGES)),
+        "--json",
     ).json
-    assert left_out(told) == {"a part of a file": 1}
+    assert skipped(report) == {"a part of a file": 1}
     (rope,) = listed(nacre).values()
     assert (rope["created"], rope["tags"]) == ("2026-03-03T08:00:00Z", ["archival", "rope"])
 
 
 def test_basic_memory_notes_become_statements_and_linked_text(nacre: Nacre, tmp_path: Path) -> None:
-    told = nacre("data", "import", str(others.basic_memory(tmp_path)), "--json").json
-    assert (told["source"], left_out(told)) == ("basic-memory", {"a schema for notes": 1})
-    found = listed(nacre)
-    assert {subject: one["kind"] for subject, one in found.items()} == {
+    report = nacre("data", "import", str(others.basic_memory(tmp_path)), "--json").json
+    assert (report["source"], skipped(report)) == ("basic-memory", {"a schema for notes": 1})
+    memories = listed(nacre)
+    assert {subject: item["kind"] for subject, item in memories.items()} == {
         "Tide Gauge": "fact",
         "Tide Gauge: The gauge reports in centimetres, never in feet (agreed…": "decision",
         "Tide Gauge: Readings go out every five minutes": "preference",
@@ -255,14 +253,14 @@ def test_basic_memory_notes_become_statements_and_linked_text(nacre: Nacre, tmp_
     assert "- [maker] Seba" in note["memory"]["content"]
     assert "- depends_on [[Harbour Network]]" in note["memory"]["content"]
     assert "centimetres" not in note["memory"]["content"]
-    named = {one["id"]: subject.partition(":")[0] for subject, one in found.items()}
+    names = {item["id"]: subject.partition(":")[0] for subject, item in memories.items()}
     out = [link for link in note["links"] if link["is_outgoing"]]
-    assert {(link["rel"], link["reason"], named[link["other"]]) for link in out} == {
+    assert {(link["rel"], link["reason"], names[link["other"]]) for link in out} == {
         ("depends_on", None, "Harbour Network"),
         ("related_to", "reports to", "Pilot App"),
     }
     assert sum(link["rel"] == "part_of" and not link["is_outgoing"] for link in note["links"]) == 2
-    decision = next(one for one in found.values() if one["kind"] == "decision")
+    decision = next(item for item in memories.values() if item["kind"] == "decision")
     assert decision["tags"] == ["decision", "gauge", "hardware", "units"]
 
 
@@ -270,7 +268,10 @@ def test_secret_in_an_export_is_not_imported(nacre: Nacre, tmp_path: Path, user_
     token = "ghp_" + "9fKq2LmX7vRt4WzN8bYc1DsH6jPa3EuG5oTi"
     row = {**others.MEM0["results"][0], "memory": f"The deploy token of the gauge is {token}"}
     nacre(
-        "data", "import", str(others.written(tmp_path / "mem0.json", {"results": [row]})), "--json"
+        "data",
+        "import",
+        str(others.write_file(tmp_path / "mem0.json", {"results": [row]})),
+        "--json",
     )
     (memory,) = listed(nacre).values()
     assert "[redacted" in memory["content"].lower()

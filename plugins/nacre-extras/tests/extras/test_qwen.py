@@ -1,4 +1,4 @@
-"""Qwen Code: records of conversations, of tools and of the host in one file."""
+"""The Qwen Code adapter reads conversation, tool and host records from one file."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def record(number: int, kind: str, *parts: Any, **more: Any) -> dict[str, Any]:
     }
 
 
-def called(name: str, call: str | None = "c1", **arguments: Any) -> dict[str, Any]:
+def function_call(name: str, call: str | None = "c1", **arguments: Any) -> dict[str, Any]:
     return {"functionCall": {"id": call, "name": name, "args": arguments}}
 
 
-def answered(output: str, call: str | None = "c1") -> dict[str, Any]:
+def function_response(output: str, call: str | None = "c1") -> dict[str, Any]:
     return {"functionResponse": {"id": call, "response": {"output": output}}}
 
 
@@ -51,7 +51,7 @@ RECORDS = (
         "assistant",
         {"text": "hm", "thought": True},
         {"text": "I look."},
-        called("run_shell_command", command="make"),
+        function_call("run_shell_command", command="make"),
         model="model-1",
         usageMetadata={
             "promptTokenCount": 30,
@@ -63,7 +63,7 @@ RECORDS = (
     record(
         3,
         "tool_result",
-        answered("Command: make\nOutput: no\nExit Code: 2", None),
+        function_response("Command: make\nOutput: no\nExit Code: 2", None),
         toolCallResult={"callId": "c1", "status": "success"},
     ),
     record(4, "user", {"text": "Twice."}, subtype="mid_turn_user_message"),

@@ -1,169 +1,120 @@
-"""Channel interfaces, options and lookup, and HTTP and WebSocket clients for all channels."""
+"""Interfaces and options of channels, and the HTTP and WebSocket clients that they share."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import re
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
 import httpx2
 import msgspec
 
-from nacre.base.environment import install_hint, is_installed
-from nacre.base.files import new_file
 from nacre.base.frozen import frozen
 from nacre.base.lazy import Module, load
+from nacre.base.plain import mapping, objects_in
 from nacre.base.plugins import load_plugins
 from nacre.errors import (
-    ChannelRefusedError,
     ChannelUnavailableError,
     InvalidSettingsError,
     NotFoundError,
-    UnavailableError,
 )
 from nacre.llm.credentials import is_loopback
 from nacre.settings import Settings
 from nacre.values.gateway import Attachment, Chat, Incoming, Limits, Outgoing
-
-if TYPE_CHECKING:
-    from starlette.routing import BaseRoute
-
 
 Fields = Mapping[str, Any]
 Tell = Callable[[str], None]
 
 
 class Inbox(Protocol):
-    """Receives the messages of a channel. All methods run in the gateway's event loop."""
+    """A receiver of a channel's messages. Call its methods in the gateway's event loop."""
 
     def state(self, name: str) -> str:
-        """Return a value that the channel stored, such as an offset or a session to resume, or an empty string."""
+        """Return a value that the channel has stored, such as an offset, or an empty string."""
 
-    async def receive(self, messages: Sequence[Incoming], **state: str) -> int:
-        """Store messages and the channel's state in one transaction. Return the number of new messages.
+    async def receive(self, messages: Sequence[Incoming], **state: str) -> None:
+        """Store new messages and the channel's state in one transaction.
 
-        Messages that were received before are skipped. A channel must not confirm messages to its
-        platform before this returns, because only then are they on disk. This waits while too many
-        messages are pending.
+        A channel must not confirm messages to its platform before this returns.
         """
 
 
 class Channel(Protocol):
-    """A connection to a platform for one of the owner's accounts.
+    """A connection to a chat platform, which only converts messages.
 
-    A channel only converts messages. The gateway decides who can write, what to answer, and how
-    often to retry sending.
+    The gateway decides who may write, what to answer, and when to retry.
     """
 
     limits: Limits
 
     async def run(self, inbox: Inbox) -> None:
-        """Receive until cancelled. Reconnect after short interruptions, as the platform documents.
+        """Receive messages until the connection ends.
 
-        Raises ChannelUnavailableError if it cannot continue for now (the gateway retries at growing
-        intervals), and ChannelRefusedError if retrying does not help, for example with a wrong
-        token.
+        Raises ChannelRefusedError if a retry is useless, for example with a wrong token, and
+        otherwise ChannelUnavailableError.
         """
 
     async def send(self, outgoing: Outgoing) -> str:
-        """Send one part and return the platform's message id. The text is within ``limits``.
+        """Send a message within ``limits``, and return the id that the platform gives it.
 
-        Raises ChannelUnavailableError if a retry is possible (with ``retry_after`` if the platform
-        specifies it), and ChannelRefusedError if this message can never be delivered.
+        Raises ChannelRefusedError if it can never be delivered, and otherwise
+        ChannelUnavailableError.
         """
 
     async def show_typing(self, chat: Chat) -> None:
-        """Show that an answer is being written, for ``limits.typing_seconds``. Failures are ignored."""
-
-    async def fetch(self, attachment: Attachment, target: Path, most_bytes: int) -> None:
-        """Write an attachment to a path in one of the gateway's folders.
-
-        Raises ChannelUnavailableError, ChannelRefusedError.
-        """
+        """Show a typing indicator for ``limits.typing_seconds``. The gateway ignores errors."""
 
     async def close(self) -> None:
-        """Close connections."""
-
-
-class Listening:
-    """The part of a channel that receives messages in HTTP requests while the channel runs."""
-
-    _inbox: Inbox | None = None
-
-    async def run(self, inbox: Inbox) -> None:
-        """Wait until cancelled. Meanwhile, messages arrive in HTTP requests."""
-        self._inbox = inbox
-        try:
-            await asyncio.Event().wait()
-        finally:
-            self._inbox = None
-
-
-@runtime_checkable
-class ServesHttp(Protocol):
-    """A channel that its platform calls. The gateway's listener (``gateway.listen``) serves the routes."""
-
-    def routes(self) -> Sequence[BaseRoute]:
-        """Return routes below ``/<name of the channel>``. They must check signatures before they read anything else."""
+        """Close all connections."""
 
 
 @frozen
 class ChannelSetup:
-    """The name, option values and resolved secrets for creating a channel.
-
-    ``folder`` is the channel's private folder in the home. ``log`` writes a line to the gateway's
-    log.
-    """
+    """The arguments for creating a channel. ``log`` writes a line to the gateway's log."""
 
     name: str
     options: Fields
     secrets: Mapping[str, str] = field(repr=False)
-    folder: Path
     log: Tell
 
 
 @frozen
 class Option:
-    """An option of a channel kind, in ``gateway.channels.<name>``."""
+    """An option of a channel in the table ``gateway.channels.<name>``."""
 
     name: str
     summary: str
     default: Any = None
     is_secret: bool = False
     is_required: bool = False
+    choices: tuple[str, ...] = ()
 
 
 @frozen
 class ChannelKind:
-    """A kind of channel. Third parties register kinds in the entry-point group ``nacre.channels``.
+    """A kind of channel, which packages register in the entry-point group ``nacre.channels``.
 
-    ``libraries`` are the module names that it needs, and ``extra`` is the extra of nacre that
-    installs them. Secret ``options`` are written as ``env:NAME`` or ``file:PATH``. ``identity``
-    describes to people what a sender's id looks like.
+    Secret options can be given as ``env:NAME`` or ``file:PATH``.
     """
 
     name: str
-    label: str
     make: Callable[[ChannelSetup], Channel]
     options: tuple[Option, ...] = ()
-    libraries: tuple[str, ...] = ()
-    extra: str = ""
-    identity: str = ""
 
 
 # ----------------------------------------------------------------------------
-# Read untrusted data from a platform. It can have any size and structure.
+# Parsing of untrusted data from platforms.
 
 
 MAX_TEXT = 20_000
-"""Maximum length of a message in characters, more than any platform allows."""
+"""Maximum length of a message in characters. No platform allows longer messages."""
 
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _INTEGER = re.compile(r"-?[0-9]{1,19}")
@@ -173,7 +124,7 @@ _NOT_IN_NAMES = re.compile(r"[\x00-\x1f\x7f/\\:]+")
 
 
 class SkippedItems:
-    """Counts unreadable items and logs the first one."""
+    """A counter of unreadable messages and frames, which logs the first one."""
 
     def __init__(self, log: Tell) -> None:
         self.count = 0
@@ -187,7 +138,7 @@ class SkippedItems:
     def parsed(
         self, item: str, parse: Callable[..., Incoming | None], *args: Any
     ) -> Incoming | None:
-        """Return the result of ``parse``, or ``None`` if it raises ValueError."""
+        """Return the result of ``parse``, or count the item and return ``None`` on ValueError."""
         try:
             return parse(*args)
         except ValueError:
@@ -212,21 +163,21 @@ def decode_object(data: str | bytes) -> Fields:
 
 
 def text(values: Fields, key: str, most: int = 200) -> str:
-    """Return a text, cut to ``most`` characters, or an empty string."""
+    """Return a string field, cut to ``most`` characters, or an empty string."""
     value = values.get(key)
     return value[:most].replace("\0", "") if isinstance(value, str) else ""
 
 
 def number(values: Fields, key: str) -> float | None:
-    """Return a finite non-negative number, or ``None``."""
+    """Return a numeric field, or ``None`` if it is negative or too large."""
     value = values.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if 0 <= value < 1e15 else None
 
 
-def whole(value: object) -> int | None:
-    """Return an integer of at most 64 bits, which can be written as text, or ``None``."""
+def integer(value: object) -> int | None:
+    """Convert an integer or decimal string, or return ``None`` if it exceeds 64 bits."""
     if isinstance(value, str) and _INTEGER.fullmatch(value):
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
@@ -234,52 +185,30 @@ def whole(value: object) -> int | None:
     return value if -_INTEGER_LIMIT <= value < _INTEGER_LIMIT else None
 
 
-def moment(values: Fields, key: str) -> datetime | None:
-    """Return a time that is given in seconds since 1970, or ``None``."""
-    seconds = whole(values.get(key))
+def moment(seconds: float | None) -> datetime | None:
+    """Convert seconds since 1970 to a time, or return ``None`` if they are out of range."""
     try:
-        return None if not seconds else datetime.fromtimestamp(seconds, UTC)
+        return datetime.fromtimestamp(seconds, UTC) if seconds else None
     except (OverflowError, OSError, ValueError):
         return None
 
 
 def file_name(values: Fields, key: str, default: str) -> str:
-    """Return a file name without folders and control characters."""
+    """Return the file name in a field, without folders and control characters."""
     return _NOT_IN_NAMES.sub("_", text(values, key)).strip(" ._")[-_MAX_FILE_NAME:] or default
 
 
-def attachment(values: Fields, name: str, media_type: str, *sources: str) -> Attachment:
-    """Return an attachment.
-
-    ``name``, ``media_type``, ``sources``: names of fields. The first source with a value is the
-    address.
-    """
-    size = number(values, "size")
-    addresses = (text(values, key, 2_000) for key in sources)
+def attachment(values: Fields, name: str, media_type: str) -> Attachment:
+    """Convert an attachment, using the given fields for its name and media type."""
     return Attachment(
         file_name(values, name, "file"),
         text(values, media_type, 100),
-        None if size is None else int(size),
-        next(filter(None, addresses), ""),
-    )
-
-
-def mapping(values: Fields, key: str) -> Fields:
-    """Return an object, by default empty."""
-    value = values.get(key)
-    return value if isinstance(value, dict) else {}
-
-
-def mappings(values: Fields, key: str, most: int = 50) -> list[Fields]:
-    """Return at most ``most`` objects of a list."""
-    items = values.get(key)
-    return (
-        [item for item in items[:most] if isinstance(item, dict)] if isinstance(items, list) else []
+        integer(values.get("size")),
     )
 
 
 def identifier(values: Fields, key: str) -> str:
-    """Return a platform id that is safe in a URL. Raises ValueError."""
+    """Return a field that is a platform's id. Raises ValueError unless it is safe in a URL."""
     value = values.get(key)
     if not isinstance(value, str) or not _ID.fullmatch(value):
         raise ValueError(f"{key} is not a valid id")
@@ -287,15 +216,13 @@ def identifier(values: Fields, key: str) -> str:
 
 
 # ----------------------------------------------------------------------------
-# A platform's HTTP interface, with bounded responses, no redirects, and errors that contain no
-# addresses or secrets.
+# HTTP.
 
 
 _SECONDS = 30.0
 _CONNECT_SECONDS = 10.0
-_DOWNLOAD_SECONDS = 300.0
 _MAX_ANSWER_BYTES = 8 << 20
-"""Maximum size of a response, enough for more than a hundred of the longest messages."""
+"""Maximum size of a response, which can contain a hundred of the longest messages."""
 
 logging.getLogger("httpx2").setLevel(
     logging.WARNING
@@ -304,33 +231,29 @@ logging.getLogger("httpx2").setLevel(
 
 @frozen
 class Reply:
-    """A response to an HTTP request.
+    """An HTTP response.
 
-    ``headers``: headers with names in lower case. ``body``: JSON object, or empty. ``rows``:
-    objects of a JSON list.
+    ``body`` is its JSON object, or ``rows`` the objects in its JSON list. ``retry_after`` is in
+    seconds.
     """
 
     status: int
-    headers: Mapping[str, str]
     body: Fields
-    rows: tuple[Fields, ...] = ()
-
-    @property
-    def retry_after(self) -> float | None:
-        """The number of seconds that the ``Retry-After`` header asks for."""
-        try:
-            return min(max(0.0, float(self.headers.get("retry-after", ""))), 86_400.0)
-        except ValueError:
-            return None
+    rows: tuple[Fields, ...]
+    retry_after: float | None
 
 
 class WebApi:
-    """A client for one platform. It connects at the first request."""
+    """An HTTP client for one platform.
+
+    It limits the size of responses, follows no redirects, and keeps addresses and secrets out of
+    errors.
+    """
 
     def __init__(self, platform: str, address: str, headers: Mapping[str, str]) -> None:
-        """Prepare requests to paths below ``address``.
+        """Create a client for paths below ``address``.
 
-        Plain http is allowed only on this machine. Raises InvalidSettingsError.
+        Raises InvalidSettingsError for plain http to another machine.
         """
         check_address(platform, address)
         self.platform = platform
@@ -338,115 +261,44 @@ class WebApi:
         self._headers = dict(headers)
         self._client: httpx2.AsyncClient | None = None
 
-    def require_own(self, url: str, owner: str, *hosts: str) -> None:
-        """Check that a file is on the API's server or, with https, on one of the ``hosts``.
-
-        Subdomains are included. Raises ChannelRefusedError.
-        """
-        try:
-            address, own = urlsplit(url), urlsplit(self._address)
-        except ValueError:
-            raise ChannelRefusedError("the address of a file is malformed") from None
-        host = f".{address.hostname}"
-        is_safe = address.scheme == "https" and any(host.endswith(f".{name}") for name in hosts)
-        if not is_safe and (address.scheme, address.netloc) != (own.scheme, own.netloc):
-            raise ChannelRefusedError(f"the file is not on {owner}'s servers")
-
     async def ask(
         self,
         method: str,
         path: str,
         *,
         json: Any = None,
-        content: bytes | None = None,
         params: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
         seconds: float = _SECONDS,
     ) -> Reply:
-        """Send a request and return the response with any status.
+        """Send a request and return the response, whatever its status.
 
-        ``content`` is sent unchanged, and ``json`` is encoded. Raises ChannelUnavailableError if
-        there is no response within ``seconds``.
+        Raises ChannelUnavailableError if there is no response within ``seconds``.
         """
-        sent = {**self._headers, **(headers or {})}
-        async with self._stream(
-            method,
-            f"{self._address}{path}",
-            seconds,
-            json=json,
-            content=content,
-            params=params,
-            headers=sent,
-        ) as response:
-            data = bytearray()
-            async for piece in response.aiter_bytes():
-                data += piece
-                if len(data) > _MAX_ANSWER_BYTES:
-                    raise ChannelUnavailableError(
-                        f"{self.platform} sent a response larger than {_MAX_ANSWER_BYTES >> 20} MB"
-                    )
-            return _reply(
-                response.status_code,
-                {k.lower(): v for k, v in response.headers.items()},
-                bytes(data),
-            )
-
-    async def download(
-        self,
-        url: str,
-        target: Path,
-        most_bytes: int,
-        headers: Mapping[str, str],
-    ) -> None:
-        """Download at most ``most_bytes`` from a URL to a file. The caller has checked the address.
-
-        Raises ChannelUnavailableError, or ChannelRefusedError if the file is missing or too large.
-        """
-        plain = {
-            "accept-encoding": "identity",
-            **headers,
-        }  # a few compressed bytes can expand beyond the available memory
-        async with self._stream("GET", url, _DOWNLOAD_SECONDS, headers=plain) as response:
-            if response.status_code >= 500 or response.status_code == 429:
-                raise ChannelUnavailableError(
-                    f"{self.platform} cannot send the file now (status {response.status_code})"
-                )
-            if (
-                response.status_code != 200
-                or response.headers.get("content-encoding", "identity") != "identity"
-            ):
-                raise ChannelRefusedError(
-                    f"{self.platform} refused to send the file (status {response.status_code})"
-                )
-            with new_file(target, overwrite=True) as file:
-                size = 0
-                async for piece in response.aiter_raw():
-                    size += len(piece)
-                    if size > most_bytes:
-                        raise ChannelRefusedError(f"the file is larger than {most_bytes} bytes")
-                    file.write(piece)
-
-    async def close(self) -> None:
-        client, self._client = self._client, None
-        if client is not None:
-            await client.aclose()
-
-    @asynccontextmanager
-    async def _stream(
-        self, method: str, url: str, seconds: float, **more: Any
-    ) -> AsyncIterator[httpx2.Response]:
         if self._client is None:
             # no proxy for this machine
             is_local = is_loopback(urlsplit(self._address).hostname or "")
             self._client = httpx2.AsyncClient(trust_env=not is_local, follow_redirects=False)
-        timeout = httpx2.Timeout(seconds, connect=_CONNECT_SECONDS)
+        data = bytearray()
         try:
             # the total timeout stops responses that trickle in
             async with (
                 asyncio.timeout(seconds),
-                self._client.stream(method, url, timeout=timeout, **more) as response,
+                self._client.stream(
+                    method,
+                    f"{self._address}{path}",
+                    timeout=httpx2.Timeout(seconds, connect=_CONNECT_SECONDS),
+                    json=json,
+                    params=params,
+                    headers={**self._headers, **(headers or {})},
+                ) as response,
             ):
-                yield response
+                async for piece in response.aiter_bytes():
+                    data += piece
+                    if len(data) > _MAX_ANSWER_BYTES:
+                        raise ChannelUnavailableError(
+                            f"{self.platform} sent a response larger than {_MAX_ANSWER_BYTES >> 20} MB"
+                        )
         except (TimeoutError, httpx2.TimeoutException):
             raise ChannelUnavailableError(f"{self.platform} did not answer in time") from None
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
@@ -454,6 +306,19 @@ class WebApi:
             raise ChannelUnavailableError(
                 f"{self.platform} cannot be reached ({type(error).__name__})"
             ) from None
+        value = seconds_to_wait = None
+        with suppress(ValueError):
+            value = decode(bytes(data))
+        with suppress(ValueError):
+            header = response.headers.get("retry-after", "")
+            seconds_to_wait = min(max(0.0, float(header)), 86_400.0)
+        rows = tuple(objects_in(value))
+        return Reply(response.status_code, mapping(value), rows, seconds_to_wait)
+
+    async def close(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
 
 
 def check_address(platform: str, address: str) -> None:
@@ -471,29 +336,17 @@ def check_address(platform: str, address: str) -> None:
         )
 
 
-def _reply(status: int, headers: Mapping[str, str], data: bytes) -> Reply:
-    try:
-        value = decode(data)
-    except ValueError:
-        value = {}
-    if isinstance(value, list):
-        return Reply(status, headers, {}, tuple(item for item in value if isinstance(item, dict)))
-    return Reply(status, headers, value if isinstance(value, dict) else {})
-
-
 # ----------------------------------------------------------------------------
-# Find kinds of channels by name, including those of third parties, and open the configured
-# channels.
+# Configured channels.
 
 
 GROUP = "nacre.channels"
-"""The entry-point group for third-party channels: ``<kind> = "<module>:<kind record>"``."""
+"""The entry-point group for channels of other packages, for example ``irc = "my_irc:KIND"``."""
 
 BUILTINS: dict[str, str] = {
     "telegram": "nacre_gateway.telegram:KIND",
     "discord": "nacre_gateway.discord:KIND",
     "slack": "nacre_gateway.slack:KIND",
-    "webhook": "nacre_gateway.webhook:KIND",
 }
 
 COMMON = (
@@ -504,16 +357,19 @@ COMMON = (
         "groups",
         "messages answered in groups: mention (those that mention it), all, or off",
         default="mention",
+        choices=("mention", "all", "off"),
     ),
     Option(
         "hears",
         "group messages seen between answers: paired (of paired senders), or all",
         default="paired",
+        choices=("paired", "all"),
     ),
     Option(
         "memories",
         "answers that use your memories: owner (to you, in direct chats), all, or none",
         default="owner",
+        choices=("owner", "all", "none"),
     ),
     Option("model", "model that answers here (provider:model); empty: models.chat", default=""),
     Option("tools", "tools that the agent may use here, by the agent's names", default=[]),
@@ -521,30 +377,25 @@ COMMON = (
     Option(
         "instructions", "instructions for the agent here; empty: gateway.instructions", default=""
     ),
-    Option(
-        "session_hours",
-        "hours of silence after which a new conversation begins; 0: 4 hours",
-        default=0.0,
-    ),
 )
-"""Options of all kinds of channels."""
+"""Options of all channels."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,40}")
 _RESERVED_NAMES = ("agent", "terminal")
-"""Names that no channel can have, because other conversation keys begin with them."""
+"""Names that no channel can have, because other conversations use them in their keys."""
 
 _MAX_SECRET_CHARACTERS = 10_000
 
 
 def kinds() -> dict[str, str | ChannelKind]:
-    """Return all kinds by name. Third-party kinds are not loaded before :func:`kind_of`."""
+    """Return all kinds of channels by name. Built-in kinds are loaded later, by :func:`kind_of`."""
     return {**BUILTINS, **load_plugins(GROUP, ChannelKind)}
 
 
 def kind_of(name: str) -> ChannelKind:
-    """Return a kind of channel.
+    """Return the kind of channel with a name.
 
-    Raises NotFoundError, or UnavailableError if the kind cannot be loaded or a library is missing.
+    Raises NotFoundError, or UnavailableError if it cannot be loaded.
     """
     entry = kinds().get(name)
     if entry is None:
@@ -552,17 +403,14 @@ def kind_of(name: str) -> ChannelKind:
             f"unknown kind of channel {name!r}", hint=f"kinds: {', '.join(kinds())}"
         )
     kind: ChannelKind = load(entry) if isinstance(entry, str) else entry
-    for library in kind.libraries:
-        if not is_installed(library):
-            hint = install_hint(kind.extra) if kind.extra else f"pip install {library}"
-            raise UnavailableError(f"{kind.label} needs the library {library}", hint=hint)
     return kind
 
 
 def options_of(settings: Settings, name: str) -> tuple[ChannelKind, dict[str, Any]]:
-    """Return the kind of a configured channel, and the values of all its options.
+    """Return a channel's kind and all its options.
 
-    Raises InvalidSettingsError, NotFoundError.
+    Raises NotFoundError if the channel is not configured, and InvalidSettingsError for invalid
+    options.
     """
     channels: Mapping[str, Fields] = settings["gateway.channels"]
     own = channels.get(name)
@@ -595,10 +443,8 @@ def options_of(settings: Settings, name: str) -> tuple[ChannelKind, dict[str, An
                 f"gateway.channels.{name} needs {key}: {option.summary}",
                 hint=f'[gateway.channels.{name}] {option.name} = "{value}"',
             )
-        if option.default is not None and not isinstance(
-            values[key],
-            (int, float) if isinstance(option.default, float) else (type(option.default),),
-        ):
+        has_type = option.default is None or isinstance(values[key], type(option.default))
+        if not has_type or (option.choices and values[key] not in option.choices):
             raise InvalidSettingsError(
                 f"gateway.channels.{name}.{key} cannot be {values[key]!r}", hint=option.summary
             )
@@ -606,7 +452,9 @@ def options_of(settings: Settings, name: str) -> tuple[ChannelKind, dict[str, An
 
 
 def open_channel(settings: Settings, name: str, log: Tell) -> Channel:
-    """Create a channel that is not connected yet. Raises the errors of :func:`options_of`, and UnavailableError."""
+    """Create a channel without connecting it. Raises the errors of :func:`options_of` and
+    :func:`resolve`.
+    """
     kind, values = options_of(settings, name)
     secrets = {
         option.name: resolve(
@@ -615,15 +463,13 @@ def open_channel(settings: Settings, name: str, log: Tell) -> Channel:
         for option in kind.options
         if option.is_secret and values[option.name]
     }
-    return kind.make(
-        ChannelSetup(name, values, secrets, settings.home / "gateway" / "channels" / name, log)
-    )
+    return kind.make(ChannelSetup(name, values, secrets, lambda line: log(f"{name}: {line}")))
 
 
 def resolve(settings: Settings, key: str, value: str) -> str:
-    """Return a secret. ``env:NAME`` and ``file:PATH`` name its location, and any other value is the secret itself.
+    """Return the secret at ``env:NAME`` or ``file:PATH``. Any other value is the secret itself.
 
-    Raises InvalidSettingsError.
+    Raises InvalidSettingsError if the secret is missing.
     """
     if value.startswith("env:"):
         secret = settings.environ.get(value.removeprefix("env:"), "")
@@ -646,7 +492,7 @@ def resolve(settings: Settings, key: str, value: str) -> str:
 
 
 # ----------------------------------------------------------------------------
-# A platform's WebSocket, which exchanges JSON objects of limited size.
+# WebSockets.
 
 
 if TYPE_CHECKING:
@@ -661,12 +507,11 @@ _CLOSE_SECONDS = 1.0
 """Maximum time for the closing handshake, which Slack does not always complete."""
 _MAX_FRAME_BYTES = 4 << 20
 _MAX_QUEUED_FRAMES = 256
-"""Maximum number of unread frames. The platform has to wait while there are more."""
-_MAX_BREAKS = 5
+"""Maximum number of unread frames."""
 
 
 class SocketClosedError(ChannelUnavailableError):
-    """The platform closed its WebSocket, or the connection broke. ``close_code`` is ``None`` if there is no code."""
+    """The WebSocket was closed, or the connection broke and ``close_code`` is ``None``."""
 
     def __init__(self, platform: str, close_code: int | None) -> None:
         super().__init__(
@@ -676,38 +521,41 @@ class SocketClosedError(ChannelUnavailableError):
 
 
 class Socket:
-    """An open WebSocket."""
+    """A WebSocket that exchanges JSON objects."""
 
     def __init__(self, platform: str, connection: client.ClientConnection) -> None:
         self._platform = platform
         self._connection = connection
 
     async def receive(self) -> Fields:
-        """Return the next object. Raises ValueError if a frame contains no object, and SocketClosedError."""
-        try:
+        """Return the next JSON object.
+
+        Raises SocketClosedError, or ValueError if the frame is not an object.
+        """
+        with self._translated_errors():
             frame = await self._connection.recv()
-        except problems.ConnectionClosed as error:
-            raise SocketClosedError(
-                self._platform, error.rcvd.code if error.rcvd else None
-            ) from None
         return decode_object(frame)
 
     async def send(self, value: Fields) -> None:
-        try:
+        with self._translated_errors():
             await self._connection.send(msgspec.json.encode(value).decode())
+
+    @contextmanager
+    def _translated_errors(self) -> Iterator[None]:
+        try:
+            yield
         except problems.ConnectionClosed as error:
-            raise SocketClosedError(
-                self._platform, error.rcvd.code if error.rcvd else None
-            ) from None
+            code = error.rcvd.code if error.rcvd else None
+            raise SocketClosedError(self._platform, code) from None
 
     async def close(self, code: int = 1000) -> None:
         await self._connection.close(code)
 
 
 async def open_socket(platform: str, url: str, ping_seconds: float | None = None) -> Socket:
-    """Open a WebSocket. With ``ping_seconds``, ping at this interval, and break if no reply arrives within it.
+    """Open a WebSocket, and ping its server every ``ping_seconds``, if given.
 
-    Raises ChannelUnavailableError, also if the address is neither encrypted nor on this machine.
+    Raises ChannelUnavailableError.
     """
     try:
         check_address(platform, url)
@@ -734,26 +582,3 @@ async def open_socket(platform: str, url: str, ping_seconds: float | None = None
             f"{platform} cannot be reached ({type(error).__name__})"
         ) from None
     return Socket(platform, connection)
-
-
-@dataclass(slots=True)
-class Breaks:
-    """Counts connections in a row that end soon after they begin.
-
-    The first connection is replaced immediately, and later connections after a growing ``pause`` in
-    seconds. A connection that lasted ``steady`` seconds or received data does not count.
-    """
-
-    platform: str
-    pause: float
-    steady: float
-    count: int = 0
-
-    async def ended(self, seconds: float, *, was_useful: bool) -> None:
-        """Count a connection that ended after ``seconds``. Raises ChannelUnavailableError after too many."""
-        self.count = 0 if was_useful or seconds > self.steady else self.count + 1
-        if self.count > _MAX_BREAKS:
-            raise ChannelUnavailableError(
-                f"{self.platform} keeps closing connections soon after they begin"
-            )
-        await asyncio.sleep(self.pause * max(self.count - 1, 0))

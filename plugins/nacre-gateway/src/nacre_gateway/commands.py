@@ -5,15 +5,13 @@ from __future__ import annotations
 import sys
 from contextlib import closing, suppress
 from dataclasses import replace
-from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from nacre import settings as nacre_settings
 from nacre.base import environment, ids
 from nacre.base.log import Log
-from nacre.base.text import one_line
 from nacre.base.times import shown
 from nacre.cli import output
 from nacre.cli.command import TEXT, DefaultGroup, Paper, Run, bold, cut, dim, joined, printable
@@ -34,7 +32,7 @@ from nacre.sessions import search
 from nacre.values import gateway as values_gateway
 from nacre.values.memory import Face
 from nacre.values.session import Trust
-from nacre_gateway import engine
+from nacre_gateway import conversation, engine
 
 if TYPE_CHECKING:
     from nacre.serve.homes import Homes
@@ -46,19 +44,16 @@ if TYPE_CHECKING:
 # ``nacre gateway``.
 
 
-_CELLS = 60
-
-
 @click.group(
     "gateway",
     cls=DefaultGroup,
     examples=["nacre gateway run", "nacre gateway pair K7QM-2XDP", "nacre gateway sessions"],
 )
 def gateway(run: Run) -> None:
-    """Answer in chats: Telegram, Discord, Slack, webhooks.
+    """Answer in chats: Telegram, Discord, Slack.
 
     Channels are configured in config.toml, for example in [gateway.channels.telegram], and the
-    model in models.chat. Without a command, show the channels, the model and pending messages.
+    model with nacre writer set. Without a command, show the channels, the model and pending messages.
     Exits with 1 if no gateway is running.
     """
     state = ask(run, engine.GatewayState, "gateway-status")
@@ -67,7 +62,7 @@ def gateway(run: Run) -> None:
 
 
 def homes_of(run: Run) -> Homes:
-    """Create the pool of homes for threads that answer in parallel."""
+    """Create a pool of homes for threads that answer in parallel."""
     settings, environ = run.settings, environment.of_the_owner(run.settings.environ)
     return daemon_homes.Homes(
         lambda: home.open_home(
@@ -142,16 +137,9 @@ def pair(run: Run, who: str | None, me: bool, remove: bool) -> None:
 @option("gateway-sessions", "channel", "--channel")
 @option("gateway-sessions", "closed", "--closed")
 @option("gateway-sessions", "limit", "--limit", "-n")
-def sessions(run: Run, channel: str | None, closed: bool, limit: int) -> None:
+def sessions(run: Run, **fields: Any) -> None:
     """List conversations, most recently used first."""
-    chats = ask(
-        run,
-        list[values_gateway.ChatSession],
-        "gateway-sessions",
-        channel=channel,
-        closed=closed,
-        limit=limit,
-    )
+    chats = ask(run, list[values_gateway.ChatSession], "gateway-sessions", **fields)
     run.answer({"sessions": chats}, lambda paper: _show_sessions(paper, chats))
 
 
@@ -174,11 +162,7 @@ def show(run: Run, reference: str, limit: int, end: bool) -> None:
 def _show_state(paper: Paper, state: GatewayState) -> None:
     hint = "" if state.running else "  nacre gateway run starts it"
     paper.line(bold("The gateway runs." if state.running else "No gateway runs."), dim(hint))
-    answers = (
-        "not set: nacre config set models.chat claude-cli:"
-        if state.model == "none"
-        else state.model
-    )
+    answers = "not set: nacre writer set" if state.model == "none" else state.model
     paper.facts((("answers", answers),), indent=2)
     if not state.channels:
         paper.note(
@@ -187,11 +171,11 @@ def _show_state(paper: Paper, state: GatewayState) -> None:
         )
     paper.table([_channel_row(channel) for channel in state.channels], indent=2)
     for item in state.waiting:
-        asks = f"{item.channel}:{item.sender} is waiting: nacre gateway pair {item.code}"
-        paper.line(asks, dim(f"  named {item.name}" * bool(item.name)), indent=2)
-    for lost in state.undelivered:
-        verb = "was given up" if lost.state == "failed" else "waits"
-        paper.line(f"An answer to {lost.key} {verb}: {lost.problem}", indent=2)
+        text = f"{item.channel}:{item.sender} is waiting: nacre gateway pair {item.code}"
+        paper.line(text, dim(f"  named {item.name}" * bool(item.name)), indent=2)
+    for part in state.undelivered:
+        verb = "was given up" if part.state == "failed" else "waits"
+        paper.line(f"An answer to {part.key} {verb}: {part.problem}", indent=2)
 
 
 def _channel_row(state: ChannelState) -> tuple[str, str, str]:
@@ -241,8 +225,6 @@ def _show_sessions(paper: Paper, chats: list[ChatSession]) -> None:
 
 def _show_chat(paper: Paper, chat: Chat) -> None:
     paper.line(bold(chat.session.name), dim(f"  {chat.session.key}"))
-    if chat.summary:
-        paper.note(f"before: {cut(one_line(chat.summary), _CELLS * 3)}", hang=8)
     for message in chat.messages:
         speaker = {"assistant": "agent", "failure": "no answer"}.get(message.role, message.name)
         paper.line(bold(speaker), dim(f"  {message.at[:16].replace('T', ' ')}"))
@@ -257,14 +239,14 @@ def _show_chat(paper: Paper, chat: Chat) -> None:
 # ``nacre gateway chat``.
 
 
-_SHOWN = 4
-_LEAVES = ("/exit", "/quit", "/bye")
-_BEGINS = ("/new", "/reset")
+_GREETING_MESSAGES = 4
+_EXIT_COMMANDS = ("/exit", "/quit", "/bye")
+_NEW_COMMANDS = ("/new", "/reset")
 _PROMPT = "> "
-_WAITS, _WIPED = "…", "\r \r"
-"""Shown until the answer begins."""
-_OTHERS = "Another nacre gateway chat is open: this is a separate conversation."
-_KEPT = "Your message is kept and sent with the next one."
+_WAIT_MARK, _ERASE_MARK = "…", "\r \r"
+"""Mark shown while waiting for an answer, and the characters that erase it."""
+_SEPARATE_NOTICE = "Another nacre gateway chat is open: this is a separate conversation."
+_RETRY_NOTICE = "Your message is kept and sent with the next one."
 
 
 @gateway.command(
@@ -280,7 +262,7 @@ _KEPT = "Your message is kept and sent with the next one."
     "--model",
     type=TEXT,
     default="",
-    help="The model that answers (provider:model); default: models.chat.",
+    help="The model that answers (provider:model); default: the writer.",
 )
 @flag("--new", "Begin a new conversation. Otherwise the last one continues for four hours.")
 def chat(run: Run, message: tuple[str, ...], model: str, new: bool) -> None:
@@ -290,6 +272,7 @@ def chat(run: Run, message: tuple[str, ...], model: str, new: bool) -> None:
     agent answers once. - also reads standard input, which does not count as your words. /new begins
     another conversation, /exit ends it.
     """
+    conversation.check_model(run.settings, model)
     text = " ".join(item for item in message if item != "-")
     piped = sys.stdin.read() if "-" in message else ""
     run.keeps_history = False
@@ -302,7 +285,7 @@ def chat(run: Run, message: tuple[str, ...], model: str, new: bool) -> None:
     )
     with closing(homes), closing(talk):
         if talk.number > 1:
-            run.tell(_OTHERS)
+            run.tell(_SEPARATE_NOTICE)
         if new:
             talk.begin()
         if (text + piped).strip():
@@ -332,26 +315,26 @@ def _converse(run: Run, talk: TerminalChat) -> None:
         except EOFError:
             click.echo()
             return
-        if text in _LEAVES:
+        if text in _EXIT_COMMANDS:
             return
-        if text in _BEGINS:
+        if text in _NEW_COMMANDS:
             talk.begin()
             run.tell("A new conversation.")
         elif text:
             try:
                 _show(talk, text)
             except NacreError as error:
-                click.echo(_WIPED, nl=False)
+                click.echo(_ERASE_MARK, nl=False)
                 run.tell(f"No answer: {error.message}" + (f" ({error.hint})" if error.hint else ""))
-                run.tell(_KEPT)
+                run.tell(_RETRY_NOTICE)
             except KeyboardInterrupt:
-                click.echo(f"{_WIPED}Stopped.")
-                run.tell(_KEPT)
+                click.echo(f"{_ERASE_MARK}Stopped.")
+                run.tell(_RETRY_NOTICE)
 
 
 def _show(talk: TerminalChat, text: str, piped: str = "") -> None:
-    click.echo(_WAITS, nl=False)
-    click.echo(f"{_WIPED}{printable(talk.ask(text, piped=piped).text)}\n")
+    click.echo(_WAIT_MARK, nl=False)
+    click.echo(f"{_ERASE_MARK}{printable(talk.ask(text, piped=piped).text)}\n")
 
 
 def _greet(paper: Paper, talk: TerminalChat) -> None:
@@ -359,7 +342,7 @@ def _greet(paper: Paper, talk: TerminalChat) -> None:
         bold("Talk to an agent that remembers."),
         dim("  /new starts a new conversation, /exit ends"),
     )
-    for message in talk.last_messages(_SHOWN):
+    for message in talk.last_messages(_GREETING_MESSAGES):
         speaker = "it " if message.role == "assistant" else "you"
         paper.note(f"{speaker}  {message.text[:200]}", hang=5)
 
@@ -383,27 +366,9 @@ def _greet(paper: Paper, talk: TerminalChat) -> None:
 )
 @option("search-chats", "since")
 @option("search-chats", "until")
-def search_chats(
-    run: Run,
-    question: tuple[str, ...],
-    limit: int,
-    channel: str | None,
-    session: str | None,
-    since: datetime | None,
-    until: datetime | None,
-) -> None:
+def search_chats(run: Run, question: tuple[str, ...], **fields: Any) -> None:
     """Search the conversations of channels."""
-    result = ask(
-        run,
-        search.Passages,
-        "search-chats",
-        query=" ".join(question),
-        limit=limit,
-        channel=channel,
-        session=session,
-        since=since,
-        until=until,
-    )
+    result = ask(run, search.Passages, "search-chats", query=" ".join(question), **fields)
     run.answer(result, lambda paper: _render_passages(paper, result))
 
 

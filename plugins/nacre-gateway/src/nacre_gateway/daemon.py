@@ -1,4 +1,4 @@
-"""The thread that runs the gateway in the daemon, and the gateway's health check."""
+"""The gateway's thread in the daemon, and its health check."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ from nacre_gateway.sessions import Lend
 _RETRY_SECONDS = 60.0
 
 
-def chatting(settings: Settings, lend: Lend, log: Tell) -> Callable[[threading.Event], None] | None:
-    """Return the function of a thread that serves the channels unless another process does.
+def gateway_thread(
+    settings: Settings, lend: Lend, log: Tell
+) -> Callable[[threading.Event], None] | None:
+    """Return a function that serves the channels in a thread, or ``None`` without
+    ``gateway.enabled``.
 
-    Returns ``None`` unless ``gateway.enabled`` is set.
+    The function waits while another process serves them.
     """
     if not settings.flag("gateway.enabled"):
         return None
 
     def run(stop: threading.Event) -> None:
-        """Serve until ``stop`` is set. Log each failure once, and retry every minute."""
         problem = ""
         while not stop.is_set():
             before = problem
@@ -46,13 +48,13 @@ def chatting(settings: Settings, lend: Lend, log: Tell) -> Callable[[threading.E
 
 
 def check(home: Home) -> list[Check]:
-    """Check that configured channels can be opened, that a model answers, and that answers are sent."""
+    """Check that channels can be opened, that a model is set, and that the gateway sends answers."""
     if not home.settings["gateway.channels"]:
         return []
     state = engine.gateway_status(home)
     broken = [f"{item.name}: {item.problem}" for item in state.channels if item.problem]
     if state.model == NONE:
-        broken.append("no model for answers: models.chat is not set")
+        broken.append("no model for answers: nacre writer set")
     if broken:
         return [Check("gateway", WARNING, "; ".join(broken), "see docs/gateway.md")]
     late = [item for item in state.undelivered if item.state == "waiting"]

@@ -1,4 +1,4 @@
-"""Gateway that receives messages, makes answers and sends them in parts."""
+"""The gateway: it receives messages, answers them, and sends the answers in parts."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ import asyncio
 import json
 import threading
 import traceback
-from collections import OrderedDict, deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
-from dataclasses import replace
+from contextlib import closing
+from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import partial
 from itertools import count
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
@@ -53,108 +51,307 @@ from nacre.values.gateway import (
 )
 from nacre.values.gateway import Chat as gateway_Chat
 from nacre.values.session import Task
-from nacre_gateway.channels import Channel, ServesHttp, Tell, open_channel
+from nacre_gateway.channels import Channel, Tell, open_channel
 from nacre_gateway.conversation import (
     ANSWER_SECONDS,
-    SESSION_HOURS,
     ChannelOptions,
-    Cleans,
-    LiveRules,
-    Open,
-    Rules,
-    admit,
+    OpenChannel,
     code_for,
+    current_options,
     is_current,
 )
 from nacre_gateway.sessions import (
     Answering,
-    Batch,
     ChatMessage,
-    Keeping,
     Lend,
     Sessions,
     Transcripts,
-    Turns,
-    Work,
+    Turn,
     bounded,
     excuse,
     key_of,
-    message_line,
 )
+
+if TYPE_CHECKING:
+    from nacre.redact.redactor import Redactor
+
+# ----------------------------------------------------------------------------
+# Incoming messages.
+
+
+MAX_GROUPS_WITH_HISTORY = 1_000
+"""Maximum number of groups whose recent messages are kept."""
+
+MAX_CHARACTERS = 64_000
+"""Maximum length of a message in characters."""
+
+_MAX_ATTACHMENTS = 10
+_NAME_CHARACTERS = 80
+
+
+@frozen
+class ChannelInbox:
+    """The inbox of a channel."""
+
+    gateway: Gateway
+    options: ChannelOptions
+
+    def state(self, name: str) -> str:
+        return self.gateway.store.channel_value(self.options.channel, name)
+
+    async def receive(self, messages: Sequence[Incoming], **state: str) -> None:
+        """Remove secrets from messages, decide which to answer, and store them."""
+        # in a thread, because redacting a long message takes seconds
+        cleaned = await asyncio.to_thread(lambda: [self._clean(message) for message in messages])
+        options = current_options(self.gateway.settings, self.options)
+        new = self.gateway.store.receive(options.channel, self._judge(options, cleaned), state)
+        for key in {received.key for received, state in new if state == "heard"}:
+            self.gateway.store.trim_heard(key, _GROUP_HISTORY_MESSAGES, MAX_GROUPS_WITH_HISTORY)
+        for key in dict.fromkeys(received.key for received, state in new if state == "waiting"):
+            self.gateway.wake(key, options.channel)
+
+    def _judge(
+        self, options: ChannelOptions, messages: Iterable[Incoming]
+    ) -> Iterator[tuple[Received, str]]:
+        store = self.gateway.store
+        for message in messages:
+            now, key = self.gateway.clock(), key_of(message)
+            state = options.admit(message, store)
+            if state:
+                yield Received(0, key, message, now, options.is_owner(message.sender)), state
+            elif message.chat.kind is ChatType.DIRECT and (
+                reply := code_for(message.sender, options.channel, store, now)
+            ):
+                part = Outgoing(f"pairing:{self.gateway.new_id()}", message.chat, reply, message.id)
+                store.add_part(key, part, now)
+                self.gateway.send(key, options.channel)
+
+    def _clean(self, message: Incoming) -> Incoming:
+        attachments = tuple(
+            Attachment(
+                self._name(file.name),
+                one_line(file.media_type)[:_NAME_CHARACTERS],
+                file.size,
+            )
+            for file in message.attachments[:_MAX_ATTACHMENTS]
+        )
+        return replace(
+            message,
+            text=self.gateway.redactor.clean(message.text[:MAX_CHARACTERS]),
+            attachments=attachments,
+            sender=Sender(message.sender.id, self._name(message.sender.name)),
+        )
+
+    def _name(self, name: str) -> str:
+        return one_line(self.gateway.redactor.clean(name))[:_NAME_CHARACTERS]
+
+
+# ----------------------------------------------------------------------------
+# The running gateway.
+
 
 SEND_SECONDS = 60.0
 MAX_SENDING_AGE = timedelta(hours=24)
-"""Age at which an unsent part is abandoned."""
+"""Age after which an unsent part is dropped."""
 
 _MIN_PAUSE, _MAX_PAUSE = 1.0, 600.0
-_MAX_PARALLEL_CHATS = 8
-"""Maximum number of conversations of a channel to which parts are sent at the same time."""
-
 _MAX_FAULTS = 5
+_INDEX_EVERY = 5
+"""Number of new messages after which a conversation is indexed."""
+
+_KEEP_DAYS = 7
+_MAX_ANSWERS_AT_ONCE = 3
+_GROUP_HISTORY_MESSAGES = 50
+_TIDY_SECONDS = 60.0
+_LOOK_SECONDS = 0.2
+_END_SECONDS = 3.0
+_MIN_RESTART_PAUSE, _MAX_RESTART_PAUSE = 1.0, 300.0
+_STEADY_SECONDS = 60.0
+"""Time that a connection must last to reset the pause before the next one."""
+
+_MAX_DEBOUNCES = 10
+"""Maximum wait while a sender keeps writing, as a multiple of the debounce time."""
+
+_NO_REPLY = "NO_REPLY"
+"""The answer with which a model declines to reply, as in OpenClaw."""
+
+Tasks = dict[str, asyncio.Task[None]]
+"""Running tasks by conversation."""
 
 
-class Delivery:
-    """Sends the parts of answers with one task per conversation."""
+@dataclass(eq=False)
+class Gateway:
+    """A server for the channels of a home. An instance can run only once."""
 
-    def __init__(
-        self,
-        store: GatewayStore,
-        channels: Mapping[str, Channel],
-        clock: Clock,
-        log: Tell,
-    ) -> None:
-        self._store = store
-        self._channels = channels
-        self._clock = clock
-        self._tell = log
-        self._room = {name: asyncio.Semaphore(_MAX_PARALLEL_CHATS) for name in channels}
-        self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._sent_at: dict[str, float] = {}
+    settings: Settings
+    store: GatewayStore
+    channels: Mapping[str, OpenChannel]
+    answering: Answering
+    redactor: Redactor
+    clock: Clock
+    new_id: Callable[[], str]
+    log: Tell
+
+    def __post_init__(self) -> None:
+        transcripts = Transcripts(self.settings.home)
+        self._sessions = Sessions(self.store, transcripts, self.clock, self.new_id)
+        self._debounce = self.settings.number("gateway.debounce_seconds")
+        self._answering_pool = ThreadPoolExecutor(_MAX_ANSWERS_AT_ONCE, "answering")
+        self._indexing_pool = ThreadPoolExecutor(1, "indexing")
+        self._room = asyncio.Semaphore(_MAX_ANSWERS_AT_ONCE)
+        self._answer_tasks: Tasks = {}
+        self._send_tasks: Tasks = {}
+        self._index_tasks: Tasks = {}
+
+    async def run(self, stop: threading.Event | asyncio.Event) -> None:
+        """Serve the channels until ``stop`` is set. The next run finishes interrupted answers."""
+        tasks = [
+            asyncio.create_task(self._receive(name, opened))
+            for name, opened in self.channels.items()
+        ]
+        tasks.append(asyncio.create_task(self._tidy()))
+        while not stop.is_set():
+            await asyncio.sleep(_LOOK_SECONDS)
+        for task in (*tasks, *self._answer_tasks.values()):
+            task.cancel()
+        await asyncio.to_thread(self.answering.close)
+        await _end([*tasks, *self._answer_tasks.values()], 0)
+        self.store.release()
+        await _end(self._send_tasks.values(), _END_SECONDS)
+        for opened in self.channels.values():
+            await self._guarded("closing", opened.channel.close())
+        await asyncio.to_thread(self._answering_pool.shutdown, wait=True, cancel_futures=True)
+        await _end(self._index_tasks.values(), _END_SECONDS)
+        self._indexing_pool.shutdown(wait=False, cancel_futures=True)
+
+    def _begin(self, tasks: Tasks, key: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        async def run() -> None:
+            try:
+                await work()
+            except (NacreError, OSError) as error:  # for example a full disk
+                self.log(f"{key}: {error}")
+            except Exception as error:  # noqa: BLE001 - log it; other conversations continue
+                self.log(f"{key}: {_trace(error)}")
+            finally:
+                del tasks[key]
+
+        if key not in tasks:
+            tasks[key] = asyncio.create_task(run())
+
+    # Receiving
+
+    async def _receive(self, name: str, opened: OpenChannel) -> None:
+        pause = _MIN_RESTART_PAUSE
+        loop = asyncio.get_running_loop()
+        while True:
+            began, after = loop.time(), None
+            self.store.note_problem(name, "")
+            try:
+                await opened.channel.run(ChannelInbox(self, opened.options))
+            except (ChannelRefusedError, ChannelUnavailableError) as error:
+                problem = error.message + (f" ({error.hint})" if error.hint else "")
+                self.log(f"{name}: {problem}")
+                self.store.note_problem(name, problem)
+                if isinstance(error, ChannelRefusedError):
+                    return
+                after = error.retry_after
+            except Exception as error:  # noqa: BLE001 - a channel may be a third party's, and the others continue
+                self.log(f"{name}: {_trace(error)}")
+            pause = _MIN_RESTART_PAUSE if loop.time() - began > _STEADY_SECONDS else pause
+            await asyncio.sleep(after or pause)
+            pause = min(2 * pause, _MAX_RESTART_PAUSE)
+
+    # Answering
+
+    def wake(self, key: str, channel: str) -> None:
+        if channel in self.channels:
+            self._begin(self._answer_tasks, key, lambda: self._converse(key, channel))
+
+    async def _converse(self, key: str, channel: str) -> None:
+        while await self._is_quiet(key):
+            async with self._room:
+                await self._answer_next(key, channel)
+
+    async def _is_quiet(self, key: str) -> bool:
+        """Wait until the sender pauses, so that several messages are answered together."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._debounce * _MAX_DEBOUNCES
+        while True:
+            last, count = self.store.last_waiting(key)
+            if last is None or not count:
+                return bool(self.store.is_taken(key))
+            seconds = self._debounce - (self.clock() - last).total_seconds()
+            if seconds <= 0 or loop.time() >= until:
+                return True
+            await asyncio.sleep(min(seconds, self._debounce))
+
+    async def _answer_next(self, key: str, channel: str) -> None:
+        opened = self.channels[channel]
+        turn = self._sessions.take(key, opened.options)
+        if turn is None:
+            self.send(key, channel)  # a command may have been answered
+            while self._sessions.ended:
+                self._index(self._sessions.ended.pop())
+            return
+        typing = asyncio.create_task(self._show_typing(opened.channel, turn.chat))
+        try:
+            answer, problem = await self._make_answer(turn, opened)
+        finally:
+            typing.cancel()
+        silent = answer.text.strip() == _NO_REPLY
+        self._sessions.finish(
+            turn, answer, opened.channel.limits, problem=problem, is_silent=silent
+        )
+        self.send(key, channel)
+        if session := self.store.open_session(key):
+            self._index(session, _INDEX_EVERY)
+
+    async def _make_answer(self, turn: Turn, opened: OpenChannel) -> tuple[Answer, str]:
+        if turn.is_hopeless:
+            return Answer(
+                "I cannot answer this message."
+            ), "the gateway stopped three times during the answer"
+        loop = asyncio.get_running_loop()
+        try:
+            answer = await loop.run_in_executor(
+                self._answering_pool, self.answering.answer, turn, opened.options
+            )
+            return answer, ""
+        except NacreError as error:
+            self.log(f"{turn.session.key}: no answer: {error.message}")
+            if self.answering.is_closed:
+                raise  # cancelled at shutdown, so the next run answers
+            is_owners = turn.chat.kind is ChatType.DIRECT and all(
+                received.is_owner for received in turn.messages
+            )
+            return Answer(excuse(error, is_owner=is_owners)), error.message
+
+    async def _show_typing(self, channel: Channel, chat: gateway_Chat) -> None:
+        seconds = channel.limits.typing_seconds
+        while seconds > 0:
+            await self._guarded("", channel.show_typing(chat))
+            await asyncio.sleep(seconds * 0.8)
+
+    # Sending the parts of answers
 
     def send(self, key: str, channel: str) -> None:
-        if channel in self._channels and key not in self._tasks:
-            self._tasks[key] = asyncio.create_task(
-                self._deliver(key, channel), name=f"sending {key}"
-            )
+        if channel in self.channels:
+            self._begin(self._send_tasks, key, lambda: self._deliver(key, channel))
 
-    async def stop(self, seconds: float) -> None:
-        """Wait up to ``seconds`` for sends in progress. Other parts stay pending."""
-        tasks = list(self._tasks.values())
-        if tasks:
-            await asyncio.wait(tasks, timeout=seconds)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    async def _deliver(self, key: str, name: str) -> None:
+        channel = self.channels[name].channel
+        while part := self.store.next_part(key):
+            while (
+                part.not_before
+                and (seconds := (part.not_before - self.clock()).total_seconds()) > 0
+            ):
+                await asyncio.sleep(min(seconds, _MAX_PAUSE))
+            await self._try(part, channel)
+            await asyncio.sleep(channel.limits.seconds_between)
 
-    async def _deliver(self, key: str, channel: str) -> None:
-        try:
-            while part := self._store.next_part(key):
-                while (
-                    part.not_before
-                    and (left := (part.not_before - self._clock()).total_seconds()) > 0
-                ):
-                    await asyncio.sleep(min(left, _MAX_PAUSE))
-                async with self._room[channel]:
-                    loop = asyncio.get_running_loop()
-                    pause = (
-                        self._sent_at.get(key, 0.0)
-                        + self._channels[channel].limits.seconds_between
-                        - loop.time()
-                    )
-                    if pause > 0:
-                        await asyncio.sleep(pause)
-                    self._sent_at[key] = loop.time()
-                    await self._try(part, channel)
-        except NacreError as error:  # for example a full disk: pending parts are sent later
-            self._tell(f"{key}: {error.message}")
-        finally:
-            del self._tasks[key]
-            self._sent_at.pop(key, None)
-
-    async def _try(self, part: Part, name: str) -> None:
-        channel = self._channels[name]
+    async def _try(self, part: Part, channel: Channel) -> None:
         after, is_final = 0.0, False
-        self._store.begin_part(part.seq, is_idempotent=channel.limits.is_idempotent)
+        self.store.begin_part(part.seq, is_idempotent=channel.limits.is_idempotent)
         try:
             outgoing = replace(part.outgoing, attempt=part.attempts + 1)
             sent = await asyncio.wait_for(channel.send(outgoing), SEND_SECONDS)
@@ -165,387 +362,77 @@ class Delivery:
         except ChannelRefusedError as error:
             problem, is_final = error.message, True
         except Exception as error:  # noqa: BLE001 - a channel may be a third party's
-            self._tell("".join(traceback.format_exception(error)).rstrip())
+            self.log(_trace(error))
             problem, is_final = type(error).__name__, part.attempts + 1 >= _MAX_FAULTS
         else:
-            self._store.finish_part(part.seq, sent)
+            self.store.finish_part(part.seq, sent)
             return
-        now = self._clock()
+        now = self.clock()
         if is_final or now - part.created > MAX_SENDING_AGE:
-            self._tell(f"{part.outgoing.chat.channel}: gave up sending a message: {problem}")
-            self._store.finish_part(part.seq, None, problem)
+            self.log(f"{part.outgoing.chat.channel}: gave up sending a message: {problem}")
+            self.store.finish_part(part.seq, None, problem)
             return
         pause = after or min(_MIN_PAUSE * 2**part.attempts, _MAX_PAUSE)
-        self._store.delay_part(part.seq, now + timedelta(seconds=pause), problem)
+        self.store.delay_part(part.seq, now + timedelta(seconds=pause), problem)
 
+    # Indexing, one conversation after another
 
-# ----------------------------------------------------------------------------
-# Received messages are redacted, judged, and on disk before they are confirmed to the platform.
-
-
-MAX_GROUPS_WITH_HISTORY = 1_000
-"""Maximum number of groups whose recent messages are kept."""
-
-MAX_CHARACTERS = 64_000
-"""Maximum length of a message, in characters."""
-
-_MAX_ATTACHMENTS = 10
-_NAME_CHARACTERS = 80
-_PAUSE_SECONDS = 0.1
-
-
-@frozen
-class Parts:
-    """The components of a gateway. ``log`` writes to its log."""
-
-    settings: Settings
-    store: GatewayStore
-    channels: Mapping[str, Open]
-    answering: Answering
-    redactor: Cleans
-    clock: Clock
-    new_id: Callable[[], str]
-    log: Tell
-
-    @property
-    def transcripts(self) -> Transcripts:
-        return Transcripts(self.settings.home)
-
-
-@frozen
-class ChannelInbox:
-    """The inbox of a channel.
-
-    ``wake`` is called for conversations with messages to answer, and ``send`` for those with parts
-    to send.
-    """
-
-    parts: Parts
-    live_rules: LiveRules
-    wake: Callable[[str, str], None]
-    send: Callable[[str, str], None]
-
-    @property
-    def _rules(self) -> Rules:
-        return self.live_rules()
-
-    def state(self, name: str) -> str:
-        return self.parts.store.channel_value(self._rules.channel, name)
-
-    async def receive(self, messages: Sequence[Incoming], **state: str) -> int:
-        """Store messages and state. Return the number of new messages. Waits while too many are pending."""
-        while self.parts.store.waiting(self._rules.channel) >= _MAX_WAITING:
-            await asyncio.sleep(_PAUSE_SECONDS)
-        # in a thread, because redacting a long text takes seconds
-        cleaned = await asyncio.to_thread(lambda: [self._clean(message) for message in messages])
-        judged_messages: list[tuple[Received, str]] = []
-
-        def judged() -> Iterator[tuple[Received, str]]:
-            for item in self._judge_all(cleaned):
-                judged_messages.append(item)
-                yield item
-
-        new = self.parts.store.receive(self._rules.channel, judged(), state)
-        for key in {received.key for received, state in new if state == "heard"}:
-            self.parts.store.trim_heard(key, _GROUP_HISTORY_MESSAGES, MAX_GROUPS_WITH_HISTORY)
-        for key in dict.fromkeys(received.key for received, state in new if state == "waiting"):
-            self.wake(key, self._rules.channel)
-        return len(messages) - (len(judged_messages) - len(new))
-
-    def _judge_all(self, messages: Iterable[Incoming]) -> Iterator[tuple[Received, str]]:
-        """Decide what to do with each message, inside the transaction that stores the messages."""
-        for message in messages:
-            if message.edits:
-                yield from self._edit(message)
-                continue
-            rules, store, now = self._rules, self.parts.store, self.parts.clock()
-            state = admit(message, rules, store)
-            key = key_of(message)
-            if (
-                state is None
-                and message.chat.kind is ChatType.DIRECT
-                and (reply := code_for(message.sender, rules.channel, store, now))
-            ):
-                part = Outgoing(f"pairing:{self.parts.new_id()}", message.chat, reply, message.id)
-                store.add_part(key, part, now)
-                self.send(key, rules.channel)
-            if state:
-                yield Received(0, key, message, now, rules.is_owner(message.sender)), state
-
-    def _edit(self, message: Incoming) -> Iterator[tuple[Received, str]]:
-        """Apply an edit. If the message was already answered, add the edit to the transcript."""
-        store = self.parts.store
-        earlier = store.find(self._rules.channel, message.edits)
-        if (
-            earlier is None
-            or earlier.sender != message.sender.id
-            or store.find(self._rules.channel, message.id)
-            or admit(message, self._rules, store) is None
-        ):
-            return
-        edited = Received(
-            0, earlier.key, message, self.parts.clock(), self._rules.is_owner(message.sender)
-        )
-        if earlier.message and earlier.state in ("waiting", "heard"):
-            before = earlier.message.sent
-            # a message can be delivered again later
-            if not (message.sent and before and message.sent < before):
-                store.replace_text(
-                    earlier.seq, replace(earlier.message, text=message.text, sent=message.sent)
-                )
-        elif earlier.line and (session := store.session_of(earlier.key, earlier.line)):
-            store.add_lines(
-                session.id, [message_line(self.parts.new_id(), edited, edits=earlier.line)]
+    def _index(self, session: ChatSession, least: int = 1) -> None:
+        async def index() -> None:
+            await asyncio.get_running_loop().run_in_executor(
+                self._indexing_pool, self.answering.index, session
             )
-        yield edited, "done"
+            self.store.note_indexed(session.id, session.messages)
 
-    def _clean(self, message: Incoming) -> Incoming:
-        attachments = tuple(
-            Attachment(
-                self._name(file.name),
-                one_line(file.media_type)[:_NAME_CHARACTERS],
-                file.size,
-                file.source,
-            )
-            for file in message.attachments[:_MAX_ATTACHMENTS]
-        )
-        return replace(
-            message,
-            text=self.parts.redactor.clean(message.text[:MAX_CHARACTERS]),
-            attachments=attachments,
-            sender=Sender(message.sender.id, self._name(message.sender.name)),
-        )
-
-    def _name(self, name: str) -> str:
-        """Reduce a name to one line, so that it cannot look like another message. Anyone can choose a name."""
-        return one_line(self.parts.redactor.clean(name))[:_NAME_CHARACTERS]
-
-
-# ----------------------------------------------------------------------------
-# The running gateway. Each conversation is answered one turn at a time.
-
-
-_KEEP_DAYS = 7
-_MAX_ANSWERS_AT_ONCE = 3
-_MAX_WAITING = 10_000
-_GROUP_HISTORY_MESSAGES = 50
-_TIDY_SECONDS = 60.0
-_END_SECONDS = 3.0
-_MIN_RESTART_PAUSE, _MAX_RESTART_PAUSE = 1.0, 300.0
-_MAX_DEBOUNCES = 10
-"""Maximum wait for a sender who keeps writing, as a multiple of the debounce time."""
-
-_MINUTE = 60.0
-_NO_REPLY = "NO_REPLY"
-"""The model's answer if nothing should be sent, as in OpenClaw."""
-
-
-class Gateway:
-    """Serves the channels of a home until stopped. It can run only once."""
-
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        settings = parts.settings
-        sessions = Sessions(parts.store, parts.transcripts, parts.clock, parts.new_id)
-        self._turns = Turns(sessions, settings, parts.redactor)
-        self._debounce = settings.number("gateway.debounce_seconds")
-        self._at_once = _MAX_ANSWERS_AT_ONCE
-        self._a_minute = settings.whole("gateway.answers_a_minute")
-        self._pool = ThreadPoolExecutor(self._at_once, thread_name_prefix="answering")
-        self._conversations: dict[str, asyncio.Task[None]] = {}
-        self._paces: OrderedDict[str, deque[float]] = OrderedDict()
-
-    async def run(self, stop: asyncio.Event) -> None:
-        """Run until ``stop`` is set. Answers in progress are repeated in the next run."""
-        parts = self._parts
-        self._room = asyncio.Semaphore(self._at_once)
-        open_channels = {name: opened.channel for name, opened in parts.channels.items()}
-        self._delivery = Delivery(parts.store, open_channels, parts.clock, parts.log)
-        self._keeping = Keeping(self._turns.sessions, parts.answering, parts.log)
-        tasks = [
-            asyncio.create_task(self._receive(name, opened))
-            for name, opened in parts.channels.items()
-        ]
-        tasks.append(asyncio.create_task(self._tidy()))
-        served = {
-            name: channel
-            for name, channel in open_channels.items()
-            if isinstance(channel, ServesHttp)
-        }
-        if served:
-            listener = load("nacre_gateway.listener:Listener")(
-                parts.settings.text("gateway.listen"), served, parts.log
-            )
-            tasks.append(asyncio.create_task(self._guarded("listener", listener.run())))
-        self._resume()
-        await stop.wait()
-        conversations = list(self._conversations.values())
-        for task in (*tasks, *conversations):
-            task.cancel()
-        await asyncio.to_thread(self._parts.answering.close)
-        await asyncio.gather(*tasks, *conversations, return_exceptions=True)
-        self._parts.store.release()
-        await self._delivery.stop(_END_SECONDS)
-        for opened in self._parts.channels.values():
-            await self._guarded("closing", opened.channel.close())
-        await asyncio.to_thread(self._pool.shutdown, wait=True, cancel_futures=True)
-        await self._keeping.stop(_END_SECONDS)
-
-    def _resume(self) -> None:
-        """Resume work that was pending when the gateway ended or that an error blocked."""
-        for session in self._parts.store.pending_sessions():
-            self._parts.transcripts.write_pending(self._parts.store, session)
-        for key, channel in self._parts.store.waiting_keys():
-            self._wake(key, channel)
-        for key, channel in self._parts.store.sending_keys():
-            self._delivery.send(key, channel)
-
-    # Receiving
-
-    async def _receive(self, name: str, opened: Open) -> None:
-        pause = _MIN_RESTART_PAUSE
-        loop = asyncio.get_running_loop()
-        while True:
-            began = loop.time()
-            self._parts.store.note_problem(name, "")
-            try:
-                rules = LiveRules(self._parts.settings, opened.options.rules)
-                await opened.channel.run(
-                    ChannelInbox(self._parts, rules, self._wake, self._delivery.send)
-                )
-                return
-            except ChannelRefusedError as error:
-                self._tell_problem(name, error)
-                return
-            except ChannelUnavailableError as error:
-                self._tell_problem(name, error)
-                after = error.retry_after
-            except Exception as error:  # noqa: BLE001 - a channel may be a third party's, and the others continue
-                self._parts.log(f"{name}: " + "".join(traceback.format_exception(error)).rstrip())
-                after = None
-            pause = _MIN_RESTART_PAUSE if loop.time() - began > _MAX_RESTART_PAUSE else pause
-            await asyncio.sleep(after or pause)
-            pause = min(2 * pause, _MAX_RESTART_PAUSE)
-
-    def _tell_problem(self, name: str, error: NacreError) -> None:
-        problem = error.message + (f" ({error.hint})" if error.hint else "")
-        self._parts.log(f"{name}: {problem}")
-        self._parts.store.note_problem(name, problem)
-
-    # Answering
-
-    def _wake(self, key: str, channel: str) -> None:
-        if channel in self._parts.channels and key not in self._conversations:
-            self._conversations[key] = asyncio.create_task(
-                self._converse(key, channel), name=f"answering {key}"
-            )
-
-    async def _converse(self, key: str, channel: str) -> None:
-        try:
-            while await self._is_quiet(key):
-                loop = asyncio.get_running_loop()
-                # Limit answers per minute. Messages that arrive in this time are answered together.
-                times = self._paces.setdefault(key, deque(maxlen=self._a_minute))
-                self._paces.move_to_end(key)
-                if len(self._paces) > MAX_GROUPS_WITH_HISTORY:
-                    self._paces.popitem(last=False)
-                if len(times) == self._a_minute and (left := times[0] + _MINUTE - loop.time()) > 0:
-                    await asyncio.sleep(left)
-                times.append(loop.time())
-                async with self._room:
-                    await self._answer_next(key, channel)
-        except NacreError as error:  # for example a full disk: pending messages are answered later
-            self._parts.log(f"{key}: {error.message}")
-        except OSError as error:
-            self._parts.log(f"{key}: {error.strerror or error}")
-        except Exception as error:  # noqa: BLE001 - log it; other conversations continue
-            self._parts.log(f"{key}: " + "".join(traceback.format_exception(error)).rstrip())
-        finally:
-            del self._conversations[key]
-
-    async def _is_quiet(self, key: str) -> bool:
-        """Wait for a pause in writing, to answer several messages in one turn.
-
-        Return False if no messages are pending.
-        """
-        loop = asyncio.get_running_loop()
-        until = loop.time() + self._debounce * _MAX_DEBOUNCES
-        while True:
-            last, count = self._parts.store.last_waiting(key)
-            if last is None or not count:
-                return bool(self._parts.store.is_taken(key))
-            left = self._debounce - (self._parts.clock() - last).total_seconds()
-            if left <= 0 or loop.time() >= until:
-                return True
-            await asyncio.sleep(min(left, self._debounce))
-
-    async def _answer_next(self, key: str, channel: str) -> None:
-        opened = self._parts.channels[channel]
-        batch = await self._turns.take(key, opened)
-        if batch is None:
-            self._delivery.send(key, channel)  # a command could have been answered
-            self._keeping.index(self._turns.ended)
-            self._turns.ended.clear()
-            return
-        typing = asyncio.create_task(self._show_typing(opened.channel, batch.chat))
-        try:
-            answer, problem = await self._make_answer(batch, opened)
-        finally:
-            typing.cancel()
-        silent = answer.text.strip() == _NO_REPLY
-        self._turns.finish(batch, answer, opened.channel.limits, problem=problem, is_silent=silent)
-        self._delivery.send(key, channel)
-        self._keeping.look(batch.session.key, opened.options)
-
-    async def _make_answer(self, batch: Batch, opened: Open) -> tuple[Answer, str]:
-        if batch.is_hopeless:
-            return Answer(
-                "I cannot answer this message."
-            ), "the gateway stopped three times during the answer"
-        loop = asyncio.get_running_loop()
-        try:
-            work = Work(batch.session, opened.options, batch.turn)
-            return await loop.run_in_executor(self._pool, self._parts.answering.answer, work), ""
-        except NacreError as error:
-            self._parts.log(f"{batch.session.key}: no answer: {error.message}")
-            if self._parts.answering.is_closed:
-                raise  # cancelled at the end, so answered in the next run
-            return Answer(excuse(error, is_owner=batch.is_owners)), error.message
-
-    async def _show_typing(self, channel: Channel, chat: gateway_Chat) -> None:
-        seconds = channel.limits.typing_seconds
-        while seconds > 0:
-            await self._guarded("", channel.show_typing(chat))
-            await asyncio.sleep(seconds * 0.8)
+        if session.messages - session.indexed >= least:
+            self._begin(self._index_tasks, session.id, index)
 
     # Tidying up
 
     async def _tidy(self) -> None:
+        store = self.store
         while True:
             try:
-                for name, opened in self._parts.channels.items():
-                    self._keeping.close_stale(name, opened.options)
-                self._parts.store.prune(self._parts.clock() - timedelta(days=_KEEP_DAYS))
-                self._resume()
+                for session in store.pending_sessions():
+                    self._sessions.transcripts.write_pending(store, session)
+                for key, channel in store.waiting_keys():
+                    self.wake(key, channel)
+                for key, channel in store.sending_keys():
+                    self.send(key, channel)
+                for name in self.channels:
+                    for stale in self._sessions.close_stale(name):
+                        self._index(stale)
+                store.prune(self.clock() - timedelta(days=_KEEP_DAYS))
             except (NacreError, OSError) as error:
-                self._parts.log(f"cleaning up: {error}")
+                self.log(f"cleaning up: {error}")
             await asyncio.sleep(_TIDY_SECONDS)
 
     async def _guarded(self, label: str, coroutine: Coroutine[Any, Any, None]) -> None:
-        """Await a coroutine. Log its errors and continue."""
         try:
             await coroutine
         except Exception as error:  # noqa: BLE001 - a channel may be a third party's
             if label:
-                self._parts.log(f"{label}: {error}")
+                self.log(f"{label}: {error}")
+
+
+async def _end(tasks: Iterable[asyncio.Task[None]], seconds: float) -> None:
+    pending = list(tasks)
+    if pending:
+        await asyncio.wait(pending, timeout=seconds)
+    for task in pending:
+        task.cancel()
+    await asyncio.gather(*pending, return_exceptions=True)
+
+
+def _trace(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error)).rstrip()
 
 
 # ----------------------------------------------------------------------------
-# Open the gateway of a home and run it, in ``nacre gateway run`` or in the daemon.
+# Opening the gateway of a home.
 
 
 LOCK = f"{FOLDER}/gateway.lock"
-_LOOK_SECONDS = 0.2
 
 
 def is_running(settings: Settings) -> bool:
@@ -559,11 +446,10 @@ def serve(
     log: Tell,
     stop: threading.Event,
 ) -> None:
-    """Serve the configured channels until ``stop`` is set.
+    """Serve the configured channels until ``stop`` is set, except those that cannot be opened.
 
-    If a channel cannot be opened, log this and serve the other channels. Raises ConflictError if
-    another gateway serves this home, NotFoundError if no channel is configured or can be opened,
-    and errors of opening the store.
+    Raises ConflictError if another gateway serves this home, and NotFoundError if no channel can be
+    opened.
     """
     with closing(GatewayStore.open(settings.home)) as store:
         lock = FileLock(settings.home / LOCK)
@@ -576,13 +462,11 @@ def serve(
                 for name, channel in settings["gateway.channels"].items()
                 if channel.get("enabled", True)
             ]
-            opened: dict[str, Open] = {}
+            opened: dict[str, OpenChannel] = {}
             for name in names:
                 try:
                     options = ChannelOptions.of(settings, name)
-                    opened[name] = Open(
-                        open_channel(settings, name, partial(_log_for, log, name)), options
-                    )
+                    opened[name] = OpenChannel(open_channel(settings, name, log), options)
                 except (NacreError, ImportError) as error:
                     hint = (
                         f" ({error.hint})" if isinstance(error, NacreError) and error.hint else ""
@@ -595,7 +479,7 @@ def serve(
                     problem,
                     hint=f"add [gateway.channels.telegram] to {settings.config}; see docs/gateway.md",
                 )
-            parts = Parts(
+            gateway = Gateway(
                 settings,
                 store,
                 opened,
@@ -606,30 +490,13 @@ def serve(
                 log,
             )
             log(f"answers in {', '.join(opened)}")
-            asyncio.run(_run(Gateway(parts), stop))
+            asyncio.run(gateway.run(stop))
         finally:
             lock.release()
 
 
-def _log_for(log: Tell, name: str, line: str) -> None:
-    log(f"{name}: {line}")
-
-
-async def _run(gateway: Gateway, stop: threading.Event) -> None:
-    stopping = asyncio.Event()
-
-    async def watch() -> None:
-        while not stop.is_set():
-            await asyncio.sleep(_LOOK_SECONDS)
-        stopping.set()
-
-    watching = asyncio.create_task(watch())
-    await gateway.run(stopping)
-    watching.cancel()
-
-
 # ----------------------------------------------------------------------------
-# A conversation in a terminal, with the same sessions, memory and answers as in channels
+# A conversation in a terminal.
 
 
 NAME = "terminal"
@@ -637,10 +504,7 @@ _OWNER, _INPUT = "owner", "standard input"
 
 
 class TerminalChat:
-    """A conversation with a person at a terminal.
-
-    ``is_owner`` is True if no agent runs the terminal, so that the messages count as the owner's.
-    """
+    """A conversation in a terminal. ``is_owner`` is False if an agent runs the terminal."""
 
     def __init__(self, settings: Settings, lend: Lend, *, is_owner: bool, model: str = "") -> None:
         self._settings = settings
@@ -649,21 +513,18 @@ class TerminalChat:
         self._new_id = uuid7_source()
         self._answering = Answering(settings, lend)
         self._sessions = Sessions(self._store, Transcripts(settings.home), utc_now, self._new_id)
-        self._turns = Turns(self._sessions, settings, self._redactor)
         name = _OWNER if is_owner else "agent"
         self.number = next(number for number in count(1) if self._lock_name(f"{name}-{number}"))
-        """Number that distinguishes this conversation from others that are open."""
+        """Number of this conversation among those open at the same time."""
         self._chat = gateway_Chat(NAME, name if self.number == 1 else f"{name}-{self.number}")
         self._is_owner = is_owner
         self._key = f"{NAME}:{self._chat.id}"
-        options = ChannelOptions(
-            Rules(NAME),
+        self._options = ChannelOptions(
+            NAME,
             memories="all",
             model=model,
             instructions=settings.text("gateway.instructions"),
-            hours=SESSION_HOURS,
         )
-        self._open = Open(cast(Channel, _Screen()), options)
 
     def _lock_name(self, name: str) -> bool:
         self._lock = FileLock(self._settings.home / FOLDER / f"terminal-{name}.lock")
@@ -671,26 +532,25 @@ class TerminalChat:
 
     @property
     def session(self) -> ChatSession:
-        return self._sessions.current(self._key, self._chat, NAME, self._open.options.hours)
+        return self._sessions.current(self._key, self._chat, NAME)
 
     def last_messages(self, limit: int) -> Sequence[ChatMessage]:
-        return self._sessions.transcripts.recent(self.session.id, limit).messages
+        return self._sessions.transcripts.recent(self.session.id, limit)
 
     def ask(self, text: str, *, piped: str = "") -> Answer:
-        """Answer a message.
+        """Answer a message. Text in ``piped`` does not count as the owner's.
 
-        Output from another program (``piped``) does not count as the owner's. Raises
-        ModelUnavailableError, ModelRefusedError, BudgetSpentError. In these cases, the message is
-        kept and answered with the next one.
+        Raises the errors of :meth:`Responder.answer`. After an error, the next call also answers
+        this message.
         """
         inputs = [(piped, Sender(_INPUT), False), (text, Sender(self._chat.id), self._is_owner)]
         messages = [self._to_received(*item) for item in inputs if item[0].strip()]
         self._store.receive(NAME, [(message, "waiting") for message in messages], {})
-        batch = asyncio.run(self._turns.take(self._key, self._open))
-        if batch is None:
+        turn = self._sessions.take(self._key, self._options)
+        if turn is None:
             return Answer("A new conversation.")
-        answer = self._answering.answer(Work(batch.session, self._open.options, batch.turn))
-        self._turns.finish(batch, answer, self._open.channel.limits, is_silent=True)
+        answer = self._answering.answer(turn, self._options)
+        self._sessions.finish(turn, answer, Limits(), is_silent=True)
         return answer
 
     def _to_received(self, text: str, sender: Sender, is_owner: bool) -> Received:
@@ -701,31 +561,26 @@ class TerminalChat:
 
     def begin(self) -> None:
         before = self._store.open_session(self._key)
-        self._sessions.reset(self._key)
-        if before and before.messages > before.indexed:
-            self._index(before)
+        if before:
+            self._sessions.begin(self._key, before.chat, before.name)
+            self._index_new(before)
 
     def close(self) -> None:
         session = self._store.open_session(self._key)
-        if session and session.messages > session.indexed:
-            self._index(session)
+        if session:
+            self._index_new(session)
         self._answering.close()
         self._store.close()
         self._lock.release()
 
-    def _index(self, session: ChatSession) -> None:
-        self._answering.index(session)
-        self._store.note_indexed(session.id, session.messages)
-
-
-class _Screen:
-    """The limits of a terminal, which cannot receive files."""
-
-    limits = Limits(characters=1_000_000)
+    def _index_new(self, session: ChatSession) -> None:
+        if session.messages > session.indexed:
+            self._answering.index(session)
+            self._store.note_indexed(session.id, session.messages)
 
 
 # ----------------------------------------------------------------------------
-# Operations on the gateway's database. They work in any process, and when no gateway is running.
+# Operations. They work in any process, even if no gateway runs.
 
 
 _CODE_LETTERS = 9
@@ -741,7 +596,7 @@ Reference = Annotated[
 
 @frozen
 class ChannelState:
-    """A channel's configuration, pending work, and any problem that prevents opening it."""
+    """A channel with its pending messages and, if it cannot be opened, the reason."""
 
     name: str
     kind: str
@@ -752,7 +607,9 @@ class ChannelState:
 
 @frozen
 class GatewayState:
-    """State of the gateway. ``model`` answers (``none`` if not set). ``waiting`` are senders that await approval."""
+    """The gateway's state. ``model`` is ``none`` if unset, and ``waiting`` are the senders to
+    approve.
+    """
 
     running: bool
     model: str
@@ -763,15 +620,13 @@ class GatewayState:
 
 @frozen
 class Chat:
-    """A conversation with its last messages, oldest first, and a summary of earlier messages.
+    """A conversation with its last messages.
 
-    ``waiting`` are messages that nacre has not begun to answer. ``is_answering`` is True while it
-    makes an answer.
+    ``waiting`` are the messages that the agent has not begun to answer.
     """
 
     session: ChatSession
     messages: tuple[ChatMessage, ...]
-    summary: str
     path: str
     waiting: tuple[ChatMessage, ...] = ()
     is_answering: bool = False
@@ -779,7 +634,7 @@ class Chat:
 
 @frozen
 class Paired:
-    """An approved sender. If it is the owner, ``identity`` was added to ``owner.identities``."""
+    """An approved sender. ``identity`` is set if the sender is now one of ``owner.identities``."""
 
     pairing: Pairing
     identity: str | None
@@ -788,7 +643,7 @@ class Paired:
 @operation("gateway-status")
 def gateway_status(home: Home) -> GatewayState:
     """Return the state of the gateway."""
-    with _open_store(home.settings) as store:
+    with _open_store(home) as store:
         traffic = {row.channel: row for row in store.traffic()}
         channels: Mapping[str, Mapping[str, Any]] = home.settings["gateway.channels"]
         states = [
@@ -802,12 +657,12 @@ def gateway_status(home: Home) -> GatewayState:
             for name, options in channels.items()
         ]
         now = home.clock()
-        waiting = tuple(row for row in store.pairings() if is_current(row, now))
+        pending = tuple(row for row in store.pairings() if is_current(row, now))
         return GatewayState(
             is_running(home.settings),
             name_for(home, Task.CHAT),
             tuple(states),
-            waiting,
+            pending,
             tuple(store.problems()),
         )
 
@@ -822,7 +677,7 @@ def list_chats(
     offset: Offset = 0,
 ) -> list[ChatSession]:
     """Return conversations, most recently used first."""
-    with _open_store(home.settings) as store:
+    with _open_store(home) as store:
         return store.sessions(channel, closed=closed, limit=limit, offset=offset)
 
 
@@ -833,12 +688,11 @@ def show_chat(
     limit: Annotated[int, bounds("Maximum number of messages.", ge=0, le=1_000)] = 20,
 ) -> Chat:
     """Return a conversation. Raises NotFoundError, ConflictError."""
-    with _open_store(home.settings) as store:
+    with _open_store(home) as store:
         session = _find_session(store, reference)
         open_messages = store.open_messages(session.key) if session.closed is None else []
     transcripts = Transcripts(home.settings.home)
-    recent = transcripts.recent(session.id, limit, failures=True)
-    waiting = tuple(
+    pending = tuple(
         _pending_message(message.received)
         for message in open_messages
         if message.state == "waiting"
@@ -846,10 +700,9 @@ def show_chat(
     current = [message.received for message in open_messages if message.state == "taken"]
     return Chat(
         session,
-        tuple(recent.messages),
-        recent.summary,
+        tuple(transcripts.recent(session.id, limit, failures=True)),
         str(transcripts.path(session.id)),
-        waiting,
+        pending,
         _is_answering(home, current),
     )
 
@@ -857,7 +710,7 @@ def show_chat(
 @operation("gateway-end", writes=True, owners=True, command="gateway show --end")
 def end_chat(home: Home, reference: Reference) -> ChatSession:
     """End a conversation. The next message begins a new one. Raises NotFoundError, ConflictError."""
-    with _open_store(home.settings) as store:
+    with _open_store(home) as store:
         session = _find_session(store, reference)
         store.close_session(session.id, home.clock())
         return _find_session(store, session.id)
@@ -866,7 +719,7 @@ def end_chat(home: Home, reference: Reference) -> ChatSession:
 @operation("gateway-pairings", owners=True, command="gateway pair")
 def list_pairings(home: Home) -> list[Pairing]:
     """Return pending and approved senders."""
-    with _open_store(home.settings) as store:
+    with _open_store(home) as store:
         return store.pairings()
 
 
@@ -880,7 +733,7 @@ def pair(
     me: Annotated[bool, bounds("The sender is you: these messages count as your own.")] = False,
 ) -> Paired:
     """Approve a sender. Raises NotFoundError for an unknown or expired code and for an unknown channel."""
-    with _open_store(home.settings, creates=True) as store:
+    with _open_store(home, creates=True) as store:
         pairing = _find_pairing(home, store, who.strip())
         store.approve(pairing, home.clock())
         paired = store.pairing(pairing.channel, pairing.sender) or pairing
@@ -894,7 +747,7 @@ def unpair(
 ) -> bool:
     """Revoke a sender's approval. Raises NotFoundError."""
     channel, _, sender = who.strip().partition(":")
-    with _open_store(home.settings) as store:
+    with _open_store(home) as store:
         if not store.drop_pairing(channel, sender):
             raise NotFoundError(
                 f"no sender {who!r} is paired", hint="nacre gateway pair lists the senders"
@@ -907,7 +760,9 @@ def _find_pairing(home: Home, store: GatewayStore, text: str) -> Pairing:
     if colon:
         if channel not in home.settings["gateway.channels"]:
             names = ", ".join(home.settings["gateway.channels"]) or "none configured"
-            raise NotFoundError(f"there is no channel {channel!r}", hint=f"channels: {names}")
+            raise NotFoundError(
+                f"there is no channel {channel!r}", hint=f"configured channels: {names}"
+            )
         return store.pairing(channel, sender) or Pairing(
             channel, sender, "", f"by hand {text}", home.clock()
         )
@@ -945,7 +800,6 @@ def _pending_message(received: Received) -> ChatMessage:
 
 
 def _is_answering(home: Home, messages: Sequence[Received]) -> bool:
-    """Return True if messages are being answered. Return False if they are left from a crash or a closed terminal."""
     if not messages:
         return False
     if messages[-1].message.chat.channel != NAME:
@@ -977,12 +831,7 @@ def _options_problem(settings: Settings, name: str) -> str:
     return ""
 
 
-@contextmanager
-def _open_store(settings: Settings, *, creates: bool = False) -> Iterator[GatewayStore]:
-    """Open the gateway's store. If there is none, yield an empty one for reading."""
-    is_there = creates or (settings.home / DATABASE).exists()
-    store = GatewayStore.open(settings.home) if is_there else GatewayStore.empty()
-    try:
-        yield store
-    finally:
-        store.close()
+def _open_store(home: Home, *, creates: bool = False) -> closing[GatewayStore]:
+    folder = home.settings.home
+    is_there = creates or (folder / DATABASE).exists()
+    return closing(GatewayStore.open(folder) if is_there else GatewayStore.empty())

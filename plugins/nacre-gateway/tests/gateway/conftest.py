@@ -1,4 +1,4 @@
-"""The command line in this process, and people who write to a gateway."""
+"""Fixtures: the command line in this process, and people who write to a gateway."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ def owner(owners: Iterator[int]) -> int:
 
 @pytest.fixture(scope="session")
 def strangers() -> Iterator[int]:
-    """People whom nobody let in."""
+    """Ids of people who are not admitted."""
     return count(7001)
 
 
 @pytest.fixture
 def stranger(strangers: Iterator[int]) -> int:
-    """Somebody whom nobody let in."""
+    """The id of a person who is not admitted."""
     return next(strangers)
 
 
 @pytest.fixture
 def paired(stage: Stage, strangers: Iterator[int]) -> int:
-    """Somebody whom the owner let in."""
+    """The id of a person whom the owner admitted."""
     user = next(strangers)
     stage.nacre("gateway", "pair", f"telegram:{user}")
     return user
@@ -47,5 +47,4 @@ def paired(stage: Stage, strangers: Iterator[int]) -> int:
 
 @pytest.fixture
 def group() -> int:
-    """A group of its own."""
     return next(_groups)

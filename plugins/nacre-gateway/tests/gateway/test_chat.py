@@ -1,4 +1,4 @@
-"""``nacre gateway chat``: a conversation in a terminal, with memory, and a session like any other."""
+"""``nacre gateway chat`` is a conversation in a terminal with memory and a normal session."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ __all__ = ["terminal"]
 ANSWER = "The harbour crane lifts forty tonnes."
 
 
-def told(request: Request) -> str:
-    """Everything that a model was told."""
+def request_text(request: Request) -> str:
+    """Return the text of all requests to a model."""
     return "\n".join(str(message["content"]) for message in request.body["messages"])
 
 
@@ -59,7 +59,7 @@ def test_chat_answers_with_memories_and_conversation_history(
         ]["text"]
         == ANSWER
     )
-    first, second = map(told, provider.calls)
+    first, second = map(request_text, provider.calls)
     assert "how much does the crane lift?" in first
     assert "was built in 1931" in second
     assert ANSWER in second
@@ -70,8 +70,8 @@ def test_chat_is_searchable_and_attributed_to_the_owner(
     nacre: Nacre, provider: FakeProvider, home: Path
 ) -> None:
     nacre("gateway", "chat", "our harbour crane may lift forty tonnes, not more")
-    (found,) = nacre("gateway", "search", "harbour crane", "--json").json["passages"]
-    assert "forty tonnes" in found["text"]
+    (passage,) = nacre("gateway", "search", "harbour crane", "--json").json["passages"]
+    assert "forty tonnes" in passage["text"]
     assert [line["message"]["role"] for line in lines(home)[1:]] == ["user", "assistant"]
     assert lines(home)[1]["message"]["owner"] is True
 
@@ -91,7 +91,7 @@ def test_secret_appears_in_no_file_or_prompt(
 ) -> None:
     secret = "ghp_" + "a1B2c3D4e5F6" * 3
     nacre("gateway", "chat", f"the token of the crane is {secret}")
-    assert secret not in told(provider.calls[0])
+    assert secret not in request_text(provider.calls[0])
     everything = b"".join(path.read_bytes() for path in home.rglob("*") if path.is_file())
     assert secret.encode() not in everything
 
@@ -100,10 +100,10 @@ def test_new_starts_another_conversation(nacre: Nacre, provider: FakeProvider) -
     before = nacre("gateway", "chat", "remember the number seven", "--json").json["session"]
     after = nacre("gateway", "chat", "--new", "which number was it?", "--json").json["session"]
     assert before != after
-    assert "## This conversation so far" not in told(provider.calls[1])
+    assert "## This conversation so far" not in request_text(provider.calls[1])
     keys = [
-        one["closed"] is None
-        for one in nacre("gateway", "sessions", "--closed", "--json").json["sessions"]
+        session["closed"] is None
+        for session in nacre("gateway", "sessions", "--closed", "--json").json["sessions"]
     ]
     assert keys == [True, False]
 
@@ -113,21 +113,21 @@ def test_terminal_conversation_continues_after_a_failure(terminal: Nacre, home: 
     typed = "how much does the crane lift?\n\nhow long is the quay?\nand now?\n/new\n/exit\n"
     with FakeProvider(answers, repeats=True) as provider:
         (home / "config.toml").write_text(provider.config(), encoding="utf-8")
-        shown = terminal("gateway", "chat", typed=typed)
-        assert shown.code == 0
-        assert "Talk to an agent that remembers." in shown.out
-        assert ANSWER in shown.out
-        assert "No answer: " in shown.out
-        assert "no such model" in shown.out
-        assert "Your message is kept" in shown.out
-        assert "Long enough." in shown.out
-        assert "A new conversation." in shown.out
-        first, _, last = map(told, provider.calls)
+        outcome = terminal("gateway", "chat", typed=typed)
+        assert outcome.code == 0
+        assert "Talk to an agent that remembers." in outcome.out
+        assert ANSWER in outcome.out
+        assert "No answer: " in outcome.out
+        assert "no such model" in outcome.out
+        assert "Your message is kept" in outcome.out
+        assert "Long enough." in outcome.out
+        assert "A new conversation." in outcome.out
+        first, _, last = map(request_text, provider.calls)
         assert "how much does the crane lift?" in first
         assert "how long is the quay?" in last
         again = terminal("gateway", "chat", typed="are you there?\n\x04")
         assert again.code == 0
-        assert "how much does the crane lift?" not in told(provider.calls[-1])
+        assert "how much does the crane lift?" not in request_text(provider.calls[-1])
         once = terminal("gateway", "chat", "which crane?")
         assert "Long enough." in once.out
 
@@ -137,16 +137,16 @@ def test_chat_cost_is_counted_without_background_models(
 ) -> None:
     nacre("gateway", "chat", "how much does the crane lift?")
     nacre("config", "set", "models.background", "false")
-    shown = " ".join(nacre("writer", "cost").out.split())
-    assert "models.background is off" in shown
-    assert "chat 1 $0.00 1 0" in shown
+    outcome = " ".join(nacre("writer", "cost").out.split())
+    assert "models.background is off" in outcome
+    assert "chat 1 $0.00 1 0" in outcome
 
 
 def test_concurrent_chats_are_separate_owner_conversations(nacre: Nacre, home: Path) -> None:
     second: list[subprocess.CompletedProcess[str]] = []
 
     def answer(request: Request) -> str:
-        if "the first asks" in told(request) and not second:
+        if "the first asks" in request_text(request) and not second:
             command = [
                 sys.executable,
                 "-m",
@@ -168,13 +168,13 @@ def test_concurrent_chats_are_separate_owner_conversations(nacre: Nacre, home: P
         (home / "config.toml").write_text(provider.config(), encoding="utf-8")
         first = nacre("gateway", "chat", "the first asks", "--json")
         later = nacre("gateway", "chat", "and later", "--json")
-        assert "the second asks" not in told(provider.calls[-1])
+        assert "the second asks" not in request_text(provider.calls[-1])
     assert "separate conversation" in second[0].stderr
     assert "separate conversation" not in first.err
     other = json.loads(second[0].stdout)["session"]
     assert first.json["session"] == later.json["session"] != other
-    kept = (home / f"gateway/sessions/{other}.jsonl").read_text(encoding="utf-8").splitlines()
-    assert json.loads(kept[1])["message"]["owner"] is True
+    text = (home / f"gateway/sessions/{other}.jsonl").read_text(encoding="utf-8").splitlines()
+    assert json.loads(text[1])["message"]["owner"] is True
 
 
 def test_failed_answer_shows_reason_and_keeps_the_question(nacre: Nacre, home: Path) -> None:
@@ -186,11 +186,23 @@ def test_failed_answer_shows_reason_and_keeps_the_question(nacre: Nacre, home: P
         assert failed.code != 0
         assert "no such model" in failed.err
         nacre("gateway", "chat", "are you there?")
-        assert "how long is the quay?" in told(provider.calls[-1])
+        assert "how long is the quay?" in request_text(provider.calls[-1])
 
 
-def test_missing_model_error_names_the_setting(nacre: Nacre) -> None:
-    assert "nacre config set models.chat" in nacre("gateway", "chat", "hello there", code=None).err
+def test_chat_reports_a_missing_model_before_it_reads_a_message(nacre: Nacre) -> None:
+    for message in ([], ["-"], ["hello there"]):
+        failed = nacre("gateway", "chat", *message, code=None)
+        assert "no model is set for conversations" in failed.err
+        assert "nacre writer set" in failed.err
+
+
+def test_chat_uses_the_writer_unless_models_chat_is_set(nacre: Nacre, home: Path) -> None:
+    with FakeProvider([ANSWER], repeats=True) as provider:
+        config = provider.config().replace("default = ", "extraction = ")
+        for more, model in (("", "m"), ('chat = "fake:other"', "other")):
+            (home / "config.toml").write_text(config.replace("\n\n", f"\n{more}\n", 1))
+            nacre("gateway", "chat", "are you there?")
+            assert provider.calls[-1].body["model"] == model
 
 
 @pytest.mark.parametrize(
@@ -229,16 +241,16 @@ def test_forgotten_session_is_deleted_from_transcripts(
     nacre("gateway", "chat", "the crane driver is afraid of heights")
     nacre("gateway", "chat", "and the quay is long")
     nacre("forget", "--match", "afraid of heights", "--yes")
-    kept = "\n".join(json.dumps(line) for line in lines(home))
-    assert "afraid of heights" not in kept
-    assert "the quay is long" in kept
+    text = "\n".join(json.dumps(line) for line in lines(home))
+    assert "afraid of heights" not in text
+    assert "the quay is long" in text
     (session,) = nacre("gateway", "sessions", "--json").json["sessions"]
     nacre("forget", "--session", f"nacre-chat:{session['id']}", "--yes")
     assert not list((home / "gateway" / "sessions").glob("*.jsonl"))
 
 
 def incoming(number: int, text: str) -> tuple[Received, str]:
-    """A message of another conversation, and what becomes of it."""
+    """A message in another conversation, and its result."""
     message = Incoming(f"m{number}", Chat("club", "9"), Sender("7", "Jordan Example"), text)
     return Received(
         0, "club:7", message, datetime(2026, 1, number, tzinfo=UTC)
@@ -246,7 +258,7 @@ def incoming(number: int, text: str) -> tuple[Received, str]:
 
 
 @pytest.mark.parametrize(
-    ("how", "left"),
+    ("how", "remaining"),
     [
         (("--match", "afraid of heights"), ["and the quay is long"]),
         (("--match", "Jordan"), []),
@@ -254,7 +266,7 @@ def incoming(number: int, text: str) -> tuple[Received, str]:
     ],
 )
 def test_forget_removes_messages_not_yet_in_a_transcript(
-    nacre: Nacre, home: Path, how: tuple[str, str], left: list[str]
+    nacre: Nacre, home: Path, how: tuple[str, str], remaining: list[str]
 ) -> None:
     messages = ["the driver is afraid of heights", "afraid of heights, too", "and the quay is long"]
     part = Outgoing("p:0", Chat("club", "9"), "Who is afraid of heights?")
@@ -269,7 +281,9 @@ def test_forget_removes_messages_not_yet_in_a_transcript(
     assert nacre("forget", *how, "--dry-run", "--json").json["held"] >= 1
     assert nacre("forget", *how, "--yes", "--json").json["is_erased"]
     with closing(GatewayStore.open(home)) as store:
-        assert [one.received.message.text for one in store.open_messages("club:7")] == left
+        assert [
+            message.received.message.text for message in store.open_messages("club:7")
+        ] == remaining
         assert (store.next_part("club:7") is None) is (how[1] == "afraid of heights")
     if how[0] == "--match":
         assert how[1].encode() not in (home / "gateway/gateway.db").read_bytes()

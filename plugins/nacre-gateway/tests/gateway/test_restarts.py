@@ -1,4 +1,4 @@
-"""A gateway that ends in the middle of its work: what was to be answered is answered once when it runs again."""
+"""A gateway that stops during its work answers each pending message once after a restart."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         yield stage
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="Windows knows no such signals")
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="Windows has no such signals")
 @pytest.mark.parametrize(
     ("by", "code", "people"), [("SIGINT", 0, OWNERS[:3]), ("SIGKILL", -9, OWNERS[3:6])]
 )
@@ -41,11 +41,11 @@ def test_interrupted_answer_is_sent_once_after_restart(
     assert place.agent.count(f"while {by}") == 2 * len(people)
     assert "Traceback" not in place.log
     for user in people:
-        said = [one["content"] for one in place.said(user) if one["role"] == "user"]
-        assert said.count(f"while {by} comes") == 1
-        sent = place.answers(user)[before[user] :]
-        assert len(set(sent)) == len(sent)
-        assert all(by in one for one in sent)
+        texts = [item["content"] for item in place.messages(user) if item["role"] == "user"]
+        assert texts.count(f"while {by} comes") == 1
+        answers = place.answers(user)[before[user] :]
+        assert len(set(answers)) == len(answers)
+        assert all(by in item for item in answers)
 
 
 def test_repeated_stops_lose_no_message(place: Stage) -> None:

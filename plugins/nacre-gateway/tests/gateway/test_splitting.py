@@ -1,4 +1,4 @@
-"""Answers in parts: within the platform's limits, and nothing of them is lost."""
+"""Long answers are split within the platform's limits and without loss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An answer in a terminal."""
+"""Answers are printed in a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transcripts on disk: whatever a crash left of the lines that were being written, each is there once in the end."""
+"""Transcripts contain each line exactly once after a crash at any point."""
 
 from __future__ import annotations
 

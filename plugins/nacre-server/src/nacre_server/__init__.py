@@ -1,1 +1,1 @@
-"""Support for a memory on a PostgreSQL server that several processes and users share."""
+"""Memories on a PostgreSQL server that several processes and users share."""

@@ -20,7 +20,6 @@ from nacre.cli.options import (
 from nacre.cli.signals import stopped_by_signals
 from nacre.serve import server_web as daemon_web
 from nacre_server import cluster as cluster_api
-from nacre_server import worker as cluster_worker
 
 
 @click.group(
@@ -45,13 +44,13 @@ def migrate(run: Run) -> None:
 
     If the migration allows it, processes of the previous version keep working.
     """
-    done = cluster_api.migrate_server(run.settings)
+    migrated = cluster_api.migrate_server(run.settings)
     changed = (
-        f"Migrated from schema {done.before} to {done.after}."
-        if done.after != done.before
-        else f"The schema already has version {done.after}."
+        f"Migrated from schema {migrated.before} to {migrated.after}."
+        if migrated.after != migrated.before
+        else f"The schema already has version {migrated.after}."
     )
-    run.answer(done, lambda paper: paper.line(changed))
+    run.answer(migrated, lambda paper: paper.line(changed))
 
 
 @cluster.command(
@@ -105,22 +104,12 @@ def api(
     )
     stop = stopped_by_signals()
     with tempfile.TemporaryDirectory(prefix="nacre-api-", ignore_cleanup_errors=True) as folder:
-        api = cluster_api.Api(run.settings, Path(folder), door, partial(_tell, run))
-        api.run(stop, linger)
+        cluster_api.serve_api(run.settings, Path(folder), door, partial(_tell, run), stop, linger)
     sys.stdout.flush()
     os._exit(0)  # threads that wait for the server would keep the process
 
 
-@cluster.command(
-    "worker", examples=["nacre server cluster worker", "nacre server cluster worker --jobs 4"]
-)
-@click.option(
-    "--jobs",
-    type=click.IntRange(1, 64),
-    default=1,
-    show_default=True,
-    help="Number of jobs at a time.",
-)
+@cluster.command("worker", examples=["nacre server cluster worker"])
 @click.option(
     "--every",
     type=click.FloatRange(0.1, 3600),
@@ -130,20 +119,19 @@ def api(
 )
 def worker(
     run: Run,
-    jobs: int,
     every: float,
 ) -> None:
     """Run background work for spaces with changes: learning, vectors, dreams.
 
-    You can run several workers. Each job runs in only one, and another takes over if it is killed.
+    You can run several workers. Each job runs in one of them, and another takes over if it is killed.
     A failed job is repeated after 4, 16, 64 and then every 256 seconds. If the server is
-    unreachable, the worker waits. On SIGTERM, it finishes its jobs and ends.
+    unreachable, the worker waits. On SIGTERM, it finishes its job and ends.
     """
     run.keeps_history = False
     stop = stopped_by_signals()
     with tempfile.TemporaryDirectory(prefix="nacre-worker-", ignore_cleanup_errors=True) as folder:
-        working = cluster_worker.Worker(run.settings, Path(folder), partial(_tell, run))
-        working.run(stop, jobs, every)
+        working = cluster_api.Worker(run.settings, Path(folder), partial(_tell, run))
+        working.run(stop, every)
     sys.stdout.flush()
     os._exit(0)  # threads with unfinished work would keep the process
 
@@ -159,9 +147,9 @@ def remove(run: Run, name: str, yes: bool) -> None:
     """
     if not yes:
         click.confirm(f"Delete {name} for good?", abort=True)
-    done = cluster_api.remove_space(run.settings, name)
-    told = f"Deleted {done.rows:,} rows of {name}. A new count found {done.left}."
-    run.answer(done, lambda paper: paper.line(told))
+    removed = cluster_api.remove_space(run.settings, name)
+    message = f"Deleted {removed.rows:,} rows of {name}. A new count found {removed.left}."
+    run.answer(removed, lambda paper: paper.line(message))
 
 
 def _tell(run: Run, line: str) -> None:

@@ -1,4 +1,4 @@
-"""``nacre server``, with commands for keys, sharing and spaces."""
+"""The ``nacre server`` commands for keys, sharing and spaces."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def keys(run: Run, space: str | None) -> None:
 
     You must own the space. Each key is listed with its account and expiry.
     """
-    found = perform(run, memories_spaces.list_keys, space=space)
-    run.answer({"keys": found}, lambda paper: _render_keys(paper, found))
+    all_keys = perform(run, memories_spaces.list_keys, space=space)
+    run.answer({"keys": all_keys}, lambda paper: _render_keys(paper, all_keys))
 
 
 @keys.command(
@@ -59,31 +59,31 @@ def keys(run: Run, space: str | None) -> None:
     ],
 )
 @options("keys-create", "space", "account", "role", "days")
-def create(run: Run, /, **asked: Any) -> None:
+def create(run: Run, /, **fields: Any) -> None:
     """Create a key.
 
     It is shown only once, because the server stores only its hash. A client that sends it to nacre
     serve as Authorization: Bearer works in that space as an agent, with the role of the account or
     the key, whichever allows less.
     """
-    made = perform(run, memories_spaces.create_key, **asked)
-    run.answer(made, lambda paper: _render_new(paper, made))
+    new_key = perform(run, memories_spaces.create_key, **fields)
+    run.answer(new_key, lambda paper: _render_new(paper, new_key))
 
 
 @keys.command("revoke", examples=["nacre server keys revoke 3f9a01bc"])
 @argument("keys-revoke", "id", metavar="KEY")
 @option("keys-revoke", "space")
-def revoke(run: Run, /, **asked: Any) -> None:
+def revoke(run: Run, /, **fields: Any) -> None:
     """Revoke a key."""
-    ended = perform(run, memories_spaces.revoke_key, **asked)
+    key = perform(run, memories_spaces.revoke_key, **fields)
     run.answer(
-        ended,
-        lambda paper: paper.line("Revoked the key ", bold(ended.id), f" of {ended.account}."),
+        key,
+        lambda paper: paper.line("Revoked the key ", bold(key.id), f" of {key.account}."),
     )
 
 
-def _render_keys(paper: Paper, found: Sequence[Key]) -> None:
-    if not found:
+def _render_keys(paper: Paper, all_keys: Sequence[Key]) -> None:
+    if not all_keys:
         paper.line("There are no keys.")
         return
     rows = [
@@ -94,7 +94,7 @@ def _render_keys(paper: Paper, found: Sequence[Key]) -> None:
             _state(key),
             dim(day(key.last_used) or "never used"),
         )
-        for key in found
+        for key in all_keys
     ]
     paper.table(rows, header=("key", "account", "at most", "holds", "last used"))
 
@@ -106,12 +106,12 @@ def _state(key: Key) -> str:
     return f"{'expired' if is_over else 'until'} {day(key.expires)}"
 
 
-def _render_new(paper: Paper, made: NewKey) -> None:
-    key = made.key
+def _render_new(paper: Paper, new_key: NewKey) -> None:
+    key = new_key.key
     paper.line(
         f"A key to {key.space} for {key.account}, at most {key.role}, until {day(key.expires)}:"
     )
-    paper.verbatim(made.secret)
+    paper.verbatim(new_key.secret)
     paper.note("It is shown only once.")
 
 
@@ -129,20 +129,20 @@ def _render_new(paper: Paper, made: NewKey) -> None:
 @argument("share", "reference", metavar="ID")
 @option("share", "space", "--with", metavar="SPACE")
 @option("share", "scope", "--as")
-def share(run: Run, /, **asked: Any) -> None:
+def share(run: Run, /, **fields: Any) -> None:
     """Copy a memory into the space of a team or an organisation.
 
     The space's rule determines who can do this. Your memory stays, and sharing it again updates the
     copy. Private memories need --as. The audit logs of both spaces record it.
     """
-    done = perform(run, memories_spaces.share, **asked)
-    run.answer(done, lambda paper: _render_share(paper, done))
+    copy = perform(run, memories_spaces.share, **fields)
+    run.answer(copy, lambda paper: _render_share(paper, copy))
 
 
-def _render_share(paper: Paper, done: Shared) -> None:
-    how = "Shared with" if done.is_new else "Up to date in"
-    paper.line(f"{how} ", bold(done.space), f"  {done.memory.subject}", hang=2)
-    paper.note(f"{short_id(done.memory)}, {done.memory.scope}", indent=2)
+def _render_share(paper: Paper, copy: Shared) -> None:
+    how = "Shared with" if copy.is_new else "Up to date in"
+    paper.line(f"{how} ", bold(copy.space), f"  {copy.memory.subject}", hang=2)
+    paper.note(f"{short_id(copy.memory)}, {copy.memory.scope}", indent=2)
 
 
 # ----------------------------------------------------------------------------
@@ -165,8 +165,8 @@ def spaces(run: Run) -> None:
     (storage.tenant), and recall also reads the spaces in storage.spaces. nacre server share copies
     a memory into a space.
     """
-    found = perform(run, memories_spaces.list_spaces)
-    run.answer({"spaces": found}, _render_spaces, found)
+    own_spaces = perform(run, memories_spaces.list_spaces)
+    run.answer({"spaces": own_spaces}, _render_spaces, own_spaces)
 
 
 @spaces.command(
@@ -180,15 +180,15 @@ def spaces(run: Run) -> None:
 @argument("spaces-create", "space", metavar="SPACE")
 @option("spaces-create", "kind")
 @option("spaces-create", "raising", "--raise")
-def create_spaces(run: Run, /, **asked: Any) -> None:
+def create_spaces(run: Run, /, **fields: Any) -> None:
     """Create a space that you own.
 
     A person's space belongs to the account of the same name. This needs the login that owns the database.
     """
-    made = perform(run, memories_spaces.create_space, **asked)
+    space = perform(run, memories_spaces.create_space, **fields)
     run.answer(
-        made,
-        lambda paper: paper.line("Created the space ", bold(made.name), f" of a {made.kind}."),
+        space,
+        lambda paper: paper.line("Created the space ", bold(space.name), f" of a {space.kind}."),
     )
 
 
@@ -215,16 +215,18 @@ def members(run: Run, space: str | None, add: str | None, role: str, remove: str
     if add and remove:
         raise click.UsageError("--add and --remove cannot be combined")
     if (add or remove) and not space:
-        raise click.UsageError("name the space", click.get_current_context())
-    found: list[Member]
+        raise click.UsageError(
+            "SPACE is required with --add and --remove", click.get_current_context()
+        )
+    accounts: list[Member]
     if add:
-        found = perform(run, memories_spaces.add_member, space=space, account=add, role=role)
+        accounts = perform(run, memories_spaces.add_member, space=space, account=add, role=role)
     elif remove:
-        found = perform(run, memories_spaces.remove_member, space=space, account=remove)
+        accounts = perform(run, memories_spaces.remove_member, space=space, account=remove)
     else:
-        found = perform(run, memories_spaces.list_members, space=space)
-    rows = [(bold(member.account), member.role, dim(day(member.since))) for member in found]
-    record = {"members": found}
+        accounts = perform(run, memories_spaces.list_members, space=space)
+    rows = [(bold(member.account), member.role, dim(day(member.since))) for member in accounts]
+    record = {"members": accounts}
     run.answer(record, lambda paper: paper.table(rows, header=("account", "role", "since")))
 
 
@@ -234,12 +236,12 @@ def members(run: Run, space: str | None, add: str | None, role: str, remove: str
 @options("spaces-log", "limit")
 def log(run: Run, limit: int) -> None:
     """List the operations in your space, newest first, without texts."""
-    found = perform(run, memories_spaces.list_log, limit=limit)
-    run.answer({"log": found}, lambda paper: _render_log(paper, found))
+    notes = perform(run, memories_spaces.list_log, limit=limit)
+    run.answer({"log": notes}, lambda paper: _render_log(paper, notes))
 
 
-def _render_spaces(paper: Paper, found: Sequence[Space]) -> None:
-    if not found:
+def _render_spaces(paper: Paper, own_spaces: Sequence[Space]) -> None:
+    if not own_spaces:
         paper.line("You belong to no space.")
         paper.note(
             "nacre server spaces create NAME creates one. Without a space, this memory is only yours.",
@@ -254,17 +256,17 @@ def _render_spaces(paper: Paper, found: Sequence[Space]) -> None:
             "written to" if space.is_own else "read" if space.is_read else "",
             dim(f"{space.raising} raise"),
         )
-        for space in found
+        for space in own_spaces
     ]
     paper.table(rows, header=("space", "of a", "you are", "here", "rule"), drop=(4,))
 
 
-def _render_log(paper: Paper, found: Sequence[Note]) -> None:
-    if not found:
-        paper.line("Nothing was noted.")
+def _render_log(paper: Paper, notes: Sequence[Note]) -> None:
+    if not notes:
+        paper.line("The audit log is empty.")
         return
     rows = [
         (dim(minute(note.at)), note.account, bold(note.action), note.subject, note.outcome)
-        for note in found
+        for note in notes
     ]
     paper.table(rows, header=("when", "account", "did", "about", "outcome"))

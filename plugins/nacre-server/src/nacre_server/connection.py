@@ -1,4 +1,4 @@
-"""Connections to a PostgreSQL server: errors, statements, retries and migrations."""
+"""Connections to a PostgreSQL server, translation of statements, retries and migrations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from zoneinfo import ZoneInfo
 
 import psycopg
-from psycopg import errors
+from psycopg import errors, sql
 from psycopg.adapt import Loader
 from psycopg.conninfo import conninfo_to_dict
 
@@ -23,13 +23,14 @@ from nacre.base.environment import environment
 from nacre.base.sql import statements
 from nacre.errors import (
     MissingStoreError,
+    NotAllowedError,
     SchemaTooNewError,
     StoreBusyError,
     UnavailableError,
     UnusableStoreError,
 )
 from nacre.store.schema import Row
-from nacre.store.sqlite import with_columns, with_other
+from nacre.store.sqlite import with_columns
 
 if TYPE_CHECKING:
     from psycopg.abc import PQGen
@@ -37,15 +38,14 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 CONNECT_SECONDS = 5
-"""Timeout in seconds for each address of the server. Its name can have two addresses. The URL can
-override the timeout."""
+"""Timeout for each of the server's addresses. The URL can override it."""
 
 LOCK_SECONDS = 15
 STATEMENT_SECONDS = 60
 SILENT_SECONDS = 75.0
 """Seconds without data from the server after which a tenant's statement fails.
 
-The server itself stops statements after a minute.
+The server's own timeout for statements is shorter.
 """
 
 _SERVER_OPTIONS = (
@@ -53,6 +53,7 @@ _SERVER_OPTIONS = (
     f" -c idle_in_transaction_session_timeout={STATEMENT_SECONDS}s -c client_connection_check_interval=5s"
     " -c tcp_keepalives_idle=15 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3"
     r" -c default_transaction_isolation=read\ committed -c standard_conforming_strings=on"
+    " -c default_transaction_read_only=off"
 )
 _KEEPALIVE_OPTIONS: dict[str, Any] = {
     "keepalives_idle": 15,
@@ -60,7 +61,7 @@ _KEEPALIVE_OPTIONS: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
 }
-"""Options that make client and server detect a lost connection after half a minute."""
+"""Options that detect a lost connection after half a minute."""
 
 _RIGHTS = (
     "an administrator must run in this database: CREATE EXTENSION IF NOT EXISTS vector; CREATE ROLE nacre_tenant; "
@@ -69,7 +70,7 @@ _RIGHTS = (
 
 
 class _NumericLoader(Loader):
-    """Loads numerics without a fraction as int, because integer sums are numerics."""
+    """A loader of whole numerics as int, because PostgreSQL sums integers to numerics."""
 
     def load(self, data: Any) -> int | float:
         text = bytes(data).decode()
@@ -77,7 +78,7 @@ class _NumericLoader(Loader):
 
 
 class _BoolLoader(Loader):
-    """Loads booleans as 1 or 0, as in SQLite."""
+    """A loader of booleans as 1 or 0, as in SQLite."""
 
     def load(self, data: Any) -> int:
         return int(bytes(data) == b"t")
@@ -88,13 +89,9 @@ class _NoResponseError(psycopg.OperationalError):
 
 
 class _Connection(psycopg.Connection[Row]):
-    """A connection that is closed after ``patience`` seconds without data, because a hanging server
-    does not close it."""
-
     patience: float | None = None
 
     def wait(self, gen: PQGen[Result], *args: Any, **options: Any) -> Result:
-        """Wait for the server, but no longer than ``patience`` seconds without data."""
         return super().wait(
             self._with_timeout(gen, self.patience) if self.patience else gen, *args, **options
         )
@@ -116,22 +113,19 @@ class _Connection(psycopg.Connection[Row]):
             return result
 
 
-def connect(
-    url: str, *, read_only: bool = False, patience: float | None = None
-) -> psycopg.Connection[Row]:
-    """Connect without a tenant, for migrations and administration.
+def connect(url: str, *, patience: float | None = None) -> psycopg.Connection[Row]:
+    """Connect to a server without choosing a tenant.
 
-    ``patience`` is the number of seconds that a statement waits for data from the server. By
-    default it is unlimited, for long statements. Raises UnusableStoreError, and MissingStoreError
-    if the connection fails.
+    A statement waits for data for up to ``patience`` seconds, by default forever. Raises
+    UnusableStoreError for an invalid address, and MissingStoreError if the connection fails.
     """
     try:
         parts = conninfo_to_dict(url)
     except psycopg.Error:
         parts = {"host": "@"}
     ports = str(parts.get("port") or 0).replace(",", "")
-    # An unencoded @, / or ? in a password would be read as part of the server or database, and be
-    # shown.
+    # Errors show the host and database name. With an unencoded @, / or ? in the password, they would
+    # contain a part of it.
     if "@" in f"{parts.get('host')}{parts.get('dbname')}" or not ports.isdigit():
         raise UnusableStoreError(
             "NACRE_DB is not the address of a PostgreSQL server",
@@ -146,13 +140,12 @@ def connect(
             client_encoding="utf8",
             connect_timeout=parts.get("connect_timeout", CONNECT_SECONDS),
             **_KEEPALIVE_OPTIONS,
-            options=f"{parts.get('options') or ''} {_SERVER_OPTIONS}"
-            f" -c default_transaction_read_only={'on' if read_only else 'off'}",
+            options=f"{parts.get('options') or ''} {_SERVER_OPTIONS}",
         )
     except psycopg.Error as error:
         raise MissingStoreError(
             f"cannot connect to the PostgreSQL server: {_first_line(error).removeprefix('connection failed: ')}",
-            hint="check that it runs, and server, port, login and database in NACRE_DB",
+            hint="check that it is running, and server, port, login and database in NACRE_DB",
         ) from error
     connection.patience = patience
     connection.adapters.register_loader("numeric", _NumericLoader)
@@ -162,7 +155,7 @@ def connect(
 
 @contextlib.contextmanager
 def translated_errors() -> Iterator[None]:
-    """Convert psycopg errors to nacre errors with remedies."""
+    """Convert psycopg errors in the block to nacre's errors with hints."""
     try:
         yield
     except (errors.LockNotAvailable, errors.SerializationFailure, errors.DeadlockDetected) as error:
@@ -171,7 +164,7 @@ def translated_errors() -> Iterator[None]:
         ) from error
     except errors.QueryCanceled as error:
         raise UnavailableError(
-            f"it was interrupted: {_first_line(error)}", hint="ask again"
+            f"the request was interrupted: {_first_line(error)}", hint="try again"
         ) from error
     except errors.DiskFull as error:
         raise UnavailableError(
@@ -207,8 +200,8 @@ def _first_line(error: BaseException) -> str:
 
 
 # -- Statements for PostgreSQL ------------------------------------------------
-# Most statements work on both engines and are only in ``sql/queries`` of the core. Statements in
-# ``sql/queries`` here override those with the same name.
+# Most statements are in ``sql/queries`` of the core and work on both engines. Those in ``sql/queries``
+# of this package override them.
 
 
 _COMMENT = re.compile(r"--[^\n]*")
@@ -221,12 +214,12 @@ _LIMIT = re.compile(r"\bLIMIT (:\w+|\?|-1)")
 
 @cache
 def query(name: str) -> str:
-    """Return the statement with this name, with psycopg's placeholders. Raises KeyError."""
+    """Return a named statement with psycopg's placeholders. Raises KeyError."""
     return translated(with_columns(statement(name)))
 
 
 def statement(name: str) -> str:
-    """Return the statement with this name, unchanged. Raises KeyError."""
+    """Return a named statement as its file contains it. Raises KeyError."""
     return _all()[name]
 
 
@@ -236,25 +229,25 @@ def _all() -> dict[str, str]:
         statements("nacre.store", "sql/queries"),
         statements("nacre_server", "sql/queries"),
     )
-    return with_other({**shared, **own})
+    return {**shared, **own}
 
 
 @cache
 def translated(sql: str) -> str:
-    """Convert a statement for psycopg.
+    """Convert a statement for psycopg and PostgreSQL.
 
-    Placeholders ``:name`` and ``?`` are converted, conflict targets begin with the tenant, and
-    negative limits mean no limit. ``OFFSET 0`` casts the values of a list before the comparison. A
-    cast can reveal its argument, so row-level security would otherwise prevent the use of an index.
+    The tenant is added to conflict targets, and a negative limit means no limit.
     """
     bare = _LIMIT.sub(r"LIMIT nacre.most(\1)", _COMMENT.sub("", sql).replace("%", "%%"))
+    # PostgreSQL then casts a list's values before the comparison. Otherwise, row-level security would
+    # prevent the use of an index, because a cast can reveal its argument.
     bare = _LIST.sub(r"\1 OFFSET 0)", bare)
     return _CONFLICT_TARGET.sub("ON CONFLICT (tenant, ", _QUOTED_OR_NAME.sub(_placeholder, bare))
 
 
 @cache
 def writes(sql: str) -> bool:
-    """Return True if a statement writes."""
+    """Return True if a statement changes data."""
     return _WRITES.search(sql) is not None
 
 
@@ -271,22 +264,21 @@ def _placeholder(match: re.Match[str]) -> str:
 ResultT = TypeVar("ResultT")
 
 TIMES = 4
-"""Number of attempts before the store is reported busy."""
+"""Maximum number of attempts."""
 
 _FIRST_DELAY_SECONDS = 0.05
 _ROLLED_BACK = (errors.DeadlockDetected, errors.SerializationFailure)
 
 
 def pause(done: int) -> None:
-    """Wait 50 ms, doubled for each earlier attempt, times a random factor from 0.5 to 1."""
+    """Sleep 50 ms, doubled for each earlier attempt, times a random factor from 0.5 to 1."""
     time.sleep(_FIRST_DELAY_SECONDS * 2**done * random.uniform(0.5, 1))  # noqa: S311 - avoids simultaneous retries
 
 
-def repeated(work: Callable[[], ResultT], wait: Callable[[int], object] = pause) -> ResultT:
-    """Return the result of ``work``, and repeat it after deadlocks and serialization failures.
+def repeated(work: Callable[[], ResultT]) -> ResultT:
+    """Run a whole transaction, and repeat it after deadlocks and serialization failures.
 
-    ``work`` is a whole transaction. Raises StoreBusyError if all attempts were rolled back, and
-    other errors of ``work``.
+    Raises StoreBusyError if all attempts fail, and other errors of ``work``.
     """
     for done in range(TIMES - 1):
         try:
@@ -294,7 +286,7 @@ def repeated(work: Callable[[], ResultT], wait: Callable[[int], object] = pause)
         except StoreBusyError as error:
             if not isinstance(error.__cause__, _ROLLED_BACK):
                 raise
-        wait(done)
+        pause(done)
     return work()
 
 
@@ -302,9 +294,9 @@ def repeated(work: Callable[[], ResultT], wait: Callable[[int], object] = pause)
 
 
 def local_zone() -> str:
-    """Return the name of the local time zone, so that the server knows its DST.
+    """Return the name of the local time zone, or its offset from UTC if the name is unknown.
 
-    If unknown, return the offset from UTC.
+    The server applies daylight saving time only to named zones.
     """
     now = datetime.now(UTC)
     offset = now.astimezone().utcoffset() or timedelta()
@@ -323,10 +315,10 @@ def local_zone() -> str:
 
 
 # -- Server migrations --------------------------------------------------------
-# Migrations are numbered and forward-only: ``sql/migrations/NNNN_name.sql``, one transaction each.
-# Programs of different versions share a server, so a change takes two migrations. The first adds
-# new objects and declares ``-- needs N``, the oldest schema whose programs still work. A later
-# migration, without the declaration, removes old objects and excludes older programs.
+# Each file ``sql/migrations/NNNN_name.sql`` is one transaction. Programs of different versions share a
+# server, so a change takes two migrations. The first adds new objects and declares ``-- needs N``, the
+# oldest schema whose programs still work. A later one removes the old objects without this
+# declaration, and so locks out older programs.
 
 
 _FOLDER = Path(__file__).parent / "sql" / "migrations"
@@ -336,17 +328,20 @@ _SELECT_VERSION_TABLE = """
 SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = 'nacre_rows' AND c.relname = 'schema_version'
 """
-"""Query for the version table. ``to_regclass`` can return a result cached before another connection's migration."""
+"""Query for the version table.
+
+``to_regclass`` can miss a table that another connection has just created.
+"""
 
 _MIGRATION_LOCK = 0x6E61637265
-"""Advisory lock held during migrations. The number spells ``nacre``."""
+"""Number of the advisory lock for migrations, which spells ``nacre``."""
 
 _MIGRATION_LOCK_SECONDS = 3
-"""Maximum wait for a table, because later statements must wait behind a migration."""
+"""Maximum wait for a table's lock. Meanwhile, other statements queue behind the migration."""
 
 
 class State(NamedTuple):
-    """The number of a database's last migration, and the oldest schema whose programs work with it."""
+    """The number of a database's last migration, and the oldest schema whose programs can use it."""
 
     number: int
     needs: int
@@ -354,7 +349,7 @@ class State(NamedTuple):
 
 @cache
 def migrations() -> dict[int, str]:
-    """Return the SQL of each migration, keyed by number, in order."""
+    """Return the SQL of each migration by number."""
     scripts = {
         int(file.name[:4]): file.read_text("utf-8")
         for file in _FOLDER.iterdir()
@@ -363,11 +358,12 @@ def migrations() -> dict[int, str]:
     return dict(sorted(scripts.items()))
 
 
-def migrate(connection: psycopg.Connection[Any], wait: Callable[[int], object] = pause) -> None:
-    """Migrate a server's database to the current schema. Raises SchemaTooNewError, psycopg.Error.
+def migrate(connection: psycopg.Connection[Any]) -> None:
+    """Migrate a server's database to the current schema, after other processes have finished doing
+    so.
 
-    Other processes wait. The role must be allowed to create schemas, roles and the extension
-    ``vector``. If a table stays locked too long, the migration is retried a few times.
+    The role must be allowed to create schemas, roles and the extension ``vector``. Raises
+    SchemaTooNewError or psycopg.Error.
     """
     newest = max(migrations())
     for done in range(TIMES):
@@ -379,7 +375,7 @@ def migrate(connection: psycopg.Connection[Any], wait: Callable[[int], object] =
         except (errors.DeadlockDetected, errors.LockNotAvailable):
             if done == TIMES - 1:
                 raise
-        wait(done)
+        pause(done)
 
 
 def _migrate_once(connection: psycopg.Connection[Any], newest: int) -> None:
@@ -401,7 +397,6 @@ def _migrate_once(connection: psycopg.Connection[Any], newest: int) -> None:
 
 
 def _is_current(server: State, newest: int) -> bool:
-    """Return True if the schema is current. Raises SchemaTooNewError if this program is too old."""
     if server.needs > newest:
         raise SchemaTooNewError(
             f"the server has schema {server.number}, but this nacre supports only {newest}",
@@ -411,7 +406,7 @@ def _is_current(server: State, newest: int) -> bool:
 
 
 def state(connection: psycopg.Connection[Any]) -> State:
-    """Return the schema state of a database. Both numbers are 0 if nacre has no schema there."""
+    """Return the schema state of a database. Both numbers are 0 for an empty database."""
     if connection.execute(_SELECT_VERSION_TABLE).fetchone() is None:
         return State(0, 0)
     select = (
@@ -419,3 +414,90 @@ def state(connection: psycopg.Connection[Any]) -> State:
     )
     row = connection.execute(select).fetchone()
     return State(int(row[0]), int(row[1])) if row else State(0, 0)
+
+
+# -- Administration without a tenant -----------------------------------------
+
+
+class Registry:
+    """A connection for administration, without a tenant and for one thread at a time.
+
+    Methods raise NotAllowedError, UnusableStoreError, or UnavailableError if the server sends
+    nothing for ``patience`` seconds.
+    """
+
+    def __init__(self, url: str, patience: float | None = None) -> None:
+        self._connection = connect(url, patience=patience)
+        with translated_errors():
+            migrate(self._connection)
+
+    def all(self, name: str, **values: Any) -> list[Row]:
+        """Run a statement from ``sql/spaces``, and return its rows."""
+        with _refusals():
+            return self._connection.execute(_statement(name), values).fetchall()
+
+    def run(self, name: str, **values: Any) -> int:
+        """Run a statement from ``sql/spaces``, and return the number of rows that it changed."""
+        with _refusals():
+            return self._connection.execute(_statement(name), values).rowcount
+
+    def is_used(self, tenant: str) -> bool:
+        with self.transaction():
+            self.run("name_tenant", space=tenant)
+            return bool(self.all("read_use"))
+
+    def count_rows(self, tenant: str) -> int:
+        """Count a tenant's rows in all tables."""
+        with self.transaction():
+            self.run("name_tenant", space=tenant)
+            self.run("wait_long")
+            return sum(
+                self._of_rows("SELECT count(*)", table, tenant)[0][0]
+                for (table,) in self.all("list_tables")
+            )
+
+    def delete_rows(self, tenant: str) -> int:
+        """Delete all rows of a tenant, including those that triggers insert, and return their
+        number.
+
+        The caller must have opened a transaction.
+        """
+        self.run("name_tenant", space=tenant)
+        self.run("wait_long")
+        tables, deleted = [table for (table,) in self.all("list_tables")], 0
+        while done := sum(
+            len(self._of_rows("DELETE", table, tenant, " RETURNING 1")) for table in tables
+        ):
+            deleted += done
+        return deleted
+
+    def _of_rows(self, what: str, table: str, tenant: str, then: str = "") -> list[Row]:
+        with _refusals():
+            statement = sql.SQL("{} FROM nacre_rows.{} t WHERE tenant = %s{}").format(
+                sql.SQL(what), sql.Identifier(table), sql.SQL(then)
+            )
+            return self._connection.execute(statement, (tenant,)).fetchall()
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        with translated_errors(), self._connection.transaction():
+            yield
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def _statement(name: str) -> str:
+    return translated(statements("nacre_server", "sql/spaces")[name])
+
+
+@contextlib.contextmanager
+def _refusals() -> Iterator[None]:
+    with translated_errors():
+        try:
+            yield
+        except errors.InsufficientPrivilege as error:
+            raise NotAllowedError(
+                "this login at the server does not manage its spaces",
+                hint="use the one that owns the database, or have it grant the schema nacre_spaces and its tables",
+            ) from error

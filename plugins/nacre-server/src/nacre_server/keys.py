@@ -1,4 +1,4 @@
-"""Requests with keys: the holders of keys, and the open homes of their spaces."""
+"""Lookup of keys, and the open homes of their spaces."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from nacre.serve.events import Bus, Live
 from nacre.serve.homes import Homes
 from nacre.settings import Settings
 from nacre.values.memory import Bearer, Face, Role
-from nacre_server.registry import Registry
+from nacre_server.connection import Registry
 from nacre_server.spaces import bearer_of
 
 T = TypeVar("T")
 
 MOST_SPACES = 32
-"""Maximum number of accounts with open homes. The least recently used home is closed."""
+"""Maximum number of accounts with open homes. The least recently used homes are closed."""
 
 _MAX_HOMES_PER_ACCOUNT = 2
-"""Maximum number of homes open for one account at the same time."""
+"""Maximum number of homes open for an account at the same time."""
 
 _REGISTRY_TIMEOUT_SECONDS = 15.0
-"""Maximum wait for the server's answer. Keys are looked up one at a time, normally in milliseconds."""
+"""Maximum wait for the server, because keys are looked up one at a time."""
 
 
 class Spaces:
-    """Looks up keys, and keeps the homes of their spaces open. All homes share one model."""
+    """The open homes of the spaces for which clients have keys. The homes share models."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = replace(settings.having("storage.spaces", []), face=Face.DAEMON)
@@ -51,7 +51,6 @@ class Spaces:
         return self._ask(lambda registry: bearer_of(registry, secret))
 
     def _ask(self, ask: Callable[[Registry], T]) -> T:
-        """Call the registry. If the connection is broken, reconnect once."""
         with self._asking:
             try:
                 return ask(self._connection())
@@ -71,13 +70,13 @@ class Spaces:
             )
             evicted = self._homes.popitem(last=False)[1] if len(self._homes) > MOST_SPACES else None
         if evicted:
-            evicted.give_way()  # a caller might be about to use it
+            evicted.give_way()  # another request might be about to use it
         return homes
 
     def live(self, bearer: Bearer) -> Live:
-        """Return the events of a space. If too many spaces have events, the thread of an idle space ends.
+        """Return the event stream of a space, whose events contain no text. Raises NacreError.
 
-        The events contain ids but no texts. Raises NacreError.
+        If there are too many streams, an idle one is stopped.
         """
         key = bearer.space
         with self._guard:
@@ -94,7 +93,7 @@ class Spaces:
             return self._lives[key][0]
 
     def end_events(self) -> None:
-        """Wake all listeners, so that their permissions are checked again."""
+        """Wake all listeners for events, so that their permissions are checked again."""
         with self._guard:
             for live, _ in self._lives.values():
                 live.bus.publish("leaving")
@@ -108,10 +107,7 @@ class Spaces:
         return live, stop
 
     def owner_of(self, space: str) -> Bearer:
-        """Return the owner of a space, for background work.
-
-        Raises NacreError, and NotFoundError if there is no owner.
-        """
+        """Return an owner of a space, in whose name background work runs. Raises NotFoundError."""
         owners = self._ask(lambda registry: registry.all("read_owner", space=space))
         if not owners:
             raise NotFoundError(
@@ -133,7 +129,7 @@ class Spaces:
         return self._registry
 
     def fold(self) -> None:
-        """Store the counts of usage, except in homes that are in use."""
+        """Store the usage counts of all open homes that are idle."""
         with self._guard:
             open_homes = list(self._homes.values())
         for homes in open_homes:

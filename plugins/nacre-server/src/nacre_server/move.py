@@ -1,14 +1,14 @@
-"""Moving a home to a server and back, and comparing the answers of both."""
+"""Moving a home to a server and back."""
 
 from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from hashlib import sha256
-from itertools import zip_longest
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,6 +19,7 @@ from nacre.base.bounds import bounds
 from nacre.base.environment import server_address
 from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash
+from nacre.base.sql import quoted
 from nacre.care.database import set_aside, take_place
 from nacre.errors import (
     ConflictError,
@@ -35,18 +36,18 @@ from nacre.home.spending import fold_notes
 from nacre.memories.edit import scan
 from nacre.memories.store import fold_usage
 from nacre.operations import operation
-from nacre.recall.recall import recall
 from nacre.settings import Settings, unwrite_setting, write_setting
-from nacre.values.recall import RecallQuery, RecallResult
+from nacre.store.schema import Database, Indexed, Row
 from nacre.values.reports import OnProgress, Progress
 from nacre.values.session import Deeds
 from nacre.vault.files import LEDGER, Vault
-from nacre_server.mirror import Mirror, Mirrored
 
 
 @frozen
 class Documents:
-    """The number and total size of a vault's documents, the number of ledger lines, and a hash of all contents."""
+    """The number and size of a vault's documents, the number of its ledger lines, and a hash of
+    everything.
+    """
 
     count: int
     bytes: int
@@ -55,9 +56,9 @@ class Documents:
 
 
 def documents_of(vault: Vault) -> Documents:
-    """Count and hash the contents of a vault: paths and bytes in path order, then the ledger."""
+    """Count and hash the contents of a vault."""
     digest, count, size = sha256(), 0, 0
-    for path, data in _read_documents(vault):
+    for path, data in read_documents(vault):
         digest.update(f"{path}\0{len(data)}\0".encode())
         digest.update(data)
         count, size = count + 1, size + len(data)
@@ -68,52 +69,55 @@ def documents_of(vault: Vault) -> Documents:
 
 
 def carry_documents(source: Vault, home: Home) -> int:
-    """Make a home's documents equal to those in a vault. Return the number written.
+    """Make a home's documents equal to a vault's, and return the number of documents written.
 
-    Raises EditConflictError if another process writes to the home.
+    Raises EditConflictError if the home has ledger entries of another memory, or if another process
+    writes to it.
     """
     target = home.vault
     written, source_paths = 0, set()
-    for path, data in _read_documents(source):
+    for path, data in read_documents(source):
         source_paths.add(path)
-        present = _present(target, path)
+        present = present_bytes(target, path)
         if present != data:
             if present is not None:
                 _keep(home, path, present)
             target.write_bytes(path, data, base=None if present is None else bytes_hash(present))
             written += 1
     for path in set(target.paths()) - source_paths:
-        _keep(home, path, _present(target, path) or b"")
+        _keep(home, path, present_bytes(target, path) or b"")
         target.remove(path)
         written += 1
-    lines, kept = _ledger(source), set(_ledger(target))
+    lines, present_lines = _ledger(source), set(_ledger(target))
     # A line that is only in the target belongs to another memory.
-    if not kept <= set(lines):
+    if not present_lines <= set(lines):
         raise EditConflictError(
             f"{target.root}/{LEDGER} has entries that are not from the memory to be moved",
             hint="move it to an empty home, or to another tenant",
         )
-    missing = [line for line in lines if line not in kept]
+    missing = [line for line in lines if line not in present_lines]
     if missing:
         target.append(LEDGER, [line.decode("utf-8", "replace") for line in missing])
     return written + len(missing)
 
 
-def _read_documents(vault: Vault) -> Iterator[tuple[str, bytes]]:
+def read_documents(vault: Vault) -> Iterator[tuple[str, bytes]]:
+    """Yield the path and content of each document."""
     for path in vault.paths():
-        data = _present(vault, path)
+        data = present_bytes(vault, path)
         if data is not None:
             yield path, data
 
 
-def _present(vault: Vault, path: str) -> bytes | None:
+def present_bytes(vault: Vault, path: str) -> bytes | None:
+    """Return a document's content, or ``None`` if it is missing."""
     with contextlib.suppress(FileNotFoundError):
-        return vault.read(path, whole=True)
+        return vault.read(path, any_size=True)
     return None
 
 
 def _ledger(vault: Vault) -> list[bytes]:
-    return (_present(vault, LEDGER) or b"").splitlines()
+    return (present_bytes(vault, LEDGER) or b"").splitlines()
 
 
 # -- Source and target of a move: a home's folder, and a tenant on a server ------------------------
@@ -124,7 +128,7 @@ _PASSWORD = re.compile(r"(://[^/@:]*):[^/]*@|([?&])password=[^&]*&?")
 
 @frozen
 class Moved:
-    """The record of a home's last move. ``is_whole``: True if the move was completed."""
+    """The record of a home's last move. ``is_whole`` is True if the move was completed."""
 
     id: str
     server: str
@@ -140,7 +144,7 @@ def without_password(address: str) -> str:
 
 
 def in_folder(settings: Settings) -> Settings:
-    """Return the settings of a home with its memory in its folder."""
+    """Return settings that keep the memory in a home's folder."""
     if server_address(settings.environ):
         raise UnavailableError(
             "NACRE_DB is a server, so the home is ambiguous",
@@ -151,7 +155,7 @@ def in_folder(settings: Settings) -> Settings:
 
 
 def on_server(settings: Settings, address: str, tenant: str | None) -> Settings:
-    """Return settings for a tenant's memory on a server. The address can contain a password, which is not stored."""
+    """Return settings that keep a tenant's memory on a server."""
     settings = settings.having("storage.tenant", tenant) if tenant else settings
     return replace(settings, environ={**settings.environ, "NACRE_DB": address})
 
@@ -166,7 +170,7 @@ def read_moved(settings: Settings) -> Moved | None:
 
 
 def write_moved(settings: Settings, moved: Moved | None) -> None:
-    """Store the record of the last move, or delete it if ``moved`` is ``None``."""
+    """Store the record of a move, or delete it if it is ``None``."""
     if moved is None:
         _file(settings).unlink(missing_ok=True)
         return
@@ -174,9 +178,9 @@ def write_moved(settings: Settings, moved: Moved | None) -> None:
 
 
 def claim_tenant(server: Home, moved: Moved) -> None:
-    """Reserve a tenant for a new or continued move.
+    """Reserve a tenant for a move that begins or continues.
 
-    Raises ConflictError if the tenant contains another memory.
+    Raises ConflictError if the tenant has another memory.
     """
     with server.database.transaction():
         claim = server.database.one("find_move")
@@ -194,75 +198,6 @@ def _file(settings: Settings) -> Path:
     return settings.home / "moved.json"
 
 
-# -- Comparison of answers -------------------------------------------------------------------------
-
-
-_TURNS_PER_ANSWER = 3
-
-
-@frozen
-class SameAnswers:
-    """A comparison of the answers from two homes.
-
-    ``asked``: number of questions. ``same``: number of equal answers. ``same_first``: number of
-    equal first memories. ``differing``: some questions with different answers.
-    """
-
-    asked: int
-    same: int
-    same_first: int
-    differing: tuple[str, ...] = ()
-
-
-def questions_for(home: Home, most: int) -> list[str]:
-    """Return questions for comparing homes, alternating between memories and user messages.
-
-    They are subjects of memories and texts of messages, evenly spread.
-    """
-    memories = [
-        memory.subject
-        for memory in home.memories.in_any_state(_spread(sorted(home.memories.all_ids()), most))
-    ]
-    texts = _spread(home.database.column("list_short_turns"), most)
-    mixed = [
-        text for pair in zip_longest(memories, texts) for text in pair if text and text.strip()
-    ]
-    return list(dict.fromkeys(mixed))[:most]
-
-
-def compare_answers(
-    first_home: Home, second_home: Home, questions: Sequence[str], notify: OnProgress
-) -> SameAnswers:
-    """Ask both homes the same questions, without counting usage."""
-    same = first = 0
-    differing = []
-    for number, question in enumerate(questions, start=1):
-        answers = [
-            _answer_ids(recall(home, RecallQuery(question, update=False, turns=_TURNS_PER_ANSWER)))
-            for home in (first_home, second_home)
-        ]
-        same += answers[0] == answers[1]
-        first += answers[0][:1] == answers[1][:1]
-        if answers[0] != answers[1]:
-            differing.append(question)
-        notify(Progress("questions", number, len(questions)))
-    return SameAnswers(len(questions), same, first, tuple(differing[:5]))
-
-
-def _answer_ids(result: RecallResult) -> list[str]:
-    return [hit.memory.id for hit in result.hits] + [
-        f"{hit.session.tool}:{hit.session.native_id}#{hit.turn.id}" for hit in result.turns
-    ]
-
-
-def _spread(values: Sequence[str], most: int) -> list[str]:
-    step = max(1, len(values) // max(1, most))
-    return list(values[::step][:most])
-
-
-# -- Requests --------------------------------------------------------------------------------------
-
-
 Address = Annotated[
     str,
     bounds(
@@ -272,51 +207,243 @@ Address = Annotated[
     ),
 ]
 
+# -- Rows --------------------------------------------------------------------------------------------
+# Each pass compares the rows of both databases in key order and writes the differences. The copy is
+# complete when a pass finds none.
+
+
+TABLES = tuple(
+    (
+        "sessions turns memories tags confirmations links mentions memory_names "
+        "candidates unsettled stale_memories projects project_keys "
+        "project_dependencies vault_files files file_uses session_files passages "
+        "turn_passages passage_bits memory_vectors embedding usage "
+        "uses effects usage_values co_recall review_queue operations intents touched tombstones "
+        "standing_retirements forgetting_values archived transcript_cursors "
+        "ingest_log model_calls model_health questions code_projects code_files "
+        "code_symbols code_edges code_outside code_mentions code_mentions_read"
+    ).split()
+)
+"""Tables to copy, in an order that respects foreign keys and triggers."""
+
+OF_ONE_ENGINE = frozenset({"ledger_end", "git_state", "names", "unreadable_files"})
+"""Tables that are not copied, because they depend on local files or the full-text index."""
+
+_WITH_FULL_TEXT = {"turns": (Indexed.TURNS, Indexed.FAILURES), "memories": (Indexed.MEMORIES,)}
+"""Tables with full text. Changed rows and all dependent rows are deleted and inserted again."""
+
+_KEYS = "SELECT name FROM pragma_table_info(?) WHERE pk > 0 ORDER BY pk"
+_ROWS_PER_PAGE = 2_000
+_ROWS_PER_WRITE = 1_000
+_MAX_PASSES = 10
+
+Stamp = Callable[[dict[str, Any]], dict[str, Any]]
+"""Function that converts a source row for the target."""
+
+
+@frozen
+class _Table:
+    name: str
+    columns: tuple[str, ...]
+    keys: tuple[int, ...]
+    """Positions of the key columns."""
+
+    def key(self, row: Row) -> Row:
+        return tuple(row[at] for at in self.keys)
+
+    @property
+    def key_columns(self) -> list[str]:
+        return [quoted(self.columns[at]) for at in self.keys]
+
+
+class Mirror:
+    """A copy of all rows from ``source`` to ``target``. ``stamps`` contains row conversions by
+    table.
+    """
+
+    def __init__(self, source: Database, target: Database, stamps: Mapping[str, Stamp]) -> None:
+        self._source = source
+        self._target = target
+        self._stamps = stamps
+        file = target if source.server else source
+        self._tables = [_table(file, name) for name in TABLES]
+
+    def run(
+        self, notify: Callable[[str, int], object], index: Callable[[bool], int]
+    ) -> tuple[dict[str, int], int, int]:
+        """Copy rows until a pass finds no differences.
+
+        Return the number of rows in each table, of changes, and of passes. ``notify`` receives a
+        table's name and the number of rows read so far. ``index`` adds missing rows to the
+        full-text index and returns their number. Raises StoreBusyError after ten passes.
+        """
+        written = passes = 0
+        changed = 1
+        rows: dict[str, int] = {}
+        while changed and passes < _MAX_PASSES:
+            passes += 1
+            removed = sum(self._remove(table) for table in reversed(self._tables))
+            added = 0
+            for table in self._tables:
+                rows[table.name], new = self._add(table, notify)
+                added += new
+            changed = removed + added + index(bool(added))
+            written += changed
+        if changed:
+            raise StoreBusyError(
+                "other processes keep writing to this memory, so the two sides never match",
+                hint="stop them (nacre serve stop), then run the command again: it continues",
+            )
+        return rows, written, passes
+
+    def number_above(self) -> None:
+        last = (self._source.value("next_turn_row") or 1) - 1
+        self._target.run("keep_turn_rows_above", row=last)
+        for table, column in self._target.all("list_numbered") if self._target.server else ():
+            (highest,) = self._source.rows(f"SELECT max({column}) FROM {table}")[0]  # noqa: S608 - internal names
+            self._target.one("keep_rows_above", held=table, row=highest or 0)
+
+    def _remove(self, table: _Table) -> int:
+        if not self._target.rows(f"SELECT 1 FROM {table.name} LIMIT 1"):  # noqa: S608 - internal names
+            return 0
+        outdated = (
+            table.key(present)
+            for expected, present in self._pairs(table)
+            if present is not None
+            and (expected is None or (table.name in _WITH_FULL_TEXT and expected != present))
+        )
+        where = " AND ".join(f"{column} = ?" for column in table.key_columns)
+        removed = 0
+        for keys in _batches(outdated):
+            with self._target.transaction():
+                for kind in _WITH_FULL_TEXT.get(table.name, ()):
+                    self._target.words.drop(kind, [key[0] for key in keys])
+                self._target.many(f"DELETE FROM {table.name} WHERE {where}", keys)  # noqa: S608 - internal names
+            removed += len(keys)
+        return removed
+
+    def _add(self, table: _Table, notify: Callable[[str, int], object]) -> tuple[int, int]:
+        read = added = 0
+
+        def new() -> Iterator[Row]:
+            nonlocal read
+            for expected, present in self._pairs(table):
+                read += expected is not None
+                if expected is not None and expected != present:
+                    yield expected
+                if read % _ROWS_PER_PAGE == 0:
+                    notify(table.name, read)
+
+        columns = ", ".join(map(quoted, table.columns))
+        keys = ", ".join(table.key_columns)
+        other_columns = [
+            quoted(name) for at, name in enumerate(table.columns) if at not in table.keys
+        ]
+        updates = ", ".join(f"{name} = excluded.{name}" for name in other_columns)
+        statement = (
+            f"INSERT INTO {table.name} ({columns}) VALUES ({', '.join('?' * len(table.columns))}) "  # noqa: S608 - internal names
+            f"ON CONFLICT ({keys}) DO {f'UPDATE SET {updates}' if updates else 'NOTHING'}"
+        )
+        for rows in _batches(new()):
+            with self._target.transaction():
+                self._target.many(statement, rows)
+            added += len(rows)
+        notify(table.name, read)
+        return read, added
+
+    def _pairs(self, table: _Table) -> Iterator[tuple[Row | None, Row | None]]:
+        stamp = self._stamps.get(table.name)
+        source_rows, target_rows = (_read(self._source, table), _read(self._target, table))
+        expected, present = next(source_rows, None), next(target_rows, None)
+        while expected is not None or present is not None:
+            if present is None or (
+                expected is not None and table.key(expected) < table.key(present)
+            ):
+                yield self._for_target(table, expected, stamp), None
+                expected = next(source_rows, None)
+            elif expected is None or table.key(present) < table.key(expected):
+                yield None, present
+                present = next(target_rows, None)
+            else:
+                yield self._for_target(table, expected, stamp), present
+                expected, present = next(source_rows, None), next(target_rows, None)
+
+    def _for_target(self, table: _Table, row: Row | None, stamp: Stamp | None) -> Row | None:
+        """Convert a source row, replacing NUL because PostgreSQL cannot store it."""
+        if row is None:
+            return None
+        if stamp:
+            row = tuple(stamp(dict(zip(table.columns, row, strict=True))).values())
+        if self._target.server:
+            row = tuple(
+                value.replace("\0", "\ufffd") if isinstance(value, str) and "\0" in value else value
+                for value in row
+            )
+        return row
+
+
+def _table(file: Database, name: str) -> _Table:
+    columns = tuple(file.columns(name))
+    keys = [key for (key,) in file.rows(_KEYS, [name])] or list(columns)
+    return _Table(name, columns, tuple(columns.index(key) for key in keys))
+
+
+def _read(database: Database, table: _Table) -> Iterator[Row]:
+    """Yield all rows in pages, so that other connections are not blocked."""
+    columns, keys = ", ".join(map(quoted, table.columns)), ", ".join(table.key_columns)
+    head, tail = f"SELECT {columns} FROM {table.name}", f" ORDER BY {keys} LIMIT {_ROWS_PER_PAGE}"  # noqa: S608 - internal names
+    after = f" WHERE ({keys}) > ({', '.join('?' * len(table.keys))})"
+    page = database.rows(head + tail)
+    while page:
+        yield from page
+        page = (
+            database.rows(head + after + tail, table.key(page[-1]))
+            if len(page) == _ROWS_PER_PAGE
+            else []
+        )
+
+
+def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    remaining = iter(rows)
+    while batch := list(islice(remaining, _ROWS_PER_WRITE)):
+        yield batch
+
 
 # -- The move --------------------------------------------------------------------------------------
 # An interrupted move can be continued.
 
 
 MOVED = ".moved"
-"""Suffix that a database gets when its memory moves to a server.
+"""Suffix for the database of a memory that was moved, so that other processes notice."""
 
-Processes that have the database open notice the move.
-"""
-
-KEPT = "vault.before-move"
-"""Folder next to the vault with the documents that a move replaced."""
+REPLACED_FOLDER = "vault.before-move"
+"""Folder in the home for documents that a move replaced."""
 
 _INDEX_PORTION = 500
 
 
 @frozen
 class MoveReport:
-    """The result of a move, and a comparison of both sides.
-
-    ``place`` is the target, and ``kept`` is the source. ``rows`` is the number of rows in each
-    table, which are equal on both sides in every field. ``written`` is the number of rows written.
-    ``documents`` describes each vault. Equal hashes mean equal bytes. ``is_in_use`` is True if
-    nacre uses the target from now on. Otherwise ``left`` is the reason.
-    """
+    """The result of a move from ``kept`` to ``place``."""
 
     place: str
     kept: str
     tenant: str
     rows: dict[str, int]
+    """Number of rows in each table."""
+
     written: int
     passes: int
     documents: Documents
     documents_there: Documents
-    answers: SameAnswers
+    """The documents in the target."""
+
     is_in_use: bool
     left: str = ""
+    """The reason why nacre does not use the target now, if so."""
 
     @property
     def is_same(self) -> bool:
-        """True if both sides have equal documents.
-
-        Answers do not count, because the order of equal scores can differ.
-        """
         return self.documents == self.documents_there
 
 
@@ -330,10 +457,6 @@ def move(
     tenant: Annotated[
         str | None, bounds("The tenant on the server; default: storage.tenant.")
     ] = None,
-    questions: Annotated[
-        int,
-        bounds("Number of questions that both sides must answer alike.", ge=0, le=10_000),
-    ] = 200,
 ) -> MoveReport:
     """Move the memory of a home to a server, or from one, and use it there from then on.
 
@@ -343,7 +466,7 @@ def move(
     if (to is None) == (source is None):
         raise InvalidInputError(
             "give the source or the destination of the move",
-            hint="--to ADDRESS, or --from ADDRESS",
+            hint="use --to ADDRESS or --from ADDRESS",
         )
     if to and settings.server:
         raise ConflictError(
@@ -353,11 +476,11 @@ def move(
     notify = on_progress or (lambda _: None)
     folder = in_folder(settings)
     if to:
-        return _to_server(folder, on_server(folder, to, tenant), questions, notify)
-    return _from_server(folder, on_server(folder, source or "", tenant), questions, notify)
+        return _to_server(folder, on_server(folder, to, tenant), notify)
+    return _from_server(folder, on_server(folder, source or "", tenant), notify)
 
 
-def _to_server(local: Settings, remote: Settings, questions: int, notify: OnProgress) -> MoveReport:
+def _to_server(local: Settings, remote: Settings, notify: OnProgress) -> MoveReport:
     address, tenant = without_password(remote.server), remote.text("storage.tenant")
     with _open_ends(local, remote) as (folder, server), _lock_ends(folder):
         moved = read_moved(local)
@@ -365,7 +488,7 @@ def _to_server(local: Settings, remote: Settings, questions: int, notify: OnProg
             moved = Moved(str(folder.ids()), address, tenant, is_whole=False)
         claim_tenant(server, moved)
         write_moved(local, moved)
-        report = _carry(folder, server, questions, notify)
+        report = _carry(folder, server, notify)
         obstacle = _obstacle(local, address, tenant)
         if not obstacle:
             write_moved(local, replace(moved, is_whole=True))
@@ -379,9 +502,7 @@ def _to_server(local: Settings, remote: Settings, questions: int, notify: OnProg
         return replace(report, is_in_use=not obstacle, left=obstacle)
 
 
-def _from_server(
-    local: Settings, remote: Settings, questions: int, notify: OnProgress
-) -> MoveReport:
+def _from_server(local: Settings, remote: Settings, notify: OnProgress) -> MoveReport:
     address, tenant = without_password(remote.server), remote.text("storage.tenant")
     former = local.database.with_name(local.database.name + MOVED)
     at_rest = (
@@ -395,9 +516,9 @@ def _from_server(
         if not is_former and not is_empty(folder):
             raise ConflictError(
                 f"{folder.settings.home} already has its own memory",
-                hint="use an empty home: nacre --home FOLDER move --from …",
+                hint="use an empty home: nacre --home FOLDER data move --from …",
             )
-        seen_files, pending, _ = folder.files.seen_now()
+        seen_files, pending, _ = folder.files.file_states()
         edited = {
             path for path, now in folder.vault.times().items() if seen_files.get(path) != now
         } - pending
@@ -409,7 +530,7 @@ def _from_server(
         write_moved(local, Moved(str(folder.ids()), address, tenant, is_whole=True))
         new = replace(local, database=local.database.with_name(f"{local.database.name}.moving"))
         with contextlib.closing(open_home(new)) as fresh:
-            report = _carry(server, fresh, questions, notify)
+            report = _carry(server, fresh, notify)
             fresh.database_file.fold_log()
         folder.close()
         if at_rest is not local:
@@ -422,7 +543,6 @@ def _from_server(
 
 @contextlib.contextmanager
 def _open_ends(local: Settings, remote: Settings) -> Iterator[tuple[Home, Home]]:
-    """Open both homes, the server first, because it might be unreachable. Raises UnusableStoreError."""
     closing = contextlib.closing
     with closing(open_home(remote)) as server, closing(open_home(local)) as folder:
         yield folder, server
@@ -430,7 +550,6 @@ def _open_ends(local: Settings, remote: Settings) -> Iterator[tuple[Home, Home]]
 
 @contextlib.contextmanager
 def _lock_ends(*homes: Home) -> Iterator[None]:
-    """Lock the vaults, archives and writers of both homes, and finish pending writes."""
     with ExitStack() as stack:
         for home in homes:
             for lock in (home.vault_lock, home.archive_lock, home.writer_lock):
@@ -439,35 +558,32 @@ def _lock_ends(*homes: Home) -> Iterator[None]:
         yield
 
 
-def _carry(source: Home, target: Home, number: int, notify: OnProgress) -> MoveReport:
+def _carry(source: Home, target: Home, notify: OnProgress) -> MoveReport:
     notify(Progress("documents", 0, 1))
-    scan(source)  # add pending files to the memory: manual edits, usage, costs
+    scan(source)  # read pending changes in files: manual edits, usage, costs
     fold_usage(source)
     fold_notes(source)
     apply_intents(source)
     written = carry_documents(source.vault, target)
-    mirrored = _carry_rows(source, target, notify)
-    questions = questions_for(source, number)
-    answers = compare_answers(source, target, questions, notify)
+    rows, copied, passes = _carry_rows(source, target, notify)
     server = target if target.database.server else source
     return MoveReport(
         place=_place(target),
         kept=_place(source),
         tenant=server.settings.text("storage.tenant"),
-        rows=dict(mirrored.rows),
-        written=mirrored.written + written,
-        passes=mirrored.passes,
+        rows=rows,
+        written=copied + written,
+        passes=passes,
         documents=documents_of(source.vault),
         documents_there=documents_of(target.vault),
-        answers=answers,
         is_in_use=False,
     )
 
 
 def _keep(target: Home, path: str, data: bytes) -> None:
-    """Keep a copy of a replaced document in a local home. A server keeps all versions anyway."""
+    """Keep a copy of a replaced document, except on a server, which keeps all versions."""
     if not target.database.server:
-        kept_path = target.settings.home / KEPT / path
+        kept_path = target.settings.home / REPLACED_FOLDER / path
         files.make_folder(kept_path.parent)
         files.write_file(kept_path, data)
 
@@ -476,7 +592,7 @@ def _place(home: Home) -> str:
     return without_password(home.settings.server) or str(home.settings.home)
 
 
-def _carry_rows(source: Home, target: Home, notify: OnProgress) -> Mirrored:
+def _carry_rows(source: Home, target: Home, notify: OnProgress) -> tuple[dict[str, int], int, int]:
     expected = sum(source.memories.counts().values()) + sum(
         turns or 0 for _, _, turns, *_ in source.sessions.counts()
     )
@@ -502,19 +618,12 @@ def _carry_rows(source: Home, target: Home, notify: OnProgress) -> Mirrored:
 
     target.database.relax()
     try:
-        mirrored = mirror.run(at, lambda is_new: _index(target, notify, is_new=is_new))
+        return mirror.run(at, lambda is_new: _index(target, notify, is_new=is_new))
     finally:
         target.database.tighten()
-    if not mirrored.is_settled:
-        raise StoreBusyError(
-            "other processes keep writing to this memory, so the two sides never match",
-            hint="stop them (nacre serve stop), then run the command again: it continues",
-        )
-    return mirrored
 
 
 def _index(home: Home, notify: OnProgress, *, is_new: bool) -> int:
-    """Add rows that are missing in the full-text index, and return their number."""
     if is_new and home.database.server:
         home.database.one("look_at_rows")
     memories = home.database.column("list_memories_unindexed")
@@ -539,7 +648,6 @@ def _index(home: Home, notify: OnProgress, *, is_new: bool) -> int:
 
 
 def _obstacle(local: Settings, address: str, tenant: str) -> str:
-    """Return the error of opening the target without a password, or an empty string."""
     try:
         open_home(local.having("storage.url", address).having("storage.tenant", tenant)).close()
     except NacreError as error:

@@ -1,4 +1,4 @@
-"""The PostgreSQL engine: rows of tenants, and locks."""
+"""The PostgreSQL engine: databases of tenants, and locks."""
 
 from __future__ import annotations
 
@@ -53,43 +53,38 @@ else:
     keys, spaces = Module("nacre_server.keys"), Module("nacre_server.spaces")
 
 # -- Connections for one tenant -----------------------------------------------
-# They run the same named queries and transactions as a database file. Each
-# :class:`PostgresDatabase` has one connection, and each thread needs its own. A writer holds the
-# tenant's lock until the transaction ends, like a file's lock. The first statement of a block
-# reopens a broken connection, unless locks or temporary tables were lost with it. If it breaks
-# within a block, UnusableStoreError is raised. A transaction with a single statement is repeated if
-# the server rolled it back (:mod:`nacre_server.connection`). If the answer to a commit is lost, its
-# result is unknown and nothing is repeated.
+# Each thread needs its own :class:`PostgresDatabase`, which has one connection. A writer holds the
+# tenant's lock until the transaction ends. A broken connection is reopened at the start of a block,
+# unless locks or temporary tables were lost with it. Within a block, UnusableStoreError is raised. A
+# transaction with a single statement is repeated if the server rolled it back, but not if the answer
+# to its commit was lost.
 
 
 ROLE = "nacre_tenant"
-"""Role of every connection. It sees only one tenant's rows, whatever the login."""
+"""Database role of every connection. It sees only one tenant's rows."""
 
 _SIGN_IN = f"""
 SET ROLE {ROLE}; SET search_path = nacre, pg_catalog, public, pg_temp;
 SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off';
 """
-"""Statements for a new connection. They ensure that commits are on the server's disk."""
+"""Statements for a new connection. Commits wait for the server's disk."""
 
 _SEARCH_SETTINGS = {
     "hnsw.ef_search": "400",
     "hnsw.iterative_scan": "relaxed_order",
     "hnsw.max_scan_tuples": "40000",
 }
-"""Settings that continue a vector search until it has enough rows of this tenant."""
+"""Settings with which a vector search continues until it has enough of the tenant's rows."""
 
 _TENANT = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?")
 _MIN_LOCK_SECONDS = 0.03
 
 
 class PostgresDatabase(Queries):
-    """A connection to the rows of one tenant, at the current schema. ``tenant`` has 1 to 64 letters, digits or ``._-``.
+    """A connection to a tenant's rows for ``account``, by default the tenant.
 
-    ``account`` is the caller, by default with the tenant's name. The database is read-only if the
-    account is, or if ``unwritable`` gives a reason. A statement waits up to ``patience`` seconds
-    without data from the server.
-
-    Implements :class:`~nacre.store.schema.Database` and :class:`~nacre.store.schema.Server`.
+    It is read-only with ``unwritable`` or if the account may only read. A statement waits for data
+    for up to ``patience`` seconds.
     """
 
     def __init__(
@@ -100,10 +95,10 @@ class PostgresDatabase(Queries):
         unwritable: NacreError | None = None,
         patience: float = SILENT_SECONDS,
     ) -> None:
-        """Connect. If the server's schema is older, migrate it.
+        """Connect, and migrate the server if its schema is older.
 
-        Raises UnusableStoreError, StoreBusyError, SchemaTooNewError, InvalidInputError, and
-        NotAllowedError if the account has no access.
+        Raises InvalidInputError for an invalid tenant, NotAllowedError if the account has no
+        access, SchemaTooNewError, StoreBusyError or UnusableStoreError.
         """
         if not _TENANT.fullmatch(tenant):
             raise InvalidInputError(
@@ -119,7 +114,7 @@ class PostgresDatabase(Queries):
         self._depth = 0
         self._since = 0.0
         self._is_open = False  # in a block
-        # The connection was closed, or has temporary tables that a new connection would lack.
+        # True if it was closed, or has temporary tables that a new connection would lack.
         self._is_final = False
         self._own = 0
         self._has_written = False  # in the open block
@@ -134,7 +129,7 @@ class PostgresDatabase(Queries):
                 if encoding != "UTF8":
                     raise UnusableStoreError(
                         f"the database on the PostgreSQL server uses {encoding}, but nacre needs UTF8",
-                        hint="make another one: CREATE DATABASE nacre ENCODING 'UTF8' TEMPLATE template0",
+                        hint="create another database: CREATE DATABASE nacre ENCODING 'UTF8' TEMPLATE template0",
                     )
                 migrate(self._connection)
                 self._connection.execute(_SIGN_IN)
@@ -154,7 +149,6 @@ class PostgresDatabase(Queries):
             raise
 
     def _write_refusal(self) -> NacreError | None:
-        """Return the reason why writes are forbidden, if any. If reads are also forbidden, raises NotAllowedError."""
         with translated_errors():
             row = self._connection.execute(
                 query("read_standing"), {"account": self.account}
@@ -258,10 +252,7 @@ class PostgresDatabase(Queries):
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """Run the block in a transaction with the tenant's lock. Roll it back on an exception.
-
-        Nested blocks join the outer transaction.
-        """
+        """Run the block in a transaction with the tenant's lock. Nested blocks join the outer one."""
         if self.is_in_transaction:
             self._depth += 1
             try:
@@ -331,11 +322,11 @@ class PostgresDatabase(Queries):
         return stemmer(apsw.Connection(":memory:"))
 
     def relax(self) -> None:
-        """Let commits return before they are on the server's disk."""
+        """Let commits return before their data is on the server's disk."""
         self._fetch("SELECT set_config('synchronous_commit', 'off', false)", ())
 
     def tighten(self) -> None:
-        """Let commits wait for the server's disk again."""
+        """Undo :meth:`relax`."""
         self._fetch("SELECT set_config('synchronous_commit', 'on', false)", ())
 
     def is_in_place(self) -> bool:
@@ -346,17 +337,14 @@ class PostgresDatabase(Queries):
         return self._identity
 
     def schema(self) -> int:
-        """Return the number of the oldest schema whose programs still work with the server's database.
-
-        Newer migrations can have added objects that older programs do not use.
-        """
+        """Return the oldest schema whose programs work with the server's database."""
         return self._first(lambda: state(self._connection).needs)
 
     def hold(self, lock: str) -> bool:
-        """Take a lock of the tenant, and return False if another connection holds it.
+        """Take one of the tenant's locks, or return False if another connection holds it.
 
-        The lock is lost when the connection ends. The holder then gets UnusableStoreError until it
-        releases the lock.
+        The lock is lost if the connection ends. Statements then raise UnusableStoreError until it
+        is released.
         """
         if not self.value("try_lock", lock=lock):
             return False
@@ -364,7 +352,7 @@ class PostgresDatabase(Queries):
         return True
 
     def let_go(self, lock: str) -> None:
-        """Release a lock, if it is held and was not lost with the connection."""
+        """Release a lock, unless it was lost with the connection."""
         self._held.discard(lock)
         if not self._connection.closed:
             self.one("free_lock", lock=lock)
@@ -374,7 +362,6 @@ class PostgresDatabase(Queries):
             self._connection.cancel_safe(timeout=CONNECT_SECONDS)
 
     def _fetch(self, sql: str, parameters: Mapping[str, Any] | Sequence[Any]) -> list[Row]:
-        """Run a statement. Writing statements join the open transaction or run in a new one."""
         values = _clean(parameters)
         if writes(sql):
             return self._alone(lambda: self._note(self._connection.execute(sql, values)).fetchall())
@@ -385,16 +372,13 @@ class PostgresDatabase(Queries):
         return cursor
 
     def _alone(self, work: Callable[[], ResultT]) -> ResultT:
-        """Run a write in the open transaction, or in a new one, repeated if rolled back."""
-
-        def whole() -> ResultT:
+        def transaction() -> ResultT:
             with self.transaction(), translated_errors():
                 return work()
 
-        return whole() if self.is_in_transaction else repeated(whole)
+        return transaction() if self.is_in_transaction else repeated(transaction)
 
     def _first(self, work: Callable[[], ResultT]) -> ResultT:
-        """Run a read. If the connection is lost outside a transaction, reconnect and read again."""
         self._revive()
         try:
             with translated_errors():
@@ -443,7 +427,6 @@ class PostgresDatabase(Queries):
             self._connection.close()  # the server then rolls back and frees the lock
 
     def _revive(self) -> None:
-        """Reconnect if the server closed the connection while no block was open."""
         if not self._may_connect():
             return
         with contextlib.suppress(psycopg.OperationalError):
@@ -457,7 +440,7 @@ class PostgresDatabase(Queries):
 
 
 def _clean(parameters: Parameters) -> Any:
-    """Convert values for the server, whose texts cannot contain NUL."""
+    """Convert parameters, replacing NUL because PostgreSQL cannot store it."""
     return bind(parameters, _bindable)
 
 
@@ -473,7 +456,7 @@ _PAUSE_SECONDS = 0.01
 
 
 class ServerLock(FileLock):
-    """A lock that only one process of a tenant holds, on any machine. The server frees it when the connection ends."""
+    """A tenant's lock, which only one process on any machine can hold."""
 
     def __init__(self, database: PostgresDatabase, name: str) -> None:
         super().__init__(Path(name), PATIENCE_SECONDS)
@@ -481,7 +464,7 @@ class ServerLock(FileLock):
         self._name = name
 
     def acquire(self, patience_seconds: float = 0.0) -> bool:
-        """Take the lock, waiting up to ``patience_seconds``. Return True on success."""
+        """Take the lock within ``patience_seconds``. Return True on success."""
         give_up = time.monotonic() + patience_seconds
         while self._depth == 0 and not self._db.hold(self._name):
             if time.monotonic() >= give_up:
@@ -500,7 +483,7 @@ class ServerLock(FileLock):
         return False
 
     def let_others(self) -> None:
-        """Release the lock for waiting processes and take it again, unless an outer block needs it."""
+        """Give other processes a chance to take the lock, unless an outer block needs it."""
         if self._depth == 1:
             self.release()
             self.give_way()

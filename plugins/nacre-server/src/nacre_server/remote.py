@@ -1,14 +1,12 @@
-"""Sync of a home with a space on a server: the connection, exchange of documents and turns, and the server's side."""
+"""Sync of a home with a space on a server, on both sides."""
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import field, replace
-from datetime import datetime
-from pathlib import PurePosixPath
 from typing import Annotated, Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -21,6 +19,8 @@ from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash
 from nacre.base.locks import FileLock
+from nacre.base.plain import string
+from nacre.base.text import to_bytes
 from nacre.data.history import REMOTE_LOCK, SYNC_LOCK
 from nacre.data.sync import (
     FileChange,
@@ -50,17 +50,16 @@ from nacre.llm import credentials
 from nacre.llm.credentials import is_loopback
 from nacre.memories.edit import catch_up
 from nacre.memories.tombstones import Gate
-from nacre.memories.usage import write_listings
 from nacre.operations import operation
 from nacre.settings import Settings, unwrite_setting, write_setting
-from nacre.store.schema import encode, kept_calls, stored_calls
+from nacre.store.schema import encode
 from nacre.values.codec import stamp
 from nacre.values.memory import Role, Scope
 from nacre.values.reports import OK, WARNING, Check, OnProgress, Progress
-from nacre.values.session import Flag, Session, Speaker, StoredTurn, Trust, Turn
+from nacre.values.session import Session, Turn
 from nacre.vault.documents import Note, parse
-from nacre.vault.files import LEDGER, LISTING, is_derived, is_memory_file
-from nacre.vault.merging import Tree, merge_ledgers
+from nacre.vault.files import LEDGER, is_memory_file
+from nacre_server.move import present_bytes, read_documents
 from nacre_server.spaces import standing
 
 T = TypeVar("T")
@@ -68,13 +67,16 @@ T = TypeVar("T")
 KEY = "NACRE_REMOTE_KEY"
 _CREDENTIAL_NAME = "nacre-remote"
 _TIMEOUT_SECONDS = 300.0
-"""Timeout in seconds. A server that receives much data from many machines can be slow."""
+"""Timeout in seconds. A busy server can be slow."""
 _CONNECT_SECONDS = 10.0
 _MAX_ANSWER_BYTES = 32 << 20
 
 
 class Connection:
-    """An HTTP connection to a server with a key. Raises RemoteUnreachableError, RemoteRefusedError, NotAllowedError."""
+    """An authenticated connection to a server.
+
+    Requests raise RemoteUnreachableError, RemoteRefusedError or NotAllowedError.
+    """
 
     def __init__(self, url: str, key: str) -> None:
         address = urlsplit(url)
@@ -107,15 +109,11 @@ class Connection:
                 hint="nothing is lost: changes are sent when it is reachable again",
             ) from None
         if response.status_code != 200:
-            try:
+            problem = None
+            with suppress(ValueError, RecursionError):
                 problem = json.parse(bytes(data))
-            except (ValueError, RecursionError):
-                problem = {}
-            problem = problem if isinstance(problem, dict) else {}
-            message = str(
-                problem.get("detail") or problem.get("title") or f"status {response.status_code}"
-            )[:500]
-            hint = str(problem.get("hint") or "")[:500]
+            message = string(problem, "detail", "title") or f"status {response.status_code}"
+            message, hint = message[:500], (string(problem, "hint") or "")[:500]
             if response.status_code == 401:
                 raise NotAllowedError(
                     "the server rejects the key",
@@ -142,26 +140,26 @@ class Connection:
 
 
 def check_url(url: str) -> str:
-    """Return an address for storage.
+    """Normalise a server's address.
 
-    Raises InvalidInputError if it is neither encrypted nor local, or contains a login.
+    Raises InvalidInputError if it contains a login, or is neither encrypted nor local.
     """
     try:
         parts = urlsplit(url.strip())
         host = parts.hostname or ""
     except ValueError:
         raise InvalidInputError(
-            f"{url!r} is not an address", hint="https://memory.example.org"
+            f"{url!r} is not an address", hint="give an address such as https://memory.example.org"
         ) from None
     if parts.scheme in ("postgresql", "postgres"):
         raise InvalidInputError(
-            "that is a database; give the address of nacre serve",
+            "this is the address of a database",
             hint="give the address of nacre serve --http; to work on the database directly, use nacre data move --to",
         )
     if parts.username or parts.password or parts.query or parts.fragment:
         raise InvalidInputError(
             "the address must not contain a key",
-            hint="nacre asks for the key and stores it apart",
+            hint="leave it out: nacre asks for the key and stores it separately",
         )
     if not host or not (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))):
         raise InvalidInputError(
@@ -171,12 +169,8 @@ def check_url(url: str) -> str:
 
 
 def key_for(settings: Settings) -> str:
-    """Return the stored key or the key in the environment. Raises UnavailableError."""
-    key: str | None = settings.environ.get(KEY, "").strip()
-    if not key:
-        with suppress(UnavailableError):
-            key = "" if credentials.why_not() else credentials.read_from_keyring(_CREDENTIAL_NAME)
-    key = key or credentials.read(settings).get(_CREDENTIAL_NAME)
+    """Return the key from the environment, or else the stored one. Raises UnavailableError."""
+    key = settings.environ.get(KEY, "").strip() or credentials.read(settings).get(_CREDENTIAL_NAME)
     if not key:
         raise UnavailableError(
             "the key for the server is missing", hint=f"nacre server remote add URL, or set {KEY}"
@@ -184,27 +178,14 @@ def key_for(settings: Settings) -> str:
     return key
 
 
-def keep_key(settings: Settings, secret: str) -> None:
-    """Store a key in the keyring or, without one, in credentials.toml.
-
-    Raises UnavailableError, UnusableCredentialsError.
-    """
-    try:
-        credentials.store_in_keyring(_CREDENTIAL_NAME, secret)
-    except UnavailableError:
-        credentials.keep(settings, _CREDENTIAL_NAME, secret)
-    else:
-        credentials.drop(settings, _CREDENTIAL_NAME)
-
-
-# -- Values exchanged between a machine and a server, and the results ------------------------------
+# -- Messages and results --------------------------------------------------------------------------
 
 
 @frozen
-class PushedDocument:
-    """A new, changed or removed document.
+class SentDocument:
+    """A document that is sent, or removed if ``text`` is ``None``.
 
-    ``text``: new text, or ``None`` for a removal. ``base``: hash of the old text, if any.
+    ``base`` is the hash of the version that the sender edited, if any.
     """
 
     path: str
@@ -213,67 +194,41 @@ class PushedDocument:
 
 
 @frozen
-class PushedTurn:
-    """A turn for a server. ``calls`` are its tool calls in JSON, as in rows."""
-
-    id: str
-    speaker: Speaker
-    text: str
-    time: datetime | None = None
-    calls: str = ""
-    flags: int = 0
-    trust: Trust = Trust.TRUSTED
-    author: str | None = None
-
-
-@frozen
 class PushedSession:
-    """Consecutive turns of a session."""
+    """Successive turns of a session, to be stored on a server."""
 
     session: Session
     project: str | None
-    turns: list[PushedTurn]
-
-
-@frozen
-class ServerDocument:
-    """A document on the server. ``text`` is ``None`` if the document was removed."""
-
-    path: str
-    text: str | None
+    turns: list[Turn]
 
 
 @frozen
 class ServerChanges:
-    """Changed documents up to ``version``, and the ledger up to line ``ledger_at``.
+    """A server's changed documents up to ``version``, and its ledger up to line ``ledger_at``.
 
-    ``is_all`` is True if there are no more changes. ``newest`` is the server's latest version.
+    ``is_all`` is False if there are more changes. ``newest`` is the server's latest version.
     """
 
     space: str
     version: int
     newest: int
     ledger_at: int
-    documents: list[ServerDocument]
+    documents: list[SentDocument]
     ledger: list[str]
     is_all: bool
 
 
 @frozen
-class Pushed:
-    """The reason why concurrent changes prevented a push, or empty if it was accepted."""
-
-    obstacle: str = ""
-
-
-@frozen
 class Exchanged:
-    """The result of an exchange. ``held`` are documents that stay local, with reasons. ``notes`` describe merges."""
+    """The result of an exchange with a server.
+
+    ``held`` are documents that were not sent, with the reasons, and ``notes`` describe merges.
+    """
 
     url: str
     space: str
-    sent: int = 0
-    received: int = 0
+    sent: int
+    received: int
     turns: int = 0
     notes: tuple[Note, ...] = ()
     held: tuple[tuple[str, str], ...] = ()
@@ -284,21 +239,21 @@ class Exchanged:
 class RemoteStanding:
     """The state of a home's sync with its server.
 
-    ``succeeded``: time of the last complete exchange. ``problem``: reason why sync is blocked.
+    ``succeeded`` is the time of the last complete sync, and ``problem`` is why later ones failed.
     """
 
     url: str
     space: str
     private: bool
-    succeeded: str | None = None
-    problem: str = ""
-    hint: str = ""
-    documents: int = 0
-    waiting_turns: int = 0
+    succeeded: str | None
+    problem: str
+    hint: str
+    documents: int
+    waiting_turns: int
 
 
 def digest(data: bytes | None) -> str | None:
-    """Return the hash of a document's contents."""
+    """Return the hash of a document's content."""
     return None if data is None else bytes_hash(data).hex()
 
 
@@ -314,7 +269,7 @@ _Line = Annotated[str, Meta(max_length=1_000_000)]
 
 
 # -- The state of the exchange ---------------------------------------------------------------------
-# It contains hashes of paths and contents, but no texts.
+# It contains hashes instead of paths and text, so that it reveals nothing that was forgotten.
 
 
 _FILE = "remote.json"
@@ -322,35 +277,41 @@ _FILE = "remote.json"
 
 @frozen
 class State:
-    """The state after the last exchange.
-
-    ``seen`` maps the hash of each path to the hash of its document. ``at`` and ``ledger_at`` are
-    the known versions of the server's documents and ledger. ``ledger_size`` and ``ledger`` are the
-    size and hash of the part of the local ledger that the server has. ``here`` is a hash of the
-    local state. Turns up to row ``turn``, with the id ``turn_id``, were sent.
-    """
+    """The state of a home's sync after the last exchange with its server."""
 
     url: str = ""
     space: str = ""
     at: int = 0
+    """The server's version of the documents."""
+
     ledger_at: int = 0
+    """The server's version of the ledger."""
+
     ledger_size: int = 0
+    """Size of the local ledger's part that the server has."""
+
     ledger: str = ""
+    """Hash of the same part."""
+
     here: str = ""
+    """Hash of the local documents."""
+
     turn: int = 0
+    """Row of the last turn sent."""
+
     turn_id: str = ""
     succeeded: str | None = None
     failing_since: str | None = None
     message: str = ""
     hint: str = ""
     seen: Mapping[str, str] = field(default_factory=dict)
+    """Hashes of documents by the hashes of their paths."""
 
-    def knows(self, path: str) -> str | None:
-        """Return the hash that a document had after the last exchange."""
+    def hash_of(self, path: str) -> str | None:
+        """Return the hash that a document had after the last exchange, if it existed."""
         return self.seen.get(name_of(path))
 
-    def having(self, documents: Mapping[str, bytes | None]) -> State:
-        """Return the state after an exchange of these documents."""
+    def after_exchange(self, documents: Mapping[str, bytes | None]) -> State:
         hashes = dict(self.seen)
         for path, data in documents.items():
             hashes.pop(name_of(path), None)
@@ -360,7 +321,7 @@ class State:
 
 
 def read_state(settings: Settings) -> State:
-    """Return the stored state, or an empty state if it belongs to another server."""
+    """Return the stored state of the sync, or an empty one if it is of another server or missing."""
     url = settings.text("remote.url")
     try:
         state: State = json.decode((settings.home / _FILE).read_bytes(), State)
@@ -370,41 +331,30 @@ def read_state(settings: Settings) -> State:
 
 
 def write_state(settings: Settings, state: State) -> None:
-    """Store the state. Raises OSError."""
+    """Store the state of the sync. Raises OSError."""
     files.write_file(settings.home / _FILE, json.encode(state).decode() + "\n")
 
 
 # -- Exchange of documents -------------------------------------------------------------------------
-# Changes are differences from the last common state (:class:`~nacre_server.remote.State`).
-# Documents that changed on both sides are merged as in a sync, based on the common version, which
-# the server keeps.
+# Changes are differences from the last common state. Documents that changed on both sides are merged
+# as in a sync.
 
 
 _MAX_DOCUMENT_BYTES = 3_000_000
-"""Maximum size of a document. Requests can have four million bytes, and JSON uses several for some characters."""
+"""Maximum size of a document.
+
+A request can have four million bytes, and JSON uses several for some characters.
+"""
 
 _DOCUMENTS_PER_PUSH, _BYTES_PER_PUSH = 100, 1_000_000
-"""Maximum number of documents and bytes per push. A server accepts this in some seconds."""
+"""Maximum number of documents and bytes per push."""
 
 _FLAGGED_REASON = "seems to contain a secret"
 _PRIVATE_REASON = "private; it stays on this machine"
 
 
-def documents_here(home: Home) -> dict[str, bytes]:
-    """Return all documents except derived listings."""
-    documents = {}
-    for path in home.vault.paths():
-        try:
-            data = home.vault.read(path, whole=True)
-        except (FileNotFoundError, InvalidMemoryError):
-            continue
-        if not _is_listing(path, data):
-            documents[path] = data
-    return documents
-
-
-def what_is_here(home: Home) -> str:
-    """Return a hash of the local documents and ledger."""
+def vault_fingerprint(home: Home) -> str:
+    """Return a hash of the documents and ledger on this machine."""
     times = sorted([*home.vault.times().items(), *home.vault.pages().items()], key=str)
     last = home.journal.operations(limit=1)
     parts = (
@@ -413,30 +363,29 @@ def what_is_here(home: Home) -> str:
         [operation.id for operation in last],
         home.settings.mark,
     )
-    return hashlib.blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    return bytes_hash(repr(parts).encode("utf-8", "surrogatepass")).hex()
 
 
-def bring_in(home: Home, server: Connection, state: State) -> tuple[State, int, tuple[Note, ...]]:
-    """Write remote changes to this home. Return their number, and notes about merges.
+def pull_documents(
+    home: Home, server: Connection, state: State
+) -> tuple[State, int, tuple[Note, ...]]:
+    """Apply the server's changes to this home.
 
-    Raises RemoteMovedError if a document is being edited, and the errors of a sync.
+    Return the new state, the number of changes, and notes about merges. Raises RemoteMovedError if
+    a document is being edited, and the errors of a sync.
     """
     changes = _fetch(server, state)
     if changes.newest < state.at:  # the server was restored from a backup, so start over
-        return bring_in(home, server, State(state.url, turn=state.turn, turn_id=state.turn_id))
+        return pull_documents(
+            home, server, State(state.url, turn=state.turn, turn_id=state.turn_id)
+        )
     refuse_paths([document.path for document in changes.documents])
     remote = {
         document.path: None if document.text is None else document.text.encode()
         for document in changes.documents
+        if not document.path.startswith(".") and document.path != LEDGER
     }
-    remote = {
-        path: data
-        for path, data in remote.items()
-        if not path.startswith(".")
-        and path != LEDGER
-        and not _is_listing(path, data or b"")
-        and digest(data) != state.knows(path)
-    }
+    remote = {path: data for path, data in remote.items() if digest(data) != state.hash_of(path)}
     ledger = home.ledger(whole=True)
     local_lines = set(ledger.splitlines())
     lines = b"".join(
@@ -444,65 +393,68 @@ def bring_in(home: Home, server: Connection, state: State) -> tuple[State, int, 
     )
     notes: tuple[Note, ...] = ()
     if remote or lines:
-        plan = _plan(
-            home,
-            _versions_of(server, state),
-            state,
-            (documents_here(home), ledger),
-            (remote, lines),
-        )
+        local = dict(read_documents(home.vault))
+        base = {path: data for path, data in local.items() if digest(data) == state.hash_of(path)}
+        base |= _versions(server, state, sorted(state.seen.keys() - set(map(name_of, base))))
+        theirs = {path: data for path, data in {**base, **remote}.items() if data is not None}
+        plan, _ = plan_merge(home, base, {**local, LEDGER: ledger}, {**theirs, LEDGER: lines})
         if obstacle := write_plan(home, plan, {}):
             raise RemoteMovedError(obstacle, hint="it will be retried")
         notes = plan.notes
     state = replace(
-        state.having(remote), space=changes.space, at=changes.version, ledger_at=changes.ledger_at
+        state.after_exchange(remote),
+        space=changes.space,
+        at=changes.version,
+        ledger_at=changes.ledger_at,
     )
     return state, len(remote), notes
 
 
-def give(
+def push_documents(
     home: Home, server: Connection, state: State, notify: OnProgress
 ) -> tuple[State, int, tuple[tuple[str, str], ...]]:
-    """Send local changes. Return their number, and documents that stay local with reasons.
+    """Send local changes, storing the state after each push.
 
-    The state is stored after each part. Raises RemoteMovedError if the server has another version
-    of a document.
+    Return the new state, the number sent, and the reasons for documents not sent. Raises
+    RemoteMovedError if the server has another version of a document.
     """
-    local = documents_here(home)
-    names = state.seen.keys() - {name_of(path) for path in local}
-    removed = _versions_of(server, state)(sorted(names))
+    local = dict(read_documents(home.vault))
+    removed = _versions(server, state, sorted(state.seen.keys() - set(map(name_of, local))))
     changes = {
-        path: FileChange(None, local.get(path))
+        path: local.get(path)
         for path in sorted({*local, *removed})
-        if digest(local.get(path)) != state.knows(path)
+        if digest(local.get(path)) != state.hash_of(path)
     }
-    held_back = {
+    reasons = {
         path: why
-        for path, change in changes.items()
-        if (why := _reason_to_hold(home, state, path, change.after))
+        for path, data in changes.items()
+        if (why := _reason_to_hold(home, state, path, data))
     }
-    changes = {path: change for path, change in changes.items() if path not in held_back}
+    for path in reasons:
+        del changes[path]
     sent = 0
-    for part in _parts(changes):
+    for part in _portions(
+        changes, lambda path: len(changes[path] or b""), _BYTES_PER_PUSH, _DOCUMENTS_PER_PUSH
+    ):
         documents = [
-            PushedDocument(
+            SentDocument(
                 path,
-                None if (data := changes[path].after) is None else data.decode(),
-                state.knows(path),
+                None if (data := changes[path]) is None else data.decode(),
+                state.hash_of(path),
             )
             for path in part
         ]
         state = _push(home, server, state, documents)
-        state = state.having({path: changes[path].after for path in part})
+        state = state.after_exchange({path: changes[path] for path in part})
         write_state(home.settings, state)
         sent += len(part)
         notify(Progress("documents", sent, len(changes)))
-    return state if sent else _push(home, server, state, []), sent, tuple(sorted(held_back.items()))
+    return state if sent else _push(home, server, state, []), sent, tuple(reasons.items())
 
 
 def _fetch(server: Connection, state: State) -> ServerChanges:
     since, ledger_since = state.at, state.ledger_at
-    documents: dict[str, ServerDocument] = {}
+    documents: dict[str, SentDocument] = {}
     lines: list[str] = []
     while True:
         changes = server.ask(
@@ -515,55 +467,17 @@ def _fetch(server: Connection, state: State) -> ServerChanges:
         since, ledger_since = changes.version, changes.ledger_at
 
 
-def _plan(
-    home: Home,
-    versions: Callable[[list[str]], Tree],
-    state: State,
-    ours: tuple[Tree, bytes],
-    theirs: tuple[Mapping[str, bytes | None], bytes],
-) -> Plan:
-    """Plan the local changes. If no local document has changed, take the server's documents."""
-    (local, ledger), (remote_files, lines) = ours, theirs
-    names = {name_of(path) for path in local}
-    changed = {path for path, data in local.items() if digest(data) != state.knows(path)}
-    if not changed and state.seen.keys() <= names:
-        changes = {
-            path: FileChange(local.get(path), data)
-            for path, data in remote_files.items()
-            if local.get(path) != data
-        }
-        if lines:
-            changes[LEDGER] = FileChange(ledger, merge_ledgers(ledger, lines))
-        return Plan(None, changes, given_up=united_in(changes))
-    needed = ({name_of(path) for path in changed} | (state.seen.keys() - names)) & state.seen.keys()
-    base: dict[str, bytes] = {path: data for path, data in local.items() if path not in changed}
-    base |= versions(sorted(needed))
-    remote: dict[str, bytes | None] = {**base, **remote_files}
-    remote_tree = {path: data for path, data in remote.items() if data is not None}
-    plan, _ = plan_merge(home, base, {**local, LEDGER: ledger}, {**remote_tree, LEDGER: lines})
-    return plan
-
-
-def _versions_of(server: Connection, state: State) -> Callable[[list[str]], Tree]:
-    """Return a function that finds documents of the last common state, given hashes of paths."""
-
-    def ask(names: list[str]) -> Tree:
-        contents: dict[str, bytes] = {}
-        for start in range(0, len(names), MOST_NAMES):
-            part = names[start : start + MOST_NAMES]
-            answer = server.ask("remote-versions", list[ServerDocument], at=state.at, names=part)
-            for document in answer:
-                contents[document.path] = (document.text or "").encode()
-        return contents
-
-    return ask
+def _versions(server: Connection, state: State, names: list[str]) -> dict[str, bytes]:
+    parts = (names[start : start + MOST_NAMES] for start in range(0, len(names), MOST_NAMES))
+    return {
+        document.path: (document.text or "").encode()
+        for part in parts
+        for document in server.ask("remote-versions", list[SentDocument], at=state.at, names=part)
+    }
 
 
 def _reason_to_hold(home: Home, state: State, path: str, data: bytes | None) -> str:
-    """Return the reason why a document stays local, or an empty string.
-
-    A private document that was sent earlier is still sent.
-    """
+    """Return the reason not to send a document. A private one is sent if the server already has it."""
     if data is None:
         return ""
     if len(data) > _MAX_DOCUMENT_BYTES:
@@ -574,7 +488,7 @@ def _reason_to_hold(home: Home, state: State, path: str, data: bytes | None) -> 
         return "is not text"
     if without_secrets(home.redactor, text) is None or without_secrets(home.redactor, path) is None:
         return _FLAGGED_REASON
-    if state.knows(path) is not None or home.settings.flag("remote.private"):
+    if state.hash_of(path) is not None or home.settings.flag("remote.private"):
         return ""
     if is_memory_file(path):  # a page mentions private memories
         with suppress(InvalidMemoryError):
@@ -583,20 +497,23 @@ def _reason_to_hold(home: Home, state: State, path: str, data: bytes | None) -> 
     return _PRIVATE_REASON
 
 
-def _parts(changes: Mapping[str, FileChange]) -> Iterator[list[str]]:
-    part: list[str] = []
-    size = 0
-    for path, change in changes.items():
-        part.append(path)
-        size += len(change.after or b"")
-        if size >= _BYTES_PER_PUSH or len(part) >= _DOCUMENTS_PER_PUSH:
-            yield part
-            part, size = [], 0
-    if part:
-        yield part
+def _portions(
+    items: Iterable[T], size_of: Callable[[T], int], most_bytes: int, most: int
+) -> Iterator[list[T]]:
+    portion: list[T] = []
+    total = 0
+    for item in items:
+        size = size_of(item)
+        if portion and (len(portion) == most or total + size > most_bytes):
+            yield portion
+            portion, total = [], 0
+        portion.append(item)
+        total += size
+    if portion:
+        yield portion
 
 
-def _push(home: Home, server: Connection, state: State, documents: list[PushedDocument]) -> State:
+def _push(home: Home, server: Connection, state: State, documents: list[SentDocument]) -> State:
     ledger = home.ledger(whole=True)
     is_known = digest(ledger[: state.ledger_size]) == state.ledger
     lines = (
@@ -606,46 +523,49 @@ def _push(home: Home, server: Connection, state: State, documents: list[PushedDo
     )
     if documents or lines:
         clean = [home.redactor.clean(line) for line in lines if line.strip()]
-        pushed = server.ask("remote-push", Pushed, documents=documents, ledger=clean)
-        if pushed.obstacle:
-            raise RemoteMovedError(f"the server: {pushed.obstacle}", hint="it will be retried")
+        obstacle = server.ask("remote-push", str, documents=documents, ledger=clean)
+        if obstacle:
+            raise RemoteMovedError(f"the server: {obstacle}", hint="it will be retried")
     return replace(state, ledger_size=len(ledger), ledger=digest(ledger) or "")
 
 
-def _is_listing(path: str, data: bytes) -> bool:
-    return PurePosixPath(path).name == LISTING and (not data or is_derived(data))
-
-
-# -- Sending turns, in the order in which they were stored -----------------------------------------
+# -- Exchange of turns -----------------------------------------------------------------------------
 
 
 _TURNS_PER_PUSH = 200
 _TURN_BYTES_PER_PUSH = 1_500_000
-_MAX_TEXT_CHARACTERS, _MAX_CALLS_CHARACTERS = 400_000, 400_000
-"""Maximum lengths of a text, which is cut, and of tool calls, which are omitted.
-
-JSON can use six bytes per character, and a request can have four million.
-"""
-
-_Pair = tuple[StoredTurn, PushedTurn]
+_MAX_TEXT_CHARACTERS, _MAX_CALLS_BYTES = 400_000, 400_000
+"""Maximum sizes of a turn's text, which is cut, and of its tool calls, which are omitted."""
 
 
 def send_turns(
     home: Home, server: Connection, state: State, notify: OnProgress
 ) -> tuple[State, int]:
-    """Send new turns and return their number. The state is stored after each part."""
+    """Send new turns, storing the state after each push.
+
+    Return the new state and the number of turns.
+    """
     state = _check_state(home, state)
     sent = 0
-    while batch := _next(home, state.turn):
-        for part in _parts_turns(
-            [(stored, _pushed_turns(clean_values(home.redactor, stored.turn))) for stored in batch]
+    while rows := home.database.column("list_turns_after", after=state.turn, limit=_TURNS_PER_PUSH):
+        batch = [turn for _, turn in sorted(home.sessions.by_rows(rows).items())]
+        turns = {stored.row: _turn_to_send(home, stored.turn) for stored in batch}
+        for part in _portions(
+            batch,
+            lambda stored: len(to_bytes(encode(turns[stored.row]))),  # noqa: B023 - called at once
+            _TURN_BYTES_PER_PUSH,
+            _TURNS_PER_PUSH,
         ):
-            by_session: dict[int, list[PushedTurn]] = {}
-            for stored, pushed in part:
-                by_session.setdefault(stored.session, []).append(pushed)
-            sessions = [_session(home, row, pushed) for row, pushed in by_session.items()]
+            by_session: dict[int, list[Turn]] = defaultdict(list)
+            for stored in part:
+                by_session[stored.session].append(turns[stored.row])
+            sessions = []
+            for row, session_turns in by_session.items():
+                source = home.sessions.get(row)
+                session = clean_values(home.redactor, source.session)
+                sessions.append(PushedSession(session, source.project, session_turns))
             server.ask("remote-turns", int, sessions=sessions)
-            last, _ = part[-1]
+            last = part[-1]
             state = replace(state, turn=last.row, turn_id=last.turn.id)
             write_state(home.settings, state)
             sent += len(part)
@@ -654,60 +574,30 @@ def send_turns(
 
 
 def count_waiting(home: Home, state: State) -> int:
-    """Return the number of turns to send, at most a thousand."""
+    """Count the turns that are not sent yet, up to a thousand."""
     return len(
         home.database.all("list_turns_after", after=_check_state(home, state).turn, limit=1_000)
     )
 
 
 def _check_state(home: Home, state: State) -> State:
-    """Send all turns again if the database was rebuilt, because row numbers have changed.
-
-    The server skips known turns.
-    """
+    """Send all turns again after a rebuild of the database, which changes row numbers."""
     stored = home.sessions.by_rows([state.turn]).get(state.turn) if state.turn else None
     is_same = not state.turn or (stored is not None and stored.turn.id == state.turn_id)
     return state if is_same else replace(state, turn=0, turn_id="")
 
 
-def _next(home: Home, after: int) -> list[StoredTurn]:
-    rows = home.database.column("list_turns_after", after=after, limit=_TURNS_PER_PUSH)
-    return [turn for _, turn in sorted(home.sessions.by_rows(rows).items())]
-
-
-def _parts_turns(turns: list[_Pair]) -> Iterator[list[_Pair]]:
-    part: list[_Pair] = []
-    size = 0
-    for pair in turns:
-        own = len(encode(pair[1]))
-        if part and size + own > _TURN_BYTES_PER_PUSH:
-            yield part
-            part, size = [], 0
-        part.append(pair)
-        size += own
-    yield part
-
-
-def _session(home: Home, row: int, turns: list[PushedTurn]) -> PushedSession:
-    stored = home.sessions.get(row)
-    return PushedSession(clean_values(home.redactor, stored.session), stored.project, turns)
-
-
-def _pushed_turns(turn: Turn) -> PushedTurn:
-    calls = encode(kept_calls(turn.tool_calls)).decode() if turn.tool_calls else ""
-    return PushedTurn(
-        turn.id,
-        turn.speaker,
-        turn.text[:_MAX_TEXT_CHARACTERS],
-        turn.time,
-        calls if len(calls) <= _MAX_CALLS_CHARACTERS else "",
-        int(turn.flags),
-        turn.trust,
-        turn.author,
+def _turn_to_send(home: Home, turn: Turn) -> Turn:
+    cleaned: Turn = clean_values(home.redactor, turn)
+    calls = cleaned.tool_calls
+    return replace(
+        cleaned,
+        text=cleaned.text[:_MAX_TEXT_CHARACTERS],
+        tool_calls=calls if len(to_bytes(encode(calls))) <= _MAX_CALLS_BYTES else (),
     )
 
 
-# -- Adding, syncing, showing and removing the server ----------------------------------------------
+# -- Operations on a machine -----------------------------------------------------------------------
 
 
 _MAX_TRIES = 5
@@ -740,7 +630,7 @@ def add_remote(
         far = 2**62  # request no changes
         server.ask("remote-changes", ServerChanges, since=far, ledger_since=far)
     if key:
-        keep_key(home.settings, secret)
+        credentials.keep(home.settings, _CREDENTIAL_NAME, secret)
     settings = home.settings
     for name, value in (("remote.url", url), ("remote.private", private)):
         write_setting(settings.config, name, value)
@@ -753,8 +643,6 @@ def remove_remote(home: Home) -> RemoteStanding:
     """Remove the server. The contents of both sides stay. Raises NotFoundError."""
     removed = show_remote(home)
     unwrite_setting(home.settings.config, "remote.url")
-    with suppress(UnavailableError):
-        credentials.delete_from_keyring(_CREDENTIAL_NAME)
     credentials.drop(home.settings, _CREDENTIAL_NAME)
     (home.settings.home / _FILE).unlink(missing_ok=True)
     return removed
@@ -796,13 +684,11 @@ def exchange(home: Home, on_progress: OnProgress | None = None) -> Exchanged:
             if home.settings.flag("remote.private"):
                 state, turns = send_turns(home, server, state, notify)
             write_state(home.settings, state)
-        if result.received:
-            write_listings(home)
         return replace(result, turns=turns, problems=tuple(home.problems))
 
 
 def exchange_quietly(home: Home) -> None:
-    """Sync in the background. ``nacre server remote`` and ``nacre admin doctor`` show the outcome."""
+    """Sync without raising errors. ``nacre server remote`` and ``nacre admin doctor`` report them."""
     with contextlib.suppress(NacreError):
         exchange(home)
 
@@ -817,19 +703,19 @@ def _documents(
         catch_up(home)
         apply_intents(home)
         try:
-            state, came, merged = bring_in(home, server, state)
-            received, notes = received + came, [*notes, *merged]
+            state, pulled, merged = pull_documents(home, server, state)
+            received, notes = received + pulled, [*notes, *merged]
             write_state(home.settings, state)
-            before = what_is_here(home)
-            went = 0
+            before = vault_fingerprint(home)
+            pushed_count = 0
             if before != state.here:
-                state, went, held_back = give(home, server, state, notify)
+                state, pushed_count, held_back = push_documents(home, server, state, notify)
         except RemoteMovedError as error:
             reason, state = error.message, read_state(home.settings)
             continue
-        sent += went
+        sent += pushed_count
         state = replace(state, here=before)
-        if not went:
+        if not pushed_count:
             result = Exchanged(state.url, state.space, sent, received)
             return replace(result, notes=tuple(dict.fromkeys(notes)), held=held_back), state
     raise RepositoryBusyError(reason, hint="try again in a moment; nothing was lost")
@@ -871,7 +757,7 @@ def _recording_outcome(home: Home) -> Iterator[None]:
 
 
 def check(home: Home) -> Iterator[Check]:
-    """Report the outcome of the last exchange."""
+    """Report the outcome of the last sync with the server."""
     if not home.settings.text("remote.url"):
         return
     state = read_state(home.settings)
@@ -888,7 +774,7 @@ def check(home: Home) -> Iterator[Check]:
         yield Check("remote", WARNING, f"{state.url}: no sync yet", "nacre server remote sync")
 
 
-# -- Serving machines with a copy of a space -------------------------------------------------------
+# -- Operations on the server ----------------------------------------------------------------------
 
 
 _MAX_RESPONSE_BYTES = 2_000_000
@@ -898,7 +784,7 @@ _PERSON = "person"
 
 
 @operation("remote-changes", by_key=True)
-def tell_changes(
+def list_changes(
     home: Home,
     since: Annotated[_Number, bounds("The last version that the caller has.")] = 0,
     ledger_since: Annotated[
@@ -909,52 +795,52 @@ def tell_changes(
     space = _require_own(home)
     newest = int(home.database.value("last_document_version") or 0)
     rows = home.database.all("list_changes_since", since=since, limit=_CHANGES_PER_RESPONSE)
-    changes = list(_limit_size(rows))
+    changes = next(
+        _portions(rows, lambda row: len(row[2] or b""), _MAX_RESPONSE_BYTES, len(rows)), []
+    )
     is_cut = len(changes) < len(rows) or len(rows) == _CHANGES_PER_RESPONSE
     version = max(changes[-1][1] if is_cut else newest, since)
     lines = home.database.all("list_ledger_since", since=ledger_since, limit=_LINES_PER_RESPONSE)
     is_all = not is_cut and len(lines) < _LINES_PER_RESPONSE
-    documents = [
-        document for path, _, data in changes if (document := _server_document(path, data))
-    ]
+    documents = [document for path, _, data in changes if (document := _sent_document(path, data))]
     ledger_at = int(lines[-1][0]) if lines else ledger_since
     ledger = [bytes(line).decode("utf-8", "replace") for _, line in lines]
     return ServerChanges(space, version, newest, ledger_at, documents, ledger, is_all)
 
 
 @operation("remote-versions", by_key=True)
-def tell_versions(
+def list_versions(
     home: Home,
-    at: Annotated[_Number, bounds("The version.")],
-    names: Annotated[list[str], bounds("Hashes of their paths.", max_length=MOST_NAMES)],
-) -> list[ServerDocument]:
+    at: Annotated[_Number, bounds("The space's version.")],
+    names: Annotated[list[str], bounds("Hashes of the documents' paths.", max_length=MOST_NAMES)],
+) -> list[SentDocument]:
     """Return documents at a version, except missing and forgotten documents. Raises NotAllowedError."""
     _require_own(home)
-    wanted = set(names)
+    name_set = set(names)
     documents = []
     for path, version in home.database.all("list_documents_at", at=at):
-        if name_of(path) in wanted:
+        if name_of(path) in name_set:
             data = home.database.value("read_version", version=version)
-            document = _server_document(path, data)
+            document = _sent_document(path, data)
             if document and document.text is not None:
                 documents.append(document)
     return documents
 
 
-def _server_document(path: str, data: bytes | None) -> ServerDocument | None:
+def _sent_document(path: str, data: bytes | None) -> SentDocument | None:
     try:
-        return ServerDocument(path, None if data is None else bytes(data).decode())
+        return SentDocument(path, None if data is None else bytes(data).decode())
     except UnicodeDecodeError:
         return None
 
 
 @operation("remote-push", writes=True, by_key=True)
-def take_documents(
+def accept_documents(
     home: Home,
-    documents: Annotated[list[PushedDocument], bounds("The documents' new contents.")],
+    documents: Annotated[list[SentDocument], bounds("The documents' new contents.")],
     ledger: Annotated[list[_Line], bounds("Ledger lines that the server may lack.")],
-) -> Pushed:
-    """Accept documents and ledger lines, unless a document was changed concurrently.
+) -> str:
+    """Accept documents and ledger lines. Return the obstacle if a document was changed concurrently.
 
     Raises NotAllowedError, UnusableRepositoryError for paths that no vault has, InvalidMemoryError.
     """
@@ -967,22 +853,19 @@ def take_documents(
     with home.vault_lock:
         changes = {}
         for document in documents:
-            try:
-                present: bytes | None = home.vault.read(document.path, whole=True)
-            except FileNotFoundError:
-                present = None
+            present = present_bytes(home.vault, document.path)
             after = None if document.text is None else document.text.encode()
             if present != after and digest(present) != document.base:
-                return Pushed(f"{document.path} has changed")
+                return f"{document.path} has changed"
             changes[document.path] = FileChange(present, after)
         if lines:
             home.vault.append(LEDGER, ledger)
     new = {LEDGER: FileChange(None, b"\n".join(lines))}
-    return Pushed(write_plan(home, Plan(None, changes, given_up=united_in(new)), {}) or "")
+    return write_plan(home, Plan(None, changes, given_up=united_in(new)), {}) or ""
 
 
 @operation("remote-turns", writes=True, by_key=True)
-def take_turns(
+def accept_turns(
     home: Home,
     sessions: Annotated[list[PushedSession], bounds("Sessions, each with its turns in order.")],
 ) -> int:
@@ -994,12 +877,12 @@ def take_turns(
     gate = Gate(home)
     with home.transaction():
         gate.refresh()
-        return sum(_take_session(home, gate, session) for session in sessions)
+        return sum(_accept_session(home, gate, session) for session in sessions)
 
 
-def _take_session(home: Home, gate: Gate, pushed: PushedSession) -> int:
+def _accept_session(home: Home, gate: Gate, pushed: PushedSession) -> int:
     session = gate.clean_title(clean_values(home.redactor, pushed.session))
-    turns = gate.filter_turns(session, pushed.project, [_turn(home, turn) for turn in pushed.turns])
+    turns = gate.filter_turns(session, pushed.project, clean_values(home.redactor, pushed.turns))
     if not gate.admits(session) or not turns:
         return 0
     row = home.sessions.upsert(session, project=pushed.project, file=None)
@@ -1010,21 +893,7 @@ def _take_session(home: Home, gate: Gate, pushed: PushedSession) -> int:
     return new
 
 
-def _turn(home: Home, pushed: PushedTurn) -> Turn:
-    try:
-        calls, flags = stored_calls(pushed.calls), Flag(pushed.flags)
-    except (ValueError, TypeError) as error:
-        raise InvalidInputError(
-            f"the turn {pushed.id} is from another version of nacre: {error}"
-        ) from error
-    own = (pushed.id, pushed.speaker, pushed.text, pushed.time)
-    turn = Turn(*own, calls, flags, pushed.trust, pushed.author)
-    cleaned: Turn = clean_values(home.redactor, turn)
-    return cleaned
-
-
 def _require_own(home: Home) -> str:
-    """Return the open space. Raises NotAllowedError unless it is personal and belongs to the caller."""
     caller = standing(home)
     if caller.kind not in (None, _PERSON) or caller.role is not Role.OWNER:
         raise NotAllowedError(
@@ -1033,15 +902,3 @@ def _require_own(home: Home) -> str:
             hint="create a key as its owner: nacre server keys create --space NAME --role owner",
         )
     return caller.space
-
-
-def _limit_size(
-    rows: Sequence[tuple[str, int, bytes | None]],
-) -> Iterator[tuple[str, int, bytes | None]]:
-    """Yield the rows that fit into a response, at least one."""
-    size = 0
-    for path, version, data in rows:
-        size += len(data or b"")
-        if size > _MAX_RESPONSE_BYTES and size > len(data or b""):
-            return
-        yield path, version, data

@@ -1,4 +1,4 @@
-"""The commands ``nacre server remote`` and ``nacre data move``."""
+"""The ``nacre server remote`` and ``nacre data move`` commands."""
 
 from __future__ import annotations
 
@@ -74,9 +74,9 @@ def add(run: Run, url: str, private: bool, yes: bool) -> None:
     run.keeps_history = False
     place = connection.check_url(url)
     key = _key(run)
-    found = ask(run, views.Listing, "list", limit=1)
+    listing = ask(run, views.Listing, "list", limit=1)
     what = (
-        f"your memories ({found.total:,}) and sessions"
+        f"your memories ({listing.total:,}) and sessions"
         if private
         else "memories that are not private"
     )
@@ -85,8 +85,8 @@ def add(run: Run, url: str, private: bool, yes: bool) -> None:
         yes=yes,
         refusal="memories leave this machine: confirm with --yes",
     )
-    done = perform(run, connection.add_remote, url=url, key=key, private=private)
-    run.answer(done, lambda paper: _tell(paper, done, is_first=True))
+    result = perform(run, connection.add_remote, url=url, key=key, private=private)
+    run.answer(result, lambda paper: _render_exchange(paper, result, is_first=True))
 
 
 @remote.command("sync", examples=["nacre server remote sync", "nacre server remote sync --json"])
@@ -100,9 +100,9 @@ def sync(run: Run, quiet: bool) -> None:
     if quiet:
         connection.exchange_quietly(run.home)
         return
-    done = perform(run, connection.exchange)
-    run.home.problems[:] = done.problems
-    run.answer(done, lambda paper: _tell(paper, done))
+    result = perform(run, connection.exchange)
+    run.home.problems[:] = result.problems
+    run.answer(result, lambda paper: _render_exchange(paper, result))
 
 
 @remote.command(
@@ -116,11 +116,11 @@ def remove(run: Run, yes: bool) -> None:
     """
     if run.is_interactive and not yes:
         run.confirm("Forget the server and its key?")
-    known = perform(run, connection.remove_remote)
+    standing = perform(run, connection.remove_remote)
     run.answer(
-        known,
+        standing,
         lambda paper: paper.line(
-            f"Sync with {known.url} has stopped. Both sides keep their contents."
+            f"Sync with {standing.url} has stopped. Both sides keep their contents."
         ),
     )
 
@@ -137,45 +137,47 @@ def _key(run: Run) -> str:
 
 
 def _show(run: Run) -> None:
-    known = perform(run, connection.show_remote)
+    standing = perform(run, connection.show_remote)
 
-    def tell(paper: Paper) -> None:
-        paper.line(bold(known.url), dim(f", space {known.space}" if known.space else ""))
-        if known.problem:
-            paper.line(f"Not in sync: {known.problem}", indent=2)
-            paper.note(known.hint, indent=2)
-        paper.line(f"last in sync: {known.succeeded or 'never'}", indent=2)
+    def render(paper: Paper) -> None:
+        paper.line(bold(standing.url), dim(f", space {standing.space}" if standing.space else ""))
+        if standing.problem:
+            paper.line(f"Not in sync: {standing.problem}", indent=2)
+            paper.note(standing.hint, indent=2)
+        paper.line(f"last in sync: {standing.succeeded or 'never'}", indent=2)
         sessions = (
-            f"turns to send: {known.waiting_turns:,}"
-            if known.private
+            f"turns to send: {standing.waiting_turns:,}"
+            if standing.private
             else "private memories and sessions stay"
         )
-        paper.note(f"{count(known.documents, 'document')}; {sessions}", indent=2)
+        paper.note(f"{count(standing.documents, 'document')}; {sessions}", indent=2)
 
-    run.answer(known, tell)
+    run.answer(standing, render)
 
 
-def _tell(paper: Paper, done: Exchanged, *, is_first: bool = False) -> None:
+def _render_exchange(paper: Paper, result: Exchanged, *, is_first: bool = False) -> None:
     parts = [
         f"{word} {count(number, what)}"
         for word, number, what in (
-            ("sent", done.sent, "document"),
-            ("received", done.received, "document"),
-            ("sent", done.turns, "turn"),
+            ("sent", result.sent, "document"),
+            ("received", result.received, "document"),
+            ("sent", result.turns, "turn"),
         )
         if number
     ]
-    told = ", ".join(parts)
-    paper.line(bold(f"In sync with {done.url}"), f": {told}." if told else ": nothing was new.")
-    for note in done.notes[:_MOST]:
+    summary = ", ".join(parts)
+    paper.line(
+        bold(f"In sync with {result.url}"), f": {summary}." if summary else ": nothing was new."
+    )
+    for note in result.notes[:_MOST]:
         paper.line(
             f"merged: {note.subject or note.path or note.memory} ({note.outcome.value.replace('_', ' ')})",
             indent=2,
         )
-    for path, why in done.held[:_MOST]:
+    for path, why in result.held[:_MOST]:
         paper.line(f"not sent: {path} {why}", indent=2)
-    if len(done.held) > _MOST:
-        paper.note(f"and {len(done.held) - _MOST:,} more; --json lists them all", indent=2)
+    if len(result.held) > _MOST:
+        paper.note(f"and {len(result.held) - _MOST:,} more; --json lists them all", indent=2)
     if is_first:
         paper.note(
             "From now on, nacre serve keeps both in sync. Without it, commands do so occasionally.",
@@ -204,11 +206,8 @@ _YES = "Do not ask."
     "move", "source", "--from", metavar="ADDRESS", help="Bring the memory back from that server."
 )
 @option("move", "tenant", metavar="NAME")
-@option("move", "questions", metavar="NUMBER")
 @flag("--yes", _YES, "-y")
-def move(
-    run: Run, to: str | None, source: str | None, tenant: str | None, questions: int, yes: bool
-) -> None:
+def move(run: Run, to: str | None, source: str | None, tenant: str | None, yes: bool) -> None:
     """Move your memory to a PostgreSQL server, or back.
 
     Memories with their files and history, sessions, links, vectors and usage are moved with the
@@ -216,22 +215,24 @@ def move(
     continue an interrupted move, repeat the command. Exits with 1 if documents differ.
     """
     if to:
-        told = f"Move your memory to {care_move.without_password(to)}, and use it there?"
-        run.confirm(told, yes=yes, refusal="your memory leaves this machine: confirm with --yes")
-    report = perform(run, care_move.move, to=to, source=source, tenant=tenant, questions=questions)
+        question = f"Move your memory to {care_move.without_password(to)}, and use it there?"
+        run.confirm(
+            question, yes=yes, refusal="your memory leaves this machine: confirm with --yes"
+        )
+    report = perform(run, care_move.move, to=to, source=source, tenant=tenant)
     run.answer(
-        {**to_plain(report), "is_same": report.is_same}, lambda paper: _tell_move(paper, report)
+        {**to_plain(report), "is_same": report.is_same}, lambda paper: _render_move(paper, report)
     )
     if not report.is_same:
         run.exit_code = 1
 
 
-def _tell_move(paper: Paper, report: MoveReport) -> None:
+def _render_move(paper: Paper, report: MoveReport) -> None:
     rows = report.rows
     paper.line(bold("Moved"), f" to {report.place}", dim(f", tenant {report.tenant}"))
-    told = [count(rows["memories"], "memory", "memories")]
-    told += [count(rows[f"{item}s"], item) for item in ("turn", "session", "link")]
-    paper.line(", ".join(told), indent=2)
+    counts = [count(rows["memories"], "memory", "memories")]
+    counts += [count(rows[f"{item}s"], item) for item in ("turn", "session", "link")]
+    paper.line(", ".join(counts), indent=2)
     paper.note(
         f"{sum(rows.values()):,} rows of {sum(map(bool, rows.values()))} tables, the same in both",
         indent=2,
@@ -239,10 +240,6 @@ def _tell_move(paper: Paper, report: MoveReport) -> None:
     here, there = report.documents, report.documents_there
     same = "byte for byte the same" if here == there else f"{there.count:,} there: they differ"
     paper.note(f"{count(here.count, 'document')}, {size(here.bytes)}: {same}", indent=2)
-    asked = report.answers
-    paper.note(f"{asked.same} of {count(asked.asked, 'question')} answered the same", indent=2)
-    for question in asked.differing:
-        paper.note(f"not: {question}", indent=4)
     if report.is_in_use:
         paper.line(
             f"It is used there from now on. {report.kept} stays unchanged and is no longer read.",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 # -- Full text on a server ----------------------------------------------------
-# Stems are stored as numbers in arrays with an inverted index. Matches are ranked by BM25.
+# Arrays of numbered stems with an inverted index. Matches are ranked by BM25.
 
 
 WEIGHTS = {
@@ -29,20 +29,20 @@ WEIGHTS = {
     Indexed.TURNS: (1.0, 0.5),
     Indexed.FAILURES: (0.5, 1.0),
 }
-"""Column weights. The subject has more weight than the content, and spoken text more than actions."""
+"""Weights of columns: subject over content, and spoken text over actions."""
 
 _MAX_STEM_CHARACTERS = 200
 """Maximum length of a stored stem. PostgreSQL limits index entries to 2,700 bytes."""
 
 
 def key_of(tenant: str, kind: Indexed, stem: str) -> int:
-    """Return the number of a stem: signed, 64 bits, unique to the tenant and kind."""
+    """Return the number that stands in the index for a word stem of this tenant and kind."""
     digest = blake2b(to_bytes(f"{tenant}\0{kind}\0{stem}"), digest_size=8).digest()
     return int.from_bytes(digest, "big", signed=True)
 
 
 class ServerWords:
-    """Implements :class:`~nacre.store.schema.WordIndex`."""
+    """A server's index of words, a :class:`~nacre.store.schema.WordIndex`."""
 
     def __init__(self, database: PostgresDatabase) -> None:
         self._db = database
@@ -88,7 +88,6 @@ class ServerWords:
         return [match.row for match in search.match(search.terms(words), where, limit)]
 
     def _count(self, kind: Indexed, texts: Sequence[str]) -> tuple[dict[str, float], int]:
-        """Return the weighted count of each stem, and the number of words."""
         counts: dict[str, float] = {}
         length = 0
         for weight, text in zip(WEIGHTS[kind], texts, strict=True):
@@ -105,14 +104,14 @@ class ServerWords:
         return dict(self._db.all("list_word_names", names=sorted(names)))
 
 
-# -- Full-text search that ranks as in a database file ------------------------
+# -- Full-text search with the ranking of FTS5 in a database file -------------
 
 
 MOST_CANDIDATES = 20_000
-"""Maximum number of rows to rank. The rarest words are used as long as their rows stay within this limit."""
+"""Maximum number of rows to rank. Common words that would exceed it are ignored."""
 
 _MAX_NAMES = 200
-"""A part of a name is too common if more identifiers than this contain it."""
+"""Maximum number of identifiers with a name's component to use, shortest first."""
 
 _MAX_UNFILTERED_ROWS = 1_000
 """Maximum number of turns to sort in a search without a filter."""
@@ -127,9 +126,8 @@ _PLACES = {
     Indexed.FAILURES: ("t.row, t.session, t.seq", _TURNS),
 }
 
-# {where} is replaced by a Clause, whose SQL also consists of fixed fragments. Each stem of a
-# question is a column, because processing stems row by row is much slower. k1 = 1.2 and b = 0.75,
-# as in FTS5.
+# {where} is replaced by a Clause, whose SQL also consists of fixed fragments. Each stem of a question
+# is a column, because rows are much slower. As in FTS5, k1 = 1.2 and b = 0.75.
 _SCORED = """
 SELECT row, length, ARRAY[{names}] AS held, {score} AS score FROM (
     SELECT w.row, w.length, 1.2 * (0.25 + 0.75 * w.length / CAST(? AS float8)) AS slope, {counts}
@@ -158,7 +156,7 @@ _STEM_COUNT = "count_of(CAST(? AS bigint), w.keys, w.counts)"
 
 
 class ServerSearch(WordSearch):
-    """Full-text search over rows of one kind."""
+    """A full-text search over rows of one kind."""
 
     def __init__(self, database: PostgresDatabase, kind: Indexed) -> None:
         super().__init__(database)
@@ -186,7 +184,7 @@ class ServerSearch(WordSearch):
         )
 
     def rows_of_stem(self, stem: str, limit: int) -> list[int]:
-        """Return rows that contain a stem or a word that begins with it. The query is stemmed again."""
+        """Return the rows that contain a stem, or a word that begins with it."""
         stem_of_query = next(iter(self._db.stems(stem)), stem)
         return self._db.column(
             "find_rows_of_stem", kind=self._kind, stem=stem_of_query, limit=limit
@@ -254,23 +252,16 @@ class ServerSearch(WordSearch):
         return [_to_match(row, terms) for row in rows]
 
     def _is_open(self, where: Clause) -> bool:
-        """Return True if every match fulfils the condition. The limit can then be applied early."""
         return where.is_open and self._kind is not Indexed.MEMORIES
 
 
 @frozen
 class _Word:
-    """A word of a question.
-
-    ``keys``: numbers of its stems. ``rows``: maximum number of rows that contain all stems.
-    """
-
     keys: tuple[int, ...]
     rows: int
 
 
 def _words(terms: Sequence[Term], keys: Sequence[int], frequencies: Sequence[int]) -> list[_Word]:
-    """Return the rarest indexed words whose total number of rows stays within the limit."""
     stems: dict[str, list[int]] = {}
     for at, term in enumerate(terms):
         stems.setdefault(term.word, []).append(at)
@@ -291,7 +282,6 @@ def _array(values: Sequence[float]) -> str:
 
 
 def _to_match(columns: Row, terms: Sequence[Term]) -> Match:
-    """Convert a result row to a match. Words of which a stem is missing are omitted."""
     row, session, seq, counts, length = columns
     incomplete = {term.word for term, count in zip(terms, counts, strict=True) if not count}
     term_counts = {
@@ -310,11 +300,11 @@ _NEAREST = """
 SELECT passage FROM signs WHERE tenant = ? AND length(bits) = {size}
 ORDER BY CAST(bits AS bit({size})) <~> CAST(? AS bit({size})) LIMIT ?
 """
-"""Query for a tenant's nearest passages, written so that its index is used (decision 25)."""
+"""Query for a tenant's nearest passages, written to use the index (decision 25)."""
 
 
 class ServerWalk:
-    """Implements :class:`~nacre.store.search.Walk`."""
+    """A search of a server for nearby passages, a :class:`~nacre.store.search.Walk`."""
 
     def __init__(self, database: PostgresDatabase, bits: NDArray[np.uint64]) -> None:
         digits = "".join(f"{byte:08b}" for byte in bits.tobytes())
@@ -324,7 +314,7 @@ class ServerWalk:
         self._seen: set[int] = set()
 
     def next(self, count: int) -> list[int]:
-        """Return ``count`` rows that were not returned before."""
+        """Return the rows of the next ``count`` passages, nearest first."""
         rows = [
             row
             for (row,) in self._db.rows(self._statement, (*self._values, len(self._seen) + count))

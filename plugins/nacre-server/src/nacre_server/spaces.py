@@ -1,4 +1,4 @@
-"""Spaces of a server: members, keys, audit log, recall over several spaces, and sharing of memories."""
+"""Spaces of a server: rights, members, keys, recall over several spaces, and sharing."""
 
 from __future__ import annotations
 
@@ -22,38 +22,38 @@ from nacre.memories.store import get
 from nacre.memories.tombstones import Barred
 from nacre.memories.vectors import embed_pending
 from nacre.operations import operation
+from nacre.store.rows import records
 from nacre.values.fields import Reference
 from nacre.values.memory import Bearer, Memory, Role, Scope, Source
 from nacre.values.recall import HitConfidence, Lane, LaneState, MemoryHit, RecallQuery, RecallResult
-from nacre_server.registry import Registry
+from nacre_server.connection import Registry
 
 # -- Rights in a space ---------------------------------------------------------
 
 
 DONE = "done"
 _SELF_LOGGED = ("spaces-", "keys-", "share")
-"""Operations that write detailed entries to the audit logs of the spaces concerned."""
+"""Prefixes of operations that write their own audit entries."""
 
 
 @frozen
 class Standing:
-    """The caller and their role in the space.
-
-    ``kind``: who owns the space. ``raising``: who can share memories into it. Both are ``None`` if
-    the tenant is not a space.
-    """
+    """The caller and their role in the space."""
 
     account: str
     space: str
     role: Role
     kind: str | None
+    """Kind of the space's owner, or ``None`` if the tenant is not a space."""
+
     raising: str | None
+    """Who may share memories into the space."""
 
 
 def standing(home: Home) -> Standing:
-    """Return the caller's current role in the home's space.
+    """Return the caller's role in the home's space.
 
-    Raises UnavailableError if the memory is in a file, NotAllowedError if the caller is no member.
+    Raises UnavailableError if the memory is in a file, or NotAllowedError for non-members.
     """
     if not home.database.server:
         raise UnavailableError(
@@ -72,39 +72,29 @@ def standing(home: Home) -> Standing:
 
 
 def note(home: Home, who: Standing, action: str, subject: str = "", outcome: str = DONE) -> None:
-    """Append a line with ids and names, without texts, to the audit log."""
+    """Append a line to the space's audit log. It must not quote memories."""
     home.database.one(
         "note_in_audit_log", account=who.account, action=action, subject=subject, outcome=outcome
     )
 
 
-def _refusal(
-    caller: Standing, operation: str, *, writes: bool, owners: bool
-) -> NotAllowedError | None:
-    command = f"nacre server spaces members {caller.space} --add {caller.account} --role …"
-    hint = f"an owner of {caller.space} gives roles: {command}"
-    if caller.role is Role.READER and (writes or owners):
-        return NotAllowedError(
-            f"{operation} writes, and {caller.account} may only read {caller.space}", hint=hint
-        )
-    if owners and caller.role is not Role.OWNER:
-        return NotAllowedError(
-            f"{operation} is for owners of {caller.space}, and {caller.account} is a {caller.role} of it",
-            hint=hint,
-        )
-    return None
-
-
 @contextmanager
 def allowed(home: Home, operation: str, *, writes: bool, owners: bool) -> Iterator[None]:
-    """Check that the caller's role allows the operation in the block. Raises NotAllowedError.
+    """Run the block, and log its writes in the space's audit log.
 
-    Writes and refusals are recorded in the space's audit log.
+    Raises NotAllowedError if the caller's role does not allow the operation.
     """
     caller = standing(home)
-    if refusal := _refusal(caller, operation, writes=writes, owners=owners):
-        note(home, caller, operation, outcome=refusal.code)
-        raise refusal
+    is_reader = caller.role is Role.READER
+    if (owners and caller.role is not Role.OWNER) or (writes and is_reader):
+        note(home, caller, operation, outcome=NotAllowedError.code)
+        raise NotAllowedError(
+            f"{caller.account} may only read {caller.space}"
+            if is_reader
+            else f"{operation} is only for owners of {caller.space}",
+            hint=f"an owner can change the role: nacre server spaces members {caller.space} "
+            f"--add {caller.account} --role …",
+        )
     try:
         yield
     except NacreError as error:
@@ -119,7 +109,7 @@ def allowed(home: Home, operation: str, *, writes: bool, owners: bool) -> Iterat
 
 
 class SpaceKind(StrEnum):
-    """The owner of a space: one person, a team or an organisation."""
+    """The kind of owner of a space."""
 
     PERSON = "person"
     TEAM = "team"
@@ -127,7 +117,7 @@ class SpaceKind(StrEnum):
 
 
 class Raising(StrEnum):
-    """The rule for sharing memories into a space: owners only, or all members."""
+    """The role required to share memories into a space."""
 
     OWNERS = "owners"
     MEMBERS = "members"
@@ -135,23 +125,23 @@ class Raising(StrEnum):
 
 @frozen
 class Space:
-    """A space of an account, and the account's role in it.
+    """A space and the account's role in it.
 
-    ``is_own`` is True for the space that the account writes to, ``is_read`` for spaces that recall
-    also reads.
+    ``is_own`` marks the space to which the account writes, and ``is_read`` those that recall also
+    reads.
     """
 
     name: str
     kind: SpaceKind
     raising: Raising
     role: Role
-    is_own: bool = False
+    is_own: bool
     is_read: bool = False
 
 
 @frozen
 class Member:
-    """A member of a space: account, role and start of membership."""
+    """A member of a space. ``since`` is the start of the membership."""
 
     account: str
     role: Role
@@ -182,7 +172,10 @@ class NewKey:
 
 @frozen
 class Note:
-    """A line of a space's audit log: operation, subject (ids and names) and outcome, ``done`` or an error code."""
+    """A line of a space's audit log.
+
+    ``subject`` contains ids and names, and ``outcome`` is ``done`` or an error code.
+    """
 
     at: datetime | None
     account: str
@@ -193,7 +186,10 @@ class Note:
 
 @frozen
 class Shared:
-    """A memory shared into another space. ``is_new`` is False if an existing copy was updated."""
+    """A memory that was shared into another space.
+
+    ``is_new`` is False if an earlier copy was updated.
+    """
 
     memory: Memory
     space: str
@@ -215,12 +211,12 @@ OfSpace = Annotated[str | None, bounds("The space; default: the open space.")]
 
 
 # -- Spaces and members --------------------------------------------------------
-# The login must manage the server and, for an existing space, the caller must be an owner.
+# The database login must be allowed to manage spaces, and the caller must own the space.
 
 
 @frozen
 class Managed:
-    """A space that one of its owners (``who``) manages within a transaction."""
+    """A space that one of its owners (``who``) changes in the open transaction."""
 
     registry: Registry
     who: Standing
@@ -228,7 +224,7 @@ class Managed:
     at: int
 
     def run(self, name: str, **values: Any) -> int:
-        """Run a statement about the space. Return the number of changed rows."""
+        """Run a statement about the space, and return the number of changed rows."""
         return self.registry.run(name, space=self.space, at=self.at, **values)
 
     def note(self, action: str, subject: str) -> None:
@@ -246,18 +242,14 @@ class Managed:
 
 
 @contextmanager
-def registry_of(home: Home) -> Iterator[Registry]:
-    """Open the registry of the server that stores a home."""
-    with closing(Registry(home.settings.server)) as registry:
-        yield registry
-
-
-@contextmanager
 def managed(home: Home, space: str | None) -> Iterator[Managed]:
-    """Open a space, by default the current one, if the caller owns it. Raises NotAllowedError, NotFoundError."""
+    """Open a space, by default the current one, for changes.
+
+    Raises NotFoundError, or NotAllowedError if the caller is not an owner.
+    """
     caller = standing(home)
     name = space or caller.space
-    with registry_of(home) as registry, registry.transaction():
+    with closing(Registry(home.settings.server)) as registry, registry.transaction():
         if not registry.all("lock_space", space=name):
             raise NotFoundError(
                 f"there is no space {name}", hint=f"nacre server spaces create {name} creates it"
@@ -267,7 +259,7 @@ def managed(home: Home, space: str | None) -> Iterator[Managed]:
         if role is not Role.OWNER:
             raise NotAllowedError(
                 f"{caller.account} does not own {name}",
-                hint="ask one of its owners: nacre server spaces members",
+                hint="ask one of its owners",
             )
         yield Managed(registry, caller, name, home.now_ms())
 
@@ -308,7 +300,7 @@ def create_space(
     """
     caller = standing(home)
     owner = space if kind is SpaceKind.PERSON else caller.account
-    with registry_of(home) as registry:
+    with closing(Registry(home.settings.server)) as registry:
         if owner != space and registry.is_used(space):
             raise ConflictError(f"{space} is already a separate memory", hint="choose another name")
         with registry.transaction():
@@ -334,13 +326,13 @@ def add_member(
     home: Home,
     space: SpaceName,
     account: Account,
-    role: Annotated[Role, bounds("What the account may do in the space.")] = Role.MEMBER,
+    role: Annotated[Role, bounds("The account's role in the space.")] = Role.MEMBER,
 ) -> list[Member]:
     """Add an account or change its role. Return the members. Raises NotAllowedError, ConflictError."""
     with managed(home, space) as own:
         _set_member(own, account, role)
         own.note("spaces-add", f"{account} {role}")
-        return _require_owner(_members(own))
+        return _changed_members(own)
 
 
 @operation("spaces-remove", writes=True, owners=True, command="server spaces members --remove")
@@ -354,7 +346,7 @@ def remove_member(home: Home, space: SpaceName, account: Account) -> list[Member
         own.run("revoke_keys_of", account=account)
         own.run("delete_member", account=account)
         own.note("spaces-remove", account)
-        return _require_owner(_members(own))
+        return _changed_members(own)
 
 
 @operation("spaces-log", by_key=True)
@@ -364,10 +356,7 @@ def list_log(
 ) -> list[Note]:
     """List the audit log of the open space, newest first."""
     standing(home)
-    return [
-        Note(from_ms(at), *fields)
-        for at, *fields in home.database.all("list_audit_log", most=limit)
-    ]
+    return records(Note, home.database.all("list_audit_log", most=limit))
 
 
 def _set_member(space: Managed, account: str, role: Role) -> None:
@@ -376,20 +365,19 @@ def _set_member(space: Managed, account: str, role: Role) -> None:
 
 
 def _members(space: Managed) -> list[Member]:
-    rows = space.registry.all("list_members", space=space.space)
-    return [Member(account, Role(role), from_ms(since)) for account, role, since in rows]
+    return records(Member, space.registry.all("list_members", space=space.space))
 
 
-def _require_owner(members: list[Member]) -> list[Member]:
-    """Return the members. Raises ConflictError, which rolls back the change, if none of them is an owner."""
+def _changed_members(space: Managed) -> list[Member]:
+    """Return the members, or raise ConflictError to undo the change if no owner is left."""
+    members = _members(space)
     if not any(member.role is Role.OWNER for member in members):
         raise ConflictError("a space needs an owner", hint="make another account an owner first")
     return members
 
 
 # -- Keys ----------------------------------------------------------------------
-# A key has 256 random bits. It cannot be guessed, so a fast unsalted hash is stored. A slow
-# password hash would only slow down requests.
+# A key has 256 random bits and cannot be guessed, so a fast unsalted hash is sufficient.
 
 
 BEGINS = "nacre_"
@@ -399,7 +387,7 @@ _KEY_PATTERN = re.compile(rf"{BEGINS}[0-9a-f]{{8}}_[\w-]{{43}}", re.ASCII)
 
 
 def bearer_of(registry: Registry, secret: str) -> Bearer | None:
-    """Return the holder of a key that is valid by the server's clock, if any."""
+    """Return the holder of a key, or ``None`` if the key is invalid or expired."""
     if not _KEY_PATTERN.fullmatch(secret):
         return None
     for key, space, account, role in registry.all("read_key", hash=_hash(secret)):
@@ -464,11 +452,7 @@ def revoke_key(
 
 
 def _keys(space: Managed) -> list[Key]:
-    rows = space.registry.all("list_keys", space=space.space)
-    return [
-        Key(key, name, account, Role(role), *map(from_ms, times))
-        for key, name, account, role, *times in rows
-    ]
+    return records(Key, space.registry.all("list_keys", space=space.space))
 
 
 def _hash(secret: str) -> bytes:
@@ -479,10 +463,9 @@ def _hash(secret: str) -> bytes:
 
 
 def open_space(home: Home, space: str, unwritable: NacreError | None = None) -> Home:
-    """Open another space of the server for the same account, sharing the models.
+    """Open another space of the server for the same account, read-only if ``unwritable``.
 
-    If the space is read-only, ``unwritable`` is the error for writes. Raises NotAllowedError if the
-    account is not a member.
+    Raises NotAllowedError if the account is not a member.
     """
     account = standing(home).account
     settings = (
@@ -509,11 +492,11 @@ Ask = Callable[[Home, RecallQuery], RecallResult]
 def with_further_spaces(
     opened: dict[str, Home], home: Home, query: RecallQuery, own: RecallResult, ask: Ask
 ) -> RecallResult:
-    """Merge an answer with answers from the spaces in ``storage.spaces``, best score first. Each hit names its space.
+    """Merge a recall with recalls from the spaces in ``storage.spaces``, best score first.
 
-    ``opened`` keeps the other spaces open. They hide their private memories and sessions, count no
-    usage and call no model. A memory in several spaces is returned once, from the caller's own
-    space if possible. A space that cannot be read is reported as an unavailable lane.
+    Recall in these spaces omits private memories and sessions, counts no usage and calls no model.
+    If several spaces have a memory, the caller's own is preferred. A space that cannot be read is
+    reported as an unavailable lane.
     """
     names = home.settings.texts("storage.spaces")
     if not names:
@@ -527,8 +510,6 @@ def with_further_spaces(
         update=False,
         turns=0,
         co_recall=False,
-        expand=False,
-        rerank=False,
         budget_tokens=None,
     )
     for name in dict.fromkeys(name for name in names if name != space):
@@ -551,7 +532,6 @@ def with_further_spaces(
 
 
 def _further_home(opened: dict[str, Home], home: Home, name: str) -> Home:
-    """Return another space, which is opened at first use and never written. Raises NacreError."""
     if name not in opened:
         unwritable = UnavailableError(
             f"{name} can only be read here, because another space is open"
@@ -559,7 +539,7 @@ def _further_home(opened: dict[str, Home], home: Home, name: str) -> Home:
         opened[name] = open_space(home, name, unwritable)
         return opened[name]
     try:
-        standing(opened[name])  # the account could have been removed in the meantime
+        standing(opened[name])  # the account may no longer be a member
     except NacreError:
         opened.pop(name).database.close()
         raise
@@ -578,12 +558,12 @@ def _fitting(hits: Sequence[MemoryHit], budget: int | None) -> list[MemoryHit]:
 
 
 # -- Sharing -------------------------------------------------------------------
-# Data can move between spaces only as a shared copy.
+# Data reaches another space only as a shared copy.
 
 
 _MAX_EMBEDDED = 32
 SHARED = "shared"
-"""Front matter key that names the origin of a copy."""
+"""Front matter key for the origin of a copy."""
 
 
 @operation("share", writes=True, owners=True, command="server share")
@@ -592,7 +572,7 @@ def share(
     reference: Reference,
     space: SpaceName,
     scope: Annotated[
-        Scope | None, bounds("Who may see the copy. Required to share a private memory.")
+        Scope | None, bounds("The copy's visibility. Required to share a private memory.")
     ] = None,
 ) -> Shared:
     """Copy a memory into another space, or update its copy there.
@@ -630,7 +610,7 @@ def share(
             barred = Barred(other.tombstones.all())
             if copy.id in barred.memories or barred.has_words(copy.content):
                 raise ConflictError(
-                    "it was forgotten there",
+                    f"{copy.subject!r} was forgotten in {space}",
                     hint="nacre forget --allow-again in that space allows it again",
                 )
             with other.change(
@@ -639,7 +619,7 @@ def share(
                 existing = other.memories.in_any_state([copy.id])
                 if existing and not existing[0].is_active:
                     raise ConflictError(
-                        "it was retired there",
+                        f"{copy.subject!r} was retired in {space}",
                         hint="nacre retire --restore in that space restores it",
                     )
                 if existing:
@@ -661,7 +641,6 @@ def share(
 
 
 def _shareable(memory: Memory, scope: Scope | None) -> Memory:
-    """Return the memory as it is shared. Raises ConflictError, NotAllowedError."""
     if not memory.is_active or memory.proposed:
         state = (
             "was proposed by an agent and never accepted" if memory.proposed else "no longer holds"
@@ -681,4 +660,4 @@ def _shareable(memory: Memory, scope: Scope | None) -> Memory:
 _COPIED_FIELDS = tuple(
     "content subject kind importance tags valid expires_on trust updated extra scope".split()
 )
-"""Fields that sharing copies from the memory. All other fields belong to the space."""
+"""Fields that sharing copies. All other fields belong to the space."""

@@ -1,14 +1,12 @@
-"""The vault of a memory on a server: documents in rows, which only nacre edits.
+"""The vault of a memory on a server, with documents in rows.
 
-All versions of a document are kept. For forgotten versions, only the number remains, without path
-and bytes.
+All versions of a document are kept, but forgotten versions lose their path and content.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from hashlib import blake2b
 from pathlib import PurePosixPath
 
 from nacre.base.frozen import frozen
@@ -18,7 +16,6 @@ from nacre.errors import EditConflictError, InvalidMemoryError
 from nacre.store.schema import Database, Row, in_transaction
 from nacre.vault.files import (
     LEDGER,
-    LISTING,
     MAX_FILE_BYTES,
     FileStat,
     is_memory_file,
@@ -31,18 +28,14 @@ _NANOSECONDS_PER_MS = 1_000_000
 
 @frozen
 class _Snapshot:
-    """The state of the vault at a version: all documents, memories by path, and project pages by folder."""
-
     until: int = 0
     documents: frozenset[str] = frozenset()
     pages: Mapping[str, int] = field(default_factory=dict)
     memories: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def and_then(self, changes: Iterable[Row]) -> _Snapshot:
-        """Return a snapshot that includes new versions of documents.
-
-        Each row contains a path, the number of a version, and the number (``None`` if
-        deleted) and size of the current version.
+        """Apply changes, each a path, its version, and the current document's number (``None`` if
+        deleted) and size.
         """
         until, documents = self.until, set(self.documents)
         pages, memories = dict(self.pages), dict(self.memories)
@@ -67,8 +60,7 @@ class _Snapshot:
 class ServerVault:
     """A vault in database rows, with the interface of :class:`~nacre.vault.files.Vault`.
 
-    Paths follow the same rules, so that a vault can move to files. The time of a document is
-    its version number, which increases.
+    The version number of a document serves as its time.
     """
 
     root = PurePosixPath("vault")
@@ -77,13 +69,13 @@ class ServerVault:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._db = database
         self._clock = clock
-        self._seen: tuple[object, _Snapshot] = None, _Snapshot()
+        self._snapshot: tuple[object, _Snapshot] = None, _Snapshot()
 
     def prepare(self) -> None:
         pass
 
     def pages(self) -> Mapping[str, int]:
-        return self._seen_now().pages
+        return self._current().pages
 
     def scan(self) -> list[FileStat]:
         stats = [stat for stat in self._stats() if is_memory_file(stat.path)]
@@ -93,15 +85,15 @@ class ServerVault:
         return [stat.path for stat in self._stats()]
 
     def times(self) -> Mapping[str, tuple[int, int]]:
-        return self._seen_now().memories
+        return self._current().memories
 
-    def read(self, path: str, *, whole: bool = False) -> bytes:
+    def read(self, path: str, *, any_size: bool = False) -> bytes:
         if path == LEDGER:
             return b"".join(bytes(line) + b"\n" for _, line in self._db.all("list_ledger_lines"))
         data = self._read(path)
         if data is None:
             raise FileNotFoundError(path)
-        if not whole and len(data) > MAX_FILE_BYTES:
+        if not any_size and len(data) > MAX_FILE_BYTES:
             raise InvalidMemoryError(
                 f"it is larger than {MAX_FILE_BYTES // 1_000_000} MB", hint="split the file"
             )
@@ -111,10 +103,7 @@ class ServerVault:
         return path == LEDGER or self._db.one("find_document", path=path) is not None
 
     def stat(self, path: str) -> FileStat:
-        """Return a document's version and size, or the ledger's last line number.
-
-        Raises FileNotFoundError.
-        """
+        """Return the version and size of a document, or of the ledger. Raises FileNotFoundError."""
         if path == LEDGER:
             return _stat(LEDGER, *self._db.all("last_ledger_line")[0])
         row = self._db.one("find_document", path=path)
@@ -123,7 +112,7 @@ class ServerVault:
         return _stat(path, *row)
 
     def write_ahead(self, documents: Mapping[str, str]) -> None:
-        """Do nothing, because rows need no sync to disk in advance."""
+        """Do nothing, because only files need to be synced to disk in advance."""
 
     def write(self, path: str, text: str, *, base: bytes | None) -> None:
         self.write_bytes(path, to_bytes(text), base=base)
@@ -146,13 +135,11 @@ class ServerVault:
         with self._db.transaction():
             (version,) = self._add_version(path, data)
             self._db.run("save_document", path=path, version=version, size=len(data))
-        self._keep_one(path)
 
     @in_transaction
     def remove(self, path: str) -> None:
         if self._db.run("delete_document", path=path):
             self._add_version(path, None)
-        self._keep_one(path)
 
     @in_transaction
     def forget(self, path: str) -> None:
@@ -160,7 +147,7 @@ class ServerVault:
         self._db.run("blank_versions_of", path=path)
 
     def former(self) -> Iterator[tuple[int, str, bytes]]:
-        """Yield the number, path and content of each former version."""
+        """Yield the number, path and content of each former version of each document."""
         after = 0
         while rows := self._db.all("list_former_versions", after=after, limit=_VERSIONS_AT_ONCE):
             yield from ((version, path, bytes(data)) for version, path, data in rows)
@@ -175,19 +162,19 @@ class ServerVault:
 
     @in_transaction
     def append(
-        self, path: str, lines: Sequence[str], known: tuple[int, bytes] = (0, b"")
+        self, path: str, lines: Sequence[str], end: tuple[int, bytes] = (0, b"")
     ) -> tuple[int, bytes]:
-        """Append new lines to the ledger. Return its size and known hash."""
+        """Append new lines to the ledger, and return its size and the hash in ``end``."""
         if path != LEDGER:
             raise InvalidMemoryError(f"lines are appended to {LEDGER} alone, not to {path!r}")
         encoded = [to_bytes(line) for line in lines]
         self._db.run_many(
-            "insert_ledger_line", [{"hash": _digest(line), "line": line} for line in encoded]
+            "insert_ledger_line", [{"hash": bytes_hash(line), "line": line} for line in encoded]
         )
-        return self._db.value("size_of_ledger") or 0, known[1]
+        return self._db.value("size_of_ledger") or 0, end[1]
 
     def sync_folders(self, paths: Iterable[str]) -> None:
-        """Do nothing, because the database stores rows durably."""
+        """Do nothing, because a committed row is durable."""
 
     def _stats(self) -> list[FileStat]:
         return [_stat(*row) for row in self._db.all("list_documents")]
@@ -200,44 +187,33 @@ class ServerVault:
         now = self._clock()
         return self._db.all("insert_document_version", path=path, data=data, written=now)[0]
 
-    def _keep_one(self, path: str) -> None:
-        """Delete former versions of the document if it is a listing, which nacre generates."""
-        if PurePosixPath(path).name == LISTING:
-            self._db.run("delete_former_versions", path=path)
-
     @in_transaction
     def _reword(self, lines: Sequence[bytes]) -> None:
-        """Replace the ledger's lines with shorter lines. ``lines`` contains all lines."""
         for (number, line), replacement in zip(
             self._db.all("list_ledger_lines"), lines, strict=True
         ):
             if bytes(line) != replacement and not self._db.run(
-                "update_ledger_line", number=number, hash=_digest(replacement), line=replacement
+                "update_ledger_line", number=number, hash=bytes_hash(replacement), line=replacement
             ):
                 self._db.run("delete_ledger_line", number=number)
 
-    def _seen_now(self) -> _Snapshot:
-        """Return the current state. Only new changes are read, because each recall calls this twice."""
-        # Read this first, so that concurrent writes are read twice rather than missed.
+    def _current(self) -> _Snapshot:
+        # Read first, so that concurrent writes are read twice rather than missed.
         state = self._db.state()
-        known_state, seen = self._seen
+        known_state, snapshot = self._snapshot
         if state is not None and state == known_state:
-            return seen
-        seen = seen.and_then(self._db.all("list_changes", since=seen.until))
+            return snapshot
+        snapshot = snapshot.and_then(self._db.all("list_changes", since=snapshot.until))
         # A forgotten document has no version for its deletion.
-        if len(seen.documents) != self._db.value("count_documents"):
-            seen = _Snapshot().and_then(
+        if len(snapshot.documents) != self._db.value("count_documents"):
+            snapshot = _Snapshot().and_then(
                 (path, version, version, size)
                 for path, version, size, _ in self._db.all("list_documents")
             )
         if state is not None:  # not within a transaction, which can be rolled back
-            self._seen = state, seen
-        return seen
+            self._snapshot = state, snapshot
+        return snapshot
 
 
 def _stat(path: str, version: int, size: int = 0, written: int = 0) -> FileStat:
     return FileStat(path, version, size, written * _NANOSECONDS_PER_MS)
-
-
-def _digest(line: bytes) -> bytes:
-    return blake2b(line, digest_size=16).digest()

@@ -26,7 +26,7 @@ SHA256 = {
 
 @cache
 def vocabulary() -> dict[str, int]:
-    """Return the tokens that are whole words, with their ranks. Frequent English words have low ranks."""
+    """Return the model's whole-word tokens with their ranks, which are low for frequent words."""
     tokenizer = json.loads((files(__package__) / "tokenizer.json").read_text(encoding="utf-8"))
     ranks: dict[str, int] = tokenizer["model"]["vocab"]
     return ranks

@@ -1,21 +1,14 @@
 -- editor_item --
--- The value at a key in an editor's database. The table also holds passwords and tokens, so only a few keys are read.
-SELECT value FROM ItemTable
+-- A mark that changes when the row at a key is replaced, and the value, if wanted. The table also holds passwords and
+-- tokens, so only a few keys are read.
+SELECT rowid, octet_length(value), CASE WHEN :whole THEN value END FROM ItemTable
 WHERE key = :key AND key IN (
     'workbench.panel.aichat.view.aichat.chatdata', 'composer.composerData', 'composer.composerHeaders',
-    'aiService.generations', 'interactive.sessions'
-);
-
--- editor_item_mark --
--- A mark that changes when the row at a key is replaced, as by every write. The value is not read.
-SELECT rowid, octet_length(value) FROM ItemTable
-WHERE key = :key AND key IN (
-    'workbench.panel.aichat.view.aichat.chatdata', 'composer.composerData', 'composer.composerHeaders',
-    'aiService.generations', 'interactive.sessions'
+    'aiService.generations'
 );
 
 -- cursor_composers --
--- All conversations. A conversation's mark changes when the conversation changes. The conversations are not read.
+-- All conversations, each with a value that changes with it.
 SELECT substr(key, 14), rowid, octet_length(value) FROM cursorDiskKV
 WHERE key >= 'composerData:' AND key < 'composerData;' ORDER BY rowid;
 

@@ -23,7 +23,7 @@ SELECT DISTINCT session_id FROM part WHERE id > :part;
 SELECT * FROM session WHERE id = :session;
 
 -- opencode_session_v2 --
--- The facts of a session of version 2. Columns differ between versions.
+-- The facts of a session of version 2.
 SELECT * FROM session_v2 WHERE id = :session;
 
 -- opencode_2_sessions --

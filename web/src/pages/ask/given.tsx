@@ -5,7 +5,6 @@ import { number } from "../../i18n/index";
 import { said } from "../../i18n/said";
 import { Segments, Select, TextArea, TextField } from "../../ui/controls";
 import { useDelayed } from "../../ui/delayed";
-import { Section } from "../../ui/layout";
 import { Empty, Show } from "../../ui/states";
 import { Said, Text } from "../../ui/text";
 import { t } from "./strings";
@@ -27,7 +26,7 @@ export function Given({ question }: { question: string }) {
   const missing = where ? isPrompt && !typed && t.value.typePrompt : t.value.typeFolder;
   const block = useOperation("context", request, { keep: true, off: Boolean(missing), on: ["memory"] });
   return (
-    <Section title={t.value.given} note={t.value.givenNote}>
+    <>
       <div class="given-form">
         <Select
           label={t.value.where}
@@ -42,9 +41,7 @@ export function Given({ question }: { question: string }) {
           label={t.value.folder}
           hint={t.value.folderHint}
           value={typedFolder}
-          onInput={(event) => {
-            folder.value = event.currentTarget.value;
-          }}
+          onInput={(event) => (folder.value = event.currentTarget.value)}
         />
         <div class="field">
           <span class="field-label" aria-hidden="true">
@@ -57,9 +54,7 @@ export function Given({ question }: { question: string }) {
               ["start", t.value.moments.start],
               ["prompt", t.value.moments.prompt],
             ]}
-            onPick={(picked) => {
-              moment.value = picked;
-            }}
+            onPick={(picked) => (moment.value = picked)}
           />
         </div>
       </div>
@@ -69,9 +64,7 @@ export function Given({ question }: { question: string }) {
           rows={3}
           class="given-prompt"
           value={prompt.value ?? question}
-          onInput={(event) => {
-            prompt.value = event.currentTarget.value;
-          }}
+          onInput={(event) => (prompt.value = event.currentTarget.value)}
         />
       )}
       {missing ? (
@@ -79,7 +72,7 @@ export function Given({ question }: { question: string }) {
       ) : (
         <Show of={block}>{(data) => <Block block={data} isPrompt={isPrompt} />}</Show>
       )}
-    </Section>
+    </>
   );
 }
 
@@ -108,9 +101,7 @@ function Block({ block, isPrompt }: { block: ContextBlock; isPrompt: boolean }) 
                 ["items", t.value.asItems],
                 ["text", t.value.asText],
               ]}
-              onPick={(picked) => {
-                view.value = picked;
-              }}
+              onPick={(picked) => (view.value = picked)}
             />
           </header>
           {view.value === "text" ? (

@@ -4,9 +4,10 @@ import { setQuery } from "../../app/router";
 import { common } from "../../i18n/common";
 import { number } from "../../i18n/index";
 import { said } from "../../i18n/said";
-import { Badge, Button } from "../../ui/controls";
+import { Badge, Button, Chip } from "../../ui/controls";
+import { bare } from "../../ui/hidden";
 import { MemoryFacts } from "../../ui/memory-facts";
-import { beginning } from "../../ui/memory-row";
+import { lead } from "../../ui/memory-row";
 import { Empty, Failure, Skeleton } from "../../ui/states";
 import { Origin, Text, Said as Told } from "../../ui/text";
 import { day, Time } from "../../ui/time";
@@ -21,17 +22,14 @@ export function Results({ request }: { request: Operations["recall"][0] }) {
   return (
     <div aria-busy={loading}>
       <p class="ask-told" role="status">
-        <span>{t.value.found(data.hits.length, number(Math.round(data.took_ms)))}</span>
+        <span>{t.value.found(data.hits.length, data.turns.length)}</span>
+        {data.time_words && (
+          <Chip onRemove={() => setQuery({ ignore_time: "1" })}>
+            {t.value.weighs(data.time_words, [data.since, data.until].map((at) => (at ? day(at) : "…")).join(" – "))}
+          </Chip>
+        )}
         <Lanes lanes={data.lanes} />
       </p>
-      {data.time_words && (
-        <p class="ask-told">
-          <span>
-            {t.value.weighs(data.time_words, [data.since, data.until].map((at) => (at ? day(at) : "…")).join(" – "))}
-          </span>
-          <Button onClick={() => setQuery({ ignore_time: "1" })}>{t.value.ignoreTime}</Button>
-        </p>
-      )}
       {data.hits.length + data.turns.length > 0 ? (
         <ol class="ask-hits">
           {ranked(data).map((hit, rank) =>
@@ -51,13 +49,8 @@ export function Results({ request }: { request: Operations["recall"][0] }) {
 
 /** Memories, turns and candidates in one list, as RecallResult.ranked orders them. */
 function ranked({ hits, turns }: RecallResult): (MemoryHit | TurnHit)[] {
-  const level = (hit: MemoryHit | TurnHit) => ["sure", "likely", "weak"].indexOf(hit.confidence);
-  const levels = new Map(hits.map((hit) => [hit.memory.id, level(hit)]));
-  const place = (hit: MemoryHit | TurnHit) =>
-    "memory" in hit
-      ? 3 * Math.max(level(hit), ...hit.outdated_by.map((id) => levels.get(id) ?? 0)) + (hit.candidate ? 2 : 0)
-      : 3 * level(hit) + 1;
-  return [...hits, ...turns].sort((left, right) => place(left) - place(right));
+  const isWeak = (hit: MemoryHit | TurnHit) => Number(hit.confidence === "weak");
+  return [...hits, ...turns].sort((left, right) => isWeak(left) - isWeak(right) || left.rank - right.rank);
 }
 
 function Lanes({ lanes }: { lanes: readonly Lane[] }) {
@@ -78,6 +71,14 @@ function Confidence({ of }: { of: MemoryHit | TurnHit }) {
   return <Badge>{t.value.confidence[of.confidence]}</Badge>;
 }
 
+function Doubt({ of: { doubt } }: { of: MemoryHit | TurnHit }) {
+  return doubt ? (
+    <p class="ask-doubt">
+      {t.value.doubt} <Told>{doubt}</Told>
+    </p>
+  ) : null;
+}
+
 /** Pin a first or sure answer to its question. */
 function pin(question: string, answer: string) {
   void attempt(async () => {
@@ -87,49 +88,39 @@ function pin(question: string, answer: string) {
 }
 
 function Hit({ hit, question }: { hit: MemoryHit; question: string | null }) {
-  const { memory, score, components, outdated_by, doubt, candidate } = hit;
+  const { memory, score, components, outdated_by, candidate } = hit;
+  const [sentence, rest] = lead(memory);
   return (
     <li class="ask-hit">
-      <div class="ask-words">
-        <h2>
-          <a href={candidate ? "/review" : `/memories/${memory.id}`} dir="auto">
-            <Text>{memory.subject}</Text>
-          </a>
-        </h2>
-        <Origin trust={memory.trust} proposed={memory.proposed}>
+      <h2>
+        <a href={candidate ? `/review?item=${memory.id}` : `/memories/${memory.id}`} dir="auto">
+          <Text>{sentence}</Text>
+        </a>
+      </h2>
+      <Origin trust={memory.trust} proposed={memory.proposed}>
+        {rest && (
           <p class="ask-content">
-            <Text>{beginning(memory)}</Text>
-          </p>
-        </Origin>
-        <MemoryFacts memory={memory} />
-        <Confidence of={hit} />
-        {question && <Button onClick={() => pin(question, memory.subject.replace(/…$/, ""))}>{t.value.pin}</Button>}
-        {candidate && <Badge tone="warn">{t.value.candidate}</Badge>}
-        {outdated_by.length > 0 && <Badge tone="warn">{t.value.outdated}</Badge>}
-        {doubt && (
-          <p class="ask-doubt">
-            {t.value.doubt} <Told>{doubt}</Told>
+            <Text>{rest}</Text>
           </p>
         )}
-        <details class="ask-why">
-          <summary>{t.value.why}</summary>
-          <Parts components={components} score={score} />
-        </details>
+      </Origin>
+      <div class="ask-facts">
+        <MemoryFacts memory={memory} />
+        <Confidence of={hit} />
+        {candidate && <Badge tone="warn">{t.value.candidate}</Badge>}
+        {outdated_by.length > 0 && <Badge tone="warn">{t.value.outdated}</Badge>}
+        {question && !candidate && (
+          <Button look="quiet" onClick={() => pin(question, memory.subject.replace(/…$/, ""))}>
+            {t.value.pin}
+          </Button>
+        )}
       </div>
-      <Score score={score} />
+      <Doubt of={hit} />
+      <details class="ask-why">
+        <summary>{t.value.why}</summary>
+        <Parts components={components} score={score} />
+      </details>
     </li>
-  );
-}
-
-function Score({ score }: { score: number }) {
-  return (
-    <span class="ask-score" title={t.value.score}>
-      <span class="sr-only">{t.value.score}: </span>
-      {number(score, { minimumFractionDigits: 2, maximumFractionDigits: 2 })}
-      <span class="ask-bar" aria-hidden="true">
-        <span style={{ transform: `scaleX(${Math.min(1, score)})` }} />
-      </span>
-    </span>
   );
 }
 
@@ -165,10 +156,14 @@ function Said({ hit }: { hit: TurnHit }) {
     <li class="ask-said">
       <Origin trust={turn.trust}>
         <p class="ask-content">
-          <Text>{excerpt}</Text>
+          <Text>{bare(excerpt)}</Text>
         </p>
       </Origin>
-      {hit.then_by && <p class="ask-content">→ {hit.then}</p>}
+      {hit.quotes.map((quote) => (
+        <p key={quote.seq} class="ask-content">
+          → {quote.excerpt}
+        </p>
+      ))}
       <p class="memory-facts">
         <a class="link" href={`/sessions/${encodeURIComponent(id)}`}>
           {session.tool}
@@ -177,6 +172,7 @@ function Said({ hit }: { hit: TurnHit }) {
         {at && <Time at={at} />}
         <Confidence of={hit} />
       </p>
+      <Doubt of={hit} />
     </li>
   );
 }

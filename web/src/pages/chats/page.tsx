@@ -100,7 +100,7 @@ function Row({ chat, isShown }: { chat: ChatSession; isShown: boolean }) {
   const facts = [chat.chat.channel, chat.chat.kind === "group" && t.value.group, t.value.messages(chat.messages)];
   return (
     <a class="chats-row" href={`/chats/${chat.id}`} aria-current={isShown ? "true" : undefined}>
-      <span class="chats-name" dir="auto">
+      <span class="clip chats-name" dir="auto">
         <Text>{chat.name || chat.key}</Text>
       </span>
       <Time at={chat.updated} />

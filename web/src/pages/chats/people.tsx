@@ -123,7 +123,7 @@ function Person(props: { one: Pairing; at: string; code?: string; children: Comp
           {code}
         </p>
       )}
-      <p class="chats-buttons">{props.children}</p>
+      <p class="buttons">{props.children}</p>
     </li>
   );
 }

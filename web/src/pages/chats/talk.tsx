@@ -60,7 +60,7 @@ function Head({ of, isOwner }: { of: ChatSession; isOwner: boolean }) {
       <a class="chats-back" href="/chats" aria-label={t.value.back}>
         <Icon name="back" />
       </a>
-      <h2 dir="auto">
+      <h2 class="clip" dir="auto">
         <Text>{of.name || of.key}</Text>
       </h2>
       <p class="chats-facts">
@@ -75,14 +75,7 @@ function Head({ of, isOwner }: { of: ChatSession; isOwner: boolean }) {
         {isOwner && !of.closed && <Button onClick={() => (isAsked.value = true)}>{t.value.end}</Button>}
       </p>
       {isAsked.value && (
-        <Confirm
-          title={t.value.endTitle}
-          action={t.value.end}
-          onYes={end}
-          onNo={() => {
-            isAsked.value = false;
-          }}
-        >
+        <Confirm title={t.value.endTitle} action={t.value.end} onYes={end} onNo={() => (isAsked.value = false)}>
           <p>{t.value.endNote}</p>
         </Confirm>
       )}
@@ -93,18 +86,9 @@ function Head({ of, isOwner }: { of: ChatSession; isOwner: boolean }) {
 function Words({ of, isNamed }: { of: Chat; isNamed: boolean }) {
   const { box, end, onScroll } = useEnd(`${of.messages.at(-1)?.id} ${of.waiting.length} ${of.is_answering}`, isNamed);
   const all = [...of.messages, ...of.waiting];
-  const isOutside = of.session.chat.kind === "group" || all.some((one) => one.role === "user" && !one.is_owner);
   const first = all.find((one) => one.role === "user" && !one.is_owner);
   return (
     <div class="chats-words" ref={box} onScroll={onScroll} tabIndex={0} role="log" aria-label={t.value.said}>
-      {of.summary && (
-        <details class="chats-summary">
-          <summary>{t.value.before}</summary>
-          <Origin trust={isOutside ? "untrusted" : "trusted"} note={t.value.outsideNote}>
-            <Markdown>{of.summary}</Markdown>
-          </Origin>
-        </details>
-      )}
       {all.length === 0 && <p class="chats-facts">{t.value.nothingSaid}</p>}
       {all.map((one, index) => (
         <Message
@@ -164,8 +148,8 @@ function Message(props: { one: ChatMessage; before: ChatMessage | undefined; isW
   return (
     <>
       {isNewDay && <h3 class="chats-day">{dayHeading(one.at)}</h3>}
-      <article class={`chats-said ${who}${goesOn ? " more" : ""}${isWaiting ? " waiting" : ""}`}>
-        <p class="chats-by">
+      <article class={`turn chats-said ${who}${goesOn ? " more" : ""}${isWaiting ? " waiting" : ""}`}>
+        <p class="turn-by">
           <b class={goesOn ? "sr-only" : undefined} dir="auto">
             <Text>{nameOf(one)}</Text>
           </b>
@@ -176,7 +160,7 @@ function Message(props: { one: ChatMessage; before: ChatMessage | undefined; isW
           {one.role === "assistant" ? (
             <Markdown>{one.text}</Markdown>
           ) : (
-            <p class="chats-plain">
+            <p class="verbatim">
               <Text>{one.text}</Text>
             </p>
           )}

@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { change, useOperation } from "../../api/cache";
+import { change } from "../../api/cache";
 import { call } from "../../api/client";
 import { onEvent } from "../../api/events";
 import { me } from "../../api/me";
@@ -8,8 +8,9 @@ import type { DreamPlan, Operations } from "../../api/types";
 import { useShortcuts } from "../../app/keys";
 import { titles } from "../../app/pages";
 import { number } from "../../i18n/index";
-import { Button, Segments, Select } from "../../ui/controls";
+import { Button, Segments } from "../../ui/controls";
 import { Page } from "../../ui/layout";
+import { ProjectSelect } from "../../ui/project-select";
 import { attempt, toast } from "../../ui/toast";
 import { Past } from "./past";
 import { PlanView } from "./plan";
@@ -31,7 +32,6 @@ export default function Dreams() {
   const running = useSignal<Running | null>(null);
   const plan = useSignal<{ request: Operations["dream-plan"][0]; found: DreamPlan } | null>(null);
   const isOwner = me.value?.owner ?? false;
-  const projects = useOperation("place", {}, { on: ["session"] }).data?.known ?? [];
   const base = { tier: Number(tier.value), ...(project.value ? { project: project.value } : {}) };
   const asks = tier.value !== "1" && isOwner;
   const abort = useProgress(running);
@@ -79,23 +79,14 @@ export default function Dreams() {
             label={t.value.tier}
             value={tier.value}
             options={(["1", "2", "3"] as const).map((one) => [one, t.value.tiers[one]] as const)}
-            onPick={(picked) => {
-              tier.value = picked;
-            }}
+            onPick={(picked) => (tier.value = picked)}
           />
         </div>
-        <Select
-          label={t.value.project}
-          value={project.value}
-          options={[["", t.value.allProjects], ...projects.map((one) => [one, one] as const)]}
-          onPick={(picked) => {
-            project.value = picked;
-          }}
-        />
+        <ProjectSelect value={project.value} onPick={(picked) => (project.value = picked)} />
         <p class="dream-tier">{t.value.tierNotes[tier.value]}</p>
       </div>
       {isOwner ? (
-        <div class="dream-ask">
+        <div class="choices">
           {asks && (
             <Button disabled={running.value !== null} onClick={() => run(true)}>
               {t.value.ask}

@@ -4,6 +4,7 @@ import type { Difference, Listed } from "../../api/types";
 import { Badge, Button } from "../../ui/controls";
 import { Confirm } from "../../ui/dialog";
 import { Diff } from "../../ui/diff";
+import { bare } from "../../ui/hidden";
 import { Section } from "../../ui/layout";
 import { Empty, Show } from "../../ui/states";
 import { Text } from "../../ui/text";
@@ -57,15 +58,11 @@ function Dream({ one, isOwner, isUndone }: { one: Listed; isOwner: boolean; isUn
     });
   return (
     <li class="dream-one">
-      <details
-        onToggle={(event) => {
-          isOpen.value = event.currentTarget.open;
-        }}
-      >
+      <details onToggle={(event) => (isOpen.value = event.currentTarget.open)}>
         <summary>
           <Time at={operation.at} />
-          <span class="dream-about" dir="auto">
-            <Text>{operation.subject ?? ""}</Text>
+          <span class="clip dream-about" dir="auto">
+            <Text>{bare(operation.subject ?? "")}</Text>
           </span>
           <span class="dream-touched">{t.value.touched(memories.length)}</span>
           {isUndone && <Badge>{t.value.undone}</Badge>}
@@ -73,24 +70,12 @@ function Dream({ one, isOwner, isUndone }: { one: Listed; isOwner: boolean; isUn
         {isOpen.value && <Differences operation={operation.id} />}
       </details>
       {isOwner && !isUndone && (
-        <Button
-          look="quiet"
-          onClick={() => {
-            isAsking.value = true;
-          }}
-        >
+        <Button look="quiet" onClick={() => (isAsking.value = true)}>
           {t.value.undo}
         </Button>
       )}
       {isAsking.value && (
-        <Confirm
-          title={t.value.undoTitle}
-          action={t.value.undo}
-          onYes={undo}
-          onNo={() => {
-            isAsking.value = false;
-          }}
-        >
+        <Confirm title={t.value.undoTitle} action={t.value.undo} onYes={undo} onNo={() => (isAsking.value = false)}>
           {t.value.undoNote}
         </Confirm>
       )}

@@ -6,6 +6,7 @@ import { titles } from "../../app/pages";
 import { number } from "../../i18n/index";
 import { Button } from "../../ui/controls";
 import { WordDiff } from "../../ui/diff";
+import { bare } from "../../ui/hidden";
 import { Section } from "../../ui/layout";
 import { Markdown } from "../../ui/markdown";
 import { Empty } from "../../ui/states";
@@ -118,12 +119,10 @@ function Group(props: {
 
 function Head({ step }: { step: Step }) {
   const id = step.into ?? step.ends[0];
-  const subject = <Text>{step.subject}</Text>;
-  const to = step.project && step.action !== "page" ? ` → ${step.project}` : "";
+  const subject = <Text>{bare(step.subject)}</Text>;
   return (
     <p class="dream-subject" dir="auto">
       {id ? <a href={`/memories/${id}`}>{subject}</a> : subject}
-      {to && <span class="dream-to">{to}</span>}
     </p>
   );
 }
@@ -131,7 +130,6 @@ function Head({ step }: { step: Step }) {
 /** The text changes of a step: ended memories next to the kept one, or the part of a page. */
 function Changes({ step, texts }: { step: Step; texts: ReadonlyMap<string, string> }) {
   if (step.action === "page") return <PagePart step={step} />;
-  if (step.action === "unlink") return <p class="dream-why">{t.value.linksDropped(step.links.length)}</p>;
   const stays = step.words || texts.get(step.into ?? "");
   const told = step.ends.map((id) => texts.get(id)).filter((text) => text !== undefined);
   if (!stays || !told.length) return null;
@@ -177,7 +175,7 @@ function Rest({ plan }: { plan: DreamPlan }) {
           <ul>
             {plan.put_off.map((step) => (
               <li key={`${step.action} ${step.subject} ${step.ends.join()}`} dir="auto">
-                <Text>{step.subject}</Text>
+                <Text>{bare(step.subject)}</Text>
               </li>
             ))}
           </ul>
@@ -189,7 +187,7 @@ function Rest({ plan }: { plan: DreamPlan }) {
           <ul>
             {plan.refused.map(([step, why]) => (
               <li key={`${step.subject} ${step.ends.join()}`} dir="auto">
-                <Text>{step.subject}</Text>: <Said>{why}</Said>
+                <Text>{bare(step.subject)}</Text>: <Said>{why}</Said>
               </li>
             ))}
           </ul>

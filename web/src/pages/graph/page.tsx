@@ -1,47 +1,45 @@
 import { useSignal } from "@preact/signals";
-import { useCallback, useRef } from "preact/hooks";
+import { useCallback, useMemo, useRef } from "preact/hooks";
 import { useOperation } from "../../api/cache";
-import type { GraphMap, Kind, MapNode } from "../../api/types";
+import type { GraphMap, MapNode } from "../../api/types";
 import { useShortcuts } from "../../app/keys";
 import { titles } from "../../app/pages";
 import { go, query, setQuery } from "../../app/router";
 import { Badge, Segments, TextField } from "../../ui/controls";
-import { KindMark } from "../../ui/kind";
+import { bare } from "../../ui/hidden";
+import { KindName } from "../../ui/kind";
 import { Page } from "../../ui/layout";
 import { List } from "../../ui/list";
 import { Empty, Show } from "../../ui/states";
 import { Text } from "../../ui/text";
-import { type Analysis, Found } from "./analysis";
-import { AsOf, Filters, Kinds } from "./filters";
+import { projectsOf } from "./colours";
+import { CONNECTIONS, Filters } from "./filters";
 import { canDraw, Picture } from "./picture";
 import { Chosen, NodeButton } from "./side";
 import { t } from "./strings";
 import "./page.css";
 
-const ANALYSES: readonly Analysis[] = ["central", "gaps", "components"];
 const MOST_MATCHES = 8;
+/** With fewer connections, a table says more than a picture. */
+const FEW_EDGES = 10;
 
 export default function Graph() {
   const asked = query.value;
-  const project = asked.get("project");
   const found = useOperation(
     "graph-map",
-    {
-      project,
-      kinds: (asked.get("kinds")?.split(",") ?? []) as Kind[],
-      relations: asked.get("relation") ? [asked.get("relation") ?? ""] : [],
-      alike: asked.has("alike"),
-      as_of: asked.get("as_of"),
-      limit: Number(asked.get("limit")) || 1000,
-    },
+    { project: asked.get("project") },
     { on: ["memory", "operation"], keep: true },
   );
-  const isTable = asked.get("view") === "table";
+  const edges = asked.get("edges");
+  const map = useMemo(() => found.data && only(found.data, edges), [found.data, edges]);
+  const cannotDraw = useSignal(!canDraw());
+  const view = asked.get("view") ?? (map && map.edges.length < FEW_EDGES ? "table" : "picture");
+  const isTable = view === "table";
   return (
     <Page
       wide
       title={titles.value.graph}
-      note={found.data && t.value.shown(found.data.nodes.length, found.data.memories, found.data.links)}
+      note={map && t.value.shown(map.nodes.length, map.memories, map.edges.length)}
       actions={
         <Segments
           label={t.value.view}
@@ -50,27 +48,39 @@ export default function Graph() {
             ["picture", t.value.picture],
             ["table", t.value.table],
           ]}
-          onPick={(picked) => setQuery({ view: picked === "table" ? picked : null })}
+          onPick={(picked) => setQuery({ view: picked })}
         />
       }
     >
-      <Filters relations={found.data ? relationsOf(found.data) : []} />
+      <Filters />
+      {cannotDraw.value && !isTable && <p class="faint">{t.value.cannotDraw}</p>}
       <Show of={found} lines={10}>
-        {(map) => <Body map={map} isTable={isTable} project={project} />}
+        {() =>
+          map?.nodes.length ? (
+            <Body map={map} asList={isTable || cannotDraw.value} onFailure={() => (cannotDraw.value = true)} />
+          ) : (
+            <Empty title={t.value.none}>{t.value.noneNote}</Empty>
+          )
+        }
       </Show>
     </Page>
   );
 }
 
-function Body({ map, isTable, project }: { map: GraphMap; isTable: boolean; project: string | null }) {
-  const cannotDraw = useSignal(!canDraw());
-  const lit = useSignal<ReadonlySet<string>>(new Set());
+/** Return a graph with one kind of connections, or all. */
+function only(map: GraphMap, kind: string | null): GraphMap {
+  if (!kind) return map;
+  const edges = map.edges.filter(({ rel }) => (CONNECTIONS.find((one) => one === rel) ?? "link") === kind);
+  const degrees = new Map<number, number>();
+  for (const end of edges.flatMap(({ source, target }) => [source, target])) {
+    degrees.set(end, (degrees.get(end) ?? 0) + 1);
+  }
+  return { ...map, edges, nodes: map.nodes.map((node, at) => ({ ...node, degree: degrees.get(at) ?? 0 })) };
+}
+
+function Body({ map, asList, onFailure }: { map: GraphMap; asList: boolean; onFailure: () => void }) {
   const chosen = query.value.get("memory");
-  const analysis = ANALYSES.find((one) => one === query.value.get("find"));
   const pick = useCallback((id: string | null) => setQuery({ memory: id }), []);
-  const light = useCallback((ids: ReadonlySet<string>) => {
-    lit.value = ids;
-  }, []);
   const next = (step: number) => {
     const at = map.nodes.findIndex((one) => one.id === chosen);
     pick(map.nodes[Math.max(0, Math.min(map.nodes.length - 1, at + step))]?.id ?? null);
@@ -83,60 +93,40 @@ function Body({ map, isTable, project }: { map: GraphMap; isTable: boolean; proj
     { keys: "j", says: t.value.next, run: () => next(1) },
     { keys: "k", says: t.value.previous, run: () => next(-1) },
   ];
-  const asList = isTable || cannotDraw.value;
   useShortcuts(titles.value.graph, asList ? keys : [...walk, ...keys]);
-  if (!map.nodes.length) {
-    return (
-      <div class="graph-main">
-        <Empty title={t.value.none}>{t.value.noneNote}</Empty>
-        <Kinds />
-        <AsOf />
-      </div>
-    );
-  }
   return (
     <div class="graph">
       <div class="graph-main">
-        {cannotDraw.value && !isTable && <p class="graph-note">{t.value.cannotDraw}</p>}
         {asList ? (
           <Rows map={map} onPick={pick} />
         ) : (
-          <Picture
-            map={map}
-            chosen={chosen}
-            lit={lit.value}
-            onPick={pick}
-            onFailure={() => (cannotDraw.value = true)}
-          />
-        )}
-        {!asList && (
           <>
-            <Kinds />
-            <AsOf />
+            <Picture map={map} chosen={chosen} onPick={pick} onFailure={onFailure} />
+            <Legend map={map} />
           </>
         )}
       </div>
       <aside class="graph-side" aria-label={t.value.side}>
         <Find nodes={map.nodes} onPick={pick} />
-        {chosen ? (
-          <Chosen map={map} id={chosen} onPick={pick} />
-        ) : (
-          <>
-            <Segments
-              label={t.value.analysis}
-              value={analysis ?? ""}
-              options={[["", t.value.noAnalysis], ...ANALYSES.map((one) => [one, t.value.analyses[one]] as const)]}
-              onPick={(picked) => setQuery({ find: picked })}
-            />
-            {analysis ? (
-              <Found what={analysis} project={project} onPick={pick} onLight={light} />
-            ) : (
-              <p class="graph-note">{map.edges.length ? t.value.sideNote : t.value.noLinksNote}</p>
-            )}
-          </>
-        )}
+        {chosen ? <Chosen map={map} id={chosen} onPick={pick} /> : <p class="faint">{t.value.sideNote}</p>}
       </aside>
     </div>
+  );
+}
+
+/** The colours of the projects. */
+function Legend({ map }: { map: GraphMap }) {
+  return (
+    <ul class="graph-legend" aria-label={t.value.project}>
+      {[...projectsOf(map)].map(([project, token]) => (
+        <li key={project}>
+          <svg width="9" height="9" aria-hidden="true">
+            <circle cx="4.5" cy="4.5" r="4.5" fill={`var(--${token})`} />
+          </svg>
+          {project ?? t.value.allProjects}
+        </li>
+      ))}
+    </ul>
   );
 }
 
@@ -169,7 +159,7 @@ function Find({ nodes, onPick }: { nodes: readonly MapNode[]; onPick: (id: strin
           if (event.key === "Escape") words.value = "";
         }}
       />
-      {wanted.length > 0 && !matches.length && <p class="graph-note">{t.value.noMatch}</p>}
+      {wanted.length > 0 && !matches.length && <p class="faint">{t.value.noMatch}</p>}
       <ul class="graph-near">
         {matches.map((one) => (
           <li key={one.id}>
@@ -188,13 +178,13 @@ function Rows({ map, onPick }: { map: GraphMap; onPick: (id: string) => void }) 
       label={titles.value.memories}
       items={map.nodes}
       keyOf={(one) => one.id}
-      height={40}
+      height={36}
       onChoose={(one) => onPick(one.id)}
       render={(one) => (
         <button type="button" class="graph-row" onClick={() => onPick(one.id)}>
-          <KindMark kind={one.kind} />
-          <span dir="auto">
-            <Text>{one.subject}</Text>
+          <KindName kind={one.kind} />
+          <span class="clip" dir="auto">
+            <Text>{bare(one.subject)}</Text>
           </span>
           {!one.trusted && <Badge tone="warn">{t.value.outside}</Badge>}
           <span class="graph-row-facts">{one.project}</span>
@@ -203,8 +193,4 @@ function Rows({ map, onPick }: { map: GraphMap; onPick: (id: string) => void }) 
       )}
     />
   );
-}
-
-function relationsOf({ edges }: GraphMap): string[] {
-  return [...new Set(edges.map((one) => one.rel))].toSorted();
 }

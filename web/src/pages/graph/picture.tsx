@@ -11,7 +11,6 @@ const STEP = 0.15;
 export function Picture(props: {
   map: GraphMap;
   chosen: string | null;
-  lit: ReadonlySet<string>;
   onPick: (id: string | null) => void;
   onFailure: () => void;
 }) {
@@ -27,7 +26,7 @@ export function Picture(props: {
       .then(({ Drawing }) => {
         if (isOver || !element.current) return;
         const onDone = (done: number) => (share.value = done);
-        drawing.value = new Drawing(element.current, t.peek().outside, (id) => pick.current(id), onDone);
+        drawing.value = new Drawing(element.current, t.peek(), (id) => pick.current(id), onDone);
       })
       .catch(props.onFailure);
     return () => {
@@ -36,7 +35,7 @@ export function Picture(props: {
     };
   }, []);
   useEffect(() => drawing.value?.show(props.map), [drawing.value, props.map]);
-  useEffect(() => drawing.value?.choose(props.chosen, props.lit), [drawing.value, props.chosen, props.lit]);
+  useEffect(() => drawing.value?.choose(props.chosen), [drawing.value, props.chosen]);
   useEffect(() => {
     if (props.chosen && share.value === 1) drawing.value?.centre(props.chosen);
   }, [drawing.value, props.chosen, share.value === 1]);

@@ -2,6 +2,7 @@ import { useMemo } from "preact/hooks";
 import { useOperation } from "../../api/cache";
 import type { GraphMap, MapNode } from "../../api/types";
 import { Button } from "../../ui/controls";
+import { bare } from "../../ui/hidden";
 import { KindMark, KindName } from "../../ui/kind";
 import { Facts } from "../../ui/layout";
 import { Markdown } from "../../ui/markdown";
@@ -26,7 +27,7 @@ export function Chosen(props: { map: GraphMap; id: string; onPick: (id: string |
         <article class="graph-chosen">
           <header>
             <h2 dir="auto">
-              <Text>{memory.subject}</Text>
+              <Text>{bare(memory.subject)}</Text>
             </h2>
             <Button look="quiet" shortcut="Esc" onClick={() => props.onPick(null)}>
               {t.value.close}
@@ -68,7 +69,7 @@ export function NodeButton({ node, onPick }: { node: MapNode; onPick: (id: strin
     <button type="button" class="graph-node" onClick={() => onPick(node.id)}>
       <KindMark kind={node.kind} />
       <span dir="auto">
-        <Text>{node.subject}</Text>
+        <Text>{bare(node.subject)}</Text>
       </span>
       {!node.trusted && <span class="badge warn">{t.value.outside}</span>}
     </button>

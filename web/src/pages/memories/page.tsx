@@ -8,7 +8,9 @@ import { Button, Select, TextField } from "../../ui/controls";
 import { Page } from "../../ui/layout";
 import { List } from "../../ui/list";
 import { MemoryRow } from "../../ui/memory-row";
+import { ProjectSelect } from "../../ui/project-select";
 import { Empty, Failure, Skeleton } from "../../ui/states";
+import { dayHeading } from "../../ui/time";
 import { t } from "./strings";
 import "./page.css";
 
@@ -17,7 +19,6 @@ interface Filters {
   project: string;
   kind: string;
   state: string;
-  trust: string;
 }
 
 export default function Memories() {
@@ -27,7 +28,6 @@ export default function Memories() {
     project: at.get("project") ?? "",
     kind: at.get("kind") ?? "",
     state: at.get("state") ?? "",
-    trust: at.get("trust") ?? "",
   };
   const isFiltered = Object.values(filters).some(Boolean);
   return (
@@ -43,8 +43,6 @@ export default function Memories() {
 }
 
 function Bar({ filters, isFiltered }: { filters: Filters; isFiltered: boolean }) {
-  const projects = useOperation("place", {}, { on: ["session"] }).data?.known ?? [];
-  const named = filters.project && !projects.includes(filters.project) ? [filters.project, ...projects] : projects;
   return (
     <search class="memories-bar">
       <TextField
@@ -55,29 +53,13 @@ function Bar({ filters, isFiltered }: { filters: Filters; isFiltered: boolean })
         value={filters.words}
         onInput={(event) => setQuery({ q: event.currentTarget.value })}
       />
-      <Select
-        bare
-        label={t.value.project}
-        value={filters.project}
-        options={[["", t.value.allProjects], ...named.map((one) => [one, one] as const)]}
-        onPick={(project) => setQuery({ project })}
-      />
+      <ProjectSelect bare value={filters.project} onPick={(project) => setQuery({ project })} />
       <Select
         bare
         label={t.value.kind}
         value={filters.kind}
         options={[["", t.value.allKinds], ...Object.entries(common.value.kinds)]}
         onPick={(kind) => setQuery({ kind })}
-      />
-      <Select
-        bare
-        label={t.value.trust}
-        value={filters.trust}
-        options={[
-          ["", t.value.anyTrust],
-          ["trusted", t.value.trusted],
-        ]}
-        onPick={(trust) => setQuery({ trust })}
       />
       <Select
         bare
@@ -90,7 +72,7 @@ function Bar({ filters, isFiltered }: { filters: Filters; isFiltered: boolean })
         onPick={(state) => setQuery({ state })}
       />
       {isFiltered && (
-        <Button look="quiet" onClick={() => setQuery({ q: "", project: "", kind: "", state: "", trust: "" })}>
+        <Button look="quiet" onClick={() => setQuery({ q: "", project: "", kind: "", state: "" })}>
           {t.value.clear}
         </Button>
       )}
@@ -107,7 +89,6 @@ function Active({ filters, isFiltered }: { filters: Filters; isFiltered: boolean
         projects: filters.project ? [filters.project] : [],
         strict: Boolean(filters.project),
         kinds: filters.kind ? [filters.kind as Kind] : [],
-        trusted: filters.trust === "trusted",
       },
     },
     { rows: (listing) => listing.memories, total: (listing) => listing.total },
@@ -123,7 +104,6 @@ function Retired({ filters, isFiltered }: { filters: Filters; isFiltered: boolea
     (one) =>
       (!filters.project || one.project === filters.project) &&
       (!filters.kind || one.kind === filters.kind) &&
-      (!filters.trust || one.trust === "trusted") &&
       words.every((word) => `${one.subject} ${one.content} ${one.tags.join(" ")}`.toLowerCase().includes(word)),
   );
   const found: Paged<Memory> = { rows, problem, first: !data && !problem, want: () => {}, refresh };
@@ -146,9 +126,10 @@ function Found({ found, isFiltered }: { found: Paged<Memory>; isFiltered: boolea
         label={titles.value.memories}
         items={found.rows}
         keyOf={(one) => one.id}
-        height={58}
+        height={36}
         onRange={found.want}
-        render={(one) => <MemoryRow memory={one} />}
+        groupOf={({ created }) => dayHeading(created)}
+        render={(one) => <MemoryRow memory={one} undated />}
       />
     </>
   );

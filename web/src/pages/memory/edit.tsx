@@ -68,7 +68,7 @@ export function Edit({ view, onDone }: { view: MemoryView; onDone: () => void })
   return (
     <form
       ref={form}
-      class="memory-edit"
+      class="stack"
       onSubmit={(event) => {
         event.preventDefault();
         save(base.peek());
@@ -126,7 +126,7 @@ function Fields({ draft, set }: { draft: Draft; set: (part: Partial<Draft>) => v
 function Conflict(props: { mine: Draft; theirs: MemoryView; onMine: () => void; onTheirs: () => void }) {
   const { mine, theirs } = props;
   return (
-    <section class="memory-conflict" role="alert">
+    <section class="conflict" role="alert">
       <h2>{t.value.conflict}</h2>
       <p>{t.value.conflictNote}</p>
       <div class="memory-sides">

@@ -1,22 +1,22 @@
 import { useSignal } from "@preact/signals";
 import { change, useOperation } from "../../api/cache";
-import type { Evidence, MemoryView } from "../../api/types";
+import type { Evidence, Memory, MemoryView } from "../../api/types";
 import { useShortcuts } from "../../app/keys";
 import type { PageProps } from "../../app/pages";
 import { titles } from "../../app/pages";
 import { Button } from "../../ui/controls";
-import { plain } from "../../ui/hidden";
+import { bare, plain } from "../../ui/hidden";
 import { KindName } from "../../ui/kind";
 import { Page, Section } from "../../ui/layout";
 import { Markdown } from "../../ui/markdown";
+import { hasOwnSubject } from "../../ui/memory-facts";
 import { Show } from "../../ui/states";
 import { Origin, Text, Said as Told } from "../../ui/text";
 import { Time } from "../../ui/time";
 import { attempt, toast } from "../../ui/toast";
-import { Aside } from "./aside";
+import { Aside, Related } from "./aside";
 import { Edit } from "./edit";
-import { Before, Changes } from "./past";
-import { Ranks } from "./ranks";
+import { History } from "./past";
 import { t } from "./strings";
 import "./page.css";
 
@@ -35,9 +35,8 @@ export default function One({ params }: PageProps) {
 function Whole({ view }: { view: MemoryView }) {
   const isEditing = useSignal(false);
   const { memory } = view;
-  const edit = () => {
-    isEditing.value = true;
-  };
+  const [sentence, rest] = split(memory);
+  const edit = () => (isEditing.value = true);
   useShortcuts(titles.value.memories, [{ keys: "e", says: t.value.edit, run: edit }]);
   const actions = memory.retired ? (
     <Button look="primary" onClick={() => restore(view)}>
@@ -54,15 +53,30 @@ function Whole({ view }: { view: MemoryView }) {
     </>
   );
   return (
-    <Page wide title={plain(memory.subject)} actions={isEditing.value ? null : actions} note={<Line view={view} />}>
-      <div class="memory">
+    <Page
+      wide
+      title={plain(bare(memory.subject))}
+      heading={
+        sentence && !isEditing.value ? (
+          <Content view={view} asHeading>
+            {sentence}
+          </Content>
+        ) : null
+      }
+      actions={isEditing.value ? null : actions}
+      note={<Line view={view} />}
+    >
+      <div class="with-aside">
         <div class="memory-main">
           <State view={view} />
-          {isEditing.value ? <Edit view={view} onDone={() => (isEditing.value = false)} /> : <Content view={view} />}
+          {isEditing.value ? (
+            <Edit view={view} onDone={() => (isEditing.value = false)} />
+          ) : (
+            rest && <Content view={view}>{rest}</Content>
+          )}
+          <Related view={view} />
           <Said view={view} />
-          <Before id={memory.id} />
-          <Changes id={memory.id} />
-          <Ranks memory={memory} />
+          <History id={memory.id} />
         </div>
         <Aside view={view} />
       </div>
@@ -72,7 +86,7 @@ function Whole({ view }: { view: MemoryView }) {
 
 function Line({ view: { memory } }: { view: MemoryView }) {
   return (
-    <span class="memory-line">
+    <span class="line">
       <KindName kind={memory.kind} />
       {memory.project && (
         <a class="link" href={`/projects/${encodeURIComponent(memory.project)}`}>
@@ -110,15 +124,24 @@ function State({ view: { memory, doubt } }: { view: MemoryView }) {
   );
 }
 
-function Content({ view: { memory, links } }: { view: MemoryView }) {
+/** Split content that begins with its subject, so that the sentence is shown only once, as the heading. */
+function split(memory: Memory): [sentence: string, rest: string] {
+  const [sentence = "", ...rest] = memory.content.split(/\n\s*\n/);
+  if (hasOwnSubject(memory) || /^\s*([#>|`~\-*+]|\d+[.)])/.test(sentence)) return ["", memory.content];
+  return [sentence, rest.join("\n\n")];
+}
+
+function Content({ view, children, asHeading }: { view: MemoryView; children: string; asHeading?: boolean }) {
+  const { memory, links } = view;
   const named = new Map(links.map((one) => [one.subject?.toLowerCase(), one.other]));
   const lead = (name: string) => {
     const id = named.get(name.split("|", 1)[0]?.trim().toLowerCase());
     return id ? `/memories/${id}` : null;
   };
+  const text = <Markdown names={lead}>{children}</Markdown>;
   return (
     <Origin trust={memory.trust} proposed={memory.proposed}>
-      <Markdown names={lead}>{memory.content}</Markdown>
+      {asHeading ? <h1>{text}</h1> : text}
     </Origin>
   );
 }
@@ -130,12 +153,12 @@ function Said({ view: { memory, evidence } }: { view: MemoryView }) {
       note={memory.confirmed.length ? t.value.confirmed(memory.confirmed.length) : null}
     >
       {evidence.length === 0 && (
-        <p class="memory-none">{memory.source.session ? t.value.lostEvidence : t.value.noEvidence}</p>
+        <p class="faint">{memory.source.session ? t.value.lostEvidence : t.value.noEvidence}</p>
       )}
-      <ul class="memory-evidence">
+      <ul class="stack">
         {evidence.map((one) => (
           <li key={`${one.session_id} ${one.turn_id}`}>
-            <Quote one={one} />
+            <Quote one={one} isSame={letters(one.excerpt) === letters(memory.content)} />
           </li>
         ))}
       </ul>
@@ -143,13 +166,20 @@ function Said({ view: { memory, evidence } }: { view: MemoryView }) {
   );
 }
 
-function Quote({ one }: { one: Evidence }) {
+function letters(text: string): string {
+  return text.replace(/[^\p{L}\p{N}]+/gu, "").toLowerCase();
+}
+
+/** What was said, unless the memory has the same words. */
+function Quote({ one, isSame }: { one: Evidence; isSame: boolean }) {
   const to = `/sessions/${encodeURIComponent(one.session_id)}?turn=${encodeURIComponent(one.turn_id)}`;
   return (
     <figure class="memory-quote">
-      <blockquote dir="auto">
-        <Text>{one.excerpt}</Text>
-      </blockquote>
+      {!isSame && (
+        <blockquote dir="auto">
+          <Text>{bare(one.excerpt)}</Text>
+        </blockquote>
+      )}
       <figcaption>
         <span>{t.value.speakers[one.speaker]}</span>
         {one.time && <Time at={one.time} />}
@@ -165,7 +195,7 @@ function Quote({ one }: { one: Evidence }) {
 function retire({ memory }: MemoryView): void {
   attempt(async () => {
     await change("retire", { references: [memory.id] });
-    toast(t.value.retired(plain(memory.subject)), () => change("unretire", { references: [memory.id] }));
+    toast(t.value.retired(plain(bare(memory.subject))), () => change("unretire", { references: [memory.id] }));
   });
 }
 

@@ -13,20 +13,22 @@ import { t } from "./strings";
 
 type Step = ResultOf<"history">[number];
 
-/** The earlier versions of a memory with their differences. */
-export function Before({ id }: { id: string }) {
-  const steps = useOperation("history", { reference: id }).data;
-  if (!steps || steps.length < 2) return null;
+/** The earlier versions of a memory with their differences, and the operations that touched it. */
+export function History({ id }: { id: string }) {
+  const steps = useOperation("history", { reference: id }).data ?? [];
   return (
-    <Section title={t.value.before}>
-      <ol class="memory-steps">
-        {steps.map((step, index) => (
-          <li key={step.memory.id} class={step.is_asked ? "asked" : undefined}>
-            <Period step={step} />
-            <StepText step={step} before={steps[index - 1]} />
-          </li>
-        ))}
-      </ol>
+    <Section title={t.value.history}>
+      {steps.length > 1 && (
+        <ol class="stack memory-steps">
+          {steps.map((step, index) => (
+            <li key={step.memory.id} class={step.is_asked ? "asked" : undefined}>
+              <Period step={step} />
+              <StepText step={step} before={steps[index - 1]} />
+            </li>
+          ))}
+        </ol>
+      )}
+      <Changes id={id} />
     </Section>
   );
 }
@@ -63,23 +65,20 @@ function isAlike(before: string, after: string): boolean {
   return kept.reduce((sum, one) => sum + one.text.length, 0) * 2 > after.length;
 }
 
-/** The operations that touched the memory, with details. */
-export function Changes({ id }: { id: string }) {
+function Changes({ id }: { id: string }) {
   const log = useOperation("log", { reference: id, limit: 50 });
   return (
-    <Section title={t.value.changes}>
-      <Show of={log} lines={2}>
-        {(rows) => (
-          <ul class="memory-changes">
-            {rows.map((one) => (
-              <li key={one.operation.id}>
-                <Change one={one} />
-              </li>
-            ))}
-          </ul>
-        )}
-      </Show>
-    </Section>
+    <Show of={log} lines={2}>
+      {(rows) => (
+        <ul>
+          {rows.map((one) => (
+            <li key={one.operation.id}>
+              <Change one={one} />
+            </li>
+          ))}
+        </ul>
+      )}
+    </Show>
   );
 }
 
@@ -89,17 +88,11 @@ function Change({ one: { operation } }: { one: Listed }) {
     <>
       <div class="memory-change">
         <span>{t.value.actions[operation.action] ?? operation.action}</span>
-        <span class="memory-reason">
+        <span class="faint">
           <Text>{[operation.why, operation.by].filter(Boolean).join(" · ")}</Text>
         </span>
         <Time at={operation.at} />
-        <Button
-          look="quiet"
-          aria-expanded={isOpen.value}
-          onClick={() => {
-            isOpen.value = !isOpen.value;
-          }}
-        >
+        <Button look="quiet" aria-expanded={isOpen.value} onClick={() => (isOpen.value = !isOpen.value)}>
           {isOpen.value ? t.value.hide : t.value.show}
         </Button>
       </div>

@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { change, useOperation } from "../../api/cache";
 import { me } from "../../api/me";
 import type { ProjectDetail } from "../../api/types";
+import { titles } from "../../app/pages";
 import { Select } from "../../ui/controls";
 import { Text } from "../../ui/text";
 import { attempt, toast } from "../../ui/toast";
@@ -11,8 +12,24 @@ import { t } from "./strings";
 /** The project's folders, names and dependencies. */
 export function Aside({ detail }: { detail: ProjectDetail }) {
   const { aliases } = detail.project;
+  const slug = encodeURIComponent(detail.project.slug);
   return (
-    <aside class="project-aside">
+    <aside class="aside project-aside">
+      <Part title={t.value.contents}>
+        {(
+          [
+            [`/memories?project=${slug}`, t.value.memories(detail.project.memories)],
+            [`/sessions?project=${slug}`, t.value.sessions(detail.project.sessions)],
+            [`/timeline?project=${slug}`, titles.value.timeline],
+          ] as const
+        ).map(([address, text]) => (
+          <li key={address}>
+            <a class="link" href={address}>
+              {text}
+            </a>
+          </li>
+        ))}
+      </Part>
       <Dependencies detail={detail} />
       {detail.needed_by.length > 0 && (
         <Part title={t.value.neededBy}>
@@ -76,7 +93,7 @@ function Dependencies({ detail }: { detail: ProjectDetail }) {
           )}
         </li>
       ))}
-      <li class="project-faint">{t.value.dependsNote}</li>
+      <li class="faint">{t.value.dependsNote}</li>
       {isOwner && <Add detail={detail} />}
     </Part>
   );

@@ -43,7 +43,7 @@ export function Rename({ project, onClose }: Props) {
       }
     >
       <form
-        class="project-form"
+        class="stack"
         onSubmit={(event) => {
           event.preventDefault();
           if (name.peek().trim()) rename();
@@ -55,7 +55,7 @@ export function Rename({ project, onClose }: Props) {
           error={problem.value || undefined}
           onInput={(event) => (name.value = event.currentTarget.value)}
         />
-        <p class="project-faint">{t.value.renamePlan(project.memories, project.sessions, project.slug)}</p>
+        <p class="faint">{t.value.renamePlan(project.memories, project.sessions, project.slug)}</p>
       </form>
     </Dialog>
   );
@@ -89,7 +89,7 @@ export function Merge({ project, onClose }: Props) {
         </>
       }
     >
-      <div class="project-form">
+      <div class="stack">
         <Select
           label={t.value.into}
           value={into.value}
@@ -107,12 +107,12 @@ export function Merge({ project, onClose }: Props) {
 
 function Plan({ plan }: { plan: ProjectMergePlan }) {
   return (
-    <div class="project-plan">
+    <div class="stack project-plan">
       <p>{t.value.mergePlan(plan.memories, plan.sessions, plan.into)}</p>
       <ul>
         {plan.takes.map(([what, value]) => (
           <li key={`${what} ${value}`}>
-            <span class="project-faint">{t.value.takes[what] ?? what}</span> <Text>{value}</Text>
+            <span class="faint">{t.value.takes[what] ?? what}</span> <Text>{value}</Text>
           </li>
         ))}
       </ul>
@@ -123,17 +123,6 @@ function Plan({ plan }: { plan: ProjectMergePlan }) {
             <Text>{plan.words}</Text>
           </blockquote>
         </>
-      )}
-      {plan.evidence.length ? (
-        <ul>
-          {plan.evidence.map((one) => (
-            <li key={one}>
-              <Text>{one}</Text>
-            </li>
-          ))}
-        </ul>
-      ) : (
-        <p class="project-faint">{t.value.noEvidence}</p>
       )}
     </div>
   );

@@ -54,11 +54,11 @@ function Row({ project }: { project: ProjectLine }) {
     project.dependencies.length > 0 && t.value.dependsOn(project.dependencies.join(", ")),
   ].filter(Boolean);
   return (
-    <a class="projects-row" href={`/projects/${encodeURIComponent(project.slug)}`}>
+    <a class="row projects-row" href={`/projects/${encodeURIComponent(project.slug)}`}>
       <span class="projects-name">
         <Text>{project.slug}</Text>
         {more.length > 0 && (
-          <small>
+          <small class="clip">
             <Text>{more.join(" · ")}</Text>
           </small>
         )}

@@ -1,6 +1,7 @@
 import type { Memory } from "../../api/types";
 import { Badge } from "../../ui/controls";
 import { OneSide } from "../../ui/diff";
+import { bare } from "../../ui/hidden";
 import { Markdown } from "../../ui/markdown";
 import { hasOwnSubject, MemoryFacts } from "../../ui/memory-facts";
 import { Origin, Said, Text } from "../../ui/text";
@@ -14,8 +15,10 @@ export function Card({ item }: { item: Item }) {
   const { memory, newer } = item;
   if (newer) {
     return (
-      <article class="review-card" aria-label={t.value.kinds.conflict}>
-        <Badge tone="warn">{t.value.kinds.conflict}</Badge>
+      <article class="stack review-card" aria-label={t.value.kinds.conflict}>
+        <p>
+          <Badge tone="warn">{t.value.kinds.conflict}</Badge>
+        </p>
         <div class="review-two">
           <Side title={t.value.olderOne} memory={memory} other={newer} side="before" />
           <Side title={t.value.newerOne} memory={newer} other={memory} side="after" />
@@ -26,14 +29,14 @@ export function Card({ item }: { item: Item }) {
   }
   return (
     <article
-      class={memory.content.length < SHORT ? "review-card short" : "review-card"}
+      class={memory.content.length < SHORT ? "stack review-card short" : "stack review-card"}
       aria-label={t.value.kinds[item.kind]}
     >
       <Head item={item} />
       <Origin trust={memory.trust} proposed={memory.proposed}>
         {hasOwnSubject(memory) && (
           <h2 class="review-subject">
-            <Text>{memory.subject}</Text>
+            <Text>{bare(memory.subject)}</Text>
           </h2>
         )}
         <Markdown>{memory.content}</Markdown>
@@ -74,6 +77,11 @@ function Why({ item }: { item: Item }) {
   const tells = item.detail && item.why !== "found";
   return (
     <div class="review-why">
+      {item.later && (
+        <p class="review-later" dir="auto">
+          <b>{t.value.later}</b> <Text>{item.later}</Text>
+        </p>
+      )}
       <p>{t.value.why[item.why]}</p>
       {tells && (
         <p class="review-detail" dir="auto">

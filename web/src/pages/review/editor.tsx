@@ -58,7 +58,7 @@ export function Editor(props: { item: Item; onSave: (details: Details) => Promis
   };
   return (
     <form
-      class="review-card"
+      class="stack review-card"
       ref={form}
       onKeyDown={steer}
       onSubmit={(event) => {
@@ -73,7 +73,7 @@ export function Editor(props: { item: Item; onSave: (details: Details) => Promis
             <b>{t.value.changed}</b> {t.value.changedNote}
           </p>
           <WordDiff before={began.value} after={theirs} />
-          <div class="review-buttons">
+          <div class="buttons">
             <Button onClick={() => settle(theirs)}>{t.value.takeTheirs}</Button>
             <Button onClick={() => settle(null)}>{t.value.keepMine}</Button>
           </div>
@@ -83,11 +83,9 @@ export function Editor(props: { item: Item; onSave: (details: Details) => Promis
         label={t.value.content}
         value={words.value}
         rows={Math.min(18, Math.max(5, Math.ceil(item.memory.content.length / 60)))}
-        onInput={(event) => {
-          words.value = event.currentTarget.value;
-        }}
+        onInput={(event) => (words.value = event.currentTarget.value)}
       />
-      <div class="review-buttons">
+      <div class="buttons">
         <Button
           look="primary"
           type="submit"

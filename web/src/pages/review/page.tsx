@@ -4,11 +4,15 @@ import { useOperation } from "../../api/cache";
 import { me } from "../../api/me";
 import { useShortcuts } from "../../app/keys";
 import { titles } from "../../app/pages";
+import { query } from "../../app/router";
+import { common } from "../../i18n/common";
 import { Button } from "../../ui/controls";
 import { Conversation, useConversation } from "../../ui/conversation";
 import { Decide } from "../../ui/decide";
+import { bare } from "../../ui/hidden";
 import { Page } from "../../ui/layout";
 import { Empty, Failure, Skeleton } from "../../ui/states";
+import { Text } from "../../ui/text";
 import { Card } from "./card";
 import { Editor } from "./editor";
 import { Picker } from "./picker";
@@ -19,6 +23,8 @@ import {
   decideFirst,
   decisions,
   type Item,
+  keepAll,
+  type Queue,
   undoLast,
   unskip,
   useQueue,
@@ -30,17 +36,18 @@ export default function Review() {
   const queue = useQueue();
   const mode = useSignal<"look" | "edit" | "merge">("look");
   const held = useRef<Item | undefined>(undefined);
+  /** Picked in the list; only draws the page again. */
+  const shown = useSignal<string | null>(null);
+  void shown.value;
   const isBusy = mode.value !== "look";
-  const same = queue.items.find(({ id }) => id === held.current?.id);
+  const same = queue.items.find(({ id }) => id === (held.current?.id ?? query.value.get("item")));
   const item = isBusy ? held.current : queue.isKnown ? (same ?? queue.items[0]) : undefined;
   const next = queue.items.find(({ id }) => id !== item?.id);
   held.current = item;
   useEvidence(next);
 
   const isOwner = me.value?.owner ?? false;
-  const look = () => {
-    mode.value = "look";
-  };
+  const look = () => (mode.value = "look");
   const choose = (choice: Choice, details?: Details) => {
     if (!item || (!isOwner && choice !== "skip") || !choicesOf(item).includes(choice)) return;
     look();
@@ -51,6 +58,11 @@ export default function Review() {
     if (item.newer) choose(wanted, { into: item.newer.id });
     else mode.value = wanted;
   };
+  const pick = (picked: Item) => {
+    look();
+    held.current = picked;
+    shown.value = picked.id;
+  };
   const undo = () => {
     look();
     held.current = undoLast()?.item ?? held.current;
@@ -59,9 +71,9 @@ export default function Review() {
     { keys: "k", says: t.value.says.keep, run: () => choose("keep") },
     { keys: "e", says: t.value.says.edit, run: () => turnTo("edit") },
     { keys: "m", says: t.value.says.merge, run: () => turnTo("merge") },
+    { keys: "d", says: t.value.says.drop, run: () => choose(item?.newer ? "newer" : "drop") },
     { keys: "n", says: t.value.says.newer, run: () => choose("newer") },
     { keys: "o", says: t.value.says.older, run: () => choose("older") },
-    { keys: "d", says: t.value.says.drop, run: () => choose("drop") },
     { keys: "s", says: t.value.says.skip, run: () => choose("skip") },
     { keys: "u", says: t.value.says.undo, run: undo },
   ]);
@@ -77,7 +89,7 @@ export default function Review() {
         onUndo={undo}
       />
       {item ? (
-        <Beside item={item}>
+        <Beside item={item} queue={queue} isOwner={isOwner} onPick={pick}>
           {mode.value === "edit" ? (
             <Editor
               key={item.id}
@@ -113,19 +125,64 @@ function useEvidence(item: Item | undefined): void {
   useOperation("look", { reference: item?.id ?? "", update: false }, { on: [], off: item?.kind !== "doubt" });
 }
 
-function Beside({ item, children }: { item: Item; children: preact.ComponentChildren }) {
-  const element = useRef<HTMLDivElement>(null);
+function Beside(props: {
+  item: Item;
+  queue: Queue;
+  isOwner: boolean;
+  onPick: (item: Item) => void;
+  children: preact.ComponentChildren;
+}) {
+  const { item } = props;
   useEffect(() => {
-    if (scrollY > 0 && element.current) scrollTo(0, 0);
+    if (scrollY > 0) scrollTo(0, 0);
   }, [item.id]);
   return (
-    <div class="review" ref={element}>
-      <div class="review-item">{children}</div>
-      <aside class="review-beside">
+    <div class="review">
+      <Waiting {...props} />
+      <div class="review-item">
+        {props.children}
         <Conversation memory={item.memory} of={item.newer ? t.value.olderOne : undefined} />
         {item.newer && <Conversation memory={item.newer} of={t.value.newerOne} />}
-      </aside>
+      </div>
     </div>
+  );
+}
+
+/** The whole queue by kind. */
+function Waiting(props: { item: Item; queue: Queue; isOwner: boolean; onPick: (item: Item) => void }) {
+  const groups = new Map<string, Item[]>();
+  for (const one of props.queue.items) {
+    const name = one.kind === "candidate" ? common.value.kinds[one.memory.kind] : t.value.kinds[one.kind];
+    groups.set(name, [...(groups.get(name) ?? []), one]);
+  }
+  const rest = props.queue.left - props.queue.items.length;
+  return (
+    <nav class="review-list" aria-label={t.value.list}>
+      {[...groups].map(([name, items]) => (
+        <section key={name}>
+          <h2>
+            {name} <span>{items.length}</span>
+            {props.isOwner && items.length > 1 && (
+              <Button look="quiet" aria-label={`${t.value.keepAll}: ${name}`} onClick={() => keepAll(items)}>
+                {t.value.keepAll}
+              </Button>
+            )}
+          </h2>
+          {items.map((one) => (
+            <button
+              key={one.id}
+              type="button"
+              dir="auto"
+              aria-current={one.id === props.item.id ? "true" : undefined}
+              onClick={() => props.onPick(one)}
+            >
+              <Text>{bare((one.newer ?? one.memory).subject)}</Text>
+            </button>
+          ))}
+        </section>
+      ))}
+      {rest > 0 && <p>{t.value.more(rest)}</p>}
+    </nav>
   );
 }
 
@@ -178,7 +235,7 @@ function Actions(props: {
       </Button>
       {item?.newer ? (
         <>
-          <Button shortcut="n" disabled={isOff} onClick={() => onChoose("newer")}>
+          <Button shortcut="d" disabled={isOff} onClick={() => onChoose("newer")}>
             {t.value.newer}
           </Button>
           <Button shortcut="o" disabled={isOff} onClick={() => onChoose("older")}>

@@ -2,12 +2,13 @@ import { useSignal } from "@preact/signals";
 import { useOperation } from "../../api/cache";
 import type { Memory } from "../../api/types";
 import { common } from "../../i18n/common";
+import { Combobox } from "../../ui/combobox";
 import { Dialog } from "../../ui/dialog";
 import { WordDiff } from "../../ui/diff";
+import { bare } from "../../ui/hidden";
 import { KindMark } from "../../ui/kind";
 import { Text } from "../../ui/text";
 import { t } from "./strings";
-import "../../app/palette.css";
 
 const MOST = 7;
 const MOST_ASKED = 400;
@@ -20,55 +21,23 @@ export function Picker(props: { memory: Memory; onPick: (into: Memory) => void; 
   const { found, isSure } = useTargets(memory, words.value.trim());
   const at = Math.min(chosen.value ?? (isSure ? 0 : -1), found.length - 1);
   const target = found[at];
-  const steer = (event: KeyboardEvent) => {
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (step) chosen.value = (Math.max(at, step < 0 ? 0 : -1) + step + found.length) % Math.max(found.length, 1);
-    else if (event.key === "Enter" && !event.isComposing) target && props.onPick(target);
-    else return;
-    event.preventDefault();
-  };
   return (
     <Dialog title={t.value.mergeInto} place="top" onClose={props.onClose}>
-      <input
-        class="palette-input"
-        type="text"
-        role="combobox"
-        aria-expanded="true"
-        aria-controls="merge-targets"
-        aria-activedescendant={target ? `merge-${target.id}` : undefined}
-        aria-label={t.value.mergeInto}
+      <Combobox
+        id="merge-targets"
+        label={t.value.mergeInto}
         placeholder={t.value.search}
-        autocomplete="off"
-        spellcheck={false}
-        onInput={(event) => {
-          words.value = event.currentTarget.value;
+        keys={found.map(({ id }) => id)}
+        at={at}
+        note={found.length === 0 ? t.value.nothing : !isSure && t.value.unsure}
+        onInput={(typed) => {
+          words.value = typed;
           chosen.value = null;
         }}
-        onKeyDown={steer}
+        onChoose={(index) => (chosen.value = index)}
+        onOpen={(index) => found[index] && props.onPick(found[index])}
+        render={(index) => <Target memory={found[index]} />}
       />
-      <div class="palette-results merge-targets" id="merge-targets" role="listbox" aria-label={t.value.mergeInto}>
-        {(found.length === 0 || !isSure) && (
-          <p class="palette-none">{found.length === 0 ? t.value.nothing : t.value.unsure}</p>
-        )}
-        {found.map((one, index) => (
-          <div
-            key={one.id}
-            id={`merge-${one.id}`}
-            role="option"
-            aria-selected={index === at}
-            onPointerMove={() => {
-              chosen.value = index;
-            }}
-            onClick={() => props.onPick(one)}
-          >
-            <KindMark kind={one.kind} />
-            <span class="palette-text" dir="auto">
-              <Text>{one.subject}</Text>
-            </span>
-            <span class="palette-note">{one.project ?? common.value.holdsEverywhere}</span>
-          </div>
-        ))}
-      </div>
       {target && (
         <div class="merge-result">
           <h3>{t.value.result}</h3>
@@ -76,6 +45,19 @@ export function Picker(props: { memory: Memory; onPick: (into: Memory) => void; 
         </div>
       )}
     </Dialog>
+  );
+}
+
+function Target({ memory }: { memory: Memory | undefined }) {
+  if (!memory) return null;
+  return (
+    <>
+      <KindMark kind={memory.kind} />
+      <span class="clip palette-text" dir="auto">
+        <Text>{bare(memory.subject)}</Text>
+      </span>
+      <span class="palette-note">{memory.project ?? common.value.holdsEverywhere}</span>
+    </>
   );
 }
 

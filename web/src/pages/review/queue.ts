@@ -3,9 +3,12 @@ import { invalidate, useOperation } from "../../api/cache";
 import { asProblem, call, type Problem } from "../../api/client";
 import type { Operations, Pending } from "../../api/types";
 import { texts } from "../../i18n";
-import { toastProblem } from "../../ui/toast";
+import { toast, toastProblem } from "../../ui/toast";
 
-const t = texts({ en: { anyway: "Keep it anyway?" }, zh: { anyway: "仍要保留吗？" } });
+const t = texts({
+  en: { anyway: "Keep it anyway?", kept: (n: number) => `${n} kept` },
+  zh: { anyway: "仍要保留吗？", kept: (n: number) => `已保留 ${n} 项` },
+});
 
 export type Item = Pending;
 
@@ -68,6 +71,13 @@ export function useQueue(): Queue {
 export function decide(item: Item, choice: Choice, details: Details = {}): void {
   settle(item, choice);
   if (choice !== "skip") send(() => run(item, choice, details), item);
+}
+
+/** Keep several items. Those that a later statement contradicts stay for a decision of their own. */
+export function keepAll(items: readonly Item[]): void {
+  const kept = items.filter(({ later }) => !later);
+  for (const item of kept) decide(item, "keep");
+  toast(t.value.kept(kept.length), () => kept.map(undoLast));
 }
 
 /** Decide and continue when it is done. Throws a Problem if nothing was decided. */

@@ -4,6 +4,7 @@ import { useOperation } from "../../api/cache";
 import type { ErrorMet, SessionView, Summary } from "../../api/types";
 import { number } from "../../i18n/index";
 import { Badge, Button } from "../../ui/controls";
+import { bare } from "../../ui/hidden";
 import { KindMark } from "../../ui/kind";
 import { Facts } from "../../ui/layout";
 import { Show } from "../../ui/states";
@@ -31,8 +32,9 @@ export function Aside({ view }: { view: SessionView }) {
   return (
     <details class="session-about" open={matchMedia(BESIDE).matches}>
       <summary>{t.value.about}</summary>
-      <aside tabIndex={0} aria-label={t.value.about}>
+      <aside class="aside" tabIndex={0} aria-label={t.value.about}>
         <Learned view={view} />
+        <Injected view={view} />
         {summary && <Came view={view} summary={summary} />}
         {!isAsked.value && <Button onClick={() => (isAsked.value = true)}>{t.value.sumUp}</Button>}
         {isAsked.value && !summary && <Show of={report}>{() => null}</Show>}
@@ -58,7 +60,7 @@ function Some<T>({ of, children }: { of: readonly T[]; children: (one: T) => Com
       {of.slice(0, MOST).map((one, index) => (
         <li key={index}>{children(one)}</li>
       ))}
-      {of.length > MOST && <li class="session-faint">{t.value.more(of.length - MOST)}</li>}
+      {of.length > MOST && <li class="faint">{t.value.more(of.length - MOST)}</li>}
     </ul>
   );
 }
@@ -67,21 +69,43 @@ function Learned({ view }: { view: SessionView }) {
   const { session } = view.session;
   return (
     <Part title={t.value.memories(view.memories.length)}>
-      {!view.memories.length && <p class="session-faint">{t.value.nothingLearned}</p>}
+      {!view.memories.length && <p class="faint">{t.value.nothingLearned}</p>}
       <Some of={view.memories}>
         {(memory) => (
           <span class="session-memory">
             <KindMark kind={memory.kind} />
             <span>
               <a class="link" href={`/memories/${memory.id}`} dir="auto">
-                <Text>{memory.subject}</Text>
+                <Text>{bare(memory.subject)}</Text>
               </a>
               {memory.source.turns?.[0] && (
                 <a class="session-jump" href={to(session, memory.source.turns[0])}>
                   {t.value.itsTurn}
-                  <span class="sr-only">: {memory.subject}</span>
+                  <span class="sr-only">: {bare(memory.subject)}</span>
                 </a>
               )}
+            </span>
+          </span>
+        )}
+      </Some>
+    </Part>
+  );
+}
+
+/** The agent's view: memories in its context, and what it did with them. */
+function Injected({ view: { injected } }: { view: SessionView }) {
+  if (!injected.length) return null;
+  return (
+    <Part title={t.value.injected(injected.length)}>
+      <Some of={injected}>
+        {([memory, outcome]) => (
+          <span class="session-memory">
+            <KindMark kind={memory.kind} />
+            <span>
+              <a class="link" href={`/memories/${memory.id}`} dir="auto">
+                <Text>{bare(memory.subject)}</Text>
+              </a>{" "}
+              <span class="faint">{t.value.outcomes[outcome]}</span>
             </span>
           </span>
         )}
@@ -105,7 +129,7 @@ function Came({ view, summary }: { view: SessionView; summary: Summary }) {
       <Part title={t.value.ended}>
         <p class="session-ended">
           <Badge tone={TONES[outcome.ending]}>{t.value.endings[outcome.ending]}</Badge>{" "}
-          <span class="session-faint">
+          <span class="faint">
             <Said>{outcome.reason}</Said>
           </span>
         </p>
@@ -129,7 +153,7 @@ function Came({ view, summary }: { view: SessionView; summary: Summary }) {
                 <code class="session-path" title={file.path}>
                   <Text>{file.path}</Text>
                 </code>
-                <span class="session-faint">×{file.edits}</span>
+                <span class="faint">×{file.edits}</span>
               </span>
             )}
           </Some>
@@ -150,7 +174,7 @@ const TONES = { done: "good", failed: "bad", stopped: "warn", unknown: "neutral"
 function Turn({ href, text }: { href: string; text: string }) {
   return (
     <a class="session-quote" href={href} dir="auto">
-      <Text>{text}</Text>
+      <Text>{bare(text)}</Text>
     </a>
   );
 }
@@ -163,7 +187,7 @@ function Met({ error }: { error: ErrorMet }) {
       </span>
       <span>
         <Badge tone={error.mended ? "good" : "bad"}>{error.mended ? t.value.mended : t.value.notMended}</Badge>{" "}
-        <span class="session-faint">
+        <span class="faint">
           <Text>{error.call}</Text>
         </span>
       </span>

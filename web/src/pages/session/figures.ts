@@ -1,6 +1,6 @@
 import type { Session, ToolCall } from "../../api/types";
 import { language, number } from "../../i18n/index";
-import { plain } from "../../ui/hidden";
+import { bare, plain } from "../../ui/hidden";
 
 const LONGEST_HEADING = 64;
 
@@ -17,7 +17,7 @@ export function to(session: Session, turn?: string): string {
 
 /** Return the title, or the beginning, or the id. */
 export function nameOf(session: Session, opening: string | null): string {
-  return plain(session.title ?? session.label ?? opening ?? session.native_id);
+  return plain(bare(session.title ?? session.label ?? opening ?? session.native_id));
 }
 
 /** Return the heading, at most about two lines. */

@@ -10,6 +10,7 @@ import { said } from "../../i18n/said";
 import { Button } from "../../ui/controls";
 import { Page } from "../../ui/layout";
 import { List } from "../../ui/list";
+import { copyCommand } from "../../ui/resume";
 import { Empty, Failure, Show, Skeleton } from "../../ui/states";
 import { Text } from "../../ui/text";
 import { day } from "../../ui/time";
@@ -72,7 +73,7 @@ function Whole({ view }: { view: SessionView }) {
 function Line({ view: { session } }: { view: SessionView }) {
   const { tool, branch, started } = session.session;
   return (
-    <span class="session-line">
+    <span class="line">
       <Text>{tool}</Text>
       {session.project && (
         <a class="link" href={`/projects/${encodeURIComponent(session.project)}`}>
@@ -166,18 +167,4 @@ function copyTalk(reference: string): void {
     await navigator.clipboard.writeText(asMarkdown(view));
     toast(t.value.copied(view.turns.length));
   });
-}
-
-/** Return the command that resumes the session in its tool. */
-function copyCommand(reference: string): void {
-  attempt(async () => {
-    const { command, folder } = await call("resume", { what: reference });
-    const words = folder ? `cd ${quoted(folder)} && ${command.map(quoted).join(" ")}` : command.map(quoted).join(" ");
-    await navigator.clipboard.writeText(words);
-    toast(t.value.resumed(words));
-  });
-}
-
-function quoted(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }

@@ -1,6 +1,7 @@
 import { useSignal } from "@preact/signals";
 import type { Memory, ToolCall, Turn } from "../../api/types";
 import { Badge, Button } from "../../ui/controls";
+import { bare } from "../../ui/hidden";
 import { Markdown } from "../../ui/markdown";
 import { Origin, Text } from "../../ui/text";
 import { clock, isFailed, tally } from "./figures";
@@ -32,11 +33,11 @@ interface Props {
 /** One turn with its speaker. */
 export function Said({ turn, learned, unfolded, isNamed, isWithin }: Props) {
   const flags: number = turn.flags;
-  const classes = ["session-turn", turn.speaker, flags & SIDECHAIN ? "sidechain" : "", isNamed ? "named" : ""];
+  const classes = ["turn session-turn", turn.speaker, flags & SIDECHAIN ? "sidechain" : "", isNamed ? "named" : ""];
   const marks = MARKS.filter(([bit]) => flags & bit && !(bit === SIDECHAIN && isWithin)).map(([, name]) => name);
   return (
     <article class={classes.filter(Boolean).join(" ")}>
-      <p class="session-by">
+      <p class="turn-by">
         <b>
           <Text>{turn.author ?? t.value.speakers[turn.speaker]}</Text>
         </b>
@@ -56,7 +57,7 @@ export function Said({ turn, learned, unfolded, isNamed, isWithin }: Props) {
           <a key={memory.id} class="session-learned" href={`/memories/${memory.id}`} dir="auto">
             <span class="session-pearl" aria-hidden="true" />
             <span class="sr-only">{t.value.learned}: </span>
-            <Text>{memory.subject}</Text>
+            <Text>{bare(memory.subject)}</Text>
           </a>
         ))}
       </div>
@@ -73,7 +74,7 @@ function Words({ turn, unfolded }: { turn: Turn; unfolded: Set<string> }) {
         {turn.speaker === "agent" ? (
           <Markdown>{text}</Markdown>
         ) : (
-          <p class="session-plain">
+          <p class="verbatim">
             <Text>{text}</Text>
           </p>
         )}
@@ -97,10 +98,10 @@ function Words({ turn, unfolded }: { turn: Turn; unfolded: Set<string> }) {
 function Noise({ turn }: { turn: Turn }) {
   return (
     <details class="session-calls">
-      <summary class="session-fold">
+      <summary class="clip session-fold">
         <b class="session-tool">{t.value.noise}</b> <Text>{turn.text.slice(0, 120)}</Text>
       </summary>
-      <p class="session-plain session-unfolded">
+      <p class="verbatim session-unfolded">
         <Text>{turn.text}</Text>
       </p>
     </details>
@@ -118,7 +119,7 @@ function Calls({ turn, unfolded }: { turn: Turn; unfolded: Set<string> }) {
       open={unfolded.has(key)}
       onToggle={(event) => (event.currentTarget.open ? unfolded.add(key) : unfolded.delete(key))}
     >
-      <summary class="session-fold">
+      <summary class="clip session-fold">
         <b class="session-tool">
           <Text>{tally(calls)}</Text>
         </b>{" "}

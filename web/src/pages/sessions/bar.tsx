@@ -1,6 +1,7 @@
 import { useOperation } from "../../api/cache";
 import { setQuery } from "../../app/router";
 import { Button, Segments, Select, TextField } from "../../ui/controls";
+import { ProjectSelect } from "../../ui/project-select";
 import { clear, type Filters, isNarrowed } from "./filters";
 import { t } from "./strings";
 
@@ -18,7 +19,7 @@ export function Bar({ at }: { at: Filters }) {
           onInput={(event) => setQuery({ q: event.currentTarget.value })}
         />
         <Tool at={at} />
-        <Project at={at} />
+        <ProjectSelect bare value={at.project} onPick={(project) => setQuery({ project })} />
         <Select
           bare
           label={t.value.period}
@@ -41,35 +42,17 @@ export function Bar({ at }: { at: Filters }) {
 }
 
 function Tool({ at }: { at: Filters }) {
-  const tools = useOperation("sessions", { limit: 1 }, { on: ["session"] }).data?.tools ?? [];
+  const known = useOperation("sessions", { limit: 1 }, { on: ["session"] }).data?.tools ?? [];
+  const tools = at.tool && !known.includes(at.tool) ? [at.tool, ...known] : known;
   return (
     <Select
       bare
       label={t.value.tool}
       value={at.tool}
-      options={[["", t.value.allTools], ...named(at.tool, tools)]}
+      options={[["", t.value.allTools], ...tools.map((one) => [one, one] as const)]}
       onPick={(tool) => setQuery({ tool })}
     />
   );
-}
-
-function Project({ at }: { at: Filters }) {
-  const projects = useOperation("place", {}, { on: ["session"] }).data?.known ?? [];
-  return (
-    <Select
-      bare
-      label={t.value.project}
-      value={at.project}
-      options={[["", t.value.allProjects], ...named(at.project, projects)]}
-      onPick={(project) => setQuery({ project })}
-    />
-  );
-}
-
-/** The available values, including the address's value before they are loaded. */
-function named(value: string, known: readonly string[]): [string, string][] {
-  const all = value && !known.includes(value) ? [value, ...known] : known;
-  return all.map((one) => [one, one]);
 }
 
 function Dates({ at }: { at: Filters }) {
@@ -95,7 +78,7 @@ function Dates({ at }: { at: Filters }) {
 
 function Scopes({ at }: { at: Filters }) {
   return (
-    <div class="sessions-scopes">
+    <div class="choices sessions-scopes">
       <Segments
         label={t.value.scope}
         value={at.scope}

@@ -1,10 +1,10 @@
-import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
 import { type Loaded, useOperation } from "../../api/cache";
 import type { Filter, Mode, TurnHit } from "../../api/types";
 import { titles } from "../../app/pages";
 import { common } from "../../i18n/common";
 import { Badge } from "../../ui/controls";
+import { useDelayed } from "../../ui/delayed";
+import { bare } from "../../ui/hidden";
 import { List } from "../../ui/list";
 import { Empty, Failure, Skeleton } from "../../ui/states";
 import { Text } from "../../ui/text";
@@ -14,12 +14,11 @@ import { type Filters, range } from "./filters";
 import { t } from "./strings";
 
 const MOST = 100;
-const PAUSE_MS = 160;
 const LONGEST_LOOK_S = 5;
 
 /** The matching turns, the best first; for a regular expression, the latest first. */
 export function Found({ at }: { at: Filters }) {
-  const text = useSettled(at.words.trim());
+  const text = useDelayed(at.words.trim());
   const filter: Filter = {
     projects: at.project ? [at.project] : [],
     strict: true,
@@ -67,14 +66,14 @@ function Hits({ hits, words, note }: { hits: readonly TurnHit[]; words: string; 
 function Hit({ hit, words }: { hit: TurnHit; words: string }) {
   const { turn, session } = hit;
   return (
-    <a class="sessions-hit" href={to(session, turn.id)}>
+    <a class="row sessions-hit" href={to(session, turn.id)}>
       <span class="sessions-excerpt" dir="auto">
-        <Marked text={hit.excerpt || turn.text} words={words} />
+        <Marked text={bare(hit.excerpt || turn.text)} words={words} />
       </span>
-      <span class="sessions-facts">
+      <span class="faint sessions-facts">
         {turn.trust === "untrusted" && <Badge tone="warn">{common.value.untrusted}</Badge>}
         <b>{t.value.speakers[turn.speaker]}</b>
-        <Text>{[session.title, hit.project, session.tool].filter(Boolean).join(" · ")}</Text>
+        <Text>{[session.title && bare(session.title), hit.project, session.tool].filter(Boolean).join(" · ")}</Text>
         {turn.time && <Time at={turn.time} />}
       </span>
     </a>
@@ -99,14 +98,4 @@ function Marked({ text, words }: { text: string; words: string }) {
       )}
     </>
   );
-}
-
-/** A value after it stopped changing for a moment. */
-function useSettled(value: string): string {
-  const settled = useSignal(value);
-  useEffect(() => {
-    const timer = setTimeout(() => (settled.value = value), PAUSE_MS);
-    return () => clearTimeout(timer);
-  }, [value]);
-  return settled.value;
 }

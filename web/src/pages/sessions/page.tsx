@@ -43,9 +43,10 @@ function Timeline({ at }: { at: Filters }) {
         label={titles.value.sessions}
         items={lines.rows}
         keyOf={(line) => String(line.session.row)}
-        height={56}
+        height={36}
         onRange={lines.want}
-        render={(line, _, index) => <Row line={line} before={lines.rows[index - 1]} isFirst={index === 0} />}
+        groupOf={(line) => (lately(line) ? dayHeading(lately(line)) : t.value.noDate)}
+        render={(line) => <Row line={line} />}
       />
     </>
   );
@@ -68,36 +69,28 @@ function Nothing() {
   return <Empty title={t.value.empty}>{files ? t.value.emptyRead(files) : t.value.emptyNote}</Empty>;
 }
 
-/** A session, with the day's heading if it is the first of the day. */
-function Row(props: { line: SessionLine; before: SessionLine | undefined; isFirst: boolean }) {
-  const { session, opening, active } = props.line;
-  const day = lately(props.line);
-  const isNewDay = props.isFirst || (props.before && dayOf(lately(props.before)) !== dayOf(day));
+/** A session in one line. */
+function Row({ line }: { line: SessionLine }) {
+  const { session, opening, active } = line;
+  const at = lately(line);
   const facts = [session.session.tool, session.session.branch, t.value.turns(session.turns), spent(active)];
   return (
-    <>
-      {isNewDay && <h2 class="sessions-day">{day ? dayHeading(day) : t.value.noDate}</h2>}
-      <a class="sessions-row" href={to(session.session)}>
-        <span class="sessions-clock">{day && clock(day)}</span>
-        <span class="sessions-title" dir="auto">
-          <Text>{nameOf(session.session, opening)}</Text>
-        </span>
-        <span class="sessions-project">
-          <Text>{session.project ?? ""}</Text>
-        </span>
-        <span class="sessions-facts">
-          <Text>{facts.filter(Boolean).join(" · ")}</Text>
-        </span>
-      </a>
-    </>
+    <a class="row sessions-row" href={to(session.session)}>
+      <span class="faint">{at && clock(at)}</span>
+      <span class="clip" dir="auto">
+        <Text>{nameOf(session.session, opening)}</Text>
+      </span>
+      <span class="faint sessions-facts">
+        <Text>{facts.filter(Boolean).join(" · ")}</Text>
+      </span>
+      <span class="clip sessions-project">
+        <Text>{session.project ?? ""}</Text>
+      </span>
+    </a>
   );
 }
 
 /** Return the time of the last activity, used for sorting. */
 function lately({ session }: SessionLine): string {
   return session.ended ?? session.session.started ?? "";
-}
-
-function dayOf(at: string): string {
-  return at && new Date(at).toDateString();
 }

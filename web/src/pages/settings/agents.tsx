@@ -8,7 +8,7 @@ import { Badge, Button } from "../../ui/controls";
 import { Dialog } from "../../ui/dialog";
 import { Diff } from "../../ui/diff";
 import { Section } from "../../ui/layout";
-import { Empty, Show } from "../../ui/states";
+import { Show } from "../../ui/states";
 import { Said } from "../../ui/text";
 import { attempt, toast, toastProblem } from "../../ui/toast";
 import { CheckList } from "./checks";
@@ -31,18 +31,15 @@ export function Agents() {
         const here = hosts.filter((one) => one.is_here || one.wired.length);
         return (
           <>
-            {me.value && !me.value.owner && <p class="settings-note">{t.value.ownerOnly}</p>}
+            {me.value && !me.value.owner && <p class="faint">{t.value.ownerOnly}</p>}
             <Section title={t.value.agents}>
-              {here.length ? (
-                <ul class="settings-agents">{here.map(row)}</ul>
-              ) : (
-                <Empty title={t.value.noAgents}>{t.value.noAgentsNote}</Empty>
-              )}
+              {here.length ? <ul>{here.map(row)}</ul> : <p class="faint">{t.value.noAgents}</p>}
             </Section>
             {hosts.some((one) => one.wired.length) && <Tried />}
-            <Section title={t.value.others}>
-              <ul class="settings-agents">{hosts.filter((one) => !here.includes(one)).map(row)}</ul>
-            </Section>
+            <details class="settings-others">
+              <summary>{t.value.others}</summary>
+              <ul>{hosts.filter((one) => !here.includes(one)).map(row)}</ul>
+            </details>
             {proposed.value && <Plan {...proposed.value} onClose={() => (proposed.value = null)} />}
           </>
         );
@@ -72,7 +69,7 @@ function Agent({ host, onPropose }: { host: HostState; onPropose: (one: Proposed
         {!host.by_user && !host.wired.length && <p>{t.value.perProject}</p>}
       </div>
       {isOwner && (host.by_user || host.wired.length > 0) && (
-        <div class="settings-actions">
+        <div class="buttons">
           <Button
             aria-label={t.value.wireWhat(host.label)}
             onClick={() => onPropose({ host, request: { wishes: wish } })}
@@ -98,14 +95,13 @@ function Plan({ host, request, onClose }: Proposed & { onClose: () => void }) {
   const preview = useOperation("hosts-preview", request, { on: [] });
   const isBusy = useSignal(false);
   const title = request.uninstall ? t.value.unwireWhat(host.label) : t.value.wireWhat(host.label);
-  const isNothing = preview.data && !preview.data.files.length && !preview.data.commands.length;
+  const isNothing = preview.data && !preview.data.files.length;
   const go = async () => {
     isBusy.value = true;
     try {
-      const done = await change("hosts-wire", request);
+      await change("hosts-wire", request);
       onClose();
       toast(request.uninstall ? t.value.didUnwire(host.label) : t.value.didWire(host.label));
-      for (const [command, said] of done.failed) toast(t.value.failed(`${command}: ${said}`));
     } catch (error) {
       toastProblem(error);
     }
@@ -136,14 +132,14 @@ function Plan({ host, request, onClose }: Proposed & { onClose: () => void }) {
 
 function WhatChanges({ plan, isNothing }: { plan: WiringPreview; isNothing: boolean }) {
   return (
-    <div class="settings-plan">
-      <p class="settings-note">{isNothing ? t.value.nothingToDo : t.value.planNote}</p>
+    <div class="stack settings-plan">
+      <p class="faint">{isNothing ? t.value.nothingToDo : t.value.planNote}</p>
       {plan.files.map((file) => (
         <section key={file.path}>
           <h3>
             {t.value.actions[file.action] ?? file.action} <code>{file.path}</code>
           </h3>
-          <p class="settings-note">
+          <p class="faint">
             {file.what}
             {file.is_own && ` · ${t.value.own}`}
           </p>
@@ -153,21 +149,13 @@ function WhatChanges({ plan, isNothing }: { plan: WiringPreview; isNothing: bool
           </details>
         </section>
       ))}
-      {plan.commands.map((one) => (
-        <section key={one.words.join(" ")}>
-          <h3>
-            {t.value.runs} <code>{one.words.join(" ")}</code>
-          </h3>
-          <p class="settings-note">{one.what}</p>
-        </section>
-      ))}
-      {plan.unchanged > 0 && <p class="settings-note">{t.value.same(plan.unchanged)}</p>}
+      {plan.unchanged > 0 && <p class="faint">{t.value.same(plan.unchanged)}</p>}
       {plan.left_alone.map((one) => (
         <section key={`${one.path} ${one.reason}`}>
           <h3>
             {t.value.left} <code>{one.path}</code>
           </h3>
-          <p class="settings-note">
+          <p class="faint">
             <Said>{one.reason}</Said>. {one.hint && <Said>{one.hint}</Said>}
           </p>
         </section>

@@ -78,7 +78,7 @@ export function CheckList({ checks }: { checks: readonly Check[] }) {
       <p class={open ? "settings-sum open" : "settings-sum"} role="status">
         {open ? t.value.toDo(open) : t.value.good}
       </p>
-      <ul class="settings-checks">
+      <ul>
         {sorted.map((one) => (
           <li key={`${one.name} ${one.detail}`} class={`settings-check ${one.state}`}>
             <span class="settings-mark" role="img" aria-label={t.value.states[one.state] ?? one.state} />

@@ -46,7 +46,7 @@ export function Settings() {
           onPick={(picked) => setQuery({ which: picked === "changed" ? picked : null })}
         />
       </div>
-      {me.value && !me.value.owner && <p class="settings-note">{t.value.ownerOnly}</p>}
+      {me.value && !me.value.owner && <p class="faint">{t.value.ownerOnly}</p>}
       <Show of={found} lines={12}>
         {(all) => {
           const shown = all.filter(
@@ -62,7 +62,7 @@ export function Settings() {
               {!shown.length && <Empty title={t.value.none}>{t.value.noneNote}</Empty>}
               {grouped(shown).map(([name, group]) => (
                 <Section key={name} title={t.value.groups[name] ?? name} note={t.value.notes[name]}>
-                  <ul class="settings-list">
+                  <ul>
                     {group.map((one) => (
                       <Row key={one.key} setting={one} />
                     ))}
@@ -77,7 +77,8 @@ export function Settings() {
   );
 }
 
-function Row({ setting }: { setting: SettingView }) {
+/** A setting with its control. A brief row has a description in place of the key. */
+export function Row({ setting, brief }: { setting: SettingView; brief?: boolean }) {
   const problem = useSignal<Problem | null>(null);
   const { key, origin, variable } = setting;
   const isFromVariable = origin === `$${variable}`;
@@ -93,18 +94,20 @@ function Row({ setting }: { setting: SettingView }) {
     }
   };
   return (
-    <li class="settings-row">
+    <li class={brief && setting.form === "switch" ? "settings-row brief" : "settings-row"}>
       <div class="settings-words">
         <h3>
-          <code>{key}</code>
+          {brief ? <span title={key}>{inLanguage(setting.summary)}</span> : <code>{key}</code>}
           {isChanged && <Badge tone="accent">{t.value.fromFile}</Badge>}
           {isFromVariable && <Badge>{t.value.fromVariable(variable)}</Badge>}
         </h3>
-        <p>
-          {inLanguage(setting.summary)}
-          {t.value.stop}
-        </p>
-        {isFromVariable && <p class="settings-note">{t.value.variableNote(variable)}</p>}
+        {!brief && (
+          <p>
+            {inLanguage(setting.summary)}
+            {t.value.stop}
+          </p>
+        )}
+        {isFromVariable && <p class="faint">{t.value.variableNote(variable)}</p>}
       </div>
       <div class="settings-value">
         <Control key={JSON.stringify(setting.value)} setting={setting} off={!isOwner || isFromVariable} onSave={save} />

@@ -1,44 +1,26 @@
+import { change, useOperation } from "../../api/cache";
+import { me } from "../../api/me";
 import { number } from "../../i18n/index";
+import { Button } from "../../ui/controls";
+import { bare } from "../../ui/hidden";
 import { Facts } from "../../ui/layout";
 import { Said, Text } from "../../ui/text";
 import { Time } from "../../ui/time";
+import { attempt, toast } from "../../ui/toast";
 import type { Today } from "./page";
 import { t } from "./strings";
 
 const MICRO = 1_000_000;
 const SHOWN = 6;
 
-/** Sessions, health, costs, and the latest operations. */
+/** Health, background work with its costs, and the latest operations. */
 export function Aside({ today }: { today: Today }) {
   return (
-    <aside class="today-aside">
-      <Sessions today={today} />
+    <aside class="aside today-aside">
       <Health today={today} />
-      <Cost today={today} />
+      <Background today={today} />
       <Changed today={today} />
     </aside>
-  );
-}
-
-function Sessions({ today }: { today: Today }) {
-  return (
-    <section>
-      <h2>{t.value.sessions}</h2>
-      {!today.tools.length && <p class="today-none">{t.value.noSessions}</p>}
-      <Facts rows={today.tools.map((one) => [one.tool, `${number(one.sessions)} · ${t.value.turns(one.turns)}`])} />
-      <ul class="today-lines">
-        {today.sessions.slice(0, SHOWN).map(({ session, opening }) => {
-          const id = `${session.session.tool}:${session.session.native_id}`;
-          return (
-            <li key={id}>
-              <a class="link" href={`/sessions/${encodeURIComponent(id)}`} dir="auto">
-                <Text>{session.session.title ?? opening ?? id}</Text>
-              </a>
-            </li>
-          );
-        })}
-      </ul>
-    </section>
   );
 }
 
@@ -55,7 +37,7 @@ function Health({ today }: { today: Today }) {
         ))}
       </ul>
       {today.problems.length > 0 && (
-        <a class="link today-more" href="/settings?view=checks">
+        <a class="link" href="/settings?view=checks">
           {t.value.doctor}
         </a>
       )}
@@ -63,17 +45,38 @@ function Health({ today }: { today: Today }) {
   );
 }
 
-function Cost({ today }: { today: Today }) {
+/** The writer's state, the costs, and the budget. */
+function Background({ today }: { today: Today }) {
+  const budget = useOperation("cost", {}, { on: ["cost", "operation"] }).data?.budget;
+  const writer = useOperation("writer", {}, { on: ["cost", "operation"] }).data;
+  const isPaused = writer?.state === "paused";
+  const turn = () =>
+    attempt(async () => {
+      await change(isPaused ? "writer-resume" : "writer-pause", {});
+      toast(isPaused ? t.value.resumed : t.value.paused);
+    });
   return (
     <section>
-      <h2>{t.value.cost}</h2>
+      <h2>{t.value.background}</h2>
+      {writer && <p class="faint">{t.value.states[writer.state] ?? writer.state}</p>}
+      {writer?.problem && (
+        <p class="today-problem">
+          <Said>{writer.problem}</Said>
+        </p>
+      )}
+      {writer && writer.state !== "off" && me.value?.owner && (
+        <Button onClick={turn}>{isPaused ? t.value.goOn : t.value.pause}</Button>
+      )}
       {today.cost_month === 0 ? (
-        <p class="today-none">{t.value.noCost}</p>
+        <p class="faint">{t.value.noCost}</p>
       ) : (
         <Facts
           rows={[
             [t.value.today, money(today.cost / MICRO)],
             [t.value.month, money(today.cost_month / MICRO)],
+            ...(budget
+              ? [[t.value.budget, t.value.of(money(budget.spent / MICRO), money(budget.most / MICRO))] as const]
+              : []),
           ]}
         />
       )}
@@ -94,8 +97,8 @@ function Changed({ today }: { today: Today }) {
         {today.operations.slice(0, SHOWN).map((one) => (
           <li key={one.id} class="today-change">
             <span>{t.value.actions[one.action] ?? one.action}</span>
-            <span class="today-change-subject" dir="auto">
-              <Text>{one.subject ?? one.why ?? ""}</Text>
+            <span class="clip today-change-subject" dir="auto">
+              <Text>{bare(one.subject ?? one.why ?? "")}</Text>
             </span>
             <Time at={one.at} />
           </li>

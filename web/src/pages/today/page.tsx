@@ -3,13 +3,14 @@ import type { ResultOf } from "../../api/client";
 import { titles } from "../../app/pages";
 import { query, setQuery } from "../../app/router";
 import { language } from "../../i18n/index";
+import { Calendar } from "../../ui/charts";
 import { Segments } from "../../ui/controls";
 import { Page, Section } from "../../ui/layout";
 import { MemoryRow } from "../../ui/memory-row";
-import { Empty, Show } from "../../ui/states";
+import { Empty, Show, Skeleton } from "../../ui/states";
 import { dayBefore } from "../../ui/time";
 import { Aside } from "./aside";
-import { Lately } from "./lately";
+import { LATEST, Sessions } from "./sessions";
 import { t } from "./strings";
 import { Waits } from "./waits";
 import "./page.css";
@@ -22,29 +23,39 @@ const MOST = 8;
 
 export default function TodayPage() {
   const asked = query.value.get("days") as Period | null;
-  const days = asked && PERIODS.includes(asked) ? asked : "1";
-  const found = useOperation("today", { since: dayBefore(Number(days) - 1), limit: MOST });
+  const picked = asked && PERIODS.includes(asked) ? asked : null;
+  const first = useOperation("today", { since: dayBefore(Number(picked ?? 1) - 1), limit: MOST });
+  useOperation("sessions", LATEST, { on: ["session"] }); // immediately, not after the first answer
+  const isQuiet = !picked && first.data?.learned.length === 0 && !first.data.sessions.length;
+  const week = useOperation("today", { since: dayBefore(6), limit: MOST }, { off: !isQuiet });
+  const days = picked ?? (isQuiet ? "7" : "1");
   const period = (
     <Segments
       label={t.value.period}
       value={days}
       options={PERIODS.map((one) => [one, t.value.days[one] ?? one] as const)}
-      onPick={(picked) => setQuery({ days: picked === "1" ? null : picked })}
+      onPick={(days) => setQuery({ days })}
     />
   );
   return (
-    <Page wide title={titles.value.today} note={dateInWords()} actions={period}>
-      <Show of={found} lines={9}>
+    <Page
+      wide
+      title={titles.value.today}
+      note={isQuiet ? `${dateInWords()} · ${t.value.quiet}` : dateInWords()}
+      actions={period}
+    >
+      <Show of={week.data ? week : first} lines={9}>
         {(today) => (
           <>
             <Waits today={today} />
-            <div class="today">
+            <div class="today with-aside">
               <div>
-                <Learned today={today} />
-                <Lately />
+                <Sessions today={today} />
+                {!week.data && week.loading ? <Skeleton lines={MOST} /> : <Learned today={today} />}
               </div>
               <Aside today={today} />
             </div>
+            <Year />
           </>
         )}
       </Show>
@@ -57,7 +68,7 @@ function Learned({ today }: { today: Today }) {
   const earlier = useOperation("list", { limit: MOST }, { off: !isQuiet }).data;
   const shown = isQuiet ? (earlier?.memories ?? []) : today.learned;
   const more = today.learned_total > today.learned.length && (
-    <a class="link today-more" href="/memories">
+    <a class="link" href="/memories">
       {t.value.all(today.learned_total)}
     </a>
   );
@@ -76,6 +87,21 @@ function Learned({ today }: { today: Today }) {
         ))}
       </ul>
     </Section>
+  );
+}
+
+/** The turns of each day of a year. */
+function Year() {
+  const year = useOperation("activity", {}, { on: ["session"] }).data;
+  if (!year?.calendar.length) return null;
+  return (
+    <Calendar
+      title={t.value.calendar}
+      axis={t.value.day}
+      unit={t.value.unit}
+      until={year.until}
+      days={new Map(year.calendar.map(({ day, turns }) => [day, turns]))}
+    />
   );
 }
 

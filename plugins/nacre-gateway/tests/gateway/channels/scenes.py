@@ -1,4 +1,4 @@
-"""Scenes with a channel that runs."""
+"""Helpers that run a channel against a fake platform."""
 
 from __future__ import annotations
 
@@ -20,22 +20,29 @@ SECONDS = 60.0
 
 
 def play(scene: Coroutine[Any, Any, None]) -> None:
-    """Run a scene, for so long at most."""
+    """Run a scene within the time limit."""
     asyncio.run(asyncio.wait_for(scene, SECONDS))
 
 
 def setup_of(
     kind: ChannelKind, folder: Path, secrets: dict[str, str], **options: Any
 ) -> ChannelSetup:
-    """What a channel of a kind is made from; what it tells is in the list ``told`` of the options."""
+    """Return the setup of a channel of a kind. Its notices are appended to the option ``notices``."""
     values = {option.name: option.default for option in kind.options} | options
-    return ChannelSetup(kind.name, values, secrets, folder, options.setdefault("told", []).append)
+    return ChannelSetup(kind.name, values, secrets, options.setdefault("notices", []).append)
 
 
 @asynccontextmanager
 async def running(channel: Channel, inbox: MemoryInbox) -> AsyncIterator[asyncio.Task[None]]:
-    """The channel receives until the block ends, which raises what the channel raised."""
-    task = asyncio.create_task(channel.run(inbox))
+    """Let the channel receive until the block ends, as the gateway does. An error of the channel
+    ends the task."""
+
+    async def receive() -> None:
+        while True:
+            await channel.run(inbox)
+            await asyncio.sleep(0.01)
+
+    task = asyncio.create_task(receive())
     try:
         yield task
     finally:
@@ -46,14 +53,15 @@ async def running(channel: Channel, inbox: MemoryInbox) -> AsyncIterator[asyncio
 
 
 async def until(server: FakePlatform, condition: Callable[[], object]) -> None:
-    """Wait until a condition of the server's holds."""
+    """Wait until a condition on the server holds."""
     await asyncio.to_thread(server.wait_for, condition)
 
 
-async def is_told_when(
+async def check_retries(
     channel: Channel, server: FakePlatform, message: Outgoing, seconds: float | None
 ) -> None:
-    """A send that is refused says when it may be tried again, one that is cut may be at once; the third arrives."""
+    """Check three sends: a refused one names its retry time, a cut one may be retried, the last
+    arrives."""
     with pytest.raises(ChannelUnavailableError) as later:
         await channel.send(message)
     assert later.value.retry_after == seconds

@@ -1,4 +1,4 @@
-"""The Discord channel, against a gateway and an HTTP interface on loopback."""
+"""The Discord channel works with a local fake gateway and HTTP API."""
 
 from __future__ import annotations
 
@@ -11,15 +11,21 @@ from typing import Any
 
 import pytest
 
-from gateway.channels.scenes import is_told_when, play, running, setup_of, until
+from gateway.channels.scenes import check_retries, play, running, setup_of, until
 from nacre.errors import ChannelRefusedError, ChannelUnavailableError, InvalidSettingsError
 from nacre.values.gateway import Attachment, Chat, ChatType, Outgoing
-from nacre_gateway.discord import KIND, MAX_CHATS, Discord, Timing
+from nacre_gateway import discord
+from nacre_gateway.discord import KIND, MAX_CHATS, Discord
 from tests.fakes.discord import BOT, TOKEN, FakeDiscord
 from tests.fakes.memory_inbox import MemoryInbox
 
-FAST = Timing(hello=2.0, invalid=0.01, pause=0.01)
 CHAT = Chat("discord", "300")
+
+
+@pytest.fixture(autouse=True)
+def fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(discord, "_HELLO_SECONDS", 2.0)
+    monkeypatch.setattr(discord, "_PAUSE_SECONDS", 0.01)
 
 
 @pytest.fixture
@@ -29,17 +35,19 @@ def server() -> Iterator[FakeDiscord]:
 
 
 @pytest.fixture
-def told() -> list[str]:
+def notices() -> list[str]:
     return []
 
 
 @pytest.fixture
-def channel(server: FakeDiscord, tmp_path: Path, told: list[str]) -> Discord:
-    return channel_of(server, tmp_path, told)
+def channel(server: FakeDiscord, tmp_path: Path, notices: list[str]) -> Discord:
+    return channel_of(server, tmp_path, notices)
 
 
-def channel_of(server: FakeDiscord, tmp_path: Path, told: list[str], token: str = TOKEN) -> Discord:
-    return Discord(setup_of(KIND, tmp_path, {"token": token}, base_url=server.url, told=told), FAST)
+def channel_of(
+    server: FakeDiscord, tmp_path: Path, notices: list[str], token: str = TOKEN
+) -> Discord:
+    return Discord(setup_of(KIND, tmp_path, {"token": token}, base_url=server.url, notices=notices))
 
 
 def out(text: str = "an answer", key: str = "k1", **more: Any) -> Outgoing:
@@ -68,17 +76,17 @@ def test_direct_message_has_sender_time_and_files(channel: Discord, server: Fake
                 mentions=[{"id": "77", "username": "ada"}],
             )
             await inbox.wait_for(lambda: bool(inbox.messages))
-        [found] = inbox.messages
-        assert (found.id, found.chat, found.text, found.to_agent) == (
+        [incoming] = inbox.messages
+        assert (incoming.id, incoming.chat, incoming.text, incoming.to_agent) == (
             message,
             CHAT,
             "hello @ada",
             True,
         )
-        assert (found.sender.id, found.sender.name) == ("5054", "Otto")
-        assert found.sent is not None
-        assert found.sent.isoformat() == "2026-11-22T15:00:00+00:00"
-        assert found.attachments == (Attachment("plan.pdf", "application/pdf", 12, "https://x"),)
+        assert (incoming.sender.id, incoming.sender.name) == ("5054", "Otto")
+        assert incoming.sent is not None
+        assert incoming.sent.isoformat() == "2026-11-22T15:00:00+00:00"
+        assert incoming.attachments == (Attachment("plan.pdf", "application/pdf", 12),)
 
     play(scene())
 
@@ -101,7 +109,7 @@ def test_only_mentions_and_replies_address_agent_on_servers(
             )
             server.say("500", "5", "in a group of friends", channel_type=3)
             await inbox.wait_for(lambda: len(inbox.messages) == 5)
-        assert [(one.text, one.to_agent) for one in inbox.messages] == [
+        assert [(message.text, message.to_agent) for message in inbox.messages] == [
             ("talk", False),
             ("/new", True),
             ("and?", True),
@@ -133,32 +141,6 @@ def test_messages_not_written_by_people_are_ignored(channel: Discord, server: Fa
     play(scene())
 
 
-def test_edit_replaces_its_message_and_embed_does_not(
-    channel: Discord, server: FakeDiscord
-) -> None:
-    async def scene() -> None:
-        inbox = MemoryInbox()
-        async with running(channel, inbox):
-            await until(server, lambda: server.identified)
-            message = server.say("300", "5", "first")
-            server.dispatch(
-                "MESSAGE_UPDATE", server.history["300"][0] | {"embeds": [{"url": "https://x"}]}
-            )
-            server.edit("300", message, "second")
-            server.edit("300", message, "second")
-            server.say("300", "5", "last")
-            await inbox.wait_for(lambda: "last" in inbox.texts)
-            await channel.send(out(reply_to=inbox.messages[1].id))
-        assert inbox.texts == ["first", "second", "last"]
-        assert inbox.messages[1].edits == message
-        assert server.sent[0]["message_reference"] == {
-            "message_id": message,
-            "fail_if_not_exists": False,
-        }
-
-    play(scene())
-
-
 def test_dropped_connection_is_resumed_without_message_loss(
     channel: Discord, server: FakeDiscord
 ) -> None:
@@ -182,31 +164,33 @@ def test_dropped_connection_is_resumed_without_message_loss(
     play(scene())
 
 
-def test_session_outlives_the_process(server: FakeDiscord, tmp_path: Path, told: list[str]) -> None:
+def test_session_outlives_the_process(
+    server: FakeDiscord, tmp_path: Path, notices: list[str]
+) -> None:
     async def scene() -> None:
         inbox = MemoryInbox()
-        async with running(channel_of(server, tmp_path, told), inbox):
+        async with running(channel_of(server, tmp_path, notices), inbox):
             await until(server, lambda: server.identified)
             server.say("300", "5", "one")
             await inbox.wait_for(lambda: "one" in inbox.texts)
         await until(server, lambda: not server.connections)
         server.say("300", "5", "while it was away")
         server.say("300", BOT, "mine", author={"id": BOT})
-        async with running(channel_of(server, tmp_path, told), inbox):
+        async with running(channel_of(server, tmp_path, notices), inbox):
             await inbox.wait_for(lambda: len(inbox.messages) == 2)
         assert inbox.texts == ["one", "while it was away"]
         assert server.identified == ["session-1"]
-        assert server.resumed == [("session-1", 2)], "from the last event that is on disk"
+        assert server.resumed == [("session-1", 2)], "resumed from the last saved event"
 
     play(scene())
 
 
 def test_unstored_message_arrives_again_in_the_next_process(
-    server: FakeDiscord, tmp_path: Path, told: list[str]
+    server: FakeDiscord, tmp_path: Path, notices: list[str]
 ) -> None:
     async def scene() -> None:
         inbox, entered = MemoryInbox(), asyncio.Event()
-        async with running(channel_of(server, tmp_path, told), inbox):
+        async with running(channel_of(server, tmp_path, notices), inbox):
             await until(server, lambda: server.identified)
             server.say("300", "5", "stored")
             await inbox.wait_for(lambda: "stored" in inbox.texts)
@@ -219,7 +203,7 @@ def test_unstored_message_arrives_again_in_the_next_process(
             server.say("300", "5", "on its way")
             await entered.wait()
         inbox.before = None
-        async with running(channel_of(server, tmp_path, told), inbox):
+        async with running(channel_of(server, tmp_path, notices), inbox):
             await inbox.wait_for(lambda: "on its way" in inbox.texts)
         assert inbox.texts == ["stored", "on its way"]
 
@@ -252,7 +236,7 @@ def test_messages_missed_beyond_a_resume_are_fetched_in_order(
             f"missed {n}" for n in range(250)
         ]
         assert inbox.texts.count("live") == 1
-        missed = next(one for one in inbox.messages if one.text == "missed, too")
+        missed = next(message for message in inbox.messages if message.text == "missed, too")
         assert missed.chat == Chat("discord", "400", ChatType.GROUP, account="70")
         assert set(json.loads(inbox.kept["chats"])) == {"300", "400"}
 
@@ -260,7 +244,7 @@ def test_messages_missed_beyond_a_resume_are_fetched_in_order(
 
 
 def test_messages_fetched_per_chat_are_bounded_and_reported(
-    channel: Discord, server: FakeDiscord, told: list[str]
+    channel: Discord, server: FakeDiscord, notices: list[str]
 ) -> None:
     async def scene() -> None:
         inbox = MemoryInbox()
@@ -277,17 +261,17 @@ def test_messages_fetched_per_chat_are_bounded_and_reported(
             server.say("300", "5", "live")
             await inbox.wait_for(lambda: "live" in inbox.texts)
         assert inbox.texts == ["first", *(f"missed {number}" for number in range(5_000)), "live"]
-        assert any("more than 5000 messages" in line for line in told)
+        assert any("more than 5000 messages" in line for line in notices)
 
     play(scene())
 
 
 def test_new_session_is_saved_after_missed_messages_are_fetched(
-    server: FakeDiscord, tmp_path: Path, told: list[str]
+    server: FakeDiscord, tmp_path: Path, notices: list[str]
 ) -> None:
     async def scene() -> None:
         inbox = MemoryInbox()
-        channel = channel_of(server, tmp_path, told)
+        channel = channel_of(server, tmp_path, notices)
         async with running(channel, inbox) as task:
             await until(server, lambda: server.identified)
             server.say("300", "5", "first")
@@ -298,7 +282,7 @@ def test_new_session_is_saved_after_missed_messages_are_fetched(
                 server.fail_next(500, path="/channels/300/")
             with pytest.raises(ChannelUnavailableError):
                 await task
-        async with running(channel_of(server, tmp_path, told), inbox):
+        async with running(channel_of(server, tmp_path, notices), inbox):
             await inbox.wait_for(lambda: "missed" in inbox.texts)
         assert len(server.identified) == 3
 
@@ -328,7 +312,7 @@ def test_heartbeats_name_last_event_and_are_sent_on_request(
 
 
 def test_unresponsive_connection_is_replaced(
-    channel: Discord, server: FakeDiscord, told: list[str]
+    channel: Discord, server: FakeDiscord, notices: list[str]
 ) -> None:
     async def scene() -> None:
         server.heartbeat_seconds = 0.1
@@ -341,7 +325,7 @@ def test_unresponsive_connection_is_replaced(
             server.say("300", "5", "hello")
             await inbox.wait_for(lambda: bool(inbox.messages))
         assert len(server.identified) == 1
-        assert any("stopped responding" in line for line in told)
+        assert any("stopped responding" in line for line in notices)
 
     play(scene())
 
@@ -352,8 +336,8 @@ def test_slow_inbox_does_not_drop_connection(channel: Discord, server: FakeDisco
         inbox, beats = MemoryInbox(), [0]
 
         async def slow() -> None:
-            wanted = beats[0] + 2
-            await until(server, lambda: len(server.beats) >= wanted)
+            count = beats[0] + 2
+            await until(server, lambda: len(server.beats) >= count)
             beats[0] = len(server.beats)
 
         async with running(channel, inbox):
@@ -392,26 +376,26 @@ def test_permanent_close_codes_are_refusals(
 ) -> None:
     async def scene() -> None:
         server.close_at_identify = code
-        with pytest.raises(ChannelRefusedError) as refused:
+        with pytest.raises(ChannelRefusedError) as error:
             await channel.run(MemoryInbox())
-        assert hint in str(refused.value.hint)
-        assert TOKEN not in repr(refused.value)
+        assert hint in str(error.value.hint)
+        assert TOKEN not in repr(error.value)
         await channel.close()
 
     play(scene())
 
 
 def test_wrong_token_is_refused_and_never_shown(
-    server: FakeDiscord, tmp_path: Path, told: list[str]
+    server: FakeDiscord, tmp_path: Path, notices: list[str]
 ) -> None:
     async def scene() -> None:
-        channel = channel_of(server, tmp_path, told, token="wrong-secret")
-        with pytest.raises(ChannelRefusedError) as refused:
+        channel = channel_of(server, tmp_path, notices, token="wrong-secret")
+        with pytest.raises(ChannelRefusedError) as error:
             await channel.run(MemoryInbox())
         with pytest.raises(ChannelRefusedError):
             await channel.send(out())
-        assert "token" in str(refused.value.hint)
-        assert "wrong-secret" not in f"{refused.value!r} {refused.value.__cause__!r} {told}"
+        assert "token" in str(error.value.hint)
+        assert "wrong-secret" not in f"{error.value!r} {error.value.__cause__!r} {notices}"
         await channel.close()
 
     play(scene())
@@ -421,9 +405,6 @@ def test_failing_connections_make_the_channel_unavailable(
     channel: Discord, server: FakeDiscord
 ) -> None:
     async def scene() -> None:
-        server.close_at_identify = 4009
-        with pytest.raises(ChannelUnavailableError, match="soon after"):
-            await channel.run(MemoryInbox())
         server.close_at_identify = 4000
         with pytest.raises(ChannelUnavailableError, match="4000"):
             await channel.run(MemoryInbox())
@@ -432,9 +413,9 @@ def test_failing_connections_make_the_channel_unavailable(
             with pytest.raises(ChannelUnavailableError, match="not encrypted"):
                 await channel.run(MemoryInbox())
         server.starts_left = 0
-        with pytest.raises(ChannelUnavailableError) as spent:
+        with pytest.raises(ChannelUnavailableError) as error:
             await channel.run(MemoryInbox())
-        assert spent.value.retry_after == 3_600
+        assert error.value.retry_after == 3_600
         await channel.close()
 
     play(scene())
@@ -447,8 +428,8 @@ def test_dead_resume_address_is_not_retried_forever(channel: Discord, server: Fa
             await until(server, lambda: server.identified)
             server.say("300", "5", "one")
             await inbox.wait_for(lambda: bool(inbox.messages))
-        kept = json.loads(inbox.kept["session"])
-        inbox.kept["session"] = json.dumps(kept | {"url": "ws://127.0.0.1:9"})
+        state = json.loads(inbox.kept["session"])
+        inbox.kept["session"] = json.dumps(state | {"url": "ws://127.0.0.1:9"})
         with pytest.raises(ChannelUnavailableError):
             await channel.run(inbox)
         async with running(channel, inbox):
@@ -458,7 +439,7 @@ def test_dead_resume_address_is_not_retried_forever(channel: Discord, server: Fa
 
 
 def test_garbage_is_reported_once_and_ignored(
-    channel: Discord, server: FakeDiscord, told: list[str]
+    channel: Discord, server: FakeDiscord, notices: list[str]
 ) -> None:
     async def scene() -> None:
         inbox = MemoryInbox()
@@ -492,7 +473,7 @@ def test_garbage_is_reported_once_and_ignored(
         assert len(inbox.messages[0].text) == 10_000
         assert (len(inbox.messages[0].attachments), inbox.messages[0].sent) == (10, None)
         assert (len(server.identified), server.resumed) == (1, [])
-        assert len(told) == 1
+        assert len(notices) == 1
         assert channel.skipped.count > 10
 
     play(scene())
@@ -512,7 +493,7 @@ def test_repeated_and_disordered_events_yield_single_messages(
             await inbox.wait_for(lambda: "end" in inbox.texts)
             last = server.history["300"][-1]["id"]
         assert inbox.texts == ["0", "1", "2", "3", "end"]
-        assert inbox.kept["last_300"] == last
+        assert json.loads(inbox.kept["chats"])["300"][1] == last
 
     play(scene())
 
@@ -527,25 +508,6 @@ def test_remembered_chats_are_bounded(channel: Discord, server: FakeDiscord) -> 
             await inbox.wait_for(lambda: len(inbox.messages) == MAX_CHATS + 10)
         chats = json.loads(inbox.kept["chats"])
         assert list(chats) == [f"{number + 1010}" for number in range(MAX_CHATS)]
-        assert {
-            name for name, value in inbox.kept.items() if name.startswith("last_") and value
-        } == {f"last_{chat}" for chat in chats}
-
-    play(scene())
-
-
-def test_part_confirmed_by_the_gateway_is_not_resent(channel: Discord, server: FakeDiscord) -> None:
-    async def scene() -> None:
-        inbox = MemoryInbox()
-        async with running(channel, inbox):
-            await until(server, lambda: server.identified)
-            first = await channel.send(out())
-            server.say("300", "5", "hello")
-            await inbox.wait_for(lambda: bool(inbox.messages))
-            server.forget_nonces()
-            assert await channel.send(out(attempt=2)) == first
-            assert await channel.send(out(key="k2", attempt=2)) != first
-        assert len(server.sent) == 2
 
     play(scene())
 
@@ -558,15 +520,13 @@ def test_answer_sends_no_pings_and_appears_once(channel: Discord, server: FakeDi
         )
         other = await channel.send(out("another", key="k2"))
         assert first == again != other
-        assert [one["content"] for one in server.sent] == [
+        assert [item["content"] for item in server.sent] == [
             "@everyone <@5> look: https://example.org/?leak",
             "another",
         ]
         assert all(
-            one["allowed_mentions"] == {"parse": []} and one["flags"] == 4 for one in server.sent
+            item["allowed_mentions"] == {"parse": []} and item["flags"] == 4 for item in server.sent
         )
-        await channel.show_typing(CHAT)
-        server.fail_next(500)
         await channel.show_typing(CHAT)
         assert server.typing == ["300"]
         await channel.close()
@@ -579,7 +539,6 @@ def test_answer_sends_no_pings_and_appears_once(channel: Discord, server: FakeDi
     [
         (429, {"retry_after": 1.5, "global": False}, {"retry-after": "9"}, 1.5),
         (429, b"<html>", {"retry-after": "7"}, 7.0),
-        (429, {}, {"x-ratelimit-reset-after": "0.4"}, 0.4),
         (429, {"retry_after": "soon"}, {}, 5.0),
         (502, b"<html>", {}, None),
     ],
@@ -593,7 +552,7 @@ def test_retryable_failure_reports_retry_time(
     retry_after: float | None,
 ) -> None:
     server.fail_next(status, body, headers)
-    play(is_told_when(channel, server, out(), retry_after))
+    play(check_retries(channel, server, out(), retry_after))
     assert len(server.sent) == 1
 
 
@@ -611,41 +570,9 @@ def test_undeliverable_answer_is_refused(
 ) -> None:
     async def scene() -> None:
         server.fail_next(status, {"code": code, "message": "no"})
-        with pytest.raises(ChannelRefusedError, match=str(code)) as refused:
+        with pytest.raises(ChannelRefusedError, match=str(code)) as error:
             await channel.send(out())
-        assert hint in str(refused.value.hint)
-        await channel.close()
-
-    play(scene())
-
-
-def test_files_are_fetched_only_from_discord_within_limits(
-    channel: Discord, server: FakeDiscord, tmp_path: Path
-) -> None:
-    async def scene() -> None:
-        server.files["plan.txt"] = b"x" * 1_000
-        target = tmp_path / "files" / "plan.txt"
-        plan = Attachment("plan.txt", source=f"{server.url}/attachments/plan.txt")
-        await channel.fetch(plan, target, 1_000)
-        assert target.read_bytes() == b"x" * 1_000
-        assert all("authorization" not in request.headers for request in server.requests)
-        with pytest.raises(ChannelRefusedError, match="larger"):
-            await channel.fetch(plan, tmp_path / "files" / "large.txt", 999)
-        for source in (
-            "http://127.0.0.1:9/x",
-            "https://cdn.discordapp.com.example.org/x",
-            "file:///etc/passwd",
-            "",
-        ):
-            with pytest.raises(ChannelRefusedError, match="is not on"):
-                await channel.fetch(Attachment("x", source=source), tmp_path / "files" / "x", 10)
-        with pytest.raises(ChannelRefusedError, match="malformed"):
-            await channel.fetch(Attachment("x", source="https://[x"), tmp_path / "files" / "x", 10)
-        with pytest.raises(ChannelRefusedError, match="404"):
-            await channel.fetch(
-                Attachment("y", source=f"{server.url}/attachments/y"), tmp_path / "files" / "y", 10
-            )
-        assert [path.name for path in (tmp_path / "files").iterdir()] == ["plan.txt"]
+        assert hint in str(error.value.hint)
         await channel.close()
 
     play(scene())

@@ -1,4 +1,4 @@
-"""The way to a platform's HTTP: bounds, and where a token goes."""
+"""Requests to a platform's HTTP API have bounds and send the token only to the platform."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SECONDS = 20.0
 
 
 def ask(serve: Serve, **options: Any) -> Any:
-    """What the platform at the other end of a socket is understood to answer."""
+    """Return the parsed answer of a platform at the other end of a socket."""
 
     async def work() -> Any:
         served: list[asyncio.Task[None]] = []
@@ -29,7 +29,7 @@ def ask(serve: Serve, **options: Any) -> Any:
             try:
                 await serve(reader, writer)
             except ConnectionError:
-                pass  # the client left
+                pass  # the client disconnected
             finally:
                 writer.close()
                 with suppress(ConnectionError):
@@ -74,19 +74,25 @@ def test_oversized_response_is_not_read_completely(monkeypatch: pytest.MonkeyPat
 
 
 def test_redirect_is_not_followed() -> None:
-    asked = []
+    requests = []
 
     async def redirect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        asked.append(await reader.readuntil(b"\r\n\r\n"))
+        requests.append(await reader.readuntil(b"\r\n\r\n"))
         writer.write(b"HTTP/1.1 302 Found\r\nlocation: /elsewhere\r\ncontent-length: 0\r\n\r\n")
         await reader.read()
 
     assert ask(redirect).status == 302
-    assert len(asked) == 1
+    assert len(requests) == 1
 
 
 @pytest.mark.parametrize(
-    ("said", "seconds"), [("7", 7.0), ("inf", 86_400.0), ("nan", 0.0), ("-1", 0.0), ("x", None)]
+    ("header", "seconds"), [("7", 7.0), ("inf", 86_400.0), ("nan", 0.0), ("-1", 0.0), ("x", None)]
 )
-def test_retry_wait_is_a_valid_time(said: str, seconds: float | None) -> None:
-    assert channels.Reply(429, {"retry-after": said}, {}).retry_after == seconds
+def test_retry_wait_is_a_valid_time(header: str, seconds: float | None) -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        head = f"HTTP/1.1 429 Busy\r\nretry-after: {header}\r\ncontent-length: 0\r\n\r\n"
+        writer.write(head.encode())
+        await reader.read()
+
+    assert ask(refuse).retry_after == seconds

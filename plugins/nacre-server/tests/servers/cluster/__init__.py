@@ -1,1 +1,1 @@
-"""Processes of a cluster, started as an operator starts them, on a real server."""
+"""Tests that start the processes of a cluster on a real server, as an operator does."""

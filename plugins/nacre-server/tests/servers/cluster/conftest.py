@@ -1,4 +1,4 @@
-"""Processes of a cluster, and keys to the spaces that they serve."""
+"""Cluster processes and keys to the spaces that they serve."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pytest
 
 from nacre.serve.server_web import Door
 from nacre.settings import load_settings
-from nacre_server.cluster import Api as RunningApi
+from nacre_server.cluster import serve_api
 from servers.spaces.conftest import Server, server, team  # noqa: F401 - fixtures
 from tests.cli.conftest import command, environment, nacre, process  # noqa: F401 - fixtures
 from tests.processes import Processes
@@ -28,7 +28,7 @@ _PAUSE_SECONDS = 0.02
 
 
 class Api:
-    """``nacre server cluster api`` as a process."""
+    """A ``nacre server cluster api`` process."""
 
     def __init__(self, processes: Processes, *options: str) -> None:
         self.process = processes.start(
@@ -39,16 +39,16 @@ class Api:
             text=True,
         )
         assert self.process.stdout
-        said = self.process.stdout.readline()
-        found = re.search(r"at (http\S+),", said)
-        assert found, said + self.process.stdout.read()
-        self.base = found[1]
+        line = self.process.stdout.readline()
+        match = re.search(r"at (http\S+),", line)
+        assert match, line + self.process.stdout.read()
+        self.base = match[1]
 
-    def post(self, operation: str, asked: Any, key: dict[str, str]) -> httpx.Response:
-        """``POST /api/v1/<operation>``, over a connection of its own."""
+    def post(self, operation: str, body: Any, key: dict[str, str]) -> httpx.Response:
+        """Send ``POST /api/v1/<operation>`` over a new connection."""
         return httpx.post(
             f"{self.base}/api/v1/{operation}",
-            json=asked,
+            json=body,
             headers=key,
             timeout=PATIENCE_SECONDS,
             trust_env=False,
@@ -56,32 +56,31 @@ class Api:
         )
 
     def tool(self, name: str, arguments: dict[str, Any], key: dict[str, str]) -> dict[str, Any]:
-        """What an agent's tool answers at ``/mcp``."""
-        asked = {
+        """Return the result of an agent's tool call at ``/mcp``."""
+        body = {
             "jsonrpc": "2.0",
             "id": 1,
             "method": "tools/call",
             "params": {"name": name, "arguments": arguments},
         }
-        told = {
+        headers = {
             "Accept": "application/json, text/event-stream",
             "MCP-Protocol-Version": "2025-06-18",
             **key,
         }
         answer = httpx.post(
             f"{self.base}/mcp",
-            json=asked,
-            headers=told,
+            json=body,
+            headers=headers,
             timeout=PATIENCE_SECONDS,
             trust_env=False,
             verify=False,
         )
         assert answer.status_code == 200, answer.text
-        found: dict[str, Any] = answer.json()["result"]
-        return found
+        result: dict[str, Any] = answer.json()["result"]
+        return result
 
     def get(self, path: str, key: dict[str, str] | None = None) -> httpx.Response:
-        """``GET``."""
         return httpx.get(
             self.base + path,
             headers=key or {},
@@ -91,7 +90,7 @@ class Api:
         )
 
     def end(self) -> int:
-        """SIGTERM; returns its exit code."""
+        """Send SIGTERM and return the exit code."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         self.process.communicate(timeout=PATIENCE_SECONDS)
@@ -100,57 +99,60 @@ class Api:
 
 @contextmanager
 def serving_here(folder: Path) -> Iterator[tuple[str, list[str]]]:
-    """Serve keys in a thread of this process: the address, and what the API says."""
-    told: list[str] = []
+    """Serve keys in a thread of this process and yield the address and the API's log lines."""
+    logged: list[str] = []
     listens, stop = Event(), Event()
 
     def tell(line: str) -> None:
-        told.append(line)
+        logged.append(line)
         listens.set()
 
     settings = load_settings()
-    api = RunningApi(settings, folder, Door.of(settings, "0"), tell)
-    running = Thread(target=api.run, args=(stop, 0.0))
+    door = Door.of(settings, "0")
+    running = Thread(target=serve_api, args=(settings, folder, door, tell, stop, 0.0))
     running.start()
     try:
         assert listens.wait(PATIENCE_SECONDS)
-        found = re.search(r"at (http\S+),", told[0])
-        assert found, told
-        yield found[1], told
+        match = re.search(r"at (http\S+),", logged[0])
+        assert match, logged
+        yield match[1], logged
     finally:
         stop.set()
         running.join()
 
 
 class Balancer:
-    """A client that asks one process after the other. Where nobody listens, where the answer breaks off, or where it is
-    told to come again, it sends the same once more to the next one; what is stored already is "known" there."""
+    """A client that sends requests to the processes in turn.
+
+    After a refused connection, a broken answer or a request to retry, it sends the same request to the next process,
+    where a text that is already stored is "known".
+    """
 
     def __init__(self, key: dict[str, str]) -> None:
         self._key = key
         self.processes: list[Api] = []
         self.answered: list[str] = []
         self.broken: list[str] = []
-        """What went wrong on the way, before something was answered."""
+        """Failures of requests that were answered later."""
         self.errors: list[str] = []
 
     def store(self, stop: Event, name: str) -> None:
-        """Store until told to stop; each text once."""
+        """Store each text once until ``stop`` is set."""
         for number in count():
             if stop.is_set():
                 return
             text = f"Berth {name}{number} belongs to the boat {name}{number * 7}."
-            status = self._asked(number, text)
+            status = self._send_store(number, text)
             if status == 200:
                 self.answered.append(text)
             else:
                 self.errors.append(str(status))
 
-    def _asked(self, number: int, text: str) -> int:
+    def _send_store(self, number: int, text: str) -> int:
         for more in count():
-            one = self.processes[(number + more) % len(self.processes)]
+            api = self.processes[(number + more) % len(self.processes)]
             try:
-                answer = one.post("store", {"content": text}, self._key)
+                answer = api.post("store", {"content": text}, self._key)
             except httpx.ConnectError:
                 time.sleep(_PAUSE_SECONDS)
                 continue
@@ -166,11 +168,13 @@ class Balancer:
 
 @pytest.fixture
 def api(processes: Processes) -> Callable[..., Api]:
-    """``api("--linger", "1")`` is a process that answers."""
+    """``api("--linger", "1")`` starts a process that answers."""
     return lambda *options: Api(processes, *options)
 
 
 def key_of(team: Server, account: str, **fields: Any) -> dict[str, str]:  # noqa: F811
-    """What a program of an account sends to get into the team's space."""
-    made = team.opened("anna").call("keys-create", space="ferry-team", account=account, **fields)
-    return {"Authorization": f"Bearer {made.secret}"}
+    """Return the headers of an account's program for the team's space."""
+    created = team.open_space("anna").call(
+        "keys-create", space="ferry-team", account=account, **fields
+    )
+    return {"Authorization": f"Bearer {created.secret}"}

@@ -1,4 +1,4 @@
-"""Processes that answer by keys: any of them any request, and none keeps anything."""
+"""Any API process answers any request by key, and none stores state."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from servers.spaces.conftest import Server
 from tests.processes import wait
 
 _FACT = "The ferry timetable is kept in the file tides.csv."
-_ASKED = {"text": "where is the ferry timetable kept?"}
+_QUESTION = {"text": "where is the ferry timetable kept?"}
 _WRITERS = 3
 
 
@@ -27,12 +27,12 @@ def _contents(answer: httpx.Response) -> list[str]:
     return [hit["memory"]["content"] for hit in answer.json()["hits"]]
 
 
-def test_memory_stored_by_one_process_is_recalled_by_another(
+def test_stored_memory_is_recalled_by_another_process(
     team: Server, api: Callable[..., Api]
 ) -> None:
     key, first, second = key_of(team, "ben"), api(), api()
     assert first.post("store", {"content": _FACT, "scope": "personal"}, key).status_code == 200
-    assert _contents(second.post("recall", _ASKED, key)) == [_FACT]
+    assert _contents(second.post("recall", _QUESTION, key)) == [_FACT]
 
 
 def test_memory_sent_to_several_processes_is_stored_once(
@@ -49,45 +49,47 @@ def test_memory_sent_to_several_processes_is_stored_once(
         actions = Counter(threads.map(post, processes * 4))
     assert actions == {"stored": 1, "known": 7}
     assert [
-        memory.content for memory in team.opened("anna", "ferry-team").call("list").memories
+        memory.content for memory in team.open_space("anna", "ferry-team").call("list").memories
     ] == [_FACT]
 
 
 def test_unavailable_server_is_not_reported_as_a_wrong_key(
     team: Server, api: Callable[..., Api], server_url: str
 ) -> None:
-    key, one = key_of(team, "ben"), api()
-    assert one.post("list", {}, key).status_code == 200
+    key, process = key_of(team, "ben"), api()
+    assert process.post("list", {}, key).status_code == 200
     name = psycopg.conninfo.conninfo_to_dict(team.url)["dbname"]
     with connect(server_url) as admin:
         admin.execute(f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS false")
         admin.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (name,)
         )
-        away = one.post("list", {}, key)
+        unavailable = process.post("list", {}, key)
         admin.execute(f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS true")
-    assert away.status_code == 503
-    assert away.headers["retry-after"]
-    assert one.post("list", {}, key).status_code == 200
+    assert unavailable.status_code == 503
+    assert unavailable.headers["retry-after"]
+    assert process.post("list", {}, key).status_code == 200
 
 
 def test_api_requires_a_key_and_has_no_memory(team: Server, api: Callable[..., Api]) -> None:
-    one = api()
-    assert one.post("recall", _ASKED, {}).status_code == 401
-    assert one.get("/api/v1/events").status_code == 401
-    assert httpx.post(f"{one.base}/mcp", json={}, trust_env=False, verify=False).status_code == 401
-    refused = one.post("keys-revoke", {"id": "12345678"}, key_of(team, "anna", role="owner"))
-    assert refused.status_code == 403
+    process = api()
+    assert process.post("recall", _QUESTION, {}).status_code == 401
+    assert process.get("/api/v1/events").status_code == 401
+    assert (
+        httpx.post(f"{process.base}/mcp", json={}, trust_env=False, verify=False).status_code == 401
+    )
+    response = process.post("keys-revoke", {"id": "12345678"}, key_of(team, "anna", role="owner"))
+    assert response.status_code == 403
 
 
 def test_agent_tools_work_in_the_space_of_their_key(team: Server, api: Callable[..., Api]) -> None:
-    one, ben, rita = api(), key_of(team, "ben"), key_of(team, "rita")
-    assert not one.tool("memory_store", {"entries": [{"content": _FACT}]}, ben).get("isError")
-    assert "tides.csv" in str(one.tool("memory_search", {"query": _ASKED["text"]}, rita))
-    assert one.tool("memory_store", {"entries": [{"content": "Dogs travel free."}]}, rita)[
+    process, ben, rita = api(), key_of(team, "ben"), key_of(team, "rita")
+    assert not process.tool("memory_store", {"entries": [{"content": _FACT}]}, ben).get("isError")
+    assert "tides.csv" in str(process.tool("memory_search", {"query": _QUESTION["text"]}, rita))
+    assert process.tool("memory_store", {"entries": [{"content": "Dogs travel free."}]}, rita)[
         "isError"
     ]
-    assert "tides.csv" in str(team.opened("anna", "ferry-team").call("list"))
+    assert "tides.csv" in str(team.open_space("anna", "ferry-team").call("list"))
 
 
 @pytest.mark.parametrize("account", ["ben", "rita"])
@@ -104,9 +106,9 @@ def test_space_events_reach_clients_of_another_process(
         verify=False,
     ) as stream:
         lines = _lines(stream)
-        assert "hello" in next(line for line in lines if line.startswith("event:"))
-        stored = first.post("store", {"content": _FACT}, writer).json()
-        assert stored["action"] == "stored", stored
+        assert "hello" in next(line for line in lines if line.startswith("data:"))
+        outcome = first.post("store", {"content": _FACT}, writer).json()
+        assert outcome["action"] == "stored", outcome
         assert "memory" in next(
             line for line in lines if line.startswith("data:") and "stored" in line
         )
@@ -121,32 +123,30 @@ def test_stopping_process_finishes_requests_and_leaves_no_file(
     team: Server, api: Callable[..., Api], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    key, one = key_of(team, "ben"), api("--linger", "2")
-    assert one.get("/health/live").status_code == 200
-    assert one.get("/health/ready").json() == {"status": "ok"}
-    one.process.terminate()
-    while (told := one.get("/health/ready")).status_code == 200:
+    key, process = key_of(team, "ben"), api("--linger", "2")
+    assert process.get("/health/live").status_code == 200
+    assert process.get("/health/ready").json() == {"status": "ok"}
+    process.process.terminate()
+    while (answer := process.get("/health/ready")).status_code == 200:
         pass
-    assert told.json() == {"status": "leaving"}
-    assert told.headers["connection"] == "close"
-    assert one.post("store", {"content": _FACT}, key).status_code == 200
-    assert one.end() == 0
+    assert answer.json() == {"status": "leaving"}
+    assert answer.headers["connection"] == "close"
+    assert process.post("store", {"content": _FACT}, key).status_code == 200
+    assert process.end() == 0
     assert list(tmp_path.glob("nacre-api-*")) == []
 
 
-def test_blocked_write_in_one_space_does_not_delay_another(
-    team: Server, api: Callable[..., Api]
-) -> None:
-    one, key = api(), key_of(team, "ben")
+def test_blocked_write_does_not_delay_other_spaces(team: Server, api: Callable[..., Api]) -> None:
+    process, key = api(), key_of(team, "ben")
     own = {
-        "Authorization": f"Bearer {team.opened('rita').call('keys-create', space='rita').secret}"
+        "Authorization": f"Bearer {team.open_space('rita').call('keys-create', space='rita').secret}"
     }
     with team.admin as admin, ThreadPoolExecutor(50) as threads:
         with admin.transaction():
             admin.execute("SELECT pg_advisory_xact_lock(hashtextextended('ferry-team', 0))")
             waiting = [
                 threads.submit(
-                    one.post,
+                    process.post,
                     "store",
                     {"content": f"Berth {number} is {number * 7} metres long."},
                     key,
@@ -155,9 +155,10 @@ def test_blocked_write_in_one_space_does_not_delay_another(
             ]
             wait(lambda: admin.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchone())
             assert (
-                one.post("store", {"content": _FACT, "scope": "personal"}, own).status_code == 200
+                process.post("store", {"content": _FACT, "scope": "personal"}, own).status_code
+                == 200
             )
-            assert _contents(one.post("recall", _ASKED, own)) == [_FACT]
+            assert _contents(process.post("recall", _QUESTION, own)) == [_FACT]
             assert not any(answer.done() for answer in waiting)
         assert {answer.result().status_code for answer in waiting} == {200}
 
@@ -177,7 +178,8 @@ def test_rolling_restart_neither_loses_nor_duplicates_requests(
         stop.set()
     assert balancer.errors == []
     assert len(balancer.answered) > _WRITERS
-    found = Counter(
-        one.content for one in team.opened("anna", "ferry-team").call("list", limit=10_000).memories
+    contents = Counter(
+        memory.content
+        for memory in team.open_space("anna", "ferry-team").call("list", limit=10_000).memories
     )
-    assert found == Counter(balancer.answered)
+    assert contents == Counter(balancer.answered)

@@ -1,4 +1,4 @@
-"""Processes and servers that end without a word while many write: clients are told, and nothing is lost or doubled."""
+"""Killed processes and servers lose and duplicate nothing while many clients write."""
 
 from __future__ import annotations
 
@@ -29,19 +29,18 @@ _FACT = "The ferry timetable is kept in the file tides.csv."
 @pytest.fixture
 def own_server() -> Iterator[Any]:
     """A PostgreSQL server that a test may kill."""
-    with running() as one:
-        yield one
+    with running() as server:
+        yield server
 
 
 @pytest.fixture
 def server_url(own_server: Any) -> str:
-    """Its address."""
     return str(own_server.get_uri())
 
 
 @contextmanager
 def _writing(balancer: Balancer) -> Iterator[None]:
-    """While clients write; they have written before the block, and once more after it."""
+    """Run the block while clients write, with writes before the block and after it."""
     stop = Event()
     with ThreadPoolExecutor(_WRITERS) as threads:
         writers = [threads.submit(balancer.store, stop, name) for name in "abcdefgh"[:_WRITERS]]
@@ -56,19 +55,22 @@ def _writing(balancer: Balancer) -> Iterator[None]:
 
 
 def _more(balancer: Balancer) -> None:
-    wanted = len(balancer.answered) + 2 * _WRITERS
-    wait(lambda: balancer.errors or len(balancer.answered) >= wanted)
+    target = len(balancer.answered) + 2 * _WRITERS
+    wait(lambda: balancer.errors or len(balancer.answered) >= target)
     assert not balancer.errors, balancer.errors
 
 
-def _nothing_is_lost_or_doubled(team: Server, balancer: Balancer) -> None:
-    found = Counter(
-        one.content for one in team.opened("anna", "ferry-team").call("list", limit=10_000).memories
+def _assert_exactly_once(team: Server, balancer: Balancer) -> None:
+    contents = Counter(
+        memory.content
+        for memory in team.open_space("anna", "ferry-team").call("list", limit=10_000).memories
     )
     assert balancer.errors == []
-    assert {text: found[text] for text in balancer.answered} == dict.fromkeys(balancer.answered, 1)
-    assert max(found.values()) == 1
-    assert set(found) <= set(balancer.answered), "what nobody sent"
+    assert {text: contents[text] for text in balancer.answered} == dict.fromkeys(
+        balancer.answered, 1
+    )
+    assert max(contents.values()) == 1
+    assert set(contents) <= set(balancer.answered), "a text that no client sent"
 
 
 def test_killed_process_under_load_neither_loses_nor_duplicates_writes(
@@ -81,7 +83,7 @@ def test_killed_process_under_load_neither_loses_nor_duplicates_writes(
             balancer.processes[place].process.send_signal(signal.SIGKILL)
             _more(balancer)
             balancer.processes[place] = api()
-    _nothing_is_lost_or_doubled(team, balancer)
+    _assert_exactly_once(team, balancer)
 
 
 def test_server_killed_under_load_neither_loses_nor_duplicates_writes(
@@ -94,25 +96,28 @@ def test_server_killed_under_load_neither_loses_nor_duplicates_writes(
             kill(own_server)
             before = len(balancer.broken)
             wait(lambda: len(balancer.broken) >= before + _WRITERS)  # noqa: B023
-            assert [one.get("/health/ready").status_code for one in balancer.processes] == [
+            assert [process.get("/health/ready").status_code for process in balancer.processes] == [
                 503,
                 503,
             ]
-            assert [one.get("/health/live").status_code for one in balancer.processes] == [200, 200]
+            assert [process.get("/health/live").status_code for process in balancer.processes] == [
+                200,
+                200,
+            ]
             start(own_server)
             _more(balancer)
-    assert {one.get("/health/ready").status_code for one in balancer.processes} == {200}
-    _nothing_is_lost_or_doubled(team, balancer)
+    assert {process.get("/health/ready").status_code for process in balancer.processes} == {200}
+    _assert_exactly_once(team, balancer)
 
 
 def test_hundreds_of_simultaneous_clients_are_answered(
     team: Server, api: Callable[..., Api]
 ) -> None:
-    one, key = api(), key_of(team, "ben")
-    assert one.post("store", {"content": _FACT, "scope": "personal"}, key).status_code == 200
+    process, key = api(), key_of(team, "ben")
+    assert process.post("store", {"content": _FACT, "scope": "personal"}, key).status_code == 200
 
     async def come(client: httpx.AsyncClient) -> int:
-        answer = await client.post(f"{one.base}/api/v1/list", json={}, headers=key)
+        answer = await client.post(f"{process.base}/api/v1/list", json={}, headers=key)
         return answer.status_code
 
     async def all_at_once() -> list[int]:
@@ -123,23 +128,25 @@ def test_hundreds_of_simultaneous_clients_are_answered(
             return await asyncio.gather(*(come(client) for _ in range(_CLIENTS)))
 
     assert Counter(asyncio.run(all_at_once())) == {200: _CLIENTS}
-    assert one.post("list", {}, key).status_code == 200
+    assert process.post("list", {}, key).status_code == 200
 
 
 def test_worker_waits_for_a_killed_server_and_continues(
     own_server: Any, team: Server, processes: Processes, nacre: Nacre
 ) -> None:
     nacre("server", "cluster", "migrate")
-    team.opened("anna", "ferry-team").call("store", content=_FACT)
-    one, other = Worker(processes), Worker(processes)
-    for worker in (one, other):
-        worker.until("works")
+    team.open_space("anna", "ferry-team").call("store", content=_FACT)
+    worker_a, worker_b = Worker(processes), Worker(processes)
+    for worker in (worker_a, worker_b):
+        worker.until("worker started")
     kill(own_server)
-    for worker in (one, other):
-        worker.until("the server does not answer; waits for it")
-    assert other.end() == 0
+    for worker in (worker_a, worker_b):
+        worker.until("the server does not answer; waiting")
+    assert worker_b.end() == 0
     start(own_server)
-    one.until("works")
-    team.opened("anna", "ferry-team").call("store", content="The sand bank has moved to the west.")
-    one.until("ferry-team: done")
-    assert one.end() == 0
+    worker_a.until("the server answers again")
+    team.open_space("anna", "ferry-team").call(
+        "store", content="The sand bank has moved to the west."
+    )
+    worker_a.until("ferry-team: done")
+    assert worker_a.end() == 0

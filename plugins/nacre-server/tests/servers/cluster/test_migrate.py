@@ -1,4 +1,4 @@
-"""The schema of a cluster's server."""
+"""The schema of a cluster's server is created once."""
 
 from __future__ import annotations
 
@@ -19,6 +19,6 @@ def test_empty_database_is_migrated_once(server: Server, nacre: Nacre) -> None: 
 def test_cluster_without_server_is_refused_naming_the_setting(
     nacre: Nacre,  # noqa: F811
 ) -> None:
-    refused = nacre("server", "cluster", "migrate", code=None)
-    assert refused.code == 2
-    assert "NACRE_DB" in refused.err
+    outcome = nacre("server", "cluster", "migrate", code=None)
+    assert outcome.code == 2
+    assert "NACRE_DB" in outcome.err

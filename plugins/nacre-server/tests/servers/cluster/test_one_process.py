@@ -1,4 +1,4 @@
-"""An API, a worker and what they report, all in the process of the test."""
+"""An API and a worker, with their reports, run in the process of the test."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from threading import Event
 import httpx2 as httpx
 
 from nacre.settings import load_settings
-from nacre_server.worker import Worker
+from nacre_server.cluster import Worker
 from servers.cluster.conftest import key_of, serving_here
 from servers.spaces.conftest import Server
 from tests.cli.conftest import Nacre
@@ -20,31 +20,31 @@ def test_worker_tends_a_changed_space_until_stopped(
     team: Server, nacre: Nacre, tmp_path: Path
 ) -> None:
     assert "already" in nacre("server", "cluster", "migrate").out
-    team.opened("anna", "ferry-team").call("store", content=_FACT)
-    told: list[str] = []
+    team.open_space("anna", "ferry-team").call("store", content=_FACT)
+    logged: list[str] = []
     stop = Event()
 
     def tell(line: str) -> None:
-        told.append(line)
-        if len(told) == 5:
+        logged.append(line)
+        if len(logged) == 5:
             stop.set()
 
-    Worker(load_settings(), tmp_path, tell).run(stop, 1, 0.1)
-    assert told[0] == "works"
-    assert sorted(told[1:]) == [f"{name}: done" for name in ("anna", "ben", "ferry-team", "rita")]
+    Worker(load_settings(), tmp_path, tell).run(stop, 0.1)
+    assert logged[0] == "worker started"
+    assert sorted(logged[1:]) == [f"{name}: done" for name in ("anna", "ben", "ferry-team", "rita")]
 
 
 def test_api_answers_keys_until_stopped(team: Server, tmp_path: Path) -> None:
     ben, rita = key_of(team, "ben"), key_of(team, "rita")
     with (
-        serving_here(tmp_path) as (address, told),
+        serving_here(tmp_path) as (address, logged),
         httpx.Client(base_url=address, trust_env=False, verify=False) as client,
     ):
         store = {"content": _FACT, "scope": "personal"}
         assert client.post("/api/v1/store", json=store, headers=ben).status_code == 200
         assert client.post("/api/v1/store", json=store).status_code == 401
         assert client.post("/api/v1/store", json={"content": _FACT}, headers=rita).is_client_error
-        found = client.post("/api/v1/recall", json={"text": "ferry timetable?"}, headers=ben)
-        assert _FACT in found.text
+        response = client.post("/api/v1/recall", json={"text": "ferry timetable?"}, headers=ben)
+        assert _FACT in response.text
         assert client.get("/health/ready").status_code == 200
-    assert told[1:] == ["stopping: finishing the requests in progress"]
+    assert logged[1:] == ["stopping: finishing the requests in progress"]

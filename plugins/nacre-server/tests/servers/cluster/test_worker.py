@@ -1,4 +1,4 @@
-"""Workers: what they are killed at is done by another one, once."""
+"""Another worker completes a killed worker's job exactly once."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tests.processes import Processes, wait
 
 FACT = "The ferry timetable is kept in the file tides.csv."
 PATIENCE_SECONDS = 60
-_HELD = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1"
+_LOCK_QUERY = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1"
 
 
 class Worker:
-    """``nacre server cluster worker`` as a process."""
+    """A ``nacre server cluster worker`` process."""
 
     def __init__(self, processes: Processes, *options: str) -> None:
         self.process = processes.start(
@@ -31,21 +31,21 @@ class Worker:
         )
 
     def until(self, words: str) -> str:
-        """The next line with these words."""
+        """Return the next line that contains the words."""
         timer = threading.Timer(PATIENCE_SECONDS, self.process.kill)
         timer.start()
-        said = []
+        lines = []
         assert self.process.stdout
         for line in self.process.stdout:
-            said.append(line)
+            lines.append(line)
             if words in line:
                 timer.cancel()
-                assert not [one for one in said if one.startswith("Traceback")], said
+                assert not [item for item in lines if item.startswith("Traceback")], lines
                 return line
-        raise AssertionError(f"it ended before {words!r}: {said}")
+        raise AssertionError(f"it ended before {words!r}: {lines}")
 
     def end(self, with_signal: int = signal.SIGTERM) -> int:
-        """End it; returns its exit code."""
+        """Stop the process and return its exit code."""
         self.process.send_signal(with_signal)
         self.process.communicate(timeout=PATIENCE_SECONDS)
         return self.process.returncode
@@ -53,29 +53,29 @@ class Worker:
 
 @pytest.fixture
 def worker(processes: Processes, team: Server, nacre: Nacre) -> Callable[..., Worker]:
-    """``worker()`` is a worker of the team's server."""
+    """``worker()`` starts a worker of the team's server."""
     nacre("server", "cluster", "migrate")
-    team.opened("anna", "ferry-team").call("store", content=FACT)
+    team.open_space("anna", "ferry-team").call("store", content=FACT)
     return lambda *options: Worker(processes, *options)
 
 
 def test_worker_tends_active_spaces_and_stops_on_sigterm(
     worker: Callable[..., Worker], team: Server
 ) -> None:
-    one = worker()
-    one.until("ferry-team: done")
-    assert one.end() == 0
+    running_worker = worker()
+    running_worker.until("ferry-team: done")
+    assert running_worker.end() == 0
     with team.admin as admin:
-        asked = """SELECT t.number >= max(a.number) FROM nacre_spaces.tended t
+        query = """SELECT t.number >= max(a.number) FROM nacre_spaces.tended t
             JOIN nacre_spaces.audit_log a USING (space) WHERE space = 'ferry-team' GROUP BY t.number"""
-        assert admin.execute(asked).fetchone() == (1,)
+        assert admin.execute(query).fetchone() == (1,)
 
 
 def test_job_of_a_killed_worker_is_finished_by_another(
     worker: Callable[..., Worker], team: Server
 ) -> None:
     with team.admin as admin:
-        with admin.transaction():  # the job waits here, in its middle
+        with admin.transaction():  # the job stops here, halfway through
             admin.execute("LOCK TABLE nacre_spaces.tended IN ACCESS EXCLUSIVE MODE")
             admin.execute(
                 "INSERT INTO nacre_spaces.tended VALUES ('anna', 10000), ('ben', 10000), ('rita', 10000)"
@@ -84,16 +84,16 @@ def test_job_of_a_killed_worker_is_finished_by_another(
         with admin.transaction():
             admin.execute(
                 "LOCK TABLE nacre_spaces.tended IN SHARE MODE"
-            )  # others read, and do not write
+            )  # other clients read and do not write
             first = worker()
-            wait(lambda: admin.execute(_HELD).fetchone())
+            wait(lambda: admin.execute(_LOCK_QUERY).fetchone())
             assert first.process.poll() is None
             assert first.end(signal.SIGKILL) == -signal.SIGKILL
     second = worker()
     second.until("ferry-team: done")
     assert second.end() == 0
-    found = team.opened("anna", "ferry-team").call("list").memories
-    assert [one.content for one in found] == [FACT]
+    memories = team.open_space("anna", "ferry-team").call("list").memories
+    assert [item.content for item in memories] == [FACT]
 
 
 def test_failed_job_is_repeated_later(worker: Callable[..., Worker], team: Server) -> None:
@@ -102,9 +102,9 @@ def test_failed_job_is_repeated_later(worker: Callable[..., Worker], team: Serve
             "INSERT INTO nacre_spaces.tended VALUES ('anna', 10000), ('ben', 10000), ('rita', 10000)"
         )
         admin.execute("ALTER TABLE nacre_spaces.members RENAME TO gone")
-    one = worker()
-    assert "done" not in one.until("ferry-team: ")
+    running_worker = worker()
+    assert "done" not in running_worker.until("ferry-team: ")
     with team.admin as admin:
         admin.execute("ALTER TABLE nacre_spaces.gone RENAME TO members")
-    one.until("ferry-team: done")
-    assert one.end() == 0
+    running_worker.until("ferry-team: done")
+    assert running_worker.end() == 0

@@ -1,4 +1,4 @@
-"""A worker that learns by a language model: who was killed in the middle leaves the rest to another."""
+"""If a worker that learns with a language model is killed, another worker finishes its job."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ from tests.cli.conftest import said, write_transcript
 from tests.fakes.provider import FakeProvider, Request
 
 _SESSIONS = 20
-"""Three groups of at most eight; a model proposes memories of each, then gives its verdicts about them."""
+"""Three groups of at most eight. A model proposes memories of each group, then returns verdicts."""
 _BERTH = re.compile(
     r"\[m\d+\]\[owner[^\]]*\] ?(We decided that (berth \w+) is kept for the boat \w+\.)"
 )
 
 
-def _decided(number: int) -> str:
+def _decision(number: int) -> str:
     return f"We decided that berth b{number} is kept for the boat k{number}."
 
 
 class _Model:
-    """It takes each session at its word; asked about the second group, it thinks until ``goes_on``."""
+    """A model that accepts each session's statements and waits for ``goes_on`` at the second
+    group."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []
@@ -39,18 +40,18 @@ class _Model:
 
     def __call__(self, request: Request) -> dict[str, Any]:
         form = json.dumps(request.body).replace('\\"', '"')
-        wanted = next(one for one in ("verdicts", "memories") if f'"{one}": {{' in form)
-        self.calls.append(wanted)
+        field = next(text for text in ("verdicts", "memories") if f'"{text}": {{' in form)
+        self.calls.append(field)
         if len(self.calls) == 4:
             self.thinks.set()
             self.goes_on.wait(PATIENCE_SECONDS)
-        if wanted == "verdicts":
+        if field == "verdicts":
             return {
                 "verdicts": [
                     {"number": number, "finding": "holds", "wrong": []} for number in range(1, 9)
                 ]
             }
-        asked = "\n".join(str(one["content"]) for one in request.body["messages"])
+        prompt = "\n".join(str(message["content"]) for message in request.body["messages"])
         return {
             "memories": [
                 {
@@ -60,7 +61,7 @@ class _Model:
                     "quote": quote,
                     "always": False,
                 }
-                for quote, berth in _BERTH.findall(asked)
+                for quote, berth in _BERTH.findall(prompt)
             ],
             "over": [],
         }
@@ -74,10 +75,16 @@ def test_batch_interrupted_by_killed_worker_is_written_once(
 ) -> None:
     for number in range(_SESSIONS):
         session = f"{number:08x}-0000-4000-8000-000000000000"
-        talk = (("user", "How is the harbour?"), ("assistant", "Full."), ("user", _decided(number)))
+        talk = (
+            ("user", "How is the harbour?"),
+            ("assistant", "Full."),
+            ("user", _decision(number)),
+        )
         records = [said(role, text, at, session=session) for at, (role, text) in enumerate(talk)]
         write_transcript(tmp_path / "sessions" / f"{session}.jsonl", records)
-    team.opened("anna", "ferry-team").call("ingest", paths=(tmp_path / "sessions",), extract=False)
+    team.open_space("anna", "ferry-team").call(
+        "ingest", paths=(tmp_path / "sessions",), extract=False
+    )
     model = _Model()
     with FakeProvider(model) as provider:
         (tmp_path / "config.toml").write_text(provider.config(), encoding="utf-8")
@@ -90,12 +97,13 @@ def test_batch_interrupted_by_killed_worker_is_written_once(
         second = worker()
         second.until("ferry-team: done")
         assert second.end() == 0
-    kept = Counter(
-        one.content for one in team.opened("anna", "ferry-team").call("list", limit=1000).memories
+    contents = Counter(
+        memory.content
+        for memory in team.open_space("anna", "ferry-team").call("list", limit=1000).memories
     )
-    assert kept == dict.fromkeys([FACT, *map(_decided, range(_SESSIONS))], 1)
+    assert contents == dict.fromkeys([FACT, *map(_decision, range(_SESSIONS))], 1)
     first_group = third = ["memories", "verdicts"]
-    killed, left = ["memories", "verdicts"], ["verdicts"]
-    assert model.calls == [*first_group, *killed, *left, *third], (
-        "what was answered is not asked again"
+    killed, remaining = ["memories", "verdicts"], ["verdicts"]
+    assert model.calls == [*first_group, *killed, *remaining, *third], (
+        "answered prompts are not repeated"
     )

@@ -1,4 +1,4 @@
-"""Ada's memory on a server, served over HTTP, and machines of hers that keep in step with it."""
+"""Ada's memory on a server, served over HTTP, and her machines that sync with it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _TEXTS = (
 
 @dataclass
 class Machine:
-    """A home of its own: ``laptop("store", "…")`` runs nacre there."""
+    """A separate home. ``laptop("store", "…")`` runs nacre there."""
 
     folder: Path
     environ: dict[str, str] = field(default_factory=dict)
@@ -58,28 +58,27 @@ class Machine:
         return Outcome(result.exit_code, result.stdout, result.stderr)
 
     def sync(self) -> Any:
-        """What an exchange did."""
+        """Sync and return the report."""
         return self("server", "remote", "sync", "--json").json
 
     def contents(self) -> set[str]:
-        """What its memories say."""
-        return {one["content"] for one in self("list", "--all", "--json").json["memories"]}
+        """Return the contents of all memories."""
+        return {memory["content"] for memory in self("list", "--all", "--json").json["memories"]}
 
     @property
     def vault(self) -> Path:
-        """The folder of its memories."""
         return self.folder / ".nacre/vault"
 
     def documents(self) -> dict[str, bytes]:
-        """What its vault holds, but for listings."""
-        found = {
+        """Return the vault's documents without the listings."""
+        contents = {
             path.relative_to(self.vault).as_posix(): path.read_bytes()
             for path in self.vault.rglob("*.md")
         }
-        return {path: data for path, data in found.items() if not path.endswith("MEMORY.md")}
+        return {path: data for path, data in contents.items() if not path.endswith("MEMORY.md")}
 
     def file_of(self, words: str) -> Path:
-        """The file of the memory that says so."""
+        """Return the file of the memory that contains the words."""
         return next(
             path
             for path in self.vault.rglob("*.md")
@@ -89,7 +88,7 @@ class Machine:
 
 @dataclass
 class Place:
-    """What serves Ada's space; ``key`` opens it in her name."""
+    """The server of Ada's space. ``key`` opens it in her name."""
 
     database: str
     url: str
@@ -100,24 +99,24 @@ class Place:
 
     @property
     def rows(self) -> psycopg.Connection[Any]:
-        """A connection of who set the server up; writes are Ada's."""
+        """A connection of the administrator that writes in Ada's name."""
         rows = connect(self.database)
         rows.execute("SELECT set_config('nacre.tenant', 'ada', false)")
         return rows
 
     def texts(self) -> str:
-        """All that the server holds of documents, the ledger and sessions."""
+        """Return all texts of documents, the ledger and sessions on the server."""
         with self.rows as rows:
-            found = [rows.execute(one).fetchall() for one in _TEXTS]
-        return "\n".join(str(text) for part in found for (text,) in part)
+            parts = [rows.execute(item).fetchall() for item in _TEXTS]
+        return "\n".join(str(text) for part in parts for (text,) in part)
 
     def ask(self, operation: str, **fields: Any) -> Any:
-        """What the space answers to Ada herself."""
+        """Call an operation of the space as Ada."""
         with open_memory(self.folder / ".nacre") as memory:
             return memory.call(operation, **fields)
 
     def restart(self) -> None:
-        """Serve again where it was served."""
+        """Restart the daemon on the same port."""
         self.daemon = self.serve("--no-watch", "--http", self.url.rpartition(":")[2])
 
 
@@ -145,24 +144,24 @@ def place(
         for space, kind in (("ada", "person"), ("ben", "person"), ("ferry-team", "team")):
             memory.call("spaces-create", space=space, kind=kind)
         key = memory.call("keys-create", space="ada", account="ada", role="owner").secret
-    begun: list[Serving] = []
+    daemons: list[Serving] = []
 
     def serve(*options: str) -> Serving:
-        begun.append(Serving(processes, *options, environ=environ))
-        begun[-1].until("serves")
-        return begun[-1]
+        daemons.append(Serving(processes, *options, environ=environ))
+        daemons[-1].until("serves")
+        return daemons[-1]
 
     daemon = serve("--no-watch", "--http", "0")
-    found = re.search(r"over HTTP at (\S+),", daemon.said[-1])
-    assert found, daemon.said
-    yield Place(database, found[1], key, folder, serve, daemon)
-    for one in begun:
-        one.end()
+    match = re.search(r"over HTTP at (\S+),", daemon.lines[-1])
+    assert match, daemon.lines
+    yield Place(database, match[1], key, folder, serve, daemon)
+    for item in daemons:
+        item.end()
 
 
 @pytest.fixture
 def machines(place: Place, tmp_path: Path) -> Callable[..., Machine]:
-    """``machines("laptop")`` is a machine that keeps in step; with ``added=False`` one that does not yet."""
+    """``machines("laptop")`` is a machine that syncs, or one without a remote if ``added=False``."""
 
     def make(name: str, *options: str, added: bool = True, **environ: str) -> Machine:
         (tmp_path / name).mkdir(exist_ok=True)
@@ -175,7 +174,8 @@ def machines(place: Place, tmp_path: Path) -> Callable[..., Machine]:
 
 
 def ingest(machine: Machine, session: str, *turns: tuple[str, str]) -> None:
-    """Have a machine read a session of Claude Code: who (``user``, ``assistant``) said what."""
+    """Have a machine read a Claude Code session of (role, text) turns; roles are ``user`` and
+    ``assistant``."""
     records = [
         said(role, text, number, session=session) for number, (role, text) in enumerate(turns)
     ]

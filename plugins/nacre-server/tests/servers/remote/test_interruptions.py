@@ -1,4 +1,4 @@
-"""Exchanges that are cut short, that go on by themselves, and that meet whatever machines did meanwhile."""
+"""Interrupted syncs continue by themselves and handle changes made meanwhile."""
 
 from __future__ import annotations
 
@@ -52,11 +52,10 @@ def _environ(machine: Machine) -> dict[str, str]:
         "NACRE_HOME": str(machine.folder / ".nacre"),
         **QUIET,
         **machine.environ,
-        "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring",
     }
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="Windows knows no such signals")
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="Windows has no such signals")
 @pytest.mark.parametrize("at", [2, -2, 3, -3, 4, -4])
 def test_killed_sync_neither_loses_nor_duplicates_data(
     place: Place, machines: Machines, processes: Processes, at: int
@@ -94,9 +93,9 @@ def test_adding_a_server_asks_for_key_and_shows_data(
     laptop("store", "Dogs travel free.")
     answers = [("Key (not shown)", place.key), ("Send your memories (1) and sessions", "n")]
     environ = {**_environ(laptop), "NACRE_DB": "", "NACRE_REMOTE_KEY": ""}
-    told = dialog_process("server", "remote", "add", place.url, answers=answers, environ=environ)
-    assert told.code != 0
-    assert place.key not in told.out
+    output = dialog_process("server", "remote", "add", place.url, answers=answers, environ=environ)
+    assert output.code != 0
+    assert place.key not in output.out
     assert "Dogs" not in place.texts()
 
 
@@ -121,7 +120,7 @@ def test_concurrent_changes_on_three_machines_converge(machines: Machines) -> No
     for round_ in range(4):
         for number, machine in enumerate(them):
             for step in range(4):
-                _do_something(machine, random_, f"{round_}-{number}-{step}")
+                _random_change(machine, random_, f"{round_}-{number}-{step}")
             if random_.random() < 0.7:
                 machine.sync()
     for _ in range(3):
@@ -131,13 +130,13 @@ def test_concurrent_changes_on_three_machines_converge(machines: Machines) -> No
     assert len(them[0].documents()) > 5
     for machine in them:
         checks = machine("admin", "doctor", "--deep", "--json").json["checks"]
-        assert [one for one in checks if one["state"] == "failure"] == []
+        assert [check for check in checks if check["state"] == "failure"] == []
 
 
-def _do_something(machine: Machine, random_: random.Random, name: str) -> None:
+def _random_change(machine: Machine, random_: random.Random, name: str) -> None:
     files = sorted(path for path in machine.vault.rglob("*.md") if "\nid: " in path.read_text())
-    what = random_.choice(["store", "store", "append", "delete", "tag", "reword"])
-    if what == "store" or not files:
+    operation = random_.choice(["store", "store", "append", "delete", "tag", "reword"])
+    if operation == "store" or not files:
         machine(
             "store",
             f"Boat {name} leaves at {random_.randrange(24)} o'clock.",
@@ -147,7 +146,7 @@ def _do_something(machine: Machine, random_: random.Random, name: str) -> None:
         return
     file = random_.choice(files)
     text = file.read_text()
-    match what:
+    match operation:
         case "append":
             file.write_text(f"{text}\nSeen by {name}.\n")
         case "delete":

@@ -1,4 +1,4 @@
-"""Two machines and the server they keep in step with, all in the process of the test."""
+"""Two machines and the server that they sync with run in the process of the test."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ _PRIVATE = "My sister pays for the boat."
 
 
 def test_two_machines_stay_in_sync_through_a_server(team: Server, tmp_path: Path) -> None:  # noqa: F811
-    made = team.opened("anna").call("keys-create", space="anna", account="anna", role="owner")
-    key = {"NACRE_REMOTE_KEY": made.secret}
+    created = team.open_space("anna").call(
+        "keys-create", space="anna", account="anna", role="owner"
+    )
+    key = {"NACRE_REMOTE_KEY": created.secret}
     with serving_here(tmp_path) as (address, _):
         laptop = Machine(tmp_path / "laptop")
         desk = Machine(tmp_path / "desk", key)
@@ -26,8 +28,8 @@ def test_two_machines_stay_in_sync_through_a_server(team: Server, tmp_path: Path
         laptop("server", "remote", code=3)
         assert "--yes" in desk("server", "remote", "add", address, code=2).err
         add = ("server", "remote", "add", address, "--yes", "--no-private")
-        laptop(*add, stdin=f"{made.secret}\n")
-        assert made.secret not in (laptop.folder / ".nacre/config.toml").read_text()
+        laptop(*add, stdin=f"{created.secret}\n")
+        assert created.secret not in (laptop.folder / ".nacre/config.toml").read_text()
         desk("server", "remote", "add", address, "--yes")
         assert desk.contents() == {_FACT}
         desk("edit", "Ferry timetable", "--importance", "9")

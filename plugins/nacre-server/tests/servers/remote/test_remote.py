@@ -1,4 +1,4 @@
-"""Machines keep in step with a memory on a server: memories go both ways, sessions there, secrets nowhere."""
+"""Machines sync memories in both directions, upload sessions, and never upload secrets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SESSION = "7f3a1c2d-0000-4000-8000-000000000009"
 _FACT = "The ferry timetable is kept in the file tides.csv."
 
 
-def test_memory_of_one_machine_reaches_another_byte_for_byte(machines: Machines) -> None:
+def test_memory_reaches_other_machines_byte_for_byte(machines: Machines) -> None:
     laptop, desk = machines("laptop"), machines("desk")
     laptop("store", _FACT, "--subject", "Ferry timetable")
     assert laptop.sync()["sent"] >= 1
@@ -37,10 +37,10 @@ def test_first_sync_sends_existing_data(place: Place, machines: Machines) -> Non
         ("user", "Where is the timetable of the ferry?"),
         ("assistant", "In tides.csv."),
     )
-    told = laptop("server", "remote", "add", place.url, "--yes").out
-    assert "2 turns" in told
-    found = place.ask("search-sessions", text="timetable ferry")
-    assert SESSION in str(found)
+    output = laptop("server", "remote", "add", place.url, "--yes").out
+    assert "2 turns" in output
+    result = place.ask("search-sessions", text="timetable ferry")
+    assert SESSION in str(result)
     assert _FACT in str(place.ask("list"))
 
 
@@ -145,8 +145,8 @@ def test_no_secret_leaves_in_documents_or_turns(
         ("assistant", "In tides.csv."),
     )
     file.write_text(file.read_text() + f"\n{FORMS[form]}\n")
-    held = laptop("server", "remote", "add", place.url, "--yes", "--json").json["held"]
-    assert [reason for _, reason in held] == ["seems to contain a secret"]
+    pending = laptop("server", "remote", "add", place.url, "--yes", "--json").json["held"]
+    assert [reason for _, reason in pending] == ["seems to contain a secret"]
     assert CORE.lower() not in place.texts().lower()
 
 
@@ -235,8 +235,8 @@ def test_sync_needs_the_owners_key_to_a_personal_space(
 ) -> None:
     key = place.ask("keys-create", space=space, account=account, role=role).secret
     laptop = machines("laptop", added=False, NACRE_REMOTE_KEY=key)
-    refused = laptop("server", "remote", "add", place.url, "--yes", code=1)
-    assert "personal space" in refused.err
+    outcome = laptop("server", "remote", "add", place.url, "--yes", code=1)
+    assert "personal space" in outcome.err
     laptop("server", "remote", code=3)
 
 
@@ -249,7 +249,7 @@ def test_revoked_key_stops_sync_with_an_error(place: Place, machines: Machines) 
 
 
 @pytest.mark.parametrize(
-    ("url", "told"),
+    ("url", "message"),
     [
         ("postgresql://ada@db.example.org/nacre", "nacre serve"),
         ("http://memory.example.org", "not safe"),
@@ -257,9 +257,10 @@ def test_revoked_key_stops_sync_with_an_error(place: Place, machines: Machines) 
         ("memory", "not safe"),
     ],
 )
-def test_invalid_address_is_refused(machines: Machines, url: str, told: str) -> None:
+def test_invalid_address_is_refused(machines: Machines, url: str, message: str) -> None:
     assert (
-        told in machines("laptop", added=False)("server", "remote", "add", url, "--yes", code=2).err
+        message
+        in machines("laptop", added=False)("server", "remote", "add", url, "--yes", code=2).err
     )
 
 
@@ -280,8 +281,8 @@ def test_key_is_stored_separately_and_removed_with_the_remote(
     config = laptop.folder / ".nacre/config.toml"
     assert place.key not in config.read_text()
     laptop("server", "remote", "remove")
-    kept = [path for path in (laptop.folder / ".nacre").rglob("*") if path.is_file()]
-    assert all(place.key.encode() not in path.read_bytes() for path in kept)
+    paths = [path for path in (laptop.folder / ".nacre").rglob("*") if path.is_file()]
+    assert all(place.key.encode() not in path.read_bytes() for path in paths)
     assert laptop.contents() == {_FACT}
     laptop("server", "remote", "sync", code=3)
 
@@ -324,12 +325,12 @@ def test_server_restored_to_an_old_state_receives_lost_data(
 def test_sixty_memories_from_three_machines_converge(machines: Machines) -> None:
     them = [machines(name) for name in ("laptop", "desk", "phone")]
     for number, machine in enumerate(them):
-        for one in range(20):
+        for item in range(20):
             machine(
                 "store",
-                f"Boat {number}-{one} has {one} seats.",
+                f"Boat {number}-{item} has {item} seats.",
                 "--subject",
-                f"Boat {number}-{one}",
+                f"Boat {number}-{item}",
             )
     for _ in range(2):
         for machine in them:
@@ -339,7 +340,7 @@ def test_sixty_memories_from_three_machines_converge(machines: Machines) -> None
 
 
 def test_remote_token_is_masked_in_output(place: Place, machines: Machines) -> None:
-    told = machines("laptop")("server", "remote", "--json").out
-    assert place.key not in told
-    assert SECRET not in told
-    assert re.search(r'"url": ?"http://127', told)
+    output = machines("laptop")("server", "remote", "--json").out
+    assert place.key not in output
+    assert SECRET not in output
+    assert re.search(r'"url": ?"http://127', output)

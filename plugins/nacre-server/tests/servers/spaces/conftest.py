@@ -21,21 +21,23 @@ Open = Callable[..., MemoryHome]
 
 @dataclass(frozen=True)
 class Server:
-    """A database of its own. ``opened("anna")`` opens anna's space in her name, ``opened("anna", "ferry-team")`` the
-    team's; ``reads`` are further spaces of a recall."""
+    """A separate database.
+
+    ``open_space("anna")`` opens anna's space in her name and ``open_space("anna", "ferry-team")`` the team's.
+    ``reads`` are further spaces of a recall.
+    """
 
     url: str
-    opened: Open
+    open_space: Open
 
     @property
     def admin(self) -> psycopg.Connection[Any]:
-        """A connection of who set it up."""
+        """A connection of the administrator."""
         return connect(self.url)
 
 
 @pytest.fixture
 def server(server_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    """A server without spaces."""
     name = f"spaces{next(_databases)}"
     with connect(server_url) as first:
         first.execute(f"CREATE DATABASE {name}")
@@ -43,20 +45,22 @@ def server(server_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]
     monkeypatch.setenv("NACRE_DB", url)
     with ExitStack() as stack:
 
-        def opened(account: str, space: str = "", reads: tuple[str, ...] = ()) -> MemoryHome:
+        def open_space(account: str, space: str = "", reads: tuple[str, ...] = ()) -> MemoryHome:
             monkeypatch.setenv("NACRE_STORAGE_ACCOUNT", account)
             monkeypatch.setenv("NACRE_STORAGE_TENANT", space or account)
             monkeypatch.setenv("NACRE_STORAGE_SPACES", str(list(reads)))
             return stack.enter_context(open_memory())
 
-        yield Server(url, opened)
+        yield Server(url, open_space)
 
 
 @pytest.fixture
 def team(server: Server) -> Server:
-    """Anna owns ``ferry-team``, in which ben is a member, rita a reader and build-bot a service; each but the last has
-    a space."""
-    with server.opened("anna") as anna:
+    """Anna owns ``ferry-team``, where ben is a member, rita a reader and build-bot a service.
+
+    The three people also have spaces of their own.
+    """
+    with server.open_space("anna") as anna:
         for person in ("anna", "ben", "rita"):
             anna.call("spaces-create", space=person, kind="person")
         anna.call("spaces-create", space="ferry-team")

@@ -1,4 +1,4 @@
-"""What programs do over HTTP that show a key to a space."""
+"""Programs use a space over HTTP with a key."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from servers.spaces.conftest import Server
 from tests.web_server.conftest import Site, nacre, process, serving, site  # noqa: F401 - fixtures
 
 _FACT = "The ferry timetable is kept in the file tides.csv."
-_ASKED = "where is the ferry timetable kept?"
+_QUESTION = "where is the ferry timetable kept?"
 
 
 @pytest.fixture
 def served(team: Server, site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch) -> Site:  # noqa: F811
-    """Anna's memory, served; what is stored is ``_FACT`` in the team's, and a secret of hers in her own."""
-    team.opened("anna", "ferry-team").call("store", content=_FACT, scope="personal")
-    team.opened("anna").call(
+    """Anna's memory, served, with ``_FACT`` in the team's space and a secret in her own."""
+    team.open_space("anna", "ferry-team").call("store", content=_FACT, scope="personal")
+    team.open_space("anna").call(
         "store", content="The spare key of the ferry office is under the third stone."
     )
     monkeypatch.setenv("NACRE_STORAGE_SPACES", "[]")
@@ -29,29 +29,31 @@ def served(team: Server, site: Callable[..., Site], monkeypatch: pytest.MonkeyPa
 
 
 def _key(team: Server, account: str, **fields: Any) -> tuple[str, dict[str, str]]:
-    made = team.opened("anna").call("keys-create", space="ferry-team", account=account, **fields)
-    return made.key.id, {"Authorization": f"Bearer {made.secret}"}
+    created = team.open_space("anna").call(
+        "keys-create", space="ferry-team", account=account, **fields
+    )
+    return created.key.id, {"Authorization": f"Bearer {created.secret}"}
 
 
 def test_key_opens_its_space_and_not_the_served_home(team: Server, served: Site) -> None:
     _, key = _key(team, "ben")
-    found = served.ask("recall", {"text": _ASKED}, **key).json()
-    assert [hit["memory"]["content"] for hit in found["hits"]] == [_FACT]
-    found = served.ask(
+    answer = served.ask("recall", {"text": _QUESTION}, **key).json()
+    assert [hit["memory"]["content"] for hit in answer["hits"]] == [_FACT]
+    answer = served.ask(
         "recall", {"text": "where is the spare key of the ferry office?"}, **key
     ).json()
-    assert "stone" not in str(found)
+    assert "stone" not in str(answer)
     assert "stone" in str(served.ask("list", {}, **served.token).json())
 
 
 def test_memory_stored_with_a_key_is_a_logged_proposal(team: Server, served: Site) -> None:
     _, key = _key(team, "build-bot", role="service")
-    stored = served.ask("store", {"content": "Dogs travel free."}, **key)
-    assert stored.status_code == 200
-    assert stored.json()["proposed"]
+    outcome = served.ask("store", {"content": "Dogs travel free."}, **key)
+    assert outcome.status_code == 200
+    assert outcome.json()["proposed"]
     assert "Dogs" not in str(served.ask("list", {}, **served.token).json())
-    log = team.opened("anna", "ferry-team").call("spaces-log", limit=1)
-    assert [(one.account, one.action) for one in log] == [("build-bot", "store")]
+    log = team.open_space("anna", "ferry-team").call("spaces-log", limit=1)
+    assert [(item.account, item.action) for item in log] == [("build-bot", "store")]
 
 
 @pytest.mark.parametrize(("account", "most"), [("ben", "reader"), ("rita", "member")])
@@ -59,27 +61,27 @@ def test_permission_is_the_lower_of_account_and_key_role(
     team: Server, served: Site, account: str, most: str
 ) -> None:
     _, key = _key(team, account, role=most)
-    assert served.ask("recall", {"text": _ASKED}, **key).json()["hits"]
-    refused = served.ask("store", {"content": "Dogs travel free."}, **key)
-    assert (refused.status_code, refused.json()["code"]) == (403, "not_allowed")
+    assert served.ask("recall", {"text": _QUESTION}, **key).json()["hits"]
+    response = served.ask("store", {"content": "Dogs travel free."}, **key)
+    assert (response.status_code, response.json()["code"]) == (403, "not_allowed")
 
 
 def test_key_is_refused_immediately_after_its_end(team: Server, served: Site) -> None:
     number, key = _key(team, "ben")
     assert served.ask("list", {}, **key).status_code == 200
-    team.opened("anna").call("keys-revoke", space="ferry-team", id=number)
+    team.open_space("anna").call("keys-revoke", space="ferry-team", id=number)
     assert served.ask("list", {}, **key).status_code == 401
     _, other = _key(team, "ben")
-    team.opened("anna").call("spaces-remove", space="ferry-team", account="ben")
+    team.open_space("anna").call("spaces-remove", space="ferry-team", account="ben")
     assert served.ask("list", {}, **other).status_code == 401
 
 
 _NO_KEYS = ("nacre_", "nacre_12345678_" + "A" * 43, "nacre_' OR 1=1 --", "NACRE_12345678_x")
 
 
-@pytest.mark.parametrize("given", _NO_KEYS)
-def test_invalid_key_opens_nothing(served: Site, given: str) -> None:
-    assert served.ask("list", {}, Authorization=f"Bearer {given}").status_code == 401
+@pytest.mark.parametrize("key", _NO_KEYS)
+def test_invalid_key_opens_nothing(served: Site, key: str) -> None:
+    assert served.ask("list", {}, Authorization=f"Bearer {key}").status_code == 401
 
 
 def test_revoked_key_is_refused_on_a_site_without_token(
@@ -87,11 +89,11 @@ def test_revoked_key_is_refused_on_a_site_without_token(
     site: Callable[..., Site],  # noqa: F811
 ) -> None:
     number, key = _key(team, "ben")
-    team.opened("anna")
+    team.open_space("anna")
     open_site = site("--http", "0", "--no-token")
     assert open_site.ask("list").status_code == 200
     assert open_site.ask("list", {}, **key).status_code == 200
-    team.opened("anna").call("keys-revoke", space="ferry-team", id=number)
+    team.open_space("anna").call("keys-revoke", space="ferry-team", id=number)
     assert open_site.ask("store", {"content": _FACT}, **key).status_code == 401
     assert open_site.get("/mcp", **key).status_code == 401
 
@@ -103,11 +105,11 @@ def test_key_cannot_call_operations_of_the_serving_machine(
     assert served.get("/api/v1/me", **key).status_code == 401
     offered = offered_by(Face.HTTP)
     for name in sorted(name for name in offered if not offered[name].by_key):
-        refused = served.ask(name, {}, **key)
-        assert refused.status_code in (400, 403), (name, refused.text)
-        assert refused.json()["code"] in ("invalid_input", "not_allowed", "query_invalid"), (
+        response = served.ask(name, {}, **key)
+        assert response.status_code in (400, 403), (name, response.text)
+        assert response.json()["code"] in ("invalid_input", "not_allowed", "query_invalid"), (
             name,
-            refused.text,
+            response.text,
         )
 
 

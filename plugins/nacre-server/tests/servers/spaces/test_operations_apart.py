@@ -1,4 +1,4 @@
-"""Every operation in one space: one that holds the same, and a team's that is read, stay as they are to the byte."""
+"""Every operation in one space leaves a space with the same ids and a team's space unchanged."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from tests.catalogue.samples import QUESTION, SAMPLES
 from tests.storage.filled import dump
 
 _CANARY = "quokka"
-"""What the other spaces say, and the one at work does not."""
+"""A word in the other spaces but not in the active space."""
 
 
 def _fill(space: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same ids and texts in each space; a memory and a session more in those that are not at work."""
+    """Store the same ids and texts in each space, and a further memory and session in the other
+    spaces."""
     monkeypatch.setenv("NACRE_STORAGE_TENANT", space)
     monkeypatch.setenv("NACRE_HOME", str(home / f"home-of-{space}"))
     numbers = count(1)
@@ -39,10 +40,10 @@ def _fill(space: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             memory.call(
                 "store", content=f"The {_CANARY} billing database is older.", scope="private"
             )
-        memory.ingest()  # it makes the vectors that are missing
+        memory.ingest()  # creates the missing vectors
 
 
-def _told(name: str, memory: Any, fields: dict[str, Any]) -> str:
+def _answer_text(name: str, memory: Any, fields: dict[str, Any]) -> str:
     try:
         return repr(memory.call(name, **fields))
     except NacreError as error:
@@ -68,13 +69,13 @@ def test_each_operation_stays_in_its_space(
         assert {"memories", "words", "memory_vectors", "document_versions"} <= {
             row[0] for row in before[0]
         }
-        names = [name for name, one in CATALOGUE.items() if one.needs_home and name != "share"]
+        names = [name for name, item in CATALOGUE.items() if item.needs_home and name != "share"]
         for name in sorted(names):
-            if _CANARY in _told(name, memory, fill(SAMPLES[name].request)):
+            if _CANARY in _answer_text(name, memory, fill(SAMPLES[name].request)):
                 telling.append(name)
             if (dump(admin, "ben"), dump(admin, "ferry-team")) != before:
                 changing.append(name)
-        found = memory.call("recall", text=f"{_CANARY} {QUESTION}").hits
+        hits = memory.call("recall", text=f"{_CANARY} {QUESTION}").hits
     assert len(names) > 120
     assert (changing, telling) == ([], [])
-    assert all(_CANARY not in hit.memory.content for hit in found)
+    assert all(_CANARY not in hit.memory.content for hit in hits)

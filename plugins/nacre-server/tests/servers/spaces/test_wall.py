@@ -1,4 +1,4 @@
-"""What a tenant's connection can reach of accounts, members, keys and logs, whatever it says in SQL."""
+"""A tenant's SQL connection cannot reach other accounts, members, keys or logs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from psycopg import errors, sql
 
 from nacre.values.memory import Bearer, Role
-from nacre_server.registry import Registry
+from nacre_server.connection import Registry
 from nacre_server.spaces import bearer_of
 from servers.spaces.conftest import Server
 from tests.storage.filled import acting_as
@@ -18,17 +18,17 @@ _FUNCTIONS = {"standing", "spaces_of", "note", "noted"}
 
 
 def _tables(admin: psycopg.Connection[Any]) -> list[str]:
-    found = admin.execute(
+    rows = admin.execute(
         "SELECT relname FROM pg_class WHERE relnamespace = 'nacre_spaces'::regnamespace AND relkind = 'r'"
     )
-    return [name for (name,) in found]
+    return [name for (name,) in rows]
 
 
 def test_tenant_cannot_access_the_space_tables(team: Server) -> None:
     with team.admin as admin:
         tables = _tables(admin)
-        known = {"accounts", "api_keys", "audit_log", "members", "spaces"}
-        assert {*tables} == known | {"calls", "quotas", "tended"}
+        table_names = {"accounts", "api_keys", "audit_log", "members", "spaces"}
+        assert {*tables} == table_names | {"calls", "quotas", "tended"}
         for table in tables:
             for statement in (
                 "SELECT count(*) FROM {}",
@@ -63,20 +63,20 @@ def test_tenant_functions_show_only_their_own_space(team: Server) -> None:
     with team.admin as admin:
         for space, expected in {"ferry-team": "owner", "ben": None, "eve": None}.items():
             with acting_as(admin, space):
-                told = admin.execute("SELECT role FROM nacre_spaces.standing('anna')").fetchone()
-                assert (told[0] if told else None) == expected
-                listed = admin.execute(
+                role = admin.execute("SELECT role FROM nacre_spaces.standing('anna')").fetchone()
+                assert (role[0] if role else None) == expected
+                count = admin.execute(
                     "SELECT count(*) FROM nacre_spaces.spaces_of('anna')"
                 ).fetchone()
-                assert listed == ((2,) if expected else (0,))
+                assert count == ((2,) if expected else (0,))
         with acting_as(admin, "ben"):
             admin.execute("SELECT nacre_spaces.note('ben', 'store', '', 'done')")
             assert admin.execute("SELECT account, action FROM nacre_spaces.noted(9)").fetchall()[
                 0
             ] == ("ben", "store")
             admin.execute("SELECT set_config('nacre.tenant', 'rita', true)")
-            told_of_rita = admin.execute("SELECT subject FROM nacre_spaces.noted(9)").fetchall()
-        assert told_of_rita == [("rita",)]
+            subjects = admin.execute("SELECT subject FROM nacre_spaces.noted(9)").fetchall()
+        assert subjects == [("rita",)]
 
 
 def test_temporary_objects_cannot_shadow_server_functions(team: Server) -> None:
@@ -102,23 +102,25 @@ def test_audit_log_is_append_only_even_for_its_owner(team: Server, statement: st
 
 
 def test_server_stores_only_a_hash_of_a_key(team: Server) -> None:
-    made = team.opened("anna").call("keys-create", space="ferry-team", account="ben", role="reader")
-    assert made.secret.startswith(f"nacre_{made.key.id}_")
-    assert len(made.secret) == len("nacre_12345678_") + 43  # 256 bits
+    created = team.open_space("anna").call(
+        "keys-create", space="ferry-team", account="ben", role="reader"
+    )
+    assert created.secret.startswith(f"nacre_{created.key.id}_")
+    assert len(created.secret) == len("nacre_12345678_") + 43  # 256 bits
     with team.admin as admin:
         whole = sql.SQL("SELECT t::text FROM nacre_spaces.{} t")
         rows = [
             str(admin.execute(whole.format(sql.Identifier(table))).fetchall())
             for table in _tables(admin)
         ]
-    assert any(made.key.id in row for row in rows)
+    assert any(created.key.id in row for row in rows)
     assert not any(
-        made.secret[15:] in row or made.secret[15:].encode().hex() in row for row in rows
+        created.secret[15:] in row or created.secret[15:].encode().hex() in row for row in rows
     )
 
 
 def test_key_works_until_expired_revoked_or_membership_ended(team: Server) -> None:
-    anna = team.opened("anna")
+    anna = team.open_space("anna")
     registry = Registry(team.url)
 
     def opens(secret: str) -> Bearer | None:
@@ -130,28 +132,27 @@ def test_key_works_until_expired_revoked_or_membership_ended(team: Server) -> No
                 "UPDATE nacre_spaces.api_keys SET expires = expires - %s", (days * 86_400_000,)
             )
 
-    made = anna.call("keys-create", space="ferry-team", account="ben", days=30)
-    assert opens(made.secret) == Bearer("ben", "ferry-team", Role.MEMBER)
+    created = anna.call("keys-create", space="ferry-team", account="ben", days=30)
+    assert opens(created.secret) == Bearer("ben", "ferry-team", Role.MEMBER)
     pass_days(29)
-    assert opens(made.secret)
+    assert opens(created.secret)
     pass_days(2)
-    assert opens(made.secret) is None
+    assert opens(created.secret) is None
     pass_days(-31)
-    assert opens(made.secret[:-1]) is None
+    assert opens(created.secret[:-1]) is None
     assert opens("") is None
-    anna.call("keys-revoke", space="ferry-team", id=made.key.id)
+    anna.call("keys-revoke", space="ferry-team", id=created.key.id)
     again = anna.call("keys-create", space="ferry-team", account="ben")
-    assert opens(made.secret) is None
+    assert opens(created.secret) is None
     assert opens(again.secret) == Bearer("ben", "ferry-team", Role.MEMBER)
-    held = {
-        one.id: (bool(one.revoked), bool(one.last_used))
-        for one in anna.call("keys", space="ferry-team")
+    keys_by_id = {
+        item.id: (bool(item.revoked), bool(item.last_used))
+        for item in anna.call("keys", space="ferry-team")
     }
-    assert held == {made.key.id: (True, True), again.key.id: (False, True)}
+    assert keys_by_id == {created.key.id: (True, True), again.key.id: (False, True)}
     other = anna.call("keys-create", space="ferry-team", account="rita")
-    assert opens(other.secret) == Bearer(
-        "rita", "ferry-team", Role.READER
-    )  # no more than its account
+    # limited to its account's role
+    assert opens(other.secret) == Bearer("rita", "ferry-team", Role.READER)
     anna.call("spaces-remove", space="ferry-team", account="ben")
     assert opens(again.secret) is None
     anna.call("keys-revoke", space="ferry-team", id=other.key.id)
@@ -168,7 +169,7 @@ def test_login_without_manager_role_cannot_manage_spaces(
         )
         admin.execute("GRANT nacre_tenant TO clerk")
     monkeypatch.setenv("NACRE_DB", team.url.replace("postgres:@", "clerk@"))
-    anna = team.opened("anna")
-    assert [one.name for one in anna.call("spaces")] == ["anna", "ferry-team"]
+    anna = team.open_space("anna")
+    assert [item.name for item in anna.call("spaces")] == ["anna", "ferry-team"]
     with pytest.raises(Exception, match="does not manage its spaces"):
         anna.call("spaces-add", space="ferry-team", account="eve")

@@ -22,10 +22,6 @@ JOIN sessions s ON s.tool || ':' || s.native_id = c.session
 JOIN turns t ON t.session = s.row AND t.native_id = shown.value
 WHERE c.dropped IS NULL;
 
--- count_candidates --
--- Pending candidates.
-SELECT count(*) FROM candidates WHERE dropped IS NULL AND NOT EXISTS (SELECT 1 FROM active_memories WHERE id = candidates.id);
-
 -- find_candidates --
 -- By the start or end of the id.
 SELECT

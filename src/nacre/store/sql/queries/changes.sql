@@ -72,9 +72,6 @@ WHERE l.rel = 'contradicts' AND l.origin NOT IN ('auto', 'body');
 -- Memories in review or possibly outdated.
 SELECT memory FROM review_queue WHERE status = 'pending' UNION SELECT memory FROM stale_memories;
 
--- last_trace --
--- Ids are ordered by time.
-SELECT max(id) FROM traces WHERE kind <> 'question';
 
 -- give_pages_back --
 -- Free the RAM used by reading.

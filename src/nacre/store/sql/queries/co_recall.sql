@@ -23,8 +23,3 @@ WHERE e.a IN (SELECT value FROM json_each(:ids)) AND e.until > :day
 UNION ALL
 SELECT e.b, e.a, e.weight, e.day, e.sessions FROM co_recall e JOIN active_memories m ON m.id = e.a
 WHERE e.b IN (SELECT value FROM json_each(:ids)) AND e.until > :day;
-
--- list_all_edges --
--- All edges between active memories that have not faded.
-SELECT e.a, e.b, e.weight, e.day, e.sessions FROM co_recall e
-JOIN active_memories a ON a.id = e.a JOIN active_memories b ON b.id = e.b WHERE e.until > :day;

@@ -1,11 +1,10 @@
 -- find_code_project --
 -- By slug.
-SELECT row, project, root, read_at, is_linked FROM code_projects WHERE project = :project;
+SELECT project, root, read_at, is_linked, row FROM code_projects WHERE project = :project;
 
 -- list_code_projects --
--- Projects with indexed code, and their numbers of files.
-SELECT p.project, p.root, p.read_at, count(f.row) FROM code_projects p LEFT JOIN code_files f ON f.project = p.row
-GROUP BY p.row, p.project, p.root, p.read_at ORDER BY p.project;
+-- Projects with indexed code.
+SELECT project FROM code_projects ORDER BY project;
 
 -- save_code_project --
 -- Reading begins. The edges are incomplete until it ends.

@@ -5,7 +5,7 @@ SELECT DISTINCT value ->> 1, value ->> 2 FROM json_each(:uses) WHERE true
 ON CONFLICT DO NOTHING;
 
 -- insert_file_uses --
--- Which turns used which files, and how. A server expands the list before the limit.
+-- The uses of files in turns. A server expands the list before the limit.
 INSERT INTO file_uses (file, turn, action)
 SELECT f.row, t.row, u.action FROM (
     SELECT CAST(value ->> 0 AS BIGINT) AS turn, value ->> 1 AS path, value ->> 3 AS action FROM json_each(:uses) LIMIT -1
@@ -17,10 +17,6 @@ ON CONFLICT DO NOTHING;
 -- Full text of failed calls.
 INSERT INTO failures_fts (rowid, tried, error)
 SELECT t.row, value ->> 1, value ->> 2 FROM json_each(:failures) JOIN turns t ON t.row = value ->> 0;
-
--- unindex_failures --
--- Before they are indexed again.
-DELETE FROM failures_fts WHERE rowid = :row;
 
 -- list_files_named --
 -- In any folder.
@@ -44,14 +40,14 @@ ORDER BY coalesce(t.time, s.ended, s.started) DESC NULLS LAST, t.row DESC
 LIMIT :limit;
 
 -- list_requests --
--- Requests before a position in a session, latest first, by the owner or the agent that started it.
+-- By a speaker before a position, latest first.
 SELECT row FROM turns
 WHERE session = :session AND seq < :seq AND speaker = :speaker AND flags & :noise = 0 AND text <> ''
 ORDER BY seq DESC LIMIT :limit;
 
--- find_most_changed_file --
--- A path with the file name that most sessions edited, and the number of these sessions.
-SELECT max(f.path), count(DISTINCT t.session) AS sessions
-FROM file_uses u JOIN files f ON f.row = u.file JOIN turns t ON t.row = u.turn
-WHERE u.action = 'edit'
-GROUP BY f.name ORDER BY sessions DESC, f.name LIMIT 1;
+-- list_largest_changes --
+-- By name, most edits first.
+SELECT max(f.path), max(s.tool), s.project, count(*), count(DISTINCT s.row)
+FROM file_uses u JOIN files f ON f.row = u.file JOIN turns t ON t.row = u.turn JOIN sessions s ON s.row = t.session
+WHERE u.action = 'edit' AND coalesce(s.file, '') NOT LIKE :without
+GROUP BY s.project, f.name ORDER BY 4 DESC, f.name LIMIT :limit;

@@ -13,14 +13,6 @@ INSERT INTO inbound (channel, id, key, sender, message, is_owner, received, stat
 VALUES (:channel, :id, :key, :sender, :message, :is_owner, :received, :state)
 ON CONFLICT (channel, id) DO NOTHING;
 
--- find_inbound --
--- By the platform's id.
-SELECT seq, key, sender, state, line, nullif(message, '') FROM inbound WHERE channel = :channel AND id = :id;
-
--- set_inbound_message --
--- Replace its text.
-UPDATE inbound SET message = :message WHERE seq = :seq;
-
 -- list_open_inbound --
 -- Unanswered messages of a conversation, and messages heard since the last answer. If there are too many: the
 -- longest waiting and the last heard.
@@ -33,10 +25,6 @@ SELECT * FROM (
 -- list_waiting_keys --
 -- Conversations with messages to answer, longest waiting first.
 SELECT key, channel FROM inbound WHERE state IN ('waiting', 'taken') GROUP BY key ORDER BY min(seq);
-
--- count_waiting_inbound --
--- A channel's messages to answer.
-SELECT count(*) FROM inbound WHERE state IN ('waiting', 'taken') AND channel = :channel;
 
 -- last_waiting --
 -- The time of a conversation's last waiting message, and the number of these messages.
@@ -84,14 +72,9 @@ DELETE FROM inbound WHERE state IN ('done', 'refused') AND received < :before;
 -- The open session of a conversation.
 SELECT * FROM chat_sessions WHERE key = :key AND closed IS NULL;
 
--- chat_session_of_line --
--- The session of a conversation whose transcript contains a line: the last before it, because ids begin with
--- the time.
-SELECT * FROM chat_sessions WHERE key = :key AND id < :line ORDER BY id DESC LIMIT 1;
-
 -- list_recent_chat_states --
 -- The progress of the most recently used sessions, and whether lines are missing from their files.
-SELECT id, key, channel, messages, compactions, closed IS NOT NULL,
+SELECT id, key, channel, messages, closed IS NOT NULL,
     EXISTS (SELECT 1 FROM pending_lines WHERE session = chat_sessions.id)
 FROM chat_sessions ORDER BY updated DESC LIMIT :most;
 
@@ -122,21 +105,13 @@ UPDATE chat_sessions SET closed = :at WHERE id = :id AND closed IS NULL;
 
 -- count_in_chat_session --
 -- The messages, and the cost of the answer.
-UPDATE chat_sessions SET updated = :at, messages = messages + :messages, tokens = tokens + :tokens,
+UPDATE chat_sessions SET updated = :at, messages = messages + :messages,
     input_tokens = input_tokens + :input, output_tokens = output_tokens + :output, cost = cost + :cost
 WHERE id = :id;
 
 -- note_chat_indexed --
 -- The number of searchable messages.
 UPDATE chat_sessions SET indexed = max(indexed, :messages) WHERE id = :session;
-
--- note_chat_flushed --
--- Memories were extracted in this cycle.
-UPDATE chat_sessions SET flushed = compactions WHERE id = :session;
-
--- note_chat_compacted --
--- Its beginning was summarised.
-UPDATE chat_sessions SET compactions = compactions + 1, tokens = :tokens WHERE id = :id;
 
 -- insert_pending_line --
 -- A line for a transcript.

@@ -62,44 +62,32 @@ ORDER BY l.source, l.rel, l.target;
 SELECT id FROM active_memories WHERE :project IS NULL OR project = :project ORDER BY id;
 
 -- list_map_nodes --
--- Memories that are or, on a past day, were active, as in memory_clause.
-SELECT m.id, m.subject, m.kind, m.project, m.importance, m.superseded_by IS NOT NULL, m.trust = 'trusted',
-    coalesce(m.valid_since, date(m.created / 1000, 'unixepoch', 'localtime')) AS began
-FROM past_memories m
-WHERE (:project IS NULL OR m.project = :project)
-    AND (:kinds = '[]' OR m.kind IN (SELECT value FROM json_each(:kinds)))
-    AND CASE WHEN :day IS NULL THEN m.superseded_by IS NULL ELSE coalesce(m.valid_since, date(m.created / 1000, 'unixepoch', 'localtime')) <= :day AND CASE
-        WHEN m.superseded_by IS NULL THEN coalesce(m.valid_until >= :day, TRUE)
-        ELSE coalesce(m.valid_until > :day, FALSE) END END
-ORDER BY m.id;
+-- Active memories with their content.
+SELECT id, subject, kind, project, importance, trust = 'trusted', content
+FROM active_memories WHERE :project IS NULL OR project = :project ORDER BY id;
 
 -- list_map_links --
--- All links valid on a day. Similarity links are included only on request.
-SELECT source, rel, target, origin, NULL, strength, valid_since, valid_until FROM links l
-WHERE (:alike = 1 OR l.origin <> 'auto') AND (:rels = '[]' OR l.rel IN (SELECT value FROM json_each(:rels)))
-    AND coalesce(l.valid_since <= :day, TRUE) AND coalesce(l.valid_until > :day, TRUE)
-ORDER BY l.source, l.rel, l.target;
+-- All links valid on a day, except similarity.
+SELECT source, target, rel FROM links
+WHERE origin <> 'auto' AND coalesce(valid_since <= :day, TRUE) AND coalesce(valid_until > :day, TRUE)
+ORDER BY source, rel, target;
+
+-- list_map_groups --
+-- The session and the tags of all memories, as (kind, value, memory).
+SELECT 'session', session, id FROM memories WHERE session IS NOT NULL UNION ALL SELECT 'tag', tag, memory FROM tags
+ORDER BY 3, 1, 2;
+
+-- list_known_files --
+-- Names among these that files in sessions have.
+SELECT DISTINCT name FROM files WHERE name IN (SELECT value FROM json_each(:names));
 
 -- list_ends --
 -- Memories at the ends of links, in any state.
 SELECT id, subject, kind, project, superseded_by IS NOT NULL, retired_at IS NOT NULL, trust FROM memories
 WHERE id IN (SELECT value FROM json_each(:ids));
 
--- list_sources_of_origin --
--- Memories whose front matter has links of an origin, except successors and contradictions.
-SELECT DISTINCT l.source FROM links l JOIN memories m ON m.id = l.source
-WHERE l.origin = :origin AND l.rel NOT IN ('supersedes', 'contradicts') AND (:project IS NULL OR m.project = :project)
-ORDER BY l.source;
-
 -- list_derived_links --
 -- Similarity links, which are not in files.
 SELECT l.source, l.rel, l.target, l.origin, l.reason, l.strength, l.valid_since, l.valid_until FROM links l
 WHERE l.origin = 'auto' ORDER BY l.source, l.rel, l.target;
 
--- list_connected --
--- By links in front matter or text.
-SELECT source, target FROM links WHERE origin <> 'auto' UNION SELECT target, source FROM links WHERE origin <> 'auto';
-
--- link_state --
--- Values that change with links. Memories have their own snapshot.
-SELECT count(*), coalesce(sum(strength), 0.0), count(valid_until), max(valid_until), max(valid_since) FROM links WHERE origin <> 'auto';

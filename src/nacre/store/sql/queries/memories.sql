@@ -1,5 +1,5 @@
 -- set_importance --
--- Only this field changes with use. The row stays, and with it text and vectors.
+-- Use changes only this field, so that text and vectors stay valid.
 UPDATE memories SET importance = :importance WHERE id = :memory;
 
 -- delete_memory --
@@ -39,11 +39,6 @@ SELECT * FROM past_memories WHERE id IN (SELECT value FROM json_each(:ids)) ORDE
 SELECT id FROM memories WHERE content_hash = :content_hash
 ORDER BY superseded_by IS NOT NULL OR retired_at IS NOT NULL, created DESC, row LIMIT 1;
 
--- find_memory_by_key --
--- The active memory with a canonical key.
-SELECT id FROM active_memories
-WHERE canonical_key = :canonical_key AND kind = :kind AND project IS NOT DISTINCT FROM :project ORDER BY row LIMIT 1;
-
 -- list_memories_of_files --
 -- Active memories imported from some files.
 SELECT * FROM active_memories WHERE source_file IN (SELECT value FROM json_each(:files)) ORDER BY row;
@@ -59,7 +54,7 @@ WHERE c.session = :session;
 -- Recent memories for a session that did not store them. A mark beyond the last row is from another database.
 SELECT m.* FROM active_memories m
 WHERE m.row > CASE WHEN :mark <= (SELECT coalesce(max(row), 0) FROM memories) THEN :mark ELSE 0 END
-    AND m.id >= :first_id AND m.importance >= :least AND m.created >= :said AND m.trust = 'trusted'
+    AND m.id >= :first_id AND m.importance >= :least AND m.created >= :since AND m.trust = 'trusted'
     AND m.inbox = 0 AND m.proposed = 0 AND (m.project IS NULL OR m.project = :project)
     AND (m.session IS NULL OR m.session NOT IN (SELECT value FROM json_each(:sessions)))
     AND (m.valid_until IS NULL OR m.valid_until >= :today)
@@ -150,14 +145,6 @@ SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(:texts)
 -- Identifiers in memories, to find parts of names and paths.
 INSERT INTO memories_parts (rowid, identifiers) SELECT value ->> 0, value ->> 1 FROM json_each(:texts);
 
--- unindex_memory --
--- Full text is deleted with its row.
-DELETE FROM memories_fts WHERE rowid = :row;
-
--- unindex_memory_parts --
--- See unindex_memory.
-DELETE FROM memories_parts WHERE rowid = :row;
-
 -- find_former_memories --
 -- Superseded memories, with the active memory at the end of each chain. A circular chain has no end.
 WITH RECURSIVE former (row, next) AS (
@@ -167,12 +154,6 @@ WITH RECURSIVE former (row, next) AS (
     WHERE m.superseded_by IS NOT NULL
 )
 SELECT f.row, a.row FROM former f JOIN active_memories a ON a.id = f.next;
-
--- memory_snapshot --
--- Values that change with memories and projects, but not with usage.
-SELECT count(*), coalesce(sum(row), 0), coalesce(sum(updated), 0), coalesce(sum(importance), 0),
-    count(superseded_by), count(retired_at), (SELECT coalesce(sum(mtime_ns / 1000000), 0) || '/' || count(*) FROM projects)
-FROM memories;
 
 -- list_memories_after --
 -- All memories, in batches.

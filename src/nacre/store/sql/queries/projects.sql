@@ -8,7 +8,8 @@ UPDATE sessions SET project = :into, met_as = nullif(:former, :into) WHERE proje
 
 -- move_sessions_of_folder --
 -- Move a project's sessions in a folder to another project.
-UPDATE sessions SET project = :into WHERE project = :project AND met_as IS NULL AND cwd IS NOT DISTINCT FROM :folder;
+UPDATE sessions SET project = :into
+WHERE project IS NOT DISTINCT FROM :project AND met_as IS NULL AND cwd IS NOT DISTINCT FROM :folder;
 
 -- count_sessions_by_project --
 -- Main sessions of each project, and the time of the last.
@@ -20,12 +21,16 @@ SELECT project, count(*), max(updated) FROM active_memories WHERE project IS NOT
 
 -- list_memories_of_project --
 -- In any state, in batches.
-SELECT id FROM memories WHERE project = :project ORDER BY row LIMIT :limit;
+SELECT id FROM memories WHERE project IS NOT DISTINCT FROM :project ORDER BY row LIMIT :limit;
 
 -- has_branch --
 -- Whether a session in a folder was on a branch.
 SELECT EXISTS (SELECT 1 FROM sessions WHERE cwd = :folder AND branch IS NOT NULL);
 
+-- is_shared --
+-- By two projects.
+SELECT count(DISTINCT project) > 1 FROM sessions WHERE cwd = :folder AND met_as IS NOT NULL;
+
 -- list_places --
 -- The projects, folders and branches of sessions.
-SELECT DISTINCT project, cwd, branch FROM sessions WHERE project IS NOT NULL AND cwd IS NOT NULL AND met_as IS NULL AND label IS NULL ORDER BY 1, 2, 3;
+SELECT DISTINCT project, cwd, branch FROM sessions WHERE cwd IS NOT NULL AND met_as IS NULL AND label IS NULL ORDER BY 1, 2, 3;

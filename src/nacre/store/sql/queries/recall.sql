@@ -3,7 +3,7 @@
 SELECT row, time, author FROM turns WHERE row IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows));
 
 -- find_narration --
--- Those of some turns in which an agent says what it does with its tools.
+-- Turns in which an agent comments on its tool calls.
 SELECT row FROM turns
 WHERE row IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows)) AND speaker = 'agent' AND tools IS NOT NULL;
 

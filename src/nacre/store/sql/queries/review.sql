@@ -20,6 +20,11 @@ SELECT id, coalesce(detail, ''), shown_by FROM review_queue;
 -- Even if settled.
 DELETE FROM review_queue WHERE id = :id;
 
+-- delete_ended_doubts --
+-- Memories that are no longer contradicted.
+DELETE FROM review_queue
+WHERE status = 'pending' AND reason = 'contradicted' AND memory NOT IN (SELECT value FROM json_each(:doubtful));
+
 -- find_review --
 -- Whether a memory is pending for the same reason, or was settled with the same detail.
 SELECT 1 FROM review_queue
@@ -96,20 +101,14 @@ WHERE s.tool IN (SELECT value FROM json_each(:tools)) AND m.turns <> '[]' AND NO
 ORDER BY m.row;
 
 -- count_waiting --
--- Numbers of offered candidates (five, less those settled since :since), memories to review (queued, or proposed by agents, which are queued when shown), and
+-- Numbers of candidates, memories to review (queued, or proposed by agents, which are queued when shown), and
 -- conflicts. A contradicted memory counts as a conflict.
 SELECT
-    (SELECT count(*) FROM (
-        SELECT 1 FROM candidates WHERE dropped IS NULL AND NOT EXISTS (SELECT 1 FROM active_memories WHERE id = candidates.id)
-        LIMIT (SELECT CASE WHEN count(*) > 5 THEN 0 ELSE 5 - count(*) END FROM candidates WHERE dropped >= :since)
-    ) offered),
+    (SELECT count(*) FROM candidates WHERE dropped IS NULL AND NOT EXISTS (SELECT 1 FROM active_memories WHERE id = candidates.id)),
     (SELECT count(*) FROM active_memories
         WHERE proposed = 1 OR id IN (
             SELECT memory FROM review_queue
-            WHERE status = 'pending' AND (reason != 'contradicted' OR memory NOT IN (
-                SELECT l.target FROM links l JOIN active_memories m ON m.id = l.source
-                WHERE l.rel = 'contradicts' AND l.origin NOT IN ('auto', 'body')
-            ))
+            WHERE status = 'pending' AND reason != 'contradicted'
         )),
     (SELECT count(*) FROM links l
         JOIN active_memories newer ON newer.id = l.source JOIN active_memories older ON older.id = l.target

@@ -1,9 +1,9 @@
 -- upsert_session --
 -- Known fields are never removed. If the owner spoke in a session, it counts as the owner's.
 INSERT INTO sessions (tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, label,
-    file, tokens_input, tokens_cached, tokens_output)
+    met_as, file, tokens_input, tokens_cached, tokens_output)
 VALUES (:tool, :native_id, :project, :title, :cwd, :branch, :kind, :parent, :started, :started, :tool_version, :model,
-    :label, :file, :tokens_input, :tokens_cached, :tokens_output)
+    :label, :met_as, :file, :tokens_input, :tokens_cached, :tokens_output)
 ON CONFLICT (tool, native_id) DO UPDATE SET
     project = coalesce(sessions.project, excluded.project),
     title = coalesce(excluded.title, sessions.title),
@@ -65,14 +65,6 @@ SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'turns'), 0) + 1;
 -- It has grown and is stored again in its old place.
 DELETE FROM turns WHERE row = :row;
 
--- unindex_turn --
--- Before the turn is deleted.
-DELETE FROM turns_fts WHERE rowid = :row;
-
--- unindex_turn_parts --
--- See unindex_turn.
-DELETE FROM turns_parts WHERE rowid = :row;
-
 -- note_session_file --
 -- A session was read from a file.
 INSERT INTO session_files (session, file) VALUES (:session, :file) ON CONFLICT DO NOTHING;
@@ -111,11 +103,16 @@ SELECT row FROM turns WHERE session = :session AND native_id NOT IN (SELECT valu
 SELECT row FROM turns WHERE session = :session AND native_id IN (SELECT value FROM json_each(:ids));
 
 -- limit_extracted --
--- After turns were deleted, make later turns new to extraction.
+-- After turns were deleted or replaced, make later turns new to extraction.
 UPDATE sessions SET extracted = min(
-    extracted, (SELECT coalesce(max(seq) + 1, 0) FROM turns t WHERE t.session = sessions.row)
+    extracted, (SELECT coalesce(max(seq) + 1, 0) FROM turns t WHERE t.session = sessions.row AND t.seq < :before)
 )
 WHERE row = :row;
+
+-- leave_turn --
+-- The words of the turn changed.
+UPDATE memories SET turns = '[]'
+WHERE session = (SELECT tool || ':' || native_id FROM sessions WHERE row = :session) AND turns = :turns;
 
 -- delete_session --
 -- After its turns.

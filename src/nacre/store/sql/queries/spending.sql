@@ -1,15 +1,16 @@
 -- insert_model_call --
 -- A recorded call stays unchanged.
 INSERT INTO model_calls
-    (id, at, day, task, model, background, input, output, cached, written, cost, seconds, outcome)
+    (id, at, day, task, model, background, input, output, cached, written, cost, seconds, outcome, prompt, answer, error, key)
 VALUES
-    (:id, :at, :day, :task, :model, :background, :input, :output, :cached, :written, :cost, :seconds, :outcome)
+    (:id, :at, :day, :task, :model, :background, :input, :output, :cached, :written, :cost, :seconds, :outcome, :prompt,
+    :answer, :error, :key)
 ON CONFLICT DO NOTHING;
 
 -- finish_model_call --
--- The actual usage.
+-- The actual usage, and the texts.
 UPDATE model_calls SET input = :input, output = :output, cached = :cached, written = :written, cost = :cost,
-    seconds = :seconds, outcome = :outcome
+    seconds = :seconds, outcome = :outcome, prompt = :prompt, answer = :answer, error = :error, key = :key
 WHERE id = :id;
 
 -- sum_background_cost --
@@ -45,29 +46,43 @@ DELETE FROM model_health WHERE model = :model;
 
 -- find_model_answer --
 -- If it is not too old.
-SELECT answer FROM model_answers WHERE key = :key AND at >= :since;
+SELECT answer FROM model_calls WHERE key = :key AND at >= :since ORDER BY at DESC LIMIT 1;
 
--- insert_model_answer --
--- Replaces an earlier answer.
-INSERT INTO model_answers (key, at, model, answer) VALUES (:key, :at, :model, :answer)
-ON CONFLICT (key) DO UPDATE SET at = excluded.at, model = excluded.model, answer = excluded.answer;
-
--- delete_model_answer --
+-- drop_model_answer --
 -- It was unusable.
-DELETE FROM model_answers WHERE key = :key;
+UPDATE model_calls SET key = NULL WHERE key = :key;
 
--- clear_model_answers --
+-- list_traces --
+-- Calls with texts, latest first.
+SELECT * FROM model_calls
+WHERE prompt <> '' AND (:task IS NULL OR task = :task) AND (:since IS NULL OR at >= :since)
+ORDER BY at DESC, id DESC LIMIT :limit;
+
+-- find_traces --
+-- By the start or end of the id.
+SELECT * FROM model_calls
+WHERE prompt <> '' AND (id = :reference OR (length(:reference) >= 4 AND (
+    substr(id, 1, length(:reference)) = :reference OR substr(id, length(id) - length(:reference) + 1) = :reference
+))) ORDER BY at DESC, id DESC LIMIT 5;
+
+-- list_call_texts --
+-- Of all calls.
+SELECT prompt || answer || error FROM model_calls WHERE prompt <> '';
+
+-- clear_call_texts --
 -- Each can quote forgotten text.
-DELETE FROM model_answers;
+UPDATE model_calls SET key = NULL, prompt = '', answer = '', error = '' WHERE prompt <> '';
 
--- prune_model_answers --
--- Old answers, and answers beyond the limits.
-DELETE FROM model_answers WHERE at < :since OR key IN (
-    SELECT key FROM (
-        SELECT key, sum(length(answer)) OVER latest AS size, row_number() OVER latest AS place
-        FROM model_answers WINDOW latest AS (ORDER BY at DESC, key)
-    ) WHERE size > :most_characters OR place > :most
-);
+-- prune_call_texts --
+-- Old texts, and texts beyond the limit.
+UPDATE model_calls SET key = NULL, prompt = '', answer = '', error = ''
+WHERE prompt <> '' AND (at < :since OR id NOT IN (
+    SELECT id FROM model_calls WHERE prompt <> '' ORDER BY at DESC, id DESC LIMIT :most
+));
+
+-- prune_call_answers --
+-- Too old to be reused.
+UPDATE model_calls SET key = NULL, answer = substr(answer, 1, :characters) WHERE key IS NOT NULL AND at < :since;
 
 -- prune_model_calls --
 -- Too old to be shown.

@@ -1,7 +1,7 @@
 -- find_usage --
 -- Of some memories, with the outcomes of the sessions that received them in a context.
 SELECT i.value, coalesce(u.recall_count, 0), u.last_recalled, coalesce(u.recall_intervals, '[]'),
-    coalesce(u.contradictions, 0), coalesce(u.quality, 0.5), coalesce(u.access_count, 0),
+    coalesce(u.quality, 0.5), coalesce(u.access_count, 0),
     coalesce(e.shown, 0), coalesce(e.followed, 0), coalesce(e.broken, 0)
 FROM json_each(:ids) i LEFT JOIN usage u ON u.memory = i.value LEFT JOIN (
     SELECT item, count(*) AS shown, count(*) FILTER (WHERE outcome = 'followed') AS followed,
@@ -11,9 +11,13 @@ FROM json_each(:ids) i LEFT JOIN usage u ON u.memory = i.value LEFT JOIN (
 WHERE u.memory IS NOT NULL OR e.item IS NOT NULL;
 
 -- record_effect --
--- What became of an item in a session. A session that goes on is judged again.
+-- The outcome of an item in a session. A session that continues is judged again.
 INSERT INTO effects (item, session, outcome, at, project) VALUES (:item, :session, :outcome, :at, :project)
 ON CONFLICT (item, session) DO UPDATE SET outcome = :outcome;
+
+-- list_given --
+-- Memories in the context of a session, with their outcome.
+SELECT item, outcome FROM effects WHERE session = :session AND project = '' ORDER BY at, item;
 
 -- count_effects --
 -- Outcomes of memories and of pointers, since a time.
@@ -132,21 +136,12 @@ FROM active_memories m LEFT JOIN usage u ON u.memory = m.id;
 -- insert_usage --
 -- Of an imported memory, unless there is usage already.
 INSERT INTO usage (
-    memory, recall_count, last_recalled, recall_intervals, contradictions, quality, access_count, steps
+    memory, recall_count, last_recalled, recall_intervals, quality, access_count, steps
 ) VALUES (
-    :memory, :recall_count, :last_recalled, :intervals, :contradictions, :quality, :access_count, :steps
+    :memory, :recall_count, :last_recalled, :intervals, :quality, :access_count, :steps
 )
 ON CONFLICT DO NOTHING;
 
 -- list_idle_todos --
 -- Open todos last used before a time, longest idle first.
 SELECT id, subject, last_used FROM last_uses WHERE kind = 'todo' AND last_used < :before ORDER BY last_used, row;
-
--- list_ending --
--- Memories that consolidation can retire.
-SELECT id FROM last_uses
-WHERE kind <> 'todo' AND expiry <> 'core' AND (
-    expires_on <= :today
-    OR (expiry = 'temporary' AND last_used <= :now - CAST(:temporary_for AS BIGINT))
-    OR (last_used <= :now - CAST(:idle_for AS BIGINT) AND importance < :importance_below AND recall_count <= :most_recalls)
-) ORDER BY row;

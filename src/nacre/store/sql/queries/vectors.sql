@@ -122,36 +122,6 @@ SELECT count(DISTINCT memory) FROM memory_vectors;
 SELECT coalesce((SELECT sum(length(vector)) FROM passages), 0) + coalesce((SELECT sum(length(bits)) FROM passage_bits), 0)
     + coalesce((SELECT sum(length(vector)) FROM memory_vectors), 0);
 
--- exchange_passages --
--- Replace the vectors in use with another model's: all five in one transaction.
-ALTER TABLE passages RENAME TO former_vectors;
-ALTER TABLE other_passages RENAME TO passages;
-ALTER TABLE former_vectors RENAME TO other_passages;
-
--- exchange_turn_passages --
--- See exchange_passages.
-ALTER TABLE turn_passages RENAME TO former_vectors;
-ALTER TABLE other_turn_passages RENAME TO turn_passages;
-ALTER TABLE former_vectors RENAME TO other_turn_passages;
-
--- exchange_bits --
--- See exchange_passages.
-ALTER TABLE passage_bits RENAME TO former_vectors;
-ALTER TABLE other_passage_bits RENAME TO passage_bits;
-ALTER TABLE former_vectors RENAME TO other_passage_bits;
-
--- exchange_memory_vectors --
--- See exchange_passages.
-ALTER TABLE memory_vectors RENAME TO former_vectors;
-ALTER TABLE other_memory_vectors RENAME TO memory_vectors;
-ALTER TABLE former_vectors RENAME TO other_memory_vectors;
-
--- exchange_embedding_values --
--- See exchange_passages.
-ALTER TABLE embedding RENAME TO former_vectors;
-ALTER TABLE other_embedding RENAME TO embedding;
-ALTER TABLE former_vectors RENAME TO other_embedding;
-
 -- last_turn --
 -- The newest row.
 SELECT coalesce(max(row), 0) FROM turns;

@@ -21,7 +21,7 @@ DELETE FROM mentions WHERE source = :source;
 SELECT name FROM memory_names WHERE memory = :memory;
 
 -- list_lost_memory_names --
--- Names by which other memories link to a memory and that it no longer has, except aliases.
+-- Former names of a memory that other memories still link to, except aliases.
 SELECT written FROM memory_names
 WHERE memory = :memory AND is_alias = 0 AND name NOT IN (SELECT value FROM json_each(:kept))
     AND EXISTS (SELECT 1 FROM mentions WHERE mentions.name = memory_names.name AND mentions.source <> :memory)

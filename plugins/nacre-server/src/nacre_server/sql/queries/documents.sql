@@ -73,11 +73,6 @@ UPDATE document_versions v SET path = ''
 WHERE v.data IS NULL AND v.path <> ''
     AND NOT EXISTS (SELECT 1 FROM document_versions o WHERE o.path = v.path AND o.data IS NOT NULL);
 
--- delete_former_versions --
--- Of a page that is derived from memories.
-DELETE FROM document_versions v
-WHERE v.path = :path AND NOT EXISTS (SELECT 1 FROM documents d WHERE d.version = v.version);
-
 -- size_of_ledger --
 -- In bytes, with line ends.
 SELECT coalesce(sum(length(line) + 1), 0) FROM ledger_lines;
