@@ -44,6 +44,9 @@ class FileLock:
     opened raises UnusableStoreError.
     """
 
+    check: Callable[[], None] | None = None
+    """Called whenever the lock was acquired; if it raises an error, the lock is released again."""
+
     def __init__(
         self, path: Path, patience_seconds: float = PATIENCE_SECONDS, observe: Observe | None = None
     ) -> None:
@@ -67,17 +70,23 @@ class FileLock:
     def acquire(self, patience_seconds: float = 0.0) -> bool:
         """Try to acquire the lock within ``patience_seconds``, and return True on success."""
         if self._depth == 0:
-            if not (self._wait(patience_seconds) if patience_seconds else self._try_unqueued()):
+            if not self._take(patience_seconds):
                 return False
             self._since = time.monotonic()
         self._depth += 1
+        try:
+            if self._depth == 1 and self.check:
+                self.check()
+        except BaseException:
+            self.release()
+            raise
         return True
 
     def release(self) -> None:
         """Undo one acquisition; the last one releases the lock."""
-        self._depth = max(0, self._depth - 1)
-        if self._depth == 0 and self._descriptor >= 0:
+        if self._depth == 1:
             self._free()
+        self._depth = max(0, self._depth - 1)
 
     def let_others(self) -> None:
         """Let waiting processes have the lock, then acquire it again, unless an outer block holds
@@ -85,12 +94,10 @@ class FileLock:
 
         Data read before can be outdated afterwards. Raises StoreBusyError.
         """
-        if self._depth != 1:
-            return
-        self._free()
-        self._depth = 0
-        self.give_way()
-        self.__enter__()
+        if self._depth == 1:
+            self.release()
+            self.give_way()
+            self.__enter__()
 
     def give_way(self) -> None:
         """Let waiting processes acquire the lock first. Call this before acquiring it."""
@@ -123,6 +130,9 @@ class FileLock:
         """Return True if another process is waiting for the lock."""
         with _open_descriptor(self._path.with_suffix(".wait")) as queue:
             return not _try(queue)
+
+    def _take(self, patience_seconds: float) -> bool:
+        return self._wait(patience_seconds) if patience_seconds else self._try_unqueued()
 
     def _free(self) -> None:
         os.close(self._descriptor)

@@ -19,6 +19,7 @@ from nacre.base.times import day_of
 from nacre.errors import (
     EmbedderUnavailableError,
     NacreError,
+    StoreBusyError,
     UnavailableError,
     UnusableStoreError,
 )
@@ -172,9 +173,22 @@ class Home(Stores):
         return self._lock("writer")
 
     def _lock(self, name: str) -> FileLock:
-        if server := self.database.server:
-            return server.lock(name)
-        return FileLock(self.settings.home / f"{name}.lock", observe=self.observe)
+        server = self.database.server
+        lock = (
+            server.lock(name)
+            if server
+            else FileLock(self.settings.home / f"{name}.lock", observe=self.observe)
+        )
+        lock.check = self.check_place
+        return lock
+
+    def check_place(self) -> None:
+        """Raise StoreBusyError if the memory was moved since it was opened."""
+        if self.settings.read_again().server != self.settings.server:
+            raise StoreBusyError(
+                "this memory was just moved to another place",
+                hint="nothing was written: repeat the command",
+            )
 
     def change(
         self, action: str, *, subject: str | None = None, why: str | None = None

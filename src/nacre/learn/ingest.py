@@ -212,6 +212,7 @@ class TurnStore:
         return True
 
     def _store(self, events: Sequence[Batch | FileDone]) -> None:
+        self._home.check_place()
         self._gate.refresh()
         batches = [event for event in events if isinstance(event, Batch)]
         sessions = dict.fromkeys(

@@ -463,31 +463,20 @@ class ServerLock(FileLock):
         self._db = database
         self._name = name
 
-    def acquire(self, patience_seconds: float = 0.0) -> bool:
-        """Take the lock within ``patience_seconds``. Return True on success."""
+    def _take(self, patience_seconds: float) -> bool:
         give_up = time.monotonic() + patience_seconds
-        while self._depth == 0 and not self._db.hold(self._name):
+        while not self._db.hold(self._name):
             if time.monotonic() >= give_up:
                 return False
             time.sleep(_PAUSE_SECONDS)
-        self._depth += 1
         return True
 
-    def release(self) -> None:
-        self._depth = max(0, self._depth - 1)
-        if self._depth == 0:
-            self._db.let_go(self._name)
+    def _free(self) -> None:
+        self._db.let_go(self._name)
 
     def is_wanted(self) -> bool:
         """Return False, because nacre cannot know whether other processes wait."""
         return False
-
-    def let_others(self) -> None:
-        """Give other processes a chance to take the lock, unless an outer block needs it."""
-        if self._depth == 1:
-            self.release()
-            self.give_way()
-            self.__enter__()
 
     def give_way(self) -> None:
         """Wait, so that another process can take the lock first."""

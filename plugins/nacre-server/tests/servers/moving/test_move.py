@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -23,7 +24,7 @@ from nacre_server.move import OF_ONE_ENGINE, TABLES, MoveReport, move
 from nacre_server.postgres import PostgresDatabase
 from tests.catalogue.conftest import known_in, make_home
 from tests.cli.conftest import Nacre, said, write_transcript
-from tests.daemon.conftest import Serving
+from tests.daemon.conftest import PATIENCE_SECONDS, Serving
 from tests.mcp.conftest import SESSION
 
 pytestmark = pytest.mark.usefixtures("user_home")
@@ -293,6 +294,37 @@ def test_rows_written_during_a_move_are_included(home: Path, carry: Carry) -> No
         rows = memory._home.database.rows("SELECT memory, recall_count FROM usage ORDER BY memory")
         assert rows == used
         assert memory._home.database.rows("SELECT count(*) FROM questions") == [(0,)]
+
+
+@pytest.mark.parametrize("to", [True, False])
+def test_store_waiting_for_a_move_writes_nothing_to_the_old_place(
+    home: Path, carry: Carry, *, to: bool
+) -> None:
+    if not to:
+        carry(to=True)
+    opened, stores, errors = threading.Event(), [], []
+
+    def store() -> None:
+        with open_memory() as memory:
+            opened.set()
+            try:
+                memory.store("The harbour office opens at seven.", kind="fact")
+            except StoreBusyError as error:
+                errors.append(error)
+
+    def at(_: Progress) -> None:
+        if not stores:
+            stores.append(threading.Thread(target=store))
+            stores[0].start()
+            assert opened.wait(PATIENCE_SECONDS)
+
+    carry(to=to, on_progress=at)
+    stores[0].join(PATIENCE_SECONDS)
+    assert [error.message for error in errors] == ["this memory was just moved to another place"]
+    assert not [path for path in home.rglob("*.md") if "harbour office" in path.read_text()]
+    with open_memory() as memory:
+        memory.store("The harbour office opens at seven.", kind="fact")
+        assert [item.subject for item in memory.list() if "harbour" in item.content]
 
 
 def test_move_gives_up_while_others_keep_writing(home: Path, carry: Carry) -> None:
