@@ -291,6 +291,12 @@ def test_review_is_a_plain_list_without_a_terminal(
     assert "keeps one" in terminal("review", environ={"CLAUDECODE": "1"}).out
 
 
+def test_candidate_given_as_a_memory_leads_to_its_review(nacre: Nacre, waiting: list[str]) -> None:
+    candidate = nacre("review", "--json").json["items"][0]["memory"]["id"]
+    error = nacre("show", candidate, "--json", code=3).error
+    assert error["hint"] == f"it is a candidate: nacre review keep {candidate} stores it"
+
+
 def test_all_pending_items_are_counted_and_reviewed(
     triage: Callable[..., Terminal], nacre: Nacre, user_home: Path
 ) -> None:

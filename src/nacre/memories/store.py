@@ -487,8 +487,12 @@ def get(home: Home, reference: str) -> Memory:
     """
     matches = home.memories.find_like(reference.strip())
     if not matches:
-        is_session = len(reference) >= MIN_ID_CHARACTERS and home.sessions.find(reference.strip())
-        hint = f"nacre sessions show {reference}" if is_session else "nacre list shows ids"
+        hint = "nacre list shows ids"
+        if len(reference) >= MIN_ID_CHARACTERS:
+            if home.sessions.find(reference.strip()):
+                hint = f"nacre sessions show {reference}"
+            elif home.candidates.find(reference.strip()):
+                hint = f"it is a candidate: nacre review keep {reference} stores it"
         raise NotFoundError(f"there is no memory {reference!r}", hint=hint)
     if len(matches) > 1:
         names = ", ".join(memory.id for memory in matches)
