@@ -82,6 +82,25 @@ def test_hit_quotes_the_turns_that_settle_the_question(world: World) -> None:
     assert "Nine hours." in (quote.excerpt for quote in hit.quotes)
 
 
+def test_hit_quotes_the_next_best_match_among_later_statements(world: World) -> None:
+    match = "Rye burns on steel."
+    talk = (
+        ("assistant", match),
+        ("assistant", "I wrote that down."),
+        ("user", "rye on the stone or on steel in the oven?"),
+        ("user", "stone it is"),
+        *(("user", f"shelf {number} is free now") for number in range(9)),
+    )
+    world.transcript(
+        "s2", *(says(role, text, uuid=f"v{index}") for index, (role, text) in enumerate(talk))
+    )
+    with world.open() as memory:
+        memory.ingest(extract=False)
+    (hit,) = recall(world, "rye on the stone or on steel in the oven").turns
+    assert hit.turn.id == "v2"
+    assert match in (quote.excerpt for quote in hit.quotes)
+
+
 def test_results_of_all_kinds_are_ranked_by_confidence(bakery: World) -> None:
     with bakery.open() as memory:
         memory.store("The walnut cabinet came from an auction.")
