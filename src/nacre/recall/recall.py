@@ -619,7 +619,7 @@ def _worths(
     """Estimate how well each turn answers the question. A short reply matches few of its words, so
     it inherits part of the previous turns' scores.
     """
-    topic = 0.0
+    topic, was_asked = 0.0, False
     for at, (item, following) in enumerate(zip_longest(turns, turns[1:])):
         text = item.turn.text
         topic = max(scores.get(item.row, 0.0), _INHERITED * topic)
@@ -627,7 +627,8 @@ def _worths(
         if item.turn.speaker is Speaker.AGENT:
             worth += _RESULT * (not following or following.turn.speaker is Speaker.OWNER)
         elif not asks(text[-_ASKING_CHARACTERS:]):
-            worth += _STATEMENT
+            worth += _STATEMENT * (item.row in scores or was_asked)
+        was_asked = asks(text[-_ASKING_CHARACTERS:])
         yield item.seq, worth
 
 
