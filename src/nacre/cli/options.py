@@ -29,7 +29,7 @@ from nacre.errors import NotFoundError
 from nacre.home import change, location
 from nacre.serve.catalogue import request_of
 from nacre.values.memory import Kind, Memory, Validity
-from nacre.values.recall import Filter
+from nacre.values.recall import MEMORY_FIELDS, Filter
 
 if TYPE_CHECKING:
     from nacre.home.home import Home
@@ -358,17 +358,7 @@ _FILTER_NAMES = {
 }
 """Names of options for fields of :class:`Filter`, if they differ from the field's name."""
 
-_TURN_FIELDS = (
-    "tools",
-    "projects",
-    "strict",
-    "exclude_projects",
-    "since",
-    "until",
-    "owner_only",
-    "trusted",
-)
-_MEMORY_FIELDS = ("kinds", "tags", "min_importance", "expiry", "as_of", "scope", *_TURN_FIELDS)
+_WITHOUT_OPTION = ("sessions", "settled")
 
 
 def limit_option(operation: str, **own: Any) -> Decorator:
@@ -392,7 +382,9 @@ EVERYTHING = flag("--all", "Show all, regardless of --limit.", "everything")
 OFFSET = option("list", "offset", show_default=False)
 
 
-def _with_filter(function: Function, names: Sequence[str]) -> Function:
+def _with_filter(function: Function, without: Sequence[str] = _WITHOUT_OPTION) -> Function:
+    names = [field.name for field in fields(Filter) if field.name not in without]
+
     @functools.wraps(function)
     def call(run: Run, /, **values: Any) -> Any:
         run.by_itself = values.pop("no_daemon", False)
@@ -408,10 +400,12 @@ def _with_filter(function: Function, names: Sequence[str]) -> Function:
     return decorated
 
 
-with_memory_filter = functools.partial(_with_filter, names=_MEMORY_FIELDS)
+with_memory_filter = _with_filter
 """Add the memory filter options to a command, which receives the filter as ``criteria``."""
 
-with_turn_filter = functools.partial(_with_filter, names=_TURN_FIELDS)
+with_turn_filter = functools.partial(
+    _with_filter, without=(*_WITHOUT_OPTION, *MEMORY_FIELDS, "as_of", "scope")
+)
 """Add the turn filter options to a command, which receives the filter as ``criteria``."""
 
 

@@ -38,6 +38,7 @@ from nacre.serve import catalogue, mcp_arguments
 from nacre.serve.mcp_arguments import schema_of
 from nacre.values.memory import AN_AGENT, Actor, Memory, acting
 from nacre.values.memory import Face as memory_Face
+from nacre.values.recall import MEMORY_FIELDS, Filter
 from nacre.values.session import Trust
 
 if TYPE_CHECKING:
@@ -494,6 +495,21 @@ class Desk:
                 f"no project is called {name!r}", hint=f'known: {names}; "*" searches all'
             )
         return (place.project,) if place.project else ()
+
+    def filter(self, arguments: Any) -> Filter:
+        """Return the filter in a tool's arguments. Raises InvalidInputError for an unknown project or
+        date.
+        """
+        channel = getattr(arguments, "channel", None)
+        return Filter(
+            projects=self.projects(arguments.project),
+            since=self.moment("since", arguments.since),
+            until=self.moment("until", arguments.until),
+            tools=(channel,) if channel else (),
+            **{
+                name: getattr(arguments, name) for name in MEMORY_FIELDS if hasattr(arguments, name)
+            },
+        )
 
 
 def page_of(cursor: str | None) -> int:

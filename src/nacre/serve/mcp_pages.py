@@ -191,12 +191,7 @@ def _section(title: str, lines: list[str]) -> str:
 def _search(desk: Desk, arguments: mcp_arguments.Sessions) -> str:
     if not (arguments.query or "").strip():
         raise InvalidInputError("a search needs a query", hint="give words from the session")
-    turn_filter = Filter(
-        projects=desk.projects(arguments.project),
-        tools=(arguments.channel,) if arguments.channel else (),
-        since=desk.moment("since", arguments.since),
-        until=desk.moment("until", arguments.until),
-    )
+    turn_filter = desk.filter(arguments)
     at = page_of(arguments.cursor)
     hits, has_more, remark = (_match_regex if arguments.match == "regex" else _match_words)(
         desk, arguments, turn_filter, at

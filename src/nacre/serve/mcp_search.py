@@ -233,14 +233,7 @@ def search(desk: Desk, arguments: mcp_arguments.Search) -> str:
         return _at_start(desk, arguments)
     if arguments.context == "chats":
         return _chats(desk, arguments)
-    memory_filter = Filter(
-        projects=desk.projects(arguments.project),
-        kinds=arguments.kinds,
-        tags=arguments.tags,
-        since=desk.moment("since", arguments.since),
-        until=desk.moment("until", arguments.until),
-        tools=(arguments.channel,) if arguments.channel else (),
-    )
+    memory_filter = desk.filter(arguments)
     if arguments.deep and arguments.query.strip() and not arguments.cursor:
         deep_answer = _deep(desk, arguments, memory_filter)
         if deep_answer:
@@ -419,14 +412,7 @@ def _deep(desk: Desk, arguments: mcp_arguments.Search, memory_filter: Filter) ->
 
 def list_memories(desk: Desk, arguments: mcp_arguments.List) -> str:
     """List active memories, newest first."""
-    memory_filter = Filter(
-        projects=desk.projects(arguments.project),
-        kinds=arguments.kinds,
-        tags=arguments.tags,
-        since=desk.moment("since", arguments.since),
-        until=desk.moment("until", arguments.until),
-        min_importance=arguments.min_importance,
-    )
+    memory_filter = desk.filter(arguments)
     at = page_of(arguments.cursor)
     if arguments.beliefs:
         project = next(iter(memory_filter.projects), None)
