@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypedDict, TypeVar, Unpack, cast
+from typing import Any, TypedDict, TypeVar, Unpack
 
 from nacre.base import times
 from nacre.base.ids import Clock, Ids, utc_now
@@ -74,12 +74,11 @@ class Changes(TypedDict, total=False):
 
 
 def _find_operation(name: str) -> Operation:
-    operation = CATALOGUE.get(name)
-    if operation is None:
-        raise InvalidInputError(
-            f"there is no operation {name!r}", hint=f"one of {', '.join(CATALOGUE)}"
-        )
-    return operation
+    if name in CATALOGUE:
+        return CATALOGUE[name]
+    raise InvalidInputError(
+        f"there is no operation {name!r}", hint=f"one of {', '.join(CATALOGUE)}"
+    )
 
 
 def _in_utc(criteria: Filter | None) -> Filter:
@@ -139,28 +138,22 @@ class MemoryHome:
         Raises InvalidInputError for unknown or out-of-bounds fields, ConflictError if the operation
         needs a closed home (use the function :func:`call`), and the operation's own errors.
         """
-        return self._run(_find_operation(operation), fields, on_progress)
-
-    def _run(
-        self,
-        operation: Operation,
-        fields: Mapping[str, Any],
-        on_progress: Callable[[Any], object] | None,
-    ) -> Any:
-        with self._home.turn:
-            result = operation.run_in(self._home, operation.make(fields), on_progress)
-            syncing.embed_new_memories(self._home)
-            return result
+        function = _find_operation(operation).function
+        return self._perform(function, on_progress=on_progress, **fields)
 
     def _perform(
         self,
         function: Callable[..., Result],
         /,
         *,
-        on_progress: OnProgress | None = None,
+        on_progress: Callable[[Any], object] | None = None,
         **fields: Any,
     ) -> Result:
-        return cast("Result", self._run(operation_of(function), fields, on_progress))
+        operation = operation_of(function)
+        with self._home.turn:
+            result: Result = operation.run_in(self._home, operation.make(fields), on_progress)
+            syncing.embed_new_memories(self._home)
+            return result
 
     def ingest(
         self,
@@ -529,10 +522,8 @@ class MemoryHome:
         offset: int = 0,
     ) -> list[Memory]:
         """Return active memories, newest first."""
-        page = self._perform(
-            retiring.list_memories, filter=_in_utc(filter), limit=limit, offset=offset
-        )
-        return [*page.memories]
+        fields = {"filter": _in_utc(filter), "limit": limit, "offset": offset}
+        return [*self._perform(retiring.list_memories, **fields).memories]
 
 
 def open_memory(

@@ -142,15 +142,16 @@ class Operation:
             )
         return self.run(home if self.needs_home else home.settings, request, on_progress)
 
-    def make(self, fields: Mapping[str, Any]) -> Any:
-        """Build a request from fields.
+    def make(self, fields: Mapping[str, Any], *, strict: bool = True) -> Any:
+        """Build a request from fields. Unless ``strict``, numbers and booleans can be strings.
 
         Raises InvalidInputError if a field is out of bounds, missing or unknown.
         """
         try:
-            request = json.convert(json.to_plain(fields), self.request)
-            if not isinstance(request, msgspec.Struct):
-                _refuse_unknown(request, fields)
+            request = json.convert(json.to_plain(fields), self.request, strict=strict)
+            if dataclasses.is_dataclass(request):  # msgspec itself ignores its unknown fields
+                for name in fields.keys() - {field.name for field in dataclasses.fields(request)}:
+                    raise msgspec.ValidationError(f"Object contains unknown field `{name}`")
         except (msgspec.ValidationError, NotImplementedError) as error:
             hint = _choices(self.request, str(error))
             raise InvalidInputError(f"{self.name}: {error}", hint=hint) from error
@@ -276,11 +277,3 @@ def _choices(request: type, error: str) -> str | None:
     kind = get_type_hints(request).get(error.rpartition("$.")[2].rstrip("`"))
     enums = [item for item in (kind, *get_args(kind)) if isinstance(item, EnumType)]
     return f"one of {', '.join(enums[0])}" if enums else None
-
-
-def _refuse_unknown(request: Any, fields: Mapping[str, Any]) -> None:
-    # msgspec itself ignores unknown fields of a dataclass.
-    field_names = {field.name for field in dataclasses.fields(request)}
-    unknown = next((name for name in fields if name not in field_names), None)
-    if unknown is not None:
-        raise msgspec.ValidationError(f"Object contains unknown field `{unknown}`")

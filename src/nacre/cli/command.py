@@ -423,10 +423,19 @@ class Paper:
         self.body(passages.FRAME_MARK.sub("&lt;", printable(text)), indent=indent + 2)
         self.line("</untrusted>", indent=indent)
 
+    def title(self, text: str, *parts: Part, **layout: int) -> None:
+        """Add a paragraph that starts with bold text."""
+        self.line(bold(text), *parts, **layout)
+
     def heading(self, text: str) -> None:
         """Add a title after an empty line."""
         self.blank()
-        self.line(bold(text))
+        self.title(text)
+
+    def footer(self, text: str) -> None:
+        """Add a note after an empty line."""
+        self.blank()
+        self.note(text)
 
     def body(self, text: str, *, indent: int = 0) -> None:
         """Add text, preserving its line breaks and indentation."""
@@ -434,7 +443,7 @@ class Paper:
             own = len(row) - len(row.lstrip())
             self.line(row, indent=indent + min(own, 12), hang=0) if row.strip() else self.blank()
 
-    def facts(self, facts: Iterable[tuple[str, Cell | int | None]], *, indent: int = 0) -> None:
+    def facts(self, facts: Iterable[tuple[str, Cell | int | None]], *, indent: int = 2) -> None:
         """Add aligned name-value pairs, omitting empty values and zeros."""
         rows = [
             (name, f"{value:,}" if isinstance(value, int) else value)

@@ -14,8 +14,7 @@ import click
 from nacre import known_settings
 from nacre import settings as nacre_settings
 from nacre.cli.command import DefaultGroup, Paper, Run, bold, dim
-from nacre.cli.operations import perform
-from nacre.cli.options import argument
+from nacre.cli.options import argument, perform
 from nacre.errors import NacreError
 from nacre.home import consent, spending
 from nacre.memories import projects
@@ -71,7 +70,7 @@ def _show_settings(run: Run, views: Sequence[writers.SettingView]) -> None:
     }
 
     def render(paper: Paper) -> None:
-        paper.facts(places.items())
+        paper.facts(places.items(), indent=0)
         paper.blank()
         if not visible:
             paper.line("All settings have their defaults.", dim("  nacre config show lists them"))
@@ -146,7 +145,7 @@ def unset(run: Run, key: str) -> None:
 
 
 def _render_change(paper: Paper, view: writers.SettingView) -> None:
-    paper.line(bold(view.key), f" = {_text(view.value)}", dim(f"  {view.origin}"))
+    paper.title(view.key, f" = {_text(view.value)}", dim(f"  {view.origin}"))
 
 
 def _text(value: Any) -> str:

@@ -9,8 +9,7 @@ import click
 
 from nacre.cli.command import Group, Paper, Run, Span, bold, cells, cut, dim, joined
 from nacre.cli.hits import link_facts
-from nacre.cli.operations import ask, perform
-from nacre.cli.options import argument, count, option, options, short_id
+from nacre.cli.options import argument, ask, count, option, options, perform, short_id
 from nacre.memories import graph as memories_graph
 from nacre.memories.graph import (
     Gaps,
@@ -82,9 +81,7 @@ def _render_gaps(paper: Paper, page: Gaps) -> None:
         for item in page.found
     ]
     paper.table(rows, header=("maturity", "links", "idle", "id", "project", "memory"), drop=(4,))
-    paper.note(
-        f"{count(page.total, 'memory', 'memories')} with at most one link, {page.unlinked:,} without"
-    )
+    paper.note(f"{count(page.total, 'memory')} with at most one link, {page.unlinked:,} without")
 
 
 _MIN_TITLE_COLUMNS = 24
@@ -203,7 +200,7 @@ def _render_change(paper: Paper, change: LinkChange) -> None:
         if number
     ]
     if changes:
-        paper.line(bold("Links: "), joined(changes, ", "))
+        paper.title("Links: ", joined(changes, ", "))
     elif not change.waiting:
         paper.line("Nothing to change.")
     for item in change.links[:_MAX_LINKS]:
@@ -211,7 +208,7 @@ def _render_change(paper: Paper, change: LinkChange) -> None:
     paper.more(len(change.links) - _MAX_LINKS)
     if change.waiting:
         paper.line(
-            f"This changes {count(len(change.waiting), 'memory', 'memories')} of the owner: pending in nacre review."
+            f"This changes {count(len(change.waiting), 'memory')} of the owner: pending in nacre review."
         )
 
 
@@ -270,9 +267,9 @@ def _render_tree(paper: Paper, tree: Traversal) -> None:
     for hop in tree.hops:
         children.setdefault(hop.parent, []).append(hop)
     root = tree.nodes[0]
-    paper.line(bold(_title(root)), dim(f"  {_name(root)}{_state(root)}"))
+    paper.title(_title(root), dim(f"  {_name(root)}{_state(root)}"))
     _branches(paper, tree, children, 0, "")
-    counts = f"{count(len(tree.nodes) - 1, 'memory', 'memories')}, {count(len(tree.hops), 'link')}"
+    counts = f"{count(len(tree.nodes) - 1, 'memory')}, {count(len(tree.hops), 'link')}"
     more = f"{counts}; raise --limit for more" if tree.more else counts
     paper.note(more if tree.hops else "No links; nacre graph link adds one.")
 

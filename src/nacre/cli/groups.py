@@ -42,7 +42,7 @@ admin = Group(
         "check": "status:check",
         "commit": "history:commit",
         "completion": "groups:completion",
-        "db": "sync:db",
+        "db": "data:db",
         "doctor": "status:doctor",
         "redact": "history:redact",
         "scrub": "history:scrub",

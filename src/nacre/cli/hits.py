@@ -77,7 +77,7 @@ def subject_and_content(memory: Memory) -> tuple[Part, ...]:
         warning = f"expired {memory.expires_on}: "
     if warning:
         return Span(warning, "yellow"), shorten(full_text(memory), LINE_CHARACTERS)
-    if normalise(memory.content).startswith(normalise(memory.subject)):
+    if repeats_subject(memory):
         return (shorten(memory.content, LINE_CHARACTERS),)
     return bold(memory.subject), "  ", shorten(memory.content, LINE_CHARACTERS)
 
@@ -98,18 +98,18 @@ def render_list(paper: Paper, listing: Listing, *, nothing: str, offset: int = 0
     render_table(paper, listing.memories)
     number, end = len(listing.memories), offset + len(listing.memories)
     if number and end < listing.total:
-        paper.blank()
-        paper.note(
-            f"{number} of {count(listing.total, 'memory', 'memories')}; more: --offset {end}"
-        )
+        paper.footer(f"{number} of {count(listing.total, 'memory')}; more: --offset {end}")
 
 
 def full_text(memory: Memory) -> str:
     """Return a memory's subject and content, or only the content if it repeats the subject."""
-    has_subject = normalise(memory.content).startswith(normalise(memory.subject))
-    return shorten(
-        memory.content if has_subject else f"{memory.subject}: {memory.content}", HIT_CHARACTERS
-    )
+    subject = "" if repeats_subject(memory) else f"{memory.subject}: "
+    return shorten(subject + memory.content, HIT_CHARACTERS)
+
+
+def repeats_subject(memory: Memory) -> bool:
+    """Return True if a memory's content begins with its subject."""
+    return normalise(memory.content).startswith(normalise(memory.subject).rstrip("…."))
 
 
 def origin_of(memory: Memory) -> str:
@@ -164,13 +164,12 @@ def present(
 
 
 def _render_beginning(paper: Paper) -> None:
-    paper.line(bold("There are no memories yet."))
+    paper.title("There are no memories yet.")
     paper.facts(
         (
             ("nacre ingest", "reads your agents' sessions on this machine"),
             ('nacre store "…"', "stores a memory"),
         ),
-        indent=2,
     )
 
 
@@ -185,7 +184,7 @@ def render_answer(
 ) -> None:
     """Print search results, time filter and search lanes, and ``more`` if results were left out."""
     if not results:
-        paper.line(bold(NOTHING))
+        paper.title(NOTHING)
         paper.note("Try other words, or fewer filters.", indent=2)
     render_results(paper, results, explain=explain, offset=offset)
     if result.span:
@@ -197,8 +196,7 @@ def render_answer(
         )
     _render_lanes(paper, result, explain=explain)
     if result.truncated:
-        paper.blank()
-        paper.note(more)
+        paper.footer(more)
 
 
 def render_results(
@@ -218,11 +216,11 @@ def render_results(
 def _render_memory(paper: Paper, rank: int, hit: MemoryHit) -> None:
     memory = hit.memory
     if memory.trust is Trust.UNTRUSTED:
-        paper.line(bold(f"{rank:>2}"), "  ", kind_span(memory.kind), hang=_INDENT)
+        paper.title(f"{rank:>2}", "  ", kind_span(memory.kind), hang=_INDENT)
         paper.framed(full_text(memory), origin_of(memory), indent=_INDENT)
     else:
-        paper.line(
-            bold(f"{rank:>2}"),
+        paper.title(
+            f"{rank:>2}",
             "  ",
             kind_span(memory.kind),
             "  ",
@@ -272,15 +270,12 @@ def _evidence_line(paper: Paper, evidence: Sequence[Evidence], memory: Memory) -
 
 
 def _render_components(paper: Paper, score: float, parts: dict[str, float]) -> None:
-    names = {name: f"× {name[2:]}" if name.startswith("x_") else name for name in parts}
-    rows = [(dim("score"), dim(f"{score:.4f}{_formula(parts)}"))]
-    rows += [(dim(f"  {names[name]}"), dim(f"{value:.4f}")) for name, value in parts.items()]
-    paper.table(rows, indent=_INDENT)
-
-
-def _formula(parts: dict[str, float]) -> str:
-    factors = " × ".join(name.removeprefix("x_") for name in parts if name.startswith("x_"))
-    return f" = relevance{' × ' * bool(factors)}{factors}" if "relevance" in parts else ""
+    names = [f"× {name[2:]}" if name.startswith("x_") else name for name in parts]
+    factors = [name for name in names if name.startswith("×")]
+    formula = " ".join([" = relevance", *factors]) if "relevance" in parts else ""
+    rows = [("score", f"{score:.4f}{formula}")]
+    rows += [(f"  {name}", f"{parts[key]:.4f}") for name, key in zip(names, parts, strict=True)]
+    paper.table([(dim(name), dim(value)) for name, value in rows], indent=_INDENT)
 
 
 def _render_turn(paper: Paper, rank: int, hit: TurnHit) -> None:
@@ -288,34 +283,29 @@ def _render_turn(paper: Paper, rank: int, hit: TurnHit) -> None:
     title = f"“{shorten(session.title, _TITLE_CHARACTERS)}”" if session.title else ""
     source = turn_name(session.id, hit.seq)
     place = joined((hit.confidence.value, source, hit.project, when(hit.turn.time), title))
-    paper.line(bold(f"{rank:>2}"), "  ", dim(place), hang=_INDENT)
+    paper.title(f"{rank:>2}", "  ", dim(place), hang=_INDENT)
     speaker = speaker_name(hit.turn.speaker, hit.turn.author)
-    for quote in hit.quotes:
-        if quote.seq < hit.seq:
-            _render_quote(paper, quote)
+    before = [quote for quote in hit.quotes if quote.seq < hit.seq]
+    _render_quotes(paper, before)
     if hit.turn.trust is Trust.UNTRUSTED:
         paper.framed(hit.excerpt, f"from {speaker} in {source}", indent=_INDENT)
     else:
         paper.line(Span(f"{speaker}:", "bold"), " ", hit.excerpt, indent=_INDENT)
-    for quote in hit.quotes:
-        if quote.seq > hit.seq:
-            _render_quote(paper, quote)
+    _render_quotes(paper, hit.quotes[len(before) :])
     if hit.doubt:
         paper.note(f"may be out of date: {hit.doubt}", "yellow", indent=_INDENT)
 
 
-def _render_quote(paper: Paper, quote: Quote) -> None:
-    paper.line(f"{speaker_name(quote.speaker, None)}: {quote.excerpt}", indent=_INDENT)
+def _render_quotes(paper: Paper, quotes: Sequence[Quote]) -> None:
+    for quote in quotes:
+        paper.line(f"{speaker_name(quote.speaker, None)}: {quote.excerpt}", indent=_INDENT)
 
 
 def _render_lanes(paper: Paper, result: RecallResult, *, explain: bool) -> None:
     lanes: Sequence[Lane] = result.lanes if explain else result.degraded
-    corrected = next(
-        (lane.note for lane in result.lanes if lane.name == "spelling" and lane.note), None
-    )
+    corrected = joined(lane.note for lane in result.lanes if lane.name == "spelling")
     if corrected and not explain:
-        paper.blank()
-        paper.note(f"spelling: {corrected}")
+        paper.footer(f"spelling: {corrected}")
     if lanes:
         paper.blank()
         label, took = ("lanes", f" · {result.took_ms:.0f} ms") if explain else ("degraded", "")

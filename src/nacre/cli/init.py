@@ -18,8 +18,7 @@ from nacre.base.frozen import frozen
 from nacre.cli import writer as cli_writer
 from nacre.cli.command import TEXT, Paper, Run, Span, bold, command, dim, joined
 from nacre.cli.learn import render_estimate
-from nacre.cli.operations import perform
-from nacre.cli.options import YES, Record, count, duration, flag, size
+from nacre.cli.options import YES, Record, count, duration, flag, perform, size
 from nacre.cli.status import describe_sources, render_problems, render_story
 from nacre.data import imports
 from nacre.errors import InvalidInputError
@@ -164,7 +163,7 @@ def _render_changes(
     for (action, host, what), number in own.items():
         where = f" {count(number, 'file')} in {places.short(places.home / 'hosts' / host)}"
         what = f"  {registry.ALL_HOSTS[host].label}: {what}"
-        paper.line(bold(f"{verbs[action]:<{width}}"), where, dim(what))
+        paper.title(f"{verbs[action]:<{width}}", where, dim(what))
     for memory in plan.own_memories:
         style = "yellow" if memory.hint else "green"
         label = registry.ALL_HOSTS[memory.host].label
@@ -204,7 +203,7 @@ def _render_done(
         return
     for host, note in plan.notes:
         if not plan.is_nothing or host == registry.NAME_CODEX:  # its hooks are not trusted yet
-            paper.line(bold(registry.ALL_HOSTS[host].label), f": {note}", hang=2)
+            paper.title(registry.ALL_HOSTS[host].label, f": {note}", hang=2)
     paper.note("nacre admin doctor hosts tests the hooks; nacre init --uninstall removes them.")
 
 
@@ -218,7 +217,7 @@ def _render_captured(paper: Paper, captured: Sequence[imports.Captured], places:
             hint = dim(f"  searchable; to give them to sessions: nacre data import {above} --trust")
             paper.line(
                 Span("imported", "green"),
-                f" {count(added, 'memory', 'memories')} of {above}{changed}",
+                f" {count(added, 'memory')} of {above}{changed}",
                 hint,
                 hang=2,
             )
@@ -297,7 +296,7 @@ def _render_proposal(paper: Paper, proposal: SetupProposal, *, trusts: bool) -> 
             )
         )
     for verb, subject, remark in rows:
-        paper.line(bold(f"{verb:<7}"), subject, "  ", dim(remark), hang=7)
+        paper.title(f"{verb:<7}", subject, "  ", dim(remark), hang=7)
     if proposal.estimate:
         render_estimate(paper, proposal.estimate)
     if proposal.writer:
@@ -347,7 +346,7 @@ def render_quickstart(paper: Paper, result: QuickstartResult, vault: str) -> Non
     if result.has_examples:
         rows.append(("nacre forget --examples", "delete the examples and their memories"))
     paper.table([(bold(words), purpose) for words, purpose in rows], indent=2)
-    paper.line(bold(vault), "  your memories as Markdown", indent=2)
+    paper.title(vault, "  your memories as Markdown", indent=2)
     paper.line(*_describe_writer(result.status.writer, result.found), indent=2)
 
 
@@ -379,13 +378,13 @@ def _render_read(paper: Paper, result: QuickstartResult) -> None:
     report = result.report
     if result.source == "examples":
         could = "could be read" if report.unread or report.problems else "were found"
-        paper.line(
-            bold(f"No agent transcripts {could} on this machine"),
+        paper.title(
+            f"No agent transcripts {could} on this machine",
             ", so these are example sessions.",
         )
     else:
-        paper.line(bold("Your agents' transcripts were found on this machine."))
-    memories = count(result.status.memories, "memory", "memories")
+        paper.title("Your agents' transcripts were found on this machine.")
+    memories = count(result.status.memories, "memory")
     sessions = count(result.status.sessions, "session")
     read = f"{size(report.bytes_read)} in {duration(report.seconds)}"
     remark = (
@@ -397,7 +396,6 @@ def _render_read(paper: Paper, result: QuickstartResult) -> None:
             ("now", f"{memories}, {sessions}: {describe_sources(result.status)}"),
             ("vectors", report.vectors_note or (remark if report.vectors_left else "")),
         ),
-        indent=2,
     )
     for line in report.unread:
         paper.note(line, indent=2)

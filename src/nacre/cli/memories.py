@@ -12,13 +12,14 @@ import click
 from nacre.base.text import shorten
 from nacre.cli import hits
 from nacre.cli.command import TEXT, DefaultGroup, Paper, Run, Span, bold, command, dim, joined
-from nacre.cli.operations import DAY, ask, perform
 from nacre.cli.options import (
+    DAY,
     EVERYTHING,
     HERE,
     OFFSET,
     SHORT_ID,
     argument,
+    ask,
     ask_pages,
     count,
     day,
@@ -28,6 +29,7 @@ from nacre.cli.options import (
     minute,
     option,
     options,
+    perform,
     project_slug,
     read_content,
     short_id,
@@ -336,11 +338,11 @@ def render_memory(paper: Paper, view: views.MemoryView, vault: Path) -> None:
     if memory.trust is Trust.UNTRUSTED:
         paper.framed(f"{memory.subject}\n{memory.content}", hits.origin_of(memory))
     else:
-        paper.line(bold(memory.subject))
+        paper.title(memory.subject)
         paper.blank()
         paper.body(memory.content)
     paper.blank()
-    paper.facts(_facts(view, vault))
+    paper.facts(_facts(view, vault), indent=0)
     if view.evidence:
         paper.heading("Evidence")
         for item in view.evidence:
@@ -409,8 +411,8 @@ def _effects(used: review.Usage) -> str:
 def render_evidence(paper: Paper, item: Evidence, memory: Memory) -> None:
     """Print the speaker, session, time and text of a turn that is evidence for a memory."""
     said_by = speaker_name(item.speaker, memory.author if item.speaker is memory.speaker else None)
-    paper.line(
-        bold(said_by),
+    paper.title(
+        said_by,
         dim(f", {joined((turn_name(item.session_id, item.seq), minute(item.time)), ', ')}"),
         indent=2,
     )
@@ -530,7 +532,7 @@ def _render_retired(
 ) -> None:
     if is_dry:
         paper.line(
-            f"Would retire {count(len(memories), 'memory', 'memories')}:"
+            f"Would retire {count(len(memories), 'memory')}:"
             if memories
             else "Would retire nothing."
         )

@@ -1,39 +1,168 @@
-"""Formatting of values, and options shared by commands."""
+"""Calls of operations, options made from their requests, and formatting of values."""
 
 from __future__ import annotations
 
 import functools
+import os
 import re
 import sys
 import tempfile
 import types
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import MISSING, fields, is_dataclass
 from datetime import date, datetime
 from enum import StrEnum
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+)
 
 import click
 import msgspec
 
-from nacre.base import ids, json, text
+from nacre.base import ids, json, link, text
 from nacre.base.bounds import annotations_of, bounds_of
 from nacre.base.frozen import frozen
-from nacre.base.times import day_of, shown_day, shown_minute
-from nacre.cli.command import TEXT, Run, Span
-from nacre.cli.operations import MOMENT, PAST_DAY, PERIOD, ask, place_of
-from nacre.errors import NotFoundError
-from nacre.home import change, location
-from nacre.serve.catalogue import request_of
+from nacre.base.times import day_of, parse_moment, shown_day, shown_minute
+from nacre.cli import output
+from nacre.cli.command import TEXT, Parsed, Run, Span
+from nacre.errors import InvalidQueryError, NotFoundError
+from nacre.home import change, location, views
+from nacre.operations import operation_of
+from nacre.serve.catalogue import CATALOGUE, request_of
 from nacre.values.memory import Kind, Memory, Validity
 from nacre.values.recall import MEMORY_FIELDS, Filter
 
 if TYPE_CHECKING:
     from nacre.home.home import Home
     from nacre.values.session import Speaker, Tokens
+
+
+Result = TypeVar("Result")
+
+_DAEMON_SECONDS = 1.0
+"""Time in seconds to wait for the daemon, which hangs or saves no time if it takes longer."""
+
+
+def ask(run: Run, result: type[Result], operation: str, /, **fields: Any) -> Result:
+    """Run an operation in the daemon if possible, else in this process, and return its result.
+
+    The operation is passed by name, so that its module is loaded only if the daemon does not
+    answer. Raises InvalidInputError for out-of-bounds fields, and the operation's own errors.
+    """
+    if not run.by_itself:
+        try:
+            answer = link.ask_whole(
+                str(run.settings.home),
+                operation,
+                json.to_plain(fields),
+                seconds=_DAEMON_SECONDS,
+                settings=run.settings.mark,
+                notes=True,
+            )
+            value = json.convert(answer.get("result"), result)
+            notes = answer.get("notes", {})
+            run.warnings += notes.get("warnings", ())
+            run.problems += notes.get("problems", ())
+            return value
+        except link.DaemonAwayError:
+            run.by_itself = True
+        except (link.DaemonRefusedError, msgspec.ValidationError):
+            pass  # this process reports the error
+    entry = CATALOGUE[operation]
+    return cast("Result", entry.run(run.home, entry.make(fields)))
+
+
+def perform(run: Run, function: Callable[..., Result], /, **fields: Any) -> Result:
+    """Run an operation in this process, with a progress bar on a terminal, and return its result.
+
+    Raises InvalidInputError for out-of-bounds fields, and the operation's own errors.
+    """
+    entry = operation_of(function)
+    opened = run.home if entry.needs_home else run.settings
+    is_resumable = entry.takes_long and entry.writes and entry.needs_home
+    with resumable(run) if is_resumable else nullcontext(), output.progress_bar(run) as notify:
+        return cast("Result", entry.run(opened, entry.make(fields), notify))
+
+
+@contextmanager
+def resumable(run: Run) -> Iterator[None]:
+    """Mark the command as resumable if the user interrupts the block."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        run.is_resumable = True
+        raise
+
+
+def place_of(run: Run, name: str | None) -> views.Place:
+    """Return the project with this name or alias or, for ``.``, of the current folder."""
+    with suppress(FileNotFoundError):  # the folder was deleted
+        return ask(run, views.Place, "place", name=name, folder=os.getcwd())
+    return ask(run, views.Place, "place", name=name)
+
+
+# ----------------------------------------------------------------------------
+# Dates on the command line.
+
+
+def _moment(value: str) -> datetime:
+    try:
+        return parse_moment(value, ids.utc_now())
+    except (OverflowError, ValueError) as error:
+        raise InvalidQueryError(
+            f"{value!r} is out of range", hint="write 2026-11-20, 3d, 2w or march"
+        ) from error
+
+
+def _day(value: str) -> date | str:
+    try:
+        return date.fromisoformat(value) if value else ""
+    except ValueError as error:
+        raise click.BadParameter(f"{value!r} is not a day; write 2026-12-31") from error
+
+
+def _period(value: str) -> Validity:
+    since, dots, until = value.partition("..")
+    try:
+        days = [date.fromisoformat(day.strip()) if day.strip() else None for day in (since, until)]
+    except ValueError as error:
+        raise click.BadParameter(
+            f"{value!r} is not a period; write 2026-01-01..2026-06-30, 2026-01-01.. or ..2026-06-30"
+        ) from error
+    if since and not dots:
+        raise click.BadParameter(f"{value!r} is a single day; write {value}.. or ..{value}")
+    period = Validity(*days)
+    if period.since and period.until and period.since > period.until:
+        raise click.BadParameter(f"{value!r} ends before it starts")
+    return period
+
+
+MOMENT = Parsed("date", _moment)
+"""A date, absolute or relative."""
+
+PAST_DAY = Parsed("day", lambda value: day_of(_moment(value)))
+"""A day, absolute or relative: 2026-11-20, 3d, yesterday."""
+
+DAY = Parsed("day", _day)
+"""A future day, such as 2026-12-31, or ``""`` for no day."""
+
+PERIOD = Parsed("from..to", _period)
+"""A period, such as 2026-01-01..2026-06-30 or ..2026-06-30. ``""`` means always."""
+
+
+# ----------------------------------------------------------------------------
+# Formatting of values.
+
 
 Record = dict[str, Any]
 SHORT_ID = 8
@@ -331,7 +460,7 @@ def _click_settings(field: RequestField) -> dict[str, Any]:
     return settings | {"default": default, "show_default": True}
 
 
-@cache
+@functools.cache
 def _defaults(request: type) -> dict[str, Any]:
     # The result is cached because msgspec evaluates all types to find the fields.
     request_fields = fields(request) if is_dataclass(request) else msgspec.structs.fields(request)

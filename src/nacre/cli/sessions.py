@@ -22,17 +22,16 @@ from nacre.cli.command import (
     Paper,
     Run,
     Span,
-    bold,
     command,
     dim,
     joined,
 )
-from nacre.cli.operations import ask, perform, place_of
 from nacre.cli.options import (
     EVERYTHING,
     OFFSET,
     amount,
     argument,
+    ask,
     ask_pages,
     count,
     day,
@@ -43,6 +42,8 @@ from nacre.cli.options import (
     minute,
     option,
     options,
+    perform,
+    place_of,
     short_session,
     size,
     speaker_name,
@@ -175,7 +176,7 @@ def render_facts(paper: Paper, view: SessionView) -> None:
     session = stored.session
     version = f"{session.tool} {session.tool_version}" if session.tool_version else ""
     span = " to ".join(filter(None, (minute(session.started), minute(stored.ended))))
-    paper.line(bold(one_line(session.title or view.opening or session.id)))
+    paper.title(one_line(session.title or view.opening or session.id))
     paper.blank()
     paper.facts(
         (
@@ -203,7 +204,8 @@ def render_facts(paper: Paper, view: SessionView) -> None:
             ("turns", f"{stored.turns:,}"),
             ("tokens", describe_tokens(session.tokens) if session.tokens else ""),
             ("file", stored.file),
-        )
+        ),
+        indent=0,
     )
 
 
@@ -218,8 +220,7 @@ def _render_session(paper: Paper, view: SessionView, *, full: bool) -> None:
     following = view.turns[-1].seq + 1 if view.turns else view.session.turns
     remaining = view.session.turns - following
     if remaining > 0:
-        paper.blank()
-        paper.note(f"{count(remaining, 'more turn')}: --from {following}, or --limit 0 for all")
+        paper.footer(f"{count(remaining, 'more turn')}: --from {following}, or --limit 0 for all")
     render_outcome(paper, view)
 
 
@@ -301,7 +302,7 @@ _MODEL = 20
 
 _PLACES = {
     "show": "sessions:show",
-    "extract": "dream:extract",
+    "extract": "learn:extract",
     "summary": "sessions:summary",
     "export": "sessions:export_session",
     "restore": "sessions:restore",
@@ -372,8 +373,7 @@ def _render_sessions(paper: Paper, page: views.SessionPage, *, offset: int) -> N
     rows = [_row(line) for line in page.lines]
     paper.table(rows, header=_COLUMNS, drop=(5, 8, 4, 6, 7, 2, 1, 3), least=_MIN_TITLE_COLUMNS)
     if page.more:
-        paper.blank()
-        paper.note(f"more: --offset {offset + len(page.lines)}")
+        paper.footer(f"more: --offset {offset + len(page.lines)}")
 
 
 def _row(line: SessionLine) -> tuple[Cell, ...]:
@@ -463,7 +463,7 @@ def _render_outcome(paper: Paper, outcome: SessionOutcome) -> None:
         indent=2,
     )
     if outcome.words and outcome.speaker:
-        paper.line(bold(f"{speaker_name(outcome.speaker)}:"), " ", outcome.words, indent=2)
+        paper.title(f"{speaker_name(outcome.speaker)}:", " ", outcome.words, indent=2)
 
 
 def _render_work(paper: Paper, summary: Summary) -> None:
@@ -483,7 +483,6 @@ def _render_work(paper: Paper, summary: Summary) -> None:
             ("requests", ", ".join(summary.pull_requests)),
             ("errors", f"{resolved:,} resolved" if resolved else ""),
         ),
-        indent=2,
     )
 
 
@@ -603,7 +602,7 @@ def restore(run: Run, reference: str, folder: Path | None) -> None:
 
 
 def _render_restored(paper: Paper, restored: archive.Restored) -> None:
-    paper.line(bold("Wrote"), f" {restored.path} ", dim(f"({size(restored.size)})"))
+    paper.title("Wrote", f" {restored.path} ", dim(f"({size(restored.size)})"))
     if restored.is_whole:
         paper.note("Secrets, images and other encoded data are not included.", indent=2)
     else:

@@ -16,16 +16,18 @@ from nacre.base.times import shown
 from nacre.care import health as checking
 from nacre.cli import hits, sessions
 from nacre.cli.command import Cell, DefaultGroup, Paper, Run, Span, bold, command, dim
-from nacre.cli.operations import ask, perform, place_of
 from nacre.cli.options import (
     YES,
     argument,
+    ask,
     count,
     day,
     find_project,
     flag,
     kind_span,
     option,
+    perform,
+    place_of,
     read_content,
     short_id,
     short_session,
@@ -64,11 +66,11 @@ def _render(paper: Paper, status: Status) -> None:
         _render_beginning(paper, status)
         return
     memories, sessions = (
-        count(status.memories, "memory", "memories"),
+        count(status.memories, "memory"),
         count(status.sessions, "session"),
     )
-    paper.line(bold("nacre"), f": {memories}, {sessions} on record.")
-    paper.facts(_sources(status), indent=2)
+    paper.title("nacre", f": {memories}, {sessions} on record.")
+    paper.facts(_sources(status))
     if status.story:
         render_story(paper, status.story)
     else:
@@ -85,12 +87,11 @@ def _render(paper: Paper, status: Status) -> None:
     if status.faults:
         paper.heading("Faults")
         _render_checks(paper, status.faults)
-    paper.blank()
-    paper.note('nacre recall "…" searches it; nacre --help lists all commands')
+    paper.footer('nacre recall "…" searches it; nacre --help lists all commands')
 
 
 def _render_beginning(paper: Paper, page: Status) -> None:
-    paper.line(bold("nacre"), " is a memory for your agents. It is empty so far.")
+    paper.title("nacre", " is a memory for your agents. It is empty so far.")
     paper.heading("Get started")
     connect = "connects it to your agents" + (
         f": {', '.join(page.not_wired)}" if page.not_wired else ""
@@ -104,8 +105,7 @@ def _render_beginning(paper: Paper, page: Status) -> None:
         ('nacre store "…"', "stores a memory"),
     ]
     paper.table([(bold(name), effect) for name, effect in rows], indent=2)
-    paper.blank()
-    paper.note("nacre --help lists all commands")
+    paper.footer("nacre --help lists all commands")
 
 
 def _sources(page: Status) -> Iterator[tuple[str, Cell]]:
@@ -201,7 +201,7 @@ def effects_line(effects: Effects) -> str:
     """Summarise how agents used delivered context, or return "" if there was none."""
     if not (effects.shown or effects.pointers):
         return ""
-    memories = count(effects.shown, "memory", "memories")
+    memories = count(effects.shown, "memory")
     pointers = count(effects.pointers, "pointer")
     off = "".join(f"; pointers are off in {name}: nacre context --pointers" for name in effects.off)
     return (
@@ -459,7 +459,7 @@ def depend(run: Run, project: str, on: Sequence[str], remove: bool) -> None:
         run, projects.depend, project=_resolve_name(run, project), on=tuple(on), remove=remove
     )
     names = ", ".join(line.dependencies) or "nothing"
-    run.answer(line, Paper.line, bold(line.slug), f" depends on {names}.")
+    run.answer(line, Paper.title, line.slug, f" depends on {names}.")
 
 
 def _resolve_name(run: Run, name: str) -> str:
@@ -503,14 +503,12 @@ def _names(line: projects.ProjectLine) -> str:
 
 def _render_detail(paper: Paper, detail: projects.ProjectDetail) -> None:
     line = detail.project
-    paper.line(
-        bold(line.name if line.name != line.slug else line.slug),
+    paper.title(
+        line.name if line.name != line.slug else line.slug,
         dim(f"  projects/{line.slug}/project.md"),
     )
     last = f", last {day(line.last)}" if line.last else ""
-    paper.line(
-        f"{count(line.memories, 'memory', 'memories')}, {count(line.sessions, 'session')}{last}"
-    )
+    paper.line(f"{count(line.memories, 'memory')}, {count(line.sessions, 'session')}{last}")
     facts = (
         ("also", line.aliases),
         ("depends on", line.dependencies),
@@ -519,7 +517,7 @@ def _render_detail(paper: Paper, detail: projects.ProjectDetail) -> None:
         ("folders", detail.roots),
         ("labels", detail.labels),
     )
-    paper.facts([(name, ", ".join(values)) for name, values in facts if values])
+    paper.facts([(name, ", ".join(values)) for name, values in facts if values], indent=0)
     if detail.page:
         paper.heading("Page")
         paper.body(detail.page, indent=2)
@@ -535,9 +533,9 @@ def _render_detail(paper: Paper, detail: projects.ProjectDetail) -> None:
 
 
 def _render_plan(paper: Paper, plan: projects.ProjectMergePlan) -> None:
-    paper.line(bold(plan.project), " would become part of ", bold(plan.into), ":")
+    paper.title(plan.project, " would become part of ", bold(plan.into), ":")
     paper.line(
-        f"{count(plan.memories, 'memory', 'memories')} (retired ones included) and {count(plan.sessions, 'session')}",
+        f"{count(plan.memories, 'memory')} (retired ones included) and {count(plan.sessions, 'session')}",
         indent=2,
     )
     for kind, value in plan.takes[:_MAX_ROWS]:
@@ -549,8 +547,8 @@ def _render_plan(paper: Paper, plan: projects.ProjectMergePlan) -> None:
 
 
 def _render_moved(paper: Paper, moved: projects.ProjectMoved, words: str) -> None:
-    counts = f"{count(moved.memories, 'memory', 'memories')} and {count(moved.sessions, 'session')}"
-    paper.line(bold(moved.project), f" {words} ", bold(moved.into), f": {counts} moved.")
+    counts = f"{count(moved.memories, 'memory')} and {count(moved.sessions, 'session')}"
+    paper.title(moved.project, f" {words} ", bold(moved.into), f": {counts} moved.")
     if moved.retired:
         paper.note(f"its page is now {moved.retired}")
     for path in moved.left:

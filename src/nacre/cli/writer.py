@@ -17,12 +17,12 @@ from nacre.base import text
 from nacre.base.json import to_plain
 from nacre.care import health
 from nacre.cli.command import Cell, DefaultGroup, Paper, Part, Run, Span, bold, dim, joined
-from nacre.cli.operations import ask, perform
 from nacre.cli.options import (
     SHORT_ID,
     YES,
     amount,
     argument,
+    ask,
     count,
     duration,
     flag,
@@ -30,6 +30,7 @@ from nacre.cli.options import (
     minute,
     option,
     options,
+    perform,
     size,
     when,
 )
@@ -170,7 +171,7 @@ def accept(run: Run, proposal: WriterProposal) -> None:
 def render_offer(paper: Paper, proposal: WriterProposal) -> None:
     """Describe the proposed writer, its limit, the sessions that it reads, and the alternatives."""
     local = "" if proposal.writer.is_here else f" {_LOCAL_MODELS_NOTE}"
-    paper.line(bold("A writer for your memories"))
+    paper.title("A writer for your memories")
     paper.line(
         f"{proposal.writer.label} can read each session once, after it ends, and write memories from it. "
         f"It {proposal.terms}. It gets the sessions of all tools and projects that nacre reads, with secrets removed; "
@@ -203,8 +204,8 @@ def _render(paper: Paper, writer_status: WriterStatus, reads: Sequence[str]) -> 
             else f"{model} only works on request; to make it the writer: nacre writer set {model}"
         )
         return
-    paper.line(
-        bold(writer_status.writer),
+    paper.title(
+        writer_status.writer,
         "  ",
         Span(setup_requests.STATES[writer_status.state], _TINTS.get(writer_status.state, "yellow")),
     )
@@ -223,7 +224,6 @@ def _render(paper: Paper, writer_status: WriterStatus, reads: Sequence[str]) -> 
             ("kept here", _describe_local_sessions(writer_status.kept_here)),
             ("read by", health.in_words(reads) if reads else Span(health.NOTHING, "yellow")),
         ),
-        indent=2,
     )
     if writer_status.problem:
         paper.line(writer_status.problem)
@@ -289,8 +289,8 @@ def _render_models(
         )
         return
     for offer in offers:
-        paper.line(bold(offer.name), "  ", dim(offer.label))
-        paper.facts(_facts(settings, offer), indent=2)
+        paper.title(offer.name, "  ", dim(offer.label))
+        paper.facts(_facts(settings, offer))
         paper.blank()
     idle = [task.value for task, name in uses.items() if name == "none"]
     if idle:
@@ -458,7 +458,8 @@ def _render_status(paper: Paper, signing_in: SigningIn) -> None:
             ),
             ("keys stored", f"in {signing_in.key_file}, readable only by you"),
             ("commands", ", ".join(signing_in.programs.values()) or "no agent's command"),
-        )
+        ),
+        indent=0,
     )
     paper.heading("Sign-in methods")
     ways = [way for way in signing_in.ways if way.method or way.state != "missing" or way.is_used]
@@ -574,8 +575,8 @@ def _ask_to_send(run: Run, plan: Plan, trial: vectors.Trial | None = None, *, ye
 
 
 def _render_standing(paper: Paper, standing: Standing) -> None:
-    paper.line(
-        bold(standing.wanted),
+    paper.title(
+        standing.wanted,
         "  ",
         dim(_where(standing.place) if standing.wanted != "none" else "vectors are off"),
     )
@@ -585,15 +586,14 @@ def _render_standing(paper: Paper, standing: Standing) -> None:
             paper.note(error.hint or "", indent=2)
     if lot := standing.in_use:
         paper.blank()
-        paper.line(bold(lot.setting), "  ", dim("in use"))
-        counts = f"{count(lot.passages, 'passage')}, {count(lot.memories, 'memory', 'memories')}"
+        paper.title(lot.setting, "  ", dim("in use"))
+        counts = f"{count(lot.passages, 'passage')}, {count(lot.memories, 'memory')}"
         paper.facts(
             (
                 ("model", lot.model if lot.model != lot.setting else ""),
                 ("vectors", f"{counts}; {lot.dimensions:,} dimensions, {size(lot.bytes)}"),
                 ("pending", count(lot.waiting, "text") if lot.waiting else ""),
             ),
-            indent=2,
         )
         if not standing.held and (lot.waiting or standing.wanted not in (lot.setting, "none")):
             paper.note("nacre writer embedding --resume, nacre ingest or the daemon continues")
@@ -608,7 +608,7 @@ def _where(place: Place) -> str:
 
 
 def _render_plan(paper: Paper, plan: Plan, trial: vectors.Trial | None = None) -> None:
-    paper.line(bold(plan.setting), "  ", dim(_where(plan.place)))
+    paper.title(plan.setting, "  ", dim(_where(plan.place)))
     answers = f"{trial.dimensions:,} dimensions, in {trial.seconds:.2f} s" if trial else ""
     paper.facts(
         [
@@ -621,7 +621,6 @@ def _render_plan(paper: Paper, plan: Plan, trial: vectors.Trial | None = None) -
             ("cost", _embedding_cost(plan.cost)),
             ("later", _later(plan)),
         ],
-        indent=2,
     )
 
 
@@ -650,8 +649,8 @@ def _spent(result: Embedded) -> Span:
 
 def _render_made(paper: Paper, setting: str, result: Embedded) -> None:
     if result.left:
-        paper.line(
-            bold(setting),
+        paper.title(
+            setting,
             f": {result.made:,} vectors created, {count(result.left, 'text')} pending",
             _spent(result),
         )
@@ -685,8 +684,8 @@ def cost(run: Run) -> None:
 def _render_costs(paper: Paper, report: views.CostReport) -> None:
     limit = report.budget
     remaining = f"{dollars(limit.remaining)} left" if limit.most else "nothing is allowed"
-    paper.line(
-        bold(f"{'today':<12}".replace(" ", "\u00a0")),
+    paper.title(
+        f"{'today':<12}".replace(" ", "\u00a0"),
         f"{dollars(limit.spent)} of {dollars(limit.most)} in the background, {remaining}",
     )
     if not report.is_background_on:

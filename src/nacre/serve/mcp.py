@@ -199,7 +199,7 @@ _OFFERS: tuple[Offer, ...] = (
         "Read memories",
         "Read whole memories by the ids that memory_search shows: full text, source and links.",
         mcp_arguments.Get,
-        "mcp_pages:get",
+        "mcp_search:get",
         is_core=True,
     ),
     Offer(
@@ -244,7 +244,7 @@ _OFFERS: tuple[Offer, ...] = (
         "Past sessions",
         "List, read, summarize or search the person's past sessions with any agent.",
         mcp_arguments.Sessions,
-        "mcp_pages:sessions",
+        "mcp_search:sessions",
     ),
     Offer(
         "memory_graph",
@@ -253,7 +253,7 @@ _OFFERS: tuple[Offer, ...] = (
         "links; for the person's own memories, these become proposals. For indexed code: "
         "callers, importers, related memories, impact of a change.",
         mcp_arguments.Graph,
-        "mcp_search:graph",
+        "mcp_tools:graph",
         reads=False,
     ),
     Offer(

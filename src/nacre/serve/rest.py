@@ -23,7 +23,6 @@ from nacre.base import plugins
 from nacre.base import request as base_request
 from nacre.base.frozen import frozen
 from nacre.base.ids import utc_now
-from nacre.base.plain import Values
 from nacre.base.times import parse_moment
 from nacre.errors import InvalidInputError
 from nacre.operations import Operation
@@ -211,16 +210,6 @@ def request_of(resource: Resource, texts: Iterable[tuple[str, str]]) -> _Schema:
     return fields
 
 
-def build_request(operation: Operation, fields: Values) -> Any:
-    """Build an operation's request from fields whose numbers and booleans can be strings."""
-    try:
-        return json_values.convert(fields, operation.request, strict=False)
-    except (msgspec.ValidationError, NotImplementedError) as error:
-        raise InvalidInputError(
-            f"{operation.name}: {error}", hint="/api/openapi.json lists the fields"
-        ) from error
-
-
 def _fields(kind: inspect.Type) -> tuple[inspect.Field, ...]:
     return kind.fields if isinstance(kind, _OBJECTS) else ()
 
@@ -263,21 +252,25 @@ _Schema = dict[str, Any]
 @cache
 def document(cookie: str) -> bytes:
     """Return the OpenAPI document as JSON. ``cookie`` is the name of the owner's cookie."""
-    types = [resource.request for resource in _offered().values()] + [
-        resource.result for resource in _offered().values()
-    ]
+    offered = offered_by(Face.HTTP)
+    types = [kind for item in offered.values() for kind in (item.request, item.result)]
     schemas, components = msgspec.json.schema_components(
         types, schema_hook=json_values.schema_hook, ref_template=_REFERENCES
     )
     components[Flag.__name__] = _FLAGS
     _correct(components)
-    requests = dict(zip(_offered(), schemas, strict=False))
-    results = dict(zip(_offered(), schemas[len(requests) :], strict=True))
+    requests = dict(zip(offered, schemas[::2], strict=True))
+    results = dict(zip(offered, schemas[1::2], strict=True))
     paths: dict[str, _Schema] = {}
     for resource in resources():
-        path = _IN_PATH.sub(r"{\1}", PREFIX + resource.path)
-        paths[path] = {"get": _resource(resource, requests, results, components)}
-    for name, operation in _offered().items():
+        path, name = _IN_PATH.sub(r"{\1}", resource.path), resource.operation
+        answers = _answers(results[name])
+        answers["304"] = {"description": "Unchanged since the entity tag."}
+        operation_id = "get" + _NOT_WORD.sub("-", path).rstrip("-")
+        described = _described(CATALOGUE[name], operation_id, "resources", answers, None)
+        described["parameters"] = list(_parameters(resource, requests[name], components))
+        paths[PREFIX + path] = {"get": described}
+    for name, operation in offered.items():
         body = None if operation.request is base_request.Request else requests[name]
         paths.setdefault(f"{PREFIX}/{name}", {})["post"] = _described(
             operation, name, "operations", _answers(results[name]), body
@@ -333,29 +326,15 @@ def _correct(schema: Any) -> None:
     if isinstance(schema, dict) and schema.get("format") == "duration":
         del schema["format"]
         schema["description"] = "A duration in seconds, by ISO 8601: PT12.5S"
-    for value in (
-        schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ()
-    ):
-        _correct(value)
+    if isinstance(schema, dict | list):
+        for value in schema.values() if isinstance(schema, dict) else schema:
+            _correct(value)
 
 
 def help_of(schema: _Schema) -> str:
     """Return the first description in a schema or its alternatives."""
-    return str(
-        next(
-            (
-                option["description"]
-                for option in (schema, *schema.get("anyOf", ()))
-                if option.get("description")
-            ),
-            "",
-        )
-    )
-
-
-@cache
-def _offered() -> Mapping[str, Operation]:
-    return offered_by(Face.HTTP)
+    options = (schema, *schema.get("anyOf", ()))
+    return next((words for option in options if (words := option.get("description"))), "")
 
 
 _FLAGS: _Schema = {
@@ -439,22 +418,6 @@ def _answers(result: _Schema) -> _Schema:
     return {"200": {"description": "The result.", "content": content}, **failures}
 
 
-def _resource(
-    resource: Resource,
-    requests: Mapping[str, _Schema],
-    results: Mapping[str, _Schema],
-    components: _Schema,
-) -> _Schema:
-    answers = _answers(results[resource.operation])
-    answers["304"] = {"description": "Unchanged since the entity tag."}
-    operation_id = "get" + _NOT_WORD.sub("-", resource.path.replace(":path", "")).rstrip("-")
-    operation = CATALOGUE[resource.operation]
-    return {
-        **_described(operation, operation_id, "resources", answers, None),
-        "parameters": list(_parameters(resource, requests[resource.operation], components)),
-    }
-
-
 def _parameters(resource: Resource, request: _Schema, components: _Schema) -> Iterator[_Schema]:
     in_path = _IN_PATH.findall(resource.path)
     for name in in_path:
@@ -471,7 +434,10 @@ def _parameters(resource: Resource, request: _Schema, components: _Schema) -> It
             continue
         schema = request
         for step in parameter.place:
-            schema = _followed(schema, components)["properties"][step]
+            for option in (schema, *schema.get("anyOf", ())):
+                if "$ref" in option:
+                    schema = components[option["$ref"].rpartition("/")[2]]
+            schema = schema["properties"][step]
         described = {
             key: value for key, value in schema.items() if key not in ("description", "default")
         }
@@ -486,13 +452,6 @@ def _parameters(resource: Resource, request: _Schema, components: _Schema) -> It
             "schema": described,
         }
     yield {"$ref": "#/components/parameters/IfNoneMatch"}
-
-
-def _followed(schema: _Schema, components: _Schema) -> _Schema:
-    options = [schema, *schema.get("anyOf", ())]
-    name = next((option["$ref"].rpartition("/")[2] for option in options if "$ref" in option), None)
-    target: _Schema = components[name] if name else schema
-    return target
 
 
 async def get_document(request: Request) -> Response:
@@ -516,10 +475,11 @@ def resource_routes() -> list[Route]:
 async def _read(resource: Resource, request: Request) -> Response:
     texts = [*request.path_params.items(), *request.query_params.multi_items()]
     fields = request_of(resource, texts)
-    call = build_request(CATALOGUE[resource.operation], fields)
+    call = CATALOGUE[resource.operation].make(fields, strict=False)
     result = await answer_of(request, resource.operation, json_values.encode(call))
     headers = {"ETag": f'"{hashlib.blake2b(result, digest_size=_TAG_BYTES).hexdigest()}"'}
-    if _is_named(headers["ETag"], request.headers.get("if-none-match")):
+    known = request.headers.get("if-none-match", "").split(",")  # weak comparison (RFC 9110 13.1.2)
+    if {headers["ETag"], "*"} & {tag.strip().removeprefix("W/") for tag in known}:
         return Response(status_code=304, headers=headers)
     if has_pages(resource) and not {"at_end", "around"} & fields.keys():
         headers |= _next_page(resource, call, request, result)
@@ -544,9 +504,3 @@ def _next_page(resource: Resource, call: Any, request: Request, result: bytes) -
     query = [pair for pair in request.query_params.multi_items() if pair[0] != resource.offset]
     address = f"{quote(request.url.path)}?{urlencode([*query, (resource.offset, end)])}"
     return {"Link": f'<{address}>; rel="next"'}
-
-
-def _is_named(tag: str, header: str | None) -> bool:
-    """Compare an entity tag with an ``If-None-Match`` header (weak comparison, RFC 9110 13.1.2)."""
-    tags = [name.strip().removeprefix("W/") for name in (header or "").split(",")]
-    return tag in tags or tags == ["*"]

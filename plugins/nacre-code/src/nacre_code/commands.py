@@ -10,17 +10,19 @@ import click
 
 from nacre.base import text
 from nacre.cli.command import Paper, Run, bold, command, dim, joined
-from nacre.cli.operations import ask, perform, place_of
 from nacre.cli.options import (
     Decorator,
     Function,
     argument,
+    ask,
     count,
     find_project,
     flag,
     kind_span,
     option,
     options,
+    perform,
+    place_of,
     short_id,
 )
 from nacre.errors import NotFoundError

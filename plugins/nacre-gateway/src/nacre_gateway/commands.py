@@ -15,12 +15,13 @@ from nacre.base.log import Log
 from nacre.base.times import shown
 from nacre.cli import output
 from nacre.cli.command import TEXT, DefaultGroup, Paper, Run, bold, cut, dim, joined, printable
-from nacre.cli.operations import ask, perform
 from nacre.cli.options import (
     argument,
+    ask,
     count,
     flag,
     option,
+    perform,
     short_session,
     when,
 )

@@ -9,8 +9,7 @@ import click
 
 from nacre.base.ids import utc_now
 from nacre.cli.command import TEXT, DefaultGroup, Group, Paper, Run, bold, command, dim
-from nacre.cli.operations import perform
-from nacre.cli.options import argument, day, minute, option, options, short_id
+from nacre.cli.options import argument, day, minute, option, options, perform, short_id
 from nacre_server import spaces as memories_spaces
 
 if TYPE_CHECKING:
