@@ -522,8 +522,10 @@ class MemoryHome:
         offset: int = 0,
     ) -> list[Memory]:
         """Return active memories, newest first."""
-        fields = {"filter": _in_utc(filter), "limit": limit, "offset": offset}
-        return [*self._perform(retiring.list_memories, **fields).memories]
+        page = self._perform(
+            retiring.list_memories, filter=_in_utc(filter), limit=limit, offset=offset
+        )
+        return [*page.memories]
 
 
 def open_memory(

@@ -306,9 +306,7 @@ def printable(text: str) -> str:
 
 def escape_invisible(encoded: str) -> str:
     """Escape invisible and control characters in JSON text."""
-    return (
-        encoded if encoded.isascii() and "\x7f" not in encoded else _STEERING.sub(_escape, encoded)
-    )
+    return _STEERING.sub(_escape, encoded)
 
 
 def _escape(match: re.Match[str]) -> str:
@@ -329,28 +327,20 @@ def _cell(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
+@dataclass
 class Paper:
     """A buffer of output lines that are ``width`` columns wide.
 
-    If ``fits`` is set, tables are cut to ``table_width``. ``is_agents`` tells if an agent reads the
+    ``fits``: whether it fits a terminal. Tables are cut to ``table_width``. ``is_agents`` tells if an agent reads the
     output, and is called only if that matters.
     """
 
-    def __init__(
-        self,
-        *,
-        width: int = PIPED_WIDTH,
-        colour: bool = False,
-        fits: bool = False,
-        table_width: int | None = None,
-        is_agents: Callable[[], bool] = lambda: False,
-    ) -> None:
-        self.width = width
-        self.table_width = table_width or width
-        self.colour = colour
-        self.fits = fits
-        self._is_agents = is_agents
-        self._lines: list[str] = []
+    width: int = PIPED_WIDTH
+    colour: bool = False
+    fits: bool = False
+    table_width: int | None = None
+    is_agents: Callable[[], bool] = lambda: False
+    _lines: list[str] = field(default_factory=list)
 
     @classmethod
     def of(
@@ -414,7 +404,7 @@ class Paper:
 
     def framed(self, text: str, origin: str, *, indent: int = 0) -> None:
         """Add external text, marked as data and, if an agent or pipe reads it, enclosed in tags."""
-        if self.fits and not self._is_agents():
+        if self.fits and not self.is_agents():
             self.note(f"from outside ({origin}):", "yellow", indent=indent)
             self.body(text, indent=indent + 2)
             return
@@ -423,7 +413,7 @@ class Paper:
         self.body(passages.FRAME_MARK.sub("&lt;", printable(text)), indent=indent + 2)
         self.line("</untrusted>", indent=indent)
 
-    def title(self, text: str, *parts: Part, **layout: int) -> None:
+    def title(self, text: str, /, *parts: Part, **layout: int) -> None:
         """Add a paragraph that starts with bold text."""
         self.line(bold(text), *parts, **layout)
 
@@ -489,7 +479,7 @@ class Paper:
             )
 
     def _room(self, columns: Sequence[int], widths: Mapping[int, int], indent: int) -> int:
-        width = self.table_width if self.fits else PIPED_TABLE_WIDTH
+        width = (self.table_width or self.width) if self.fits else PIPED_TABLE_WIDTH
         return width - indent - sum(widths[column] + _GAP for column in columns[:-1])
 
     def _row(

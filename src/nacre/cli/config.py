@@ -108,8 +108,7 @@ def set_value(run: Run, key: str, value: str) -> None:
     VALUE is text, a number, true or false. Lists and tables are written as in TOML. A table is merged into the current
     table; {} clears it.
     """
-    settings = replace(nacre_settings.load_settings(mending=key), face=Face.COMMAND_LINE)
-    settings.actor.require_owner("nacre config set")
+    settings = _mendable(key, "nacre config set")
     view = writers.set_setting(settings, key, value)
     new_value = run.settings[key]
     if view.value != new_value:
@@ -139,9 +138,14 @@ def set_value(run: Run, key: str, value: str) -> None:
 @argument("config-unset", "key")
 def unset(run: Run, key: str) -> None:
     """Remove a setting from the config file, so that its default applies."""
-    settings = replace(nacre_settings.load_settings(mending=key), face=Face.COMMAND_LINE)
-    settings.actor.require_owner("nacre config unset")
+    settings = _mendable(key, "nacre config unset")
     run.present(writers.unset_setting(settings, key), _render_change)
+
+
+def _mendable(key: str, command: str) -> nacre_settings.Settings:
+    settings = replace(nacre_settings.load_settings(mending=key), face=Face.COMMAND_LINE)
+    settings.actor.require_owner(command)
+    return settings
 
 
 def _render_change(paper: Paper, view: writers.SettingView) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nacre.cli.command import Group, Paper, Run, Span, bold, cells, cut, dim, joined
+from nacre.cli.command import Group, Paper, Run, Span, bold, cells, cut, dim
 from nacre.cli.hits import link_facts
 from nacre.cli.options import argument, ask, count, option, options, perform, short_id
 from nacre.memories import graph as memories_graph
@@ -190,17 +190,8 @@ def _ends(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _render_change(paper: Paper, change: LinkChange) -> None:
-    changes = [
-        f"{number:,} {word}"
-        for number, word in (
-            (change.made, "new"),
-            (change.changed, "changed"),
-            (change.removed, "removed"),
-        )
-        if number
-    ]
-    if changes:
-        paper.title("Links: ", joined(changes, ", "))
+    if change.counts:
+        paper.title("Links: ", change.counts)
     elif not change.waiting:
         paper.line("Nothing to change.")
     for item in change.links[:_MAX_LINKS]:

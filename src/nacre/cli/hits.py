@@ -160,17 +160,8 @@ def present(
     if is_match or run.as_json or not location.is_empty(run.home):
         run.present(value, render, *args, **kwargs)
     else:
-        run.answer(value, _render_beginning)
-
-
-def _render_beginning(paper: Paper) -> None:
-    paper.title("There are no memories yet.")
-    paper.facts(
-        (
-            ("nacre ingest", "reads your agents' sessions on this machine"),
-            ('nacre store "…"', "stores a memory"),
-        ),
-    )
+        start = "  nacre ingest reads your agents' sessions; nacre store stores a memory"
+        run.answer(value, Paper.title, "There are no memories yet.", dim(start), hang=2)
 
 
 def render_answer(

@@ -279,14 +279,11 @@ class Client(Protocol):
         ...
 
 
-class Run(Protocol):
-    """A function that runs an operation, whose request and result are JSON."""
+Run = Callable[[str, bytes, Actor, Callable[[], bool]], bytes]
+"""A function that runs an operation when its turn comes, with a JSON request and result.
 
-    def __call__(
-        self, operation: str, request: bytes, actor: Actor, has_left: Callable[[], bool]
-    ) -> bytes:
-        """Run the operation when its turn comes. The result is empty if the caller disconnects."""
-        ...
+Its last argument tells if the caller has disconnected. The result is then empty.
+"""
 
 
 @dataclass(frozen=True)
@@ -353,6 +350,11 @@ class _AtWork:
     left_at: float | None = None
 
 
+def trace_of(error: Exception) -> str:
+    """Return an error's traceback for the daemon's log."""
+    return "".join(traceback.format_exception(error)).rstrip()
+
+
 class _CallerLeftError(Exception):
     """The caller has disconnected."""
 
@@ -417,7 +419,7 @@ class Answering:
         except (NacreError, _CallerLeftError):
             raise
         except Exception as error:
-            self._tell("".join(traceback.format_exception(error)).rstrip())
+            self._tell(trace_of(error))
             raise InternalError(
                 f"{type(error).__name__} in the daemon", hint="see logs/daemon.log"
             ) from error
@@ -453,7 +455,11 @@ class Answering:
             raise InvalidInputError(
                 f"there is no operation {operation!r}", hint=f"one of {', '.join(CATALOGUE)}"
             )
-        actor = _actor(entry, call, caller)
+        if call.agent is None:
+            actor = Actor(Face.DAEMON, caller.agent() if entry.writes or entry.owners else None)
+        else:
+            agent = shorten(one_line(call.agent), _MAX_AGENT_CHARACTERS) or AN_AGENT
+            actor = Actor(Face.MCP, agent)
         return b'{"result":' + self._execute(entry, call, actor, caller.has_left) + b"}"
 
     def _execute(
@@ -505,12 +511,6 @@ class Answering:
             return result
         notes = {"warnings": warnings_of(home), "problems": home.problems}
         return result + b',"notes":' + msgspec.json.encode(notes)
-
-
-def _actor(entry: Operation, call: _Call, caller: Client) -> Actor:
-    if call.agent is not None:
-        return Actor(Face.MCP, shorten(one_line(call.agent), _MAX_AGENT_CHARACTERS) or AN_AGENT)
-    return Actor(Face.DAEMON, caller.agent() if entry.writes or entry.owners else None)
 
 
 # -- Status of a daemon ----------------------------------------------------------------------------

@@ -592,25 +592,14 @@ def _required(arguments: Graph, name: str) -> str:
 
 
 def _format_change(change: LinkChange, arguments: Graph) -> str:
-    counts = [
-        f"{number:,} {word}"
-        for number, word in (
-            (change.made, "new"),
-            (change.changed, "changed"),
-            (change.removed, "removed"),
-        )
-        if number
-    ]
     proposed = (
         f"{count(len(change.waiting), 'memory is', 'memories are')} the person's own: your changes to their "
         "links are pending review."
     )
-    head = (
-        f"Links: {', '.join(counts)}." if counts else "" if change.waiting else "Nothing to change."
-    )
+    head = "" if change.waiting else "Nothing to change."
     lines = [_line(link) for link in change.links]
     return frame(
-        head,
+        f"Links: {change.counts}." if change.counts else head,
         proposed if change.waiting else "",
         "\n".join(lines[: count_fitting(lines, arguments.budget)]),
     )

@@ -13,10 +13,9 @@ import subprocess
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from http import HTTPStatus
@@ -68,6 +67,7 @@ from nacre.serve.homes import (
     greet,
     memory_mb,
     share_arenas,
+    trace_of,
 )
 from nacre.serve.hook_shapes import SHAPES, TELLING, TOOL, context_of, parse_input
 from nacre.serve.server_web import TOKEN, Door, Web
@@ -94,11 +94,11 @@ Tell = Callable[[str], None]
 Answer = Callable[[str, bytes, "Caller"], tuple[HTTPStatus, bytes]]
 
 
+@dataclass
 class Caller:
     """The client at the other end of a connection."""
 
-    def __init__(self, link: socket.socket) -> None:
-        self._link = link
+    _link: socket.socket
 
     def has_left(self) -> bool:
         """Return True if the client has disconnected. Works only on Linux."""
@@ -122,12 +122,12 @@ class Caller:
         """Return True if the client has no terminal and no parent. Works only on Linux."""
         return sys.platform == "linux" and is_orphan(self._credentials()[0])
 
-    def _credentials(self) -> tuple[int, int, int]:
-        credentials = self._link.getsockopt(
-            socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")
+    def _credentials(self) -> tuple[int, int]:
+        size = struct.calcsize("2i")  # the group follows
+        process, user = struct.unpack(
+            "2i", self._link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
         )
-        process, user, group = struct.unpack("3i", credentials)
-        return process, user, group
+        return process, user
 
     def question(self) -> bytes:
         """Read the request. Return nothing if it is too long or the client disconnects."""
@@ -235,28 +235,22 @@ class Server:
         while self._socket is listening:
             try:
                 link, _ = listening.accept()
-                self._note(1)
-                try:
-                    threading.Thread(
-                        target=self._serve, args=(link,), daemon=True, name="answering"
-                    ).start()
-                except RuntimeError:
-                    self._note(-1)
-                    raise
-            except (
-                OSError,
-                RuntimeError,
-            ) as error:  # out of file descriptors or threads, perhaps only briefly
+                threading.Thread(
+                    target=self._serve, args=(link,), daemon=True, name="answering"
+                ).start()
+            except (OSError, RuntimeError) as error:
+                # Out of file descriptors or threads, perhaps only briefly.
                 if self._socket is listening:
                     self._tell(f"a caller was rejected: {error}")
                     time.sleep(_ACCEPT_PAUSE_SECONDS)
 
     def _serve(self, link: socket.socket) -> None:
+        self._note(1)
         try:
             with link, suppress(OSError):
                 self._respond(Caller(link))
         except Exception as error:  # noqa: BLE001 - no caller's error may end the server
-            self._tell("".join(traceback.format_exception(error)).rstrip())
+            self._tell(trace_of(error))
         finally:
             self._note(-1)
 
@@ -296,31 +290,25 @@ _MIN_PAUSE_SECONDS, _MAX_PAUSE_SECONDS = 1.0, 300.0
 _TERMINATE_SECONDS = 1.0
 
 
+@dataclass
 class Tending:
-    """The daemon's background work: vectors, history, chores, consolidation and freeing memory."""
+    """The daemon's background work: vectors, history, chores, consolidation and freeing memory.
 
-    def __init__(
-        self,
-        settings: Settings,
-        homes: Homes,
-        tell: Callable[[str], None],
-        reads: Callable[[Path], bool],
-        rested: Callable[[], float],
-    ) -> None:
-        """Store the functions that tell whether the daemon follows a transcript (``reads``), and
-        how many seconds ago the last request ended (``rested``).
-        """
-        self._settings = settings
-        self._homes = homes
-        self._tell = tell
-        self._rested = rested
-        self._reads = reads
-        self._process: subprocess.Popen[bytes] | None = None
-        self._not_before = 0.0
-        self._pause = _MIN_PAUSE_SECONDS
-        self._embedded: object = None
-        self._embeds_at = 0.0
-        self._embed_pause = _MIN_PAUSE_SECONDS
+    ``_reads`` tells whether the daemon follows a transcript, and ``_rested`` how many seconds ago
+    the last request ended.
+    """
+
+    _settings: Settings
+    _homes: Homes
+    _tell: Tell
+    _reads: Callable[[Path], bool]
+    _rested: Callable[[], float]
+    _process: subprocess.Popen[bytes] | None = None
+    _not_before: float = 0.0
+    _pause: float = _MIN_PAUSE_SECONDS
+    _embedded: object = None
+    _embeds_at: float = 0.0
+    _embed_pause: float = _MIN_PAUSE_SECONDS
 
     def run(self, stop: threading.Event) -> None:
         last = time.monotonic()
@@ -431,12 +419,12 @@ _HOOK_SECONDS = 1.0
 """Maximum time that a hook waits, in seconds."""
 
 
+@dataclass
 class Hooks:
     """Answers hooks of hosts by running the operation ``hook``."""
 
-    def __init__(self, home: Path, answer: Answer) -> None:
-        self._home = str(home)
-        self._answer = answer
+    _home: str
+    _answer: Answer
 
     def take(self, host: str, event: str, body: bytes, caller: Caller) -> None:
         began = time.monotonic()
@@ -557,7 +545,7 @@ class Daemon:
         )
         self._web = Web(self._site, options.http) if options.http.place else None
         self._opening = threading.Lock()
-        hooks = Hooks(settings.home, self._answering.answer)
+        hooks = Hooks(str(settings.home), self._answering.answer)
         self._server = Server(settings.home, self._answering.answer, tell, hooks.take)
 
     @property
@@ -663,7 +651,7 @@ class Daemon:
                 try:
                     work()
                 except Exception as error:  # noqa: BLE001 - callers must still be answered
-                    self._tell("".join(traceback.format_exception(error)).rstrip())
+                    self._tell(trace_of(error))
                     problem = f"{name} failed: {type(error).__name__}: {error}"
                     if problem not in self._problems:
                         self._problems.append(problem)

@@ -6,7 +6,6 @@ import asyncio
 import re
 import threading
 import time
-import traceback
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
@@ -57,7 +56,7 @@ from nacre.errors import NacreError, NotFoundError, UnavailableError
 from nacre.serve.browsers import COOKIE_SECONDS
 from nacre.serve.catalogue import CATALOGUE, find_operation
 from nacre.serve.events import Bus, Live
-from nacre.serve.homes import Site
+from nacre.serve.homes import Site, trace_of
 from nacre.values.memory import Actor, Bearer, Face
 
 if TYPE_CHECKING:
@@ -144,7 +143,7 @@ async def of_http(_: Request, error: Exception) -> Response:
 
 async def of_fault(request: Request, error: Exception) -> Response:
     """Log an unexpected error and answer the request."""
-    request.app.state.served.tell("".join(traceback.format_exception(error)).rstrip())
+    served_by(request).tell(trace_of(error))
     message = f"{type(error).__name__} in the daemon"
     return problem_response(500, "internal", message, "see logs/daemon.log")
 
