@@ -58,10 +58,7 @@ _DOOR = {"http": "daemon.http", "insecure": "web.insecure"}
 @flag("--no-watch", "Do not follow your agents' sessions.")
 @flag("--on-demand", "Return immediately, and run in the background until no requests come.")
 @click.option(
-    "--idle",
-    is_flag=True,
-    hidden=True,
-    help="End when idle, or when a permanent daemon starts.",
+    "--idle", is_flag=True, hidden=True, help="End when idle, or when a permanent daemon starts."
 )
 def serve(run: Run, no_watch: bool, on_demand: bool, idle: bool, **door: Any) -> None:
     """Run the background server (faster answers).

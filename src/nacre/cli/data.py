@@ -183,11 +183,7 @@ def restore(run: Run, backup: Path, target: Path | None, replace: bool) -> None:
 
 
 _STDOUT = "-"
-_FORMS = {
-    "jsonl": "JSON lines",
-    "zip": "Markdown files",
-    "clawxmemory": "for ClawXMemory",
-}
+_FORMS = {"jsonl": "JSON lines", "zip": "Markdown files", "clawxmemory": "for ClawXMemory"}
 _NAMES = {"page": "project page", "ledger": "ledger entry"}
 
 
@@ -214,12 +210,7 @@ _NAMES = {"page": "project page", "ledger": "ledger entry"}
 @option("export", "include_retired")
 @option("export", "overwrite", "--force")
 def export(
-    run: Run,
-    target: Path,
-    form: str | None,
-    project: str | None,
-    overwrite: bool,
-    **selection: Any,
+    run: Run, target: Path, form: str | None, project: str | None, overwrite: bool, **selection: Any
 ) -> None:
     """Export your memories to one file that other programs can read.
 
@@ -385,7 +376,7 @@ def _render_counts(paper: Paper, plan: imports.ImportPlan, report: imports.Impor
             ("pages", report.pages),
             ("ledger", f"{report.entries:,} entries" if report.entries else ""),
             ("transcripts", files if plan.transcripts else ""),
-        ),
+        )
     )
     _render_skipped(paper, plan)
 
@@ -606,5 +597,5 @@ def _render_stats(paper: Paper, stats: database.Stats) -> None:
                 + (f" ({size(stats.database_bytes)})" if stats.database_bytes else ""),
             ),
             ("versions", f"nacre {stats.nacre}, schema {stats.schema}, SQLite {stats.sqlite}"),
-        ),
+        )
     )

@@ -11,16 +11,7 @@ from nacre.cli.command import Group, Paper, Run, Span, bold, cells, cut, dim
 from nacre.cli.hits import link_facts
 from nacre.cli.options import argument, ask, count, option, options, perform, short_id
 from nacre.memories import graph as memories_graph
-from nacre.memories.graph import (
-    Gaps,
-    Hop,
-    LinkChange,
-    LinkLine,
-    LinkPage,
-    NewLink,
-    Node,
-    Traversal,
-)
+from nacre.memories.graph import Gaps, Hop, LinkChange, LinkLine, LinkPage, NewLink, Node, Traversal
 
 if TYPE_CHECKING:
     from datetime import date

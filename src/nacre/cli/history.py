@@ -157,11 +157,7 @@ def _undo(run: Run, operation: str | None, *, dry_run: bool, yes: bool) -> None:
         if not plan.conflicts and (plan.steps or plan.waiting):
             run.confirm("Undo?")
         operation = plan.operation.id  # by now another operation may be the last
-    run.present(
-        perform(run, data_undo.undo, operation=operation),
-        _render_undo,
-        is_seen=is_seen,
-    )
+    run.present(perform(run, data_undo.undo, operation=operation), _render_undo, is_seen=is_seen)
 
 
 @command("commit", examples=["nacre admin commit"])
@@ -215,8 +211,7 @@ def _render_diff(
         new, deleted = difference.change.before is None, difference.change.after is None
         side = "new" if new else "deleted" if deleted else ""
         paper.title(
-            difference.subject,
-            dim(f"  {joined((difference.change.memory[-SHORT_ID:], side))}"),
+            difference.subject, dim(f"  {joined((difference.change.memory[-SHORT_ID:], side))}")
         )
         for field in difference.fields:
             if not side or field.name in _FIELDS_SHOWN:
@@ -411,8 +406,7 @@ def _render_forgotten(paper: Paper, report: ForgetReport) -> None:
         paper.line(f"{count(len(plan.losing), 'memory')} lost evidence but stayed", indent=2)
     if plan.released:
         paper.line(
-            f"{count(len(plan.released), 'memory')} retired: their successors are deleted",
-            indent=2,
+            f"{count(len(plan.released), 'memory')} retired: their successors are deleted", indent=2
         )
     if not report.is_erased:
         text = "Another process is using the database, so part of the content is still there; nacre ingest removes it."

@@ -41,11 +41,7 @@ _MIN_CONTENT_COLUMNS = 44
 
 
 def render_table(
-    paper: Paper,
-    memories: Sequence[Memory],
-    *,
-    is_overview: bool = False,
-    indent: int = 0,
+    paper: Paper, memories: Sequence[Memory], *, is_overview: bool = False, indent: int = 0
 ) -> None:
     """Print memories as a table, whose less important columns are left out on a narrow terminal.
 
@@ -211,12 +207,7 @@ def _render_memory(paper: Paper, rank: int, hit: MemoryHit) -> None:
         paper.framed(full_text(memory), origin_of(memory), indent=_INDENT)
     else:
         paper.title(
-            f"{rank:>2}",
-            "  ",
-            kind_span(memory.kind),
-            "  ",
-            bold(memory.subject),
-            hang=_INDENT,
+            f"{rank:>2}", "  ", kind_span(memory.kind), "  ", bold(memory.subject), hang=_INDENT
         )
         if normalise(memory.content) != normalise(memory.subject):
             paper.line(shorten(memory.content, HIT_CHARACTERS), indent=_INDENT)

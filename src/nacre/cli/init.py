@@ -33,11 +33,7 @@ if TYPE_CHECKING:
     from nacre.hosts.ways import FoundHost
     from nacre.settings import Settings
     from nacre.setup.models import WriterStatus
-    from nacre.setup.setup import (
-        FoundWriter,
-        QuickstartResult,
-        SetupProposal,
-    )
+    from nacre.setup.setup import FoundWriter, QuickstartResult, SetupProposal
     from nacre.values.reports import FileChange, LeftAlone, WiringDone, WiringPlan, WiringWish
 
 _START_SECONDS = 10.0
@@ -379,8 +375,7 @@ def _render_read(paper: Paper, result: QuickstartResult) -> None:
     if result.source == "examples":
         could = "could be read" if report.unread or report.problems else "were found"
         paper.title(
-            f"No agent transcripts {could} on this machine",
-            ", so these are example sessions.",
+            f"No agent transcripts {could} on this machine", ", so these are example sessions."
         )
     else:
         paper.title("Your agents' transcripts were found on this machine.")
@@ -395,7 +390,7 @@ def _render_read(paper: Paper, result: QuickstartResult) -> None:
             ("read", read if report.files else "nothing new since the last run"),
             ("now", f"{memories}, {sessions}: {describe_sources(result.status)}"),
             ("vectors", report.vectors_note or (remark if report.vectors_left else "")),
-        ),
+        )
     )
     for line in report.unread:
         paper.note(line, indent=2)
@@ -501,13 +496,7 @@ def init(  # noqa: PLR0913 - one parameter per option
         )
 
 
-def _run_dialog(
-    run: Run,
-    template: WiringWish,
-    own_memory: str | None,
-    *,
-    trusts: bool,
-) -> None:
+def _run_dialog(run: Run, template: WiringWish, own_memory: str | None, *, trusts: bool) -> None:
     hosts = _detect_hosts(run, template)
     with setup.existing_or_temporary_home(run.settings) as home:
         proposal = setup.propose_setup(home)
@@ -572,8 +561,7 @@ def _carry_out(
 
 def _with_own_memory(run: Run, wish: WiringWish, own_memory: str | None) -> WiringWish:
     previous = next(
-        (item for item in ways.load(run.settings.home).wishes if item.place == wish.place),
-        None,
+        (item for item in ways.load(run.settings.home).wishes if item.place == wish.place), None
     )
     isolates = own_memory == "isolate" if own_memory else bool(previous and previous.isolates)
     introduces = own_memory == "note" if own_memory else bool(previous and previous.introduces)

@@ -118,7 +118,7 @@ def render_plan(paper: Paper, plan: IngestPlan) -> None:
             ("unchanged", plan.skipped - plan.unrecognised),
             ("not transcripts", plan.unrecognised),
             ("excluded", sum(plan.excluded.values())),
-        ),
+        )
     )
     render_problems(paper, plan.problems, outcome="everything else can be read")
 
@@ -150,7 +150,7 @@ def _render_counts(paper: Paper, report: IngestReport) -> None:
             ),
             ("archived", _archived(report)),
             ("vectors", _vectors_ingest_report(report)),
-        ),
+        )
     )
 
 
@@ -211,7 +211,7 @@ def _render_nothing_new(paper: Paper, report: IngestReport, *, searched: bool) -
                 ("nacre ingest PATH", "reads the files and folders you name"),
                 ("nacre quickstart", "shows what nacre does with example sessions"),
                 ("nacre config set ingest.roots '[\"PATH\"]'", "also searches that folder"),
-            ),
+            )
         )
     else:
         paper.line("No transcripts were found in these paths.")
@@ -543,14 +543,10 @@ def _describe_changes(report: DreamReport) -> str:
     ],
 )
 @argument(
-    "extract",
-    "path",
-    type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
+    "extract", "path", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
 )
 @option(
-    "extract",
-    "session",
-    help="One session of PATH. Without PATH: a session that was already read.",
+    "extract", "session", help="One session of PATH. Without PATH: a session that was already read."
 )
 @option("extract", "model")
 def extract(run: Run, path: Path | None, **request: Any) -> None:

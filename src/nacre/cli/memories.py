@@ -221,17 +221,12 @@ def _render_stored(
             paper, "superseded by", outcome.superseded_by.memory, outcome.superseded_by.reason
         )
     for similar in outcome.similar:
-        _concerned(paper, *_relation(memory, similar))
-
-
-def _relation(memory: Memory, other: Memory) -> tuple[str, Memory, str]:
-    ours = {link.rel for link in memory.links if link.to == other.id}
-    theirs = {link.rel for link in other.links if link.to == memory.id}
-    if judge.CONTRADICTS in ours:
-        return "may supersede", other, "shown as possibly out of date: nacre review"
-    if judge.CONTRADICTS in theirs:
-        return "may be superseded by", other, "shown as possibly out of date: nacre review"
-    return "similar", other, ""
+        doubt, how = "shown as possibly out of date: nacre review", "similar"
+        if (judge.CONTRADICTS, similar.id) in [(link.rel, link.to) for link in memory.links]:
+            how = "may supersede"
+        elif (judge.CONTRADICTS, memory.id) in [(link.rel, link.to) for link in similar.links]:
+            how = "may be superseded by"
+        _concerned(paper, how, similar, "" if how == "similar" else doubt)
 
 
 def _concerned(paper: Paper, how: str, memory: Memory, reason: str) -> None:
@@ -351,7 +346,13 @@ def render_memory(paper: Paper, view: views.MemoryView, vault: Path) -> None:
         paper.heading("Links")
         paper.table([_link_row(link) for link in view.links], indent=2)
     if view.together:
-        _render_together(paper, view.together)
+        paper.heading("Used or learned together with")
+        together = [(item.memory, f"{item.weight:.2f}", item.sessions) for item in view.together]
+        rows = [
+            (weight, dim(short_id(other)), count(sessions, "time"), other.subject)
+            for other, weight, sessions in together
+        ]
+        paper.table(rows, indent=2)
 
 
 def _by_model(memory: Memory, how: str) -> str:
@@ -360,9 +361,10 @@ def _by_model(memory: Memory, how: str) -> str:
 
 
 def _facts(view: views.MemoryView, vault: Path) -> list[tuple[str, str | Span]]:
-    memory, times = view.memory, view.memory.trigger_times
-    used = f"{count(view.usage.recall_count, 'time')}, last {when(view.usage.last_recalled)}"
-    uses = count(view.usage.access_count, "use")
+    memory, times, usage = view.memory, view.memory.trigger_times, view.usage
+    used = f"{count(usage.recall_count, 'time')}, last {when(usage.last_recalled)}"
+    effects = f"shown in {count(usage.shown, 'session')}: followed {usage.followed}, broken {usage.broken}"
+    uses = count(usage.access_count, "use")
     updated = memory.updated if memory.updated != memory.created else None
     return [
         ("id", memory.id),
@@ -374,10 +376,7 @@ def _facts(view: views.MemoryView, vault: Path) -> list[tuple[str, str | Span]]:
         ("delivered", f"{view.deliveries} of {count(times, 'time')}" if times else ""),
         ("evergreen", "yes: its rank never decays" if memory.evergreen else ""),
         ("excluded from", ", ".join(memory.suppressed_contexts)),
-        (
-            "expiry",
-            memory.expiry.value if memory.expiry is not Expiry.PERMANENT else "",
-        ),
+        ("expiry", memory.expiry.value if memory.expiry is not Expiry.PERMANENT else ""),
         ("expires on", str(memory.expires_on or "")),
         ("scope", memory.scope.value if memory.scope is not Scope.PRIVATE else ""),
         ("created", minute(memory.created)),
@@ -390,22 +389,12 @@ def _facts(view: views.MemoryView, vault: Path) -> list[tuple[str, str | Span]]:
         ("amended", _by_model(memory, "amended")),
         ("key", memory.canonical_key or ""),
         ("session", memory.source.session or ""),
-        ("recalled", used if view.usage.recall_count else ""),
-        ("in context", _effects(view.usage)),
-        ("maturity", f"{view.maturity.value} ({uses})" if view.usage.access_count else ""),
-        (
-            "quality",
-            f"{view.usage.quality:.2f}" if view.usage.quality != review.NEUTRAL_QUALITY else "",
-        ),
+        ("recalled", used if usage.recall_count else ""),
+        ("in context", effects if usage.shown else ""),
+        ("maturity", f"{view.maturity.value} ({uses})" if usage.access_count else ""),
+        ("quality", f"{usage.quality:.2f}" if usage.quality != review.NEUTRAL_QUALITY else ""),
         ("file", str(vault / view.path) if view.path else ""),
     ]
-
-
-def _effects(used: review.Usage) -> str:
-    if not used.shown:
-        return ""
-    outcomes = f"followed {used.followed}, broken {used.broken}"
-    return f"shown in {count(used.shown, 'session')}: {outcomes}"
 
 
 def render_evidence(paper: Paper, item: Evidence, memory: Memory) -> None:
@@ -424,20 +413,6 @@ def _link_row(link: views.LinkView) -> tuple[str, Span, str]:
     subject = link.subject or f"(unknown: {link.other})"
     facts = hits.link_facts(link)
     return relation, dim(link.other[-8:]), f"{subject} ({facts})" if facts else subject
-
-
-def _render_together(paper: Paper, together: Sequence[views.CompanionView]) -> None:
-    paper.heading("Used or learned together with")
-    rows = [
-        (
-            f"{item.weight:.2f}",
-            dim(short_id(item.memory)),
-            count(item.sessions, "time"),
-            item.memory.subject,
-        )
-        for item in together
-    ]
-    paper.table(rows, indent=2)
 
 
 # ----------------------------------------------------------------------------
@@ -500,10 +475,8 @@ def retire(
         return
     _ask(run, plan, persist=persist, yes=yes)
     memories, rules = retiring.retire_chosen(run.home, plan, reason, persist=persist)
-    retired, pending = (
-        [item for item in memories if item.retired],
-        [item for item in memories if not item.retired],
-    )
+    retired = [item for item in memories if item.retired]
+    pending = [item for item in memories if not item.retired]
     record = {"retired": retired, "waiting_for_review": pending, "standing": rules}
     run.answer(record, _render_retired, retired, rules, pending=pending)
 
@@ -511,15 +484,10 @@ def retire(
 def _ask(run: Run, plan: retiring.RetirePlan, *, persist: bool, yes: bool) -> None:
     if run.is_interactive and not yes:
         run.show(hits.render_table, plan.memories)
-    question = "Retire these, and all later memories with a matching subject?"
-    count = len(plan.memories)
-    run.confirm(
-        question if persist else "Retire?",
-        yes=yes,
-        refusal=f"{count} memories match: check them with --dry-run, then pass --yes"
-        if plan.is_wider
-        else "",
-    )
+    later = "Retire these, and all later memories with a matching subject?"
+    wide = f"{len(plan.memories)} memories match: check them with --dry-run, then pass --yes"
+    question, refusal = later if persist else "Retire?", wide if plan.is_wider else ""
+    run.confirm(question, yes=yes, refusal=refusal)
 
 
 def _render_retired(
@@ -554,9 +522,8 @@ def _render_unretired(paper: Paper, back: retiring.BroughtBack) -> None:
 def _render_retired_list(
     paper: Paper, memories: Sequence[Memory], rules: Sequence[StandingRetirement]
 ) -> None:
-    if not memories and not rules:
+    if not (memories or rules):
         paper.line("Nothing is retired.")
-        return
     rows = [
         (
             dim(short_id(memory)),

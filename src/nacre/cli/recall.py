@@ -148,13 +148,7 @@ def recall(
     result = ask(run, RecallResult, "recall", **request).best(most)
     more = "More memories match, but exceed the token budget (--budget)."
     hits.present(
-        run,
-        result,
-        result.ranked,
-        hits.render_answer,
-        result.ranked,
-        explain=explain,
-        more=more,
+        run, result, result.ranked, hits.render_answer, result.ranked, explain=explain, more=more
     )
 
 
@@ -360,8 +354,7 @@ def _reason_for_empty(run: Run, project: str | None, folder: str) -> tuple[str, 
 def _render_explained(paper: Paper, block: ContextBlock) -> None:
     head = f"{block.tokens:,} tokens" if block.text else "No context."
     paper.title(
-        head,
-        dim(f"  {block.project or 'no project'}" + (f" · {block.gate}" if block.gate else "")),
+        head, dim(f"  {block.project or 'no project'}" + (f" · {block.gate}" if block.gate else ""))
     )
     part = None
     for item in block.items:
@@ -540,12 +533,7 @@ def _render_fix(paper: Paper, result: views.FixResult) -> None:
 
 
 def _render_change(paper: Paper, rank: int, change: FileChange, *, names_file: bool) -> None:
-    paper.title(
-        f"{rank:>2}",
-        "  ",
-        dim(_describe_place(change)),
-        hang=_INDENT,
-    )
+    paper.title(f"{rank:>2}", "  ", dim(_describe_place(change)), hang=_INDENT)
     if names_file and change.path:
         paper.line(change.path, indent=_INDENT)
     _render_turn(paper, change.request, "asked", change)
@@ -570,12 +558,7 @@ def _render_trouble(paper: Paper, trouble: Trouble) -> None:
 
 def _render_repair(paper: Paper, repair: Repair) -> None:
     mark = Span("✓", "bold green") if repair.worked else Span("✗", "bold red")
-    paper.line(
-        mark,
-        "   ",
-        dim(_describe_place(repair)),
-        hang=_INDENT,
-    )
+    paper.line(mark, "   ", dim(_describe_place(repair)), hang=_INDENT)
     _render_call(paper, repair.failed, indent=_INDENT)
     again = f"failed {_times(repair.attempts)} more" if repair.attempts else ""
     if repair.worked:
@@ -587,12 +570,7 @@ def _render_repair(paper: Paper, repair: Repair) -> None:
     _render_turn(paper, repair.words, "said", repair)
 
 
-def _render_turn(
-    paper: Paper,
-    turn: Turn | None,
-    verb: str,
-    deed: _Deed,
-) -> None:
+def _render_turn(paper: Paper, turn: Turn | None, verb: str, deed: _Deed) -> None:
     if turn is None or not turn.text:
         return
     speaker = (
@@ -647,12 +625,7 @@ _MATCHED = ("limit", "offset", "aspect", "role")
 @limit_option("match-sessions")
 @OFFSET
 @with_turn_filter
-@option(
-    "search-sessions",
-    "aspect",
-    "--scope",
-    type=click.Choice(ASPECTS.split("|")),
-)
+@option("search-sessions", "aspect", "--scope", type=click.Choice(ASPECTS.split("|")))
 @option(
     "search-sessions",
     "role",

@@ -58,12 +58,7 @@ from nacre.values.session import Trust
 
 if TYPE_CHECKING:
     from nacre.values.memory import Memory
-    from nacre.values.review import (
-        FeedbackReport,
-        Judged,
-        Unanswered,
-        UnansweredQuestion,
-    )
+    from nacre.values.review import FeedbackReport, Judged, Unanswered, UnansweredQuestion
 
 
 _OUTCOMES = {
@@ -170,11 +165,7 @@ def resolve(run: Run, reference: str, choice: str, reason: str | None) -> None:
     """
     settled = perform(run, queue.resolve, reference=reference, choice=choice, reason=reason)
     run.answer(
-        settled,
-        Paper.title,
-        "Resolved",
-        f"  {settled.older.subject}: {_OUTCOMES[choice]}",
-        hang=2,
+        settled, Paper.title, "Resolved", f"  {settled.older.subject}: {_OUTCOMES[choice]}", hang=2
     )
 
 
@@ -277,13 +268,7 @@ _WORDINGS_SHOWN = 3
 _CHARACTERS_GAPS = 160
 
 
-@command(
-    "gaps",
-    examples=[
-        "nacre review gaps",
-        "nacre review gaps --project . --min-times 2",
-    ],
-)
+@command("gaps", examples=["nacre review gaps", "nacre review gaps --project . --min-times 2"])
 @options("unanswered", "days", "project", "min_times")
 @option("unanswered", "limit", "--limit", "-n")
 def gaps(run: Run, **request: Any) -> None:

@@ -15,17 +15,7 @@ import click
 
 from nacre.base.text import one_line, shorten
 from nacre.cli import hits
-from nacre.cli.command import (
-    TEXT,
-    Cell,
-    Group,
-    Paper,
-    Run,
-    Span,
-    command,
-    dim,
-    joined,
-)
+from nacre.cli.command import TEXT, Cell, Group, Paper, Run, Span, command, dim, joined
 from nacre.cli.options import (
     EVERYTHING,
     OFFSET,
@@ -71,12 +61,7 @@ if TYPE_CHECKING:
 
 _TURNS_SHOWN = 40
 _TAIL_SHOWN = 6
-REFERENCE = click.argument(
-    "reference",
-    metavar="[ID]",
-    type=TEXT,
-    required=False,
-)
+REFERENCE = click.argument("reference", metavar="[ID]", type=TEXT, required=False)
 _TINTS = {"owner": "bold green", "agent": "bold cyan", "tool": "dim", "system": "dim"}
 ENDINGS = {
     Ending.DONE: Span("done", "green"),
@@ -110,12 +95,7 @@ _CHILDREN_SHOWN = 12
 @flag("--tail", "Show the last turns.")
 @flag("--full", "Do not shorten long turns.")
 def show(
-    run: Run,
-    reference: str | None,
-    first: int,
-    limit: int | None,
-    tail: bool,
-    full: bool,
+    run: Run, reference: str | None, first: int, limit: int | None, tail: bool, full: bool
 ) -> None:
     """Show a session's turns and the memories learned from it.
 
@@ -184,10 +164,7 @@ def render_facts(paper: Paper, view: SessionView) -> None:
             ("project", stored.project),
             ("folder", session.cwd),
             ("branch", session.branch),
-            (
-                "kind",
-                session.kind.value if session.kind is not SessionKind.MAIN else "",
-            ),
+            ("kind", session.kind.value if session.kind is not SessionKind.MAIN else ""),
             (
                 "started by",
                 joined((short_session(parent.session.native_id), parent.session.title))
@@ -270,10 +247,7 @@ def _render_turn(paper: Paper, item: StoredTurn, *, full: bool) -> None:
     calls = turn.tool_calls if full else turn.tool_calls[:_CALLS_SHOWN]
     for call in calls:
         outcome = f" → {call.outcome}" if call.outcome and call.outcome != "ok" else ""
-        paper.note(
-            f"{call.name}: {shorten(call.input, 120)}{shorten(outcome, 100)}",
-            indent=2,
-        )
+        paper.note(f"{call.name}: {shorten(call.input, 120)}{shorten(outcome, 100)}", indent=2)
     if len(calls) < len(turn.tool_calls):
         paper.note(f"and {count(len(turn.tool_calls) - len(calls), 'more call')}", indent=2)
 
@@ -339,12 +313,7 @@ def sessions() -> None:
 @options(SessionFilter, "kind", "subagents")
 @EVERYTHING
 def list_sessions(
-    run: Run,
-    words: tuple[str, ...],
-    limit: int,
-    offset: int,
-    everything: bool,
-    **filters: Any,
+    run: Run, words: tuple[str, ...], limit: int, offset: int, everything: bool, **filters: Any
 ) -> None:
     """List sessions, newest first.
 
@@ -482,7 +451,7 @@ def _render_work(paper: Paper, summary: Summary) -> None:
             ("commits", ", ".join(summary.commits)),
             ("requests", ", ".join(summary.pull_requests)),
             ("errors", f"{resolved:,} resolved" if resolved else ""),
-        ),
+        )
     )
 
 

@@ -65,10 +65,7 @@ def _render(paper: Paper, status: Status) -> None:
     if not status.memories and not status.sessions:
         _render_beginning(paper, status)
         return
-    memories, sessions = (
-        count(status.memories, "memory"),
-        count(status.sessions, "session"),
-    )
+    memories, sessions = (count(status.memories, "memory"), count(status.sessions, "session"))
     paper.title("nacre", f": {memories}, {sessions} on record.")
     paper.facts(_sources(status))
     if status.story:
@@ -169,10 +166,7 @@ def _change(change: LargestChange) -> tuple[Cell, ...]:
     name = re.split(r"[\\/]", change.path)[-1]
     project = f" in {change.project}" if change.project else ""
     who = f"{count(change.edits, 'edit')} by {change.tool}{project}"
-    return (
-        bold(f"nacre did {shlex.quote(name)}"),
-        f"{who}, {count(change.sessions, 'session')}",
-    )
+    return (bold(f"nacre did {shlex.quote(name)}"), f"{who}, {count(change.sessions, 'session')}")
 
 
 def _render_learned(paper: Paper, page: Status) -> None:
@@ -267,9 +261,7 @@ _MARKS = {
 @flag("--deep", "Check every part against its source.")
 @option("doctor-deep", "everything", "--all")
 @option(
-    "doctor",
-    "repair",
-    help="Make repairs that lose no data: permissions, and more with --deep.",
+    "doctor", "repair", help="Make repairs that lose no data: permissions, and more with --deep."
 )
 def doctor(run: Run, part: str | None, deep: bool, everything: bool, repair: bool) -> None:
     """Check the installation, the agents and the stored data.

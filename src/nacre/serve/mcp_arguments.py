@@ -189,8 +189,7 @@ class NewEntry(_Arguments):
         ),
     ] = None
     from_outside: Annotated[
-        bool,
-        bounds("True if it is based on a web page, mail, issue or other people's text."),
+        bool, bounds("True if it is based on a web page, mail, issue or other people's text.")
     ] = False
 
 
@@ -294,8 +293,7 @@ class Sessions(_Arguments):
         | None
     ) = None
     limit: Annotated[
-        int,
-        bounds_of(SessionRequest, "limit", "Number of sessions or turns.", ge=1, le=100),
+        int, bounds_of(SessionRequest, "limit", "Number of sessions or turns.", ge=1, le=100)
     ] = 10
     cursor: Cursor = None
     budget: Budget = DEFAULT_BUDGET
@@ -396,15 +394,7 @@ class Analyze(_Arguments):
 
     about: Annotated[
         Literal[
-            "brief",
-            "central",
-            "gaps",
-            "review",
-            "file",
-            "error",
-            "alike",
-            "unanswered",
-            "stale",
+            "brief", "central", "gaps", "review", "file", "error", "alike", "unanswered", "stale"
         ],
         bounds(
             "brief: short overview. central: most links. gaps: at most one link, most proven "
@@ -418,8 +408,7 @@ class Analyze(_Arguments):
         Annotated[str, bounds_of(DidQuery, "path", "The path, or the error message.")] | None
     ) = None
     project: Annotated[
-        str | None,
-        bounds("For brief, central and gaps: only this project. Default: all."),
+        str | None, bounds("For brief, central and gaps: only this project. Default: all.")
     ] = None
     limit: Annotated[int, bounds_of(request_of("graph-gaps"), "limit", "Items at most.", le=50)] = 5
     budget: Budget = DEFAULT_BUDGET

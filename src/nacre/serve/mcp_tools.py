@@ -450,10 +450,7 @@ def retire(desk: Desk, arguments: Retire) -> str:
         )
     with desk.naming("memory_search shows the ids of memories"):
         retired: list[Memory] = desk.call(
-            "retire",
-            references=arguments.ids,
-            reason=arguments.reason,
-            persist=arguments.persist,
+            "retire", references=arguments.ids, reason=arguments.reason, persist=arguments.persist
         )
     removed, proposed = (
         [item for item in retired if item.retired],

@@ -358,25 +358,11 @@ _PROBLEM_SCHEMA: _Schema = {
     },
     "required": ["type", "title", "status", "detail", "code", "hint"],
 }
-_FAILURES = {
-    "400": "The request is invalid.",
-    "401": "There is no valid token or cookie.",
-    "403": "Only the owner may do this, or the request comes from a page of another origin.",
-    "404": "There is nothing with that id or name.",
-    "409": "The request conflicts with another write.",
-    "413": "The body is too large.",
-    "415": "The body is not JSON.",
-    "421": "The request names another host.",
-    "422": "It contains a possible secret.",
-    "502": "A language model or remote server refused or gave an unusable answer.",
-    "503": "Temporarily unavailable; see Retry-After.",
-}
 _RESPONSES: _Schema = {
-    f"Problem{status}": {
-        "description": description,
+    "Problem": {
+        "description": "An error. docs/rest.md lists the status codes.",
         "content": {_PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}},
     }
-    for status, description in _FAILURES.items()
 }
 _PARAMETERS: _Schema = {
     "IfNoneMatch": {
@@ -384,7 +370,7 @@ _PARAMETERS: _Schema = {
         "in": "header",
         "schema": {"type": "string"},
         "description": "An entity tag; the response is 304 if it is still current.",
-    },
+    }
 }
 
 
@@ -412,10 +398,8 @@ def _described(
 
 def _answers(result: _Schema) -> _Schema:
     content = {_JSON: {"schema": result}}
-    failures: _Schema = {
-        status: {"$ref": f"#/components/responses/Problem{status}"} for status in _FAILURES
-    }
-    return {"200": {"description": "The result.", "content": content}, **failures}
+    failure = {"$ref": "#/components/responses/Problem"}
+    return {"200": {"description": "The result.", "content": content}, "default": failure}
 
 
 def _parameters(resource: Resource, request: _Schema, components: _Schema) -> Iterator[_Schema]:

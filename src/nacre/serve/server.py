@@ -498,11 +498,7 @@ class Daemon:
     """The daemon of a home, which can :meth:`run` only once."""
 
     def __init__(
-        self,
-        settings: Settings,
-        open_home: Callable[[], Home],
-        options: DaemonOptions,
-        tell: Tell,
+        self, settings: Settings, open_home: Callable[[], Home], options: DaemonOptions, tell: Tell
     ) -> None:
         self._settings = settings
         self._open_home = open_home
@@ -518,20 +514,11 @@ class Daemon:
         self._serves_plugins = False
         self._follower: Follower | None = None
         self._live = Live(open_home, Bus(utc_now))
-        own = {
-            "hello": self._greeting,
-            "stop": self._handle_stop,
-            "open": self._handle_open,
-        }
+        own = {"hello": self._greeting, "stop": self._handle_stop, "open": self._handle_open}
         server = settings.server
         self._spaces = plugins.load_engine(server).key_spaces(settings) if server else None
         self._answering = Answering(
-            self._homes,
-            tell,
-            own,
-            self._find_operation,
-            bus=self._live.bus,
-            spaces=self._spaces,
+            self._homes, tell, own, self._find_operation, bus=self._live.bus, spaces=self._spaces
         )
         self._site = Site(
             settings.home,
