@@ -9,7 +9,7 @@ import click
 
 from nacre.cli.command import Group, Paper, Run, Span, bold, cells, cut, dim
 from nacre.cli.hits import link_facts
-from nacre.cli.options import argument, ask, count, option, options, perform, short_id
+from nacre.cli.options import argument, ask, count, option, perform, short_id
 from nacre.memories import graph as memories_graph
 from nacre.memories.graph import Gaps, Hop, LinkChange, LinkLine, LinkPage, NewLink, Node, Traversal
 
@@ -39,7 +39,7 @@ def graph() -> None:
 @graph.command(
     "gaps", examples=["nacre graph gaps", "nacre graph gaps --project acme-billing --limit 30"]
 )
-@options("graph-gaps", "limit", "project")
+@option("graph-gaps", "limit", "project")
 def gaps(run: Run, **request: Any) -> None:
     """List memories with at most one link, most used first.
 
@@ -49,7 +49,7 @@ def gaps(run: Run, **request: Any) -> None:
 
 
 @graph.command("brief", examples=["nacre graph brief", "nacre graph brief --project acme-billing"])
-@options("graph-brief", "project")
+@option("graph-brief", "project")
 def brief(run: Run, **request: Any) -> None:
     """Summarise the memories and their links."""
     report = ask(run, memories_graph.Brief, "graph-brief", **request)
@@ -88,10 +88,10 @@ _MIN_TITLE_COLUMNS = 24
 @argument(NewLink, "source", metavar="A")
 @argument(NewLink, "relation", metavar="REL")
 @argument(NewLink, "target", metavar="B")
-@options(NewLink, "strength")
+@option(NewLink, "strength")
 @option(NewLink, "since", "--from")
 @option(NewLink, "until", "--to")
-@options(NewLink, "reason", "origin")
+@option(NewLink, "reason", "origin")
 def link(run: Run, **request: Any) -> None:
     """Link one memory to another.
 
@@ -137,9 +137,7 @@ def unlink(run: Run, /, at: date | None, **request: Any) -> None:
 )
 @option("graph-list", "reference", "--of", metavar="ID")
 @option("graph-list", "relations", "--rel")
-@option("graph-list", "origins", "--origin")
-@option("graph-list", "as_of")
-@options("graph-list", "ended", "project", "limit", "offset")
+@option("graph-list", "origins", "as_of", "ended", "project", "limit", "offset")
 def list_links(run: Run, **request: Any) -> None:
     """List links, sorted from newest to oldest memory.
 
@@ -160,10 +158,9 @@ def list_links(run: Run, **request: Any) -> None:
     ],
 )
 @argument("graph-show", "reference", metavar="ID")
-@options("graph-show", "depth", "direction")
+@option("graph-show", "depth", "direction")
 @option("graph-show", "relations", "--rel")
-@option("graph-show", "as_of")
-@options("graph-show", "limit")
+@option("graph-show", "as_of", "limit")
 def show(run: Run, **request: Any) -> None:
     """Show the links of a memory as a tree.
 

@@ -27,7 +27,6 @@ from nacre.cli.options import (
     flag,
     minute,
     option,
-    options,
     perform,
     project_slug,
     short_session,
@@ -523,8 +522,7 @@ def _text_of(words: tuple[str, ...]) -> tuple[str, bool]:
         "nacre admin scrub --history --remove-copies --yes",
     ],
 )
-@options("scrub", "dry_run", "history")
-@option("scrub", "remove_copies")
+@option("scrub", "dry_run", "history", "remove_copies")
 @option("scrub", "vectors", help="Leave new vectors to the next ingest.")
 @YES
 def scrub(run: Run, yes: bool, **request: Any) -> None:

@@ -378,8 +378,7 @@ _HEADINGS = {
     ],
 )
 @option("dream", "project", callback=None)
-@option("dream", "most")
-@option("dream", "tier")
+@option("dream", "most", "tier")
 @option("dream", "writer", help="Do not use the writer (tiers 2 and 3).")
 @flag("--alike", "Only list similar memories, without a model.")
 @flag("--dry-run", "Only show the plan.")

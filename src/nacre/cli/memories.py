@@ -28,7 +28,6 @@ from nacre.cli.options import (
     limit_option,
     minute,
     option,
-    options,
     perform,
     project_slug,
     read_content,
@@ -72,16 +71,13 @@ _STORED = {
     ],
 )
 @argument("store", "content")
-@options("store", "subject", "kind", "importance", "expiry", "scope")
+@option("store", "subject", "kind", "importance", "expiry", "scope")
 @option("store", "expires_on", type=DAY)
 @option("store", "project", callback=None)
-@option("store", "tags")
-@option("store", "triggers", "--trigger")
+@option("store", "tags", "triggers")
 @option("store", "trigger_times", "--times", show_default=False)
 @option("store", "canonical_key", "--key")
-@option("store", "quote")
-@options("store", "force", "online_dedup")
-@option("store", "dedup_threshold")
+@option("store", "quote", "force", "online_dedup", "dedup_threshold")
 @flag("--dry-run", "Only show what would happen, and why.")
 def store(run: Run, content: str, project: str | None, dry_run: bool, **values: Any) -> None:
     """Store one memory.
@@ -123,7 +119,7 @@ def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
 @argument("edit", "reference", metavar="ID")
 @option("edit", "subject", help="A new title.")
 @option("edit", "content", help="New content; - reads it from standard input.")
-@options("edit", "kind", "importance", "expiry", "scope")
+@option("edit", "kind", "importance", "expiry", "scope")
 @option(
     "edit",
     "expires_on",
@@ -131,8 +127,7 @@ def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
     help='Exclude it from recall and context from this day on; "" never excludes it.',
 )
 @option("edit", "project", callback=None, help='The project; "" if it applies everywhere.')
-@options("edit", "tags", "add_tags")
-@option("edit", "triggers", "--trigger")
+@option("edit", "tags", "add_tags", "triggers")
 @option("edit", "trigger_times", "--times")
 @option(
     "edit",
@@ -437,7 +432,7 @@ _HOW = {
 @argument("retire", "references", metavar="[ID|SUBJECT|PATTERN]...")
 @option("retire", "contains", "--contains", metavar="TEXT")
 @option("retire", "like", "--like", "--fuzzy", metavar="TEXT")
-@options("retire", "reason", "persist")
+@option("retire", "reason", "persist")
 @flag("--dry-run", "Only show what would be retired.")
 @flag("--list", "List retired memories and rules for later ones.", "shows_list")
 @flag("--restore", "Restore retired or superseded memories.")

@@ -359,21 +359,23 @@ def field_of(source: str | type, name: str) -> RequestField:
             return RequestField(name, kind, many, optional, _defaults(request)[name], meta)
 
 
-def option(source: str | type, name: str, *declarations: str, **own: Any) -> Decorator:
-    """Make a command-line option for a request field.
+def option(source: str | type, *names: str, **own: Any) -> Decorator:
+    """Make command-line options for request fields, in this order.
 
     The option of a list field can be repeated. A boolean field becomes a flag, called ``--no-name``
-    if it is on by default. ``declarations`` replace the option's names, and ``own`` overrides click
-    settings.
+    if it is on by default. ``names`` that start with ``-`` replace the option's names, and ``own``
+    overrides click settings.
     """
+    declarations = [name for name in names if name.startswith("-")]
 
-    def make() -> click.Parameter:
+    def make(name: str) -> click.Parameter:
         field = field_of(source, name)
         resolved = {"callback": _resolve_project} if name == "project" else {}
         settings = _click_settings(field) | resolved | own
         return click.Option([*(declarations or _names(field)), name], **settings)
 
-    return _with_parameter(make)
+    fields = [name for name in reversed(names) if name not in declarations]
+    return _with_parameters(*(functools.partial(make, name) for name in fields))
 
 
 def flag(name: str, description: str, *more_names: str) -> Decorator:
@@ -396,23 +398,12 @@ def argument(source: str | type, name: str, **own: Any) -> Decorator:
         }
         return click.Argument([name], **settings | own)
 
-    return _with_parameter(make)
+    return _with_parameters(make)
 
 
-def _with_parameter(make: Callable[[], click.Parameter]) -> Decorator:
+def _with_parameters(*makers: Callable[[], click.Parameter]) -> Decorator:
     def decorate(function: Function) -> Function:
-        vars(function).setdefault("__click_params__", []).append(make)
-        return function
-
-    return decorate
-
-
-def options(source: str | type, *names: str) -> Decorator:
-    """Make the options for several request fields, in this order."""
-
-    def decorate(function: Function) -> Function:
-        for name in reversed(names):
-            function = option(source, name)(function)
+        vars(function).setdefault("__click_params__", []).extend(makers)
         return function
 
     return decorate

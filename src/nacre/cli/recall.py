@@ -28,7 +28,6 @@ from nacre.cli.options import (
     flag,
     limit_option,
     option,
-    options,
     perform,
     read_content,
     speaker_name,
@@ -103,7 +102,7 @@ _DECIDERS = {"model": "the model", "rules": "rules", "asker": "you"}
 @option("recall", "update", help="Do not count this as a use of the memories.")
 @option("recall", "session")
 @option("recall", "boost", help="Rank only by relevance, not by age, use and importance.")
-@options("recall", "prefer_kinds", "threshold", "fuzzy")
+@option("recall", "prefer_kinds", "threshold", "fuzzy")
 @option("recall", "diversify", "--no-diversify", "--no-mmr", help="Also show near-duplicates.")
 @click.option(
     "--pin",
@@ -243,9 +242,9 @@ _SUBJECTS_SHOWN = 3
     type=_FOLDER,
     help="The agent's working folder [default: the current one].",
 )
-@options("context", "project", "session", "occasion")
+@option("context", "project", "session", "occasion")
 @option("context", "budget_tokens", "--budget")
-@options("context", "parts")
+@option("context", "parts")
 @option("context", "alone", "--lexical")
 @flag("--explain", "Show why each item is included, and what was left out.")
 @click.option(
@@ -448,8 +447,8 @@ _FILTER = {"project", "tool", "since", "until"}
 @argument("did", "path")
 @limit_option("did")
 @OFFSET
-@options("did", "reads")
-@options(DeedFilter, "tool", "project", "since", "until")
+@option("did", "reads")
+@option(DeedFilter, "tool", "project", "since", "until")
 def did(run: Run, path: str, **request: Any) -> None:
     """Show who changed a file, when and why.
 
@@ -477,7 +476,7 @@ def _with_filter(request: dict[str, Any]) -> dict[str, Any]:
 )
 @argument("fix", "error", nargs=-1, required=False)
 @limit_option("fix")
-@options(DeedFilter, "tool", "project", "since")
+@option(DeedFilter, "tool", "project", "since")
 def fix(run: Run, error: tuple[str, ...], **request: Any) -> None:
     """Show earlier attempts to fix an error, and which worked.
 
@@ -633,9 +632,9 @@ _MATCHED = ("limit", "offset", "aspect", "role")
     help="Only turns of this speaker; owner is you.",
 )
 @flag("--regex", "Search all turns for a regular expression, newest first.")
-@options("search-sessions", "around", "ignore_time")
+@option("search-sessions", "around", "ignore_time")
 @LANES
-@options("search-sessions", "fuzzy")
+@option("search-sessions", "fuzzy")
 @flag("--explain", "Show the parts of each score and the state of each lane.")
 def search(
     run: Run,

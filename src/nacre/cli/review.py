@@ -37,7 +37,6 @@ from nacre.cli.options import (
     count,
     kind_span,
     option,
-    options,
     perform,
     place_name,
     read_content,
@@ -78,7 +77,7 @@ _OUTCOMES = {
         "nacre review resolve 5f0c2a4d keep-new",
     ],
 )
-@options("review", "project", "only", "limit", "offset")
+@option("review", "project", "only", "limit", "offset")
 def review(run: Run, **request: Any) -> None:
     """Review pending items: keep, change or drop them.
 
@@ -103,7 +102,7 @@ def review(run: Run, **request: Any) -> None:
     "keep", examples=["nacre review keep 5f0c2a4d", "nacre review keep 5f0c2a4d --into 3f9a01c2"]
 )
 @argument("review-keep", "references", metavar="ID...")
-@options("review-keep", "content", "into", "anyway")
+@option("review-keep", "content", "into", "anyway")
 def keep(run: Run, references: tuple[str, ...], **fields: Any) -> None:
     """Keep pending items.
 
@@ -210,7 +209,7 @@ _BY_PERSON = {"used": "good", "corrected": "bad"}
     type=click.Path(dir_okay=False, exists=True, allow_dash=True),
     help="A file with the agent's reply [default: standard input].",
 )
-@option("feedback", "stored", "--stored")
+@option("feedback", "stored")
 @click.option(
     "--good/--bad", "good", default=None, help="Rate the memories yourself, without a reply."
 )
@@ -269,7 +268,7 @@ _CHARACTERS_GAPS = 160
 
 
 @command("gaps", examples=["nacre review gaps", "nacre review gaps --project . --min-times 2"])
-@options("unanswered", "days", "project", "min_times")
+@option("unanswered", "days", "project", "min_times")
 @option("unanswered", "limit", "--limit", "-n")
 def gaps(run: Run, **request: Any) -> None:
     """List questions that nacre could not answer.

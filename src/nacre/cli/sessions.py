@@ -31,7 +31,6 @@ from nacre.cli.options import (
     limit_option,
     minute,
     option,
-    options,
     perform,
     place_of,
     short_session,
@@ -308,9 +307,9 @@ def sessions() -> None:
 @argument(SessionFilter, "words", nargs=-1)
 @limit_option("sessions")
 @OFFSET
-@options(SessionFilter, "tool", "project", "since", "until", "branch")
+@option(SessionFilter, "tool", "project", "since", "until", "branch")
 @option(SessionFilter, "model", help="Only sessions whose model name contains this, e.g. opus.")
-@options(SessionFilter, "kind", "subagents")
+@option(SessionFilter, "kind", "subagents")
 @EVERYTHING
 def list_sessions(
     run: Run, words: tuple[str, ...], limit: int, offset: int, everything: bool, **filters: Any

@@ -29,7 +29,6 @@ from nacre.cli.options import (
     limit_option,
     minute,
     option,
-    options,
     perform,
     size,
     when,
@@ -87,8 +86,7 @@ def writer(run: Run) -> None:
     ],
 )
 @argument("writer-set", "writer", metavar="[NAME]", required=False)
-@option("writer-set", "tokens_per_day")
-@option("writer-set", "dollars_per_day")
+@option("writer-set", "tokens_per_day", "dollars_per_day")
 def set_writer(
     run: Run, writer: str | None, tokens_per_day: int | None, dollars_per_day: float | None
 ) -> None:
@@ -671,7 +669,7 @@ def _render_costs(paper: Paper, report: views.CostReport) -> None:
     ],
 )
 @argument("trace", "reference", metavar="[ID]", required=False)
-@options("traces", "task", "since")
+@option("traces", "task", "since")
 @limit_option("traces", default=20)
 def traces(
     run: Run, reference: str | None, task: str | None, since: datetime | None, limit: int

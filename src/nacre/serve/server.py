@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
-import select
 import socket
 import stat
-import struct
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -24,16 +21,14 @@ from typing import Any
 
 import nacre
 from nacre.base import files, plugins
-from nacre.base.environment import agent_of_process, install_hint, is_orphan
+from nacre.base.environment import install_hint
 from nacre.base.frozen import frozen
 from nacre.base.ids import utc_now
 from nacre.base.link import (
     EVENTS,
     LOCK,
-    MOST_BYTES,
     PROTOCOL,
     ask_to_stop,
-    is_whole,
     socket_path,
     start_process,
 )
@@ -59,7 +54,7 @@ from nacre.serve.catalogue import CATALOGUE, find_operation
 from nacre.serve.events import Bus, Live
 from nacre.serve.homes import (
     Answering,
-    Client,
+    Caller,
     Greeting,
     Homes,
     Site,
@@ -77,10 +72,6 @@ from nacre.values.context import HookAnswer, HookCall, HookEvent
 from nacre.values.memory import Actor, Face
 from nacre.values.recall import RecallQuery
 
-_CHUNK = 65_536
-_CALLER_TIMEOUT_SECONDS = 5.0
-"""Time limit in seconds for receiving a request, and for sending the response."""
-
 _BACKLOG = 1024
 """Maximum number of connections waiting to be accepted."""
 
@@ -91,60 +82,7 @@ _REQUEST = re.compile(
 )
 
 Tell = Callable[[str], None]
-Answer = Callable[[str, bytes, "Caller"], tuple[HTTPStatus, bytes]]
-
-
-@dataclass
-class Caller:
-    """The client at the other end of a connection."""
-
-    _link: socket.socket
-
-    def has_left(self) -> bool:
-        """Return True if the client has disconnected. Works only on Linux."""
-        if sys.platform != "linux":
-            return False
-        poll = select.poll()
-        poll.register(self._link, 0)
-        return any(event & (select.POLLHUP | select.POLLERR) for _, event in poll.poll(0))
-
-    def is_allowed(self) -> bool:
-        """Return True if the client's process runs as this user or as root."""
-        if sys.platform != "linux":
-            return True  # only this user can access the folder and the socket
-        return self._credentials()[1] in (os.getuid(), 0)
-
-    def agent(self) -> str | None:
-        """Return the agent that runs the client's process, if it is known. Works only on Linux."""
-        return agent_of_process(self._credentials()[0]) if sys.platform == "linux" else None
-
-    def is_orphan(self) -> bool:
-        """Return True if the client has no terminal and no parent. Works only on Linux."""
-        return sys.platform == "linux" and is_orphan(self._credentials()[0])
-
-    def _credentials(self) -> tuple[int, int]:
-        size = struct.calcsize("2i")  # the group follows
-        process, user = struct.unpack(
-            "2i", self._link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
-        )
-        return process, user
-
-    def question(self) -> bytes:
-        """Read the request. Return nothing if it is too long or the client disconnects."""
-        until = time.monotonic() + _CALLER_TIMEOUT_SECONDS
-        received = bytearray()
-        while not is_whole(received):
-            self._link.settimeout(max(0.001, until - time.monotonic()))
-            chunk = self._link.recv(_CHUNK)
-            if not chunk or len(received) > MOST_BYTES:
-                return b""
-            received += chunk
-        return bytes(received)
-
-    def take(self, status: HTTPStatus, body: bytes) -> None:
-        head = f"HTTP/1.1 {status} {status.phrase}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-        self._link.settimeout(_CALLER_TIMEOUT_SECONDS)
-        self._link.sendall(head.encode() + body)
+Answer = Callable[[str, bytes, Caller], tuple[HTTPStatus, bytes]]
 
 
 class Server:
@@ -730,7 +668,7 @@ class Daemon:
             self._tell(f"the model and caches could not be loaded in advance: {error.message}")
         self._is_warm = True
 
-    def _greeting(self, _: Client) -> Greeting:
+    def _greeting(self, _: Caller) -> Greeting:
         options, web, follower = self._options, self._web, self._follower
         return Greeting(
             os.getpid(),
@@ -748,7 +686,7 @@ class Daemon:
             tuple(self._problems),
         )
 
-    def _handle_stop(self, _: Client) -> bool:
+    def _handle_stop(self, _: Caller) -> bool:
         self._stop.set()
         return True
 
@@ -756,9 +694,9 @@ class Daemon:
         entry = find_operation(name)
         return replace(entry, function=self._hook) if entry and name == "hook" else entry
 
-    def _handle_open(self, caller: Client) -> str:
+    def _handle_open(self, caller: Caller) -> str:
         Actor(Face.DAEMON, caller.agent()).require_owner("nacre open")
-        if isinstance(caller, Caller) and caller.is_orphan():
+        if caller.is_orphan():
             raise OwnerOnlyError(
                 "the caller of nacre open cannot be determined", hint="run it in your own terminal"
             )

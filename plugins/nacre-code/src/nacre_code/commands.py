@@ -20,7 +20,6 @@ from nacre.cli.options import (
     flag,
     kind_span,
     option,
-    options,
     perform,
     place_of,
     short_id,
@@ -41,7 +40,7 @@ def _narrowed(operation: str, *names: str) -> Decorator:
         function = option(operation, "project", help="Only this project; . is this folder's.")(
             function
         )
-        return options(operation, *names)(function)
+        return option(operation, *names)(function)
 
     return decorate
 
@@ -51,7 +50,7 @@ def _narrowed(operation: str, *names: str) -> Decorator:
     examples=["nacre graph ingest-code", "nacre graph ingest-code ~/code/shop --project shop"],
 )
 @click.argument("path", default=".", type=click.Path(exists=True, file_okay=False))
-@options("graph-ingest-code", "project", "max_files")
+@option("graph-ingest-code", "project", "max_files")
 @flag("--forget", "Remove the project's index; its files are kept.")
 def ingest_code(run: Run, /, path: str, forget: bool, **options: Any) -> None:
     """Read a repository's symbols, calls, imports and base classes.

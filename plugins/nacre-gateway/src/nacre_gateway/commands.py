@@ -365,8 +365,7 @@ def _greet(paper: Paper, talk: TerminalChat) -> None:
 @option(
     "search-chats", "session", help="Only this conversation (telegram:5054) or session (its id)."
 )
-@option("search-chats", "since")
-@option("search-chats", "until")
+@option("search-chats", "since", "until")
 def search_chats(run: Run, question: tuple[str, ...], **fields: Any) -> None:
     """Search the conversations of channels."""
     result = ask(run, search.Passages, "search-chats", query=" ".join(question), **fields)
