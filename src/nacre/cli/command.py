@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 V = TypeVar("V")
-_HELP_WIDTH = 100
 
 
 class Parsed(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic since click 8.3
@@ -70,7 +69,7 @@ class _Documented(click.Command):
     _params: list[Any]
 
     def __init__(self, *args: Any, examples: Sequence[str] = (), **kwargs: Any) -> None:
-        settings = {"help_option_names": ["-h", "--help"], "max_content_width": _HELP_WIDTH}
+        settings = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
         super().__init__(*args, **{"context_settings": settings} | kwargs)
         self.examples = tuple(examples)
 

@@ -37,7 +37,6 @@ from nacre.serve import statusline as summaries
 from nacre.values.memory import AN_AGENT, Face
 
 _START_SECONDS = 20.0
-_POLL_SECONDS = 0.1
 
 _DOOR = {"http": "daemon.http", "insecure": "web.insecure"}
 
@@ -230,7 +229,7 @@ def start_daemon(run: Run) -> None:
             raise UnavailableError(
                 f"the daemon did not start{reason}", hint="nacre serve shows the problem"
             )
-        time.sleep(_POLL_SECONDS)
+        time.sleep(0.1)
         greeting = homes.greet(run.settings.home)
     run.answer({"state": "running", **asdict(greeting)}, _show, greeting)
 
@@ -339,7 +338,6 @@ def daemon_logs(run: Run, lines: int) -> None:
 
 
 _SECONDS = 30.0
-_PAUSE_SECONDS = 0.1
 
 
 @command("open", examples=["nacre open", "nacre open --print", "nacre open --forget"])
@@ -415,7 +413,7 @@ def _address(run: Run) -> str:
             link.start_daemon(
                 home, run.settings.environ, *(() if _may_read(run) else ("--no-watch",))
             )
-        time.sleep(_PAUSE_SECONDS)
+        time.sleep(0.1)
 
 
 # ----------------------------------------------------------------------------
@@ -483,9 +481,6 @@ def _note(home: Path, line: str) -> None:
 # ``nacre statusline``. Without options, :mod:`nacre.serve.statusline` prints the line, and this module is not loaded.
 
 
-_SECONDS_STATUSLINE = 1.0
-
-
 @command(
     "statusline",
     examples=["nacre statusline", """echo '{"session_id": "7f3a1c2d"}' | nacre statusline"""],
@@ -497,5 +492,5 @@ def statusline(run: Run) -> None:
     12 reviews are pending. Set it in ~/.claude/settings.json:
     "statusLine": {"type": "command", "command": "nacre statusline"}
     """
-    summary = summaries.look(environment.environment(), _SECONDS_STATUSLINE)
+    summary = summaries.look(environment.environment(), 1.0)
     run.answer({"told": 0, "to_review": 0} | summary, Paper.line, summaries.line(summary))

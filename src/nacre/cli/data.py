@@ -182,7 +182,6 @@ def restore(run: Run, backup: Path, target: Path | None, replace: bool) -> None:
 # ``nacre data export``.
 
 
-_STDOUT = "-"
 _FORMS = {"jsonl": "JSON lines", "zip": "Markdown files", "clawxmemory": "for ClawXMemory"}
 _NAMES = {"page": "project page", "ledger": "ledger entry"}
 
@@ -217,7 +216,7 @@ def export(
     It contains memories with all fields, links, usage, the ledger and project pages. FILE can be - for standard output.
     Secrets are removed. nacre data import can read the JSON lines and the zip.
     """
-    to_stdout = str(target) == _STDOUT
+    to_stdout = str(target) == "-"
     if to_stdout and run.as_json:
         raise click.UsageError(
             "standard output cannot carry both the export and --json: name a file, or drop --json"

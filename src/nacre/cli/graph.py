@@ -75,9 +75,6 @@ def _render_gaps(paper: Paper, page: Gaps) -> None:
     paper.note(f"{count(page.total, 'memory')} with at most one link, {page.unlinked:,} without")
 
 
-_MIN_TITLE_COLUMNS = 24
-
-
 @graph.command(
     "link",
     examples=[
@@ -269,7 +266,7 @@ def _branch(paper: Paper, node: Node, hop: Hop, margin: str) -> None:
     facts = link_facts(hop)
     details = f"  {_name(node)}{_state(node)}{' ↑' if hop.is_again else ''}{f'  ({facts})' if facts else ''}"
     room = paper.width - cells(margin) - cells(relation) - cells(details)
-    title = cut(_title(node), max(_MIN_TITLE_COLUMNS, room))
+    title = cut(_title(node), max(24, room))
     paper.line(
         dim(_unbreakable(margin)),
         Span(_unbreakable(relation), "cyan"),

@@ -36,8 +36,6 @@ V = TypeVar("V")
 HIT_CHARACTERS = 420
 LINE_CHARACTERS = 160
 _COLUMNS = ("id", "date", "kind", "imp.", "project", "memory")
-_PROJECT = 24
-_MIN_CONTENT_COLUMNS = 44
 
 
 def render_table(
@@ -53,13 +51,13 @@ def render_table(
             dim(day(memory.created)),
             kind_span(memory.kind),
             Span(f"{memory.importance:>4}", "bold" if memory.importance >= 8 else ""),
-            shorten(place_name(memory), _PROJECT),
+            shorten(place_name(memory), 24),
             subject_and_content(memory),
         )
         for memory in memories
     ]
     if is_overview:
-        paper.table(rows, drop=(3, 1, 4), least=_MIN_CONTENT_COLUMNS, indent=indent)
+        paper.table(rows, drop=(3, 1, 4), least=44, indent=indent)
     else:
         paper.table(rows, header=_COLUMNS, drop=(3, 2, 1, 4), indent=indent)
 
@@ -138,10 +136,8 @@ def period(valid: Validity) -> str:
 # Search hits: memories, turns of sessions, and the states of lanes.
 
 
-_QUOTE_CHARACTERS = 180
 _INDENT = 4
 NOTHING = "Nothing matches."
-_TITLE_CHARACTERS = 70
 
 
 def present(
@@ -244,7 +240,7 @@ def _evidence_line(paper: Paper, evidence: Sequence[Evidence], memory: Memory) -
     speaker = speaker_name(memory.speaker, memory.author)
     source = f"said by {speaker} in {turn_name(first.session_id, first.seq)}{more}"
     date = when(first.time) if when(first.time) != when(memory.created) else ""
-    quote = shorten(first.excerpt, _QUOTE_CHARACTERS)
+    quote = shorten(first.excerpt, 180)
     # Do not attribute a different speaker's words to the memory's speaker.
     is_own = first.speaker is memory.speaker
     quoted = f": “{quote}”" if is_own and not repeats_content(first.excerpt, memory.content) else ""
@@ -262,7 +258,7 @@ def _render_components(paper: Paper, score: float, parts: dict[str, float]) -> N
 
 def _render_turn(paper: Paper, rank: int, hit: TurnHit) -> None:
     session = hit.session
-    title = f"“{shorten(session.title, _TITLE_CHARACTERS)}”" if session.title else ""
+    title = f"“{shorten(session.title, 70)}”" if session.title else ""
     source = turn_name(session.id, hit.seq)
     place = joined((hit.confidence.value, source, hit.project, when(hit.turn.time), title))
     paper.title(f"{rank:>2}", "  ", dim(place), hang=_INDENT)

@@ -253,9 +253,6 @@ def _render_skipped(
 # The proposal of ``nacre init``.
 
 
-_INTRODUCTION = "nacre connects to your agents: their sessions start with your memory, and nacre learns from them."
-
-
 def _render_setup(
     paper: Paper,
     plan: WiringPlan,
@@ -263,7 +260,9 @@ def _render_setup(
     proposal: SetupProposal,
     places: _Display,
 ) -> None:
-    paper.line(_INTRODUCTION)
+    paper.line(
+        "nacre connects to your agents: their sessions start with your memory, and nacre learns from them."
+    )
     paper.heading("Found on this machine")
     rows = []
     for host in hosts:

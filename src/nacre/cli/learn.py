@@ -49,9 +49,6 @@ if TYPE_CHECKING:
     from nacre.values.reports import IngestPlan, IngestReport, ModelExtraction
 
 
-_MAX_PROBLEMS = 20
-
-
 def render_estimate(paper: Paper, estimate: Estimate) -> None:
     """Print the pending sessions, the maximum cost of learning from them, and today's limit."""
     what = f"{count(estimate.waiting, 'session')} with content to learn from"
@@ -77,7 +74,7 @@ def render_estimate(paper: Paper, estimate: Estimate) -> None:
             f"and the others {estimate.continuation}."
         )
     paper.line(note)
-    for problem in estimate.problems[:_MAX_PROBLEMS]:
+    for problem in estimate.problems[:20]:
         paper.note(f"{problem.path}: {problem.message}", "yellow", indent=2)
 
 
@@ -267,7 +264,6 @@ def _render_oddities(paper: Paper, report: IngestReport) -> None:
 # ``nacre ingest``.
 
 
-_BACKGROUND_NICENESS = 10
 _BACKGROUND_VECTOR_SECONDS = 20.0
 """Time limit in seconds for creating vectors each time the daemon ingests."""
 
@@ -336,7 +332,7 @@ def ingest(
 
 def _give_way() -> None:
     if hasattr(os, "nice"):
-        os.nice(_BACKGROUND_NICENESS)
+        os.nice(10)
 
     def interrupt(_: int, __: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -359,7 +355,6 @@ def _agree(run: Run, request: Mapping[str, Any], *, yes: bool) -> None:
 
 
 _MAX_STEPS = 12
-_PAGES_SHOWN = 3
 _HEADINGS = {
     DreamAction.MERGE: "Duplicates, merged into one",
     DreamAction.SUPERSEDE: "Superseded by later statements",
@@ -489,7 +484,7 @@ def _steps(paper: Paper, steps: Sequence[Step], texts: Mapping[str, str]) -> Non
         ids = " → ".join(filter(None, (ends, *stays)))
         paper.title(step.subject, dim(f"  {ids}  {step.why}"), indent=2)
         if step.action is DreamAction.PAGE:
-            for line in filter(None, step.words.splitlines()) if len(steps) <= _PAGES_SHOWN else ():
+            for line in filter(None, step.words.splitlines()) if len(steps) <= 3 else ():
                 paper.note(line, indent=4)
             continue
         if step.words:

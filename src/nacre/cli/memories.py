@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from nacre.values.reports import StoreOutcome
 
 _LISTS = ("tags", "add_tags", "triggers", "suppressed_contexts")
-_PLACE = click.Choice(["session-start", "prompt", ""])
 _STORED = {
     "stored": ("Stored", "Would be stored"),
     "retired": ("Stored and retired", "Would be stored and retired"),
@@ -139,7 +138,7 @@ def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
     "edit",
     "suppressed_contexts",
     "--suppress",
-    type=_PLACE,
+    type=click.Choice(["session-start", "prompt", ""]),
     help='Never include it in this kind of context (repeatable); "" for none.',
 )
 def edit(run: Run, reference: str, **options: Any) -> None:
@@ -265,9 +264,6 @@ def list_memories(run: Run, words: tuple[str, ...], criteria: Filter, **paging: 
 # ``nacre show``: one memory in full, and its history.
 
 
-_UNSETTLED = "unknown (inbox); not in context until you set it with nacre edit --project"
-
-
 @command(
     "show",
     examples=[
@@ -360,12 +356,13 @@ def _facts(view: views.MemoryView, vault: Path) -> list[tuple[str, str | Span]]:
     used = f"{count(usage.recall_count, 'time')}, last {when(usage.last_recalled)}"
     effects = f"shown in {count(usage.shown, 'session')}: followed {usage.followed}, broken {usage.broken}"
     uses = count(usage.access_count, "use")
+    unsettled = "unknown (inbox); not in context until you set it with nacre edit --project"
     updated = memory.updated if memory.updated != memory.created else None
     return [
         ("id", memory.id),
         ("kind", kind_span(memory.kind)),
         ("importance", str(memory.importance)),
-        ("project", _UNSETTLED if memory.inbox else memory.project or ""),
+        ("project", unsettled if memory.inbox else memory.project or ""),
         ("tags", ", ".join(memory.tags)),
         ("triggers", ", ".join(memory.triggers)),
         ("delivered", f"{view.deliveries} of {count(times, 'time')}" if times else ""),

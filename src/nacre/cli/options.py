@@ -170,8 +170,6 @@ _NEAR_DAYS = 14
 _UUID = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-([0-9a-f])[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE
 )
-_ID_CHARACTERS = 24
-_LARGER_UNITS = ("KB", "MB", "GB", "TB")
 _TINTS = {
     "fact": "blue",
     "decision": "green",
@@ -196,7 +194,7 @@ def short_session(native_id: str) -> str:
     match = _UUID.fullmatch(native_id)
     if match:
         return native_id[:13] if match.group(1) == "7" else native_id[:8]
-    return native_id[:_ID_CHARACTERS]
+    return native_id[:24]
 
 
 def turn_name(session: str, seq: int) -> str:
@@ -244,7 +242,7 @@ def when(moment: datetime | None) -> str:
 def size(number: int) -> str:
     """Format a number of bytes."""
     value, unit = float(number), "B"
-    for larger in _LARGER_UNITS:
+    for larger in ("KB", "MB", "GB", "TB"):
         if value >= 1000:
             value, unit = value / 1000, larger
     return f"{value:.0f} {unit}" if value >= 100 or unit == "B" else f"{value:.1f} {unit}"

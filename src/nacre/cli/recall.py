@@ -214,12 +214,6 @@ def _render_steps(paper: Paper, result: DeepResult, *, explain: bool) -> None:
 # ``nacre context``.
 
 
-_FOLDER = click.Path(file_okay=False, path_type=Path)
-_TEXT_CHARACTERS = 100
-_SUBJECT_CHARACTERS = 60
-_SUBJECTS_SHOWN = 3
-
-
 @command(
     "context",
     examples=[
@@ -239,7 +233,7 @@ _SUBJECTS_SHOWN = 3
     "context",
     "folder",
     "--folder",
-    type=_FOLDER,
+    type=click.Path(file_okay=False, path_type=Path),
     help="The agent's working folder [default: the current one].",
 )
 @option("context", "project", "session", "occasion")
@@ -361,7 +355,7 @@ def _render_explained(paper: Paper, block: ContextBlock) -> None:
             tokens = sum(entry.tokens for entry in block.items if entry.part is item.part)
             paper.heading(f"{item.part.value} · {tokens:,} tokens")
             part = item.part
-        paper.line(text.shorten(item.text.lstrip("-> "), _TEXT_CHARACTERS), indent=2)
+        paper.line(text.shorten(item.text.lstrip("-> "), 100), indent=2)
         score = f" · score {item.score:.2f}" if item.score is not None else ""
         paper.note(f"{item.why} · {item.tokens} tokens{score}", indent=4)
     if block.left_out:
@@ -378,9 +372,7 @@ def _render_left_out(paper: Paper, left_out: Iterable[LeftOut]) -> None:
         groups[item.part.value, item.why].append(item)
     for (part, why), items in groups.items():
         paper.line(f"{part}: {why}", dim(f"  {len(items)}" if len(items) > 1 else ""), indent=2)
-        subjects = [
-            text.shorten(item.subject, _SUBJECT_CHARACTERS) for item in items if item.subject
-        ][:_SUBJECTS_SHOWN]
+        subjects = [text.shorten(item.subject, 60) for item in items if item.subject][:3]
         more = f" and {len(items) - len(subjects)} more" if len(items) > len(subjects) else ""
         if subjects:
             paper.note(f"{'; '.join(subjects)}{more}", indent=4)
@@ -430,9 +422,6 @@ def _render_handoff(paper: Paper, view: HandoffView) -> None:
 
 _Deed = FileChange | Repair
 _INDENT = 4
-_TURN_CHARACTERS = 280
-_CALL_CHARACTERS = 120
-_PATHS_SHOWN = 6
 _FILTER = {"project", "tool", "since", "until"}
 
 
@@ -491,7 +480,7 @@ def _render_history(paper: Paper, history: FileHistory, *, offset: int, limits: 
     if not history.paths and not history.changes:
         paper.title(f"No recorded session touched {history.asked}{limits}.")
         return
-    paths = history.paths[:_PATHS_SHOWN]
+    paths = history.paths[:6]
     paper.title(paths[0] if len(paths) == 1 else history.asked)
     counts = joined(
         (
@@ -577,7 +566,7 @@ def _render_turn(paper: Paper, turn: Turn | None, verb: str, deed: _Deed) -> Non
         if verb == "asked" and turn.speaker is Speaker.AGENT
         else speaker_name(turn.speaker)
     )
-    text = shorten(one_line(turn.text), _TURN_CHARACTERS)
+    text = shorten(one_line(turn.text), 280)
     if turn.trust is Trust.UNTRUSTED:
         paper.framed(text, f"{speaker} in {turn_name(deed.session.id, deed.seq)}", indent=_INDENT)
     else:
@@ -586,7 +575,7 @@ def _render_turn(paper: Paper, turn: Turn | None, verb: str, deed: _Deed) -> Non
 
 def _render_call(paper: Paper, call: ToolCall, *, indent: int) -> None:
     outcome = f" → {shorten(call.outcome, 60)}" if call.failed and call.outcome else ""
-    paper.note(f"{call.name}: {shorten(call.input, _CALL_CHARACTERS)}{outcome}", indent=indent)
+    paper.note(f"{call.name}: {shorten(call.input, 120)}{outcome}", indent=indent)
 
 
 def _describe_place(deed: _Deed) -> str:

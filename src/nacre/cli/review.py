@@ -381,9 +381,6 @@ _REASONS = {
     "untrusted": "untrusted source",
     "minor": "less important than others",
 }
-_CONFLICT_KEYS = (
-    "These two are in conflict: n keeps the newer one, o the older one, k both; m merges them."
-)
 
 
 def can_be_drawn(run: Run) -> bool:
@@ -479,7 +476,9 @@ class Triage:
             self._tell("This memory is not in conflict with another one.")
             return None
         if action == "edit" and item.newer:
-            self._tell(_CONFLICT_KEYS)
+            self._tell(
+                "These two are in conflict: n keeps the newer one, o the older one, k both; m merges them."
+            )
             return None
         if action == "edit":
             words = self._edited(item.memory.content)

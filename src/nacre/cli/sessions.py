@@ -68,8 +68,6 @@ ENDINGS = {
     Ending.STOPPED: Span("stopped", "yellow"),
 }
 _TURN_CHARACTERS = 2000
-_CALLS_SHOWN = 8
-_CHILDREN_SHOWN = 12
 
 
 @command(
@@ -211,7 +209,7 @@ def render_outcome(paper: Paper, view: SessionView) -> None:
 
 def _render_children(paper: Paper, view: SessionView) -> None:
     paper.heading("Sub-agents")
-    children = view.children[:_CHILDREN_SHOWN]
+    children = view.children[:12]
     paper.table(
         [
             (
@@ -243,7 +241,7 @@ def _render_turn(paper: Paper, item: StoredTurn, *, full: bool) -> None:
             paper.framed(text, f"from {speaker}", indent=2)
         else:
             paper.body(text, indent=2)
-    calls = turn.tool_calls if full else turn.tool_calls[:_CALLS_SHOWN]
+    calls = turn.tool_calls if full else turn.tool_calls[:8]
     for call in calls:
         outcome = f" → {call.outcome}" if call.outcome and call.outcome != "ok" else ""
         paper.note(f"{call.name}: {shorten(call.input, 120)}{shorten(outcome, 100)}", indent=2)
@@ -267,10 +265,6 @@ _COLUMNS = (
     "tokens",
     "title",
 )
-_MIN_TITLE_COLUMNS = 30
-_PROJECT = 24
-_BRANCH = 20
-_MODEL = 20
 
 
 _PLACES = {
@@ -339,7 +333,7 @@ def _render_sessions(paper: Paper, page: views.SessionPage, *, offset: int) -> N
         paper.line("No session matches. Try fewer filters.")
         return
     rows = [_row(line) for line in page.lines]
-    paper.table(rows, header=_COLUMNS, drop=(5, 8, 4, 6, 7, 2, 1, 3), least=_MIN_TITLE_COLUMNS)
+    paper.table(rows, header=_COLUMNS, drop=(5, 8, 4, 6, 7, 2, 1, 3), least=30)
     if page.more:
         paper.footer(f"more: --offset {offset + len(page.lines)}")
 
@@ -350,9 +344,9 @@ def _row(line: SessionLine) -> tuple[Cell, ...]:
         dim(short_session(session.native_id)),
         dim(day(stored.ended or session.started)),
         session.tool,
-        shorten(stored.project or "", _PROJECT),
-        dim(shorten(session.branch or "", _BRANCH)),
-        dim(shorten(session.model or "", _MODEL)),
+        shorten(stored.project or "", 24),
+        dim(shorten(session.branch or "", 20)),
+        dim(shorten(session.model or "", 20)),
         f"{duration(line.active.total_seconds()):>9}" if line.active else "",
         f"{stored.turns:>5}",
         dim(f"{amount(session.tokens.total):>6}") if session.tokens else "",

@@ -613,9 +613,6 @@ def _render_made(paper: Paper, setting: str, result: Embedded) -> None:
 # ``nacre writer cost`` and ``nacre writer traces``.
 
 
-_PROMPT_CHARACTERS = 60
-
-
 @writer.command("cost", examples=["nacre writer cost"])
 def cost(run: Run) -> None:
     """Show the cost of models today and this month, by task.
@@ -697,9 +694,7 @@ def _render_traces(paper: Paper, traces: Sequence[Call]) -> None:
             trace.model,
             duration(trace.seconds),
             _trace_cost(trace),
-            Span(trace.error, "red")
-            if trace.error
-            else text.shorten(trace.prompt, _PROMPT_CHARACTERS),
+            Span(trace.error, "red") if trace.error else text.shorten(trace.prompt, 60),
         )
         for trace in traces
     ]

@@ -271,7 +271,6 @@ class KeySpaces(Protocol):
 # -- Callers and the served home -------------------------------------------------------------------
 
 
-_CHUNK = 65_536
 _CALLER_TIMEOUT_SECONDS = 5.0
 """Time limit in seconds for receiving a request, and for sending the response."""
 
@@ -317,7 +316,7 @@ class Caller:
         received = bytearray()
         while not is_whole(received):
             self._link.settimeout(max(0.001, until - time.monotonic()))
-            chunk = self._link.recv(_CHUNK)
+            chunk = self._link.recv(65_536)
             if not chunk or len(received) > MOST_BYTES:
                 return b""
             received += chunk
@@ -380,7 +379,6 @@ _GRACE_SECONDS = 2.0
 """Extra time in seconds for a call whose caller has disconnected, to load data for later calls."""
 
 _POLL_SECONDS = 0.25
-_MAX_AGENT_CHARACTERS = 40
 
 
 class _Call(msgspec.Struct, frozen=True):
@@ -508,7 +506,7 @@ class Answering:
         if call.agent is None:
             actor = Actor(Face.DAEMON, caller.agent() if entry.writes or entry.owners else None)
         else:
-            agent = shorten(one_line(call.agent), _MAX_AGENT_CHARACTERS) or AN_AGENT
+            agent = shorten(one_line(call.agent), 40) or AN_AGENT
             actor = Actor(Face.MCP, agent)
         return b'{"result":' + self._execute(entry, call, actor, caller.has_left) + b"}"
 

@@ -41,7 +41,6 @@ VERSION = "io.modelcontextprotocol/protocolVersion"
 _CLIENT_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 _CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
 _SERVER_INFO = "io.modelcontextprotocol/serverInfo"
-_CACHEABLE = ("tools/list", "server/discover")
 
 
 class ProtocolError(Exception):
@@ -220,7 +219,9 @@ def discovery_result() -> JsonObject:
 
 def add_envelope(method: str, result: JsonObject) -> JsonObject:
     """Add the fields to a result that a client with envelopes expects."""
-    cache = {"cacheScope": "private", "ttlMs": 0} if method in _CACHEABLE else {}
+    cache = (
+        {"cacheScope": "private", "ttlMs": 0} if method in ("tools/list", "server/discover") else {}
+    )
     return {**result, **cache, "resultType": "complete", "_meta": {_SERVER_INFO: ABOUT}}
 
 

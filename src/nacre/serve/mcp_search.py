@@ -273,10 +273,7 @@ def list_memories(desk: Desk, arguments: List) -> str:
 # -- ``memory_sessions`` ----------------------------------------------------------------------------
 
 
-_MAX_TURN_CHARACTERS = 1_200
-_MAX_TITLE_CHARACTERS = 100
 _MAX_CALL_CHARACTERS = 400
-_MAX_OPEN_ENDS = 6
 _REGEX_SECONDS = 3.0
 """Time limit of a regular expression search in seconds. Other callers wait meanwhile."""
 
@@ -323,7 +320,7 @@ def _list(desk: Desk, arguments: Sessions) -> str:
 def _line(line: SessionLine) -> str:
     stored = line.session
     day = shown_day(stored.session.started) if stored.session.started else "no date"
-    title = shorten(stored.session.title or line.opening or "untitled", _MAX_TITLE_CHARACTERS)
+    title = shorten(stored.session.title or line.opening or "untitled", 100)
     facts = f"{stored.session.id}, {day}, {stored.project or 'no project'}, {count(stored.turns, 'turn')}"
     return f"- {plain_line(facts)}: {plain_line(title)}"
 
@@ -367,11 +364,7 @@ def _read(desk: Desk, arguments: Sessions) -> str:
 def _whole_turn(number: int, turn: Turn, *, with_tools: bool = False) -> str:
     day = f" {shown_minute(turn.time)}" if turn.time else ""
     outside = f" (UNTRUSTED: {OUTSIDE})" if turn.trust is Trust.UNTRUSTED else ""
-    words = (
-        indent(shorten_lines(turn.text, _MAX_TURN_CHARACTERS))
-        if turn.text.strip()
-        else "  (no words)"
-    )
+    words = indent(shorten_lines(turn.text, 1_200)) if turn.text.strip() else "  (no words)"
     if with_tools and turn.tool_calls:
         return "\n".join(
             [
@@ -404,10 +397,7 @@ def _summary(desk: Desk, arguments: Sessions) -> str:
         f"{harmless(stored.session.id)}, {stored.project or 'no project'}, {count(stored.turns, 'turn')}",
         _section("Asked for", [topic.text for topic in summary.topics]),
         f"Ended: {outcome.ending.value}; {plain_line(f'{outcome.reason}. {outcome.words}')}",
-        _section(
-            "Left open",
-            [f"{end.kind.value}: {end.text}" for end in summary.open_ends[:_MAX_OPEN_ENDS]],
-        ),
+        _section("Left open", [f"{end.kind.value}: {end.text}" for end in summary.open_ends[:6]]),
         _section("Changed", [file.path for file in summary.modified[:12]]),
         _section("Learned", [memory.subject for memory in report.view.memories[:12]]),
     ]
@@ -488,9 +478,6 @@ def _match_regex(
 
 
 _MIN_TOKENS = 80
-_MAX_LINKS = 8
-_MAX_EVIDENCE_CHARACTERS = 160
-_READ_TURNS = 10
 
 
 def get(desk: Desk, arguments: Get) -> str:
@@ -514,7 +501,7 @@ def get(desk: Desk, arguments: Get) -> str:
 
 
 def _turns_from(desk: Desk, reference: str, room: int) -> str:
-    view: SessionView = desk.call("session", reference=reference, limit=_READ_TURNS)
+    view: SessionView = desk.call("session", reference=reference, limit=10)
     blocks = [_whole_turn(item.seq, item.turn) for item in view.turns]
     visible = count_fitting(blocks, room)
     session = harmless(view.session.session.id)
@@ -542,7 +529,7 @@ def _block(view: MemoryView, line: int, room: int) -> str:
         f"  may be out of date: {plain_line(view.doubt)}" if view.doubt else "",
         f"  tags: {harmless(', '.join(memory.tags))}" if memory.tags else "",
         *(_evidence(view) if line == 1 else ()),
-        *(_link(link) for link in view.links[:_MAX_LINKS] if line == 1),
+        *(_link(link) for link in view.links[:8] if line == 1),
     ]
     parts = [fact for fact in facts if fact]
     remaining = max(_MIN_TOKENS, room - count_tokens("\n".join(parts)))
@@ -559,7 +546,7 @@ def _block(view: MemoryView, line: int, room: int) -> str:
 def _evidence(view: MemoryView) -> Sequence[str]:
     return [
         f"  {turn.speaker.value} in {short_session(turn.session_id)}#{turn.seq}: "
-        f"{harmless(shorten(turn.excerpt, _MAX_EVIDENCE_CHARACTERS))}"
+        f"{harmless(shorten(turn.excerpt, 160))}"
         for turn in view.evidence[:2]
         if one_line(turn.excerpt) != one_line(view.memory.content)
     ]

@@ -366,9 +366,6 @@ _ACTION_LABELS = {
 }
 
 
-_PROPOSED = "as your proposal: found by search only, until the person keeps it in review or says it"
-
-
 def store(desk: Desk, arguments: Store) -> str:
     """Store memories. If one cannot be stored, the others still are."""
     project, is_known = _project_keeping(desk, arguments.project)
@@ -437,7 +434,7 @@ def _outcome(outcome: StoreOutcome) -> str:
     if outcome.note:
         line += f" ({plain_line(outcome.note)})"
     if outcome.proposed:
-        line += f"; {_PROPOSED}"
+        line += "; as your proposal: found by search only, until the person keeps it in review or says it"
     return line + "."
 
 

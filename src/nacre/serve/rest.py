@@ -233,7 +233,6 @@ def _holds_objects(kind: inspect.Type) -> bool:
 # The document is generated from the catalogue and the types of requests and results.
 
 
-_REFERENCES = "#/components/schemas/{name}"
 _JSON, _PROBLEM = "application/json", "application/problem+json"
 _ROLE = re.compile(r":\w+:`(?:~?[\w.]+\.)?(\w+)(?: <[^>]*>)?`")
 _NOT_WORD = re.compile(r"\W+")
@@ -255,7 +254,7 @@ def document(cookie: str) -> bytes:
     offered = offered_by(Face.HTTP)
     types = [kind for item in offered.values() for kind in (item.request, item.result)]
     schemas, components = msgspec.json.schema_components(
-        types, schema_hook=json_values.schema_hook, ref_template=_REFERENCES
+        types, schema_hook=json_values.schema_hook, ref_template="#/components/schemas/{name}"
     )
     components[Flag.__name__] = _FLAGS
     _correct(components)
@@ -447,10 +446,6 @@ async def get_document(request: Request) -> Response:
 # Responses have entity tags, and links to the next page.
 
 
-_TAG_BYTES = 12
-_EMPTY = msgspec.Raw(b"[]")
-
-
 def resource_routes() -> list[Route]:
     """Return the routes of all resources in matching order."""
     return [Route(resource.path, partial(_read, resource)) for resource in resources()]
@@ -461,7 +456,7 @@ async def _read(resource: Resource, request: Request) -> Response:
     fields = request_of(resource, texts)
     call = CATALOGUE[resource.operation].make(fields, strict=False)
     result = await answer_of(request, resource.operation, json_values.encode(call))
-    headers = {"ETag": f'"{hashlib.blake2b(result, digest_size=_TAG_BYTES).hexdigest()}"'}
+    headers = {"ETag": f'"{hashlib.blake2b(result, digest_size=12).hexdigest()}"'}
     known = request.headers.get("if-none-match", "").split(",")  # weak comparison (RFC 9110 13.1.2)
     if {headers["ETag"], "*"} & {tag.strip().removeprefix("W/") for tag in known}:
         return Response(status_code=304, headers=headers)
@@ -479,7 +474,9 @@ def _next_page(resource: Resource, call: Any, request: Request, result: bytes) -
     size, rows = _Size(), msgspec.Raw(result)
     if resource.rows:
         size = json_values.decode(result, _Size)
-        rows = json_values.decode(result, dict[str, msgspec.Raw]).get(resource.rows, _EMPTY)
+        rows = json_values.decode(result, dict[str, msgspec.Raw]).get(
+            resource.rows, msgspec.Raw(b"[]")
+        )
     count = len(json_values.decode(rows, list[msgspec.Raw]))
     end = (getattr(call, resource.offset) or 0) + count
     is_last = size.more is False or (size.total is not None and end >= size.total)

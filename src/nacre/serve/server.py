@@ -24,14 +24,7 @@ from nacre.base import files, plugins
 from nacre.base.environment import install_hint
 from nacre.base.frozen import frozen
 from nacre.base.ids import utc_now
-from nacre.base.link import (
-    EVENTS,
-    LOCK,
-    PROTOCOL,
-    ask_to_stop,
-    socket_path,
-    start_process,
-)
+from nacre.base.link import EVENTS, LOCK, PROTOCOL, ask_to_stop, socket_path, start_process
 from nacre.base.locks import FileLock
 from nacre.care.follow import Follower
 from nacre.data.sync import keep_history

@@ -91,7 +91,6 @@ _STATUS: tuple[tuple[type[errors.NacreError], int], ...] = (
 
 _COOKIE_HINT = "run nacre open in your own terminal and do it in the dashboard"
 _HINT = "/api/openapi.json lists the routes and their fields"
-_RETRY_SECONDS = 1
 
 
 def problem_response(
@@ -108,7 +107,7 @@ def problem_response(
 def of_error(error: errors.NacreError) -> Response:
     """Return the response for one of nacre's errors."""
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), 503)
-    headers = {"Retry-After": str(_RETRY_SECONDS)} if status == 503 else None
+    headers = {"Retry-After": "1"} if status == 503 else None
     hint = _COOKIE_HINT if isinstance(error, errors.OwnerOnlyError) else error.hint or _HINT
     return problem_response(status, error.code, error.message, hint, headers)
 
@@ -373,8 +372,6 @@ BEAT_SECONDS = 15.0
 MOST_LISTENERS = 50
 """Maximum number of listeners. Each listener uses one of the 128 connections."""
 
-_RETRY = b"retry: 2000\n\n"
-_HEARTBEAT = b":\n\n"
 
 Permit = Callable[[], Awaitable[bool]]
 
@@ -396,10 +393,10 @@ async def _ready(connection: HTTPConnection) -> Live:
 
 
 async def _stream(bus: Bus, permit: Permit) -> AsyncGenerator[bytes]:
-    yield _RETRY
+    yield b"retry: 2000\n\n"
     async with aclosing(_events(bus, permit)) as events:
         async for event in events:
-            yield b"data: %b\n\n" % event if event else _HEARTBEAT
+            yield b"data: %b\n\n" % event if event else b":\n\n"
 
 
 def _permit(connection: HTTPConnection) -> Permit:
@@ -481,7 +478,6 @@ POLICY = {
 API = re.compile(r"(?:/[\w-]+)?/api/")
 """Pattern for paths that require an access check, including the paths of plugins."""
 
-_FOREVER = "public, max-age=31536000, immutable"
 _PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>nacre</title><h1>nacre</h1><p>{}</p></html>
 """
@@ -493,7 +489,7 @@ class Assets(StaticFiles):
     def file_response(self, *args: object, **kwargs: object) -> Response:
         """Return a file with a header for caching."""
         answer = super().file_response(*args, **kwargs)  # type: ignore[arg-type]
-        answer.headers["Cache-Control"] = _FOREVER
+        answer.headers["Cache-Control"] = "public, max-age=31536000, immutable"
         return answer
 
     async def check_config(self) -> None:
