@@ -54,6 +54,10 @@ Session = Annotated[
 ]
 
 
+Strength = Annotated[float, bounds_of(NewLink, "strength")] | None
+ValidFrom = Annotated[date | None, bounds_of(NewLink, "since")]
+ValidTo = Annotated[date | None, bounds_of(NewLink, "until")]
+Reason = Annotated[str, bounds_of(NewLink, "reason")] | None
 Aspect = Literal["all", "errors", "plans", "configs", "tools", "files", "decisions"]
 Role = Literal["all", "owner", "agent"]
 
@@ -307,10 +311,10 @@ class NewEdge(_Arguments):
     to: Annotated[
         str, bounds_of(NewLink, "target", "The other memory's id.", min_length=4, max_length=500)
     ]
-    strength: Annotated[float, bounds_of(NewLink, "strength")] | None = None
-    valid_from: Annotated[date | None, bounds_of(NewLink, "since")] = None
-    valid_to: Annotated[date | None, bounds_of(NewLink, "until")] = None
-    reason: Annotated[str, bounds_of(NewLink, "reason")] | None = None
+    strength: Strength = None
+    valid_from: ValidFrom = None
+    valid_to: ValidTo = None
+    reason: Reason = None
 
 
 class Graph(_Arguments):
@@ -366,10 +370,10 @@ class Graph(_Arguments):
     symbol: Annotated[str, bounds("For impact: a symbol of the file.", max_length=500)] | None = (
         None
     )
-    strength: Annotated[float, bounds_of(NewLink, "strength")] | None = None
-    valid_from: Annotated[date | None, bounds_of(NewLink, "since")] = None
-    valid_to: Annotated[date | None, bounds_of(NewLink, "until")] = None
-    reason: Annotated[str, bounds_of(NewLink, "reason")] | None = None
+    strength: Strength = None
+    valid_from: ValidFrom = None
+    valid_to: ValidTo = None
+    reason: Reason = None
     at: Annotated[date | None, bounds_of(request_of("graph-unlink"), "at")] = None
     links: Annotated[
         tuple[NewEdge, ...],
