@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from nacre.base.link import DaemonAwayError
 from nacre.base import link
+from nacre.base.link import DaemonAwayError
 from nacre.cli.command import Run
 from tests.cli.conftest import Nacre
 
