@@ -130,10 +130,6 @@ def _render_plan(
         paper.note(f"{count(same, 'file')} already up to date")
 
 
-def _render_outline(paper: Paper, plan: WiringPlan, places: _Display) -> None:
-    _render_changes(paper, plan, places, _PLANNED_VERBS)
-
-
 def _render_changes(
     paper: Paper,
     plan: WiringPlan,
@@ -177,9 +173,9 @@ def _render_done(
     daemon: DaemonChange | None = None,
     captured: Sequence[imports.Captured] = (),
 ) -> None:
-    skipped_paths = {item.path for item in result.left_alone}
-    changes = tuple(change for change in result.plan.changes if change.path not in skipped_paths)
-    plan = replace(result.plan, changes=changes)
+    skipped = {item.path for item in result.left_alone}
+    made = tuple(change for change in result.plan.changes if change.path not in skipped)
+    plan = replace(result.plan, changes=made)
     _render_changes(paper, plan, places, _DONE_VERBS)
     if result.trusted:
         paper.line(Span(f"{'trusted':<8}", "green"), " the hooks, by Codex")
@@ -264,34 +260,26 @@ def _render_setup(
         "nacre connects to your agents: their sessions start with your memory, and nacre learns from them."
     )
     paper.heading("Found on this machine")
-    rows = []
-    for host in hosts:
-        state = "already connected" if host.is_wired else ""
-        rows.append((host.host.label, dim(joined((host.program, state), ", "))))
+    states = [(item, "already connected" if item.is_wired else "") for item in hosts]
+    rows = [(item.host.label, dim(joined((item.program, state), ", "))) for item, state in states]
     paper.table(rows, indent=2)
     paper.heading("To do")
-    _render_outline(paper, plan, places)
+    _render_changes(paper, plan, places, _PLANNED_VERBS)
     has_codex = any(host.host.name == registry.NAME_CODEX and host.program for host in hosts)
     _render_proposal(paper, proposal, trusts=has_codex and _needs_trust(plan))
 
 
 def _render_proposal(paper: Paper, proposal: SetupProposal, *, trusts: bool) -> None:
-    rows: list[tuple[str, str, str]] = []
-    if trusts:
-        rows.append(("trust", "the hooks, in Codex", "which runs only trusted hooks"))
-    if proposal.has_examples:
-        rows.append(("forget", "the example sessions", "of nacre quickstart, and their memories"))
-    if proposal.files:
-        costs = "the cost of a model is below" if proposal.estimate else "this is free"
-        rows.append(
-            (
-                "read",
-                f"{count(proposal.files, 'transcript')} of {size(proposal.bytes)}",
-                f"they stay in place; {costs}",
-            )
-        )
-    for verb, subject, remark in rows:
-        paper.title(f"{verb:<7}", subject, "  ", dim(remark), hang=7)
+    costs = "the cost of a model is below" if proposal.estimate else "this is free"
+    files = f"{count(proposal.files, 'transcript')} of {size(proposal.bytes)}"
+    rows = (
+        (trusts, "trust  ", "the hooks, in Codex", "which runs only trusted hooks"),
+        (proposal.has_examples, "forget ", "the example sessions", "and their memories"),
+        (proposal.files, "read   ", files, f"they stay in place; {costs}"),
+    )
+    for is_planned, verb, subject, remark in rows:
+        if is_planned:
+            paper.title(verb, subject, "  ", dim(remark), hang=7)
     if proposal.estimate:
         render_estimate(paper, proposal.estimate)
     if proposal.writer:
@@ -486,7 +474,7 @@ def init(  # noqa: PLR0913 - one parameter per option
         run.answer(record, _render_plan, plan, _display(run))
         return
     if interactive and not plan.is_nothing:
-        run.show(_render_outline, plan, _display(run))
+        run.show(_render_changes, plan, _display(run), _PLANNED_VERBS)
         _ask(run, "Remove it?" if uninstall else "Write this?", plan, {"y": "y(es)"}, "n")
     _carry_out(run, plan, trusts=trust_hooks, interactive=interactive)
     if uninstall and spending.has_writer(run.settings):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import MISSING, fields, is_dataclass
 from datetime import date, datetime
-from enum import StrEnum
+from enum import EnumType
 from pathlib import Path
 from typing import (
     TYPE_CHECKING,
@@ -323,10 +323,8 @@ class RequestField:
     def type(self) -> Any:
         """Return the option's click type, with the field's bounds."""
         meta, item = self.meta, self.item
-        if isinstance(item, type) and issubclass(item, StrEnum):
-            return click.Choice([member.value for member in item], case_sensitive=False)
-        if get_origin(item) is Literal:
-            return click.Choice(list(get_args(item)), case_sensitive=False)
+        if isinstance(item, EnumType) or get_origin(item) is Literal:
+            return click.Choice(list(map(str, get_args(item) or item)), case_sensitive=False)
         least, most = (
             (meta.ge if meta.ge is not None else meta.gt),
             (meta.le if meta.le is not None else meta.lt),
@@ -445,8 +443,7 @@ def _click_settings(field: RequestField) -> dict[str, Any]:
         return settings | {"multiple": True}
     if field.default in _ABSENT or field.default is None:
         return settings | {"required": field.default in _ABSENT and not field.optional}
-    default = field.default.value if isinstance(field.default, StrEnum) else field.default
-    return settings | {"default": default, "show_default": True}
+    return settings | {"default": field.default, "show_default": True}
 
 
 @functools.cache
