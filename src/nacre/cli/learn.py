@@ -152,9 +152,12 @@ def _render_counts(paper: Paper, report: IngestReport) -> None:
 
 
 def _learning_facts(report: IngestReport) -> list[tuple[str, str]]:
-    has_news = bool(report.files or report.memories or report.ended)
+    has_news = report.files or report.memories or report.ended
+    duplicates = f" ({report.duplicates:,} already known)" if report.duplicates else ""
+    ended = f", {report.ended:,} ended" if report.ended else ""
+    memories = f"{len(report.memories):,} new{duplicates}{ended}"
     return [
-        ("memories", _describe_memories(report) if has_news else ""),
+        ("memories", memories if has_news else ""),
         ("doubts", f"{report.doubted:,} may be outdated (nacre review)" if report.doubted else ""),
         ("candidates", f"{report.candidates:,} (nacre review)" if report.candidates else ""),
         ("model", _by_model(report.extraction)),
@@ -212,12 +215,6 @@ def _render_nothing_new(paper: Paper, report: IngestReport, *, searched: bool) -
         )
     else:
         paper.line("No transcripts were found in these paths.")
-
-
-def _describe_memories(report: IngestReport) -> str:
-    duplicates = f" ({report.duplicates:,} already known)" if report.duplicates else ""
-    ended = f", {report.ended:,} ended" if report.ended else ""
-    return f"{len(report.memories):,} new{duplicates}{ended}"
 
 
 def _skipped(report: IngestReport) -> str:

@@ -115,17 +115,9 @@ def ask_session(
 
     If ``limit`` is ``None``, all turns are included.
     """
-    here = str(Path.cwd())
-    view = ask(
-        run,
-        views.SessionView,
-        "session",
-        reference=reference,
-        first=first,
-        limit=limit,
-        at_end=at_end,
-        folder=here,
-    )
+    place = {"reference": reference, "folder": str(Path.cwd())}
+    page = {"first": first, "limit": limit, "at_end": at_end}
+    view = ask(run, views.SessionView, "session", **place, **page)
     warn_of_default(run, reference, view.session)
     return view
 
@@ -412,18 +404,12 @@ def _render_summary(paper: Paper, report: SessionReport) -> None:
     render_outcome(paper, report.view)
 
 
-def _address_owner(reason: str) -> str:
+def _render_outcome(paper: Paper, outcome: SessionOutcome) -> None:
+    reason = outcome.reason
     for old, new in (("the owner is", "you are"), ("the owner's", "your"), ("the owner", "you")):
         reason = reason.replace(old, new)
-    return reason
-
-
-def _render_outcome(paper: Paper, outcome: SessionOutcome) -> None:
-    paper.line(
-        ENDINGS.get(outcome.ending, dim(outcome.ending.value)),
-        dim(f"  {_address_owner(outcome.reason)}"),
-        indent=2,
-    )
+    ending = ENDINGS.get(outcome.ending, dim(outcome.ending.value))
+    paper.line(ending, dim(f"  {reason}"), indent=2)
     if outcome.words and outcome.speaker:
         paper.title(f"{speaker_name(outcome.speaker)}:", " ", outcome.words, indent=2)
 

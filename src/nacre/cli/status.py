@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nacre.base.times import shown
 from nacre.care import health as checking
 from nacre.cli import hits, sessions
 from nacre.cli.command import Cell, DefaultGroup, Paper, Run, Span, bold, command, dim
@@ -65,8 +64,8 @@ def _render(paper: Paper, status: Status) -> None:
     if not status.memories and not status.sessions:
         _render_beginning(paper, status)
         return
-    memories, sessions = (count(status.memories, "memory"), count(status.sessions, "session"))
-    paper.title("nacre", f": {memories}, {sessions} on record.")
+    sessions = count(status.sessions, "session")
+    paper.title("nacre", f": {count(status.memories, 'memory')}, {sessions} on record.")
     paper.facts(_sources(status))
     if status.story:
         render_story(paper, status.story)
@@ -90,15 +89,12 @@ def _render(paper: Paper, status: Status) -> None:
 def _render_beginning(paper: Paper, page: Status) -> None:
     paper.title("nacre", " is a memory for your agents. It is empty so far.")
     paper.heading("Get started")
-    connect = "connects it to your agents" + (
-        f": {', '.join(page.not_wired)}" if page.not_wired else ""
-    )
+    connect = f"connects it to your agents{': ' * bool(page.not_wired)}{', '.join(page.not_wired)}"
+    if page.wired:
+        connect = f"connects more agents than {', '.join(page.wired)}"
     rows = [
         ("nacre quickstart", "reads your agents' transcripts and shows what it learns"),
-        (
-            "nacre init",
-            f"connects more agents than {', '.join(page.wired)}" if page.wired else connect,
-        ),
+        ("nacre init", connect),
         ('nacre store "…"', "stores a memory"),
     ]
     paper.table([(bold(name), effect) for name, effect in rows], indent=2)
@@ -144,19 +140,16 @@ def render_story(paper: Paper, story: Story) -> None:
 
 
 def _render_sessions(paper: Paper, lines: Sequence[SessionLine]) -> None:
-    rows = []
-    for line in lines:
-        stored, session = line.session, line.session.session
-        last = stored.ended or session.started
-        rows.append(
-            (
-                dim(short_session(session.native_id)),
-                dim(shown(last, "%Y-%m-%d") if last else ""),
-                stored.project or "",
-                sessions.ENDINGS.get(line.ending, "") if line.ending else "",
-                sessions.session_title(line),
-            )
+    rows = [
+        (
+            dim(short_session(line.session.session.native_id)),
+            dim(day(line.session.ended or line.session.session.started)),
+            line.session.project or "",
+            sessions.ENDINGS.get(line.ending, "") if line.ending else "",
+            sessions.session_title(line),
         )
+        for line in lines
+    ]
     if rows:
         paper.heading("Latest sessions (nacre resume ID reopens one)")
         paper.table(rows, indent=2)
@@ -205,17 +198,14 @@ def effects_line(effects: Effects) -> str:
 
 
 def _cost(page: Status) -> str:
-    spent = models.dollars(page.cost) if page.cost else "nothing"
-    if page.writer.state == "off":
+    spent, writer = models.dollars(page.cost) if page.cost else "nothing", page.writer
+    if writer.state == "off":
         return f"{spent}; no model writes memories (nacre writer set)"
-    is_paid = page.cost or page.writer.limit is None
-    return f"{f'{spent} of {models.dollars(page.budget)} a day; ' if is_paid else ''}{_writing(page.writer)}"
-
-
-def _writing(writer: writers.WriterStatus) -> str:
+    is_paid = page.cost or writer.limit is None
+    paid = f"{spent} of {models.dollars(page.budget)} a day; " if is_paid else ""
     took = "" if writer.limit is None else f", {writer.tokens_today:,} of {writer.limit:,} tokens"
     ahead = f", {count(writer.waiting, 'session')} queued" if writer.waiting else ""
-    return f"{writer.writer}: {writers.STATES[writer.state]}{took}{ahead}"
+    return f"{paid}{writer.writer}: {writers.STATES[writer.state]}{took}{ahead}"
 
 
 # ----------------------------------------------------------------------------
@@ -305,10 +295,7 @@ def _render_checks(paper: Paper, checks: Sequence[Check]) -> None:
         paper.line(padded, "  ", bold(name), "  ", check.detail, hang=width + 11)
         if check.hint and check.state != "ok":
             paper.note(check.hint, indent=width + 11)
-    paper.more(
-        sum((counts - Counter(dict.fromkeys(counts, PROBLEMS_SHOWN))).values()),
-        ": --json lists all",
-    )
+    paper.more(sum(max(0, n - PROBLEMS_SHOWN) for n in counts.values()), ": --json lists all")
 
 
 # ----------------------------------------------------------------------------
@@ -484,8 +471,9 @@ def _render_list(paper: Paper, lines: Sequence[projects.ProjectLine]) -> None:
         for line in lines
     ]
     paper.table(rows, header=("project", "memories", "sessions", "last", ""))
-    for hint in filter(None, (line.hint for line in lines)):
-        paper.note(hint)
+    for line in lines:
+        if line.hint:
+            paper.note(line.hint)
 
 
 def _names(line: projects.ProjectLine) -> str:
@@ -495,10 +483,7 @@ def _names(line: projects.ProjectLine) -> str:
 
 def _render_detail(paper: Paper, detail: projects.ProjectDetail) -> None:
     line = detail.project
-    paper.title(
-        line.name if line.name != line.slug else line.slug,
-        dim(f"  projects/{line.slug}/project.md"),
-    )
+    paper.title(line.name, dim(f"  projects/{line.slug}/project.md"))
     last = f", last {day(line.last)}" if line.last else ""
     paper.line(f"{count(line.memories, 'memory')}, {count(line.sessions, 'session')}{last}")
     facts = (

@@ -96,9 +96,8 @@ def _at_start(desk: Desk, arguments: Search) -> str:
     block: ContextBlock = desk.call(
         "context", prompt=arguments.query, folder=desk.folder, budget_tokens=arguments.budget
     )
-    inner = (
-        block.text.partition("\n\n")[2].rpartition("\n")[0].strip()
-    )  # the frame's heading replaces the block's heading
+    # The frame's heading replaces the block's heading.
+    inner = block.text.partition("\n\n")[2].rpartition("\n")[0].strip()
     return frame(inner or "There is no context for a session here yet.")
 
 
@@ -173,16 +172,10 @@ def _without_repetition(hits: Sequence[MemoryHit | TurnHit]) -> list[MemoryHit |
 def _hit(hit: MemoryHit) -> str:
     memory = hit.memory
     content = cut(memory.content, _MAX_HIT_TOKENS)
-    notice = (
-        f"\n  (cut: memory_get {short_id(memory.id)} has the rest)"
-        if content != memory.content
-        else ""
-    )
-    doubts = (
-        f"\n  may be outdated by {', '.join(map(short_id, hit.outdated_by))}"
-        if hit.outdated_by
-        else ""
-    )
+    rest = f"\n  (cut: memory_get {short_id(memory.id)} has the rest)"
+    notice = "" if content == memory.content else rest
+    newer = ", ".join(map(short_id, hit.outdated_by))
+    doubts = f"\n  may be outdated by {newer}" if newer else ""
     if hit.candidate:
         keep = f"the owner can keep it: nacre review keep {short_id(memory.id)}"
         doubts += f"\n  pending candidate, not confirmed by the owner; {keep}"
@@ -365,17 +358,13 @@ def _whole_turn(number: int, turn: Turn, *, with_tools: bool = False) -> str:
     day = f" {shown_minute(turn.time)}" if turn.time else ""
     outside = f" (UNTRUSTED: {OUTSIDE})" if turn.trust is Trust.UNTRUSTED else ""
     words = indent(shorten_lines(turn.text, 1_200)) if turn.text.strip() else "  (no words)"
-    if with_tools and turn.tool_calls:
-        return "\n".join(
-            [
-                f"{number}. {turn.speaker.value}{day}{outside}:\n{words}",
-                *map(_call, turn.tool_calls),
-            ]
-        )
-    calls = ", ".join(dict.fromkeys(call.name for call in turn.tool_calls))
-    return f"{number}. {turn.speaker.value}{day}{outside}:\n{words}" + (
-        f"\n  [{harmless(calls)}]" if calls else ""
-    )
+    lines = [f"{number}. {turn.speaker.value}{day}{outside}:", words]
+    if with_tools:
+        lines += map(_call, turn.tool_calls)
+    elif turn.tool_calls:
+        calls = ", ".join(dict.fromkeys(call.name for call in turn.tool_calls))
+        lines.append(f"  [{harmless(calls)}]")
+    return "\n".join(lines)
 
 
 def _call(call: ToolCall) -> str:
@@ -491,7 +480,11 @@ def get(desk: Desk, arguments: Get) -> str:
             if "#" in reference:
                 blocks.append(_turns_from(desk, reference, room))
             else:
-                blocks.append(_block(_look(desk, reference, update=True), arguments.line, room))
+                with desk.naming("memory_search shows the ids of memories"):
+                    view: MemoryView = desk.call(
+                        "look", reference=reference, update=True, session=desk.session
+                    )
+                blocks.append(_block(view, arguments.line, room))
         except NacreError as error:
             errors.append(error)
             blocks.append(f"{harmless(shorten(reference, 40))}: {plain_line(error.message)}")
@@ -509,14 +502,6 @@ def _turns_from(desk: Desk, reference: str, room: int) -> str:
     more = following < view.session.turns
     next_page = [f"(memory_get {session}#{following} goes on)"] if more else []
     return "\n".join([session, *blocks[:visible], *next_page])
-
-
-def _look(desk: Desk, reference: str, *, update: bool) -> MemoryView:
-    with desk.naming("memory_search shows the ids of memories"):
-        view: MemoryView = desk.call(
-            "look", reference=reference, update=update, session=desk.session
-        )
-    return view
 
 
 def _block(view: MemoryView, line: int, room: int) -> str:
@@ -555,8 +540,5 @@ def _evidence(view: MemoryView) -> Sequence[str]:
 def _link(link: LinkView) -> str:
     arrow = f"{link.rel} →" if link.is_outgoing else f"← {link.rel}"
     why = ", ".join(filter(None, (link.origin, link.reason)))
-    return "  " + one_line(
-        harmless(
-            f"{arrow} [{short_id(link.other)}] {shorten(link.subject or 'unknown', 80)} ({why})"
-        )
-    )
+    subject = shorten(link.subject or "unknown", 80)
+    return f"  {plain_line(f'{arrow} [{short_id(link.other)}] {subject} ({why})')}"

@@ -68,24 +68,19 @@ def administer(desk: Desk, arguments: Admin) -> str:
     return actions[arguments.action](desk)
 
 
-def _load_overview(desk: Desk) -> Overview:
+def _status(desk: Desk) -> str:
     desk.tell("checking nacre")
     overview: Overview = desk.call("overview")
-    return overview
-
-
-def _status(desk: Desk) -> str:
-    checks = _load_overview(desk).checks
     lines = [
         f"- {check.name}: {check.state}; {shorten(check.detail, 300)}"
         + (f"; {check.hint}" if check.hint else "")
-        for check in checks
+        for check in overview.checks
     ]
     return frame("\n".join(plain_line(line) for line in lines))
 
 
 def _overview(desk: Desk) -> str:
-    overview = _load_overview(desk)
+    overview: Overview = desk.call("overview")
     kinds = ", ".join(f"{number} {kind}" for kind, number in overview.memories.items() if number)
     details = {
         check.name: check.detail
@@ -449,22 +444,11 @@ def retire(desk: Desk, arguments: Retire) -> str:
         retired: list[Memory] = desk.call(
             "retire", references=arguments.ids, reason=arguments.reason, persist=arguments.persist
         )
-    removed, proposed = (
-        [item for item in retired if item.retired],
-        [item for item in retired if not item.retired],
-    )
-    lines = []
-    if removed:
-        lines += [
-            "Retired; the files are kept, and the person can restore them:",
-            *map(_short, removed),
-        ]
-    if proposed:
-        lines += [
-            "Not retired, because they are the person's words. Your proposals are pending review:",
-            *map(_short, proposed),
-        ]
-    return frame_report(*lines)
+    removed = [_short(item) for item in retired if item.retired]
+    proposed = [_short(item) for item in retired if not item.retired]
+    done = "Retired; the files are kept, and the person can restore them:"
+    kept = "Not retired, because they are the person's words. Your proposals are pending review:"
+    return frame_report(done if removed else "", *removed, kept if proposed else "", *proposed)
 
 
 # -- ``memory_graph`` -------------------------------------------------------------------------------
