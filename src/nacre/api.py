@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypedDict, TypeVar, Unpack, cast
+from typing import Any, TypedDict, TypeVar, Unpack
 
 from nacre.base import times
 from nacre.base.ids import Clock, Ids, utc_now
@@ -74,24 +74,17 @@ class Changes(TypedDict, total=False):
 
 
 def _find_operation(name: str) -> Operation:
-    operation = CATALOGUE.get(name)
-    if operation is None:
-        raise InvalidInputError(
-            f"there is no operation {name!r}", hint=f"one of {', '.join(CATALOGUE)}"
-        )
-    return operation
-
-
-def _in_utc(criteria: Filter | None) -> Filter:
-    return (
-        replace(criteria, since=_utc(criteria.since), until=_utc(criteria.until))
-        if criteria
-        else Filter()
+    if name in CATALOGUE:
+        return CATALOGUE[name]
+    raise InvalidInputError(
+        f"there is no operation {name!r}", hint=f"one of {', '.join(CATALOGUE)}"
     )
 
 
-def _utc(moment: datetime | None) -> datetime | None:
-    return times.in_utc(moment) if moment else None
+def _in_utc(value: Any) -> Any:
+    if isinstance(value, Filter):
+        return replace(value, since=_in_utc(value.since), until=_in_utc(value.until))
+    return times.in_utc(value) if isinstance(value, datetime) else value
 
 
 class MemoryHome:
@@ -139,28 +132,27 @@ class MemoryHome:
         Raises InvalidInputError for unknown or out-of-bounds fields, ConflictError if the operation
         needs a closed home (use the function :func:`call`), and the operation's own errors.
         """
-        return self._run(_find_operation(operation), fields, on_progress)
-
-    def _run(
-        self,
-        operation: Operation,
-        fields: Mapping[str, Any],
-        on_progress: Callable[[Any], object] | None,
-    ) -> Any:
-        with self._home.turn:
-            result = operation.run_in(self._home, operation.make(fields), on_progress)
-            syncing.embed_new_memories(self._home)
-            return result
+        function = _find_operation(operation).function
+        return self._perform(function, fields, on_progress=on_progress)
 
     def _perform(
         self,
         function: Callable[..., Result],
-        /,
+        parameters: Mapping[str, object],
         *,
-        on_progress: OnProgress | None = None,
-        **fields: Any,
+        on_progress: Callable[[Any], object] | None = None,
+        **more: object,
     ) -> Result:
-        return cast("Result", self._run(operation_of(function), fields, on_progress))
+        """Run an operation with a method's parameters as the fields of its request."""
+        fields = {name: _in_utc(value) for name, value in {**parameters, **more}.items()}
+        fields.pop("self", None)
+        if fields.get("filter", True) is None:
+            del fields["filter"]
+        operation = operation_of(function)
+        with self._home.turn:
+            result: Result = operation.run_in(self._home, operation.make(fields), on_progress)
+            syncing.embed_new_memories(self._home)
+            return result
 
     def ingest(
         self,
@@ -175,9 +167,8 @@ class MemoryHome:
         report's ``problems`` list unreadable files. Raises NotFoundError for a missing path, and
         OwnerOnlyError if an agent passes paths, because their text would count as the owner's.
         """
-        return self._perform(
-            ingest.ingest, on_progress=on_progress, paths=paths, extract=extract, vectors=vectors
-        )
+        fields = {"paths": paths, "extract": extract, "vectors": vectors}
+        return self._perform(ingest.ingest, fields, on_progress=on_progress)
 
     def store(
         self,
@@ -206,23 +197,7 @@ class MemoryHome:
         ``online_dedup`` is set. A memory from an agent is only a proposal, unless it repeats a
         ``quote`` that the owner typed. Raises InvalidMemoryError, StoreBusyError.
         """
-        return self._perform(
-            ingest.store,
-            content=content,
-            subject=subject,
-            kind=kind,
-            importance=importance,
-            expiry=expiry,
-            scope=scope,
-            project=project,
-            tags=tags,
-            canonical_key=canonical_key,
-            expires_on=expires_on,
-            force=force,
-            online_dedup=online_dedup,
-            dedup_threshold=dedup_threshold,
-            quote=quote,
-        )
+        return self._perform(ingest.store, locals())
 
     def recall(
         self,
@@ -247,21 +222,7 @@ class MemoryHome:
         is off. Memories used in the same ``session`` (the host's id) become related. Raises
         InvalidQueryError.
         """
-        return self._perform(
-            recall.recall,
-            text=text,
-            filter=_in_utc(filter),
-            mode=mode,
-            limit=limit,
-            around=_utc(around),
-            radius_days=radius_days,
-            budget_tokens=budget_tokens,
-            boost=boost,
-            update=update,
-            turns=turns,
-            session=session,
-            ignore_time=ignore_time,
-        )
+        return self._perform(recall.recall, locals())
 
     def deep_recall(
         self,
@@ -284,8 +245,9 @@ class MemoryHome:
             here = project_of_folder(self._home, Path(folder)) if folder else None
         return self._perform(
             deep.deep_recall,
+            {},
             text=text,
-            filter=_in_utc(filter),
+            filter=filter,
             recent=[{"speaker": speaker, "text": words} for speaker, words in recent],
             here=here,
             update=update,
@@ -317,6 +279,7 @@ class MemoryHome:
                 catch_up(self._home, _CONTEXT_PATIENCE_SECONDS)
         return self._perform(
             build.build,
+            {},
             moment=moment or (Moment.PROMPT if prompt.strip() else Moment.START),
             occasion=occasion,
             prompt=prompt,
@@ -330,7 +293,7 @@ class MemoryHome:
 
     def context_told(self, session: str, block: ContextBlock) -> None:
         """Record that a session's agent received ``block`` as context."""
-        self._perform(build.note_given, session=session, state=block.state)
+        self._perform(build.note_given, {}, session=session, state=block.state)
 
     def handoff(
         self,
@@ -347,13 +310,7 @@ class MemoryHome:
         The result's ``waits`` is True until the handoff is delivered. Raises NotFoundError if the
         session has no turns.
         """
-        return self._perform(
-            handoff.handoff,
-            folder=str(Path(folder).absolute()),
-            store=store,
-            session=session,
-            words=words,
-        )
+        return self._perform(handoff.handoff, locals() | {"folder": str(Path(folder).absolute())})
 
     def flush(
         self,
@@ -367,8 +324,8 @@ class MemoryHome:
         With ``session``, only that session is read; if nacre does not know it yet, pass its
         ``transcript``.
         """
-        file = str(Path(transcript).absolute()) if transcript else None
-        return self._perform(chores.flush, session=session, transcript=file, seconds=seconds)
+        transcript = str(Path(transcript).absolute()) if transcript else None
+        return self._perform(chores.flush, locals())
 
     def search_sessions(
         self,
@@ -380,14 +337,7 @@ class MemoryHome:
         around: datetime | None = None,
     ) -> RecallResult:
         """Return the turns that best match a question, best first. Raises InvalidQueryError."""
-        return self._perform(
-            recall.search_sessions_answers,
-            text=text,
-            filter=_in_utc(filter),
-            mode=mode,
-            limit=limit,
-            around=_utc(around),
-        )
+        return self._perform(recall.search_sessions_answers, locals())
 
     def get(self, reference: str, *, update: bool = True, session: str | None = None) -> Memory:
         """Return an active or retired memory by its id, id prefix or subject.
@@ -395,7 +345,7 @@ class MemoryHome:
         Unless ``update`` is off, this counts as a use of the memory by ``session`` (the host's id).
         Raises NotFoundError, or ConflictError if several memories match.
         """
-        return self._perform(read_memory, reference=reference, update=update, session=session)
+        return self._perform(read_memory, locals())
 
     def feedback(
         self, reply: str, *references: str, session: str | None = None, stored: Sequence[str] = ()
@@ -406,20 +356,18 @@ class MemoryHome:
         feedback. ``stored`` are memories that the agent has stored since then. The reply itself is
         not stored. Raises InvalidQueryError, NotFoundError, ConflictError.
         """
-        return self._perform(
-            recall.feedback, reply=reply, references=references, session=session, stored=stored
-        )
+        return self._perform(recall.feedback, locals())
 
     def judge(self, *references: str, good: bool) -> FeedbackReport:
         """Rate memories as good or bad, and queue bad ones for review.
 
         Raises NotFoundError, ConflictError.
         """
-        return self._perform(recall.judge, references=references, good=good)
+        return self._perform(recall.judge, locals())
 
     def reviews(self) -> Sequence[Pending]:
         """Return all pending review items: conflicts, doubtful memories and candidates."""
-        return self._perform(queue.list_items, limit=0).items
+        return self._perform(queue.list_items, {"limit": 0}).items
 
     def keep(
         self, *references: str, content: str | None = None, into: str | None = None
@@ -428,7 +376,7 @@ class MemoryHome:
 
         Raises NotFoundError, ConflictError.
         """
-        return self._perform(queue.keep_items, references=references, content=content, into=into)
+        return self._perform(queue.keep_items, locals())
 
     def edit(
         self, reference: str, *, expected: str | None = None, **changes: Unpack[Changes]
@@ -440,11 +388,11 @@ class MemoryHome:
         the file has changed since then, EditConflictError is raised. Also raises NotFoundError and
         InvalidMemoryError.
         """
-        return self._perform(retiring.edit, reference=reference, expected=expected, **changes)
+        return self._perform(retiring.edit, changes, reference=reference, expected=expected)
 
     def history(self, reference: str) -> list[Step]:
         """Return a memory with its predecessors and successors, oldest first. Raises NotFoundError."""
-        return self._perform(history_of, reference=reference)
+        return self._perform(history_of, locals())
 
     def retire(
         self,
@@ -459,20 +407,14 @@ class MemoryHome:
         subjects. With ``persist``, memories stored later under these subjects are retired, too.
         Raises NotFoundError, ConflictError.
         """
-        return self._perform(
-            retiring.retire_memories,
-            references=references,
-            contains=contains,
-            reason=reason,
-            persist=persist,
-        )
+        return self._perform(retiring.retire_memories, locals())
 
     def unretire(self, *references: str) -> retiring.BroughtBack:
         """Restore retired or superseded memories, or end the retirement rules with these ids.
 
         A memory that superseded another one stays active. Raises NotFoundError, ConflictError.
         """
-        return self._perform(retiring.unretire, references=references)
+        return self._perform(retiring.unretire, locals())
 
     def plan_forgetting(
         self,
@@ -495,7 +437,7 @@ class MemoryHome:
             project=project,
             match=match,
             regex=regex,
-            before=_utc(before),
+            before=_in_utc(before),
         )
         with self._home.turn, operation_of(forgetting.plan).allowed(self._home):
             return forgetting.prepare(self._home, request)
@@ -512,14 +454,14 @@ class MemoryHome:
 
         Raises NotFoundError, ConflictError.
         """
-        return self._perform(undoing.log, reference=reference, project=project, limit=limit)
+        return self._perform(undoing.log, locals())
 
     def undo(self, operation: str | None = None) -> Undoing:
         """Undo an operation, by default the last one that is not undone yet.
 
         Raises NotFoundError, and ConflictError if the same content was changed later.
         """
-        return self._perform(undoing.undo, operation=operation)
+        return self._perform(undoing.undo, locals())
 
     def list(
         self,
@@ -529,9 +471,7 @@ class MemoryHome:
         offset: int = 0,
     ) -> list[Memory]:
         """Return active memories, newest first."""
-        page = self._perform(
-            retiring.list_memories, filter=_in_utc(filter), limit=limit, offset=offset
-        )
+        page = self._perform(retiring.list_memories, locals())
         return [*page.memories]
 
 

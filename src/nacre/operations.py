@@ -76,9 +76,8 @@ class Operation:
 
         Only the command line offers operations that need a closed home.
         """
-        excluded = {Face.DAEMON: not self.daemon, Face.HTTP: not self.http}
-        keeps_home_open = face in (Face.DAEMON, Face.MCP, Face.HTTP)
-        return not excluded.get(face) and not (keeps_home_open and self.closed)
+        offered = {Face.DAEMON: self.daemon, Face.HTTP: self.http}.get(face, True)
+        return offered and not (self.closed and face in (Face.DAEMON, Face.MCP, Face.HTTP))
 
     def run(
         self,
@@ -142,15 +141,16 @@ class Operation:
             )
         return self.run(home if self.needs_home else home.settings, request, on_progress)
 
-    def make(self, fields: Mapping[str, Any]) -> Any:
-        """Build a request from fields.
+    def make(self, fields: Mapping[str, Any], *, strict: bool = True) -> Any:
+        """Build a request from fields. Unless ``strict``, numbers and booleans can be strings.
 
         Raises InvalidInputError if a field is out of bounds, missing or unknown.
         """
         try:
-            request = json.convert(json.to_plain(fields), self.request)
-            if not isinstance(request, msgspec.Struct):
-                _refuse_unknown(request, fields)
+            request = json.convert(json.to_plain(fields), self.request, strict=strict)
+            if dataclasses.is_dataclass(request):  # msgspec itself ignores its unknown fields
+                for name in fields.keys() - {field.name for field in dataclasses.fields(request)}:
+                    raise msgspec.ValidationError(f"Object contains unknown field `{name}`")
         except (msgspec.ValidationError, NotImplementedError) as error:
             hint = _choices(self.request, str(error))
             raise InvalidInputError(f"{self.name}: {error}", hint=hint) from error
@@ -166,36 +166,18 @@ class Operation:
 
         Raises InvalidInputError for an invalid request, and the operation's own errors.
         """
-        return json.encode(self.run_in(home, self.decode(data), on_progress))
-
-    def decode(self, data: bytes | msgspec.Raw) -> Any:
-        """Decode a JSON request.
-
-        Raises InvalidInputError if the request is malformed, out of bounds or has unknown fields.
-        """
         try:
             fields = json.decode(data, dict)
         except msgspec.DecodeError as error:
             raise InvalidInputError(f"{self.name}: {error}") from error
-        return self.make(fields)
+        return json.encode(self.run_in(home, self.make(fields), on_progress))
 
     def read(self, data: bytes) -> Any:
         """Decode a JSON result."""
         return json.decode(data, self.result)
 
 
-def operation(  # noqa: PLR0913 - one parameter per rule
-    name: str,
-    *,
-    writes: bool = False,
-    takes_long: bool = False,
-    closed: bool = False,
-    owners: bool | tuple[str, ...] = False,
-    by_key: bool = False,
-    daemon: bool = True,
-    http: bool = True,
-    command: str = "",
-) -> Callable[[Function], Function]:
+def operation(name: str, **rules: Any) -> Callable[[Function], Function]:
     """Return a decorator that makes a function available as an operation.
 
     ``writes``: the operation changes more than usage counts and traces. ``takes_long``: it can take
@@ -207,9 +189,7 @@ def operation(  # noqa: PLR0913 - one parameter per rule
     """
 
     def mark(function: Function) -> Function:
-        vars(function)["operation"] = Operation(
-            name, function, writes, takes_long, closed, owners, by_key, daemon, http, command
-        )
+        vars(function)["operation"] = Operation(name, function, **rules)
         return function
 
     return mark
@@ -231,7 +211,7 @@ def _types(function: Callable[..., Any]) -> tuple[Any, Any, tuple[str, ...]]:
     parameters = inspect.signature(function).parameters
     fields = tuple(name for name in parameters if "Annotated[" in str(hints.get(name)))
     if fields:
-        defaults = {name: parameters[name].default for name in fields}
+        defaults = [(name, parameters[name].default) for name in fields]
         request = requests.RequestType(
             operation_of(own).name.title().replace("-", "") + "Request",
             (requests.Request,),
@@ -239,11 +219,7 @@ def _types(function: Callable[..., Any]) -> tuple[Any, Any, tuple[str, ...]]:
                 "__module__": own.__module__,
                 "__doc__": own.__doc__,
                 "__annotations__": {name: hints[name] for name in fields},
-                **{
-                    name: value
-                    for name, value in defaults.items()
-                    if value is not inspect.Parameter.empty
-                },
+                **{name: value for name, value in defaults if value is not inspect.Parameter.empty},
             },
         )
         return request, hints["return"], fields
@@ -264,23 +240,12 @@ class _Names(dict[str, Any]):
 
 
 def _names_files(request: Any) -> bool:
-    values = (getattr(request, name) for name in getattr(request, "__struct_fields__", ()))
-    return any(
-        isinstance(item, Path)
-        for value in values
-        for item in (value if isinstance(value, tuple) else (value,))
-    )
+    values = [getattr(request, name) for name in getattr(request, "__struct_fields__", ())]
+    items = [item for value in values if isinstance(value, tuple) for item in value]
+    return any(isinstance(item, Path) for item in [*values, *items])
 
 
 def _choices(request: type, error: str) -> str | None:
     kind = get_type_hints(request).get(error.rpartition("$.")[2].rstrip("`"))
     enums = [item for item in (kind, *get_args(kind)) if isinstance(item, EnumType)]
     return f"one of {', '.join(enums[0])}" if enums else None
-
-
-def _refuse_unknown(request: Any, fields: Mapping[str, Any]) -> None:
-    # msgspec itself ignores unknown fields of a dataclass.
-    field_names = {field.name for field in dataclasses.fields(request)}
-    unknown = next((name for name in fields if name not in field_names), None)
-    if unknown is not None:
-        raise msgspec.ValidationError(f"Object contains unknown field `{unknown}`")

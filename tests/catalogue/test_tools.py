@@ -16,59 +16,10 @@ from nacre.serve import mcp_arguments
 from nacre.serve.catalogue import CATALOGUE
 from nacre.serve.mcp import Face as Tools
 from nacre.serve.mcp import HomeCalls, by_name
+from tests.catalogue.samples import CALLS
 from tests.mcp.conftest import FOLDER, Server
 
 pytestmark = pytest.mark.anyio
-
-QUESTION = "which database does billing use?"
-CALLS: dict[str, list[dict[str, Any]]] = {
-    "memory_search": [
-        {"query": QUESTION},
-        {"query": QUESTION, "deep": True},
-        {"context": "session-start"},
-        {"query": QUESTION, "context": "chats"},
-    ],
-    "memory_get": [{"ids": ["{memory}", "{session}#0"]}],
-    "memory_store": [{"entries": [{"content": "The mill stands on the left bank of the river"}]}],
-    "memory_retire": [{"ids": ["{other}"]}],
-    "memory_list": [{"limit": 5}, {"beliefs": True}],
-    "memory_extract": [{"text": "We decided to use Postgres for billing because of transactions."}],
-    "memory_sessions": [
-        {"action": "list"},
-        {"action": "read", "session": "{session}"},
-        {"action": "summary", "session": "{session}"},
-        {"action": "search", "query": "database"},
-        {"action": "search", "query": "data.ase", "match": "regex"},
-    ],
-    "memory_graph": [
-        {"id": "{memory}"},
-        {"action": "list"},
-        {"action": "link", "id": "{memory}", "relation": "builds_on", "to": "{other}"},
-        {"action": "invalidate", "id": "{memory}", "relation": "builds_on", "to": "{other}"},
-        {"action": "unlink", "id": "{memory}", "relation": "builds_on", "to": "{other}"},
-        *(
-            {"action": action, "name": "billing.py"}
-            for action in ("callers", "importers", "about", "impact")
-        ),
-    ],
-    "memory_analyze": [
-        {"about": "brief", "project": "acme-billing"},
-        {"about": "file", "subject": "ledger.py"},
-        {"about": "error", "subject": "it corrupts"},
-        {"about": "unanswered"},
-        {"about": "stale"},
-        {"about": "central"},
-        {"about": "gaps"},
-        {"about": "alike"},
-    ],
-    "memory_admin": [
-        {"action": "status"},
-        {"action": "flush"},
-        {"action": "dream"},
-        {"action": "vacuum"},
-    ],
-}
-"""Calls of every tool."""
 
 
 @pytest.fixture

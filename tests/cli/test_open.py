@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from nacre.base import link
 from nacre.base.link import DaemonAwayError
-from nacre.cli import services as opening
 from nacre.cli.command import Run
 from tests.cli.conftest import Nacre
 
@@ -34,9 +34,9 @@ def test_open_reads_sessions_of_a_new_home_after_consent(
 
     if is_read:
         nacre("ingest", "--json")
-    monkeypatch.setattr(opening, "ask", ask)
+    monkeypatch.setattr(link, "ask", ask)
     monkeypatch.setattr(
-        opening, "start_daemon", lambda _home, _environ, *arguments: started.append(arguments)
+        link, "start_daemon", lambda _home, _environ, *arguments: started.append(arguments)
     )
     monkeypatch.setattr(Run, "is_interactive", is_terminal)
     monkeypatch.setattr("click.confirm", lambda *_, **__: True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import time
 
-from nacre.cli import operations
+from nacre.cli import options
 from nacre.serve.mcp import HomeCalls
 from tests.cli.conftest import Nacre
 from tests.daemon.conftest import home
@@ -19,7 +19,7 @@ def test_recall_asks_a_hanging_daemon_once_for_a_second(nacre: Nacre) -> None:
         assert "40 tonnes" in nacre("recall", "What does the harbour crane lift?").out
         assert nacre("recall", "zebra").code == 0
     assert len(connections) == 2
-    assert operations._DAEMON_SECONDS <= 1
+    assert options._DAEMON_SECONDS <= 1
 
 
 def test_agent_waits_a_second_for_a_hanging_daemon(nacre: Nacre) -> None:

@@ -162,7 +162,7 @@ def serving(home: Path, before: Callable[[], object] = lambda: None) -> Iterator
         before()
         return answering.answer(operation, body, caller)
 
-    server = Server(home, answering.answer, lambda _: None, Hooks(home, answer).take)
+    server = Server(home, answering.answer, lambda _: None, Hooks(str(home), answer).take)
     server.start()
     _SERVING[home] = server
     try:

@@ -199,8 +199,10 @@ def title_of(text: str, characters: int = 80) -> str:
 
 
 def count(number: int, noun: str, many: str = "") -> str:
-    """Format a number with its noun, such as ``3 memories``. The plural defaults to an added s."""
-    return f"{number:,} {noun if number == 1 else many or f'{noun}s'}"
+    """Format a number with its noun, such as ``3 memories``. ``many`` is an irregular plural."""
+    ies = noun.endswith("y") and noun[-2] not in "aeiou"
+    plural = many or (f"{noun[:-1]}ies" if ies else f"{noun}s")
+    return f"{number:,} {noun if number == 1 else plural}"
 
 
 def count_tokens(text: str) -> int:

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 V = TypeVar("V")
-_HELP_WIDTH = 100
 
 
 class Parsed(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic since click 8.3
@@ -70,7 +69,7 @@ class _Documented(click.Command):
     _params: list[Any]
 
     def __init__(self, *args: Any, examples: Sequence[str] = (), **kwargs: Any) -> None:
-        settings = {"help_option_names": ["-h", "--help"], "max_content_width": _HELP_WIDTH}
+        settings = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
         super().__init__(*args, **{"context_settings": settings} | kwargs)
         self.examples = tuple(examples)
 
@@ -306,9 +305,7 @@ def printable(text: str) -> str:
 
 def escape_invisible(encoded: str) -> str:
     """Escape invisible and control characters in JSON text."""
-    return (
-        encoded if encoded.isascii() and "\x7f" not in encoded else _STEERING.sub(_escape, encoded)
-    )
+    return _STEERING.sub(_escape, encoded)
 
 
 def _escape(match: re.Match[str]) -> str:
@@ -329,28 +326,20 @@ def _cell(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
+@dataclass
 class Paper:
     """A buffer of output lines that are ``width`` columns wide.
 
-    If ``fits`` is set, tables are cut to ``table_width``. ``is_agents`` tells if an agent reads the
+    ``fits``: whether it fits a terminal. Tables are cut to ``table_width``. ``is_agents`` tells if an agent reads the
     output, and is called only if that matters.
     """
 
-    def __init__(
-        self,
-        *,
-        width: int = PIPED_WIDTH,
-        colour: bool = False,
-        fits: bool = False,
-        table_width: int | None = None,
-        is_agents: Callable[[], bool] = lambda: False,
-    ) -> None:
-        self.width = width
-        self.table_width = table_width or width
-        self.colour = colour
-        self.fits = fits
-        self._is_agents = is_agents
-        self._lines: list[str] = []
+    width: int = PIPED_WIDTH
+    colour: bool = False
+    fits: bool = False
+    table_width: int | None = None
+    is_agents: Callable[[], bool] = lambda: False
+    _lines: list[str] = field(default_factory=list)
 
     @classmethod
     def of(
@@ -414,7 +403,7 @@ class Paper:
 
     def framed(self, text: str, origin: str, *, indent: int = 0) -> None:
         """Add external text, marked as data and, if an agent or pipe reads it, enclosed in tags."""
-        if self.fits and not self._is_agents():
+        if self.fits and not self.is_agents():
             self.note(f"from outside ({origin}):", "yellow", indent=indent)
             self.body(text, indent=indent + 2)
             return
@@ -423,10 +412,19 @@ class Paper:
         self.body(passages.FRAME_MARK.sub("&lt;", printable(text)), indent=indent + 2)
         self.line("</untrusted>", indent=indent)
 
+    def title(self, text: str, /, *parts: Part, **layout: int) -> None:
+        """Add a paragraph that starts with bold text."""
+        self.line(bold(text), *parts, **layout)
+
     def heading(self, text: str) -> None:
         """Add a title after an empty line."""
         self.blank()
-        self.line(bold(text))
+        self.title(text)
+
+    def footer(self, text: str) -> None:
+        """Add a note after an empty line."""
+        self.blank()
+        self.note(text)
 
     def body(self, text: str, *, indent: int = 0) -> None:
         """Add text, preserving its line breaks and indentation."""
@@ -434,7 +432,7 @@ class Paper:
             own = len(row) - len(row.lstrip())
             self.line(row, indent=indent + min(own, 12), hang=0) if row.strip() else self.blank()
 
-    def facts(self, facts: Iterable[tuple[str, Cell | int | None]], *, indent: int = 0) -> None:
+    def facts(self, facts: Iterable[tuple[str, Cell | int | None]], *, indent: int = 2) -> None:
         """Add aligned name-value pairs, omitting empty values and zeros."""
         rows = [
             (name, f"{value:,}" if isinstance(value, int) else value)
@@ -480,7 +478,7 @@ class Paper:
             )
 
     def _room(self, columns: Sequence[int], widths: Mapping[int, int], indent: int) -> int:
-        width = self.table_width if self.fits else PIPED_TABLE_WIDTH
+        width = (self.table_width or self.width) if self.fits else PIPED_TABLE_WIDTH
         return width - indent - sum(widths[column] + _GAP for column in columns[:-1])
 
     def _row(

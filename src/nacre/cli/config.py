@@ -14,8 +14,7 @@ import click
 from nacre import known_settings
 from nacre import settings as nacre_settings
 from nacre.cli.command import DefaultGroup, Paper, Run, bold, dim
-from nacre.cli.operations import perform
-from nacre.cli.options import argument
+from nacre.cli.options import argument, perform
 from nacre.errors import NacreError
 from nacre.home import consent, spending
 from nacre.memories import projects
@@ -71,7 +70,7 @@ def _show_settings(run: Run, views: Sequence[writers.SettingView]) -> None:
     }
 
     def render(paper: Paper) -> None:
-        paper.facts(places.items())
+        paper.facts(places.items(), indent=0)
         paper.blank()
         if not visible:
             paper.line("All settings have their defaults.", dim("  nacre config show lists them"))
@@ -109,8 +108,7 @@ def set_value(run: Run, key: str, value: str) -> None:
     VALUE is text, a number, true or false. Lists and tables are written as in TOML. A table is merged into the current
     table; {} clears it.
     """
-    settings = replace(nacre_settings.load_settings(mending=key), face=Face.COMMAND_LINE)
-    settings.actor.require_owner("nacre config set")
+    settings = _mendable(key, "nacre config set")
     view = writers.set_setting(settings, key, value)
     new_value = run.settings[key]
     if view.value != new_value:
@@ -140,13 +138,18 @@ def set_value(run: Run, key: str, value: str) -> None:
 @argument("config-unset", "key")
 def unset(run: Run, key: str) -> None:
     """Remove a setting from the config file, so that its default applies."""
-    settings = replace(nacre_settings.load_settings(mending=key), face=Face.COMMAND_LINE)
-    settings.actor.require_owner("nacre config unset")
+    settings = _mendable(key, "nacre config unset")
     run.present(writers.unset_setting(settings, key), _render_change)
 
 
+def _mendable(key: str, command: str) -> nacre_settings.Settings:
+    settings = replace(nacre_settings.load_settings(mending=key), face=Face.COMMAND_LINE)
+    settings.actor.require_owner(command)
+    return settings
+
+
 def _render_change(paper: Paper, view: writers.SettingView) -> None:
-    paper.line(bold(view.key), f" = {_text(view.value)}", dim(f"  {view.origin}"))
+    paper.title(view.key, f" = {_text(view.value)}", dim(f"  {view.origin}"))
 
 
 def _text(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""``nacre serve``: runs the daemon in the foreground, in the background, or as a system service."""
+"""``nacre serve``, ``open``, ``mcp`` and ``statusline``."""
 
 from __future__ import annotations
 
@@ -6,32 +6,37 @@ import os
 import shlex
 import sys
 import time
+import webbrowser
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import click
 
-from nacre import settings as settings_module
+from nacre import settings as nacre_settings
 from nacre.base import environment, ids, link, locks
+from nacre.base.link import DaemonAwayError, DaemonRefusedError
 from nacre.base.log import Log
 from nacre.base.times import shown_minute
 from nacre.care import autostart
 from nacre.cli import output
-from nacre.cli.command import TEXT, DefaultGroup, Paper, Run, bold, dim, printable
+from nacre.cli.command import TEXT, DefaultGroup, Paper, Run, bold, command, dim, printable
 from nacre.cli.options import YES, count, duration, flag
 from nacre.cli.signals import stopped_by_signals
-from nacre.errors import ConflictError, NacreError, UnavailableError
+from nacre.errors import ConflictError, NacreError, OwnerOnlyError, UnavailableError
 from nacre.home import home
+from nacre.home.location import is_empty
 from nacre.hosts import ways
-from nacre.serve import homes, server
+from nacre.serve import browsers, homes, mcp_protocol, server
+from nacre.serve import mcp as calling
 from nacre.serve import server_web as daemon_web
-from nacre.values.memory import Face
+from nacre.serve import statusline as summaries
+from nacre.values.memory import AN_AGENT, Face
 
 _START_SECONDS = 20.0
-_POLL_SECONDS = 0.1
 
 _DOOR = {"http": "daemon.http", "insecure": "web.insecure"}
 
@@ -52,10 +57,7 @@ _DOOR = {"http": "daemon.http", "insecure": "web.insecure"}
 @flag("--no-watch", "Do not follow your agents' sessions.")
 @flag("--on-demand", "Return immediately, and run in the background until no requests come.")
 @click.option(
-    "--idle",
-    is_flag=True,
-    hidden=True,
-    help="End when idle, or when a permanent daemon starts.",
+    "--idle", is_flag=True, hidden=True, help="End when idle, or when a permanent daemon starts."
 )
 def serve(run: Run, no_watch: bool, on_demand: bool, idle: bool, **door: Any) -> None:
     """Run the background server (faster answers).
@@ -100,7 +102,7 @@ def _serve(run: Run, door: Mapping[str, Any], *, watches: bool, idle: bool) -> N
     daemon = server.Daemon(
         settings,
         lambda: home.open_home(
-            replace(settings_module.load_settings(settings.home, environ), face=Face.DAEMON)
+            replace(nacre_settings.load_settings(settings.home, environ), face=Face.DAEMON)
         ),
         options,
         partial(_tell, run),
@@ -154,8 +156,8 @@ def install(run: Run, dry_run: bool, yes: bool) -> None:
     autostart.install(run.settings)
     run.answer(
         _installation_record(installation, is_done=True),
-        Paper.line,
-        bold("Installed"),
+        Paper.title,
+        "Installed",
         f" {installation.path}; nacre serve status shows its state",
     )
 
@@ -174,8 +176,8 @@ def uninstall(run: Run, dry_run: bool) -> None:
     words = "Would remove" if dry_run else "Removed"
     run.answer(
         _installation_record(installation, is_done=not dry_run),
-        Paper.line,
-        bold(words),
+        Paper.title,
+        words,
         f" {installation.path}",
     )
 
@@ -204,8 +206,8 @@ def _show_plan(paper: Paper, installation: autostart.Installation) -> None:
         paper.verbatim(f"    {line}")
     paper.blank()
     paper.line("and run:")
-    for command in installation.install:
-        paper.verbatim(f"    {shlex.join(command)}")
+    for words in installation.install:
+        paper.verbatim(f"    {shlex.join(words)}")
 
 
 @serve.command("start", examples=["nacre serve start"])
@@ -227,7 +229,7 @@ def start_daemon(run: Run) -> None:
             raise UnavailableError(
                 f"the daemon did not start{reason}", hint="nacre serve shows the problem"
             )
-        time.sleep(_POLL_SECONDS)
+        time.sleep(0.1)
         greeting = homes.greet(run.settings.home)
     run.answer({"state": "running", **asdict(greeting)}, _show, greeting)
 
@@ -249,7 +251,7 @@ def daemon_status(run: Run) -> None:
         state, problem = "none", "No daemon is running for this home."
         also = ", as do hooks" if ways.hooks_start_daemon(run.settings) else ""
         hint = f"nacre serve starts it{also}"
-    run.answer({"state": state}, Paper.line, bold(problem), dim(f"  {hint}"))
+    run.answer({"state": state}, Paper.title, problem, dim(f"  {hint}"))
 
 
 def _show(paper: Paper, greeting: homes.Greeting) -> None:
@@ -274,8 +276,8 @@ def _show(paper: Paper, greeting: homes.Greeting) -> None:
     ]
     facts += [("over HTTP", greeting.http)] if greeting.http else []
     facts += [("problem", problem) for problem in greeting.problems]
-    paper.line(bold("The daemon is running" if greeting.is_warm else "The daemon is loading"))
-    paper.facts(tuple(facts), indent=2)
+    paper.title("The daemon is running" if greeting.is_warm else "The daemon is loading")
+    paper.facts(tuple(facts))
 
 
 def _following_facts(greeting: homes.Greeting) -> Iterator[tuple[str, str]]:
@@ -285,7 +287,7 @@ def _following_facts(greeting: homes.Greeting) -> Iterator[tuple[str, str]]:
         return
     how = f" by polling: {state.why_polling}" if state.why_polling else ""
     read = f"{count(state.turns, 'turn')} of {count(state.transcripts, 'transcript')} read"
-    memories = f"{count(state.memories, 'memory', 'memories')} learned"
+    memories = f"{count(state.memories, 'memory')} learned"
     yield "sessions", f"followed in {count(state.folders, 'folder')}{how}; {read}, {memories}"
     if state.last_error and state.last_error_at:
         yield "last problem", f"{state.last_error} ({shown_minute(state.last_error_at)})"
@@ -325,3 +327,170 @@ def daemon_logs(run: Run, lines: int) -> None:
             paper.note(f"Nothing in {log.path} yet.")
 
     run.answer({"path": str(log.path), "lines": log_lines}, render)
+
+
+# ----------------------------------------------------------------------------
+# ``nacre open``.
+
+
+# ----------------------------------------------------------------------------
+# ``nacre open``.
+
+
+_SECONDS = 30.0
+
+
+@command("open", examples=["nacre open", "nacre open --print", "nacre open --forget"])
+@flag("--print", "Print the address instead of opening a browser.", "only_prints")
+@flag("--forget", "Revoke the access of all browsers.")
+def open_dashboard(run: Run, only_prints: bool, forget: bool) -> None:
+    """Open the dashboard in your browser.
+
+    The dashboard's address works once, for one minute. The browser that opens the address has access for 90 days. The
+    daemon serves the dashboard on this machine only, and is started if necessary. In a new home, the command first asks
+    if it can read your agents' sessions. Agents cannot open the dashboard.
+    """
+    run.settings.actor.require_owner("nacre open")
+    if forget:
+        number = browsers.Browsers(run.settings.home).forget()
+        message = "All browsers lost their access." if number else "No browser had access."
+        run.answer({"forgotten": number}, Paper.line, message)
+        return
+    address = _address(run)
+    is_open = not only_prints and _has_screen(run.settings.environ) and webbrowser.open(address)
+
+    def render(paper: Paper) -> None:
+        paper.verbatim(address)
+        if not only_prints:
+            paper.note(
+                "Opened in your browser."
+                if is_open
+                else "Open this address in a browser, within a minute."
+            )
+
+    run.answer({"address": address, "opened": is_open}, render)
+
+
+def _has_screen(environ: Mapping[str, str]) -> bool:
+    # Browsers in a terminal cannot show the dashboard.
+    return sys.platform in ("darwin", "win32") or bool(
+        environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY")
+    )
+
+
+def _may_read(run: Run) -> bool:
+    if run.home.sessions.last_ingest() or not is_empty(run.home):
+        return True
+    # Before the first reading, a person must agree.
+    if run.is_interactive and click.confirm(
+        "Read your agents' sessions on this machine?", default=True, err=True
+    ):
+        return True
+    run.warnings.append("no sessions were read yet: run nacre ingest")
+    return False
+
+
+def _address(run: Run) -> str:
+    home, until = str(run.settings.home), time.monotonic() + _SECONDS
+    is_started = False
+    while True:
+        try:
+            return str(link.ask(home, "open", {}, seconds=_SECONDS))
+        except DaemonRefusedError as refused:
+            kind = (
+                OwnerOnlyError
+                if refused.error.get("code") == OwnerOnlyError.code
+                else UnavailableError
+            )
+            raise kind(str(refused), hint=refused.error.get("hint")) from None
+        except DaemonAwayError as away:
+            if time.monotonic() > until:
+                raise UnavailableError(
+                    "the daemon does not answer", hint="nacre serve logs shows the reason"
+                ) from away
+        if not is_started:
+            is_started = True
+            link.start_daemon(
+                home, run.settings.environ, *(() if _may_read(run) else ("--no-watch",))
+            )
+        time.sleep(0.1)
+
+
+# ----------------------------------------------------------------------------
+# ``nacre mcp``.
+
+
+@command("mcp", examples=["nacre mcp", "nacre mcp --tools all"])
+@click.option(
+    "--home",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="The home [default: NACRE_HOME or ~/.nacre].",
+)
+@click.option(
+    "--tools",
+    type=click.Choice(["core", "all"]),
+    help="Offer four tools or all ten [default: the setting mcp.tools].",
+)
+@flag("--structured", "Also return structured results, for programs.")
+def mcp(run: Run, home: Path | None, tools: str | None, structured: bool) -> None:
+    """Serve memory to an agent, over the Model Context Protocol.
+
+    Agents start and stop this command, and talk to it over standard input and output. The command
+    uses the daemon if it is running. nacre serve --http serves agents over HTTP.
+    """
+    face = _face(home, everything=tools, structured=structured)
+    run.keeps_history = False
+
+    if run.is_interactive:
+        click.echo(
+            "Waiting for an agent. Agents start this command. Press Ctrl-D to end it.", err=True
+        )
+    mcp_protocol.serve(face, mcp_protocol.Wire.take_over())
+
+
+def _face(home: Path | None, *, everything: str | None, structured: bool) -> calling.Face:
+    settings = nacre_settings.load_settings(home)
+    folder = None
+    with suppress(FileNotFoundError):  # the folder was deleted
+        folder = str(Path.cwd())
+    # Started by a process that ends immediately, because agents stop this server with all its child processes.
+    start = partial(
+        link.start_process, str(settings.home), settings.environ, "serve", "--on-demand"
+    )
+    return calling.Face(
+        calling.HomeCalls(
+            settings.home,
+            agent=settings.actor.agent or AN_AGENT,
+            start=start if settings.flag("daemon.enabled") else None,
+        ),
+        everything=(everything or settings.text("mcp.tools")) == "all",
+        structured=structured,
+        folder=folder,
+        session=settings.session,
+        note=partial(_note, settings.home),
+    )
+
+
+def _note(home: Path, line: str) -> None:
+    if home.is_dir():
+        with suppress(OSError):
+            Log(home, "mcp").write(line)
+
+
+# ----------------------------------------------------------------------------
+# ``nacre statusline``. Without options, :mod:`nacre.serve.statusline` prints the line, and this module is not loaded.
+
+
+@command(
+    "statusline",
+    examples=["nacre statusline", """echo '{"session_id": "7f3a1c2d"}' | nacre statusline"""],
+)
+def statusline(run: Run) -> None:
+    """Print a summary of the session for Claude Code's status line.
+
+    For example, "nacre: 3 told, 12 to review" means that the session was given 3 memories, and that
+    12 reviews are pending. Set it in ~/.claude/settings.json:
+    "statusLine": {"type": "command", "command": "nacre statusline"}
+    """
+    summary = summaries.look(environment.environment(), 1.0)
+    run.answer({"told": 0, "to_review": 0} | summary, Paper.line, summaries.line(summary))

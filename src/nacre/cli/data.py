@@ -1,9 +1,9 @@
-"""``nacre data archive``, ``nacre data backup``, ``nacre data export`` and ``nacre data import``."""
+"""``nacre data``, ``nacre sync`` and ``nacre admin db``."""
 
 from __future__ import annotations
 
 import sys
-from collections import Counter, defaultdict
+from collections import Counter
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,10 +13,10 @@ import click
 from nacre.base.json import to_plain
 from nacre.care import database
 from nacre.cli import output
-from nacre.cli.command import Group, Paper, Run, Span, bold, command, dim
+from nacre.cli.command import Group, Paper, Run, Span, command, dim
 from nacre.cli.learn import render_ingest
-from nacre.cli.operations import perform, resumable
 from nacre.cli.options import (
+    SHORT_ID,
     YES,
     Record,
     argument,
@@ -24,18 +24,22 @@ from nacre.cli.options import (
     day,
     flag,
     option,
+    perform,
     project_slug,
     readable,
+    resumable,
     size,
 )
 from nacre.cli.status import answer_checks
 from nacre.data import backup as backups
 from nacre.data import export as exporting
 from nacre.data import imports
+from nacre.data import sync as syncing
 from nacre.home import archive as home_archive
+from nacre.memories import edit
+from nacre.vault.documents import MergeOutcome
 
 if TYPE_CHECKING:
-    from nacre.data.importers import Skipped
     from nacre.data.imports import ImportPlan
 
 
@@ -52,21 +56,18 @@ def archive(run: Run) -> None:
 
 
 def _render_status(paper: Paper, status: home_archive.ArchiveStatus) -> None:
-    files, raw, stored = (
-        sum(tool.files for tool in status.tools),
-        sum(tool.raw for tool in status.tools),
-        sum(tool.stored for tool in status.tools),
-    )
+    sizes = [(tool.files, tool.raw, tool.stored) for tool in status.tools]
+    files, raw, stored = map(sum, zip((0, 0, 0), *sizes, strict=True))
     if not status.enabled:
         paper.line("Transcripts are not archived: nacre config set archive.enabled true")
     if files:
         share = f" ({stored / raw:.0%})" if raw else ""
-        paper.line(
-            bold(count(files, "transcript")),
+        paper.title(
+            count(files, "transcript"),
             f", {size(raw)} in {size(stored)}{share}",
             dim(f" {status.folder}"),
         )
-        paper.facts([(tool.tool, _describe(tool)) for tool in status.tools], indent=2)
+        paper.facts([(tool.tool, _describe(tool)) for tool in status.tools])
     elif status.enabled:
         paper.line("Nothing is archived yet: run nacre ingest.")
     if status.waiting:
@@ -116,7 +117,7 @@ def create(run: Run, target: Path | None, overwrite: bool) -> None:
     report = perform(run, backups.create, target=target, overwrite=overwrite)
 
     def render(paper: Paper) -> None:
-        paper.line(bold("Wrote"), f" {report.path} ", dim(f"({size(report.bytes)})"))
+        paper.title("Wrote", f" {report.path} ", dim(f"({size(report.bytes)})"))
         paper.line(
             ", ".join(f"{number:,} {name}" for name, number in report.manifest.counts.items()),
             indent=2,
@@ -167,7 +168,7 @@ def restore(run: Run, backup: Path, target: Path | None, replace: bool) -> None:
     report = perform(run, imports.restore, backup=backup, target=home, replace=replace)
 
     def render(paper: Paper) -> None:
-        paper.line(bold("Restored"), f" {report.home} from the backup of {report.manifest.created}")
+        paper.title("Restored", f" {report.home} from the backup of {report.manifest.created}")
         if report.kept:
             paper.line(f"The previous home was moved to {report.kept}", indent=2)
         for note in report.manifest.notes:
@@ -181,19 +182,8 @@ def restore(run: Run, backup: Path, target: Path | None, replace: bool) -> None:
 # ``nacre data export``.
 
 
-_STDOUT = "-"
-_FORMS = {
-    "jsonl": "JSON lines",
-    "zip": "Markdown files",
-    "clawxmemory": "for ClawXMemory",
-}
-_NAMES = {
-    "memory": ("memory", "memories"),
-    "page": ("project page", "project pages"),
-    "ledger": ("ledger entry", "ledger entries"),
-    "session": ("session", "sessions"),
-    "turn": ("turn", "turns"),
-}
+_FORMS = {"jsonl": "JSON lines", "zip": "Markdown files", "clawxmemory": "for ClawXMemory"}
+_NAMES = {"page": "project page", "ledger": "ledger entry"}
 
 
 @command(
@@ -219,19 +209,14 @@ _NAMES = {
 @option("export", "include_retired")
 @option("export", "overwrite", "--force")
 def export(
-    run: Run,
-    target: Path,
-    form: str | None,
-    project: str | None,
-    overwrite: bool,
-    **selection: Any,
+    run: Run, target: Path, form: str | None, project: str | None, overwrite: bool, **selection: Any
 ) -> None:
     """Export your memories to one file that other programs can read.
 
     It contains memories with all fields, links, usage, the ledger and project pages. FILE can be - for standard output.
     Secrets are removed. nacre data import can read the JSON lines and the zip.
     """
-    to_stdout = str(target) == _STDOUT
+    to_stdout = str(target) == "-"
     if to_stdout and run.as_json:
         raise click.UsageError(
             "standard output cannot carry both the export and --json: name a file, or drop --json"
@@ -251,23 +236,23 @@ def export(
 
 
 def _render_export(paper: Paper, report: exporting.ExportReport) -> None:
-    paper.line(
-        bold("Exported"),
-        f" {count(report.counts['memory'], 'memory', 'memories')} to {report.path} ",
+    paper.title(
+        "Exported",
+        f" {count(report.counts['memory'], 'memory')} to {report.path} ",
         dim(f"({_FORMS[report.form]}, {size(report.bytes)})"),
     )
     counts = [
-        count(number, *_NAMES[name])
+        count(number, _NAMES.get(name, name))
         for name, number in report.counts.items()
         if number and name != "memory"
     ]
     if counts:
         paper.line(f"with {', '.join(counts)}", indent=2)
     if report.left_out:
-        omitted = count(report.left_out, "retired memory", "retired memories")
+        omitted = count(report.left_out, "retired memory")
         paper.note(f"without {omitted}; to include them: --include-retired", indent=2)
     if report.withheld:
-        memories = count(report.withheld, "memory", "memories")
+        memories = count(report.withheld, "memory")
         paper.note(
             f"without {memories} that are untrusted or proposed by agents: {report.form} cannot mark them",
             indent=2,
@@ -352,7 +337,7 @@ def _import_record(plan: imports.ImportPlan, report: imports.ImportReport) -> Re
 
 
 def _render_plan(paper: Paper, plan: imports.ImportPlan) -> None:
-    paper.line(bold(plan.source.label), f" in {plan.options.path}")
+    paper.title(plan.source.label, f" in {plan.options.path}")
     _render_counts(paper, plan, _expected(plan))
     if plan.is_empty:
         paper.line(
@@ -362,8 +347,8 @@ def _render_plan(paper: Paper, plan: imports.ImportPlan) -> None:
 
 def _render_import(paper: Paper, plan: imports.ImportPlan, report: imports.ImportReport) -> None:
     if plan.steps or not report.ingest:
-        new = count(len(report.added), "memory", "memories")
-        paper.line(bold(f"Imported {new}"), f" from {plan.source.label}")
+        new = count(len(report.added), "memory")
+        paper.title(f"Imported {new}", f" from {plan.source.label}")
     _render_counts(paper, plan, report)
     if report.added and not plan.options.trust:
         paper.note("Searches find them; --trust would treat them as your own statements.", indent=2)
@@ -373,7 +358,7 @@ def _render_import(paper: Paper, plan: imports.ImportPlan, report: imports.Impor
 
 def _render_counts(paper: Paper, plan: imports.ImportPlan, report: imports.ImportReport) -> None:
     kinds = ", ".join(f"{number:,} {kind}" for kind, number in plan.kinds.items())
-    new = count(len(report.added), "memory", "memories")
+    new = count(len(report.added), "memory")
     how = "" if plan.options.trust else "; untrusted (add --trust if they are yours)"
     restored = f"{report.brought_back:,} removed by an undo" if report.brought_back else ""
     files = f"{count(len(plan.transcripts), 'file')}, as with nacre ingest"
@@ -390,8 +375,7 @@ def _render_counts(paper: Paper, plan: imports.ImportPlan, report: imports.Impor
             ("pages", report.pages),
             ("ledger", f"{report.entries:,} entries" if report.entries else ""),
             ("transcripts", files if plan.transcripts else ""),
-        ),
-        indent=2,
+        )
     )
     _render_skipped(paper, plan)
 
@@ -402,13 +386,215 @@ def _reasons(plan: ImportPlan, action: str) -> str:
 
 
 def _render_skipped(paper: Paper, plan: ImportPlan) -> None:
-    groups: defaultdict[str, list[Skipped]] = defaultdict(list)
-    for item in plan.skipped:
-        groups[item.reason].append(item)
-    if groups:
+    if plan.skipped:
         paper.heading("Left out")
-    for reason, items in groups.items():
+    for reason in dict.fromkeys(item.reason for item in plan.skipped):
+        items = [item for item in plan.skipped if item.reason == reason]
         more = f" and {len(items) - 3} more" if len(items) > 3 else ""
         places = ", ".join(item.where for item in items[:3])
         number = sum(item.count for item in items)
         paper.line(f"{number:,} ", Span(reason, "yellow"), f": {places}{more}", indent=2)
+
+
+# ----------------------------------------------------------------------------
+# ``nacre sync``.
+
+
+_MAX_NOTES = 10
+_OUTCOMES = {
+    MergeOutcome.MERGED: "merged: {name}: {fields} changed on both sides, decided by rule",
+    MergeOutcome.KEPT_TWICE: (
+        "kept twice: {name}: both sides changed the same words; the other version is {note.other}; "
+        "choose with nacre review resolve"
+    ),
+    MergeOutcome.STAYS_RETIRED: (
+        "stays retired: {name}: edited elsewhere; nacre retire --restore ID makes it active"
+    ),
+    MergeOutcome.KEPT_EDITED: "kept: {name}: deleted on one side, edited on the other",
+    MergeOutcome.RENAMED: "renamed: {name} is now {note.path}; {note.other} was taken",
+    MergeOutcome.UNITED: "combined: {note.path} was created on both sides",
+    MergeOutcome.KEPT_BESIDE: "two versions: {note.path}; the other is {note.other}",
+    MergeOutcome.FORGOTTEN: "forgotten on another machine: {name}",
+}
+"""Maps each outcome to its message about a memory."""
+
+
+@command(
+    "sync",
+    examples=[
+        "nacre sync --remote git@example.org:me/memories.git",
+        "nacre sync",
+        "nacre sync --dry-run",
+    ],
+)
+@option("sync", "remote", metavar="URL|NAME")
+@option("sync", "dry_run")
+@option("sync", "timeout_seconds", "--timeout", type=click.FloatRange(1, 3600))
+@option("sync", "accept_rewritten")
+@flag("--quiet", "Print nothing; nacre admin doctor shows the result.")
+def sync(run: Run, quiet: bool, **request: Any) -> None:
+    """Sync your memories with another machine.
+
+    Both machines use your own git repository. Pass the repository's address the first time: --remote URL. Memories that
+    changed on both sides are merged field by field. If that fails, both versions are kept. Files that seem to contain a
+    secret are not sent.
+    """
+    run.keeps_history = False
+    if quiet:
+        syncing.sync_quietly(run.home)
+        return
+    result = perform(run, syncing.sync, **request)
+    run.home.problems[:] = result.problems
+    run.present(result, _render_sync)
+
+
+def _render_sync(paper: Paper, result: syncing.Synced) -> None:
+    if result.state == "no_remote":
+        paper.line("No remote is set up: your memories stay on this machine.")
+        paper.note("  To sync with another machine: nacre sync --remote URL")
+        return
+    paper.title(_summary(result))
+    for note in result.notes[:_MAX_NOTES]:
+        if note.outcome is not MergeOutcome.MERGED or note.fields:
+            short = f" ({note.memory[-SHORT_ID:]})" if note.memory else ""
+            sentence = _OUTCOMES[note.outcome]
+            name, fields = f"{note.subject or note.path}{short}", ", ".join(note.fields)
+            paper.line(f"  {sentence.format(note=note, name=name, fields=fields)}")
+    paper.more(len(result.notes) - _MAX_NOTES, "; --json lists them all")
+    for file in result.held:
+        paper.line(f"  not sent: {file.path} {file.reason}")
+    for path in result.left_out:
+        paper.line(f"  left out: {path} is a symbolic link or a separate repository")
+    paper.note(f"  {result.url or result.remote}, branch {result.branch}")
+
+
+def _summary(result: syncing.Synced) -> str:
+    is_plan = result.state == "planned"
+    if not (result.sent or result.received):
+        start = "Nothing" if is_plan else "Up to date: nothing"
+        return f"{start} to send or receive."
+    verbs = ("would send", "would receive") if is_plan else ("sent", "received")
+    parts = zip(verbs, (result.sent, result.received), strict=True)
+    summary = ", ".join(f"{verb} {count(number, 'operation')}" for verb, number in parts if number)
+    return f"{summary.capitalize()}."
+
+
+# ----------------------------------------------------------------------------
+# ``nacre admin db``.
+
+
+@click.group("db", cls=Group, examples=["nacre admin db stats", "nacre admin db rebuild"])
+def db() -> None:
+    """Manage the database.
+
+    It can always be rebuilt, because the vault has every memory.
+    """
+
+
+@db.command("stats", examples=["nacre admin db stats"])
+def stats(run: Run) -> None:
+    """Count memories, sessions, vectors and bytes, and show paths and versions."""
+    run.present(perform(run, database.stats), _render_stats)
+
+
+@db.command("vacuum", examples=["nacre admin db vacuum"])
+def vacuum(run: Run) -> None:
+    """Shrink the database file.
+
+    Other writers wait until it ends, which can take seconds for a large file.
+    """
+    result = perform(run, database.vacuum)
+    if not result.is_clean:
+        run.warnings.append(
+            "another process is reading the database, so its log keeps old data until that process ends"
+        )
+    saved = max(0, result.before - result.after)
+    run.answer(result, Paper.title, size(result.after), dim(f" ({size(saved)} freed)"))
+
+
+@db.command(
+    "rebuild", examples=["nacre admin db rebuild", "nacre admin db rebuild --yes --no-vectors"]
+)
+@option("db-rebuild", "vectors", help="Do not compute vectors until the next ingest.")
+@YES
+def rebuild(run: Run, vectors: bool, yes: bool) -> None:
+    """Rebuild the database from the vault and the transcripts.
+
+    Memories, ids and links stay the same. If the old file is readable, usage, reviews and the list of sessions that a
+    writer must still read are kept. The old file is kept next to the new file, as nacre.db.old. On a terminal, the
+    command asks first.
+    """
+    run.confirm(f"Rebuild {run.settings.database}? The old file is kept.", yes=yes)
+    report = perform(run, database.rebuild, vectors=vectors)
+    edit.scan(run.home)  # reports the files that the rebuild could not read
+    run.exit_code = 1 if run.home.problems else 0
+    total = len(run.home.memories.all_ids())
+
+    def render(paper: Paper) -> None:
+        paper.title(
+            "Rebuilt",
+            f" {run.settings.database} from {run.settings.vault}: {count(total, 'memory')}",
+        )
+        if report.files or report.problems:
+            render_ingest(paper, report, searched=True)
+
+    run.answer(report, render)
+
+
+@db.command("reset", examples=["nacre admin db reset", "nacre admin db reset --yes"])
+@YES
+def reset(run: Run, yes: bool) -> None:
+    """Remove the database, but keep the vault and a copy of the database."""
+    question = f"Remove {run.settings.database}? A copy is kept."
+    run.confirm(question, yes=yes, refusal="reset removes the database: add --yes")
+    copy = perform(run, database.reset)
+
+    def render(paper: Paper) -> None:
+        if copy:
+            paper.title("Removed", f" {run.settings.database}; the copy is {copy}")
+            paper.note("To rebuild it from the vault: nacre admin db rebuild", indent=2)
+        else:
+            paper.line("There is no database to remove.")
+
+    run.answer({"removed": copy is not None, "copy": copy}, render)
+
+
+def _render_stats(paper: Paper, stats: database.Stats) -> None:
+    kinds = dict(stats.memories)
+    states = [(kinds.pop(state), state) for state in ("superseded", "retired")]
+    inactive = ", ".join(f"{number:,} {state}" for number, state in states if number)
+    paper.heading(f"{count(sum(kinds.values()), 'memory')}{f' ({inactive})' if inactive else ''}")
+    paper.table([(f"{number:>7,}", kind) for kind, number in kinds.items()])
+    turns = sum(tool.turns for tool in stats.tools)
+    paper.heading(
+        f"{count(sum(tool.sessions for tool in stats.tools), 'session')}, {count(turns, 'turn')}"
+    )
+    paper.table(
+        [
+            (
+                f"{tool.sessions:>7,}",
+                tool.tool,
+                count(tool.turns, "turn"),
+                dim(f"{day(tool.first)} to {day(tool.last)}"),
+            )
+            for tool in stats.tools
+        ]
+    )
+    paper.heading("Home")
+    vectors = f"{count(stats.passages, 'passage')} of sessions" + (
+        f", {stats.vectors_missing:,} texts pending" if stats.vectors_missing else ""
+    )
+    paper.facts(
+        (
+            ("projects", f"{stats.projects:,}"),
+            ("links", f"{stats.links:,}"),
+            ("vectors", f"{vectors} ({stats.model})" if stats.model else vectors),
+            ("vault", f"{stats.vault} ({count(stats.vault_files, 'file')})"),
+            (
+                "database",
+                stats.database
+                + (f" ({size(stats.database_bytes)})" if stats.database_bytes else ""),
+            ),
+            ("versions", f"nacre {stats.nacre}, schema {stats.schema}, SQLite {stats.sqlite}"),
+        )
+    )

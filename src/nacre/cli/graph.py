@@ -7,21 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nacre.cli.command import Group, Paper, Run, Span, bold, cells, cut, dim, joined
+from nacre.cli.command import Group, Paper, Run, Span, bold, cells, cut, dim
 from nacre.cli.hits import link_facts
-from nacre.cli.operations import ask, perform
-from nacre.cli.options import argument, count, option, options, short_id
+from nacre.cli.options import argument, ask, count, option, perform, short_id
 from nacre.memories import graph as memories_graph
-from nacre.memories.graph import (
-    Gaps,
-    Hop,
-    LinkChange,
-    LinkLine,
-    LinkPage,
-    NewLink,
-    Node,
-    Traversal,
-)
+from nacre.memories.graph import Gaps, Hop, LinkChange, LinkLine, LinkPage, NewLink, Node, Traversal
 
 if TYPE_CHECKING:
     from datetime import date
@@ -49,7 +39,7 @@ def graph() -> None:
 @graph.command(
     "gaps", examples=["nacre graph gaps", "nacre graph gaps --project acme-billing --limit 30"]
 )
-@options("graph-gaps", "limit", "project")
+@option("graph-gaps", "limit", "project")
 def gaps(run: Run, **request: Any) -> None:
     """List memories with at most one link, most used first.
 
@@ -59,7 +49,7 @@ def gaps(run: Run, **request: Any) -> None:
 
 
 @graph.command("brief", examples=["nacre graph brief", "nacre graph brief --project acme-billing"])
-@options("graph-brief", "project")
+@option("graph-brief", "project")
 def brief(run: Run, **request: Any) -> None:
     """Summarise the memories and their links."""
     report = ask(run, memories_graph.Brief, "graph-brief", **request)
@@ -82,12 +72,7 @@ def _render_gaps(paper: Paper, page: Gaps) -> None:
         for item in page.found
     ]
     paper.table(rows, header=("maturity", "links", "idle", "id", "project", "memory"), drop=(4,))
-    paper.note(
-        f"{count(page.total, 'memory', 'memories')} with at most one link, {page.unlinked:,} without"
-    )
-
-
-_MIN_TITLE_COLUMNS = 24
+    paper.note(f"{count(page.total, 'memory')} with at most one link, {page.unlinked:,} without")
 
 
 @graph.command(
@@ -100,10 +85,10 @@ _MIN_TITLE_COLUMNS = 24
 @argument(NewLink, "source", metavar="A")
 @argument(NewLink, "relation", metavar="REL")
 @argument(NewLink, "target", metavar="B")
-@options(NewLink, "strength")
+@option(NewLink, "strength")
 @option(NewLink, "since", "--from")
 @option(NewLink, "until", "--to")
-@options(NewLink, "reason", "origin")
+@option(NewLink, "reason", "origin")
 def link(run: Run, **request: Any) -> None:
     """Link one memory to another.
 
@@ -149,9 +134,7 @@ def unlink(run: Run, /, at: date | None, **request: Any) -> None:
 )
 @option("graph-list", "reference", "--of", metavar="ID")
 @option("graph-list", "relations", "--rel")
-@option("graph-list", "origins", "--origin")
-@option("graph-list", "as_of")
-@options("graph-list", "ended", "project", "limit", "offset")
+@option("graph-list", "origins", "as_of", "ended", "project", "limit", "offset")
 def list_links(run: Run, **request: Any) -> None:
     """List links, sorted from newest to oldest memory.
 
@@ -172,10 +155,9 @@ def list_links(run: Run, **request: Any) -> None:
     ],
 )
 @argument("graph-show", "reference", metavar="ID")
-@options("graph-show", "depth", "direction")
+@option("graph-show", "depth", "direction")
 @option("graph-show", "relations", "--rel")
-@option("graph-show", "as_of")
-@options("graph-show", "limit")
+@option("graph-show", "as_of", "limit")
 def show(run: Run, **request: Any) -> None:
     """Show the links of a memory as a tree.
 
@@ -193,17 +175,8 @@ def _ends(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _render_change(paper: Paper, change: LinkChange) -> None:
-    changes = [
-        f"{number:,} {word}"
-        for number, word in (
-            (change.made, "new"),
-            (change.changed, "changed"),
-            (change.removed, "removed"),
-        )
-        if number
-    ]
-    if changes:
-        paper.line(bold("Links: "), joined(changes, ", "))
+    if change.counts:
+        paper.title("Links: ", change.counts)
     elif not change.waiting:
         paper.line("Nothing to change.")
     for item in change.links[:_MAX_LINKS]:
@@ -211,7 +184,7 @@ def _render_change(paper: Paper, change: LinkChange) -> None:
     paper.more(len(change.links) - _MAX_LINKS)
     if change.waiting:
         paper.line(
-            f"This changes {count(len(change.waiting), 'memory', 'memories')} of the owner: pending in nacre review."
+            f"This changes {count(len(change.waiting), 'memory')} of the owner: pending in nacre review."
         )
 
 
@@ -270,9 +243,9 @@ def _render_tree(paper: Paper, tree: Traversal) -> None:
     for hop in tree.hops:
         children.setdefault(hop.parent, []).append(hop)
     root = tree.nodes[0]
-    paper.line(bold(_title(root)), dim(f"  {_name(root)}{_state(root)}"))
+    paper.title(_title(root), dim(f"  {_name(root)}{_state(root)}"))
     _branches(paper, tree, children, 0, "")
-    counts = f"{count(len(tree.nodes) - 1, 'memory', 'memories')}, {count(len(tree.hops), 'link')}"
+    counts = f"{count(len(tree.nodes) - 1, 'memory')}, {count(len(tree.hops), 'link')}"
     more = f"{counts}; raise --limit for more" if tree.more else counts
     paper.note(more if tree.hops else "No links; nacre graph link adds one.")
 
@@ -293,7 +266,7 @@ def _branch(paper: Paper, node: Node, hop: Hop, margin: str) -> None:
     facts = link_facts(hop)
     details = f"  {_name(node)}{_state(node)}{' ↑' if hop.is_again else ''}{f'  ({facts})' if facts else ''}"
     room = paper.width - cells(margin) - cells(relation) - cells(details)
-    title = cut(_title(node), max(_MIN_TITLE_COLUMNS, room))
+    title = cut(_title(node), max(24, room))
     paper.line(
         dim(_unbreakable(margin)),
         Span(_unbreakable(relation), "cyan"),

@@ -42,7 +42,7 @@ admin = Group(
         "check": "status:check",
         "commit": "history:commit",
         "completion": "groups:completion",
-        "db": "sync:db",
+        "db": "data:db",
         "doctor": "status:doctor",
         "redact": "history:redact",
         "scrub": "history:scrub",
@@ -91,9 +91,6 @@ def _render_tree(paper: Paper, rows: list[tuple[str, str]]) -> None:
 # ``nacre admin completion``.
 
 
-_VARIABLE = "_NACRE_COMPLETE"
-
-
 @command(
     "completion",
     examples=[
@@ -110,7 +107,7 @@ def completion(run: Run, shell: str) -> None:
     """
     completion_class = get_completion_class(shell) or BashComplete
     script = completion_class(
-        click.get_current_context().find_root().command, {}, "nacre", _VARIABLE
+        click.get_current_context().find_root().command, {}, "nacre", "_NACRE_COMPLETE"
     )
     source = script.source_template % script.source_vars()
     run.answer({"shell": shell, "script": source}, lambda paper: paper.verbatim(source.strip("\n")))

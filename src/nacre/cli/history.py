@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +13,13 @@ import click
 
 from nacre.base.json import to_plain
 from nacre.cli import hits
-from nacre.cli.command import TEXT, Cell, Paper, Run, Span, bold, command, dim, joined
-from nacre.cli.operations import ask, perform
+from nacre.cli.command import TEXT, Paper, Run, Span, bold, command, dim, joined
 from nacre.cli.options import (
     EVERYTHING,
     SHORT_ID,
     YES,
     argument,
+    ask,
     ask_pages,
     count,
     day,
@@ -26,7 +27,7 @@ from nacre.cli.options import (
     flag,
     minute,
     option,
-    options,
+    perform,
     project_slug,
     short_session,
 )
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
         Memory,
         Operation,
         ScrubReport,
-        Unreached,
     )
 
 _TINTS = {
@@ -156,11 +156,7 @@ def _undo(run: Run, operation: str | None, *, dry_run: bool, yes: bool) -> None:
         if not plan.conflicts and (plan.steps or plan.waiting):
             run.confirm("Undo?")
         operation = plan.operation.id  # by now another operation may be the last
-    run.present(
-        perform(run, data_undo.undo, operation=operation),
-        _render_undo,
-        is_seen=is_seen,
-    )
+    run.present(perform(run, data_undo.undo, operation=operation), _render_undo, is_seen=is_seen)
 
 
 @command("commit", examples=["nacre admin commit"])
@@ -182,26 +178,23 @@ def _short_operation(operation: Operation) -> str:
     return operation.id[-SHORT_ID:] if "-" in operation.id else operation.id[:SHORT_ID]
 
 
-def _render_log(paper: Paper, entries: Sequence[views.Listed], *, with_git: bool = True) -> None:
+def _render_log(paper: Paper, entries: Sequence[views.Listed], *, with_git: bool) -> None:
     if not entries:
         paper.line("There are no operations yet.")
         return
-    rows: list[tuple[Cell, ...]] = []
-    for entry in entries:
-        operation = entry.operation
-        mark = "" if operation.committed or not with_git else "*"
-        why = f"  ({operation.why})" if operation.why else ""
-        rows.append(
-            (
-                dim(_short_operation(operation) + mark),
-                minute(operation.at),
-                Span(operation.action, _TINTS.get(operation.action, "")),
-                dim((operation.by or "").replace("command line", "cli").replace(",", "")),
-                f"{operation.subject or ''}{why}",
-            )
+    operations = [entry.operation for entry in entries]
+    rows = [
+        (
+            dim(_short_operation(item) + "*" * (with_git and not item.committed)),
+            minute(item.at),
+            Span(item.action, _TINTS.get(item.action, "")),
+            dim((item.by or "").replace("command line", "cli").replace(",", "")),
+            f"{item.subject or ''}{f'  ({item.why})' if item.why else ''}",
         )
+        for item in operations
+    ]
     paper.table(rows, header=("id", "when", "action", "by", "subject"), drop=(3, 1))
-    if with_git and any(not entry.operation.committed for entry in entries):
+    if with_git and not all(item.committed for item in operations):
         paper.note("* not committed yet")
 
 
@@ -209,23 +202,15 @@ def _render_diff(
     paper: Paper, operation: Operation, differences: Sequence[views.Difference]
 ) -> None:
     about = joined((minute(operation.at), _short_operation(operation), operation.by or ""))
-    paper.line(
-        bold(f"{operation.action}: {operation.subject or ''}".rstrip(": ")), dim(f"  {about}")
-    )
+    paper.title(f"{operation.action}: {operation.subject or ''}".rstrip(": "), dim(f"  {about}"))
     if operation.why:
         paper.note(operation.why, indent=2)
     for difference in differences:
         paper.blank()
-        side = (
-            "new"
-            if difference.change.before is None
-            else "deleted"
-            if difference.change.after is None
-            else ""
-        )
-        paper.line(
-            bold(difference.subject),
-            dim(f"  {joined((difference.change.memory[-SHORT_ID:], side))}"),
+        new, deleted = difference.change.before is None, difference.change.after is None
+        side = "new" if new else "deleted" if deleted else ""
+        paper.title(
+            difference.subject, dim(f"  {joined((difference.change.memory[-SHORT_ID:], side))}")
         )
         for field in difference.fields:
             if not side or field.name in _FIELDS_SHOWN:
@@ -265,20 +250,16 @@ def _render_undo(paper: Paper, undoing: data_undo.Undoing, *, is_seen: bool = Fa
         dim(f"  {joined((minute(operation.at), _short_operation(operation)))}"),
     )
     for step in () if is_seen else undoing.steps:
-        _step(paper, step, is_done=undoing.op is not None)
+        verb = (_DONE_VERBS if undoing.op else _PLANNED_VERBS).get(step.action, step.action)
+        clashes = f": also changed later: {', '.join(step.clashes)}" if step.clashes else ""
+        style = "yellow" if clashes else ""
+        paper.line(Span(verb, style), f" {step.subject}", Span(clashes, style), indent=2, hang=4)
     for candidate in () if is_seen else undoing.waiting:
         paper.line("pending in review again: ", candidate.subject, indent=2, hang=4)
     if not undoing.steps and not undoing.waiting:
         paper.line("There is nothing left to undo.", indent=2)
     if undoing.op and undoing.steps:  # undoing only a review decision cannot be undone
         paper.note(f"nacre undo {undoing.op[-SHORT_ID:]} reverts this", indent=2)
-
-
-def _step(paper: Paper, step: data_undo.Step, *, is_done: bool) -> None:
-    verb = (_DONE_VERBS if is_done else _PLANNED_VERBS).get(step.action, step.action)
-    clashes = f": also changed later: {', '.join(step.clashes)}" if step.clashes else ""
-    style = "yellow" if step.clashes else ""
-    paper.line(Span(verb, style), f" {step.subject}", Span(clashes, style), indent=2, hang=4)
 
 
 def _render_committed(paper: Paper, result: Committed) -> None:
@@ -302,6 +283,7 @@ def _render_committed(paper: Paper, result: Committed) -> None:
 
 
 _MAX_ROWS = 12
+_ALL = "; --json lists all"
 
 
 @command(
@@ -356,7 +338,9 @@ def forget(
         run.answer({"forgotten": runs}, _render_forgotten_list, runs)
         return
     if reference:
-        _allow(run, reference)
+        allowed = perform(run, forgetting.allow_again, reference=reference)
+        again = f": {reference}; nacre ingest reads it again if a transcript still has it"
+        run.answer(allowed, Paper.title, "Allowed again", again, hang=2)
         return
     if examples and any(selection.values()):
         raise click.UsageError("--examples cannot be combined with other selections")
@@ -382,23 +366,13 @@ def forget(
     run.present(report, _render_forgotten)
 
 
-def _allow(run: Run, reference: str) -> None:
-    deletion = perform(run, forgetting.allow_again, reference=reference)
-
-    def render(paper: Paper) -> None:
-        paper.line(bold("Allowed again"), f": {reference}")
-        paper.note("nacre ingest reads it again if a transcript still has it", indent=2)
-
-    run.answer(deletion, render)
-
-
 def _counts(plan: ForgetPlan) -> str:
-    counts = [count(len(plan.memories), "memory", "memories"), count(plan.turns, "turn")]
+    counts = [count(len(plan.memories), "memory"), count(plan.turns, "turn")]
     numbers = (
-        (len(plan.sessions), "whole session", ""),
-        (len(plan.handoffs), "handoff", ""),
-        (plan.traces, "trace of questions or models", "traces of questions or models"),
-        (plan.held, "entry of the gateway", "entries of the gateway"),
+        (len(plan.sessions), "whole session"),
+        (len(plan.handoffs), "handoff"),
+        (plan.traces, "question or model trace"),
+        (plan.held, "gateway entry"),
     )
     return ", ".join([*counts, *(count(*item) for item in numbers if item[0])])
 
@@ -410,7 +384,7 @@ def _render_plan(paper: Paper, plan: ForgetPlan, *, is_dry: bool = False) -> Non
             "secrets are removed before anything is stored, so a search cannot find them", indent=2
         )
         return
-    paper.line(bold(f"{'Would delete' if is_dry else 'To delete'}: {_counts(plan)}"))
+    paper.title(f"{'Would delete' if is_dry else 'To delete'}: {_counts(plan)}")
     _render_sessions(paper, "Whole sessions", plan.sessions)
     _render_sessions(paper, "Sessions that lose turns", plan.parts)
     _render_sessions(paper, "Sessions that lose their title", dict.fromkeys(plan.untitled, 0))
@@ -421,28 +395,28 @@ def _render_plan(paper: Paper, plan: ForgetPlan, *, is_dry: bool = False) -> Non
         paper.heading("Matching text")
         rows = [(dim(excerpt.of[-13:]), excerpt.text) for excerpt in plan.excerpts[:_MAX_ROWS]]
         paper.table(rows, indent=2)
-        paper.more(len(plan.excerpts) - _MAX_ROWS, "; --json lists all")
+        paper.more(len(plan.excerpts) - _MAX_ROWS, _ALL)
 
 
 def _render_forgotten(paper: Paper, report: ForgetReport) -> None:
     plan = report.plan
-    paper.line(bold("Forgotten"), f": {_counts(plan)}", dim(f"  {report.run[-SHORT_ID:]}"))
+    paper.title("Forgotten", f": {_counts(plan)}", dim(f"  {report.run[-SHORT_ID:]}"))
     if plan.losing:
-        paper.line(
-            f"{count(len(plan.losing), 'memory', 'memories')} lost evidence but stayed", indent=2
-        )
+        paper.line(f"{count(len(plan.losing), 'memory')} lost evidence but stayed", indent=2)
     if plan.released:
         paper.line(
-            f"{count(len(plan.released), 'memory', 'memories')} retired: their successors are deleted",
-            indent=2,
+            f"{count(len(plan.released), 'memory')} retired: their successors are deleted", indent=2
         )
     if not report.is_erased:
         text = "Another process is using the database, so part of the content is still there; nacre ingest removes it."
         paper.note(text, "yellow", indent=2)
     paper.heading("Not deleted")
-    kinds = dict.fromkeys(place.what for place in report.unreached)
-    for kind in kinds:
-        _render_unreached(paper, [place for place in report.unreached if place.what == kind])
+    for kind in dict.fromkeys(place.what for place in report.unreached):
+        places = [place for place in report.unreached if place.what == kind]
+        for place in places[:_MAX_ROWS]:
+            paper.line(f"{kind}: ", place.where, indent=2)
+        paper.more(len(places) - _MAX_ROWS, _ALL)
+        paper.note(places[0].remedy, indent=4)
 
 
 def _render_forgotten_list(paper: Paper, runs: Sequence[Forgotten]) -> None:
@@ -453,7 +427,7 @@ def _render_forgotten_list(paper: Paper, runs: Sequence[Forgotten]) -> None:
     for run in runs:
         what = f"before {day(run.before)}" if run.before else run.how
         counts = [
-            count(run.memories, "memory", "memories"),
+            count(run.memories, "memory"),
             count(len(run.sessions), "session"),
             count(run.turns, "turn"),
         ]
@@ -470,29 +444,21 @@ def _render_sessions(paper: Paper, title: str, sessions: Mapping[str, int]) -> N
     if not sessions:
         return
     paper.heading(title)
-    names = list(sessions.items())
     rows = []
-    for session, turns in names[:_MAX_ROWS]:
+    for session, turns in islice(sessions.items(), _MAX_ROWS):
         tool, _, native_id = session.partition(":")
         rows.append(
             (f"{tool} {short_session(native_id)}", dim(count(turns, "turn") if turns else ""))
         )
     paper.table(rows, indent=2)
-    paper.more(len(names) - _MAX_ROWS, "; --json lists all")
+    paper.more(len(sessions) - _MAX_ROWS, _ALL)
 
 
 def _render_memories(paper: Paper, title: str, memories: Sequence[Memory]) -> None:
     if memories:
         paper.heading(title)
         hits.render_table(paper, memories[:_MAX_ROWS], indent=2)
-        paper.more(len(memories) - _MAX_ROWS, "; --json lists all")
-
-
-def _render_unreached(paper: Paper, places: Sequence[Unreached]) -> None:
-    for place in places[:_MAX_ROWS]:
-        paper.line(f"{place.what}: ", place.where, indent=2)
-    paper.more(len(places) - _MAX_ROWS, "; --json lists all")
-    paper.note(places[0].remedy, indent=4)
+        paper.more(len(memories) - _MAX_ROWS, _ALL)
 
 
 # ----------------------------------------------------------------------------
@@ -529,17 +495,14 @@ def redact(run: Run, words: tuple[str, ...], lists_rules: bool) -> None:
     text, is_typed = _text_of(words)
     redactor = nacre_redact.Redactor(*run.settings.redaction)
     result = redactor.redact(text)
-    record = {
-        "text": result.text,
-        "found": dict(result.counts),
-        "total": sum(result.counts.values()),
-    }
+    found = dict(result.counts)
+    record = {"text": result.text, "found": found, "total": sum(found.values())}
     run.answer(record, Paper.verbatim, result.text.removesuffix("\n"))
     if not run.as_json:
         notes = run.paper(stderr=True)
         if is_typed and len(words) == 1 and not words[0].split()[1:]:
             notes.note("There is no file with this name, so it was read as text.")
-        _render_redacted(notes, dict(result.counts))
+        _render_redacted(notes, found)
         click.echo(notes.text(), err=True, nl=False)
 
 
@@ -559,8 +522,7 @@ def _text_of(words: tuple[str, ...]) -> tuple[str, bool]:
         "nacre admin scrub --history --remove-copies --yes",
     ],
 )
-@options("scrub", "dry_run", "history")
-@option("scrub", "remove_copies")
+@option("scrub", "dry_run", "history", "remove_copies")
 @option("scrub", "vectors", help="Leave new vectors to the next ingest.")
 @YES
 def scrub(run: Run, yes: bool, **request: Any) -> None:
@@ -584,12 +546,12 @@ def _render_redacted(paper: Paper, counts: Mapping[str, int]) -> None:
     if not counts:
         paper.note("No secrets were found.")
         return
-    paper.line(bold(count(sum(counts.values()), "secret")), " would not be stored:")
+    paper.title(count(sum(counts.values()), "secret"), " would not be stored:")
     paper.table([(f"{number:>5,}", rule) for rule, number in _by_number(counts)], indent=2)
 
 
 def _render_rules(paper: Paper, names: Sequence[str]) -> None:
-    paper.line(bold(count(len(names), "rule")), " in order; the first match counts:")
+    paper.title(count(len(names), "rule"), " in order; the first match counts:")
     paper.body(", ".join(names), indent=2)
     paper.line("email and home-path apply if redaction.emails and redaction.home_paths are on.")
 
@@ -597,7 +559,7 @@ def _render_rules(paper: Paper, names: Sequence[str]) -> None:
 def _render_scrub(paper: Paper, report: ScrubReport) -> None:
     if report.total:
         verb = "would be removed" if report.dry_run else "removed"
-        paper.line(bold(count(report.total, "secret")), f" {verb} in {duration(report.seconds)}:")
+        paper.title(count(report.total, "secret"), f" {verb} in {duration(report.seconds)}:")
         rows = [
             (f"{number:>6,}", rule, dim(f"in {place}"))
             for place, rules in report.found.items()
@@ -605,12 +567,10 @@ def _render_scrub(paper: Paper, report: ScrubReport) -> None:
         ]
         paper.table(rows, indent=2)
         changed = [(report.turns, "turn"), (report.memories, "memory"), (report.files, "file")]
-        changes = ", ".join(
-            count(number, word, "memories" if word == "memory" else "") for number, word in changed
-        )
+        changes = ", ".join(count(number, word) for number, word in changed)
         paper.line(f"{'Would change' if report.dry_run else 'Changed'}: {changes}.")
     else:
-        paper.line(bold("Nothing to remove"), ": the rules find no secrets in the stored data.")
+        paper.title("Nothing to remove", ": the rules find no secrets in the stored data.")
     if report.commits is not None:
         verb = "would be checked" if report.dry_run else "of the vault's history rewritten"
         paper.line(f"{count(report.commits, 'commit')} {verb}.")
@@ -623,9 +583,7 @@ def _render_scrub(paper: Paper, report: ScrubReport) -> None:
 
 def _render_rest(paper: Paper, report: ScrubReport) -> None:
     if report.removed:
-        paper.line(
-            f"Removed {count(len(report.removed), 'older copy', 'older copies')} of the database."
-        )
+        paper.line(f"Removed {count(len(report.removed), 'older copy')} of the database.")
     if report.copies:
         paper.heading("Older copies of the database, not checked")
         for path in report.copies:

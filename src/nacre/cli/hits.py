@@ -36,16 +36,10 @@ V = TypeVar("V")
 HIT_CHARACTERS = 420
 LINE_CHARACTERS = 160
 _COLUMNS = ("id", "date", "kind", "imp.", "project", "memory")
-_PROJECT = 24
-_MIN_CONTENT_COLUMNS = 44
 
 
 def render_table(
-    paper: Paper,
-    memories: Sequence[Memory],
-    *,
-    is_overview: bool = False,
-    indent: int = 0,
+    paper: Paper, memories: Sequence[Memory], *, is_overview: bool = False, indent: int = 0
 ) -> None:
     """Print memories as a table, whose less important columns are left out on a narrow terminal.
 
@@ -57,13 +51,13 @@ def render_table(
             dim(day(memory.created)),
             kind_span(memory.kind),
             Span(f"{memory.importance:>4}", "bold" if memory.importance >= 8 else ""),
-            shorten(place_name(memory), _PROJECT),
+            shorten(place_name(memory), 24),
             subject_and_content(memory),
         )
         for memory in memories
     ]
     if is_overview:
-        paper.table(rows, drop=(3, 1, 4), least=_MIN_CONTENT_COLUMNS, indent=indent)
+        paper.table(rows, drop=(3, 1, 4), least=44, indent=indent)
     else:
         paper.table(rows, header=_COLUMNS, drop=(3, 2, 1, 4), indent=indent)
 
@@ -77,7 +71,7 @@ def subject_and_content(memory: Memory) -> tuple[Part, ...]:
         warning = f"expired {memory.expires_on}: "
     if warning:
         return Span(warning, "yellow"), shorten(full_text(memory), LINE_CHARACTERS)
-    if normalise(memory.content).startswith(normalise(memory.subject)):
+    if repeats_subject(memory):
         return (shorten(memory.content, LINE_CHARACTERS),)
     return bold(memory.subject), "  ", shorten(memory.content, LINE_CHARACTERS)
 
@@ -98,18 +92,18 @@ def render_list(paper: Paper, listing: Listing, *, nothing: str, offset: int = 0
     render_table(paper, listing.memories)
     number, end = len(listing.memories), offset + len(listing.memories)
     if number and end < listing.total:
-        paper.blank()
-        paper.note(
-            f"{number} of {count(listing.total, 'memory', 'memories')}; more: --offset {end}"
-        )
+        paper.footer(f"{number} of {count(listing.total, 'memory')}; more: --offset {end}")
 
 
 def full_text(memory: Memory) -> str:
     """Return a memory's subject and content, or only the content if it repeats the subject."""
-    has_subject = normalise(memory.content).startswith(normalise(memory.subject))
-    return shorten(
-        memory.content if has_subject else f"{memory.subject}: {memory.content}", HIT_CHARACTERS
-    )
+    subject = "" if repeats_subject(memory) else f"{memory.subject}: "
+    return shorten(subject + memory.content, HIT_CHARACTERS)
+
+
+def repeats_subject(memory: Memory) -> bool:
+    """Return True if a memory's content begins with its subject."""
+    return normalise(memory.content).startswith(normalise(memory.subject).rstrip("…."))
 
 
 def origin_of(memory: Memory) -> str:
@@ -142,10 +136,8 @@ def period(valid: Validity) -> str:
 # Search hits: memories, turns of sessions, and the states of lanes.
 
 
-_QUOTE_CHARACTERS = 180
 _INDENT = 4
 NOTHING = "Nothing matches."
-_TITLE_CHARACTERS = 70
 
 
 def present(
@@ -160,18 +152,8 @@ def present(
     if is_match or run.as_json or not location.is_empty(run.home):
         run.present(value, render, *args, **kwargs)
     else:
-        run.answer(value, _render_beginning)
-
-
-def _render_beginning(paper: Paper) -> None:
-    paper.line(bold("There are no memories yet."))
-    paper.facts(
-        (
-            ("nacre ingest", "reads your agents' sessions on this machine"),
-            ('nacre store "…"', "stores a memory"),
-        ),
-        indent=2,
-    )
+        start = "  nacre ingest reads your agents' sessions; nacre store stores a memory"
+        run.answer(value, Paper.title, "There are no memories yet.", dim(start), hang=2)
 
 
 def render_answer(
@@ -185,7 +167,7 @@ def render_answer(
 ) -> None:
     """Print search results, time filter and search lanes, and ``more`` if results were left out."""
     if not results:
-        paper.line(bold(NOTHING))
+        paper.title(NOTHING)
         paper.note("Try other words, or fewer filters.", indent=2)
     render_results(paper, results, explain=explain, offset=offset)
     if result.span:
@@ -197,8 +179,7 @@ def render_answer(
         )
     _render_lanes(paper, result, explain=explain)
     if result.truncated:
-        paper.blank()
-        paper.note(more)
+        paper.footer(more)
 
 
 def render_results(
@@ -218,16 +199,11 @@ def render_results(
 def _render_memory(paper: Paper, rank: int, hit: MemoryHit) -> None:
     memory = hit.memory
     if memory.trust is Trust.UNTRUSTED:
-        paper.line(bold(f"{rank:>2}"), "  ", kind_span(memory.kind), hang=_INDENT)
+        paper.title(f"{rank:>2}", "  ", kind_span(memory.kind), hang=_INDENT)
         paper.framed(full_text(memory), origin_of(memory), indent=_INDENT)
     else:
-        paper.line(
-            bold(f"{rank:>2}"),
-            "  ",
-            kind_span(memory.kind),
-            "  ",
-            bold(memory.subject),
-            hang=_INDENT,
+        paper.title(
+            f"{rank:>2}", "  ", kind_span(memory.kind), "  ", bold(memory.subject), hang=_INDENT
         )
         if normalise(memory.content) != normalise(memory.subject):
             paper.line(shorten(memory.content, HIT_CHARACTERS), indent=_INDENT)
@@ -264,7 +240,7 @@ def _evidence_line(paper: Paper, evidence: Sequence[Evidence], memory: Memory) -
     speaker = speaker_name(memory.speaker, memory.author)
     source = f"said by {speaker} in {turn_name(first.session_id, first.seq)}{more}"
     date = when(first.time) if when(first.time) != when(memory.created) else ""
-    quote = shorten(first.excerpt, _QUOTE_CHARACTERS)
+    quote = shorten(first.excerpt, 180)
     # Do not attribute a different speaker's words to the memory's speaker.
     is_own = first.speaker is memory.speaker
     quoted = f": “{quote}”" if is_own and not repeats_content(first.excerpt, memory.content) else ""
@@ -272,50 +248,42 @@ def _evidence_line(paper: Paper, evidence: Sequence[Evidence], memory: Memory) -
 
 
 def _render_components(paper: Paper, score: float, parts: dict[str, float]) -> None:
-    names = {name: f"× {name[2:]}" if name.startswith("x_") else name for name in parts}
-    rows = [(dim("score"), dim(f"{score:.4f}{_formula(parts)}"))]
-    rows += [(dim(f"  {names[name]}"), dim(f"{value:.4f}")) for name, value in parts.items()]
-    paper.table(rows, indent=_INDENT)
-
-
-def _formula(parts: dict[str, float]) -> str:
-    factors = " × ".join(name.removeprefix("x_") for name in parts if name.startswith("x_"))
-    return f" = relevance{' × ' * bool(factors)}{factors}" if "relevance" in parts else ""
+    names = [f"× {name[2:]}" if name.startswith("x_") else name for name in parts]
+    factors = [name for name in names if name.startswith("×")]
+    formula = " ".join([" = relevance", *factors]) if "relevance" in parts else ""
+    rows = [("score", f"{score:.4f}{formula}")]
+    rows += [(f"  {name}", f"{parts[key]:.4f}") for name, key in zip(names, parts, strict=True)]
+    paper.table([(dim(name), dim(value)) for name, value in rows], indent=_INDENT)
 
 
 def _render_turn(paper: Paper, rank: int, hit: TurnHit) -> None:
     session = hit.session
-    title = f"“{shorten(session.title, _TITLE_CHARACTERS)}”" if session.title else ""
+    title = f"“{shorten(session.title, 70)}”" if session.title else ""
     source = turn_name(session.id, hit.seq)
     place = joined((hit.confidence.value, source, hit.project, when(hit.turn.time), title))
-    paper.line(bold(f"{rank:>2}"), "  ", dim(place), hang=_INDENT)
+    paper.title(f"{rank:>2}", "  ", dim(place), hang=_INDENT)
     speaker = speaker_name(hit.turn.speaker, hit.turn.author)
-    for quote in hit.quotes:
-        if quote.seq < hit.seq:
-            _render_quote(paper, quote)
+    before = [quote for quote in hit.quotes if quote.seq < hit.seq]
+    _render_quotes(paper, before)
     if hit.turn.trust is Trust.UNTRUSTED:
         paper.framed(hit.excerpt, f"from {speaker} in {source}", indent=_INDENT)
     else:
         paper.line(Span(f"{speaker}:", "bold"), " ", hit.excerpt, indent=_INDENT)
-    for quote in hit.quotes:
-        if quote.seq > hit.seq:
-            _render_quote(paper, quote)
+    _render_quotes(paper, hit.quotes[len(before) :])
     if hit.doubt:
         paper.note(f"may be out of date: {hit.doubt}", "yellow", indent=_INDENT)
 
 
-def _render_quote(paper: Paper, quote: Quote) -> None:
-    paper.line(f"{speaker_name(quote.speaker, None)}: {quote.excerpt}", indent=_INDENT)
+def _render_quotes(paper: Paper, quotes: Sequence[Quote]) -> None:
+    for quote in quotes:
+        paper.line(f"{speaker_name(quote.speaker, None)}: {quote.excerpt}", indent=_INDENT)
 
 
 def _render_lanes(paper: Paper, result: RecallResult, *, explain: bool) -> None:
     lanes: Sequence[Lane] = result.lanes if explain else result.degraded
-    corrected = next(
-        (lane.note for lane in result.lanes if lane.name == "spelling" and lane.note), None
-    )
+    corrected = joined(lane.note for lane in result.lanes if lane.name == "spelling")
     if corrected and not explain:
-        paper.blank()
-        paper.note(f"spelling: {corrected}")
+        paper.footer(f"spelling: {corrected}")
     if lanes:
         paper.blank()
         label, took = ("lanes", f" · {result.took_ms:.0f} ms") if explain else ("degraded", "")

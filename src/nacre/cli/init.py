@@ -18,8 +18,7 @@ from nacre.base.frozen import frozen
 from nacre.cli import writer as cli_writer
 from nacre.cli.command import TEXT, Paper, Run, Span, bold, command, dim, joined
 from nacre.cli.learn import render_estimate
-from nacre.cli.operations import perform
-from nacre.cli.options import YES, Record, count, duration, flag, size
+from nacre.cli.options import YES, Record, count, duration, flag, perform, size
 from nacre.cli.status import describe_sources, render_problems, render_story
 from nacre.data import imports
 from nacre.errors import InvalidInputError
@@ -34,11 +33,7 @@ if TYPE_CHECKING:
     from nacre.hosts.ways import FoundHost
     from nacre.settings import Settings
     from nacre.setup.models import WriterStatus
-    from nacre.setup.setup import (
-        FoundWriter,
-        QuickstartResult,
-        SetupProposal,
-    )
+    from nacre.setup.setup import FoundWriter, QuickstartResult, SetupProposal
     from nacre.values.reports import FileChange, LeftAlone, WiringDone, WiringPlan, WiringWish
 
 _START_SECONDS = 10.0
@@ -135,10 +130,6 @@ def _render_plan(
         paper.note(f"{count(same, 'file')} already up to date")
 
 
-def _render_outline(paper: Paper, plan: WiringPlan, places: _Display) -> None:
-    _render_changes(paper, plan, places, _PLANNED_VERBS)
-
-
 def _render_changes(
     paper: Paper,
     plan: WiringPlan,
@@ -164,7 +155,7 @@ def _render_changes(
     for (action, host, what), number in own.items():
         where = f" {count(number, 'file')} in {places.short(places.home / 'hosts' / host)}"
         what = f"  {registry.ALL_HOSTS[host].label}: {what}"
-        paper.line(bold(f"{verbs[action]:<{width}}"), where, dim(what))
+        paper.title(f"{verbs[action]:<{width}}", where, dim(what))
     for memory in plan.own_memories:
         style = "yellow" if memory.hint else "green"
         label = registry.ALL_HOSTS[memory.host].label
@@ -182,9 +173,9 @@ def _render_done(
     daemon: DaemonChange | None = None,
     captured: Sequence[imports.Captured] = (),
 ) -> None:
-    skipped_paths = {item.path for item in result.left_alone}
-    changes = tuple(change for change in result.plan.changes if change.path not in skipped_paths)
-    plan = replace(result.plan, changes=changes)
+    skipped = {item.path for item in result.left_alone}
+    made = tuple(change for change in result.plan.changes if change.path not in skipped)
+    plan = replace(result.plan, changes=made)
     _render_changes(paper, plan, places, _DONE_VERBS)
     if result.trusted:
         paper.line(Span(f"{'trusted':<8}", "green"), " the hooks, by Codex")
@@ -204,7 +195,7 @@ def _render_done(
         return
     for host, note in plan.notes:
         if not plan.is_nothing or host == registry.NAME_CODEX:  # its hooks are not trusted yet
-            paper.line(bold(registry.ALL_HOSTS[host].label), f": {note}", hang=2)
+            paper.title(registry.ALL_HOSTS[host].label, f": {note}", hang=2)
     paper.note("nacre admin doctor hosts tests the hooks; nacre init --uninstall removes them.")
 
 
@@ -218,7 +209,7 @@ def _render_captured(paper: Paper, captured: Sequence[imports.Captured], places:
             hint = dim(f"  searchable; to give them to sessions: nacre data import {above} --trust")
             paper.line(
                 Span("imported", "green"),
-                f" {count(added, 'memory', 'memories')} of {above}{changed}",
+                f" {count(added, 'memory')} of {above}{changed}",
                 hint,
                 hang=2,
             )
@@ -258,9 +249,6 @@ def _render_skipped(
 # The proposal of ``nacre init``.
 
 
-_INTRODUCTION = "nacre connects to your agents: their sessions start with your memory, and nacre learns from them."
-
-
 def _render_setup(
     paper: Paper,
     plan: WiringPlan,
@@ -268,36 +256,30 @@ def _render_setup(
     proposal: SetupProposal,
     places: _Display,
 ) -> None:
-    paper.line(_INTRODUCTION)
+    paper.line(
+        "nacre connects to your agents: their sessions start with your memory, and nacre learns from them."
+    )
     paper.heading("Found on this machine")
-    rows = []
-    for host in hosts:
-        state = "already connected" if host.is_wired else ""
-        rows.append((host.host.label, dim(joined((host.program, state), ", "))))
+    states = [(item, "already connected" if item.is_wired else "") for item in hosts]
+    rows = [(item.host.label, dim(joined((item.program, state), ", "))) for item, state in states]
     paper.table(rows, indent=2)
     paper.heading("To do")
-    _render_outline(paper, plan, places)
+    _render_changes(paper, plan, places, _PLANNED_VERBS)
     has_codex = any(host.host.name == registry.NAME_CODEX and host.program for host in hosts)
     _render_proposal(paper, proposal, trusts=has_codex and _needs_trust(plan))
 
 
 def _render_proposal(paper: Paper, proposal: SetupProposal, *, trusts: bool) -> None:
-    rows: list[tuple[str, str, str]] = []
-    if trusts:
-        rows.append(("trust", "the hooks, in Codex", "which runs only trusted hooks"))
-    if proposal.has_examples:
-        rows.append(("forget", "the example sessions", "of nacre quickstart, and their memories"))
-    if proposal.files:
-        costs = "the cost of a model is below" if proposal.estimate else "this is free"
-        rows.append(
-            (
-                "read",
-                f"{count(proposal.files, 'transcript')} of {size(proposal.bytes)}",
-                f"they stay in place; {costs}",
-            )
-        )
-    for verb, subject, remark in rows:
-        paper.line(bold(f"{verb:<7}"), subject, "  ", dim(remark), hang=7)
+    costs = "the cost of a model is below" if proposal.estimate else "this is free"
+    files = f"{count(proposal.files, 'transcript')} of {size(proposal.bytes)}"
+    rows = (
+        (trusts, "trust  ", "the hooks, in Codex", "which runs only trusted hooks"),
+        (proposal.has_examples, "forget ", "the example sessions", "and their memories"),
+        (proposal.files, "read   ", files, f"they stay in place; {costs}"),
+    )
+    for is_planned, verb, subject, remark in rows:
+        if is_planned:
+            paper.title(verb, subject, "  ", dim(remark), hang=7)
     if proposal.estimate:
         render_estimate(paper, proposal.estimate)
     if proposal.writer:
@@ -347,7 +329,7 @@ def render_quickstart(paper: Paper, result: QuickstartResult, vault: str) -> Non
     if result.has_examples:
         rows.append(("nacre forget --examples", "delete the examples and their memories"))
     paper.table([(bold(words), purpose) for words, purpose in rows], indent=2)
-    paper.line(bold(vault), "  your memories as Markdown", indent=2)
+    paper.title(vault, "  your memories as Markdown", indent=2)
     paper.line(*_describe_writer(result.status.writer, result.found), indent=2)
 
 
@@ -379,13 +361,12 @@ def _render_read(paper: Paper, result: QuickstartResult) -> None:
     report = result.report
     if result.source == "examples":
         could = "could be read" if report.unread or report.problems else "were found"
-        paper.line(
-            bold(f"No agent transcripts {could} on this machine"),
-            ", so these are example sessions.",
+        paper.title(
+            f"No agent transcripts {could} on this machine", ", so these are example sessions."
         )
     else:
-        paper.line(bold("Your agents' transcripts were found on this machine."))
-    memories = count(result.status.memories, "memory", "memories")
+        paper.title("Your agents' transcripts were found on this machine.")
+    memories = count(result.status.memories, "memory")
     sessions = count(result.status.sessions, "session")
     read = f"{size(report.bytes_read)} in {duration(report.seconds)}"
     remark = (
@@ -396,8 +377,7 @@ def _render_read(paper: Paper, result: QuickstartResult) -> None:
             ("read", read if report.files else "nothing new since the last run"),
             ("now", f"{memories}, {sessions}: {describe_sources(result.status)}"),
             ("vectors", report.vectors_note or (remark if report.vectors_left else "")),
-        ),
-        indent=2,
+        )
     )
     for line in report.unread:
         paper.note(line, indent=2)
@@ -494,7 +474,7 @@ def init(  # noqa: PLR0913 - one parameter per option
         run.answer(record, _render_plan, plan, _display(run))
         return
     if interactive and not plan.is_nothing:
-        run.show(_render_outline, plan, _display(run))
+        run.show(_render_changes, plan, _display(run), _PLANNED_VERBS)
         _ask(run, "Remove it?" if uninstall else "Write this?", plan, {"y": "y(es)"}, "n")
     _carry_out(run, plan, trusts=trust_hooks, interactive=interactive)
     if uninstall and spending.has_writer(run.settings):
@@ -503,13 +483,7 @@ def init(  # noqa: PLR0913 - one parameter per option
         )
 
 
-def _run_dialog(
-    run: Run,
-    template: WiringWish,
-    own_memory: str | None,
-    *,
-    trusts: bool,
-) -> None:
+def _run_dialog(run: Run, template: WiringWish, own_memory: str | None, *, trusts: bool) -> None:
     hosts = _detect_hosts(run, template)
     with setup.existing_or_temporary_home(run.settings) as home:
         proposal = setup.propose_setup(home)
@@ -574,8 +548,7 @@ def _carry_out(
 
 def _with_own_memory(run: Run, wish: WiringWish, own_memory: str | None) -> WiringWish:
     previous = next(
-        (item for item in ways.load(run.settings.home).wishes if item.place == wish.place),
-        None,
+        (item for item in ways.load(run.settings.home).wishes if item.place == wish.place), None
     )
     isolates = own_memory == "isolate" if own_memory else bool(previous and previous.isolates)
     introduces = own_memory == "note" if own_memory else bool(previous and previous.introduces)

@@ -12,13 +12,14 @@ import click
 from nacre.base.text import shorten
 from nacre.cli import hits
 from nacre.cli.command import TEXT, DefaultGroup, Paper, Run, Span, bold, command, dim, joined
-from nacre.cli.operations import DAY, ask, perform
 from nacre.cli.options import (
+    DAY,
     EVERYTHING,
     HERE,
     OFFSET,
     SHORT_ID,
     argument,
+    ask,
     ask_pages,
     count,
     day,
@@ -27,7 +28,7 @@ from nacre.cli.options import (
     limit_option,
     minute,
     option,
-    options,
+    perform,
     project_slug,
     read_content,
     short_id,
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
     from nacre.values.reports import StoreOutcome
 
 _LISTS = ("tags", "add_tags", "triggers", "suppressed_contexts")
-_PLACE = click.Choice(["session-start", "prompt", ""])
 _STORED = {
     "stored": ("Stored", "Would be stored"),
     "retired": ("Stored and retired", "Would be stored and retired"),
@@ -70,16 +70,13 @@ _STORED = {
     ],
 )
 @argument("store", "content")
-@options("store", "subject", "kind", "importance", "expiry", "scope")
+@option("store", "subject", "kind", "importance", "expiry", "scope")
 @option("store", "expires_on", type=DAY)
 @option("store", "project", callback=None)
-@option("store", "tags")
-@option("store", "triggers", "--trigger")
+@option("store", "tags", "triggers")
 @option("store", "trigger_times", "--times", show_default=False)
 @option("store", "canonical_key", "--key")
-@option("store", "quote")
-@options("store", "force", "online_dedup")
-@option("store", "dedup_threshold")
+@option("store", "quote", "force", "online_dedup", "dedup_threshold")
 @flag("--dry-run", "Only show what would happen, and why.")
 def store(run: Run, content: str, project: str | None, dry_run: bool, **values: Any) -> None:
     """Store one memory.
@@ -121,7 +118,7 @@ def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
 @argument("edit", "reference", metavar="ID")
 @option("edit", "subject", help="A new title.")
 @option("edit", "content", help="New content; - reads it from standard input.")
-@options("edit", "kind", "importance", "expiry", "scope")
+@option("edit", "kind", "importance", "expiry", "scope")
 @option(
     "edit",
     "expires_on",
@@ -129,8 +126,7 @@ def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
     help='Exclude it from recall and context from this day on; "" never excludes it.',
 )
 @option("edit", "project", callback=None, help='The project; "" if it applies everywhere.')
-@options("edit", "tags", "add_tags")
-@option("edit", "triggers", "--trigger")
+@option("edit", "tags", "add_tags", "triggers")
 @option("edit", "trigger_times", "--times")
 @option(
     "edit",
@@ -142,7 +138,7 @@ def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
     "edit",
     "suppressed_contexts",
     "--suppress",
-    type=_PLACE,
+    type=click.Choice(["session-start", "prompt", ""]),
     help='Never include it in this kind of context (repeatable); "" for none.',
 )
 def edit(run: Run, reference: str, **options: Any) -> None:
@@ -219,17 +215,12 @@ def _render_stored(
             paper, "superseded by", outcome.superseded_by.memory, outcome.superseded_by.reason
         )
     for similar in outcome.similar:
-        _concerned(paper, *_relation(memory, similar))
-
-
-def _relation(memory: Memory, other: Memory) -> tuple[str, Memory, str]:
-    ours = {link.rel for link in memory.links if link.to == other.id}
-    theirs = {link.rel for link in other.links if link.to == memory.id}
-    if judge.CONTRADICTS in ours:
-        return "may supersede", other, "shown as possibly out of date: nacre review"
-    if judge.CONTRADICTS in theirs:
-        return "may be superseded by", other, "shown as possibly out of date: nacre review"
-    return "similar", other, ""
+        doubt, how = "shown as possibly out of date: nacre review", "similar"
+        if (judge.CONTRADICTS, similar.id) in [(link.rel, link.to) for link in memory.links]:
+            how = "may supersede"
+        elif (judge.CONTRADICTS, memory.id) in [(link.rel, link.to) for link in similar.links]:
+            how = "may be superseded by"
+        _concerned(paper, how, similar, "" if how == "similar" else doubt)
 
 
 def _concerned(paper: Paper, how: str, memory: Memory, reason: str) -> None:
@@ -271,9 +262,6 @@ def list_memories(run: Run, words: tuple[str, ...], criteria: Filter, **paging: 
 
 # ----------------------------------------------------------------------------
 # ``nacre show``: one memory in full, and its history.
-
-
-_UNSETTLED = "unknown (inbox); not in context until you set it with nacre edit --project"
 
 
 @command(
@@ -336,11 +324,11 @@ def render_memory(paper: Paper, view: views.MemoryView, vault: Path) -> None:
     if memory.trust is Trust.UNTRUSTED:
         paper.framed(f"{memory.subject}\n{memory.content}", hits.origin_of(memory))
     else:
-        paper.line(bold(memory.subject))
+        paper.title(memory.subject)
         paper.blank()
         paper.body(memory.content)
     paper.blank()
-    paper.facts(_facts(view, vault))
+    paper.facts(_facts(view, vault), indent=0)
     if view.evidence:
         paper.heading("Evidence")
         for item in view.evidence:
@@ -349,7 +337,13 @@ def render_memory(paper: Paper, view: views.MemoryView, vault: Path) -> None:
         paper.heading("Links")
         paper.table([_link_row(link) for link in view.links], indent=2)
     if view.together:
-        _render_together(paper, view.together)
+        paper.heading("Used or learned together with")
+        together = [(item.memory, f"{item.weight:.2f}", item.sessions) for item in view.together]
+        rows = [
+            (weight, dim(short_id(other)), count(sessions, "time"), other.subject)
+            for other, weight, sessions in together
+        ]
+        paper.table(rows, indent=2)
 
 
 def _by_model(memory: Memory, how: str) -> str:
@@ -358,24 +352,23 @@ def _by_model(memory: Memory, how: str) -> str:
 
 
 def _facts(view: views.MemoryView, vault: Path) -> list[tuple[str, str | Span]]:
-    memory, times = view.memory, view.memory.trigger_times
-    used = f"{count(view.usage.recall_count, 'time')}, last {when(view.usage.last_recalled)}"
-    uses = count(view.usage.access_count, "use")
+    memory, times, usage = view.memory, view.memory.trigger_times, view.usage
+    used = f"{count(usage.recall_count, 'time')}, last {when(usage.last_recalled)}"
+    effects = f"shown in {count(usage.shown, 'session')}: followed {usage.followed}, broken {usage.broken}"
+    uses = count(usage.access_count, "use")
+    unsettled = "unknown (inbox); not in context until you set it with nacre edit --project"
     updated = memory.updated if memory.updated != memory.created else None
     return [
         ("id", memory.id),
         ("kind", kind_span(memory.kind)),
         ("importance", str(memory.importance)),
-        ("project", _UNSETTLED if memory.inbox else memory.project or ""),
+        ("project", unsettled if memory.inbox else memory.project or ""),
         ("tags", ", ".join(memory.tags)),
         ("triggers", ", ".join(memory.triggers)),
         ("delivered", f"{view.deliveries} of {count(times, 'time')}" if times else ""),
         ("evergreen", "yes: its rank never decays" if memory.evergreen else ""),
         ("excluded from", ", ".join(memory.suppressed_contexts)),
-        (
-            "expiry",
-            memory.expiry.value if memory.expiry is not Expiry.PERMANENT else "",
-        ),
+        ("expiry", memory.expiry.value if memory.expiry is not Expiry.PERMANENT else ""),
         ("expires on", str(memory.expires_on or "")),
         ("scope", memory.scope.value if memory.scope is not Scope.PRIVATE else ""),
         ("created", minute(memory.created)),
@@ -388,29 +381,19 @@ def _facts(view: views.MemoryView, vault: Path) -> list[tuple[str, str | Span]]:
         ("amended", _by_model(memory, "amended")),
         ("key", memory.canonical_key or ""),
         ("session", memory.source.session or ""),
-        ("recalled", used if view.usage.recall_count else ""),
-        ("in context", _effects(view.usage)),
-        ("maturity", f"{view.maturity.value} ({uses})" if view.usage.access_count else ""),
-        (
-            "quality",
-            f"{view.usage.quality:.2f}" if view.usage.quality != review.NEUTRAL_QUALITY else "",
-        ),
+        ("recalled", used if usage.recall_count else ""),
+        ("in context", effects if usage.shown else ""),
+        ("maturity", f"{view.maturity.value} ({uses})" if usage.access_count else ""),
+        ("quality", f"{usage.quality:.2f}" if usage.quality != review.NEUTRAL_QUALITY else ""),
         ("file", str(vault / view.path) if view.path else ""),
     ]
-
-
-def _effects(used: review.Usage) -> str:
-    if not used.shown:
-        return ""
-    outcomes = f"followed {used.followed}, broken {used.broken}"
-    return f"shown in {count(used.shown, 'session')}: {outcomes}"
 
 
 def render_evidence(paper: Paper, item: Evidence, memory: Memory) -> None:
     """Print the speaker, session, time and text of a turn that is evidence for a memory."""
     said_by = speaker_name(item.speaker, memory.author if item.speaker is memory.speaker else None)
-    paper.line(
-        bold(said_by),
+    paper.title(
+        said_by,
         dim(f", {joined((turn_name(item.session_id, item.seq), minute(item.time)), ', ')}"),
         indent=2,
     )
@@ -422,20 +405,6 @@ def _link_row(link: views.LinkView) -> tuple[str, Span, str]:
     subject = link.subject or f"(unknown: {link.other})"
     facts = hits.link_facts(link)
     return relation, dim(link.other[-8:]), f"{subject} ({facts})" if facts else subject
-
-
-def _render_together(paper: Paper, together: Sequence[views.CompanionView]) -> None:
-    paper.heading("Used or learned together with")
-    rows = [
-        (
-            f"{item.weight:.2f}",
-            dim(short_id(item.memory)),
-            count(item.sessions, "time"),
-            item.memory.subject,
-        )
-        for item in together
-    ]
-    paper.table(rows, indent=2)
 
 
 # ----------------------------------------------------------------------------
@@ -460,7 +429,7 @@ _HOW = {
 @argument("retire", "references", metavar="[ID|SUBJECT|PATTERN]...")
 @option("retire", "contains", "--contains", metavar="TEXT")
 @option("retire", "like", "--like", "--fuzzy", metavar="TEXT")
-@options("retire", "reason", "persist")
+@option("retire", "reason", "persist")
 @flag("--dry-run", "Only show what would be retired.")
 @flag("--list", "List retired memories and rules for later ones.", "shows_list")
 @flag("--restore", "Restore retired or superseded memories.")
@@ -498,10 +467,8 @@ def retire(
         return
     _ask(run, plan, persist=persist, yes=yes)
     memories, rules = retiring.retire_chosen(run.home, plan, reason, persist=persist)
-    retired, pending = (
-        [item for item in memories if item.retired],
-        [item for item in memories if not item.retired],
-    )
+    retired = [item for item in memories if item.retired]
+    pending = [item for item in memories if not item.retired]
     record = {"retired": retired, "waiting_for_review": pending, "standing": rules}
     run.answer(record, _render_retired, retired, rules, pending=pending)
 
@@ -509,15 +476,10 @@ def retire(
 def _ask(run: Run, plan: retiring.RetirePlan, *, persist: bool, yes: bool) -> None:
     if run.is_interactive and not yes:
         run.show(hits.render_table, plan.memories)
-    question = "Retire these, and all later memories with a matching subject?"
-    count = len(plan.memories)
-    run.confirm(
-        question if persist else "Retire?",
-        yes=yes,
-        refusal=f"{count} memories match: check them with --dry-run, then pass --yes"
-        if plan.is_wider
-        else "",
-    )
+    later = "Retire these, and all later memories with a matching subject?"
+    wide = f"{len(plan.memories)} memories match: check them with --dry-run, then pass --yes"
+    question, refusal = later if persist else "Retire?", wide if plan.is_wider else ""
+    run.confirm(question, yes=yes, refusal=refusal)
 
 
 def _render_retired(
@@ -530,7 +492,7 @@ def _render_retired(
 ) -> None:
     if is_dry:
         paper.line(
-            f"Would retire {count(len(memories), 'memory', 'memories')}:"
+            f"Would retire {count(len(memories), 'memory')}:"
             if memories
             else "Would retire nothing."
         )
@@ -552,9 +514,8 @@ def _render_unretired(paper: Paper, back: retiring.BroughtBack) -> None:
 def _render_retired_list(
     paper: Paper, memories: Sequence[Memory], rules: Sequence[StandingRetirement]
 ) -> None:
-    if not memories and not rules:
+    if not (memories or rules):
         paper.line("Nothing is retired.")
-        return
     rows = [
         (
             dim(short_id(memory)),

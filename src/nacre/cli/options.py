@@ -1,39 +1,168 @@
-"""Formatting of values, and options shared by commands."""
+"""Calls of operations, options made from their requests, and formatting of values."""
 
 from __future__ import annotations
 
 import functools
+import os
 import re
 import sys
 import tempfile
 import types
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import MISSING, fields, is_dataclass
 from datetime import date, datetime
-from enum import StrEnum
-from functools import cache
+from enum import EnumType
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+)
 
 import click
 import msgspec
 
-from nacre.base import ids, json, text
+from nacre.base import ids, json, link, text
 from nacre.base.bounds import annotations_of, bounds_of
 from nacre.base.frozen import frozen
-from nacre.base.times import day_of, shown_day, shown_minute
-from nacre.cli.command import TEXT, Run, Span
-from nacre.cli.operations import MOMENT, PAST_DAY, PERIOD, ask, place_of
-from nacre.errors import NotFoundError
-from nacre.home import change, location
-from nacre.serve.catalogue import request_of
+from nacre.base.times import day_of, parse_moment, shown_day, shown_minute
+from nacre.cli import output
+from nacre.cli.command import TEXT, Parsed, Run, Span
+from nacre.errors import InvalidQueryError, NotFoundError
+from nacre.home import change, location, views
+from nacre.operations import operation_of
+from nacre.serve.catalogue import CATALOGUE, request_of
 from nacre.values.memory import Kind, Memory, Validity
-from nacre.values.recall import Filter
+from nacre.values.recall import MEMORY_FIELDS, Filter
 
 if TYPE_CHECKING:
     from nacre.home.home import Home
     from nacre.values.session import Speaker, Tokens
+
+
+Result = TypeVar("Result")
+
+_DAEMON_SECONDS = 1.0
+"""Time in seconds to wait for the daemon, which hangs or saves no time if it takes longer."""
+
+
+def ask(run: Run, result: type[Result], operation: str, /, **fields: Any) -> Result:
+    """Run an operation in the daemon if possible, else in this process, and return its result.
+
+    The operation is passed by name, so that its module is loaded only if the daemon does not
+    answer. Raises InvalidInputError for out-of-bounds fields, and the operation's own errors.
+    """
+    if not run.by_itself:
+        try:
+            answer = link.ask_whole(
+                str(run.settings.home),
+                operation,
+                json.to_plain(fields),
+                seconds=_DAEMON_SECONDS,
+                settings=run.settings.mark,
+                notes=True,
+            )
+            value = json.convert(answer.get("result"), result)
+            notes = answer.get("notes", {})
+            run.warnings += notes.get("warnings", ())
+            run.problems += notes.get("problems", ())
+            return value
+        except link.DaemonAwayError:
+            run.by_itself = True
+        except (link.DaemonRefusedError, msgspec.ValidationError):
+            pass  # this process reports the error
+    entry = CATALOGUE[operation]
+    return cast("Result", entry.run(run.home, entry.make(fields)))
+
+
+def perform(run: Run, function: Callable[..., Result], /, **fields: Any) -> Result:
+    """Run an operation in this process, with a progress bar on a terminal, and return its result.
+
+    Raises InvalidInputError for out-of-bounds fields, and the operation's own errors.
+    """
+    entry = operation_of(function)
+    opened = run.home if entry.needs_home else run.settings
+    is_resumable = entry.takes_long and entry.writes and entry.needs_home
+    with resumable(run) if is_resumable else nullcontext(), output.progress_bar(run) as notify:
+        return cast("Result", entry.run(opened, entry.make(fields), notify))
+
+
+@contextmanager
+def resumable(run: Run) -> Iterator[None]:
+    """Mark the command as resumable if the user interrupts the block."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        run.is_resumable = True
+        raise
+
+
+def place_of(run: Run, name: str | None) -> views.Place:
+    """Return the project with this name or alias or, for ``.``, of the current folder."""
+    with suppress(FileNotFoundError):  # the folder was deleted
+        return ask(run, views.Place, "place", name=name, folder=os.getcwd())
+    return ask(run, views.Place, "place", name=name)
+
+
+# ----------------------------------------------------------------------------
+# Dates on the command line.
+
+
+def _moment(value: str) -> datetime:
+    try:
+        return parse_moment(value, ids.utc_now())
+    except (OverflowError, ValueError) as error:
+        raise InvalidQueryError(
+            f"{value!r} is out of range", hint="write 2026-11-20, 3d, 2w or march"
+        ) from error
+
+
+def _day(value: str) -> date | str:
+    try:
+        return date.fromisoformat(value) if value else ""
+    except ValueError as error:
+        raise click.BadParameter(f"{value!r} is not a day; write 2026-12-31") from error
+
+
+def _period(value: str) -> Validity:
+    since, dots, until = value.partition("..")
+    try:
+        days = [date.fromisoformat(day.strip()) if day.strip() else None for day in (since, until)]
+    except ValueError as error:
+        raise click.BadParameter(
+            f"{value!r} is not a period; write 2026-01-01..2026-06-30, 2026-01-01.. or ..2026-06-30"
+        ) from error
+    if since and not dots:
+        raise click.BadParameter(f"{value!r} is a single day; write {value}.. or ..{value}")
+    period = Validity(*days)
+    if period.since and period.until and period.since > period.until:
+        raise click.BadParameter(f"{value!r} ends before it starts")
+    return period
+
+
+MOMENT = Parsed("date", _moment)
+"""A date, absolute or relative."""
+
+PAST_DAY = Parsed("day", lambda value: day_of(_moment(value)))
+"""A day, absolute or relative: 2026-11-20, 3d, yesterday."""
+
+DAY = Parsed("day", _day)
+"""A future day, such as 2026-12-31, or ``""`` for no day."""
+
+PERIOD = Parsed("from..to", _period)
+"""A period, such as 2026-01-01..2026-06-30 or ..2026-06-30. ``""`` means always."""
+
+
+# ----------------------------------------------------------------------------
+# Formatting of values.
+
 
 Record = dict[str, Any]
 SHORT_ID = 8
@@ -41,8 +170,6 @@ _NEAR_DAYS = 14
 _UUID = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-([0-9a-f])[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE
 )
-_ID_CHARACTERS = 24
-_LARGER_UNITS = ("KB", "MB", "GB", "TB")
 _TINTS = {
     "fact": "blue",
     "decision": "green",
@@ -67,7 +194,7 @@ def short_session(native_id: str) -> str:
     match = _UUID.fullmatch(native_id)
     if match:
         return native_id[:13] if match.group(1) == "7" else native_id[:8]
-    return native_id[:_ID_CHARACTERS]
+    return native_id[:24]
 
 
 def turn_name(session: str, seq: int) -> str:
@@ -115,7 +242,7 @@ def when(moment: datetime | None) -> str:
 def size(number: int) -> str:
     """Format a number of bytes."""
     value, unit = float(number), "B"
-    for larger in _LARGER_UNITS:
+    for larger in ("KB", "MB", "GB", "TB"):
         if value >= 1000:
             value, unit = value / 1000, larger
     return f"{value:.0f} {unit}" if value >= 100 or unit == "B" else f"{value:.1f} {unit}"
@@ -196,10 +323,8 @@ class RequestField:
     def type(self) -> Any:
         """Return the option's click type, with the field's bounds."""
         meta, item = self.meta, self.item
-        if isinstance(item, type) and issubclass(item, StrEnum):
-            return click.Choice([member.value for member in item], case_sensitive=False)
-        if get_origin(item) is Literal:
-            return click.Choice(list(get_args(item)), case_sensitive=False)
+        if isinstance(item, EnumType) or get_origin(item) is Literal:
+            return click.Choice(list(map(str, get_args(item) or item)), case_sensitive=False)
         least, most = (
             (meta.ge if meta.ge is not None else meta.gt),
             (meta.le if meta.le is not None else meta.lt),
@@ -230,21 +355,23 @@ def field_of(source: str | type, name: str) -> RequestField:
             return RequestField(name, kind, many, optional, _defaults(request)[name], meta)
 
 
-def option(source: str | type, name: str, *declarations: str, **own: Any) -> Decorator:
-    """Make a command-line option for a request field.
+def option(source: str | type, *names: str, **own: Any) -> Decorator:
+    """Make command-line options for request fields, in this order.
 
     The option of a list field can be repeated. A boolean field becomes a flag, called ``--no-name``
-    if it is on by default. ``declarations`` replace the option's names, and ``own`` overrides click
-    settings.
+    if it is on by default. ``names`` that start with ``-`` replace the option's names, and ``own``
+    overrides click settings.
     """
+    declarations = [name for name in names if name.startswith("-")]
 
-    def make() -> click.Parameter:
+    def make(name: str) -> click.Parameter:
         field = field_of(source, name)
         resolved = {"callback": _resolve_project} if name == "project" else {}
         settings = _click_settings(field) | resolved | own
         return click.Option([*(declarations or _names(field)), name], **settings)
 
-    return _with_parameter(make)
+    fields = [name for name in reversed(names) if name not in declarations]
+    return _with_parameters(*(functools.partial(make, name) for name in fields))
 
 
 def flag(name: str, description: str, *more_names: str) -> Decorator:
@@ -267,23 +394,12 @@ def argument(source: str | type, name: str, **own: Any) -> Decorator:
         }
         return click.Argument([name], **settings | own)
 
-    return _with_parameter(make)
+    return _with_parameters(make)
 
 
-def _with_parameter(make: Callable[[], click.Parameter]) -> Decorator:
+def _with_parameters(*makers: Callable[[], click.Parameter]) -> Decorator:
     def decorate(function: Function) -> Function:
-        vars(function).setdefault("__click_params__", []).append(make)
-        return function
-
-    return decorate
-
-
-def options(source: str | type, *names: str) -> Decorator:
-    """Make the options for several request fields, in this order."""
-
-    def decorate(function: Function) -> Function:
-        for name in reversed(names):
-            function = option(source, name)(function)
+        vars(function).setdefault("__click_params__", []).extend(makers)
         return function
 
     return decorate
@@ -327,11 +443,10 @@ def _click_settings(field: RequestField) -> dict[str, Any]:
         return settings | {"multiple": True}
     if field.default in _ABSENT or field.default is None:
         return settings | {"required": field.default in _ABSENT and not field.optional}
-    default = field.default.value if isinstance(field.default, StrEnum) else field.default
-    return settings | {"default": default, "show_default": True}
+    return settings | {"default": field.default, "show_default": True}
 
 
-@cache
+@functools.cache
 def _defaults(request: type) -> dict[str, Any]:
     # The result is cached because msgspec evaluates all types to find the fields.
     request_fields = fields(request) if is_dataclass(request) else msgspec.structs.fields(request)
@@ -358,17 +473,7 @@ _FILTER_NAMES = {
 }
 """Names of options for fields of :class:`Filter`, if they differ from the field's name."""
 
-_TURN_FIELDS = (
-    "tools",
-    "projects",
-    "strict",
-    "exclude_projects",
-    "since",
-    "until",
-    "owner_only",
-    "trusted",
-)
-_MEMORY_FIELDS = ("kinds", "tags", "min_importance", "expiry", "as_of", "scope", *_TURN_FIELDS)
+_WITHOUT_OPTION = ("sessions", "settled")
 
 
 def limit_option(operation: str, **own: Any) -> Decorator:
@@ -392,7 +497,9 @@ EVERYTHING = flag("--all", "Show all, regardless of --limit.", "everything")
 OFFSET = option("list", "offset", show_default=False)
 
 
-def _with_filter(function: Function, names: Sequence[str]) -> Function:
+def _with_filter(function: Function, without: Sequence[str] = _WITHOUT_OPTION) -> Function:
+    names = [field.name for field in fields(Filter) if field.name not in without]
+
     @functools.wraps(function)
     def call(run: Run, /, **values: Any) -> Any:
         run.by_itself = values.pop("no_daemon", False)
@@ -408,10 +515,12 @@ def _with_filter(function: Function, names: Sequence[str]) -> Function:
     return decorated
 
 
-with_memory_filter = functools.partial(_with_filter, names=_MEMORY_FIELDS)
+with_memory_filter = _with_filter
 """Add the memory filter options to a command, which receives the filter as ``criteria``."""
 
-with_turn_filter = functools.partial(_with_filter, names=_TURN_FIELDS)
+with_turn_filter = functools.partial(
+    _with_filter, without=(*_WITHOUT_OPTION, *MEMORY_FIELDS, "as_of", "scope")
+)
 """Add the turn filter options to a command, which receives the filter as ``criteria``."""
 
 

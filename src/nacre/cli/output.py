@@ -37,13 +37,12 @@ from nacre.values import reports
 if TYPE_CHECKING:
     from nacre.values.reports import Progress
 
-_MESSAGE_CHARACTERS = 200
 _STORAGE = str(Path("nacre", "store"))
 
 
 def describe(run: Run, error: Exception) -> str:
     """Describe an unexpected error in one line, without secrets."""
-    message = text.shorten(redactor_of(run).clean(str(error)), _MESSAGE_CHARACTERS)
+    message = text.shorten(redactor_of(run).clean(str(error)), 200)
     return f"unexpected error: {type(error).__name__}{f': {message}' if message else ''}"
 
 

@@ -1,11 +1,11 @@
-"""``nacre recall``, ``context`` and ``chores``."""
+"""``nacre recall``, ``context``, ``chores``, ``did``, ``fix`` and ``search``."""
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from collections import defaultdict
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,33 +14,56 @@ import click
 from click.core import ParameterSource
 
 from nacre.base import text
+from nacre.base.text import one_line, shorten
 from nacre.base.times import shown_minute
 from nacre.cli import hits
-from nacre.cli.command import TEXT, Paper, Run, bold, command, dim
-from nacre.cli.operations import ask, perform
+from nacre.cli.command import TEXT, Paper, Run, Span, bold, command, dim, joined
 from nacre.cli.options import (
     LANES,
     NO_DAEMON,
+    OFFSET,
     argument,
+    ask,
+    count,
     flag,
     limit_option,
     option,
-    options,
+    perform,
+    read_content,
+    speaker_name,
     tie_hint,
+    turn_name,
+    when,
     with_memory_filter,
+    with_turn_filter,
 )
 from nacre.context import categories, effects, hooks
 from nacre.context import handoff as context_handoff
 from nacre.home import location, views
 from nacre.home.home import territory
 from nacre.recall import deep, pins
+from nacre.recall.requests import ASPECTS, ROLES
+from nacre.sessions import find
 from nacre.setup import chores as queue
 from nacre.values.context import LOOKED_FOR, ContextBlock, LeftOut
-from nacre.values.memory import Actor, Face, acting
+from nacre.values.memory import Actor, DeedFilter, Face, acting
 from nacre.values.recall import DeepResult, Filter, RecallResult, Route
+from nacre.values.session import (
+    FileChange,
+    FileHistory,
+    Repair,
+    SessionKind,
+    Speaker,
+    ToolCall,
+    Trouble,
+    Trust,
+    Turn,
+)
 
 if TYPE_CHECKING:
+    from nacre.sessions.find import Matches
     from nacre.values.session import HandoffView
+
 
 _WITH_DEEP = ("text", "filter", "update", "session")
 """Request fields that ``--deep`` accepts."""
@@ -79,7 +102,7 @@ _DECIDERS = {"model": "the model", "rules": "rules", "asker": "you"}
 @option("recall", "update", help="Do not count this as a use of the memories.")
 @option("recall", "session")
 @option("recall", "boost", help="Rank only by relevance, not by age, use and importance.")
-@options("recall", "prefer_kinds", "threshold", "fuzzy")
+@option("recall", "prefer_kinds", "threshold", "fuzzy")
 @option("recall", "diversify", "--no-diversify", "--no-mmr", help="Also show near-duplicates.")
 @click.option(
     "--pin",
@@ -124,13 +147,7 @@ def recall(
     result = ask(run, RecallResult, "recall", **request).best(most)
     more = "More memories match, but exceed the token budget (--budget)."
     hits.present(
-        run,
-        result,
-        result.ranked,
-        hits.render_answer,
-        result.ranked,
-        explain=explain,
-        more=more,
+        run, result, result.ranked, hits.render_answer, result.ranked, explain=explain, more=more
     )
 
 
@@ -145,22 +162,22 @@ def _refuse_with(option: str, *names: str) -> None:
 def _recall_deep(run: Run, request: dict[str, Any], *, explain: bool) -> None:
     session = request["session"]
     request["recent"] = deep.recent_of(run.home, session) if session else ()
-    with contextlib.suppress(FileNotFoundError):  # the folder was deleted
+    with suppress(FileNotFoundError):  # the folder was deleted
         request["here"] = location.project_of_folder(run.home, Path.cwd())
     run.present(perform(run, deep.deep_recall, **request), _render_deep, explain=explain)
 
 
 def _render_deep(paper: Paper, result: DeepResult, *, explain: bool) -> None:
     if result.clarify:
-        paper.line(bold("Which project do you mean?"))
+        paper.title("Which project do you mean?")
         for slug in result.clarify:
             paper.line(f"--project {slug}", indent=2)
     elif not result.hits:
         if result.route is Route.NONE:
-            paper.line(bold("This question needs no memory."))
+            paper.title("This question needs no memory.")
         else:
             profile = "No match; the context has only your profile."
-            paper.line(bold(profile if result.context else hits.NOTHING))
+            paper.title(profile if result.context else hits.NOTHING)
             paper.note(
                 "Untrusted memories are left out; nacre recall without --deep can show more.",
                 indent=2,
@@ -197,12 +214,6 @@ def _render_steps(paper: Paper, result: DeepResult, *, explain: bool) -> None:
 # ``nacre context``.
 
 
-_FOLDER = click.Path(file_okay=False, path_type=Path)
-_TEXT_CHARACTERS = 100
-_SUBJECT_CHARACTERS = 60
-_SUBJECTS_SHOWN = 3
-
-
 @command(
     "context",
     examples=[
@@ -222,12 +233,12 @@ _SUBJECTS_SHOWN = 3
     "context",
     "folder",
     "--folder",
-    type=_FOLDER,
+    type=click.Path(file_okay=False, path_type=Path),
     help="The agent's working folder [default: the current one].",
 )
-@options("context", "project", "session", "occasion")
+@option("context", "project", "session", "occasion")
 @option("context", "budget_tokens", "--budget")
-@options("context", "parts")
+@option("context", "parts")
 @option("context", "alone", "--lexical")
 @flag("--explain", "Show why each item is included, and what was left out.")
 @click.option(
@@ -316,7 +327,7 @@ def _render_context(
 ) -> None:
     if output:
         if changed:
-            paper.line(bold("Written: "), f"{block.tokens:,} tokens to {output}")
+            paper.title("Written: ", f"{block.tokens:,} tokens to {output}")
         else:
             paper.line(f"{output} is unchanged")
     elif block.text:
@@ -335,9 +346,8 @@ def _reason_for_empty(run: Run, project: str | None, folder: str) -> tuple[str, 
 
 def _render_explained(paper: Paper, block: ContextBlock) -> None:
     head = f"{block.tokens:,} tokens" if block.text else "No context."
-    paper.line(
-        bold(head),
-        dim(f"  {block.project or 'no project'}" + (f" · {block.gate}" if block.gate else "")),
+    paper.title(
+        head, dim(f"  {block.project or 'no project'}" + (f" · {block.gate}" if block.gate else ""))
     )
     part = None
     for item in block.items:
@@ -345,7 +355,7 @@ def _render_explained(paper: Paper, block: ContextBlock) -> None:
             tokens = sum(entry.tokens for entry in block.items if entry.part is item.part)
             paper.heading(f"{item.part.value} · {tokens:,} tokens")
             part = item.part
-        paper.line(text.shorten(item.text.lstrip("-> "), _TEXT_CHARACTERS), indent=2)
+        paper.line(text.shorten(item.text.lstrip("-> "), 100), indent=2)
         score = f" · score {item.score:.2f}" if item.score is not None else ""
         paper.note(f"{item.why} · {item.tokens} tokens{score}", indent=4)
     if block.left_out:
@@ -362,9 +372,7 @@ def _render_left_out(paper: Paper, left_out: Iterable[LeftOut]) -> None:
         groups[item.part.value, item.why].append(item)
     for (part, why), items in groups.items():
         paper.line(f"{part}: {why}", dim(f"  {len(items)}" if len(items) > 1 else ""), indent=2)
-        subjects = [
-            text.shorten(item.subject, _SUBJECT_CHARACTERS) for item in items if item.subject
-        ][:_SUBJECTS_SHOWN]
+        subjects = [text.shorten(item.subject, 60) for item in items if item.subject][:3]
         more = f" and {len(items) - len(subjects)} more" if len(items) > len(subjects) else ""
         if subjects:
             paper.note(f"{'; '.join(subjects)}{more}", indent=4)
@@ -401,10 +409,264 @@ def _render_handoff(paper: Paper, view: HandoffView) -> None:
         return
     state = "stored; " if view.is_new else ""
     state += f"given to {handoff.given}" if handoff.given else "for the next session"
-    paper.line(
-        bold(f"session handoff {shown_minute(handoff.said)}"), dim(f"  {view.project} · {state}")
-    )
+    paper.title(f"session handoff {shown_minute(handoff.said)}", dim(f"  {view.project} · {state}"))
     paper.body(handoff.content, indent=2)
     paper.note(f"from {handoff.session} · by {handoff.by}", indent=2)
     if view.note:
         paper.note(view.note, indent=2)
+
+
+# ----------------------------------------------------------------------------
+# ``nacre did`` and ``nacre fix``.
+
+
+_Deed = FileChange | Repair
+_INDENT = 4
+_FILTER = {"project", "tool", "since", "until"}
+
+
+@command(
+    "did",
+    examples=[
+        "nacre did src/billing/retry.py",
+        "nacre did docs --since 2w --project .",
+        "nacre did Makefile --reads --json",
+    ],
+)
+@argument("did", "path")
+@limit_option("did")
+@OFFSET
+@option("did", "reads")
+@option(DeedFilter, "tool", "project", "since", "until")
+def did(run: Run, path: str, **request: Any) -> None:
+    """Show who changed a file, when and why.
+
+    PATH is a file or folder. A relative path such as src/app.py matches at any depth below folders
+    where agents worked.
+    """
+    limits = " within these limits" if any(request[name] for name in _FILTER) else ""
+    history = ask(run, FileHistory, "did", path=path, **_with_filter(request))
+    hits.present(
+        run, history, history.changes, _render_history, offset=request["offset"], limits=limits
+    )
+
+
+def _with_filter(request: dict[str, Any]) -> dict[str, Any]:
+    return request | {"wanted": {name: request.pop(name) for name in _FILTER & request.keys()}}
+
+
+@command(
+    "fix",
+    examples=[
+        "nacre fix \"ModuleNotFoundError: No module named 'yaml'\"",
+        "npm run build 2>&1 | nacre fix -",
+        'nacre fix "connection refused" --project . --since 2w',
+    ],
+)
+@argument("fix", "error", nargs=-1, required=False)
+@limit_option("fix")
+@option(DeedFilter, "tool", "project", "since")
+def fix(run: Run, error: tuple[str, ...], **request: Any) -> None:
+    """Show earlier attempts to fix an error, and which worked.
+
+    ERROR is a line or a whole trace; - reads standard input.
+    """
+    words = read_content(" ".join(error))
+    result = ask(run, views.FixResult, "fix", error=words, **_with_filter(request))
+    hits.present(run, result, result.troubles or result.lessons or result.talk, _render_fix)
+
+
+def _render_history(paper: Paper, history: FileHistory, *, offset: int, limits: str) -> None:
+    if not history.paths and not history.changes:
+        paper.title(f"No recorded session touched {history.asked}{limits}.")
+        return
+    paths = history.paths[:6]
+    paper.title(paths[0] if len(paths) == 1 else history.asked)
+    counts = joined(
+        (
+            f"edited {_turns(history.edits)}",
+            f"read {_turns(history.reads)}",
+            f"{count(history.sessions, 'session')}",
+        )
+    )
+    paper.note(counts)
+    if len(history.paths) > 1:
+        for path in paths:
+            paper.note(path, indent=2)
+        paper.more(len(history.paths) - len(paths))
+    if not (history.changes or history.edits):
+        paper.blank()
+        paper.line(f"It was only read, never changed{limits}; --reads shows when.")
+    for rank, change in enumerate(history.changes, start=offset + 1):
+        paper.blank()
+        _render_change(paper, rank, change, names_file=len(history.paths) > 1)
+    if history.more:
+        paper.footer(f"more: --offset {offset + len(history.changes)}")
+
+
+def _render_fix(paper: Paper, result: views.FixResult) -> None:
+    for number, trouble in enumerate(result.troubles):
+        if number:
+            paper.blank()
+        _render_trouble(paper, trouble)
+    if result.talk:
+        paper.title("No command failed with this error, but it was discussed:")
+        paper.blank()
+        hits.render_results(paper, result.talk)
+    if result.lessons:
+        paper.heading("Lessons")
+        hits.render_results(paper, result.lessons)
+    if not (result.troubles or result.talk or result.lessons):
+        paper.title("This error does not occur in your sessions.")
+
+
+def _render_change(paper: Paper, rank: int, change: FileChange, *, names_file: bool) -> None:
+    paper.title(f"{rank:>2}", "  ", dim(_describe_place(change)), hang=_INDENT)
+    if names_file and change.path:
+        paper.line(change.path, indent=_INDENT)
+    _render_turn(paper, change.request, "asked", change)
+    _render_turn(paper, change.words, "said", change)
+    counts = [f"edited {_turns(change.edits)}"] if change.edits else []
+    counts += [f"read {_turns(change.reads)}"] if change.reads and not change.edits else []
+    counts += [f"{change.failed} failed"] if change.failed else []
+    if counts:
+        paper.note(joined(counts), indent=_INDENT)
+
+
+def _render_trouble(paper: Paper, trouble: Trouble) -> None:
+    paper.framed(trouble.error, "tool output")
+    counts = joined(
+        (f"occurred {_times(trouble.times)}", f"in {count(trouble.sessions, 'session')}")
+    )
+    paper.note(counts if trouble.mended else f"{counts} · no known fix")
+    for repair in trouble.repairs:
+        paper.blank()
+        _render_repair(paper, repair)
+
+
+def _render_repair(paper: Paper, repair: Repair) -> None:
+    mark = Span("✓", "bold green") if repair.worked else Span("✗", "bold red")
+    paper.line(mark, "   ", dim(_describe_place(repair)), hang=_INDENT)
+    _render_call(paper, repair.failed, indent=_INDENT)
+    again = f"failed {_times(repair.attempts)} more" if repair.attempts else ""
+    if repair.worked:
+        paper.note(joined((again, "then worked:")) if again else "then worked:", indent=_INDENT)
+        for call in repair.steps:
+            _render_call(paper, call, indent=_INDENT + 2)
+    else:
+        paper.note(joined((again, "no later success")), indent=_INDENT)
+    _render_turn(paper, repair.words, "said", repair)
+
+
+def _render_turn(paper: Paper, turn: Turn | None, verb: str, deed: _Deed) -> None:
+    if turn is None or not turn.text:
+        return
+    speaker = (
+        "the other agent"
+        if verb == "asked" and turn.speaker is Speaker.AGENT
+        else speaker_name(turn.speaker)
+    )
+    text = shorten(one_line(turn.text), 280)
+    if turn.trust is Trust.UNTRUSTED:
+        paper.framed(text, f"{speaker} in {turn_name(deed.session.id, deed.seq)}", indent=_INDENT)
+    else:
+        paper.line(Span(f"{speaker}:", "bold"), " ", text, indent=_INDENT)
+
+
+def _render_call(paper: Paper, call: ToolCall, *, indent: int) -> None:
+    outcome = f" → {shorten(call.outcome, 60)}" if call.failed and call.outcome else ""
+    paper.note(f"{call.name}: {shorten(call.input, 120)}{outcome}", indent=indent)
+
+
+def _describe_place(deed: _Deed) -> str:
+    session = deed.session
+    kind = "" if session.kind is SessionKind.MAIN else session.kind.value
+    name = turn_name(session.id, deed.seq)
+    return joined((name, kind, deed.project, session.branch, session.model, when(deed.time)))
+
+
+def _turns(number: int) -> str:
+    return f"in {count(number, 'turn')}" if number else "never"
+
+
+def _times(number: int) -> str:
+    return {0: "never", 1: "once", 2: "twice"}.get(number, f"{number:,} times")
+
+
+# ----------------------------------------------------------------------------
+# ``nacre search``.
+
+
+_MATCHED = ("limit", "offset", "aspect", "role")
+"""Options that also apply to regular-expression searches."""
+
+
+@command(
+    "search",
+    examples=[
+        'nacre search "what did I say about retries" --role owner --since march',
+        "nacre search billing --scope decisions --tool codex --json",
+        "nacre search --regex 'E[A-Z]+REFUSED' --scope errors",
+    ],
+)
+@click.argument("question", nargs=-1, type=TEXT)
+@limit_option("match-sessions")
+@OFFSET
+@with_turn_filter
+@option("search-sessions", "aspect", "--scope", type=click.Choice(ASPECTS.split("|")))
+@option(
+    "search-sessions",
+    "role",
+    type=click.Choice(ROLES.split("|")),
+    help="Only turns of this speaker; owner is you.",
+)
+@flag("--regex", "Search all turns for a regular expression, newest first.")
+@option("search-sessions", "around", "ignore_time")
+@LANES
+@option("search-sessions", "fuzzy")
+@flag("--explain", "Show the parts of each score and the state of each lane.")
+def search(
+    run: Run,
+    question: tuple[str, ...],
+    criteria: Filter,
+    regex: bool,
+    explain: bool,
+    **request: Any,
+) -> None:
+    """Search the turns and tool calls of all sessions."""
+    words, offset = " ".join(question), request["offset"]
+    if regex:
+        _match(run, words, criteria, {name: request[name] for name in _MATCHED})
+        return
+    request["mode"] = request["mode"] or "hybrid"
+    result = ask(run, RecallResult, "search-sessions", text=words, filter=criteria, **request)
+    hits.present(
+        run,
+        result,
+        result.turns,
+        hits.render_answer,
+        result.turns,
+        explain=explain,
+        more=f"more: --offset {offset + len(result.turns)}",
+        offset=offset,
+    )
+
+
+def _match(run: Run, expression: str, criteria: Filter, request: dict[str, Any]) -> None:
+    # Search in this process: a slow search would block the daemon.
+    matches = perform(run, find.match_turns, expression=expression, filter=criteria, **request)
+    if matches.unread:
+        run.warnings.append(
+            "time limit reached before all turns were searched; narrow with --since or --project"
+        )
+    if matches.given_up:
+        run.warnings.append(f"{matches.given_up} turns were skipped because matching took too long")
+    hits.present(run, matches, matches.turns, _render_matches, offset=request["offset"])
+
+
+def _render_matches(paper: Paper, matches: Matches, *, offset: int) -> None:
+    if not matches.turns:
+        paper.title(hits.NOTHING)
+    hits.render_results(paper, matches.turns, offset=offset)
+    if matches.more:
+        paper.note(f"more: --offset {offset + len(matches.turns)}")

@@ -1,7 +1,12 @@
-"""``nacre review``."""
+"""``nacre review``, as a list or, on a terminal, with one key for each decision."""
 
 from __future__ import annotations
 
+import signal
+import sys
+from collections import Counter, deque
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,34 +14,51 @@ import click
 from click.core import ParameterSource
 
 from nacre.base.text import shorten
-from nacre.cli import hits, terminal
-from nacre.cli.command import DefaultGroup, Paper, Run, Span, bold, command, dim, joined
-from nacre.cli.operations import ask, perform
+from nacre.cli import hits
+from nacre.cli.command import (
+    DefaultGroup,
+    Paper,
+    Run,
+    Span,
+    bold,
+    command,
+    cut,
+    dim,
+    joined,
+    printable,
+)
+from nacre.cli.memories import render_evidence
 from nacre.cli.options import (
     SESSION,
     SHORT_ID,
     YES,
     argument,
+    ask,
     count,
+    kind_span,
     option,
-    options,
+    perform,
+    place_name,
     read_content,
+    resumable,
+    short_id,
+    short_session,
+    speaker_name,
     when,
 )
-from nacre.errors import DepartedError
-from nacre.home import views
-from nacre.memories import store
+from nacre.errors import DepartedError, NacreError
+from nacre.home.views import Choice, Pending, PendingKind, PendingPage
+from nacre.memories import decision, store
 from nacre.recall import recall
 from nacre.review import queue
 from nacre.values import review as reviews
+from nacre.values.recall import RecallResult
+from nacre.values.session import Trust
 
 if TYPE_CHECKING:
-    from nacre.values.review import (
-        FeedbackReport,
-        Judged,
-        Unanswered,
-        UnansweredQuestion,
-    )
+    from nacre.values.memory import Memory
+    from nacre.values.review import FeedbackReport, Judged, Unanswered, UnansweredQuestion
+
 
 _OUTCOMES = {
     "keep-new": "the newer memory supersedes the older one",
@@ -55,7 +77,7 @@ _OUTCOMES = {
         "nacre review resolve 5f0c2a4d keep-new",
     ],
 )
-@options("review", "project", "only", "limit", "offset")
+@option("review", "project", "only", "limit", "offset")
 def review(run: Run, **request: Any) -> None:
     """Review pending items: keep, change or drop them.
 
@@ -70,17 +92,17 @@ def review(run: Run, **request: Any) -> None:
     is_narrowed = any(
         context.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in request
     )
-    if not is_narrowed and terminal.can_be_drawn(run):
-        terminal.go_through(run, ask(run, views.PendingPage, "review", limit=0).items)
+    if not is_narrowed and can_be_drawn(run):
+        go_through(run, ask(run, PendingPage, "review", limit=0).items)
         return
-    run.present(ask(run, views.PendingPage, "review", **request), _render)
+    run.present(ask(run, PendingPage, "review", **request), _render)
 
 
 @review.command(
     "keep", examples=["nacre review keep 5f0c2a4d", "nacre review keep 5f0c2a4d --into 3f9a01c2"]
 )
 @argument("review-keep", "references", metavar="ID...")
-@options("review-keep", "content", "into", "anyway")
+@option("review-keep", "content", "into", "anyway")
 def keep(run: Run, references: tuple[str, ...], **fields: Any) -> None:
     """Keep pending items.
 
@@ -141,17 +163,18 @@ def resolve(run: Run, reference: str, choice: str, reason: str | None) -> None:
     kept, and are not reported again. nacre undo reverts it.
     """
     settled = perform(run, queue.resolve, reference=reference, choice=choice, reason=reason)
-    outcome = f"  {settled.older.subject}: {_OUTCOMES[choice]}"
-    run.answer(settled, Paper.line, bold("Resolved"), outcome, hang=2)
+    run.answer(
+        settled, Paper.title, "Resolved", f"  {settled.older.subject}: {_OUTCOMES[choice]}", hang=2
+    )
 
 
-def _render(paper: Paper, page: views.PendingPage) -> None:
+def _render(paper: Paper, page: PendingPage) -> None:
     if not page.items:
         paper.line("Nothing is pending.")
         return
     for item in page.items:
         ids = [memory.id[-SHORT_ID:] for memory in (item.memory, item.newer) if memory]
-        terminal.render_item(paper, item, bold("+".join(ids)))
+        render_item(paper, item, bold("+".join(ids)))
         paper.blank()
     paper.note(
         f"{len(page.items):,} of {count(page.total, 'item')}; nacre review keep ID keeps one"
@@ -186,7 +209,7 @@ _BY_PERSON = {"used": "good", "corrected": "bad"}
     type=click.Path(dir_okay=False, exists=True, allow_dash=True),
     help="A file with the agent's reply [default: standard input].",
 )
-@option("feedback", "stored", "--stored")
+@option("feedback", "stored")
 @click.option(
     "--good/--bad", "good", default=None, help="Rate the memories yourself, without a reply."
 )
@@ -244,14 +267,8 @@ _WORDINGS_SHOWN = 3
 _CHARACTERS_GAPS = 160
 
 
-@command(
-    "gaps",
-    examples=[
-        "nacre review gaps",
-        "nacre review gaps --project . --min-times 2",
-    ],
-)
-@options("unanswered", "days", "project", "min_times")
+@command("gaps", examples=["nacre review gaps", "nacre review gaps --project . --min-times 2"])
+@option("unanswered", "days", "project", "min_times")
 @option("unanswered", "limit", "--limit", "-n")
 def gaps(run: Run, **request: Any) -> None:
     """List questions that nacre could not answer.
@@ -304,3 +321,323 @@ def _render_gap(paper: Paper, gap: UnansweredQuestion) -> None:
     if len(gap.wordings) > _WORDINGS_SHOWN:
         paper.note(f"and {count(len(gap.wordings) - _WORDINGS_SHOWN, 'more wording')}", indent=10)
     paper.blank()
+
+
+# ----------------------------------------------------------------------------
+# The review on a
+
+
+_KEYS = {
+    "k": "keep",
+    "e": "edit",
+    "m": "merge",
+    "n": "newer",
+    "o": "older",
+    "d": "drop",
+    "s": "skip",
+    " ": "skip",
+    "u": "undo",
+    "q": "quit",
+    "\x1b": "quit",
+    "?": "help",
+    "w": "where",
+}
+_HELP = (
+    ("k", "keep it; a candidate becomes a memory; in a conflict, both memories stay"),
+    ("e", "keep it in other words, written in your editor"),
+    (
+        "m",
+        "merge it into a memory that you choose; in a conflict, merge the older memory into the newer one",
+    ),
+    ("n", "in a conflict, replace the older memory with the newer one"),
+    ("o", "in a conflict, keep the older memory and retire the newer one"),
+    (
+        "d",
+        "drop it, in a conflict the older memory; memories are retired, and their files are kept",
+    ),
+    ("s", "skip it, so that it stays pending"),
+    ("w", "show its source turns"),
+    ("u", "undo the last decision; repeat for earlier ones"),
+    ("q", "quit; other items stay pending"),
+)
+_TURN_CHARACTERS = 2_000
+_MAX_CHOICES = 9
+"""Maximum number of memories offered as a merge target."""
+_MAX_QUERY_CHARACTERS = 2_000
+_VERBS = {
+    "keep": "Kept",
+    "edit": "Kept as edited",
+    "merge": "Merged",
+    "newer": "Replaced",
+    "older": "Older kept",
+    "drop": "Dropped",
+    "skip": "Skipped",
+}
+
+
+_REASONS = {
+    "found": "you said it",
+    "unproven": "not proven",
+    "untrusted": "untrusted source",
+    "minor": "less important than others",
+}
+
+
+def can_be_drawn(run: Run) -> bool:
+    """Return True if a person can review on this terminal and did not ask for ``--json``."""
+    is_terminal = (
+        run.is_interactive
+        and bool(sys.stdout and sys.stdout.isatty())
+        and run.environ.get("TERM") != "dumb"
+    )
+    return is_terminal and not run.as_json and not run.settings.actor.is_agent
+
+
+def _why(item: Pending) -> str:
+    if item.kind is PendingKind.CANDIDATE:
+        return item.detail or _REASONS[item.why]
+    return joined((item.why.replace("_", " "), item.detail), ": ")
+
+
+class Triage:
+    """A review of pending items, with the decisions so far."""
+
+    def __init__(self, run: Run, items: Iterable[Pending]) -> None:
+        self._run = run
+        self._items = deque(items)
+        self._decided: list[tuple[str, Pending]] = []
+        self._last_attempt: str | None = None
+        """The item that the user last tried to keep. A second try keeps it despite a conflicting statement."""
+
+    @property
+    def counts(self) -> Counter[str]:
+        """Return how often each decision was made."""
+        return Counter(what for what, _ in self._decided)
+
+    @property
+    def remaining(self) -> int:
+        """Return the number of pending items, including skipped ones."""
+        return len(self._items) + self.counts["skip"]
+
+    def go(self) -> None:
+        """Print the items and handle keys until no item is left or the user quits."""
+        self._run.show(self._render)
+        while True:
+            self._run.show(self._render_keys)
+            key = "q"
+            with suppress(EOFError):
+                key = click.getchar() or key
+            if len(key) > 1:
+                if not key.startswith("\x1b"):  # an arrow key, for example
+                    self._tell("Pasted text is ignored: press a key for each decision.")
+                continue
+            action = _KEYS.get(key.lower(), "")
+            if action == "quit" or (not self._items and action != "undo"):
+                return
+            if action == "help":
+                self._run.show(Paper.facts, _HELP, indent=0)
+            elif action == "where":
+                self._run.show(self._render_evidence)
+            elif action and self._do(action):
+                self._run.show(self._render)
+
+    def _tell(self, message: str, style: str = "") -> None:
+        self._run.show(Paper.note, message, style)
+
+    def _do(self, action: str) -> bool:
+        try:
+            if action == "undo":
+                return self._undo()
+            if (words := self._decide(action, self._items[0])) is None:
+                return False
+        except NacreError as error:
+            self._tell(joined((error.message, error.hint), "; "), "red")
+            return False
+        except click.ClickException as error:
+            self._tell(error.format_message(), "red")
+            return False
+        self._tell(f"{_VERBS[action]}: {cut(' '.join(printable(words).split()), 44)}")
+        self._decided.append((action, self._items.popleft()))
+        return True
+
+    def _undo(self) -> bool:
+        if not self._decided:
+            self._tell("Nothing was decided yet.")
+            return False
+        action, item = self._decided[-1]
+        if action != "skip":
+            perform(self._run, queue.reopen, reference=item.id)
+        self._items.appendleft(self._decided.pop()[1])
+        self._tell(f"Undone: {_VERBS[action].lower()}.")
+        return True
+
+    def _decide(self, action: str, item: Pending) -> str | None:
+        if action in ("newer", "older") and item.newer is None:
+            self._tell("This memory is not in conflict with another one.")
+            return None
+        if action == "edit" and item.newer:
+            self._tell(
+                "These two are in conflict: n keeps the newer one, o the older one, k both; m merges them."
+            )
+            return None
+        if action == "edit":
+            words = self._edited(item.memory.content)
+            if words is not None:
+                self._keep(item, content=words)
+            return words
+        if action == "merge" and not self._merge(item):
+            return None
+        if item.newer and action in ("newer", "older", "drop"):
+            choice = Choice.KEEP_OLD if action == "older" else Choice.KEEP_NEW
+            perform(self._run, queue.resolve, reference=item.id, choice=choice)
+        elif action == "drop":
+            perform(self._run, queue.drop, references=(item.id,))
+        elif action == "keep":
+            self._keep(item)
+        return item.memory.subject
+
+    def _keep(self, item: Pending, **fields: Any) -> None:
+        is_repeated, self._last_attempt = self._last_attempt == item.id, item.id
+        perform(self._run, queue.keep_items, references=(item.id,), anyway=is_repeated, **fields)
+
+    def _merge(self, item: Pending) -> bool:
+        target = item.newer or self._choose_target(item.memory)
+        words = self._edited(queue.words_of_both(target, item.memory)) if target else None
+        if target is None or words is None:
+            self._tell("Not merged.")
+            return False
+        self._keep(item, into=target.id, content=words)
+        return True
+
+    def _choose_target(self, memory: Memory) -> Memory | None:
+        words = memory.content
+        while words:
+            result = ask(
+                self._run,
+                RecallResult,
+                "recall",
+                text=words[:_MAX_QUERY_CHARACTERS],
+                limit=_MAX_CHOICES,
+                update=False,
+                turns=0,
+            )
+            targets = [hit.memory for hit in result.hits if not hit.candidate]
+            targets = [item for item in targets if item.id != memory.id]
+            rows = [
+                (f"{number}", kind_span(item.kind), hits.subject_and_content(item))
+                for number, item in enumerate(targets, 1)
+            ]
+            self._run.show(Paper.table, rows)
+            words = click.prompt(
+                "Merge into (number, or words to search for)", "", show_default=False, err=True
+            ).strip()
+            if words.isdecimal() and 0 < int(words) <= len(targets):
+                return targets[int(words) - 1]
+        return None
+
+    def _edited(self, content: str) -> str | None:
+        words = click.edit(printable(content), extension=".md")
+        if words is None or not words.strip():
+            self._tell("Not saved; nothing was changed.")
+            return None
+        return words.strip()
+
+    def _render(self, paper: Paper) -> None:
+        paper.note("─" * paper.width)
+        header = bold(f"{len(self._items):,} left")
+        if not self._items:
+            paper.line(header, "  ", "Nothing is left.")
+            return
+        render_item(paper, self._items[0], header)
+
+    def _render_evidence(self, paper: Paper) -> None:
+        item = self._items[0]
+        for title, memory in (
+            ("Where it was said", item.memory),
+            ("Where the newer one was said", item.newer),
+        ):
+            if memory is None:
+                continue
+            paper.heading(title)
+            turns = decision.evidence_of(self._run.home, memory, _TURN_CHARACTERS)
+            if not turns:
+                paper.note("No turn of a session is recorded for it.", indent=2)
+            for turn in turns:
+                render_evidence(paper, turn, memory)
+
+    def _render_keys(self, paper: Paper) -> None:
+        undo = "undo" if self._decided else ""
+        if not self._items:
+            paper.line(*_keys(undo, "quit"))
+            return
+        own = (
+            ("newer holds", "older holds", "merge")
+            if self._items[0].newer
+            else ("edit", "merge", "drop")
+        )
+        names = ("keep", *own, "skip", "where said", undo, "quit")
+        paper.line(*_keys(*names), "  ", bold("?"), dim(" help"))
+
+
+def _keys(*names: str) -> list[Span]:
+    spans: list[Span] = []
+    for name in filter(None, names):
+        spans += [
+            bold(f"{'  ' if spans else ''}{name[0]}"),
+            dim(f"\u00a0{name.replace(' ', chr(0xA0))}"),
+        ]
+    return spans
+
+
+def render_item(paper: Paper, item: Pending, header: Span) -> None:
+    """Print a pending item: its kind, its reason, and its memories in full."""
+    what = "memory" if item.kind is PendingKind.DOUBT else item.kind.value
+    why = Span(_why(item), "yellow")
+    paper.line(header, "  ", dim(what), "  ", kind_span(item.memory.kind), "  ", why, hang=2)
+    _render_memory(paper, item.memory)
+    if item.newer:
+        paper.blank()
+        paper.line(dim("newer  "), kind_span(item.newer.kind))
+        _render_memory(paper, item.newer)
+    if item.later:
+        paper.note(f"later you said: “{item.later}”", "yellow", indent=2)
+
+
+def _render_memory(paper: Paper, memory: Memory) -> None:
+    paper.blank()
+    subject = "" if hits.repeats_subject(memory) else f"{memory.subject}\n"
+    content = subject + memory.content
+    if memory.trust is Trust.UNTRUSTED:
+        paper.framed(content, hits.origin_of(memory), indent=2)
+    else:
+        paper.body(content, indent=2)
+    tool, _, native_id = (memory.source.session or "").partition(":")
+    speaker = f"said by {speaker_name(memory.speaker, memory.author)}"
+    where = f"{speaker} in {tool} {short_session(native_id)}" if native_id else speaker
+    paper.note(
+        joined((place_name(memory), when(memory.created), where, short_id(memory))), indent=2
+    )
+
+
+def summary(triage: Triage) -> str:
+    """Summarise the decisions and the number of pending items."""
+    counts = triage.counts
+    made = [(what.lower(), counts[key]) for key, what in _VERBS.items() if key != "skip"]
+    decisions = ", ".join(f"{what} {number:,}" for what, number in made if number)
+    remaining = f"; {count(triage.remaining, 'item')} pending" if triage.remaining else ""
+    return f"{decisions.capitalize() or 'Nothing was changed'}{remaining}."
+
+
+def go_through(run: Run, items: Sequence[Pending]) -> None:
+    """Let the user review pending items on the terminal, then print a summary of the decisions."""
+    if not items:
+        run.answer({}, Paper.line, "Nothing is pending.")
+        return
+    triage = Triage(run, items)
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # restores the terminal
+    try:
+        with resumable(run):
+            triage.go()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    run.answer({}, Paper.line, summary(triage))

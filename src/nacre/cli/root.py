@@ -62,7 +62,7 @@ SECTIONS = {
         "init": "init:init",
         "ingest": "learn:ingest",
         "recall": "recall:recall",
-        "search": "work:search",
+        "search": "recall:search",
         "store": "memories:store",
         "list": "memories:list_memories",
         "show": "memories:show",
@@ -71,22 +71,22 @@ SECTIONS = {
         "review": "review:review",
         "undo": "history:undo",
         "resume": "sessions:resume",
-        "did": "work:did",
-        "open": "services:open_dashboard",
+        "did": "recall:did",
+        "open": "daemon:open_dashboard",
         "status": "status:status",
         "config": "config:config",
     },
     "More": {
         "quickstart": "init:quickstart",
-        "fix": "work:fix",
+        "fix": "recall:fix",
         "context": "recall:context",
         "retire": "memories:retire",
         "log": "history:log",
         "todo": "memories:todo",
-        "dream": "dream:dream",
-        "sync": "sync:sync",
+        "dream": "learn:dream",
+        "sync": "data:sync",
         "serve": "daemon:serve",
-        "mcp": "services:mcp",
+        "mcp": "daemon:mcp",
     },
     "Groups": {
         "sessions": "sessions:sessions",
@@ -102,7 +102,7 @@ SECTIONS = {
 HIDDEN = {
     "chores": "recall:chores",
     "help": "groups:help_command",
-    "statusline": "services:statusline",
+    "statusline": "daemon:statusline",
 }
 """Locations of the commands that only programs use, and of ``help``."""
 

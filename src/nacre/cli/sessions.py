@@ -15,24 +15,13 @@ import click
 
 from nacre.base.text import one_line, shorten
 from nacre.cli import hits
-from nacre.cli.command import (
-    TEXT,
-    Cell,
-    Group,
-    Paper,
-    Run,
-    Span,
-    bold,
-    command,
-    dim,
-    joined,
-)
-from nacre.cli.operations import ask, perform, place_of
+from nacre.cli.command import TEXT, Cell, Group, Paper, Run, Span, command, dim, joined
 from nacre.cli.options import (
     EVERYTHING,
     OFFSET,
     amount,
     argument,
+    ask,
     ask_pages,
     count,
     day,
@@ -42,7 +31,8 @@ from nacre.cli.options import (
     limit_option,
     minute,
     option,
-    options,
+    perform,
+    place_of,
     short_session,
     size,
     speaker_name,
@@ -70,12 +60,7 @@ if TYPE_CHECKING:
 
 _TURNS_SHOWN = 40
 _TAIL_SHOWN = 6
-REFERENCE = click.argument(
-    "reference",
-    metavar="[ID]",
-    type=TEXT,
-    required=False,
-)
+REFERENCE = click.argument("reference", metavar="[ID]", type=TEXT, required=False)
 _TINTS = {"owner": "bold green", "agent": "bold cyan", "tool": "dim", "system": "dim"}
 ENDINGS = {
     Ending.DONE: Span("done", "green"),
@@ -83,8 +68,6 @@ ENDINGS = {
     Ending.STOPPED: Span("stopped", "yellow"),
 }
 _TURN_CHARACTERS = 2000
-_CALLS_SHOWN = 8
-_CHILDREN_SHOWN = 12
 
 
 @command(
@@ -109,12 +92,7 @@ _CHILDREN_SHOWN = 12
 @flag("--tail", "Show the last turns.")
 @flag("--full", "Do not shorten long turns.")
 def show(
-    run: Run,
-    reference: str | None,
-    first: int,
-    limit: int | None,
-    tail: bool,
-    full: bool,
+    run: Run, reference: str | None, first: int, limit: int | None, tail: bool, full: bool
 ) -> None:
     """Show a session's turns and the memories learned from it.
 
@@ -137,17 +115,9 @@ def ask_session(
 
     If ``limit`` is ``None``, all turns are included.
     """
-    here = str(Path.cwd())
-    view = ask(
-        run,
-        views.SessionView,
-        "session",
-        reference=reference,
-        first=first,
-        limit=limit,
-        at_end=at_end,
-        folder=here,
-    )
+    place = {"reference": reference, "folder": str(Path.cwd())}
+    page = {"first": first, "limit": limit, "at_end": at_end}
+    view = ask(run, views.SessionView, "session", **place, **page)
     warn_of_default(run, reference, view.session)
     return view
 
@@ -175,7 +145,7 @@ def render_facts(paper: Paper, view: SessionView) -> None:
     session = stored.session
     version = f"{session.tool} {session.tool_version}" if session.tool_version else ""
     span = " to ".join(filter(None, (minute(session.started), minute(stored.ended))))
-    paper.line(bold(one_line(session.title or view.opening or session.id)))
+    paper.title(one_line(session.title or view.opening or session.id))
     paper.blank()
     paper.facts(
         (
@@ -183,10 +153,7 @@ def render_facts(paper: Paper, view: SessionView) -> None:
             ("project", stored.project),
             ("folder", session.cwd),
             ("branch", session.branch),
-            (
-                "kind",
-                session.kind.value if session.kind is not SessionKind.MAIN else "",
-            ),
+            ("kind", session.kind.value if session.kind is not SessionKind.MAIN else ""),
             (
                 "started by",
                 joined((short_session(parent.session.native_id), parent.session.title))
@@ -203,7 +170,8 @@ def render_facts(paper: Paper, view: SessionView) -> None:
             ("turns", f"{stored.turns:,}"),
             ("tokens", describe_tokens(session.tokens) if session.tokens else ""),
             ("file", stored.file),
-        )
+        ),
+        indent=0,
     )
 
 
@@ -218,8 +186,7 @@ def _render_session(paper: Paper, view: SessionView, *, full: bool) -> None:
     following = view.turns[-1].seq + 1 if view.turns else view.session.turns
     remaining = view.session.turns - following
     if remaining > 0:
-        paper.blank()
-        paper.note(f"{count(remaining, 'more turn')}: --from {following}, or --limit 0 for all")
+        paper.footer(f"{count(remaining, 'more turn')}: --from {following}, or --limit 0 for all")
     render_outcome(paper, view)
 
 
@@ -234,7 +201,7 @@ def render_outcome(paper: Paper, view: SessionView) -> None:
 
 def _render_children(paper: Paper, view: SessionView) -> None:
     paper.heading("Sub-agents")
-    children = view.children[:_CHILDREN_SHOWN]
+    children = view.children[:12]
     paper.table(
         [
             (
@@ -266,13 +233,10 @@ def _render_turn(paper: Paper, item: StoredTurn, *, full: bool) -> None:
             paper.framed(text, f"from {speaker}", indent=2)
         else:
             paper.body(text, indent=2)
-    calls = turn.tool_calls if full else turn.tool_calls[:_CALLS_SHOWN]
+    calls = turn.tool_calls if full else turn.tool_calls[:8]
     for call in calls:
         outcome = f" → {call.outcome}" if call.outcome and call.outcome != "ok" else ""
-        paper.note(
-            f"{call.name}: {shorten(call.input, 120)}{shorten(outcome, 100)}",
-            indent=2,
-        )
+        paper.note(f"{call.name}: {shorten(call.input, 120)}{shorten(outcome, 100)}", indent=2)
     if len(calls) < len(turn.tool_calls):
         paper.note(f"and {count(len(turn.tool_calls) - len(calls), 'more call')}", indent=2)
 
@@ -293,15 +257,11 @@ _COLUMNS = (
     "tokens",
     "title",
 )
-_MIN_TITLE_COLUMNS = 30
-_PROJECT = 24
-_BRANCH = 20
-_MODEL = 20
 
 
 _PLACES = {
     "show": "sessions:show",
-    "extract": "dream:extract",
+    "extract": "learn:extract",
     "summary": "sessions:summary",
     "export": "sessions:export_session",
     "restore": "sessions:restore",
@@ -333,17 +293,12 @@ def sessions() -> None:
 @argument(SessionFilter, "words", nargs=-1)
 @limit_option("sessions")
 @OFFSET
-@options(SessionFilter, "tool", "project", "since", "until", "branch")
+@option(SessionFilter, "tool", "project", "since", "until", "branch")
 @option(SessionFilter, "model", help="Only sessions whose model name contains this, e.g. opus.")
-@options(SessionFilter, "kind", "subagents")
+@option(SessionFilter, "kind", "subagents")
 @EVERYTHING
 def list_sessions(
-    run: Run,
-    words: tuple[str, ...],
-    limit: int,
-    offset: int,
-    everything: bool,
-    **filters: Any,
+    run: Run, words: tuple[str, ...], limit: int, offset: int, everything: bool, **filters: Any
 ) -> None:
     """List sessions, newest first.
 
@@ -370,10 +325,9 @@ def _render_sessions(paper: Paper, page: views.SessionPage, *, offset: int) -> N
         paper.line("No session matches. Try fewer filters.")
         return
     rows = [_row(line) for line in page.lines]
-    paper.table(rows, header=_COLUMNS, drop=(5, 8, 4, 6, 7, 2, 1, 3), least=_MIN_TITLE_COLUMNS)
+    paper.table(rows, header=_COLUMNS, drop=(5, 8, 4, 6, 7, 2, 1, 3), least=30)
     if page.more:
-        paper.blank()
-        paper.note(f"more: --offset {offset + len(page.lines)}")
+        paper.footer(f"more: --offset {offset + len(page.lines)}")
 
 
 def _row(line: SessionLine) -> tuple[Cell, ...]:
@@ -382,9 +336,9 @@ def _row(line: SessionLine) -> tuple[Cell, ...]:
         dim(short_session(session.native_id)),
         dim(day(stored.ended or session.started)),
         session.tool,
-        shorten(stored.project or "", _PROJECT),
-        dim(shorten(session.branch or "", _BRANCH)),
-        dim(shorten(session.model or "", _MODEL)),
+        shorten(stored.project or "", 24),
+        dim(shorten(session.branch or "", 20)),
+        dim(shorten(session.model or "", 20)),
         f"{duration(line.active.total_seconds()):>9}" if line.active else "",
         f"{stored.turns:>5}",
         dim(f"{amount(session.tokens.total):>6}") if session.tokens else "",
@@ -450,20 +404,14 @@ def _render_summary(paper: Paper, report: SessionReport) -> None:
     render_outcome(paper, report.view)
 
 
-def _address_owner(reason: str) -> str:
+def _render_outcome(paper: Paper, outcome: SessionOutcome) -> None:
+    reason = outcome.reason
     for old, new in (("the owner is", "you are"), ("the owner's", "your"), ("the owner", "you")):
         reason = reason.replace(old, new)
-    return reason
-
-
-def _render_outcome(paper: Paper, outcome: SessionOutcome) -> None:
-    paper.line(
-        ENDINGS.get(outcome.ending, dim(outcome.ending.value)),
-        dim(f"  {_address_owner(outcome.reason)}"),
-        indent=2,
-    )
+    ending = ENDINGS.get(outcome.ending, dim(outcome.ending.value))
+    paper.line(ending, dim(f"  {reason}"), indent=2)
     if outcome.words and outcome.speaker:
-        paper.line(bold(f"{speaker_name(outcome.speaker)}:"), " ", outcome.words, indent=2)
+        paper.title(f"{speaker_name(outcome.speaker)}:", " ", outcome.words, indent=2)
 
 
 def _render_work(paper: Paper, summary: Summary) -> None:
@@ -482,8 +430,7 @@ def _render_work(paper: Paper, summary: Summary) -> None:
             ("commits", ", ".join(summary.commits)),
             ("requests", ", ".join(summary.pull_requests)),
             ("errors", f"{resolved:,} resolved" if resolved else ""),
-        ),
-        indent=2,
+        )
     )
 
 
@@ -603,7 +550,7 @@ def restore(run: Run, reference: str, folder: Path | None) -> None:
 
 
 def _render_restored(paper: Paper, restored: archive.Restored) -> None:
-    paper.line(bold("Wrote"), f" {restored.path} ", dim(f"({size(restored.size)})"))
+    paper.title("Wrote", f" {restored.path} ", dim(f"({size(restored.size)})"))
     if restored.is_whole:
         paper.note("Secrets, images and other encoded data are not included.", indent=2)
     else:

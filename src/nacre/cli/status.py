@@ -12,20 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nacre.base.times import shown
 from nacre.care import health as checking
 from nacre.cli import hits, sessions
 from nacre.cli.command import Cell, DefaultGroup, Paper, Run, Span, bold, command, dim
-from nacre.cli.operations import ask, perform, place_of
 from nacre.cli.options import (
     YES,
     argument,
+    ask,
     count,
     day,
     find_project,
     flag,
     kind_span,
     option,
+    perform,
+    place_of,
     read_content,
     short_id,
     short_session,
@@ -63,12 +64,9 @@ def _render(paper: Paper, status: Status) -> None:
     if not status.memories and not status.sessions:
         _render_beginning(paper, status)
         return
-    memories, sessions = (
-        count(status.memories, "memory", "memories"),
-        count(status.sessions, "session"),
-    )
-    paper.line(bold("nacre"), f": {memories}, {sessions} on record.")
-    paper.facts(_sources(status), indent=2)
+    sessions = count(status.sessions, "session")
+    paper.title("nacre", f": {count(status.memories, 'memory')}, {sessions} on record.")
+    paper.facts(_sources(status))
     if status.story:
         render_story(paper, status.story)
     else:
@@ -85,27 +83,22 @@ def _render(paper: Paper, status: Status) -> None:
     if status.faults:
         paper.heading("Faults")
         _render_checks(paper, status.faults)
-    paper.blank()
-    paper.note('nacre recall "…" searches it; nacre --help lists all commands')
+    paper.footer('nacre recall "…" searches it; nacre --help lists all commands')
 
 
 def _render_beginning(paper: Paper, page: Status) -> None:
-    paper.line(bold("nacre"), " is a memory for your agents. It is empty so far.")
+    paper.title("nacre", " is a memory for your agents. It is empty so far.")
     paper.heading("Get started")
-    connect = "connects it to your agents" + (
-        f": {', '.join(page.not_wired)}" if page.not_wired else ""
-    )
+    connect = f"connects it to your agents{': ' * bool(page.not_wired)}{', '.join(page.not_wired)}"
+    if page.wired:
+        connect = f"connects more agents than {', '.join(page.wired)}"
     rows = [
         ("nacre quickstart", "reads your agents' transcripts and shows what it learns"),
-        (
-            "nacre init",
-            f"connects more agents than {', '.join(page.wired)}" if page.wired else connect,
-        ),
+        ("nacre init", connect),
         ('nacre store "…"', "stores a memory"),
     ]
     paper.table([(bold(name), effect) for name, effect in rows], indent=2)
-    paper.blank()
-    paper.note("nacre --help lists all commands")
+    paper.footer("nacre --help lists all commands")
 
 
 def _sources(page: Status) -> Iterator[tuple[str, Cell]]:
@@ -147,19 +140,16 @@ def render_story(paper: Paper, story: Story) -> None:
 
 
 def _render_sessions(paper: Paper, lines: Sequence[SessionLine]) -> None:
-    rows = []
-    for line in lines:
-        stored, session = line.session, line.session.session
-        last = stored.ended or session.started
-        rows.append(
-            (
-                dim(short_session(session.native_id)),
-                dim(shown(last, "%Y-%m-%d") if last else ""),
-                stored.project or "",
-                sessions.ENDINGS.get(line.ending, "") if line.ending else "",
-                sessions.session_title(line),
-            )
+    rows = [
+        (
+            dim(short_session(line.session.session.native_id)),
+            dim(day(line.session.ended or line.session.session.started)),
+            line.session.project or "",
+            sessions.ENDINGS.get(line.ending, "") if line.ending else "",
+            sessions.session_title(line),
         )
+        for line in lines
+    ]
     if rows:
         paper.heading("Latest sessions (nacre resume ID reopens one)")
         paper.table(rows, indent=2)
@@ -169,10 +159,7 @@ def _change(change: LargestChange) -> tuple[Cell, ...]:
     name = re.split(r"[\\/]", change.path)[-1]
     project = f" in {change.project}" if change.project else ""
     who = f"{count(change.edits, 'edit')} by {change.tool}{project}"
-    return (
-        bold(f"nacre did {shlex.quote(name)}"),
-        f"{who}, {count(change.sessions, 'session')}",
-    )
+    return (bold(f"nacre did {shlex.quote(name)}"), f"{who}, {count(change.sessions, 'session')}")
 
 
 def _render_learned(paper: Paper, page: Status) -> None:
@@ -201,7 +188,7 @@ def effects_line(effects: Effects) -> str:
     """Summarise how agents used delivered context, or return "" if there was none."""
     if not (effects.shown or effects.pointers):
         return ""
-    memories = count(effects.shown, "memory", "memories")
+    memories = count(effects.shown, "memory")
     pointers = count(effects.pointers, "pointer")
     off = "".join(f"; pointers are off in {name}: nacre context --pointers" for name in effects.off)
     return (
@@ -211,17 +198,14 @@ def effects_line(effects: Effects) -> str:
 
 
 def _cost(page: Status) -> str:
-    spent = models.dollars(page.cost) if page.cost else "nothing"
-    if page.writer.state == "off":
+    spent, writer = models.dollars(page.cost) if page.cost else "nothing", page.writer
+    if writer.state == "off":
         return f"{spent}; no model writes memories (nacre writer set)"
-    is_paid = page.cost or page.writer.limit is None
-    return f"{f'{spent} of {models.dollars(page.budget)} a day; ' if is_paid else ''}{_writing(page.writer)}"
-
-
-def _writing(writer: writers.WriterStatus) -> str:
+    is_paid = page.cost or writer.limit is None
+    paid = f"{spent} of {models.dollars(page.budget)} a day; " if is_paid else ""
     took = "" if writer.limit is None else f", {writer.tokens_today:,} of {writer.limit:,} tokens"
     ahead = f", {count(writer.waiting, 'session')} queued" if writer.waiting else ""
-    return f"{writer.writer}: {writers.STATES[writer.state]}{took}{ahead}"
+    return f"{paid}{writer.writer}: {writers.STATES[writer.state]}{took}{ahead}"
 
 
 # ----------------------------------------------------------------------------
@@ -267,9 +251,7 @@ _MARKS = {
 @flag("--deep", "Check every part against its source.")
 @option("doctor-deep", "everything", "--all")
 @option(
-    "doctor",
-    "repair",
-    help="Make repairs that lose no data: permissions, and more with --deep.",
+    "doctor", "repair", help="Make repairs that lose no data: permissions, and more with --deep."
 )
 def doctor(run: Run, part: str | None, deep: bool, everything: bool, repair: bool) -> None:
     """Check the installation, the agents and the stored data.
@@ -313,10 +295,7 @@ def _render_checks(paper: Paper, checks: Sequence[Check]) -> None:
         paper.line(padded, "  ", bold(name), "  ", check.detail, hang=width + 11)
         if check.hint and check.state != "ok":
             paper.note(check.hint, indent=width + 11)
-    paper.more(
-        sum((counts - Counter(dict.fromkeys(counts, PROBLEMS_SHOWN))).values()),
-        ": --json lists all",
-    )
+    paper.more(sum(max(0, n - PROBLEMS_SHOWN) for n in counts.values()), ": --json lists all")
 
 
 # ----------------------------------------------------------------------------
@@ -459,7 +438,7 @@ def depend(run: Run, project: str, on: Sequence[str], remove: bool) -> None:
         run, projects.depend, project=_resolve_name(run, project), on=tuple(on), remove=remove
     )
     names = ", ".join(line.dependencies) or "nothing"
-    run.answer(line, Paper.line, bold(line.slug), f" depends on {names}.")
+    run.answer(line, Paper.title, line.slug, f" depends on {names}.")
 
 
 def _resolve_name(run: Run, name: str) -> str:
@@ -492,8 +471,9 @@ def _render_list(paper: Paper, lines: Sequence[projects.ProjectLine]) -> None:
         for line in lines
     ]
     paper.table(rows, header=("project", "memories", "sessions", "last", ""))
-    for hint in filter(None, (line.hint for line in lines)):
-        paper.note(hint)
+    for line in lines:
+        if line.hint:
+            paper.note(line.hint)
 
 
 def _names(line: projects.ProjectLine) -> str:
@@ -503,14 +483,9 @@ def _names(line: projects.ProjectLine) -> str:
 
 def _render_detail(paper: Paper, detail: projects.ProjectDetail) -> None:
     line = detail.project
-    paper.line(
-        bold(line.name if line.name != line.slug else line.slug),
-        dim(f"  projects/{line.slug}/project.md"),
-    )
+    paper.title(line.name, dim(f"  projects/{line.slug}/project.md"))
     last = f", last {day(line.last)}" if line.last else ""
-    paper.line(
-        f"{count(line.memories, 'memory', 'memories')}, {count(line.sessions, 'session')}{last}"
-    )
+    paper.line(f"{count(line.memories, 'memory')}, {count(line.sessions, 'session')}{last}")
     facts = (
         ("also", line.aliases),
         ("depends on", line.dependencies),
@@ -519,7 +494,7 @@ def _render_detail(paper: Paper, detail: projects.ProjectDetail) -> None:
         ("folders", detail.roots),
         ("labels", detail.labels),
     )
-    paper.facts([(name, ", ".join(values)) for name, values in facts if values])
+    paper.facts([(name, ", ".join(values)) for name, values in facts if values], indent=0)
     if detail.page:
         paper.heading("Page")
         paper.body(detail.page, indent=2)
@@ -535,9 +510,9 @@ def _render_detail(paper: Paper, detail: projects.ProjectDetail) -> None:
 
 
 def _render_plan(paper: Paper, plan: projects.ProjectMergePlan) -> None:
-    paper.line(bold(plan.project), " would become part of ", bold(plan.into), ":")
+    paper.title(plan.project, " would become part of ", bold(plan.into), ":")
     paper.line(
-        f"{count(plan.memories, 'memory', 'memories')} (retired ones included) and {count(plan.sessions, 'session')}",
+        f"{count(plan.memories, 'memory')} (retired ones included) and {count(plan.sessions, 'session')}",
         indent=2,
     )
     for kind, value in plan.takes[:_MAX_ROWS]:
@@ -549,8 +524,8 @@ def _render_plan(paper: Paper, plan: projects.ProjectMergePlan) -> None:
 
 
 def _render_moved(paper: Paper, moved: projects.ProjectMoved, words: str) -> None:
-    counts = f"{count(moved.memories, 'memory', 'memories')} and {count(moved.sessions, 'session')}"
-    paper.line(bold(moved.project), f" {words} ", bold(moved.into), f": {counts} moved.")
+    counts = f"{count(moved.memories, 'memory')} and {count(moved.sessions, 'session')}"
+    paper.title(moved.project, f" {words} ", bold(moved.into), f": {counts} moved.")
     if moved.retired:
         paper.note(f"its page is now {moved.retired}")
     for path in moved.left:

@@ -16,20 +16,20 @@ from nacre import settings
 from nacre.base import text
 from nacre.base.json import to_plain
 from nacre.care import health
-from nacre.cli.command import Cell, DefaultGroup, Paper, Part, Run, Span, bold, dim, joined
-from nacre.cli.operations import ask, perform
+from nacre.cli.command import Cell, DefaultGroup, Paper, Run, Span, bold, dim, joined
 from nacre.cli.options import (
     SHORT_ID,
     YES,
     amount,
     argument,
+    ask,
     count,
     duration,
     flag,
     limit_option,
     minute,
     option,
-    options,
+    perform,
     size,
     when,
 )
@@ -41,7 +41,7 @@ from nacre.memories import vectors
 from nacre.recall import pins
 from nacre.setup import models as setup_requests
 from nacre.setup import setup
-from nacre.values.models import Call, Capabilities, Place, Price, TaskCost, dollars
+from nacre.values.models import Call, Place, Price, TaskCost, dollars
 
 if TYPE_CHECKING:
     from nacre.memories.vectors import Embedded, Plan, Standing
@@ -86,8 +86,7 @@ def writer(run: Run) -> None:
     ],
 )
 @argument("writer-set", "writer", metavar="[NAME]", required=False)
-@option("writer-set", "tokens_per_day")
-@option("writer-set", "dollars_per_day")
+@option("writer-set", "tokens_per_day", "dollars_per_day")
 def set_writer(
     run: Run, writer: str | None, tokens_per_day: int | None, dollars_per_day: float | None
 ) -> None:
@@ -98,26 +97,24 @@ def set_writer(
     writer. Then only your explicit statements are stored, and everything else waits for your review.
     """
     run.settings.actor.require_owner("nacre writer set")
+    is_bounded = (tokens_per_day, dollars_per_day) != (None, None)
     if writer == "none":
-        if tokens_per_day is not None or dollars_per_day is not None:
+        if is_bounded:
             raise click.UsageError("none cannot be combined with a limit")
         _answer(run, perform(run, setup_requests.end))
         return
     if writer is None and not run.is_interactive:
         raise click.UsageError("not interactive: name the writer, such as claude-cli:haiku")
-    is_bounded = tokens_per_day is not None or dollars_per_day is not None
     if writer is None or (run.is_interactive and not is_bounded):
         if not offer(run, writer):
             run.answer({}, Paper.line, "No writer was set.")
         return
-    writer_status = perform(
-        run,
-        setup_requests.set_writer,
-        writer=writer,
-        tokens_per_day=tokens_per_day,
-        dollars_per_day=dollars_per_day,
-    )
-    _answer(run, writer_status)
+    _set(run, writer, tokens_per_day, dollars_per_day)
+
+
+def _set(run: Run, name: str, tokens: int | None, dollars: float | None) -> None:
+    limits = {"tokens_per_day": tokens, "dollars_per_day": dollars}
+    _answer(run, perform(run, setup_requests.set_writer, writer=name, **limits))
 
 
 @writer.command("pause", examples=["nacre writer pause"])
@@ -157,20 +154,13 @@ def offer(run: Run, name: str | None) -> bool:
 
 def accept(run: Run, proposal: WriterProposal) -> None:
     """Set the proposed writer with the proposed limits, and show its status."""
-    status = perform(
-        run,
-        setup_requests.set_writer,
-        writer=proposal.writer.name,
-        tokens_per_day=proposal.tokens_per_day,
-        dollars_per_day=proposal.dollars_per_day,
-    )
-    _answer(run, status)
+    _set(run, proposal.writer.name, proposal.tokens_per_day, proposal.dollars_per_day)
 
 
 def render_offer(paper: Paper, proposal: WriterProposal) -> None:
     """Describe the proposed writer, its limit, the sessions that it reads, and the alternatives."""
     local = "" if proposal.writer.is_here else f" {_LOCAL_MODELS_NOTE}"
-    paper.line(bold("A writer for your memories"))
+    paper.title("A writer for your memories")
     paper.line(
         f"{proposal.writer.label} can read each session once, after it ends, and write memories from it. "
         f"It {proposal.terms}. It gets the sessions of all tools and projects that nacre reads, with secrets removed; "
@@ -203,47 +193,29 @@ def _render(paper: Paper, writer_status: WriterStatus, reads: Sequence[str]) -> 
             else f"{model} only works on request; to make it the writer: nacre writer set {model}"
         )
         return
-    paper.line(
-        bold(writer_status.writer),
-        "  ",
-        Span(setup_requests.STATES[writer_status.state], _TINTS.get(writer_status.state, "yellow")),
-    )
+    state = writer_status.state
+    tint = _TINTS.get(state, "yellow")
+    paper.title(writer_status.writer, "  ", Span(setup_requests.STATES[state], tint))
     usage = f"{writer_status.tokens_today:,} tokens in {count(writer_status.calls_today, 'call')}"
     most = f"{writer_status.limit:,}" if writer_status.limit else ""
+    models = writer_status.kept_here
+    kept = f"{count(len(models), 'session')} of the last 7 days, with models that may run on this machine"
+    since = writer_status.since
+    with suppress(ValueError):
+        since = minute(datetime.fromisoformat(since))
     paper.facts(
         (
             ("today", f"{usage}, of {most}" if most else usage),
             ("pending", count(writer_status.waiting, "session") if writer_status.waiting else ""),
-            (
-                "reads",
-                f"sessions that ended after {_local(writer_status.since)}"
-                if writer_status.since
-                else "all sessions",
-            ),
-            ("kept here", _describe_local_sessions(writer_status.kept_here)),
+            ("reads", f"sessions that ended after {since}" if since else "all sessions"),
+            ("kept here", f"{kept}: {', '.join(dict.fromkeys(models))}" if models else ""),
             ("read by", health.in_words(reads) if reads else Span(health.NOTHING, "yellow")),
-        ),
-        indent=2,
+        )
     )
     if writer_status.problem:
         paper.line(writer_status.problem)
     if writer_status.hint:
         paper.note(f"hint: {writer_status.hint}")
-
-
-def _describe_local_sessions(models: Sequence[str]) -> str:
-    names = ", ".join(dict.fromkeys(models))
-    return (
-        f"{count(len(models), 'session')} of the last 7 days, with models that may run on this machine: {names}"
-        if models
-        else ""
-    )
-
-
-def _local(since: str) -> str:
-    with suppress(ValueError):
-        return minute(datetime.fromisoformat(since))
-    return since
 
 
 # ----------------------------------------------------------------------------
@@ -289,8 +261,8 @@ def _render_models(
         )
         return
     for offer in offers:
-        paper.line(bold(offer.name), "  ", dim(offer.label))
-        paper.facts(_facts(settings, offer), indent=2)
+        paper.title(offer.name, "  ", dim(offer.label))
+        paper.facts(_facts(settings, offer))
         paper.blank()
     idle = [task.value for task, name in uses.items() if name == "none"]
     if idle:
@@ -302,26 +274,17 @@ def _facts(settings: Settings, offer: Offer) -> list[tuple[str, Cell]]:
     facts: list[tuple[str, Cell]] = [("for", ", ".join(task.value for task in offer.tasks))]
     if offer.problem is None or offer.credential:
         key = offer.credential or ("missing" if offer.needs_key else "not needed")
-        facts += [("key", key), ("reads", _size(able))]
-        is_paid = not budgets.is_by_subscription(settings, offer.name)
-        facts.append(
-            (
-                "price",
-                describe_price(able.price)
-                if is_paid
-                else "none: paid by subscription, tokens are counted",
-            )
-        )
+        price = "none: paid by subscription, tokens are counted"
+        if not budgets.is_by_subscription(settings, offer.name):
+            price = describe_price(able.price)
+        cache = ", with prompt caching" if able.caches else ""
+        unknown = "" if able.known else "; unknown model: low estimates"
+        reads = f"{able.window:,} tokens, answers up to {able.output:,}{cache}{unknown}"
+        facts += [("key", key), ("reads", reads), ("price", price)]
     if offer.problem:
         facts.append(("problem", Span(offer.problem.message, "red")))
         facts.append(("", dim(offer.problem.hint or "")))
     return facts
-
-
-def _size(able: Capabilities) -> str:
-    cache = ", with prompt caching" if able.caches else ""
-    unknown = "" if able.known else "; unknown model: low estimates"
-    return f"{able.window:,} tokens, answers up to {able.output:,}{cache}{unknown}"
 
 
 def describe_price(price: Price | None) -> str:
@@ -342,14 +305,10 @@ def _render_trial(paper: Paper, trial: Trial) -> None:
     free = "by subscription" if trial.is_by_subscription else "free"
     cost = "cost unknown" if trial.cost is None else dollars(trial.cost) if trial.cost else free
     paper.line(Span("✓ ", "green"), bold(trial.name), f" answers: {trial.answer}")
-    facts = [
-        f"{trial.seconds:.2f} s",
-        f"{count(tokens.sent, 'token')} in, {tokens.output:,} out",
-        cost,
-    ]
-    if trial.model and trial.model != trial.name.partition(":")[2]:
-        facts.append(f"by {trial.model}")
-    paper.note(" · ".join(facts))
+    counts = f"{count(tokens.sent, 'token')} in, {tokens.output:,} out"
+    is_other = trial.model and trial.model != trial.name.partition(":")[2]
+    by = f"by {trial.model}" if is_other else ""
+    paper.note(joined((f"{trial.seconds:.2f} s", counts, cost, by)))
 
 
 # ----------------------------------------------------------------------------
@@ -450,15 +409,14 @@ def check_key(secret: str, where: str) -> str:
 
 
 def _render_status(paper: Paper, signing_in: SigningIn) -> None:
+    model = "none: nacre works without one" if signing_in.model == "none" else signing_in.model
     paper.facts(
         (
-            (
-                "model",
-                "none: nacre works without one" if signing_in.model == "none" else signing_in.model,
-            ),
+            ("model", model),
             ("keys stored", f"in {signing_in.key_file}, readable only by you"),
             ("commands", ", ".join(signing_in.programs.values()) or "no agent's command"),
-        )
+        ),
+        indent=0,
     )
     paper.heading("Sign-in methods")
     ways = [way for way in signing_in.ways if way.method or way.state != "missing" or way.is_used]
@@ -477,11 +435,8 @@ def _render_way(paper: Paper, way: Way, width: int) -> None:
     mark = _MARKS[way.state]
     padded = Span(f"{mark.text:<10}".replace(" ", "\u00a0"), mark.style)
     name = f"{way.method or way.provider:<{width}}".replace(" ", "\u00a0")
-    parts: list[Part] = [padded, "  ", bold(name), "  ", way.label]
-    if way.is_used:
-        parts.append(Span(" (in use)", "green"))
-    paper.line(*parts, hang=width + 14)
-    indent = width + 14
+    used, indent = Span(" (in use)" if way.is_used else "", "green"), width + 14
+    paper.line(padded, "  ", bold(name), "  ", way.label, used, hang=indent)
     if way.state == "missing":
         looked = [place for place in way.looked if place[0] in "$/~"]
         paper.note(f"not in {', '.join(looked)}", indent=indent)
@@ -574,26 +529,22 @@ def _ask_to_send(run: Run, plan: Plan, trial: vectors.Trial | None = None, *, ye
 
 
 def _render_standing(paper: Paper, standing: Standing) -> None:
-    paper.line(
-        bold(standing.wanted),
-        "  ",
-        dim(_where(standing.place) if standing.wanted != "none" else "vectors are off"),
-    )
+    where = "vectors are off" if standing.wanted == "none" else _where(standing.place)
+    paper.title(standing.wanted, "  ", dim(where))
     for error, style in ((standing.problem, "red"), (standing.held, "yellow")):
         if error:
             paper.note(error.message, style, indent=2)
             paper.note(error.hint or "", indent=2)
     if lot := standing.in_use:
         paper.blank()
-        paper.line(bold(lot.setting), "  ", dim("in use"))
-        counts = f"{count(lot.passages, 'passage')}, {count(lot.memories, 'memory', 'memories')}"
+        paper.title(lot.setting, "  ", dim("in use"))
+        counts = f"{count(lot.passages, 'passage')}, {count(lot.memories, 'memory')}"
         paper.facts(
             (
                 ("model", lot.model if lot.model != lot.setting else ""),
                 ("vectors", f"{counts}; {lot.dimensions:,} dimensions, {size(lot.bytes)}"),
                 ("pending", count(lot.waiting, "text") if lot.waiting else ""),
-            ),
-            indent=2,
+            )
         )
         if not standing.held and (lot.waiting or standing.wanted not in (lot.setting, "none")):
             paper.note("nacre writer embedding --resume, nacre ingest or the daemon continues")
@@ -608,7 +559,7 @@ def _where(place: Place) -> str:
 
 
 def _render_plan(paper: Paper, plan: Plan, trial: vectors.Trial | None = None) -> None:
-    paper.line(bold(plan.setting), "  ", dim(_where(plan.place)))
+    paper.title(plan.setting, "  ", dim(_where(plan.place)))
     answers = f"{trial.dimensions:,} dimensions, in {trial.seconds:.2f} s" if trial else ""
     paper.facts(
         [
@@ -620,8 +571,7 @@ def _render_plan(paper: Paper, plan: Plan, trial: vectors.Trial | None = None) -
             ("tokens", f"about {plan.tokens:,}"),
             ("cost", _embedding_cost(plan.cost)),
             ("later", _later(plan)),
-        ],
-        indent=2,
+        ]
     )
 
 
@@ -644,32 +594,23 @@ def _embedding_cost(cost: Decimal | None) -> str:
     )
 
 
-def _spent(result: Embedded) -> Span:
-    return dim(f" · {result.tokens:,} tokens" if result.tokens else "")
-
-
 def _render_made(paper: Paper, setting: str, result: Embedded) -> None:
+    spent = dim(f" · {result.tokens:,} tokens" if result.tokens else "")
     if result.left:
-        paper.line(
-            bold(setting),
-            f": {result.made:,} vectors created, {count(result.left, 'text')} pending",
-            _spent(result),
-        )
+        left = f": {result.made:,} vectors created, {count(result.left, 'text')} pending"
+        paper.title(setting, left, spent)
         paper.note(
             "nacre writer embedding --resume continues; until then recall uses the existing vectors"
         )
     else:
         created = f"; {count(result.made, 'text')} got vectors" if result.made else ""
-        paper.line(Span("✓ ", "green"), bold(setting), f" is in use{created}", _spent(result))
+        paper.line(Span("✓ ", "green"), bold(setting), f" is in use{created}", spent)
     if result.note:
         paper.note(result.note)
 
 
 # ----------------------------------------------------------------------------
 # ``nacre writer cost`` and ``nacre writer traces``.
-
-
-_PROMPT_CHARACTERS = 60
 
 
 @writer.command("cost", examples=["nacre writer cost"])
@@ -685,8 +626,8 @@ def cost(run: Run) -> None:
 def _render_costs(paper: Paper, report: views.CostReport) -> None:
     limit = report.budget
     remaining = f"{dollars(limit.remaining)} left" if limit.most else "nothing is allowed"
-    paper.line(
-        bold(f"{'today':<12}".replace(" ", "\u00a0")),
+    paper.title(
+        f"{'today':<12}".replace(" ", "\u00a0"),
         f"{dollars(limit.spent)} of {dollars(limit.most)} in the background, {remaining}",
     )
     if not report.is_background_on:
@@ -725,7 +666,7 @@ def _render_costs(paper: Paper, report: views.CostReport) -> None:
     ],
 )
 @argument("trace", "reference", metavar="[ID]", required=False)
-@options("traces", "task", "since")
+@option("traces", "task", "since")
 @limit_option("traces", default=20)
 def traces(
     run: Run, reference: str | None, task: str | None, since: datetime | None, limit: int
@@ -753,9 +694,7 @@ def _render_traces(paper: Paper, traces: Sequence[Call]) -> None:
             trace.model,
             duration(trace.seconds),
             _trace_cost(trace),
-            Span(trace.error, "red")
-            if trace.error
-            else text.shorten(trace.prompt, _PROMPT_CHARACTERS),
+            Span(trace.error, "red") if trace.error else text.shorten(trace.prompt, 60),
         )
         for trace in traces
     ]

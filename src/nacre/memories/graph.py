@@ -166,6 +166,12 @@ class LinkChange:
     removed: int = 0
     waiting: tuple[str, ...] = ()
 
+    @property
+    def counts(self) -> str:
+        """The numbers of changes in words, such as ``2 new, 1 removed``."""
+        counts = ((self.made, "new"), (self.changed, "changed"), (self.removed, "removed"))
+        return ", ".join(f"{number:,} {word}" for number, word in counts if number)
+
 
 @frozen
 class Hop:

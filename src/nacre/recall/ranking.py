@@ -32,7 +32,7 @@ from nacre.recall.lanes import (
 from nacre.recall.scoring import BORDER, Signals, select_answering
 from nacre.store import memories
 from nacre.values import models
-from nacre.values.memory import Memory, Scope
+from nacre.values.memory import Memory
 from nacre.values.recall import (
     Filter,
     HitConfidence,
@@ -126,17 +126,14 @@ def _patterns() -> dict[Aspect, re.Pattern[str]]:
 
 _QUESTION_CHARACTERS = 400
 _STATUS = {LaneState.RAN: "done", LaneState.PARTIAL: "done", LaneState.UNAVAILABLE: "failed"}
-_NARROWING_FILTERS = tuple(
-    ("since until kinds tags min_importance expiry owner_only tools as_of exclude_projects").split()
-)
 
 
 def note_question(home: Home, query: RecallQuery | requests.DeepQuery, outcome: str) -> None:
     """Append a question and a summary of its results to the spool file."""
     question = shorten(home.redactor.clean(query.text), _QUESTION_CHARACTERS)
     criteria = query.filter
-    is_narrowed = criteria.scope is not Scope.PRIVATE or any(
-        getattr(criteria, name) for name in _NARROWING_FILTERS
+    is_narrowed = Filter() != replace(
+        criteria, projects=(), strict=False, sessions=(), trusted=False, settled=False
     )
     spending.note(
         home,

@@ -92,11 +92,13 @@ from nacre.recall.scoring import (
     sureness_of,
 )
 from nacre.recall.turns import ScoredTurn, TurnRecall
+from nacre.store.schema import admits
 from nacre.store.search import Corpus
 from nacre.values.fields import References
 from nacre.values.memory import Memory, Scope, by_id
 from nacre.values.recall import (
     DEFAULT_RADIUS_DAYS,
+    MEMORY_FIELDS,
     MOST_RADIUS_DAYS,
     Filter,
     HitConfidence,
@@ -121,7 +123,7 @@ def rank_candidates(
     """
     if query.mode is Mode.BROWSE or question.is_open:
         return []
-    pending = [item.memory for item in home.candidates.pending() if _admits(criteria, item.memory)]
+    pending = [item.memory for item in home.candidates.pending() if admits(criteria, item.memory)]
     if not pending:
         return []
     stems = [
@@ -177,30 +179,6 @@ def _cosines(home: Home, vector: QueryVector | None) -> dict[str, float]:
         if row in cosines:
             best[candidate] = max(best.get(candidate, -1.0), cosines[row])
     return best
-
-
-def _admits(criteria: Filter, memory: Memory) -> bool:
-    """Apply a filter to a candidate as :func:`nacre.store.schema.memory_clause` does in SQL."""
-    session, tags = memory.source.session or "", {tag.lower() for tag in memory.tags}
-    return (
-        not (criteria.as_of or criteria.settled or criteria.scope is not Scope.PRIVATE)
-        and (
-            not criteria.projects
-            or memory.project in criteria.projects
-            or not (memory.project or criteria.strict)
-        )
-        and (not memory.project or memory.project not in criteria.exclude_projects)
-        and (not criteria.since or memory.created >= criteria.since)
-        and (not criteria.until or memory.created < criteria.until)
-        and (not criteria.kinds or memory.kind in criteria.kinds)
-        and (not criteria.tags or not tags.isdisjoint(tag.lower() for tag in criteria.tags))
-        and (not criteria.min_importance or memory.importance >= criteria.min_importance)
-        and (not criteria.expiry or memory.expiry in criteria.expiry)
-        and (not criteria.owner_only or memory.speaker is Speaker.OWNER)
-        and (not criteria.trusted or memory.trust is Trust.TRUSTED)
-        and (not criteria.tools or session.partition(":")[0] in criteria.tools)
-        and (not criteria.sessions or session in criteria.sessions)
-    )
 
 
 # -- Recall and session search ---------------------------------------------------------------------
@@ -519,14 +497,7 @@ def _turns_beside(
     home: Home, query: RecallQuery, question: Question, lanes: Lanes, *, is_sure: bool
 ) -> tuple[list[TurnHit], Mapping[int, float]]:
     criteria = query.filter
-    if (
-        not query.turns
-        or question.lists
-        or criteria.kinds
-        or criteria.tags
-        or criteria.expiry
-        or criteria.min_importance is not None
-    ):
+    if not query.turns or question.lists or any(getattr(criteria, name) for name in MEMORY_FIELDS):
         return [], {}
     if question.is_only_time:
         return _first_requests(home, query, question), {}

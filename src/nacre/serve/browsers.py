@@ -28,7 +28,6 @@ CODE_SECONDS = 60.0
 
 COOKIE_SECONDS = 90 * 86_400
 _SECRET_BYTES = 32
-_MAX_FILE_BYTES = 1_000_000
 _MAX_BROWSERS = 200
 """Maximum number of browsers. Browsers with the oldest cookies are removed first."""
 
@@ -120,7 +119,7 @@ class Browsers:
             suppress(OSError, msgspec.MsgspecError),
             os.fdopen(files.open_file(self._file, os.O_RDONLY), "rb") as file,
         ):
-            return json.decode(file.read(_MAX_FILE_BYTES), _StoredBrowsers)
+            return json.decode(file.read(1_000_000), _StoredBrowsers)
         return _StoredBrowsers()
 
 

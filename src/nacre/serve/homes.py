@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import os
+import select
+import socket
+import struct
 import sys
 import threading
 import time
@@ -18,9 +21,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from nacre.base import json
+from nacre.base.environment import agent_of_process, is_orphan
 from nacre.base.frozen import frozen
 from nacre.base.ids import utc_now
-from nacre.base.link import PROTOCOL, DaemonAwayError, DaemonRefusedError, ask
+from nacre.base.link import MOST_BYTES, PROTOCOL, DaemonAwayError, DaemonRefusedError, ask, is_whole
 from nacre.base.text import one_line, shorten
 from nacre.data.sync import embed_new_memories, warnings_of
 from nacre.errors import (
@@ -267,26 +271,68 @@ class KeySpaces(Protocol):
 # -- Callers and the served home -------------------------------------------------------------------
 
 
-class Client(Protocol):
-    """A caller that waits for the answer to a request."""
+_CALLER_TIMEOUT_SECONDS = 5.0
+"""Time limit in seconds for receiving a request, and for sending the response."""
+
+
+@dataclass
+class Caller:
+    """The client at the other end of a connection."""
+
+    _link: socket.socket
 
     def has_left(self) -> bool:
-        """Return True if the caller has disconnected."""
-        ...
+        """Return True if the client has disconnected. Works only on Linux."""
+        if sys.platform != "linux":
+            return False
+        poll = select.poll()
+        poll.register(self._link, 0)
+        return any(event & (select.POLLHUP | select.POLLERR) for _, event in poll.poll(0))
+
+    def is_allowed(self) -> bool:
+        """Return True if the client's process runs as this user or as root."""
+        if sys.platform != "linux":
+            return True  # only this user can access the folder and the socket
+        return self._credentials()[1] in (os.getuid(), 0)
 
     def agent(self) -> str | None:
-        """Return the name of the agent that runs the caller's process, if known."""
-        ...
+        """Return the agent that runs the client's process, if it is known. Works only on Linux."""
+        return agent_of_process(self._credentials()[0]) if sys.platform == "linux" else None
+
+    def is_orphan(self) -> bool:
+        """Return True if the client has no terminal and no parent. Works only on Linux."""
+        return sys.platform == "linux" and is_orphan(self._credentials()[0])
+
+    def _credentials(self) -> tuple[int, int]:
+        size = struct.calcsize("2i")  # the group follows
+        process, user = struct.unpack(
+            "2i", self._link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+        )
+        return process, user
+
+    def question(self) -> bytes:
+        """Read the request. Return nothing if it is too long or the client disconnects."""
+        until = time.monotonic() + _CALLER_TIMEOUT_SECONDS
+        received = bytearray()
+        while not is_whole(received):
+            self._link.settimeout(max(0.001, until - time.monotonic()))
+            chunk = self._link.recv(65_536)
+            if not chunk or len(received) > MOST_BYTES:
+                return b""
+            received += chunk
+        return bytes(received)
+
+    def take(self, status: HTTPStatus, body: bytes) -> None:
+        head = f"HTTP/1.1 {status} {status.phrase}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+        self._link.settimeout(_CALLER_TIMEOUT_SECONDS)
+        self._link.sendall(head.encode() + body)
 
 
-class Run(Protocol):
-    """A function that runs an operation, whose request and result are JSON."""
+Run = Callable[[str, bytes, Actor, Callable[[], bool]], bytes]
+"""A function that runs an operation when its turn comes, with a JSON request and result.
 
-    def __call__(
-        self, operation: str, request: bytes, actor: Actor, has_left: Callable[[], bool]
-    ) -> bytes:
-        """Run the operation when its turn comes. The result is empty if the caller disconnects."""
-        ...
+Its last argument tells if the caller has disconnected. The result is then empty.
+"""
 
 
 @dataclass(frozen=True)
@@ -333,7 +379,6 @@ _GRACE_SECONDS = 2.0
 """Extra time in seconds for a call whose caller has disconnected, to load data for later calls."""
 
 _POLL_SECONDS = 0.25
-_MAX_AGENT_CHARACTERS = 40
 
 
 class _Call(msgspec.Struct, frozen=True):
@@ -353,6 +398,11 @@ class _AtWork:
     left_at: float | None = None
 
 
+def trace_of(error: Exception) -> str:
+    """Return an error's traceback for the daemon's log."""
+    return "".join(traceback.format_exception(error)).rstrip()
+
+
 class _CallerLeftError(Exception):
     """The caller has disconnected."""
 
@@ -368,7 +418,7 @@ class Answering:
         self,
         homes: Homes,
         tell: Callable[[str], None],
-        own: Mapping[str, Callable[[Client], object]],
+        own: Mapping[str, Callable[[Caller], object]],
         find: Callable[[str], Operation | None] = find_operation,
         *,
         bus: Bus | None = None,
@@ -384,7 +434,7 @@ class Answering:
         self._guard = threading.Lock()
         self._at_work: list[_AtWork] = []
 
-    def answer(self, operation: str, body: bytes, caller: Client) -> tuple[HTTPStatus, bytes]:
+    def answer(self, operation: str, body: bytes, caller: Caller) -> tuple[HTTPStatus, bytes]:
         """Run an operation and return the response's status and body, which is empty if the caller
         has left.
         """
@@ -417,7 +467,7 @@ class Answering:
         except (NacreError, _CallerLeftError):
             raise
         except Exception as error:
-            self._tell("".join(traceback.format_exception(error)).rstrip())
+            self._tell(trace_of(error))
             raise InternalError(
                 f"{type(error).__name__} in the daemon", hint="see logs/daemon.log"
             ) from error
@@ -435,7 +485,7 @@ class Answering:
                     if running.left_at is not None and now - running.left_at > _GRACE_SECONDS:
                         running.home.database.interrupt()
 
-    def _result(self, operation: str, body: bytes, caller: Client) -> bytes:
+    def _result(self, operation: str, body: bytes, caller: Caller) -> bytes:
         try:
             call = json.decode(body, _Call)
         except (msgspec.DecodeError, msgspec.ValidationError) as error:
@@ -453,7 +503,11 @@ class Answering:
             raise InvalidInputError(
                 f"there is no operation {operation!r}", hint=f"one of {', '.join(CATALOGUE)}"
             )
-        actor = _actor(entry, call, caller)
+        if call.agent is None:
+            actor = Actor(Face.DAEMON, caller.agent() if entry.writes or entry.owners else None)
+        else:
+            agent = shorten(one_line(call.agent), 40) or AN_AGENT
+            actor = Actor(Face.MCP, agent)
         return b'{"result":' + self._execute(entry, call, actor, caller.has_left) + b"}"
 
     def _execute(
@@ -505,12 +559,6 @@ class Answering:
             return result
         notes = {"warnings": warnings_of(home), "problems": home.problems}
         return result + b',"notes":' + msgspec.json.encode(notes)
-
-
-def _actor(entry: Operation, call: _Call, caller: Client) -> Actor:
-    if call.agent is not None:
-        return Actor(Face.MCP, shorten(one_line(call.agent), _MAX_AGENT_CHARACTERS) or AN_AGENT)
-    return Actor(Face.DAEMON, caller.agent() if entry.writes or entry.owners else None)
 
 
 # -- Status of a daemon ----------------------------------------------------------------------------

@@ -54,6 +54,10 @@ Session = Annotated[
 ]
 
 
+Strength = Annotated[float, bounds_of(NewLink, "strength")] | None
+ValidFrom = Annotated[date | None, bounds_of(NewLink, "since")]
+ValidTo = Annotated[date | None, bounds_of(NewLink, "until")]
+Reason = Annotated[str, bounds_of(NewLink, "reason")] | None
 Aspect = Literal["all", "errors", "plans", "configs", "tools", "files", "decisions"]
 Role = Literal["all", "owner", "agent"]
 
@@ -189,8 +193,7 @@ class NewEntry(_Arguments):
         ),
     ] = None
     from_outside: Annotated[
-        bool,
-        bounds("True if it is based on a web page, mail, issue or other people's text."),
+        bool, bounds("True if it is based on a web page, mail, issue or other people's text.")
     ] = False
 
 
@@ -294,8 +297,7 @@ class Sessions(_Arguments):
         | None
     ) = None
     limit: Annotated[
-        int,
-        bounds_of(SessionRequest, "limit", "Number of sessions or turns.", ge=1, le=100),
+        int, bounds_of(SessionRequest, "limit", "Number of sessions or turns.", ge=1, le=100)
     ] = 10
     cursor: Cursor = None
     budget: Budget = DEFAULT_BUDGET
@@ -309,10 +311,10 @@ class NewEdge(_Arguments):
     to: Annotated[
         str, bounds_of(NewLink, "target", "The other memory's id.", min_length=4, max_length=500)
     ]
-    strength: Annotated[float, bounds_of(NewLink, "strength")] | None = None
-    valid_from: Annotated[date | None, bounds_of(NewLink, "since")] = None
-    valid_to: Annotated[date | None, bounds_of(NewLink, "until")] = None
-    reason: Annotated[str, bounds_of(NewLink, "reason")] | None = None
+    strength: Strength = None
+    valid_from: ValidFrom = None
+    valid_to: ValidTo = None
+    reason: Reason = None
 
 
 class Graph(_Arguments):
@@ -368,10 +370,10 @@ class Graph(_Arguments):
     symbol: Annotated[str, bounds("For impact: a symbol of the file.", max_length=500)] | None = (
         None
     )
-    strength: Annotated[float, bounds_of(NewLink, "strength")] | None = None
-    valid_from: Annotated[date | None, bounds_of(NewLink, "since")] = None
-    valid_to: Annotated[date | None, bounds_of(NewLink, "until")] = None
-    reason: Annotated[str, bounds_of(NewLink, "reason")] | None = None
+    strength: Strength = None
+    valid_from: ValidFrom = None
+    valid_to: ValidTo = None
+    reason: Reason = None
     at: Annotated[date | None, bounds_of(request_of("graph-unlink"), "at")] = None
     links: Annotated[
         tuple[NewEdge, ...],
@@ -396,15 +398,7 @@ class Analyze(_Arguments):
 
     about: Annotated[
         Literal[
-            "brief",
-            "central",
-            "gaps",
-            "review",
-            "file",
-            "error",
-            "alike",
-            "unanswered",
-            "stale",
+            "brief", "central", "gaps", "review", "file", "error", "alike", "unanswered", "stale"
         ],
         bounds(
             "brief: short overview. central: most links. gaps: at most one link, most proven "
@@ -418,8 +412,7 @@ class Analyze(_Arguments):
         Annotated[str, bounds_of(DidQuery, "path", "The path, or the error message.")] | None
     ) = None
     project: Annotated[
-        str | None,
-        bounds("For brief, central and gaps: only this project. Default: all."),
+        str | None, bounds("For brief, central and gaps: only this project. Default: all.")
     ] = None
     limit: Annotated[int, bounds_of(request_of("graph-gaps"), "limit", "Items at most.", le=50)] = 5
     budget: Budget = DEFAULT_BUDGET

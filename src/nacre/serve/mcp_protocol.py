@@ -31,14 +31,8 @@ HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 ENVELOPES = ("2026-07-28",)
 """Protocol revisions in which each request has an envelope."""
 
-ABOUT: Values = {
-    "name": "nacre",
-    "title": "nacre, long-term memory",
-    "version": __version__,
-}
-CAPABILITIES: Values = {
-    "tools": {"listChanged": False},
-}
+ABOUT: Values = {"name": "nacre", "title": "nacre, long-term memory", "version": __version__}
+CAPABILITIES: Values = {"tools": {"listChanged": False}}
 
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS = -32700, -32600, -32601, -32602
 HEADER_MISMATCH, UNSUPPORTED_VERSION = -32020, -32022
@@ -47,10 +41,6 @@ VERSION = "io.modelcontextprotocol/protocolVersion"
 _CLIENT_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 _CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
 _SERVER_INFO = "io.modelcontextprotocol/serverInfo"
-_CACHEABLE = (
-    "tools/list",
-    "server/discover",
-)
 
 
 class ProtocolError(Exception):
@@ -91,10 +81,7 @@ class Parameters(msgspec.Struct, frozen=True):
     client: _Client | None = msgspec.field(name="clientInfo", default=None)
 
 
-_SHARED: dict[str, tuple[str, ...]] = {
-    "tools/list": (),
-    "tools/call": ("name",),
-}
+_SHARED: dict[str, tuple[str, ...]] = {"tools/list": (), "tools/call": ("name",)}
 WITH_HANDSHAKE = {
     **_SHARED,
     "initialize": ("protocolVersion", "capabilities", "clientInfo"),
@@ -232,7 +219,9 @@ def discovery_result() -> JsonObject:
 
 def add_envelope(method: str, result: JsonObject) -> JsonObject:
     """Add the fields to a result that a client with envelopes expects."""
-    cache = {"cacheScope": "private", "ttlMs": 0} if method in _CACHEABLE else {}
+    cache = (
+        {"cacheScope": "private", "ttlMs": 0} if method in ("tools/list", "server/discover") else {}
+    )
     return {**result, **cache, "resultType": "complete", "_meta": {_SERVER_INFO: ABOUT}}
 
 

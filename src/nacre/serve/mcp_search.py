@@ -1,17 +1,15 @@
-"""The MCP tools that search memories, list memories, and handle links."""
+"""The MCP tools that search, list and read memories and sessions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from nacre.base.text import count, harmless, shorten
-from nacre.base.times import shown_day
-from nacre.errors import InvalidInputError
+from nacre.base.text import count, count_tokens, harmless, one_line, shorten
+from nacre.base.times import shown_day, shown_minute
+from nacre.errors import InvalidInputError, NacreError
 from nacre.home import views
-from nacre.memories.graph import NewLink, Relation
-from nacre.serve import mcp_arguments
 from nacre.serve.mcp import (
     OUTSIDE,
     Desk,
@@ -24,196 +22,28 @@ from nacre.serve.mcp import (
     origin_of,
     page_of,
     plain_line,
-    plugin_tool,
     short_id,
     short_session,
+    shorten_lines,
     title_of,
 )
-from nacre.values.memory import USUAL_STRENGTH
+from nacre.values.memory import SessionFilter
 from nacre.values.recall import DeepResult, Filter, MemoryHit, Mode, RecallResult, TurnHit
-from nacre.values.session import Trust
+from nacre.values.session import ToolCall, Trust, Turn
 
 if TYPE_CHECKING:
-    from nacre.memories.graph import Hop, LinkChange, LinkLine, LinkPage, Node, Traversal
+    from nacre.home.views import (
+        LinkView,
+        MemoryView,
+        SessionLine,
+        SessionPage,
+        SessionReport,
+        SessionView,
+    )
+    from nacre.serve.mcp_arguments import Get, List, Search, Sessions
+    from nacre.sessions.find import Matches
     from nacre.sessions.search import Passage, Passages
     from nacre.values.context import ContextBlock
-
-_ID_HINT = "memory_search shows the ids of memories"
-
-
-def graph(desk: Desk, arguments: mcp_arguments.Graph) -> str:
-    """Show or change links between memories, or answer a question about code."""
-    actions = {
-        "traverse": _traverse,
-        "list": _list,
-        "link": _link,
-        "unlink": _unlink,
-        "invalidate": _unlink,
-        "bulk_link": _bulk_link,
-    }
-    if arguments.action not in actions:
-        return plugin_tool(arguments.action)(desk, arguments)
-    with desk.naming(_ID_HINT):
-        return actions[arguments.action](desk, arguments)
-
-
-def _traverse(desk: Desk, arguments: mcp_arguments.Graph) -> str:
-    tree: Traversal = desk.call(
-        "graph-show",
-        reference=_required(arguments, "id"),
-        depth=arguments.depth,
-        direction=arguments.direction,
-        relations=arguments.relations,
-        as_of=arguments.as_of,
-        limit=arguments.limit,
-    )
-    lines = [_hop(tree, hop) for hop in tree.hops]
-    visible = count_fitting(lines, arguments.budget)
-    more = "more: a higher budget or limit, fewer relations or a smaller depth."
-    return frame(
-        f"{_node(tree.nodes[0])}: {count(len(lines), 'link', 'links')}.",
-        "\n".join(lines[:visible]),
-        f"{len(lines) - visible} {more}"
-        if visible < len(lines)
-        else f"There are {more}"
-        if tree.more
-        else "",
-    )
-
-
-def _list(desk: Desk, arguments: mcp_arguments.Graph) -> str:
-    relations = (arguments.relation,) if arguments.relation else arguments.relations
-    page: LinkPage = desk.call(
-        "graph-list",
-        reference=arguments.id,
-        relations=relations,
-        origins=arguments.origins,
-        as_of=arguments.as_of,
-        limit=arguments.limit,
-    )
-    lines = [_line(link) for link in page.links]
-    visible = count_fitting(lines, arguments.budget)
-    total = f"{count(page.total, 'link', 'links')} in all."
-    return frame("\n".join(lines[:visible]) or "No such link.", total)
-
-
-def _link(desk: Desk, arguments: mcp_arguments.Graph) -> str:
-    relation = _required(arguments, "relation")
-    if relation not in {option.value for option in Relation}:
-        raise InvalidInputError(
-            f"{relation!r} is not a relation",
-            hint=f"one of: {', '.join(option.value for option in Relation)}",
-        )
-    _required(arguments, "id")
-    _required(arguments, "to")
-    return _create(desk, arguments, (arguments,))
-
-
-def _create(desk: Desk, arguments: mcp_arguments.Graph, edges: Sequence[Any]) -> str:
-    links = tuple(
-        NewLink(
-            source=edge.id.strip(),
-            relation=Relation(edge.relation.strip()),
-            target=edge.to.strip(),
-            strength=edge.strength,
-            since=edge.valid_from,
-            until=edge.valid_to,
-            reason=edge.reason,
-        )
-        for edge in edges
-    )
-    return _format_change(desk.call("graph-link", links=links), arguments)
-
-
-def _bulk_link(desk: Desk, arguments: mcp_arguments.Graph) -> str:
-    if not arguments.links:
-        raise InvalidInputError(
-            "bulk_link needs a list of links",
-            hint='links: [{"id": …, "relation": "depends_on", "to": …}]',
-        )
-    return _create(desk, arguments, arguments.links)
-
-
-def _unlink(desk: Desk, arguments: mcp_arguments.Graph) -> str:
-    change = desk.call(
-        "graph-unlink",
-        source=_required(arguments, "id"),
-        target=_required(arguments, "to"),
-        relation=arguments.relation or None,
-        ends=arguments.action == "invalidate",
-        at=arguments.at,
-    )
-    return _format_change(change, arguments)
-
-
-def _required(arguments: mcp_arguments.Graph, name: str) -> str:
-    value: str | None = getattr(arguments, name)
-    if not value or not value.strip():
-        raise InvalidInputError(
-            f"the action {arguments.action} needs {name}",
-            hint="link needs id, relation and to; traverse needs an id",
-        )
-    return value.strip()
-
-
-def _format_change(change: LinkChange, arguments: mcp_arguments.Graph) -> str:
-    counts = [
-        f"{number:,} {word}"
-        for number, word in (
-            (change.made, "new"),
-            (change.changed, "changed"),
-            (change.removed, "removed"),
-        )
-        if number
-    ]
-    proposed = (
-        f"{count(len(change.waiting), 'memory is', 'memories are')} the person's own: your changes to their "
-        "links are pending review."
-    )
-    head = (
-        f"Links: {', '.join(counts)}." if counts else "" if change.waiting else "Nothing to change."
-    )
-    lines = [_line(link) for link in change.links]
-    return frame(
-        head,
-        proposed if change.waiting else "",
-        "\n".join(lines[: count_fitting(lines, arguments.budget)]),
-    )
-
-
-def _hop(tree: Traversal, hop: Hop) -> str:
-    parent, child = tree.nodes[hop.parent], tree.nodes[hop.child]
-    arrow = f"{hop.rel} →" if hop.is_outgoing else f"← {hop.rel}"
-    again = " (shown above)" if hop.is_again else ""
-    return f"[{short_id(parent.id)}] {plain_line(arrow)} {_node(child)}{_facts(hop)}{again}"
-
-
-def _line(link: LinkLine) -> str:
-    return f"{_node(link.source)} {plain_line(link.rel)} → {_node(link.target)}{_facts(link)}"
-
-
-def _node(node: Node) -> str:
-    name = node.id if node.state == "code" else short_id(node.id)
-    mark = (
-        " (UNTRUSTED)"
-        if not node.trusted
-        else f" ({node.state})"
-        if node.state in ("superseded", "retired")
-        else ""
-    )
-    return f"[{harmless(name)}] {plain_line(shorten(node.subject or 'unknown', 80))}{mark}"
-
-
-def _facts(link: Hop | LinkLine) -> str:
-    days = (("from", link.valid.since), ("until", link.valid.until))
-    parts = [
-        f"{link.strength:g}" if link.strength != USUAL_STRENGTH else "",
-        link.origin,
-        *(f"{word} {day}" for word, day in days if day),
-        plain_line(link.reason) if link.reason else "",
-    ]
-    facts = ", ".join(filter(None, parts))
-    return f" ({facts})" if facts else ""
 
 
 # -- ``memory_search`` and ``memory_list`` ---------------------------------------------------------
@@ -227,20 +57,13 @@ _MAX_TURN_TOKENS = 90
 _MAX_OVERLAP = 0.6
 
 
-def search(desk: Desk, arguments: mcp_arguments.Search) -> str:
+def search(desk: Desk, arguments: Search) -> str:
     """Return memories that answer a question, and related turns of past sessions."""
     if arguments.context == "session-start":
         return _at_start(desk, arguments)
     if arguments.context == "chats":
         return _chats(desk, arguments)
-    memory_filter = Filter(
-        projects=desk.projects(arguments.project),
-        kinds=arguments.kinds,
-        tags=arguments.tags,
-        since=desk.moment("since", arguments.since),
-        until=desk.moment("until", arguments.until),
-        tools=(arguments.channel,) if arguments.channel else (),
-    )
+    memory_filter = desk.filter(arguments)
     if arguments.deep and arguments.query.strip() and not arguments.cursor:
         deep_answer = _deep(desk, arguments, memory_filter)
         if deep_answer:
@@ -264,7 +87,7 @@ def search(desk: Desk, arguments: mcp_arguments.Search) -> str:
     return _format_hits(arguments, result, at)
 
 
-def _at_start(desk: Desk, arguments: mcp_arguments.Search) -> str:
+def _at_start(desk: Desk, arguments: Search) -> str:
     if arguments.project or arguments.cursor:
         raise InvalidInputError(
             "session-start covers the working folder and has one page",
@@ -273,13 +96,12 @@ def _at_start(desk: Desk, arguments: mcp_arguments.Search) -> str:
     block: ContextBlock = desk.call(
         "context", prompt=arguments.query, folder=desk.folder, budget_tokens=arguments.budget
     )
-    inner = (
-        block.text.partition("\n\n")[2].rpartition("\n")[0].strip()
-    )  # the frame's heading replaces the block's heading
+    # The frame's heading replaces the block's heading.
+    inner = block.text.partition("\n\n")[2].rpartition("\n")[0].strip()
     return frame(inner or "There is no context for a session here yet.")
 
 
-def _chats(desk: Desk, arguments: mcp_arguments.Search) -> str:
+def _chats(desk: Desk, arguments: Search) -> str:
     if not arguments.query.strip():
         raise InvalidInputError(
             "a search of chats needs a query", hint="ask a question, or give words from a chat"
@@ -308,7 +130,7 @@ def _passage(passage: Passage) -> str:
     return f"- {where}, {short_session(passage.session)}{outside}:\n{indent(passage.text)}"
 
 
-def _format_hits(arguments: mcp_arguments.Search, result: RecallResult, at: int) -> str:
+def _format_hits(arguments: Search, result: RecallResult, at: int) -> str:
     hits = _without_repetition(result.ranked)[at:]
     blocks = [_turn(hit) if isinstance(hit, TurnHit) else _hit(hit) for hit in hits]
     visible = count_fitting(blocks, arguments.budget)
@@ -350,16 +172,10 @@ def _without_repetition(hits: Sequence[MemoryHit | TurnHit]) -> list[MemoryHit |
 def _hit(hit: MemoryHit) -> str:
     memory = hit.memory
     content = cut(memory.content, _MAX_HIT_TOKENS)
-    notice = (
-        f"\n  (cut: memory_get {short_id(memory.id)} has the rest)"
-        if content != memory.content
-        else ""
-    )
-    doubts = (
-        f"\n  may be outdated by {', '.join(map(short_id, hit.outdated_by))}"
-        if hit.outdated_by
-        else ""
-    )
+    rest = f"\n  (cut: memory_get {short_id(memory.id)} has the rest)"
+    notice = "" if content == memory.content else rest
+    newer = ", ".join(map(short_id, hit.outdated_by))
+    doubts = f"\n  may be outdated by {newer}" if newer else ""
     if hit.candidate:
         keep = f"the owner can keep it: nacre review keep {short_id(memory.id)}"
         doubts += f"\n  pending candidate, not confirmed by the owner; {keep}"
@@ -395,7 +211,7 @@ def _degraded(result: RecallResult | DeepResult) -> str:
     return f"The search is incomplete: {plain_line('; '.join(lanes))}." if lanes else ""
 
 
-def _deep(desk: Desk, arguments: mcp_arguments.Search, memory_filter: Filter) -> str | None:
+def _deep(desk: Desk, arguments: Search, memory_filter: Filter) -> str | None:
     desk.tell("selecting the project and its memories")
     here = desk.place(None).project
     projects = memory_filter.projects if arguments.project else ()
@@ -417,16 +233,9 @@ def _deep(desk: Desk, arguments: mcp_arguments.Search, memory_filter: Filter) ->
     return frame(text, notice, _degraded(result))
 
 
-def list_memories(desk: Desk, arguments: mcp_arguments.List) -> str:
+def list_memories(desk: Desk, arguments: List) -> str:
     """List active memories, newest first."""
-    memory_filter = Filter(
-        projects=desk.projects(arguments.project),
-        kinds=arguments.kinds,
-        tags=arguments.tags,
-        since=desk.moment("since", arguments.since),
-        until=desk.moment("until", arguments.until),
-        min_importance=arguments.min_importance,
-    )
+    memory_filter = desk.filter(arguments)
     at = page_of(arguments.cursor)
     if arguments.beliefs:
         project = next(iter(memory_filter.projects), None)
@@ -448,9 +257,288 @@ def list_memories(desk: Desk, arguments: mcp_arguments.List) -> str:
     visible = count_fitting(lines, arguments.budget)
     last = at + visible
     return frame(
-        f"{count(total, 'memory', 'memories')}, the newest first:"
-        if total
-        else "No matching memory.",
+        f"{count(total, 'memory')}, the newest first:" if total else "No matching memory.",
         "\n".join(lines[:visible]),
         next_page_hint("memory_list", last, total) if last < total else "",
     )
+
+
+# -- ``memory_sessions`` ----------------------------------------------------------------------------
+
+
+_MAX_CALL_CHARACTERS = 400
+_REGEX_SECONDS = 3.0
+"""Time limit of a regular expression search in seconds. Other callers wait meanwhile."""
+
+_SESSION_HINT = "memory_sessions with action list shows ids"
+
+
+def sessions(desk: Desk, arguments: Sessions) -> str:
+    """List, read, summarize or search sessions."""
+    return {"list": _list, "read": _read, "summary": _summary, "search": _search}[arguments.action](
+        desk, arguments
+    )
+
+
+def _reference(arguments: Sessions) -> str:
+    if not arguments.session:
+        raise InvalidInputError(
+            f"the action {arguments.action} needs a session", hint=_SESSION_HINT
+        )
+    return arguments.session
+
+
+def _list(desk: Desk, arguments: Sessions) -> str:
+    projects = desk.projects(arguments.project)
+    session_filter = SessionFilter(
+        tool=arguments.channel,
+        project=projects[0] if projects else None,
+        since=desk.moment("since", arguments.since),
+        until=desk.moment("until", arguments.until),
+        words=arguments.query or None,
+    )
+    at = page_of(arguments.cursor)
+    page: SessionPage = desk.call(
+        "sessions", filter=session_filter, limit=arguments.limit, offset=at
+    )
+    lines = [_line(line) for line in page.lines]
+    visible = count_fitting(lines, arguments.budget)
+    more = page.more or visible < len(lines)
+    return frame(
+        "\n".join(lines[:visible]) or "No matching session.",
+        next_page_hint("memory_sessions", at + visible) if more else "",
+    )
+
+
+def _line(line: SessionLine) -> str:
+    stored = line.session
+    day = shown_day(stored.session.started) if stored.session.started else "no date"
+    title = shorten(stored.session.title or line.opening or "untitled", 100)
+    facts = f"{stored.session.id}, {day}, {stored.project or 'no project'}, {count(stored.turns, 'turn')}"
+    return f"- {plain_line(facts)}: {plain_line(title)}"
+
+
+def _read(desk: Desk, arguments: Sessions) -> str:
+    reference = _reference(arguments)
+    first = page_of(arguments.cursor) if arguments.cursor else arguments.from_turn
+    with desk.naming(_SESSION_HINT):
+        view: SessionView = desk.call(
+            "session",
+            reference=reference,
+            first=first or 0,
+            limit=arguments.limit,
+            at_end=first is None,
+        )
+    with_tools = arguments.include_tools
+    blocks = [_whole_turn(item.seq, item.turn, with_tools=with_tools) for item in view.turns]
+    if first is None:
+        visible = count_fitting(blocks[::-1], arguments.budget)
+        turns, chosen = view.turns[len(blocks) - visible :], blocks[len(blocks) - visible :]
+    else:
+        visible = count_fitting(blocks, arguments.budget)
+        turns, chosen = view.turns[:visible], blocks[:visible]
+    last = turns[-1].seq + 1 if turns else 0
+    before = (
+        f"Turns 0 to {turns[0].seq - 1} come before: from_turn reads there."
+        if turns and turns[0].seq
+        else ""
+    )
+    stored = view.session
+    more = last < stored.turns
+    head = f"{harmless(stored.session.id)}, {stored.project or 'no project'}, {count(stored.turns, 'turn')}"
+    return frame(
+        head,
+        before,
+        "\n".join(chosen) or "No turns after that.",
+        next_page_hint("memory_sessions", last, stored.turns) if more else "",
+    )
+
+
+def _whole_turn(number: int, turn: Turn, *, with_tools: bool = False) -> str:
+    day = f" {shown_minute(turn.time)}" if turn.time else ""
+    outside = f" (UNTRUSTED: {OUTSIDE})" if turn.trust is Trust.UNTRUSTED else ""
+    words = indent(shorten_lines(turn.text, 1_200)) if turn.text.strip() else "  (no words)"
+    lines = [f"{number}. {turn.speaker.value}{day}{outside}:", words]
+    if with_tools:
+        lines += map(_call, turn.tool_calls)
+    elif turn.tool_calls:
+        calls = ", ".join(dict.fromkeys(call.name for call in turn.tool_calls))
+        lines.append(f"  [{harmless(calls)}]")
+    return "\n".join(lines)
+
+
+def _call(call: ToolCall) -> str:
+    outcome = f" -> {call.outcome}" if call.outcome else ""
+    lines = [plain_line(shorten(f"[{call.name}] {call.input}{outcome}", _MAX_CALL_CHARACTERS))]
+    if call.made:
+        lines.append(plain_line(f"made {', '.join(call.made)}"))
+    if call.error:
+        lines.append(f"output (UNTRUSTED): {plain_line(shorten(call.error, _MAX_CALL_CHARACTERS))}")
+    return "\n".join(f"  {line}" for line in lines)
+
+
+def _summary(desk: Desk, arguments: Sessions) -> str:
+    with desk.naming(_SESSION_HINT):
+        report: SessionReport = desk.call("session-summary", reference=_reference(arguments))
+    summary, stored = report.summary, report.view.session
+    outcome = summary.outcome
+    parts = [
+        f"{harmless(stored.session.id)}, {stored.project or 'no project'}, {count(stored.turns, 'turn')}",
+        _section("Asked for", [topic.text for topic in summary.topics]),
+        f"Ended: {outcome.ending.value}; {plain_line(f'{outcome.reason}. {outcome.words}')}",
+        _section("Left open", [f"{end.kind.value}: {end.text}" for end in summary.open_ends[:6]]),
+        _section("Changed", [file.path for file in summary.modified[:12]]),
+        _section("Learned", [memory.subject for memory in report.view.memories[:12]]),
+    ]
+    return frame(*parts)
+
+
+def _section(title: str, lines: list[str]) -> str:
+    return (
+        f"{title}:\n" + "\n".join(f"- {plain_line(shorten(line, 300))}" for line in lines)
+        if lines
+        else ""
+    )
+
+
+def _search(desk: Desk, arguments: Sessions) -> str:
+    if not (arguments.query or "").strip():
+        raise InvalidInputError("a search needs a query", hint="give words from the session")
+    turn_filter = desk.filter(arguments)
+    at = page_of(arguments.cursor)
+    hits, has_more, remark = (_match_regex if arguments.match == "regex" else _match_words)(
+        desk, arguments, turn_filter, at
+    )
+    lines = [
+        (f"- {shown_day(hit.turn.time)} " if hit.turn.time else "- ")
+        + f"{hit.turn.speaker.value} in "
+        f"{short_session(hit.session.id)}#{hit.seq}{', UNTRUSTED' * (hit.turn.trust is Trust.UNTRUSTED)}: "
+        f"{plain_line(hit.excerpt)}"
+        for hit in hits
+    ]
+    visible = count_fitting(lines, arguments.budget)
+    more = has_more or visible < len(lines)
+    return frame(
+        "\n".join(lines[:visible]) or "No turn matches.",
+        remark,
+        next_page_hint("memory_sessions", at + visible) if more else "",
+    )
+
+
+_MODES = {"all": Mode.HYBRID, "words": Mode.LEXICAL, "meaning": Mode.VECTOR}
+
+
+def _match_words(
+    desk: Desk, arguments: Sessions, turn_filter: Filter, at: int
+) -> tuple[Sequence[TurnHit], bool, str]:
+    result: RecallResult = desk.call(
+        "search-sessions",
+        text=arguments.query or "",
+        filter=turn_filter,
+        mode=_MODES[arguments.match],
+        limit=at + arguments.limit,
+        update=False,
+        session=desk.session,
+        aspect=arguments.scope,
+        role=arguments.role,
+    )
+    return result.turns[at:], result.truncated, ""
+
+
+def _match_regex(
+    desk: Desk, arguments: Sessions, turn_filter: Filter, at: int
+) -> tuple[Sequence[TurnHit], bool, str]:
+    desk.tell("searching all turns")
+    matches: Matches = desk.call(
+        "match-sessions",
+        expression=arguments.query or "",
+        filter=turn_filter,
+        limit=arguments.limit,
+        offset=at,
+        aspect=arguments.scope,
+        role=arguments.role,
+        seconds=_REGEX_SECONDS,
+    )
+    unread = "The search stopped after three seconds: narrow it with since, project or scope."
+    return matches.turns, matches.more, unread if matches.unread or matches.given_up else ""
+
+
+# -- ``memory_get`` --------------------------------------------------------------------------------
+
+
+_MIN_TOKENS = 80
+
+
+def get(desk: Desk, arguments: Get) -> str:
+    """Return memories with their sources and links, or turns by a reference such as
+    ``7f3a1c2d#40``.
+    """
+    room = max(_MIN_TOKENS, (arguments.budget - 60) // len(arguments.ids))
+    blocks, errors = [], []
+    for reference in arguments.ids:
+        try:
+            if "#" in reference:
+                blocks.append(_turns_from(desk, reference, room))
+            else:
+                with desk.naming("memory_search shows the ids of memories"):
+                    view: MemoryView = desk.call(
+                        "look", reference=reference, update=True, session=desk.session
+                    )
+                blocks.append(_block(view, arguments.line, room))
+        except NacreError as error:
+            errors.append(error)
+            blocks.append(f"{harmless(shorten(reference, 40))}: {plain_line(error.message)}")
+    if len(errors) == len(arguments.ids):
+        raise errors[0]
+    return frame("\n\n".join(blocks))
+
+
+def _turns_from(desk: Desk, reference: str, room: int) -> str:
+    view: SessionView = desk.call("session", reference=reference, limit=10)
+    blocks = [_whole_turn(item.seq, item.turn) for item in view.turns]
+    visible = count_fitting(blocks, room)
+    session = harmless(view.session.session.id)
+    following = view.turns[visible - 1].seq + 1 if visible else view.session.turns
+    more = following < view.session.turns
+    next_page = [f"(memory_get {session}#{following} goes on)"] if more else []
+    return "\n".join([session, *blocks[:visible], *next_page])
+
+
+def _block(view: MemoryView, line: int, room: int) -> str:
+    memory = view.memory
+    lines = memory.content.strip().splitlines()
+    content = "\n".join(lines[line - 1 :])
+    facts = [
+        f"[{memory.id}] {title_of(memory)}",
+        f"  ({origin_of(memory)}; {memory.expiry.value}; {describe_source(memory)})",
+        f"  may be out of date: {plain_line(view.doubt)}" if view.doubt else "",
+        f"  tags: {harmless(', '.join(memory.tags))}" if memory.tags else "",
+        *(_evidence(view) if line == 1 else ()),
+        *(_link(link) for link in view.links[:8] if line == 1),
+    ]
+    parts = [fact for fact in facts if fact]
+    remaining = max(_MIN_TOKENS, room - count_tokens("\n".join(parts)))
+    part = cut(content, remaining)
+    if part != content:
+        at = line + max(1, part.count("\n"))
+        long_line = " and a higher budget" if at >= len(lines) else ""
+        parts.append(
+            f"  (cut: memory_get {short_id(memory.id)} with line {min(at, len(lines))}{long_line} goes on)"
+        )
+    return "\n".join([parts[0], indent(part) or "(nothing after that line)", *parts[1:]])
+
+
+def _evidence(view: MemoryView) -> Sequence[str]:
+    return [
+        f"  {turn.speaker.value} in {short_session(turn.session_id)}#{turn.seq}: "
+        f"{harmless(shorten(turn.excerpt, 160))}"
+        for turn in view.evidence[:2]
+        if one_line(turn.excerpt) != one_line(view.memory.content)
+    ]
+
+
+def _link(link: LinkView) -> str:
+    arrow = f"{link.rel} →" if link.is_outgoing else f"← {link.rel}"
+    why = ", ".join(filter(None, (link.origin, link.reason)))
+    subject = shorten(link.subject or "unknown", 80)
+    return f"  {plain_line(f'{arrow} [{short_id(link.other)}] {subject} ({why})')}"

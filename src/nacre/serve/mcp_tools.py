@@ -1,7 +1,8 @@
-"""The MCP tools that administer, analyze, extract, store and retire memories."""
+"""The MCP tools that administer, analyze, link, extract, store and retire memories."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from nacre.base.text import count, harmless, one_line, shorten
@@ -9,7 +10,7 @@ from nacre.base.times import shown_day
 from nacre.errors import InvalidInputError, NacreError
 from nacre.home import location
 from nacre.home.views import PendingKind
-from nacre.serve import mcp_arguments
+from nacre.memories.graph import NewLink, Relation
 from nacre.serve.mcp import (
     GLOBAL,
     Desk,
@@ -23,7 +24,7 @@ from nacre.serve.mcp import (
     short_session,
     title_of,
 )
-from nacre.values.memory import Memory, Source
+from nacre.values.memory import USUAL_STRENGTH, Memory, Source
 from nacre.values.reports import StoreOutcome
 from nacre.values.session import FileChange, FileHistory, Repair, Speaker, Trouble, Trust
 
@@ -31,19 +32,31 @@ if TYPE_CHECKING:
     from nacre.care.database import Vacuumed
     from nacre.home.views import FixResult, Overview, PendingPage
     from nacre.learn.learn import Proposal
-    from nacre.memories.graph import Brief, Central, Gaps
+    from nacre.memories.graph import (
+        Brief,
+        Central,
+        Gaps,
+        Hop,
+        LinkChange,
+        LinkLine,
+        LinkPage,
+        Node,
+        Traversal,
+    )
     from nacre.review.consolidate import DreamPlan
     from nacre.review.dream import Alike
+    from nacre.serve.mcp_arguments import Admin, Analyze, Extract, Graph, NewEntry, Retire, Store
     from nacre.values.memory import Candidate
     from nacre.values.reports import IngestReport
     from nacre.values.review import Unanswered
+
 
 _MAX_PROJECTS = 40
 _MAX_STEPS = 20
 _MAX_CHARACTERS = 300
 
 
-def administer(desk: Desk, arguments: mcp_arguments.Admin) -> str:
+def administer(desk: Desk, arguments: Admin) -> str:
     """Run an action of the tool ``memory_admin``."""
     actions = {
         "status": _status,
@@ -55,24 +68,19 @@ def administer(desk: Desk, arguments: mcp_arguments.Admin) -> str:
     return actions[arguments.action](desk)
 
 
-def _load_overview(desk: Desk) -> Overview:
+def _status(desk: Desk) -> str:
     desk.tell("checking nacre")
     overview: Overview = desk.call("overview")
-    return overview
-
-
-def _status(desk: Desk) -> str:
-    checks = _load_overview(desk).checks
     lines = [
         f"- {check.name}: {check.state}; {shorten(check.detail, 300)}"
         + (f"; {check.hint}" if check.hint else "")
-        for check in checks
+        for check in overview.checks
     ]
     return frame("\n".join(plain_line(line) for line in lines))
 
 
 def _overview(desk: Desk) -> str:
-    overview = _load_overview(desk)
+    overview: Overview = desk.call("overview")
     kinds = ", ".join(f"{number} {kind}" for kind, number in overview.memories.items() if number)
     details = {
         check.name: check.detail
@@ -82,9 +90,9 @@ def _overview(desk: Desk) -> str:
     projects = ", ".join(overview.projects[:_MAX_PROJECTS]) + (
         ", …" if len(overview.projects) > _MAX_PROJECTS else ""
     )
-    number = count(sum(overview.memories.values()), "active memory", "active memories")
+    number = count(sum(overview.memories.values()), "active memory")
     return frame(
-        f"{number}: {kinds}. {count(overview.links, 'link', 'links')}." if kinds else f"{number}.",
+        f"{number}: {kinds}. {count(overview.links, 'link')}." if kinds else f"{number}.",
         f"Projects: {harmless(projects)}." if projects else "No project yet.",
         "\n".join(
             plain_line(f"{name.capitalize()}: {detail}.") for name, detail in details.items()
@@ -98,8 +106,8 @@ def _flush(desk: Desk) -> str:
     learned, files = len(report.memories), report.files
     problems = [f"- {shorten(problem.message, 200)}" for problem in report.problems[:5]]
     return frame(
-        f"Read {count(files, 'transcript', 'transcripts')} with new content; learned "
-        f"{count(learned, 'memory', 'memories')}, {report.duplicates:,} already known.",
+        f"Read {count(files, 'transcript')} with new content; learned "
+        f"{count(learned, 'memory')}, {report.duplicates:,} already known.",
         "Not read:\n" + "\n".join(plain_line(line) for line in problems) if problems else "",
     )
 
@@ -116,7 +124,7 @@ def _dream_plan(desk: Desk) -> str:
     desk.tell("planning a dream")
     plan: DreamPlan = desk.call("dream-plan")
     if not plan.steps:
-        looked_at = count(plan.seen, "memory", "memories")
+        looked_at = count(plan.seen, "memory")
         return frame(f"A dream would change nothing: {looked_at} checked.")
     lines = [
         f"- {step.action}: {shorten(step.subject, 80)} ({len(step.ends):,}); {step.why}"
@@ -124,7 +132,7 @@ def _dream_plan(desk: Desk) -> str:
     ]
     steps = [plain_line(line) for line in lines[:_MAX_STEPS]]
     return frame(
-        f"A dream would retire {plan.ending:,} of {count(plan.seen, 'memory', 'memories')}. "
+        f"A dream would retire {plan.ending:,} of {count(plan.seen, 'memory')}. "
         "The person can run it: nacre dream",
         "\n".join(
             [*steps, f"and {len(lines) - _MAX_STEPS:,} more"] if len(lines) > _MAX_STEPS else steps
@@ -135,7 +143,7 @@ def _dream_plan(desk: Desk) -> str:
 # -- ``memory_analyze`` ----------------------------------------------------------------------------
 
 
-def analyze(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
+def analyze(desk: Desk, arguments: Analyze) -> str:
     """Answer a question about the memories as a whole, without a language model."""
     if arguments.about in ("file", "error") and not (arguments.subject or "").strip():
         what = "a path" if arguments.about == "file" else "the error's text"
@@ -159,7 +167,7 @@ def _pending(desk: Desk, only: PendingKind | None = None) -> PendingPage:
     return page
 
 
-def _text(blocks: list[str], arguments: mcp_arguments.Analyze, nothing: str, hint: str = "") -> str:
+def _text(blocks: list[str], arguments: Analyze, nothing: str, hint: str = "") -> str:
     visible = min(count_fitting(blocks, arguments.budget), arguments.limit)
     more = (
         f"{len(blocks) - visible} more: a higher limit or budget shows them."
@@ -169,42 +177,42 @@ def _text(blocks: list[str], arguments: mcp_arguments.Analyze, nothing: str, hin
     return frame("\n".join(blocks[:visible]) or nothing, hint if blocks else "", more)
 
 
-def _about_links(desk: Desk, arguments: mcp_arguments.Analyze) -> dict[str, Any]:
+def _about_links(desk: Desk, arguments: Analyze) -> dict[str, Any]:
     return {"limit": arguments.limit, "project": _project(desk, arguments)}
 
 
-def _project(desk: Desk, arguments: mcp_arguments.Analyze) -> str | None:
+def _project(desk: Desk, arguments: Analyze) -> str | None:
     return next(iter(desk.projects(arguments.project)), None) if arguments.project else None
 
 
-def _brief(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
+def _brief(desk: Desk, arguments: Analyze) -> str:
     brief: Brief = desk.call("graph-brief", project=_project(desk, arguments))
     pending = _pending(desk)
     lines = [
         *harmless(brief.text).splitlines(),
-        f"{count(pending.conflicts, 'contradiction', 'contradictions')} and "
-        f"{count(pending.doubts, 'doubtful memory', 'doubtful memories')} are pending review.",
+        f"{count(pending.conflicts, 'contradiction')} and "
+        f"{count(pending.doubts, 'doubtful memory')} are pending review.",
     ]
     visible = count_fitting(lines, arguments.budget)
     return frame("\n".join(lines[:visible]))
 
 
-def _central(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
+def _central(desk: Desk, arguments: Analyze) -> str:
     report: Central = desk.call("graph-central", **_about_links(desk, arguments))
-    blocks = [
-        f"{_short(item.memory)}: {count(item.degree, 'link', 'links')}" for item in report.found
-    ]
-    hint = f"{count(report.links, 'link', 'links')} in all; memory_graph follows them."
+    blocks = [f"{_short(item.memory)}: {count(item.degree, 'link')}" for item in report.found]
+    hint = f"{count(report.links, 'link')} in all; memory_graph follows them."
     return _text(blocks, arguments, "No memories are linked yet.", hint)
 
 
-def _gaps(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
+def _gaps(desk: Desk, arguments: Analyze) -> str:
     report: Gaps = desk.call("graph-gaps", **_about_links(desk, arguments))
     blocks = [
-        f"{_short(gap.memory)}: {count(gap.degree, 'link', 'links')}, {gap.maturity.value}, idle {gap.idle_days} days"
+        f"{_short(gap.memory)}: {count(gap.degree, 'link')}, {gap.maturity.value}, idle {gap.idle_days} days"
         for gap in report.found
     ]
-    hint = f"{count(report.total, 'memory', 'memories')} with at most one link, {report.unlinked:,} without links."
+    hint = (
+        f"{count(report.total, 'memory')} with at most one link, {report.unlinked:,} without links."
+    )
     return _text(blocks, arguments, "Every memory has two links or more.", hint)
 
 
@@ -213,7 +221,7 @@ def _short(memory: Memory) -> str:
     return f"- [{short_id(memory.id)}] {title_of(memory)}{mark}"
 
 
-def _review(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
+def _review(desk: Desk, arguments: Analyze) -> str:
     kinds = (PendingKind.CONFLICT, PendingKind.DOUBT)
     items = [item for kind in kinds for item in _pending(desk, kind).items]
     blocks = [
@@ -227,7 +235,7 @@ def _review(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
     return _text(blocks, arguments, "Nothing is pending.", hint)
 
 
-def _alike(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
+def _alike(desk: Desk, arguments: Analyze) -> str:
     report: Alike = desk.call("alike", limit=arguments.limit)
     blocks = ["\n".join(map(_short, group)) for group in report.groups]
     hint = (
@@ -237,10 +245,10 @@ def _alike(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
     return _text(blocks, arguments, "No memories are similar.", hint)
 
 
-def _unanswered(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
+def _unanswered(desk: Desk, arguments: Analyze) -> str:
     report: Unanswered = desk.call("unanswered", limit=arguments.limit)
     blocks = [
-        f"- “{plain_line(shorten(gap.question, _MAX_CHARACTERS))}” asked {count(gap.times, 'time', 'times')}, "
+        f"- “{plain_line(shorten(gap.question, _MAX_CHARACTERS))}” asked {count(gap.times, 'time')}, "
         f"last {shown_day(gap.last)}" + (f", of {', '.join(gap.projects)}" if gap.projects else "")
         for gap in report.gaps
     ]
@@ -251,19 +259,19 @@ def _unanswered(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
     return _text(blocks, arguments, "Every question has an answer.", hint)
 
 
-def _file(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
+def _file(desk: Desk, arguments: Analyze) -> str:
     history: FileHistory = desk.call(
         "did", path=(arguments.subject or "").strip(), limit=arguments.limit
     )
     blocks = [_change(change) for change in history.changes]
     nothing = "No known session changed such a file."
-    return _text(blocks, arguments, nothing, f"{count(history.edits, 'change', 'changes')} in all.")
+    return _text(blocks, arguments, nothing, f"{count(history.edits, 'change')} in all.")
 
 
 def _change(change: FileChange) -> str:
     day = f"{shown_day(change.time)} " if change.time else ""
     lines = [
-        f"- {day}{harmless(change.path)}, {count(change.edits, 'edit', 'edits')} in {short_session(change.session.id)}"
+        f"- {day}{harmless(change.path)}, {count(change.edits, 'edit')} in {short_session(change.session.id)}"
     ]
     if change.request:
         lines.append(f"  asked for: {harmless(shorten(change.request.text, _MAX_CHARACTERS))}")
@@ -272,7 +280,7 @@ def _change(change: FileChange) -> str:
     return "\n".join(lines)
 
 
-def _error(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
+def _error(desk: Desk, arguments: Analyze) -> str:
     result: FixResult = desk.call("fix", error=arguments.subject or "", limit=arguments.limit)
     blocks = [_trouble(trouble) for trouble in result.troubles]
     blocks += [
@@ -283,7 +291,9 @@ def _error(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
 
 
 def _trouble(trouble: Trouble) -> str:
-    head = f"- seen {count(trouble.times, 'time', 'times')}, fixed {trouble.mended} (tool output, UNTRUSTED):"
+    head = (
+        f"- seen {count(trouble.times, 'time')}, fixed {trouble.mended} (tool output, UNTRUSTED):"
+    )
     return "\n".join(
         [head, indent(shorten(trouble.error, _MAX_CHARACTERS)), *map(_repair, trouble.repairs)]
     )
@@ -305,7 +315,7 @@ def _repair(repair: Repair) -> str:
 # -- ``memory_extract`` ----------------------------------------------------------------------------
 
 
-def extract(desk: Desk, arguments: mcp_arguments.Extract) -> str:
+def extract(desk: Desk, arguments: Extract) -> str:
     """Return the memories that a text or session would yield, without storing them."""
     if bool((arguments.text or "").strip()) == bool(arguments.session):
         raise InvalidInputError(
@@ -351,10 +361,7 @@ _ACTION_LABELS = {
 }
 
 
-_PROPOSED = "as your proposal: found by search only, until the person keeps it in review or says it"
-
-
-def store(desk: Desk, arguments: mcp_arguments.Store) -> str:
+def store(desk: Desk, arguments: Store) -> str:
     """Store memories. If one cannot be stored, the others still are."""
     project, is_known = _project_keeping(desk, arguments.project)
     folder = None
@@ -370,7 +377,7 @@ def store(desk: Desk, arguments: mcp_arguments.Store) -> str:
             failed = error
             lines.append(f"- not stored: {plain_line(error.message)}")
             continue
-        lines.append(_line(outcome))
+        lines.append(_outcome(outcome))
     if failed and len(arguments.entries) == 1:
         raise failed
     fresh = (
@@ -396,9 +403,7 @@ def _is_global(name: str | None) -> bool:
     return name is not None and name.strip().lower() == GLOBAL
 
 
-def _new(
-    desk: Desk, entry: mcp_arguments.NewEntry, project: str | None, folder: str | None
-) -> dict[str, Any]:
+def _new(desk: Desk, entry: NewEntry, project: str | None, folder: str | None) -> dict[str, Any]:
     fields = {
         name: getattr(entry, name) for name in entry.__struct_fields__ if name != "from_outside"
     }
@@ -411,7 +416,7 @@ def _new(
     }
 
 
-def _line(outcome: StoreOutcome) -> str:
+def _outcome(outcome: StoreOutcome) -> str:
     line = f"- [{short_id(outcome.memory_id)}] {_ACTION_LABELS.get(outcome.action, outcome.action)}"
     for replaced in outcome.supersedes:
         line += f"; replaces [{short_id(replaced.memory.id)}] {title_of(replaced.memory, 80)}"
@@ -424,11 +429,11 @@ def _line(outcome: StoreOutcome) -> str:
     if outcome.note:
         line += f" ({plain_line(outcome.note)})"
     if outcome.proposed:
-        line += f"; {_PROPOSED}"
+        line += "; as your proposal: found by search only, until the person keeps it in review or says it"
     return line + "."
 
 
-def retire(desk: Desk, arguments: mcp_arguments.Retire) -> str:
+def retire(desk: Desk, arguments: Retire) -> str:
     """Retire memories. If one cannot be retired, none is."""
     pattern = next((item for item in arguments.ids if "*" in item), None)
     if pattern:
@@ -437,24 +442,177 @@ def retire(desk: Desk, arguments: mcp_arguments.Retire) -> str:
         )
     with desk.naming("memory_search shows the ids of memories"):
         retired: list[Memory] = desk.call(
-            "retire",
-            references=arguments.ids,
-            reason=arguments.reason,
-            persist=arguments.persist,
+            "retire", references=arguments.ids, reason=arguments.reason, persist=arguments.persist
         )
-    removed, proposed = (
-        [item for item in retired if item.retired],
-        [item for item in retired if not item.retired],
+    removed = [_short(item) for item in retired if item.retired]
+    proposed = [_short(item) for item in retired if not item.retired]
+    done = "Retired; the files are kept, and the person can restore them:"
+    kept = "Not retired, because they are the person's words. Your proposals are pending review:"
+    return frame_report(done if removed else "", *removed, kept if proposed else "", *proposed)
+
+
+# -- ``memory_graph`` -------------------------------------------------------------------------------
+
+
+def graph(desk: Desk, arguments: Graph) -> str:
+    """Show or change links between memories, or answer a question about code."""
+    actions = {
+        "traverse": _traverse,
+        "list": _list,
+        "link": _link,
+        "unlink": _unlink,
+        "invalidate": _unlink,
+        "bulk_link": _bulk_link,
+    }
+    if arguments.action not in actions:
+        return plugin_tool(arguments.action)(desk, arguments)
+    with desk.naming("memory_search shows the ids of memories"):
+        return actions[arguments.action](desk, arguments)
+
+
+def _traverse(desk: Desk, arguments: Graph) -> str:
+    tree: Traversal = desk.call(
+        "graph-show",
+        reference=_required(arguments, "id"),
+        depth=arguments.depth,
+        direction=arguments.direction,
+        relations=arguments.relations,
+        as_of=arguments.as_of,
+        limit=arguments.limit,
     )
-    lines = []
-    if removed:
-        lines += [
-            "Retired; the files are kept, and the person can restore them:",
-            *map(_short, removed),
-        ]
-    if proposed:
-        lines += [
-            "Not retired, because they are the person's words. Your proposals are pending review:",
-            *map(_short, proposed),
-        ]
-    return frame_report(*lines)
+    lines = [_hop(tree, hop) for hop in tree.hops]
+    visible = count_fitting(lines, arguments.budget)
+    more = "more: a higher budget or limit, fewer relations or a smaller depth."
+    return frame(
+        f"{_node(tree.nodes[0])}: {count(len(lines), 'link')}.",
+        "\n".join(lines[:visible]),
+        f"{len(lines) - visible} {more}"
+        if visible < len(lines)
+        else f"There are {more}"
+        if tree.more
+        else "",
+    )
+
+
+def _list(desk: Desk, arguments: Graph) -> str:
+    relations = (arguments.relation,) if arguments.relation else arguments.relations
+    page: LinkPage = desk.call(
+        "graph-list",
+        reference=arguments.id,
+        relations=relations,
+        origins=arguments.origins,
+        as_of=arguments.as_of,
+        limit=arguments.limit,
+    )
+    lines = [_line(link) for link in page.links]
+    visible = count_fitting(lines, arguments.budget)
+    total = f"{count(page.total, 'link')} in all."
+    return frame("\n".join(lines[:visible]) or "No such link.", total)
+
+
+def _link(desk: Desk, arguments: Graph) -> str:
+    relation = _required(arguments, "relation")
+    if relation not in {option.value for option in Relation}:
+        raise InvalidInputError(
+            f"{relation!r} is not a relation",
+            hint=f"one of: {', '.join(option.value for option in Relation)}",
+        )
+    _required(arguments, "id")
+    _required(arguments, "to")
+    return _create(desk, arguments, (arguments,))
+
+
+def _create(desk: Desk, arguments: Graph, edges: Sequence[Any]) -> str:
+    links = tuple(
+        NewLink(
+            source=edge.id.strip(),
+            relation=Relation(edge.relation.strip()),
+            target=edge.to.strip(),
+            strength=edge.strength,
+            since=edge.valid_from,
+            until=edge.valid_to,
+            reason=edge.reason,
+        )
+        for edge in edges
+    )
+    return _format_change(desk.call("graph-link", links=links), arguments)
+
+
+def _bulk_link(desk: Desk, arguments: Graph) -> str:
+    if not arguments.links:
+        raise InvalidInputError(
+            "bulk_link needs a list of links",
+            hint='links: [{"id": …, "relation": "depends_on", "to": …}]',
+        )
+    return _create(desk, arguments, arguments.links)
+
+
+def _unlink(desk: Desk, arguments: Graph) -> str:
+    change = desk.call(
+        "graph-unlink",
+        source=_required(arguments, "id"),
+        target=_required(arguments, "to"),
+        relation=arguments.relation or None,
+        ends=arguments.action == "invalidate",
+        at=arguments.at,
+    )
+    return _format_change(change, arguments)
+
+
+def _required(arguments: Graph, name: str) -> str:
+    value: str | None = getattr(arguments, name)
+    if not value or not value.strip():
+        raise InvalidInputError(
+            f"the action {arguments.action} needs {name}",
+            hint="link needs id, relation and to; traverse needs an id",
+        )
+    return value.strip()
+
+
+def _format_change(change: LinkChange, arguments: Graph) -> str:
+    proposed = (
+        f"{count(len(change.waiting), 'memory is', 'memories are')} the person's own: your changes to their "
+        "links are pending review."
+    )
+    head = "" if change.waiting else "Nothing to change."
+    lines = [_line(link) for link in change.links]
+    return frame(
+        f"Links: {change.counts}." if change.counts else head,
+        proposed if change.waiting else "",
+        "\n".join(lines[: count_fitting(lines, arguments.budget)]),
+    )
+
+
+def _hop(tree: Traversal, hop: Hop) -> str:
+    parent, child = tree.nodes[hop.parent], tree.nodes[hop.child]
+    arrow = f"{hop.rel} →" if hop.is_outgoing else f"← {hop.rel}"
+    again = " (shown above)" if hop.is_again else ""
+    return f"[{short_id(parent.id)}] {plain_line(arrow)} {_node(child)}{_facts(hop)}{again}"
+
+
+def _line(link: LinkLine) -> str:
+    return f"{_node(link.source)} {plain_line(link.rel)} → {_node(link.target)}{_facts(link)}"
+
+
+def _node(node: Node) -> str:
+    name = node.id if node.state == "code" else short_id(node.id)
+    mark = (
+        " (UNTRUSTED)"
+        if not node.trusted
+        else f" ({node.state})"
+        if node.state in ("superseded", "retired")
+        else ""
+    )
+    return f"[{harmless(name)}] {plain_line(shorten(node.subject or 'unknown', 80))}{mark}"
+
+
+def _facts(link: Hop | LinkLine) -> str:
+    days = (("from", link.valid.since), ("until", link.valid.until))
+    parts = [
+        f"{link.strength:g}" if link.strength != USUAL_STRENGTH else "",
+        link.origin,
+        *(f"{word} {day}" for word, day in days if day),
+        plain_line(link.reason) if link.reason else "",
+    ]
+    facts = ", ".join(filter(None, parts))
+    return f" ({facts})" if facts else ""

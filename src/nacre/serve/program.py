@@ -19,12 +19,7 @@ from nacre.base.serving import Guard, Refusal, shows_token
 from nacre.errors import NacreError
 from nacre.serve import mcp_http, web
 from nacre.serve.rest import get_document, resource_routes
-from nacre.serve.web import (
-    BEARER,
-    get_live,
-    get_ready,
-    program_of,
-)
+from nacre.serve.web import BEARER, get_live, get_ready, program_of
 from nacre.values.memory import Actor, Face, acting
 
 if TYPE_CHECKING:

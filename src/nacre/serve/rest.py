@@ -23,7 +23,6 @@ from nacre.base import plugins
 from nacre.base import request as base_request
 from nacre.base.frozen import frozen
 from nacre.base.ids import utc_now
-from nacre.base.plain import Values
 from nacre.base.times import parse_moment
 from nacre.errors import InvalidInputError
 from nacre.operations import Operation
@@ -211,16 +210,6 @@ def request_of(resource: Resource, texts: Iterable[tuple[str, str]]) -> _Schema:
     return fields
 
 
-def build_request(operation: Operation, fields: Values) -> Any:
-    """Build an operation's request from fields whose numbers and booleans can be strings."""
-    try:
-        return json_values.convert(fields, operation.request, strict=False)
-    except (msgspec.ValidationError, NotImplementedError) as error:
-        raise InvalidInputError(
-            f"{operation.name}: {error}", hint="/api/openapi.json lists the fields"
-        ) from error
-
-
 def _fields(kind: inspect.Type) -> tuple[inspect.Field, ...]:
     return kind.fields if isinstance(kind, _OBJECTS) else ()
 
@@ -244,7 +233,6 @@ def _holds_objects(kind: inspect.Type) -> bool:
 # The document is generated from the catalogue and the types of requests and results.
 
 
-_REFERENCES = "#/components/schemas/{name}"
 _JSON, _PROBLEM = "application/json", "application/problem+json"
 _ROLE = re.compile(r":\w+:`(?:~?[\w.]+\.)?(\w+)(?: <[^>]*>)?`")
 _NOT_WORD = re.compile(r"\W+")
@@ -263,21 +251,25 @@ _Schema = dict[str, Any]
 @cache
 def document(cookie: str) -> bytes:
     """Return the OpenAPI document as JSON. ``cookie`` is the name of the owner's cookie."""
-    types = [resource.request for resource in _offered().values()] + [
-        resource.result for resource in _offered().values()
-    ]
+    offered = offered_by(Face.HTTP)
+    types = [kind for item in offered.values() for kind in (item.request, item.result)]
     schemas, components = msgspec.json.schema_components(
-        types, schema_hook=json_values.schema_hook, ref_template=_REFERENCES
+        types, schema_hook=json_values.schema_hook, ref_template="#/components/schemas/{name}"
     )
     components[Flag.__name__] = _FLAGS
     _correct(components)
-    requests = dict(zip(_offered(), schemas, strict=False))
-    results = dict(zip(_offered(), schemas[len(requests) :], strict=True))
+    requests = dict(zip(offered, schemas[::2], strict=True))
+    results = dict(zip(offered, schemas[1::2], strict=True))
     paths: dict[str, _Schema] = {}
     for resource in resources():
-        path = _IN_PATH.sub(r"{\1}", PREFIX + resource.path)
-        paths[path] = {"get": _resource(resource, requests, results, components)}
-    for name, operation in _offered().items():
+        path, name = _IN_PATH.sub(r"{\1}", resource.path), resource.operation
+        answers = _answers(results[name])
+        answers["304"] = {"description": "Unchanged since the entity tag."}
+        operation_id = "get" + _NOT_WORD.sub("-", path).rstrip("-")
+        described = _described(CATALOGUE[name], operation_id, "resources", answers, None)
+        described["parameters"] = list(_parameters(resource, requests[name], components))
+        paths[PREFIX + path] = {"get": described}
+    for name, operation in offered.items():
         body = None if operation.request is base_request.Request else requests[name]
         paths.setdefault(f"{PREFIX}/{name}", {})["post"] = _described(
             operation, name, "operations", _answers(results[name]), body
@@ -333,29 +325,15 @@ def _correct(schema: Any) -> None:
     if isinstance(schema, dict) and schema.get("format") == "duration":
         del schema["format"]
         schema["description"] = "A duration in seconds, by ISO 8601: PT12.5S"
-    for value in (
-        schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ()
-    ):
-        _correct(value)
+    if isinstance(schema, dict | list):
+        for value in schema.values() if isinstance(schema, dict) else schema:
+            _correct(value)
 
 
 def help_of(schema: _Schema) -> str:
     """Return the first description in a schema or its alternatives."""
-    return str(
-        next(
-            (
-                option["description"]
-                for option in (schema, *schema.get("anyOf", ()))
-                if option.get("description")
-            ),
-            "",
-        )
-    )
-
-
-@cache
-def _offered() -> Mapping[str, Operation]:
-    return offered_by(Face.HTTP)
+    options = (schema, *schema.get("anyOf", ()))
+    return next((words for option in options if (words := option.get("description"))), "")
 
 
 _FLAGS: _Schema = {
@@ -379,25 +357,11 @@ _PROBLEM_SCHEMA: _Schema = {
     },
     "required": ["type", "title", "status", "detail", "code", "hint"],
 }
-_FAILURES = {
-    "400": "The request is invalid.",
-    "401": "There is no valid token or cookie.",
-    "403": "Only the owner may do this, or the request comes from a page of another origin.",
-    "404": "There is nothing with that id or name.",
-    "409": "The request conflicts with another write.",
-    "413": "The body is too large.",
-    "415": "The body is not JSON.",
-    "421": "The request names another host.",
-    "422": "It contains a possible secret.",
-    "502": "A language model or remote server refused or gave an unusable answer.",
-    "503": "Temporarily unavailable; see Retry-After.",
-}
 _RESPONSES: _Schema = {
-    f"Problem{status}": {
-        "description": description,
+    "Problem": {
+        "description": "An error. docs/rest.md lists the status codes.",
         "content": {_PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}},
     }
-    for status, description in _FAILURES.items()
 }
 _PARAMETERS: _Schema = {
     "IfNoneMatch": {
@@ -405,7 +369,7 @@ _PARAMETERS: _Schema = {
         "in": "header",
         "schema": {"type": "string"},
         "description": "An entity tag; the response is 304 if it is still current.",
-    },
+    }
 }
 
 
@@ -433,26 +397,8 @@ def _described(
 
 def _answers(result: _Schema) -> _Schema:
     content = {_JSON: {"schema": result}}
-    failures: _Schema = {
-        status: {"$ref": f"#/components/responses/Problem{status}"} for status in _FAILURES
-    }
-    return {"200": {"description": "The result.", "content": content}, **failures}
-
-
-def _resource(
-    resource: Resource,
-    requests: Mapping[str, _Schema],
-    results: Mapping[str, _Schema],
-    components: _Schema,
-) -> _Schema:
-    answers = _answers(results[resource.operation])
-    answers["304"] = {"description": "Unchanged since the entity tag."}
-    operation_id = "get" + _NOT_WORD.sub("-", resource.path.replace(":path", "")).rstrip("-")
-    operation = CATALOGUE[resource.operation]
-    return {
-        **_described(operation, operation_id, "resources", answers, None),
-        "parameters": list(_parameters(resource, requests[resource.operation], components)),
-    }
+    failure = {"$ref": "#/components/responses/Problem"}
+    return {"200": {"description": "The result.", "content": content}, "default": failure}
 
 
 def _parameters(resource: Resource, request: _Schema, components: _Schema) -> Iterator[_Schema]:
@@ -471,7 +417,10 @@ def _parameters(resource: Resource, request: _Schema, components: _Schema) -> It
             continue
         schema = request
         for step in parameter.place:
-            schema = _followed(schema, components)["properties"][step]
+            for option in (schema, *schema.get("anyOf", ())):
+                if "$ref" in option:
+                    schema = components[option["$ref"].rpartition("/")[2]]
+            schema = schema["properties"][step]
         described = {
             key: value for key, value in schema.items() if key not in ("description", "default")
         }
@@ -488,13 +437,6 @@ def _parameters(resource: Resource, request: _Schema, components: _Schema) -> It
     yield {"$ref": "#/components/parameters/IfNoneMatch"}
 
 
-def _followed(schema: _Schema, components: _Schema) -> _Schema:
-    options = [schema, *schema.get("anyOf", ())]
-    name = next((option["$ref"].rpartition("/")[2] for option in options if "$ref" in option), None)
-    target: _Schema = components[name] if name else schema
-    return target
-
-
 async def get_document(request: Request) -> Response:
     """``GET /api/openapi.json``."""
     return Response(document(served_by(request).browsers.cookie), media_type=_JSON)
@@ -502,10 +444,6 @@ async def get_document(request: Request) -> Response:
 
 # -- Resources -------------------------------------------------------------------------------------
 # Responses have entity tags, and links to the next page.
-
-
-_TAG_BYTES = 12
-_EMPTY = msgspec.Raw(b"[]")
 
 
 def resource_routes() -> list[Route]:
@@ -516,10 +454,11 @@ def resource_routes() -> list[Route]:
 async def _read(resource: Resource, request: Request) -> Response:
     texts = [*request.path_params.items(), *request.query_params.multi_items()]
     fields = request_of(resource, texts)
-    call = build_request(CATALOGUE[resource.operation], fields)
+    call = CATALOGUE[resource.operation].make(fields, strict=False)
     result = await answer_of(request, resource.operation, json_values.encode(call))
-    headers = {"ETag": f'"{hashlib.blake2b(result, digest_size=_TAG_BYTES).hexdigest()}"'}
-    if _is_named(headers["ETag"], request.headers.get("if-none-match")):
+    headers = {"ETag": f'"{hashlib.blake2b(result, digest_size=12).hexdigest()}"'}
+    known = request.headers.get("if-none-match", "").split(",")  # weak comparison (RFC 9110 13.1.2)
+    if {headers["ETag"], "*"} & {tag.strip().removeprefix("W/") for tag in known}:
         return Response(status_code=304, headers=headers)
     if has_pages(resource) and not {"at_end", "around"} & fields.keys():
         headers |= _next_page(resource, call, request, result)
@@ -535,7 +474,9 @@ def _next_page(resource: Resource, call: Any, request: Request, result: bytes) -
     size, rows = _Size(), msgspec.Raw(result)
     if resource.rows:
         size = json_values.decode(result, _Size)
-        rows = json_values.decode(result, dict[str, msgspec.Raw]).get(resource.rows, _EMPTY)
+        rows = json_values.decode(result, dict[str, msgspec.Raw]).get(
+            resource.rows, msgspec.Raw(b"[]")
+        )
     count = len(json_values.decode(rows, list[msgspec.Raw]))
     end = (getattr(call, resource.offset) or 0) + count
     is_last = size.more is False or (size.total is not None and end >= size.total)
@@ -544,9 +485,3 @@ def _next_page(resource: Resource, call: Any, request: Request, result: bytes) -
     query = [pair for pair in request.query_params.multi_items() if pair[0] != resource.offset]
     address = f"{quote(request.url.path)}?{urlencode([*query, (resource.offset, end)])}"
     return {"Link": f'<{address}>; rel="next"'}
-
-
-def _is_named(tag: str, header: str | None) -> bool:
-    """Compare an entity tag with an ``If-None-Match`` header (weak comparison, RFC 9110 13.1.2)."""
-    tags = [name.strip().removeprefix("W/") for name in (header or "").split(",")]
-    return tag in tags or tags == ["*"]

@@ -5,18 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
-import select
 import socket
 import stat
-import struct
 import subprocess
-import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from http import HTTPStatus
@@ -25,19 +21,10 @@ from typing import Any
 
 import nacre
 from nacre.base import files, plugins
-from nacre.base.environment import agent_of_process, install_hint, is_orphan
+from nacre.base.environment import install_hint
 from nacre.base.frozen import frozen
 from nacre.base.ids import utc_now
-from nacre.base.link import (
-    EVENTS,
-    LOCK,
-    MOST_BYTES,
-    PROTOCOL,
-    ask_to_stop,
-    is_whole,
-    socket_path,
-    start_process,
-)
+from nacre.base.link import EVENTS, LOCK, PROTOCOL, ask_to_stop, socket_path, start_process
 from nacre.base.locks import FileLock
 from nacre.care.follow import Follower
 from nacre.data.sync import keep_history
@@ -60,7 +47,7 @@ from nacre.serve.catalogue import CATALOGUE, find_operation
 from nacre.serve.events import Bus, Live
 from nacre.serve.homes import (
     Answering,
-    Client,
+    Caller,
     Greeting,
     Homes,
     Site,
@@ -68,6 +55,7 @@ from nacre.serve.homes import (
     greet,
     memory_mb,
     share_arenas,
+    trace_of,
 )
 from nacre.serve.hook_shapes import SHAPES, TELLING, TOOL, context_of, parse_input
 from nacre.serve.server_web import TOKEN, Door, Web
@@ -76,10 +64,6 @@ from nacre.setup import chores
 from nacre.values.context import HookAnswer, HookCall, HookEvent
 from nacre.values.memory import Actor, Face
 from nacre.values.recall import RecallQuery
-
-_CHUNK = 65_536
-_CALLER_TIMEOUT_SECONDS = 5.0
-"""Time limit in seconds for receiving a request, and for sending the response."""
 
 _BACKLOG = 1024
 """Maximum number of connections waiting to be accepted."""
@@ -91,60 +75,7 @@ _REQUEST = re.compile(
 )
 
 Tell = Callable[[str], None]
-Answer = Callable[[str, bytes, "Caller"], tuple[HTTPStatus, bytes]]
-
-
-class Caller:
-    """The client at the other end of a connection."""
-
-    def __init__(self, link: socket.socket) -> None:
-        self._link = link
-
-    def has_left(self) -> bool:
-        """Return True if the client has disconnected. Works only on Linux."""
-        if sys.platform != "linux":
-            return False
-        poll = select.poll()
-        poll.register(self._link, 0)
-        return any(event & (select.POLLHUP | select.POLLERR) for _, event in poll.poll(0))
-
-    def is_allowed(self) -> bool:
-        """Return True if the client's process runs as this user or as root."""
-        if sys.platform != "linux":
-            return True  # only this user can access the folder and the socket
-        return self._credentials()[1] in (os.getuid(), 0)
-
-    def agent(self) -> str | None:
-        """Return the agent that runs the client's process, if it is known. Works only on Linux."""
-        return agent_of_process(self._credentials()[0]) if sys.platform == "linux" else None
-
-    def is_orphan(self) -> bool:
-        """Return True if the client has no terminal and no parent. Works only on Linux."""
-        return sys.platform == "linux" and is_orphan(self._credentials()[0])
-
-    def _credentials(self) -> tuple[int, int, int]:
-        credentials = self._link.getsockopt(
-            socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")
-        )
-        process, user, group = struct.unpack("3i", credentials)
-        return process, user, group
-
-    def question(self) -> bytes:
-        """Read the request. Return nothing if it is too long or the client disconnects."""
-        until = time.monotonic() + _CALLER_TIMEOUT_SECONDS
-        received = bytearray()
-        while not is_whole(received):
-            self._link.settimeout(max(0.001, until - time.monotonic()))
-            chunk = self._link.recv(_CHUNK)
-            if not chunk or len(received) > MOST_BYTES:
-                return b""
-            received += chunk
-        return bytes(received)
-
-    def take(self, status: HTTPStatus, body: bytes) -> None:
-        head = f"HTTP/1.1 {status} {status.phrase}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-        self._link.settimeout(_CALLER_TIMEOUT_SECONDS)
-        self._link.sendall(head.encode() + body)
+Answer = Callable[[str, bytes, Caller], tuple[HTTPStatus, bytes]]
 
 
 class Server:
@@ -235,28 +166,22 @@ class Server:
         while self._socket is listening:
             try:
                 link, _ = listening.accept()
-                self._note(1)
-                try:
-                    threading.Thread(
-                        target=self._serve, args=(link,), daemon=True, name="answering"
-                    ).start()
-                except RuntimeError:
-                    self._note(-1)
-                    raise
-            except (
-                OSError,
-                RuntimeError,
-            ) as error:  # out of file descriptors or threads, perhaps only briefly
+                threading.Thread(
+                    target=self._serve, args=(link,), daemon=True, name="answering"
+                ).start()
+            except (OSError, RuntimeError) as error:
+                # Out of file descriptors or threads, perhaps only briefly.
                 if self._socket is listening:
                     self._tell(f"a caller was rejected: {error}")
                     time.sleep(_ACCEPT_PAUSE_SECONDS)
 
     def _serve(self, link: socket.socket) -> None:
+        self._note(1)
         try:
             with link, suppress(OSError):
                 self._respond(Caller(link))
         except Exception as error:  # noqa: BLE001 - no caller's error may end the server
-            self._tell("".join(traceback.format_exception(error)).rstrip())
+            self._tell(trace_of(error))
         finally:
             self._note(-1)
 
@@ -296,31 +221,25 @@ _MIN_PAUSE_SECONDS, _MAX_PAUSE_SECONDS = 1.0, 300.0
 _TERMINATE_SECONDS = 1.0
 
 
+@dataclass
 class Tending:
-    """The daemon's background work: vectors, history, chores, consolidation and freeing memory."""
+    """The daemon's background work: vectors, history, chores, consolidation and freeing memory.
 
-    def __init__(
-        self,
-        settings: Settings,
-        homes: Homes,
-        tell: Callable[[str], None],
-        reads: Callable[[Path], bool],
-        rested: Callable[[], float],
-    ) -> None:
-        """Store the functions that tell whether the daemon follows a transcript (``reads``), and
-        how many seconds ago the last request ended (``rested``).
-        """
-        self._settings = settings
-        self._homes = homes
-        self._tell = tell
-        self._rested = rested
-        self._reads = reads
-        self._process: subprocess.Popen[bytes] | None = None
-        self._not_before = 0.0
-        self._pause = _MIN_PAUSE_SECONDS
-        self._embedded: object = None
-        self._embeds_at = 0.0
-        self._embed_pause = _MIN_PAUSE_SECONDS
+    ``_reads`` tells whether the daemon follows a transcript, and ``_rested`` how many seconds ago
+    the last request ended.
+    """
+
+    _settings: Settings
+    _homes: Homes
+    _tell: Tell
+    _reads: Callable[[Path], bool]
+    _rested: Callable[[], float]
+    _process: subprocess.Popen[bytes] | None = None
+    _not_before: float = 0.0
+    _pause: float = _MIN_PAUSE_SECONDS
+    _embedded: object = None
+    _embeds_at: float = 0.0
+    _embed_pause: float = _MIN_PAUSE_SECONDS
 
     def run(self, stop: threading.Event) -> None:
         last = time.monotonic()
@@ -431,12 +350,12 @@ _HOOK_SECONDS = 1.0
 """Maximum time that a hook waits, in seconds."""
 
 
+@dataclass
 class Hooks:
     """Answers hooks of hosts by running the operation ``hook``."""
 
-    def __init__(self, home: Path, answer: Answer) -> None:
-        self._home = str(home)
-        self._answer = answer
+    _home: str
+    _answer: Answer
 
     def take(self, host: str, event: str, body: bytes, caller: Caller) -> None:
         began = time.monotonic()
@@ -510,11 +429,7 @@ class Daemon:
     """The daemon of a home, which can :meth:`run` only once."""
 
     def __init__(
-        self,
-        settings: Settings,
-        open_home: Callable[[], Home],
-        options: DaemonOptions,
-        tell: Tell,
+        self, settings: Settings, open_home: Callable[[], Home], options: DaemonOptions, tell: Tell
     ) -> None:
         self._settings = settings
         self._open_home = open_home
@@ -530,20 +445,11 @@ class Daemon:
         self._serves_plugins = False
         self._follower: Follower | None = None
         self._live = Live(open_home, Bus(utc_now))
-        own = {
-            "hello": self._greeting,
-            "stop": self._handle_stop,
-            "open": self._handle_open,
-        }
+        own = {"hello": self._greeting, "stop": self._handle_stop, "open": self._handle_open}
         server = settings.server
         self._spaces = plugins.load_engine(server).key_spaces(settings) if server else None
         self._answering = Answering(
-            self._homes,
-            tell,
-            own,
-            self._find_operation,
-            bus=self._live.bus,
-            spaces=self._spaces,
+            self._homes, tell, own, self._find_operation, bus=self._live.bus, spaces=self._spaces
         )
         self._site = Site(
             settings.home,
@@ -557,7 +463,7 @@ class Daemon:
         )
         self._web = Web(self._site, options.http) if options.http.place else None
         self._opening = threading.Lock()
-        hooks = Hooks(settings.home, self._answering.answer)
+        hooks = Hooks(str(settings.home), self._answering.answer)
         self._server = Server(settings.home, self._answering.answer, tell, hooks.take)
 
     @property
@@ -663,7 +569,7 @@ class Daemon:
                 try:
                     work()
                 except Exception as error:  # noqa: BLE001 - callers must still be answered
-                    self._tell("".join(traceback.format_exception(error)).rstrip())
+                    self._tell(trace_of(error))
                     problem = f"{name} failed: {type(error).__name__}: {error}"
                     if problem not in self._problems:
                         self._problems.append(problem)
@@ -755,7 +661,7 @@ class Daemon:
             self._tell(f"the model and caches could not be loaded in advance: {error.message}")
         self._is_warm = True
 
-    def _greeting(self, _: Client) -> Greeting:
+    def _greeting(self, _: Caller) -> Greeting:
         options, web, follower = self._options, self._web, self._follower
         return Greeting(
             os.getpid(),
@@ -773,7 +679,7 @@ class Daemon:
             tuple(self._problems),
         )
 
-    def _handle_stop(self, _: Client) -> bool:
+    def _handle_stop(self, _: Caller) -> bool:
         self._stop.set()
         return True
 
@@ -781,9 +687,9 @@ class Daemon:
         entry = find_operation(name)
         return replace(entry, function=self._hook) if entry and name == "hook" else entry
 
-    def _handle_open(self, caller: Client) -> str:
+    def _handle_open(self, caller: Caller) -> str:
         Actor(Face.DAEMON, caller.agent()).require_owner("nacre open")
-        if isinstance(caller, Caller) and caller.is_orphan():
+        if caller.is_orphan():
             raise OwnerOnlyError(
                 "the caller of nacre open cannot be determined", hint="run it in your own terminal"
             )

@@ -39,7 +39,6 @@ else:
     uvicorn = Module("uvicorn")
 
 TOKEN = "http.token"  # noqa: S105 - a file name
-_TOKEN_BYTES = 32
 _MAX_TOKEN_BYTES = 4_000
 
 
@@ -203,7 +202,7 @@ def token_of(home: Path) -> str:
                 stored = file.read(_MAX_TOKEN_BYTES).decode("ascii", "replace").strip()
             if stored:
                 return stored
-        token = secrets.token_urlsafe(_TOKEN_BYTES)
+        token = secrets.token_urlsafe(32)
         files.write_file(path, token + "\n")
     except OSError as error:
         raise UnusableStoreError(

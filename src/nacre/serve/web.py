@@ -6,22 +6,8 @@ import asyncio
 import re
 import threading
 import time
-import traceback
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Iterator,
-    Mapping,
-)
-from contextlib import (
-    aclosing,
-    asynccontextmanager,
-    contextmanager,
-    nullcontext,
-    suppress,
-)
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import aclosing, asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
@@ -57,7 +43,7 @@ from nacre.errors import NacreError, NotFoundError, UnavailableError
 from nacre.serve.browsers import COOKIE_SECONDS
 from nacre.serve.catalogue import CATALOGUE, find_operation
 from nacre.serve.events import Bus, Live
-from nacre.serve.homes import Site
+from nacre.serve.homes import Site, trace_of
 from nacre.values.memory import Actor, Bearer, Face
 
 if TYPE_CHECKING:
@@ -105,7 +91,6 @@ _STATUS: tuple[tuple[type[errors.NacreError], int], ...] = (
 
 _COOKIE_HINT = "run nacre open in your own terminal and do it in the dashboard"
 _HINT = "/api/openapi.json lists the routes and their fields"
-_RETRY_SECONDS = 1
 
 
 def problem_response(
@@ -122,7 +107,7 @@ def problem_response(
 def of_error(error: errors.NacreError) -> Response:
     """Return the response for one of nacre's errors."""
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), 503)
-    headers = {"Retry-After": str(_RETRY_SECONDS)} if status == 503 else None
+    headers = {"Retry-After": "1"} if status == 503 else None
     hint = _COOKIE_HINT if isinstance(error, errors.OwnerOnlyError) else error.hint or _HINT
     return problem_response(status, error.code, error.message, hint, headers)
 
@@ -144,7 +129,7 @@ async def of_http(_: Request, error: Exception) -> Response:
 
 async def of_fault(request: Request, error: Exception) -> Response:
     """Log an unexpected error and answer the request."""
-    request.app.state.served.tell("".join(traceback.format_exception(error)).rstrip())
+    served_by(request).tell(trace_of(error))
     message = f"{type(error).__name__} in the daemon"
     return problem_response(500, "internal", message, "see logs/daemon.log")
 
@@ -387,8 +372,6 @@ BEAT_SECONDS = 15.0
 MOST_LISTENERS = 50
 """Maximum number of listeners. Each listener uses one of the 128 connections."""
 
-_RETRY = b"retry: 2000\n\n"
-_HEARTBEAT = b":\n\n"
 
 Permit = Callable[[], Awaitable[bool]]
 
@@ -410,10 +393,10 @@ async def _ready(connection: HTTPConnection) -> Live:
 
 
 async def _stream(bus: Bus, permit: Permit) -> AsyncGenerator[bytes]:
-    yield _RETRY
+    yield b"retry: 2000\n\n"
     async with aclosing(_events(bus, permit)) as events:
         async for event in events:
-            yield b"data: %b\n\n" % event if event else _HEARTBEAT
+            yield b"data: %b\n\n" % event if event else b":\n\n"
 
 
 def _permit(connection: HTTPConnection) -> Permit:
@@ -495,7 +478,6 @@ POLICY = {
 API = re.compile(r"(?:/[\w-]+)?/api/")
 """Pattern for paths that require an access check, including the paths of plugins."""
 
-_FOREVER = "public, max-age=31536000, immutable"
 _PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>nacre</title><h1>nacre</h1><p>{}</p></html>
 """
@@ -507,7 +489,7 @@ class Assets(StaticFiles):
     def file_response(self, *args: object, **kwargs: object) -> Response:
         """Return a file with a header for caching."""
         answer = super().file_response(*args, **kwargs)  # type: ignore[arg-type]
-        answer.headers["Cache-Control"] = _FOREVER
+        answer.headers["Cache-Control"] = "public, max-age=31536000, immutable"
         return answer
 
     async def check_config(self) -> None:

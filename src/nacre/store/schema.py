@@ -111,6 +111,30 @@ def memory_clause(criteria: Filter, today: date | None = None, *, for_list: bool
     )
 
 
+def admits(criteria: Filter, memory: Memory) -> bool:
+    """Return True if a candidate matches a filter, as :func:`memory_clause` decides in SQL."""
+    session, tags = memory.source.session or "", {tag.lower() for tag in memory.tags}
+    return (
+        not (criteria.as_of or criteria.settled or criteria.scope is not Scope.PRIVATE)
+        and (
+            not criteria.projects
+            or memory.project in criteria.projects
+            or not (memory.project or criteria.strict)
+        )
+        and (not memory.project or memory.project not in criteria.exclude_projects)
+        and (not criteria.since or memory.created >= criteria.since)
+        and (not criteria.until or memory.created < criteria.until)
+        and (not criteria.kinds or memory.kind in criteria.kinds)
+        and (not criteria.tags or not tags.isdisjoint(tag.lower() for tag in criteria.tags))
+        and (not criteria.min_importance or memory.importance >= criteria.min_importance)
+        and (not criteria.expiry or memory.expiry in criteria.expiry)
+        and (not criteria.owner_only or memory.speaker is Speaker.OWNER)
+        and (not criteria.trusted or memory.trust is Trust.TRUSTED)
+        and (not criteria.tools or session.partition(":")[0] in criteria.tools)
+        and (not criteria.sessions or session in criteria.sessions)
+    )
+
+
 FORMER = Clause("m.superseded_by IS NOT NULL", source="past_memories")
 """Condition that selects superseded memories."""
 

@@ -44,8 +44,6 @@ class Filter:
     ``as_of``: day on which memories must have been true, even if they are superseded now.
     ``trusted``: whether to exclude results based on external text.
     ``settled``: whether to exclude the inbox.
-
-    The fields from ``kinds`` to ``expiry`` apply only to memories.
     """
 
     projects: Annotated[
@@ -83,6 +81,10 @@ class Filter:
     ] = None
     trusted: Annotated[bool, bounds("Leave out results based on external text.")] = False
     settled: Annotated[bool, bounds("Leave out the inbox.")] = False
+
+
+MEMORY_FIELDS = ("kinds", "tags", "min_importance", "expiry")
+"""The fields of a filter that apply only to memories."""
 
 
 @frozen

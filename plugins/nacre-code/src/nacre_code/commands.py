@@ -10,17 +10,18 @@ import click
 
 from nacre.base import text
 from nacre.cli.command import Paper, Run, bold, command, dim, joined
-from nacre.cli.operations import ask, perform, place_of
 from nacre.cli.options import (
     Decorator,
     Function,
     argument,
+    ask,
     count,
     find_project,
     flag,
     kind_span,
     option,
-    options,
+    perform,
+    place_of,
     short_id,
 )
 from nacre.errors import NotFoundError
@@ -39,7 +40,7 @@ def _narrowed(operation: str, *names: str) -> Decorator:
         function = option(operation, "project", help="Only this project; . is this folder's.")(
             function
         )
-        return options(operation, *names)(function)
+        return option(operation, *names)(function)
 
     return decorate
 
@@ -49,7 +50,7 @@ def _narrowed(operation: str, *names: str) -> Decorator:
     examples=["nacre graph ingest-code", "nacre graph ingest-code ~/code/shop --project shop"],
 )
 @click.argument("path", default=".", type=click.Path(exists=True, file_okay=False))
-@options("graph-ingest-code", "project", "max_files")
+@option("graph-ingest-code", "project", "max_files")
 @flag("--forget", "Remove the project's index; its files are kept.")
 def ingest_code(run: Run, /, path: str, forget: bool, **options: Any) -> None:
     """Read a repository's symbols, calls, imports and base classes.

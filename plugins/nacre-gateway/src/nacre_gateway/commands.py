@@ -15,12 +15,13 @@ from nacre.base.log import Log
 from nacre.base.times import shown
 from nacre.cli import output
 from nacre.cli.command import TEXT, DefaultGroup, Paper, Run, bold, cut, dim, joined, printable
-from nacre.cli.operations import ask, perform
 from nacre.cli.options import (
     argument,
+    ask,
     count,
     flag,
     option,
+    perform,
     short_session,
     when,
 )
@@ -364,8 +365,7 @@ def _greet(paper: Paper, talk: TerminalChat) -> None:
 @option(
     "search-chats", "session", help="Only this conversation (telegram:5054) or session (its id)."
 )
-@option("search-chats", "since")
-@option("search-chats", "until")
+@option("search-chats", "since", "until")
 def search_chats(run: Run, question: tuple[str, ...], **fields: Any) -> None:
     """Search the conversations of channels."""
     result = ask(run, search.Passages, "search-chats", query=" ".join(question), **fields)

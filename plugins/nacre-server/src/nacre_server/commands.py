@@ -9,8 +9,7 @@ import click
 
 from nacre.base.ids import utc_now
 from nacre.cli.command import TEXT, DefaultGroup, Group, Paper, Run, bold, command, dim
-from nacre.cli.operations import perform
-from nacre.cli.options import argument, day, minute, option, options, short_id
+from nacre.cli.options import argument, day, minute, option, perform, short_id
 from nacre_server import spaces as memories_spaces
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ def keys(run: Run, space: str | None) -> None:
         "nacre server keys create --space ferry-team --account build-bot --role service --days 30",
     ],
 )
-@options("keys-create", "space", "account", "role", "days")
+@option("keys-create", "space", "account", "role", "days")
 def create(run: Run, /, **fields: Any) -> None:
     """Create a key.
 
@@ -233,7 +232,7 @@ def members(run: Run, space: str | None, add: str | None, role: str, remove: str
 @spaces.command(
     "log", examples=["nacre server spaces log", "nacre server spaces log --limit 200 --json"]
 )
-@options("spaces-log", "limit")
+@option("spaces-log", "limit")
 def log(run: Run, limit: int) -> None:
     """List the operations in your space, newest first, without texts."""
     notes = perform(run, memories_spaces.list_log, limit=limit)

@@ -9,13 +9,14 @@ import click
 
 from nacre.base.json import to_plain
 from nacre.cli.command import Command, DefaultGroup, Paper, Run, bold, dim
-from nacre.cli.operations import ask, perform
 from nacre.cli.options import (
     YES,
     argument,
+    ask,
     count,
     flag,
     option,
+    perform,
     size,
 )
 from nacre.cli.writer import MAX_KEY_CHARACTERS, check_key
