@@ -25,11 +25,7 @@ from nacre.base.plain import mapping, objects
 from nacre.base.text import count_tokens, harmless, one_line
 from nacre.context.build import build, query_of
 from nacre.context.categories import frame, frame_tokens, line_of, quote, says_otherwise
-from nacre.errors import (
-    BudgetSpentError,
-    ModelRefusedError,
-    NacreError,
-)
+from nacre.errors import BudgetSpentError, ModelRefusedError, NacreError
 from nacre.home.home import Home
 from nacre.learn.ingest import read_files
 from nacre.recall.recall import recall
@@ -62,7 +58,6 @@ from nacre_gateway.conversation import (
 VERSION = 1
 _TAIL_BYTES = 256 * 1024
 _MAX_TAIL_BYTES = 8 * 1024 * 1024
-_NAME_CHARACTERS = 80
 _NO_MARKS = str.maketrans("():", "[] ")
 
 
@@ -101,23 +96,17 @@ class Transcripts:
             return
         files.make_folder(self.folder)
         with FileLock(self.home / FOLDER / TRANSCRIPTS_LOCK):
-            lines = [line for _, line in pending]
+            lines = {line.id: line.text.encode() + b"\n" for _, line in pending}
             descriptor = files.open_file(self.path(session), os.O_RDWR | os.O_APPEND | os.O_CREAT)
             with os.fdopen(descriptor, "rb+") as file:
-                tail = _tail(
-                    file, max(_TAIL_BYTES, 1 + sum(len(line.text.encode()) + 1 for line in lines))
-                )
+                tail = _tail(file, max(_TAIL_BYTES, 1 + sum(map(len, lines.values()))))
                 # A crash can leave an incomplete line.
-                torn = len(tail) - (tail.rfind(b"\n") + 1)
-                if torn:
-                    file.truncate(file.seek(0, os.SEEK_END) - torn)
-                present_ids = {
-                    str(_record(line).get("id"))
-                    for line in tail.splitlines()[: None if not torn else -1]
-                }
-                fresh = [line.text.encode() + b"\n" for line in lines if line.id not in present_ids]
+                whole = tail[: tail.rfind(b"\n") + 1]
+                file.truncate(file.seek(0, os.SEEK_END) - len(tail) + len(whole))
+                for line in whole.splitlines():
+                    lines.pop(str(_record(line).get("id")), None)
                 file.seek(0, os.SEEK_END)
-                file.write(b"".join(fresh))
+                file.write(b"".join(lines.values()))
                 file.flush()
                 os.fsync(file.fileno())
         store.drop_lines(session, pending[-1][0])
@@ -173,8 +162,8 @@ def format_line(speaker: str, text: str, when: str = "") -> str:
 
 
 def display_name(name: str) -> str:
-    """Shorten a sender's name to one line without special characters."""
-    return one_line(harmless(name)).translate(_NO_MARKS)[:_NAME_CHARACTERS] or "somebody"
+    """Return a sender's name as one line without special characters."""
+    return one_line(harmless(name)).translate(_NO_MARKS) or "somebody"
 
 
 def bounded(text: str, characters: int) -> str:
@@ -288,6 +277,9 @@ class Turn:
 
     earlier: Sequence[ChatMessage]
     """Messages before the background."""
+
+    is_private: bool
+    """True if only the owner takes part."""
 
     sees_memories: bool
     is_hopeless: bool
@@ -551,9 +543,8 @@ class Sessions:
 
     def current(self, key: str, chat: Chat, name: str) -> ChatSession:
         """Return the open session, or begin one if the last message is older than ``SESSION_AGE``."""
-        now = self.clock()
         session = self.store.open_session(key)
-        if session and now - session.updated < SESSION_AGE:
+        if session and self.clock() - session.updated < SESSION_AGE:
             return session
         return self.begin(key, chat, name)
 
@@ -562,7 +553,7 @@ class Sessions:
         now, previous = self.clock(), self.store.open_session(key)
         if previous:
             self.store.close_session(previous.id, now)
-        session = ChatSession(self.new_id(), key, chat, name[:_NAME_CHARACTERS], now, now)
+        session = ChatSession(self.new_id(), key, chat, name, now, now)
         self.store.begin_session(
             session,
             _line(
@@ -581,7 +572,7 @@ class Sessions:
 
     def close_stale(self, channel: str) -> list[ChatSession]:
         """Close a channel's sessions without messages for ``SESSION_AGE``, and return them."""
-        now: datetime = self.clock()
+        now = self.clock()
         sessions = self.store.stale_sessions(channel, now - SESSION_AGE)
         return [session for session in sessions if self.store.close_session(session.id, now)]
 
@@ -610,6 +601,7 @@ class Sessions:
         ]
         chat, sender = last.message.chat, last.message.sender
         is_direct = chat.kind is ChatType.DIRECT
+        is_private = is_direct and all(message.received.is_owner for message in due)
         name = sender.name or sender.id if is_direct else f"group {chat.id}"
         session = self.current(key, chat, name)
         lines = self._write(
@@ -621,7 +613,8 @@ class Sessions:
             [message.received for message in due],
             [message.received for message in background],
             [message for message in recent if message.id not in lines],
-            options.sees_memories(chat, [message.received.is_owner for message in due]),
+            is_private,
+            options.memories == "all" or (options.memories == "owner" and is_private),
             max(message.attempts for message in due) >= _MAX_ATTEMPTS,
         )
 
@@ -639,7 +632,7 @@ class Sessions:
         ``problem`` is the reason if the answer is only an apology for a failure.
         """
         now, line_id = self.clock(), self.new_id()
-        texts = [] if is_silent else split(answer.text, limits)
+        texts = () if is_silent else split(answer.text, limits)
         chat = turn.chat
         reply_to = turn.messages[-1].message.id if chat.kind is ChatType.GROUP else ""
         parts = [
@@ -676,13 +669,13 @@ class Sessions:
         self.transcripts.write_pending(self.store, session.id)
 
     def _write(self, session: ChatSession, messages: Sequence[OpenMessage]) -> set[str]:
-        lines_by_number: list[tuple[int, str]] = []
-        lines: list[Line] = []
-        for message in messages:
-            line_id = message.line or self.new_id()
-            if message.line is None:
-                lines.append(message_line(line_id, message.received))
-            lines_by_number.append((message.received.seq, line_id))
-        self.store.take(session.id, lines_by_number, lines)
+        ids = [message.line or self.new_id() for message in messages]
+        new = [
+            message_line(line_id, message.received)
+            for line_id, message in zip(ids, messages, strict=True)
+            if message.line is None
+        ]
+        numbers = (message.received.seq for message in messages)
+        self.store.take(session.id, list(zip(numbers, ids, strict=True)), new)
         self.transcripts.write_pending(self.store, session.id)
-        return {line for _, line in lines_by_number}
+        return set(ids)
