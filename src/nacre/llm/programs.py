@@ -22,6 +22,7 @@ from nacre.base.plain import Values, mapping, objects, string, total
 from nacre.base.text import shorten
 from nacre.llm import failures
 from nacre.llm.api import anthropic_tokens, schema_text, strict
+from nacre.llm.credentials import COMMANDS
 from nacre.llm.failures import CallTarget
 from nacre.values.models import OWN_CALL, OWN_CONVERSATION, Capabilities, Completion, Prompt, Tokens
 
@@ -46,7 +47,6 @@ class CommandModel:
     the timeout. Raises ModelRefusedError if the program is not on PATH.
     """
 
-    program: str
     has_tools = False
 
     def __init__(
@@ -54,9 +54,10 @@ class CommandModel:
     ) -> None:
         self.name = target.name
         self.capabilities = capabilities
-        path = shutil.which(self.program, path=environ.get("PATH"))
+        program = COMMANDS[target.provider.api]
+        path = shutil.which(program, path=environ.get("PATH"))
         if path is None:
-            raise failures.no_program(target, self.program)
+            raise failures.no_program(target, program)
         self._target = target
         self._path = path
         self._owner_environ = environ
@@ -216,7 +217,6 @@ _STEP_CHARACTERS = 160
 class ClaudeModel(CommandModel):
     """A model called through the command ``claude``."""
 
-    program = "claude"
     has_tools = True
 
     def invoke(self, prompt: Prompt, folder: Path) -> tuple[Sequence[str], Mapping[str, str]]:
@@ -352,7 +352,6 @@ _KEYS = ("CODEX_API_KEY", "CODEX_ACCESS_TOKEN")
 class CodexModel(CommandModel):
     """A model called through the command ``codex``."""
 
-    program = "codex"
     has_tools = True
 
     def invoke(self, prompt: Prompt, folder: Path) -> tuple[Sequence[str], Mapping[str, str]]:
@@ -474,8 +473,6 @@ _STATUS = re.compile(r"\bstatus: (\d{3})\b")
 class GeminiModel(CommandModel):
     """A model called through the command ``gemini``."""
 
-    program = "gemini"
-
     def invoke(self, prompt: Prompt, folder: Path) -> tuple[Sequence[str], Mapping[str, str]]:
         environ = self._owner_environ
         theirs = Path(environ.get("GEMINI_CLI_HOME") or user_home(environ)) / ".gemini"
@@ -576,8 +573,6 @@ _FOLDERS = ("CONFIG", "DATA", "STATE", "CACHE")
 
 class OpenCodeModel(CommandModel):
     """A model called through the command ``opencode``."""
-
-    program = "opencode"
 
     def invoke(self, prompt: Prompt, folder: Path) -> tuple[Sequence[str], Mapping[str, str]]:
         environ = self._owner_environ

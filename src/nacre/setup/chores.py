@@ -99,7 +99,6 @@ _RETRY_SECONDS = 10.0
 """Delay in seconds before the second try. Each further delay is three times as long."""
 
 _MAX_FILES = 2_000
-_MAX_BYTES = 100_000
 _MAX_AGE_SECONDS = 7 * 86_400
 _ABANDONED = "given-up"
 _MAX_ABANDONED = 100
@@ -132,11 +131,8 @@ class Chore(msgspec.Struct, frozen=True):
     @property
     def subject(self) -> tuple[str, str, str]:
         """Return a key that is the same for chores that can be combined."""
-        return (
-            self.kind,
-            self.session or "",
-            "" if self.session else (self.transcript or self.folder or ""),
-        )
+        place = "" if self.session else self.transcript or self.folder or ""
+        return self.kind, self.session or "", place
 
 
 class NotYetError(Exception):
@@ -192,17 +188,14 @@ def put(home: Path, chore: Chore) -> None:
 def _do_first(
     home: Home, kinds: Mapping[str, Work], counts: Counter[str], *, is_slow: bool
 ) -> bool:
-    if _first_due(home, is_slow=is_slow) is None:
+    if not _first_due(home, is_slow=is_slow):
         return False
     lock = FileLock(home.settings.home / (_SLOW_LOCK if is_slow else CHORES_LOCK))
     with lock.if_free() as is_ours:
-        if not is_ours:
-            return False
-        pending = _first_due(home, is_slow=is_slow)
-        if pending:
+        if is_ours and (pending := _first_due(home, is_slow=is_slow)):
             counts[_do(home, pending, kinds)] += 1
-    # Check again, because processes that left a chore while the lock was held did not wait.
-    return pending is not None or _first_due(home, is_slow=is_slow) is not None
+    # The caller checks again, because processes that left a chore meanwhile did not wait.
+    return is_ours
 
 
 def _first_due(home: Home, *, is_slow: bool) -> _Pending | None:
@@ -238,9 +231,8 @@ def _do(home: Home, pending: _Pending, kinds: Mapping[str, Work]) -> str:
         _write(path, msgspec.structs.replace(chore, tries=chore.tries - 1))
         raise
     except Exception as error:  # noqa: BLE001 - a failing chore must not stop the others
-        message = f"{type(error).__name__}: {error}"
-        message = error.message if isinstance(error, NacreError) else message
-        note = home.redactor.clean(message)[:500]
+        name = "" if isinstance(error, NacreError) else f"{type(error).__name__}: "
+        note = home.redactor.clean(f"{name}{error}")[:500]
         if chore.tries >= MOST_TRIES:
             return _give_up(home, _Pending(chore, (path,)), note)
         _write(path, msgspec.structs.replace(chore, note=note))
@@ -290,12 +282,11 @@ def _grouped_chores(home: Path) -> list[_Pending]:
 def _read(path: Path) -> Chore | None:
     try:
         with os.fdopen(files.open_file(path, os.O_RDONLY), "rb") as file:
-            data = file.read(_MAX_BYTES)
+            data = file.read()
     except OSError:
         return None
     with suppress(msgspec.MsgspecError):
-        chore: Chore = json.decode(data, Chore)
-        return chore
+        return json.decode(data, Chore)
     _remove([path])
     return None
 
@@ -325,12 +316,9 @@ def _session_start(home: Home, chore: Chore) -> Sequence[Chore]:
     catch_up(home)
     prune_states(home.settings.home, home.clock().timestamp())
     put_away(home)
-    following = (
-        _late(home, chore)
-        if chore.tries <= 1 and chore.occasion in (None, "", "startup", "clear")
-        else []
-    )
-    following += _capture_chores(home, chore)
+    following = _capture_chores(home, chore)
+    if chore.tries <= 1 and chore.occasion in (None, "", "startup", "clear"):
+        following += _late(home, chore)
     if chore.session and delivery.has_claim(home, chore.session):
         raise NotYetError(following)  # its host or nacre has not received the handoff yet
     return following
@@ -404,9 +392,10 @@ def _judge(home: Home, chore: Chore) -> Sequence[Chore]:
     session, since = find_session(home, name), home.session_uses.first_unjudged(session_name(name))
     if session is None or since is None:
         return []
+    turns = (item.turn for item in home.sessions.turns_of(session.row))
     reply = "\n\n".join(
         turn.text
-        for turn in (item.turn for item in home.sessions.turns_of(session.row))
+        for turn in turns
         if turn.speaker is Speaker.AGENT
         and turn.trust is Trust.TRUSTED
         and not turn.flags & _EXCLUDED_FLAGS
@@ -414,12 +403,12 @@ def _judge(home: Home, chore: Chore) -> Sequence[Chore]:
         and turn.time.timestamp() * 1000 >= since
     )
     memories = (home.memories.find(memory.id) for memory in home.memories.known_of(name))
-    stored = [
+    stored = tuple(
         memory.id
         for memory in memories
         if memory and memory.speaker is Speaker.AGENT and not memory.retired
-    ]
-    feedback(home, reply, session=name, stored=tuple(stored))
+    )
+    feedback(home, reply, session=name, stored=stored)
     return []
 
 
@@ -516,18 +505,15 @@ def flush(
         stored = read_session(home, session, transcript)
     else:
         read_recent(home)
-    rows = [
-        candidate.row
-        for candidate in home.sessions.to_extract()
-        if stored is None or candidate.row == stored.row
-    ]
+    rows = [candidate.row for candidate in home.sessions.to_extract()]
+    pending = rows.count(stored.row) if stored else len(rows)
     is_unknown = session and stored is None
     report = IngestReport() if is_unknown else learn_now(home, stored, notify)
     chores = do_waiting(home, seconds=seconds)
     return FlushReport(
         report.memories,
         report.duplicates,
-        0 if is_unknown else len(rows),
+        0 if is_unknown else pending,
         chores,
         tuple(problem.message for problem in report.problems),
     )

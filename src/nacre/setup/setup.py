@@ -24,7 +24,6 @@ from nacre.llm.credentials import (
     API_KEY,
     Provider,
     credential_for,
-    is_on_this_machine,
     provider_of,
     providers,
 )
@@ -80,12 +79,9 @@ def writer_named(settings: Settings, name: str) -> FoundWriter:
     """Return the writer for a model's name. Raises ModelRefusedError for an unknown provider."""
     provider, model = provider_of(settings, name.partition(":")[0]), name.partition(":")[2]
     label = f"{provider.label}, {'its default model' if model in ('', 'default') else model}"
-    problem, is_here = obstacle_to(settings, name), is_on_this_machine(provider)
+    problem, is_here = obstacle_to(settings, name), provider.is_here
     if problem:
-        hint = f" ({problem.hint})" if problem.hint else ""
-        return FoundWriter(
-            name, label, problem=f"{problem.message}{hint}", is_refused=True, is_here=is_here
-        )
+        return FoundWriter(name, label, problem=problem.with_hint, is_refused=True, is_here=is_here)
     target, able = describe(settings, name)
     payer = key_of_billing(settings, provider) or (
         target.credential.origin if target.credential else ""

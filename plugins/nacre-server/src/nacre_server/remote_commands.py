@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -10,15 +11,9 @@ import click
 from nacre.base.json import to_plain
 from nacre.cli.command import Command, DefaultGroup, Paper, Run, bold, dim
 from nacre.cli.operations import ask, perform
-from nacre.cli.options import (
-    YES,
-    argument,
-    count,
-    flag,
-    option,
-    size,
-)
+from nacre.cli.options import YES, argument, count, flag, option, size
 from nacre.cli.writer import MAX_KEY_CHARACTERS, check_key
+from nacre.errors import NacreError
 from nacre.home import views
 from nacre_server import move as care_move
 from nacre_server import remote as connection
@@ -98,7 +93,8 @@ def sync(run: Run, quiet: bool) -> None:
     """
     run.keeps_history = False
     if quiet:
-        connection.exchange_quietly(run.home)
+        with suppress(NacreError):
+            connection.exchange(run.home)
         return
     result = perform(run, connection.exchange)
     run.home.problems[:] = result.problems
@@ -156,16 +152,12 @@ def _show(run: Run) -> None:
 
 
 def _render_exchange(paper: Paper, result: Exchanged, *, is_first: bool = False) -> None:
-    parts = [
-        f"{word} {count(number, what)}"
-        for word, number, what in (
-            ("sent", result.sent, "document"),
-            ("received", result.received, "document"),
-            ("sent", result.turns, "turn"),
-        )
-        if number
-    ]
-    summary = ", ".join(parts)
+    counts = (
+        ("sent", result.sent, "document"),
+        ("received", result.received, "document"),
+        ("sent", result.turns, "turn"),
+    )
+    summary = ", ".join(f"{word} {count(number, what)}" for word, number, what in counts if number)
     paper.line(
         bold(f"In sync with {result.url}"), f": {summary}." if summary else ": nothing was new."
     )
@@ -189,9 +181,6 @@ def _render_exchange(paper: Paper, result: Exchanged, *, is_first: bool = False)
 # ``nacre data move``.
 
 
-_YES = "Do not ask."
-
-
 @click.command(
     "move",
     cls=Command,
@@ -206,7 +195,7 @@ _YES = "Do not ask."
     "move", "source", "--from", metavar="ADDRESS", help="Bring the memory back from that server."
 )
 @option("move", "tenant", metavar="NAME")
-@flag("--yes", _YES, "-y")
+@flag("--yes", "Do not ask.", "-y")
 def move(run: Run, to: str | None, source: str | None, tenant: str | None, yes: bool) -> None:
     """Move your memory to a PostgreSQL server, or back.
 
