@@ -9,7 +9,7 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
 from datetime import UTC, datetime
@@ -57,13 +57,13 @@ class Provider:
     label: str
     api: str
     base_url: str = ""
-    variables: tuple[str, ...] = ()
+    variables: Sequence[str] = ()
     needs_key: bool = True
     answers: str = ""
     free: bool = False
     subscription: bool = False
     beside: int = 0
-    keys: tuple[str, ...] = ()
+    keys: Sequence[str] = ()
     api_key: str = field(default="", repr=False)
 
     @property
@@ -104,12 +104,7 @@ def read_table(name: str) -> dict[str, Any]:
 
 @cache
 def _built_in() -> Mapping[str, Provider]:
-    return {
-        name: Provider(
-            name, **{**table, **{key: tuple(table.get(key, ())) for key in ("variables", "keys")}}
-        )
-        for name, table in read_table("providers.toml").items()
-    }
+    return {name: Provider(name, **table) for name, table in read_table("providers.toml").items()}
 
 
 def _with_own(provider: Provider, own: Mapping[str, str]) -> Provider:
@@ -222,13 +217,12 @@ def read(settings: Settings) -> dict[str, str]:
     """Return the keys in ``credentials.toml`` by provider."""
     text, _ = read_small(path_of(settings))
     try:
-        table = tomllib.loads(text).get(_TABLE, {})
+        keys = mapping(tomllib.loads(text), _TABLE)
     except (ValueError, RecursionError):  # the error message might quote the key
         raise UnusableCredentialsError(
             f"{path_of(settings)} is not valid TOML", hint="correct or remove it"
         ) from None
-    pairs = table.items() if isinstance(table, dict) else ()
-    return {name: value for name, value in pairs if isinstance(value, str) and value}
+    return {name: value for name, value in keys.items() if isinstance(value, str) and value}
 
 
 def keep(settings: Settings, provider: str, secret: str) -> None:
@@ -283,7 +277,7 @@ class Method:
     provider: str
     label: str
     kind: str
-    variables: tuple[str, ...] = ()
+    variables: Sequence[str] = ()
     login: str = ""
     begins: str = ""
     through: str = ""
@@ -293,10 +287,7 @@ class Method:
 @cache
 def methods() -> dict[str, Method]:
     """Return all sign-in methods by name."""
-    return {
-        name: Method(name=name, **{**table, "variables": tuple(table.get("variables", ()))})
-        for name, table in read_table("methods.toml").items()
-    }
+    return {name: Method(name, **table) for name, table in read_table("methods.toml").items()}
 
 
 def method_of(provider: str, secret: str) -> Method | None:
@@ -347,8 +338,7 @@ def read_login(settings: Settings, tool: str) -> list[Login]:
         raise UnusableCredentialsError(
             f"{path} is not valid JSON", hint=f"sign in to {tool} again"
         ) from None
-    logins = _READERS[tool](path, record) if isinstance(record, dict) else []
-    return [replace(login, warning=warning) for login in logins]
+    return [replace(login, warning=warning) for login in _READERS[tool](path, mapping(record))]
 
 
 def is_signed_in(settings: Settings, tool: str) -> bool:

@@ -183,6 +183,10 @@ def link(theirs: Path, names: Iterable[str], ours: Path) -> None:
                 (ours / name).symlink_to(theirs / name)
 
 
+def _sum(records: Iterable[Values], *names: str) -> int:
+    return sum(total(record, *names) for record in records)
+
+
 def _written(file: IO[bytes]) -> str:
     file.seek(0)
     return file.read().decode("utf-8", errors="replace")
@@ -355,14 +359,20 @@ class CodexModel(CommandModel):
     has_tools = True
 
     def invoke(self, prompt: Prompt, folder: Path) -> tuple[Sequence[str], Mapping[str, str]]:
+        if not set(prompt.tools) <= {_SHELL, _MAY_WRITE}:
+            raise failures.no_such_tool(self._target, prompt.tools, f"{_SHELL}, {_MAY_WRITE}")
         config = (
             *_CONFIG,
             f"model_instructions_file={json.dumps(_instructions_file(prompt, folder))}",
-            *_tools_codex_cli(prompt, self._target),
+            *(_WITH_TOOLS if prompt.tools else _WITHOUT_TOOLS),
         )
         options = [part for option in config for part in ("--config", option)]
         sandbox = "workspace-write" if _MAY_WRITE in prompt.tools else "read-only"
-        arguments = [*_FLAGS_CODEX_CLI, "--sandbox", sandbox, *options, *_form(prompt, folder)]
+        arguments = [*_FLAGS_CODEX_CLI, "--sandbox", sandbox, *options]
+        if prompt.answer:
+            schema = folder / "answer.json"
+            schema.write_text(json.dumps(strict(prompt.answer)), encoding="utf-8")
+            arguments += ["--output-schema", str(schema)]
         return [*arguments, *self._model, "-"], _home_of_its_own(folder, self._owner_environ)
 
     def complaint(self, output: str) -> str:
@@ -398,20 +408,6 @@ class CodexModel(CommandModel):
         return Completion(
             answers[-1], tokens, self._target.model, more={"id": thread, "steps": steps}
         )
-
-
-def _form(prompt: Prompt, folder: Path) -> list[str]:
-    if not prompt.answer:
-        return []
-    schema = folder / "answer.json"
-    schema.write_text(json.dumps(strict(prompt.answer)), encoding="utf-8")
-    return ["--output-schema", str(schema)]
-
-
-def _tools_codex_cli(prompt: Prompt, target: CallTarget) -> Sequence[str]:
-    if not set(prompt.tools) <= {_SHELL, _MAY_WRITE}:
-        raise failures.no_such_tool(target, prompt.tools, f"{_SHELL}, {_MAY_WRITE}")
-    return _WITH_TOOLS if prompt.tools else _WITHOUT_TOOLS
 
 
 def _home_of_its_own(folder: Path, environ: Mapping[str, str]) -> Mapping[str, str]:
@@ -507,9 +503,7 @@ class GeminiModel(CommandModel):
         models = mapping(result, "stats", "models")
         used = [mapping(model, "tokens") for model in models.values()]
         tokens = Tokens(
-            sum(total(counts, "input") for counts in used),
-            sum(total(counts, "candidates", "thoughts") for counts in used),
-            sum(total(counts, "cached") for counts in used),
+            _sum(used, "input"), _sum(used, "candidates", "thoughts"), _sum(used, "cached")
         )
         answer = string(result, "response") or ""
         return Completion(answer, tokens, next(iter(models), self._target.model))
@@ -608,10 +602,10 @@ class OpenCodeModel(CommandModel):
         used = [mapping(part, "tokens") for part in parts]
         caches = [mapping(counts, "cache") for counts in used]
         tokens = Tokens(
-            sum(total(counts, "input") for counts in used),
-            sum(total(counts, "output", "reasoning") for counts in used),
-            sum(total(cache, "read") for cache in caches),
-            sum(total(cache, "write") for cache in caches),
+            _sum(used, "input"),
+            _sum(used, "output", "reasoning"),
+            _sum(caches, "read"),
+            _sum(caches, "write"),
         )
         session = string(events[0], "sessionID") or ""
         return Completion(answer, tokens, self._target.model, more={"id": session})

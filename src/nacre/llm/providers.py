@@ -7,7 +7,7 @@ import http.client
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
 from decimal import Decimal
 from fnmatch import fnmatchcase
@@ -122,12 +122,12 @@ def bare_name(model: str) -> str:
 
 
 @cache
-def _tables() -> Sequence[tuple[tuple[str, ...], Capabilities]]:
+def _tables() -> list[tuple[list[str], Capabilities]]:
     entries = []
     for table in read_table("capabilities.toml")["model"]:
         names, price = table.pop("names"), table.pop("price", None)
         able = Capabilities(**table, price=Price(**price) if price else None, known=True)
-        entries.append((tuple(names), able))
+        entries.append((names, able))
     return entries
 
 
@@ -404,21 +404,10 @@ class RecordingModel:
     def complete(self, prompt: Prompt) -> Completion:
         """Return the model's answer after recording it. Errors of the model are passed on."""
         completion = self._model.complete(prompt)
-        question = {
-            "task": prompt.task.value,
-            "version": prompt.version,
-            "name": prompt.name,
-            "system": prompt.system,
-            "shared": prompt.shared,
-            "text": prompt.text,
-            "answer": dict(prompt.answer),
-        }
-        answer = {
-            "text": completion.text,
-            "model": completion.model,
-            "is_cut": completion.is_cut,
-            "tokens": asdict(completion.tokens),
-        }
+        names = ("task", "version", "name", "system", "shared", "text", "answer")
+        question = {name: getattr(prompt, name) for name in names}
+        answer = {name: getattr(completion, name) for name in ("text", "model", "is_cut")}
+        answer["tokens"] = asdict(completion.tokens)
         record = {"model": self.name, "prompt": question, "completion": answer}
         record = with_texts(record, self._redact)
         text = json.dumps(record, indent=1, ensure_ascii=False, sort_keys=True) + "\n"

@@ -216,23 +216,20 @@ def other_places(settings: Settings, provider: str) -> list[str]:
 
 def _ways(settings: Settings) -> Iterator[Way]:
     used = in_use(settings)
-    of_methods: dict[str, list[Place]] = {}
     for name, method in methods().items():
-        if method.provider not in of_methods:
-            of_methods[method.provider] = list(look(settings, method.provider))
+        found = list(look(settings, method.provider))
         names = (name,) if method.kind == BEARER and method.login else (name, "")
-        places = tuple(place for place in of_methods[method.provider] if place.method in names)
+        places = tuple(place for place in found if place.method in names)
         usable = (
-            place
-            for place in of_methods[method.provider]
-            if place.is_usable and fits(settings, place, method.provider)
+            place for place in found if place.is_usable and fits(settings, place, method.provider)
         )
         is_used = (method.through in used and settings.text("models.auth") == name) or (
             method.provider in used and next(usable, None) in places
         )
         yield _way(name, method.provider, method.label, places, is_used=is_used)
+    with_methods = {method.provider for method in methods().values()}
     for name, provider in providers(settings).items():
-        if name in of_methods or not (provider.needs_key or provider.api_key):
+        if name in with_methods or not (provider.needs_key or provider.api_key):
             continue
         places = tuple(look(settings, name))
         is_used = name in used and any(place.is_usable for place in places)

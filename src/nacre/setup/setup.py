@@ -42,9 +42,6 @@ from nacre.setup.models import (
 from nacre.values.models import Price
 from nacre.values.reports import IngestPlan, IngestReport, OnProgress
 
-_CLOUD_SUFFIX = "cloud"
-"""Name suffix of models that Ollama lists but runs remotely."""
-
 
 @frozen
 class FoundWriter:
@@ -96,7 +93,8 @@ def _names(settings: Settings) -> Iterator[str]:
         yield f"{name}:{list_proposed(provider_of(settings, name))[0]}"
     with suppress(ModelRefusedError):  # models.providers is invalid
         for name, models in servers_here(settings).items():
-            yield from [f"{name}:{item}" for item in models if not item.endswith(_CLOUD_SUFFIX)][:1]
+            # Ollama also lists models with this suffix, which run remotely.
+            yield from [f"{name}:{item}" for item in models if not item.endswith("cloud")][:1]
         yield from (
             f"{item.name}:{list_proposed(item)[0]}"
             for item in providers(settings).values()

@@ -659,15 +659,16 @@ def _used_paths(node: Node | None, before: str) -> Iterator[tuple[str, str]]:
 class Language:
     """A programming language, with its grammar and syntax queries.
 
-    Languages of one ``family`` can call each other's code.
+    Languages of one ``family`` can call each other's code. By default, the family, the grammar and
+    the query have the language's name.
     """
 
     name: str
-    family: str
     reader: Reader
-    grammar: str
-    queries: Sequence[str]
     suffixes: Sequence[str]
+    family: str = ""
+    queries: Sequence[str] = ()
+    grammar: str = ""
     function: str = "language"
 
 
@@ -675,44 +676,41 @@ _ECMA, _C = Ecma(), CFamily()
 LANGUAGES = {
     language.name: language
     for language in (
-        Language("python", "python", Python(), "python", ("python",), (".py", ".pyi")),
+        Language("python", Python(), (".py", ".pyi")),
         Language(
             "javascript",
-            "ecma",
             _ECMA,
-            "javascript",
-            ("ecma", "jsx", "javascript"),
             (".js", ".mjs", ".cjs", ".jsx"),
+            "ecma",
+            ("ecma", "jsx", "javascript"),
         ),
         Language(
             "typescript",
-            "ecma",
             _ECMA,
-            "typescript",
-            ("ecma", "typescript"),
             (".ts", ".mts", ".cts"),
-            "language_typescript",
+            "ecma",
+            ("ecma", "typescript"),
+            function="language_typescript",
         ),
         Language(
             "tsx",
-            "ecma",
             _ECMA,
-            "typescript",
-            ("ecma", "jsx", "typescript"),
             (".tsx",),
+            "ecma",
+            ("ecma", "jsx", "typescript"),
+            "typescript",
             "language_tsx",
         ),
-        Language("go", "go", Go(), "go", ("go",), (".go",)),
-        Language("rust", "rust", Rust(), "rust", ("rust",), (".rs",)),
-        Language("java", "java", Java(), "java", ("java",), (".java",)),
-        Language("c", "cfamily", _C, "c", ("c",), (".c",)),
+        Language("go", Go(), (".go",)),
+        Language("rust", Rust(), (".rs",)),
+        Language("java", Java(), (".java",)),
+        Language("c", _C, (".c",), "cfamily"),
         Language(
             "cpp",
-            "cfamily",
             _C,
-            "cpp",
-            ("c", "cpp"),
             (".h", ".cc", ".cpp", ".cxx", ".hh", ".hpp", ".hxx", ".ipp"),
+            "cfamily",
+            ("c", "cpp"),
         ),
     )
 }
@@ -734,7 +732,7 @@ def require_parsers() -> None:
     try:
         import_module("tree_sitter")
         for language in LANGUAGES.values():
-            import_module(f"tree_sitter_{language.grammar}")
+            import_module(f"tree_sitter_{language.grammar or language.name}")
     except ImportError as error:
         raise UnavailableError(
             f"reading code needs {error.name}, which is not installed",
@@ -747,11 +745,11 @@ def parser_of(name: str) -> tuple[Parser, Query]:
     """Return the parser and the query of a language. Raises ImportError if they are not installed."""
     language = LANGUAGES[name]
     grammar = load("tree_sitter:Language")(
-        load(f"tree_sitter_{language.grammar}:{language.function}")()
+        load(f"tree_sitter_{language.grammar or name}:{language.function}")()
     )
     text = "\n".join(
         (files(__package__) / "queries" / f"{query}.scm").read_text(encoding="utf-8")
-        for query in language.queries
+        for query in language.queries or (name,)
     )
     return load("tree_sitter:Parser")(grammar), load("tree_sitter:Query")(grammar, text)
 

@@ -144,7 +144,7 @@ class Index:
         self.paths = [path for path, _ in files]
         self.facts = [facts for _, facts in files]
         self.texts = texts
-        self.families = [LANGUAGES[facts.language].family for facts in self.facts]
+        self.families = [LANGUAGES[facts.language].family or facts.language for facts in self.facts]
         self.by_path = {path: number for number, path in enumerate(self.paths)}
         self.folders: dict[str, list[int]] = defaultdict(list)
         self.top: list[dict[str, Node]] = []
@@ -520,8 +520,9 @@ class Names:
 
     def __init__(self, index: Index) -> None:
         self.index = index
-        present = set(index.families)
-        self._modules: dict[str, Modules] = {family: BY_FAMILY[family](index) for family in present}
+        self._modules: dict[str, Modules] = {
+            family: BY_FAMILY[family](index) for family in set(index.families)
+        }
         self._imports: list[tuple[dict[str, list[Import]], list[Import]]] = []
         self._open: set[tuple[int, int, str]] = set()
         """The lookups in progress, to stop at circular imports and base classes."""

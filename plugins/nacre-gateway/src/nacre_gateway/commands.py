@@ -238,7 +238,6 @@ _NEW_COMMANDS = ("/new", "/reset")
 _PROMPT = "> "
 _WAIT_MARK, _ERASE_MARK = "…", "\r \r"
 """Mark shown while waiting for an answer, and the characters that erase it."""
-_SEPARATE_NOTICE = "Another nacre gateway chat is open: this is a separate conversation."
 _RETRY_NOTICE = "Your message is kept and sent with the next one."
 
 
@@ -278,7 +277,7 @@ def chat(run: Run, message: tuple[str, ...], model: str, new: bool) -> None:
     )
     with closing(homes), closing(talk):
         if talk.number > 1:
-            run.tell(_SEPARATE_NOTICE)
+            run.tell("Another nacre gateway chat is open: this is a separate conversation.")
         if new:
             talk.begin()
         if (text + piped).strip():

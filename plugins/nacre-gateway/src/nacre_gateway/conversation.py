@@ -41,7 +41,6 @@ _MAX_PENDING_CODES = 20
 """Maximum number of senders with pending codes per channel."""
 
 _ALPHABET = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"
-_CODE_PART = 4
 EVERYONE = "*"
 
 
@@ -56,7 +55,8 @@ def code_for(sender: Sender, channel: str, store: GatewayStore, now: datetime) -
         channel, since
     ) >= _MAX_PENDING_CODES:
         return ""
-    code = "-".join("".join(secrets.choice(_ALPHABET) for _ in range(_CODE_PART)) for _ in range(2))
+    letters = "".join(secrets.choice(_ALPHABET) for _ in range(8))
+    code = f"{letters[:4]}-{letters[4:]}"
     store.ask_pairing(Pairing(channel, sender.id, sender.name, code, now))
     return (
         f"This agent only answers people its owner has approved. Your code: {code}\n"
@@ -220,8 +220,6 @@ def passages_for(
 
 _WITH_TOOLS = ("claude-cli", "codex-cli")
 """Kinds of models whose tools can be restricted without permission prompts."""
-_CUT_MARK = " […]"
-"""Mark at the end of an answer that ran out of tokens."""
 ANSWER_SECONDS = 300.0
 """Time limit for an answer."""
 
@@ -238,7 +236,7 @@ def responder_for(home: Home, model: str = "") -> Responder:
     return Responder(CountedModel(home, home.load_model(home.settings, name), background=True), api)
 
 
-def check_model(settings: Settings, model: str = "") -> None:
+def check_model(settings: Settings, model: str) -> None:
     """Raise ModelRefusedError if no model is given or set."""
     if (model or set_for(settings, Task.CHAT)) == NONE:
         raise ModelRefusedError("no model is set for conversations", hint="nacre writer set")
@@ -279,7 +277,7 @@ class Responder:
             )
         tokens = completion.tokens
         return Answer(
-            completion.text + (_CUT_MARK if completion.is_cut else ""),
+            completion.text + " […]" * completion.is_cut,
             self.name,
             tokens.sent,
             tokens.output,

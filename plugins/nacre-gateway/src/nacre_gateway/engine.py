@@ -566,7 +566,6 @@ class TerminalChat:
 # Operations. They work in any process, even if no gateway runs.
 
 
-_CODE_LETTERS = 9
 Reference = Annotated[
     str,
     bounds(
@@ -749,9 +748,8 @@ def _find_pairing(home: Home, store: GatewayStore, text: str) -> Pairing:
         return store.pairing(channel, sender) or Pairing(
             channel, sender, "", f"by hand {text}", home.clock()
         )
-    letters = "".join(letter for letter in text.upper() if letter.isalnum())
-    half = _CODE_LETTERS // 2
-    pairing = store.pairing_of_code(f"{letters[:half]}-{letters[half:]}")
+    letters = "".join(filter(str.isalnum, text.upper()))
+    pairing = store.pairing_of_code(f"{letters[:4]}-{letters[4:]}")
     if pairing is None or not (pairing.approved or is_current(pairing, home.clock())):
         hint = "codes expire after an hour: ask the sender to write again, and use the new code"
         raise NotFoundError(f"{text!r} is not a pending code", hint=hint)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import field, replace
 from datetime import datetime, timedelta
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -155,7 +156,7 @@ def format_message(name: str, text: str, *, is_owner: bool, when: str = "") -> s
     )
 
 
-def format_line(speaker: str, text: str, when: str = "") -> str:
+def format_line(speaker: str, text: str, when: str) -> str:
     """Format a line of a conversation for a prompt."""
     words = "\n  ".join(harmless(text).splitlines())
     return f"{speaker}{f', {when}' * bool(when)}: {words}"
@@ -263,7 +264,6 @@ _MAX_MESSAGE_CHARACTERS = 24_000
 _EARLIER_CHARACTERS = 4_000
 _EARLIER_TOKENS = 4_000
 """Maximum size of earlier messages in the prompt. The oldest are omitted."""
-_BACKGROUND_TITLE = "[Chat messages since your last reply - for context]"
 
 
 @frozen
@@ -356,7 +356,10 @@ def prompt(turn: Turn, memories: str, passages: Sequence[str]) -> str:
             [line for message in passages for line in quote(message)],
         ),
         _section("This conversation so far", conversation),
-        _section(_BACKGROUND_TITLE, [_quote_message(message) for message in turn.background]),
+        _section(
+            "[Chat messages since your last reply - for context]",
+            [_quote_message(message) for message in turn.background],
+        ),
         _section(
             "New message" if len(turn.messages) == 1 else "New messages",
             [_quote_message(message) for message in turn.messages],
@@ -403,8 +406,6 @@ Lend = Callable[[], AbstractContextManager[Home]]
 _MAX_ANSWER_CHARACTERS = 64_000
 """Maximum length of an answer in characters."""
 
-_SORRY = "I cannot answer just now. Please try again later."
-
 
 class Answering:
     """A model that answers conversations and an index of them, both thread-safe."""
@@ -428,15 +429,14 @@ class Answering:
         opening the home.
         """
         with self._lend() as home:
-            budget = _CONTEXT_TOKENS
             passages = passages_for(
                 home,
                 turn.words,
-                budget_tokens=budget // 2,
+                budget_tokens=_CONTEXT_TOKENS // 2,
                 key=None if turn.sees_memories else turn.session.key,
                 leave_out=turn.session.id,
             )
-            memories = memories_for(home, turn.words, budget) if turn.sees_memories else ""
+            memories = memories_for(home, turn.words, _CONTEXT_TOKENS) if turn.sees_memories else ""
             request = Prompt(
                 Task.CHAT,
                 f"{options.instructions.strip() or INSTRUCTIONS}\n\n{RULES}",
@@ -475,7 +475,7 @@ class Answering:
 def excuse(error: NacreError, *, is_owner: bool) -> str:
     """Return the reply to send after an error. Only the owner is told the reason."""
     if not is_owner:
-        return _SORRY
+        return "I cannot answer just now. Please try again later."
     reason = error.message.rstrip(".")
     if isinstance(error, BudgetSpentError | ModelRefusedError) and error.hint:
         reason = f"{reason} ({error.hint})"
@@ -589,29 +589,21 @@ class Sessions:
         if command := command_in(due[0].received.message.text):
             self._run_command(key, command, due[0])
             return None
-        commands = (
-            at for at, message in enumerate(due) if command_in(message.received.message.text)
-        )
-        due = due[: next(commands, len(due))]
+        due = list(takewhile(lambda message: not command_in(message.received.message.text), due))
         last = due[-1].received
-        background = [
-            message
-            for message in messages
-            if message.state == "heard" and message.received.seq < last.seq
-        ]
+        taken = [message for message in messages if message.received.seq <= last.seq]
+        background = [message.received for message in taken if message.state == "heard"]
         chat, sender = last.message.chat, last.message.sender
         is_direct = chat.kind is ChatType.DIRECT
         is_private = is_direct and all(message.received.is_owner for message in due)
         name = sender.name or sender.id if is_direct else f"group {chat.id}"
         session = self.current(key, chat, name)
-        lines = self._write(
-            session, sorted((*background, *due), key=lambda message: message.received.seq)
-        )
-        recent = self.transcripts.recent(session.id, _HISTORY_MESSAGES + len(background) + len(due))
+        lines = self._write(session, taken)
+        recent = self.transcripts.recent(session.id, _HISTORY_MESSAGES + len(taken))
         return Turn(
             session,
             [message.received for message in due],
-            [message.received for message in background],
+            background,
             [message for message in recent if message.id not in lines],
             is_private,
             options.memories == "all" or (options.memories == "owner" and is_private),

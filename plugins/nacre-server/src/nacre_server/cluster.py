@@ -199,7 +199,16 @@ class Worker:
                 [(is_ours,)] = registry.all("hold_space", space=space)
                 if not is_ours:
                     return
-                self._tend_locked(registry, space)
+                [(number,)] = registry.all("read_last_note", space=space)
+                with self._spaces.homes(self._spaces.owner_of(space)).lent() as home:
+                    catch_up(home)
+                    learn_now(home, None)
+                    embed_memories(home)
+                    embed_pending(home, lambda _: None)
+                    dream_if_due(home)
+                    with suppress(OSError):
+                        fold_notes(home)
+                registry.run("set_tended", space=space, number=number)
         except Exception as error:  # noqa: BLE001 - the worker continues with other spaces
             failures = min(self._failures[space][0] + 1, _MAX_FAILURES)
             self._failures[space] = failures, time.monotonic() + _BACKOFF**failures
@@ -210,18 +219,6 @@ class Worker:
             return
         self._failures.pop(space, None)
         self._tell(f"{space}: done")
-
-    def _tend_locked(self, registry: Registry, space: str) -> None:
-        [(number,)] = registry.all("read_last_note", space=space)
-        with self._spaces.homes(self._spaces.owner_of(space)).lent() as home:
-            catch_up(home)
-            learn_now(home, None)
-            embed_memories(home)
-            embed_pending(home, lambda _: None)
-            dream_if_due(home)
-            with suppress(OSError):
-                fold_notes(home)
-        registry.run("set_tended", space=space, number=number)
 
 
 # ----------------------------------------------------------------------------

@@ -103,7 +103,7 @@ class Connection:
             with suppress(ValueError):
                 problem = json.parse(response.content)
             message = string(problem, "detail", "title") or f"status {response.status_code}"
-            message, hint = message[:500], (string(problem, "hint") or "")[:500]
+            hint = string(problem, "hint")
             if response.status_code == 401:
                 raise NotAllowedError(
                     "the server rejects the key",
@@ -334,7 +334,6 @@ A request can have four million bytes, and JSON uses several for some characters
 _DOCUMENTS_PER_PUSH, _BYTES_PER_PUSH = 100, 1_000_000
 """Maximum number of documents and bytes per push."""
 
-_FLAGGED_REASON = "seems to contain a secret"
 _PRIVATE_REASON = "private; it stays on this machine"
 
 
@@ -464,7 +463,7 @@ def _reason_to_hold(home: Home, state: State, path: str, data: bytes | None) -> 
     except UnicodeDecodeError:
         return "is not text"
     if without_secrets(home.redactor, text) is None or without_secrets(home.redactor, path) is None:
-        return _FLAGGED_REASON
+        return "seems to contain a secret"
     if state.hash_of(path) is not None or home.settings.flag("remote.private"):
         return ""
     if is_memory_file(path):  # a page mentions private memories
@@ -787,14 +786,13 @@ def list_versions(
 ) -> list[SentDocument]:
     """Return documents at a version, except missing and forgotten documents. Raises NotAllowedError."""
     _require_own(home)
-    name_set = set(names)
-    documents = []
-    for path, version in home.database.all("list_documents_at", at=at):
-        if name_of(path) in name_set:
-            document = _sent_document(path, home.database.value("read_version", version=version))
-            if document and document.text is not None:
-                documents.append(document)
-    return documents
+    wanted = set(names)
+    documents = (
+        _sent_document(path, home.database.value("read_version", version=version))
+        for path, version in home.database.all("list_documents_at", at=at)
+        if name_of(path) in wanted
+    )
+    return [document for document in documents if document and document.text is not None]
 
 
 def _sent_document(path: str, data: bytes | None) -> SentDocument | None:

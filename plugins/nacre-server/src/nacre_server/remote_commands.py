@@ -41,7 +41,22 @@ def remote(run: Run) -> None:
     removed before anything leaves this machine. Agents get their context from this machine, even
     when the server is unreachable.
     """
-    _show(run)
+    standing = perform(run, connection.show_remote)
+
+    def render(paper: Paper) -> None:
+        paper.line(bold(standing.url), dim(f", space {standing.space}" if standing.space else ""))
+        if standing.problem:
+            paper.line(f"Not in sync: {standing.problem}", indent=2)
+            paper.note(standing.hint, indent=2)
+        paper.line(f"last in sync: {standing.succeeded or 'never'}", indent=2)
+        sessions = (
+            f"turns to send: {standing.waiting_turns:,}"
+            if standing.private
+            else "private memories and sessions stay"
+        )
+        paper.note(f"{count(standing.documents, 'document')}; {sessions}", indent=2)
+
+    run.answer(standing, render)
 
 
 @remote.command(
@@ -130,25 +145,6 @@ def _key(run: Run) -> str:
             "what you typed",
         )
     return check_key(sys.stdin.read(MAX_KEY_CHARACTERS).strip(), "standard input")
-
-
-def _show(run: Run) -> None:
-    standing = perform(run, connection.show_remote)
-
-    def render(paper: Paper) -> None:
-        paper.line(bold(standing.url), dim(f", space {standing.space}" if standing.space else ""))
-        if standing.problem:
-            paper.line(f"Not in sync: {standing.problem}", indent=2)
-            paper.note(standing.hint, indent=2)
-        paper.line(f"last in sync: {standing.succeeded or 'never'}", indent=2)
-        sessions = (
-            f"turns to send: {standing.waiting_turns:,}"
-            if standing.private
-            else "private memories and sessions stay"
-        )
-        paper.note(f"{count(standing.documents, 'document')}; {sessions}", indent=2)
-
-    run.answer(standing, render)
 
 
 def _render_exchange(paper: Paper, result: Exchanged, *, is_first: bool = False) -> None:
