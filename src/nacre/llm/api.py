@@ -181,8 +181,8 @@ def _late(target: CallTarget, seconds: float, error: BaseException) -> ModelUnav
 
 def _parsed(body: bytes) -> Any:
     try:
-        return msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return json_values.parse(body)
+    except ValueError:
         return body.decode("utf-8", "replace")
 
 

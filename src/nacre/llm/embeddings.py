@@ -361,7 +361,8 @@ class RemoteEmbedder:
 
     def _again(self, texts: list[str]) -> list[list[float]]:
         calls, end = self._shared.calls, time.monotonic() + self._seconds
-        for number in range(1, self._tries + 1):
+        number = 1
+        while True:
             try:
                 return self._ask(calls, texts, end - time.monotonic())
             except ModelUnavailableError as error:
@@ -369,7 +370,7 @@ class RemoteEmbedder:
                 is_last = number == self._tries or not error.retry
                 if is_last or time.monotonic() + wait >= end or calls.closed.wait(wait):
                     raise
-        raise AssertionError("the last try returns or raises")
+            number += 1
 
     def _ask(self, calls: Calls, texts: list[str], seconds: float) -> list[list[float]]:
         path, body, headers = self._wire.request(

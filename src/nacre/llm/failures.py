@@ -10,7 +10,7 @@ from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from threading import Event, Lock, Thread
+from threading import Event, Thread
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -506,7 +506,6 @@ class Calls:
     def __init__(self) -> None:
         self.closed = Event()
         self._running: set[Future[Any]] = set()
-        self._lock = Lock()
 
     def run(self, work: Callable[[], R], seconds: float) -> R:
         future: Future[R] = Future()
@@ -519,23 +518,20 @@ class Calls:
             with suppress(InvalidStateError):  # close() has cancelled the call
                 give()
 
-        with self._lock:
+        self._running.add(future)  # first, so that close() finds it
+        try:
             if self.closed.is_set():
                 raise TruncatedAnswerError
-            self._running.add(future)
-        try:
             Thread(target=answer, name="nacre-model", daemon=True).start()
             return future.result(seconds)
         finally:
-            with self._lock:
-                self._running.discard(future)
+            self._running.discard(future)
 
     def close(self) -> None:
-        with self._lock:
-            self.closed.set()
-            for future in self._running:
-                with suppress(InvalidStateError):  # the call has just ended
-                    future.set_exception(TruncatedAnswerError())
+        self.closed.set()
+        for future in list(self._running):
+            with suppress(InvalidStateError):  # the call has just ended
+                future.set_exception(TruncatedAnswerError())
 
 
 # -- Billing of agents' commands -------------------------------------------------------------------

@@ -12,7 +12,6 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from threading import Lock
 from typing import IO
 
 import msgspec
@@ -66,7 +65,6 @@ class CommandModel:
         }
         self._environ[OWN_CALL_VARIABLE] = "1"
         self._model = ["--model", target.model] if target.model not in ("", "default") else []
-        self._lock = Lock()
         self._running: set[subprocess.Popen[bytes]] = set()
         self._is_closed = False
 
@@ -94,10 +92,9 @@ class CommandModel:
         return self.read(*output)
 
     def close(self) -> None:
-        with self._lock:
-            self._is_closed = True
-            for process in self._running:
-                _kill(process)
+        self._is_closed = True
+        for process in list(self._running):
+            _kill(process)
 
     def _run(
         self,
@@ -120,8 +117,7 @@ class CommandModel:
                 )
             except OSError as error:
                 raise failures.broken(self._target) from error
-            with self._lock:
-                self._running.add(process)
+            self._running.add(process)  # first, so that close() finds it
             try:
                 if not self._is_closed:
                     process.communicate(text.encode(errors="replace"), seconds)
@@ -132,8 +128,7 @@ class CommandModel:
                 raise failures.late(self._target, seconds) from None
             finally:
                 _kill(process)  # also ends its child processes
-                with self._lock:
-                    self._running.discard(process)
+                self._running.discard(process)
             if self._is_closed:
                 raise failures.cut_off(self._target)
             if process.returncode < 0:

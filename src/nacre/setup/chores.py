@@ -13,6 +13,7 @@ from typing import Annotated
 
 import msgspec
 from msgspec import Meta
+from msgspec.structs import replace
 
 from nacre.base import files, json
 from nacre.base.bounds import bounds
@@ -147,8 +148,8 @@ class NotYetError(Exception):
         self.following = following
 
 
-Work = Callable[[Home, Chore], Sequence[Chore]]
-"""A function that does a chore and returns the chores that follow from it."""
+Work = Callable[[Home, Chore], Sequence[Chore] | None]
+"""A function that does a chore and returns the chores that follow from it, if any."""
 
 
 @frozen
@@ -182,7 +183,7 @@ def abandoned_chores(home: Path) -> list[Chore]:
 
 def put(home: Path, chore: Chore) -> None:
     """Write a chore's file. Raises OSError."""
-    files.write_file(Path(chore_file(str(home))), msgspec.json.encode(chore))
+    files.write_file(Path(chore_file(str(home))), json.encode(chore))
 
 
 def _do_first(
@@ -216,11 +217,11 @@ def _do(home: Home, pending: _Pending, kinds: Mapping[str, Work]) -> str:
     if now - chore.at > _MAX_AGE_SECONDS:
         return _give_up(home, pending, "too old to be useful")
     after = now + _RETRY_SECONDS * 3**chore.tries
-    chore = msgspec.structs.replace(chore, tries=chore.tries + 1, after=after, note="")
+    chore = replace(chore, tries=chore.tries + 1, after=after, note="")
     *others, path = pending.paths
     # The attempt is recorded first, and OSError is raised if this fails, so that a chore that kills
     # its process is not tried forever.
-    files.write_file(path, msgspec.json.encode(chore))
+    files.write_file(path, json.encode(chore))
     _remove(others)
     outcome = "done"
     try:
@@ -228,16 +229,16 @@ def _do(home: Home, pending: _Pending, kinds: Mapping[str, Work]) -> str:
     except NotYetError as error:
         outcome, following = "waiting", error.following
     except (UnusableStoreError, StoreBusyError):  # the home has a problem, not the chore
-        _write(path, msgspec.structs.replace(chore, tries=chore.tries - 1))
+        _write(path, replace(chore, tries=chore.tries - 1))
         raise
     except Exception as error:  # noqa: BLE001 - a failing chore must not stop the others
         name = "" if isinstance(error, NacreError) else f"{type(error).__name__}: "
         note = home.redactor.clean(f"{name}{error}")[:500]
         if chore.tries >= MOST_TRIES:
             return _give_up(home, _Pending(chore, (path,)), note)
-        _write(path, msgspec.structs.replace(chore, note=note))
+        _write(path, replace(chore, note=note))
         return "failed"
-    for item in following:
+    for item in following or ():
         put(home.settings.home, item)
     if outcome == "done" or chore.tries >= MOST_TRIES:
         _remove([path])
@@ -248,8 +249,8 @@ def _give_up(home: Home, pending: _Pending, note: str) -> str:
     folder = folder_of(home.settings.home) / _ABANDONED
     files.make_folder(folder)
     _remove(_files(folder)[: -_MAX_ABANDONED + 1])
-    chore = msgspec.structs.replace(pending.chore, note=note)
-    files.write_file(folder / pending.paths[-1].name, msgspec.json.encode(chore))
+    chore = replace(pending.chore, note=note)
+    files.write_file(folder / pending.paths[-1].name, json.encode(chore))
     _remove(pending.paths)
     return "given_up"
 
@@ -293,7 +294,7 @@ def _read(path: Path) -> Chore | None:
 
 def _write(path: Path, chore: Chore) -> None:
     with suppress(OSError):  # the attempt is already recorded
-        files.write_file(path, msgspec.json.encode(chore))
+        files.write_file(path, json.encode(chore))
 
 
 def _remove(paths: Sequence[Path]) -> None:
@@ -338,9 +339,10 @@ def _session_end(home: Home, chore: Chore) -> Sequence[Chore]:
     return [*_ended(home, chore, learns_all=True), *_capture_chores(home, chore)]
 
 
-def _pre_compact(home: Home, chore: Chore) -> Sequence[Chore]:
+def _pre_compact(home: Home, chore: Chore) -> Sequence[Chore] | None:
     if (chore.session or "").partition(":")[0] in _COMPACTS_EACH_TURN:
-        return _turn_end(home, chore)
+        _turn_end(home, chore)
+        return None
     return _ended(home, chore, learns_all=False)
 
 
@@ -363,35 +365,32 @@ def _ended(home: Home, chore: Chore, *, learns_all: bool) -> Sequence[Chore]:
     return following
 
 
-def _turn_end(home: Home, chore: Chore) -> Sequence[Chore]:
+def _turn_end(home: Home, chore: Chore) -> None:
     put_away(home)
     read_session(home, chore.session or "", chore.transcript)
-    return []
 
 
 def _capture_chores(home: Home, chore: Chore) -> list[Chore]:
     return [Chore(CAPTURE, at=chore.at)] if own_memory.load(home.settings.home).hosts else []
 
 
-def _capture(home: Home, _: Chore) -> Sequence[Chore]:
+def _capture(home: Home, _: Chore) -> None:
     capture(home)
-    return []
 
 
-def _learn(home: Home, chore: Chore) -> Sequence[Chore]:
+def _learn(home: Home, chore: Chore) -> None:
     session = find_session(home, chore.session or "")
     report = learn_now(home, session, is_over=chore.occasion == "end") if session else None
     if report and report.extraction and report.extraction.elsewhere:
         raise NotYetError  # another process is asking the writer, perhaps without this session
-    return []
 
 
-def _judge(home: Home, chore: Chore) -> Sequence[Chore]:
+def _judge(home: Home, chore: Chore) -> None:
     """Judge the memories that an agent looked up by what it said next (see docs/context.md)."""
     name = chore.session or ""
     session, since = find_session(home, name), home.session_uses.first_unjudged(session_name(name))
     if session is None or since is None:
-        return []
+        return
     turns = (item.turn for item in home.sessions.turns_of(session.row))
     reply = "\n\n".join(
         turn.text
@@ -409,23 +408,19 @@ def _judge(home: Home, chore: Chore) -> Sequence[Chore]:
         if memory and memory.speaker is Speaker.AGENT and not memory.retired
     )
     feedback(home, reply, session=name, stored=stored)
-    return []
 
 
-def _stale(home: Home, _: Chore) -> Sequence[Chore]:
+def _stale(home: Home, _: Chore) -> None:
     note_stale(home)
     check_pins(home)
-    return []
 
 
-def _improve(home: Home, chore: Chore) -> Sequence[Chore]:
-    session = find_session(home, chore.session or "")
-    if session:
+def _improve(home: Home, chore: Chore) -> None:
+    if session := find_session(home, chore.session or ""):
         with suppress(
             BudgetSpentError, ModelRefusedError
         ):  # the handoff written by rules is good enough
             improve(home, session)
-    return []
 
 
 KINDS: Mapping[str, Work] = {

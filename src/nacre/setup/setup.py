@@ -250,12 +250,9 @@ def run_quickstart(
     if not any(item.file in paths for item in home.sessions.newest(limit=_SAMPLE_SESSIONS)):
         source = "examples"
         files = examples.write_examples(home)
-        first_report, report = (
-            report,
-            ingest(home, IngestOptions(paths=tuple(files), vectors=False), on_progress),
-        )
-        problems = (*first_report.problems, *report.problems)
-        report = replace(report, problems=problems, unread=first_report.unread)
+        own = ingest(home, IngestOptions(paths=tuple(files), vectors=False), on_progress)
+        problems = (*report.problems, *own.problems)
+        report = replace(own, problems=problems, unread=report.unread)
     embedded = embed_pending(home, on_progress or (lambda _: None), seconds=seconds_for_vectors)
     status = status_of(home, with_story=True)
     report = replace(

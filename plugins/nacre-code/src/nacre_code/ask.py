@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
+from posixpath import basename
 from typing import Annotated
 
 from nacre.base import files as base_files
@@ -81,16 +82,14 @@ def symbol_parts(written: str) -> list[str]:
 def key_of(written: str) -> str:
     """Return a name's lookup key: its last component or file name, in lower case."""
     if is_path(written):
-        return written.rsplit("/", 1)[-1].lower()
+        return basename(written).lower()
     parts = symbol_parts(written)
     return parts[-1].lower() if parts else written.lower()
 
 
 def is_path(written: str) -> bool:
     """Return True if a name is the path of a source file."""
-    return language_of(written) is not None or (
-        "/" in written and "." in written.rsplit("/", 1)[-1]
-    )
+    return language_of(written) is not None or ("/" in written and "." in basename(written))
 
 
 def _mentions_in(text: str) -> Iterator[Mention]:
@@ -355,7 +354,7 @@ def _files(graph: CodeGraph, path: str, project: str | None) -> list[Symbol]:
     plain = path.replace("\\", "/").removeprefix("./")
     matches = [
         file
-        for file in graph.files_named(plain.rsplit("/", 1)[-1], project)
+        for file in graph.files_named(basename(plain), project)
         if have_same_ending(file.path, plain)
     ]
     return [file for file in matches if file.path == plain] or matches
@@ -500,7 +499,7 @@ def _answer(
 
 
 def _with_members(home: Home, symbols: Sequence[Symbol]) -> list[Symbol]:
-    """Return a symbol and its members, or nothing if the name is ambiguous."""
+    """Return a symbol and its members, or nothing for an ambiguous name."""
     if len(symbols) > 1:
         return []
     below = CodeGraph(home.database).siblings(symbols[0])
@@ -568,7 +567,7 @@ def _memories_of(home: Home, symbols: Sequence[Symbol]) -> list[CodeMemory]:
 
 def _refers_to(graph: CodeGraph, written: str, symbol: Symbol) -> bool:
     if symbol.kind == FILE:
-        files = graph.files_named(written.rsplit("/", 1)[-1], symbol.project)
+        files = graph.files_named(basename(written), symbol.project)
         candidates = [file for file in files if have_same_ending(file.path, written)]
     else:
         named = graph.named(symbol.qualified.rsplit(".", 1)[-1], symbol.project)
@@ -715,7 +714,6 @@ def stale(
 def _outdated(
     home: Home, project: str | None = None, days: int = _DAYS, folder: str | None = None
 ) -> tuple[list[StaleMemory], int]:
-    """Return the memories that might be out of date, and the number of memories checked."""
     store = CodeMentions(home.database)
     memories = home.memories.rows_of(store.with_paths(project, MAX_MEMORIES)).values()
     mentions_by_memory = store.within([item.id for item in memories])
@@ -809,7 +807,7 @@ def _changes_since(
 ) -> dict[str, list[tuple[int, datetime, int]]]:
     rows: dict[int, str] = {}
     for path in paths:
-        for row, touched in home.deeds.files_named(path.rsplit("/", 1)[-1]):
+        for row, touched in home.deeds.files_named(basename(path)):
             if have_same_ending(touched, path):
                 rows[row] = path
     changes: dict[str, list[tuple[int, datetime, int]]] = defaultdict(list)

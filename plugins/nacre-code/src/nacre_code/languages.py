@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
+from posixpath import basename, splitext
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -478,7 +479,7 @@ class Go(Reader):
         if alias == ".":
             yield Import(path, "*", "", line_of(node))
         else:
-            yield Import(path, "", alias or path.rsplit("/", 1)[-1], line_of(node))
+            yield Import(path, "", alias or basename(path), line_of(node))
 
     def variables(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield parameters, fields and variables. Only the first result of a call gives a type."""
@@ -659,8 +660,8 @@ def _used_paths(node: Node | None, before: str) -> Iterator[tuple[str, str]]:
 class Language:
     """A programming language, with its grammar and syntax queries.
 
-    Languages of one ``family`` can call each other's code. By default, the family, the grammar and
-    the query have the language's name.
+    Languages of one ``family`` can call each other's code. Its default, and that of the grammar and
+    query, is the name.
     """
 
     name: str
@@ -723,8 +724,7 @@ _LANGUAGE_BY_SUFFIX = {
 
 def language_of(path: str) -> str | None:
     """Return a file's language by its extension, or ``None`` if it is not supported."""
-    name = path.rsplit("/", 1)[-1]
-    return _LANGUAGE_BY_SUFFIX.get("." + name.rsplit(".", 1)[-1].lower()) if "." in name else None
+    return _LANGUAGE_BY_SUFFIX.get(splitext(path)[1].lower())
 
 
 def require_parsers() -> None:

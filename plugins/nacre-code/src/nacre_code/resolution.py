@@ -180,7 +180,7 @@ class Index:
                 folder = dirname(folder)
 
     def first(self, paths: Iterable[str]) -> tuple[int, ...]:
-        """Return the number of the first file that exists, in a tuple, or an empty tuple."""
+        """Return the number of the first existing file, if any."""
         return tuple(islice((self.by_path[path] for path in paths if path in self.by_path), 1))
 
     def paths_of(self, family: str) -> Iterator[str]:
@@ -870,8 +870,8 @@ class Calls:
 class Edge:
     """A reference between two definitions, at the line of its first occurrence.
 
-    The definition number ``MODULE`` represents the file. The target of an import from outside the
-    repository is the module's name.
+    The definition number ``MODULE`` represents the file. A target outside the repository is a
+    module's name.
     """
 
     rel: str

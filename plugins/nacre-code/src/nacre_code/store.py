@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import datetime
+from posixpath import basename
 from typing import Any
 
 from msgspec import structs
@@ -108,7 +109,7 @@ class CodeGraph(Store):
                 "insert_code_file",
                 project=project,
                 path=file.path,
-                last=file.path.rsplit("/", 1)[-1].lower(),
+                last=basename(file.path).lower(),
                 language=file.language,
                 hash=file.hash,
                 facts=file.facts,

@@ -188,10 +188,7 @@ def attachment(
     size: str = "size",
     defaults: tuple[str, str] = ("file", ""),
 ) -> Attachment:
-    """Convert an attachment from the given fields, or the ``defaults`` for name and media type.
-
-    The name loses folders and control characters.
-    """
+    """Convert an attachment from the given fields, without folders in its name."""
     plain = _NOT_IN_NAMES.sub("_", text(values, name)).strip(" ._")[-_MAX_FILE_NAME:]
     return Attachment(
         plain or defaults[0],

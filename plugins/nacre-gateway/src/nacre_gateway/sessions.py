@@ -7,7 +7,6 @@ neither loses nor repeats one.
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import field, replace
@@ -16,9 +15,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from nacre.base import files
+from nacre.base import files, json
 from nacre.base.frozen import frozen
 from nacre.base.ids import Clock
 from nacre.base.locks import FileLock
@@ -213,7 +210,7 @@ def failure_line(line_id: str, reason: str, at: datetime) -> Line:
 def _line(kind: str, line_id: str, at: datetime, **fields: Any) -> Line:
     timestamp = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     record = {"type": kind, "id": line_id, "timestamp": timestamp, **_without_none(fields)}
-    return Line(line_id, msgspec.json.encode(record).decode())
+    return Line(line_id, json.encode(record).decode())
 
 
 def _without_none(record: Fields) -> dict[str, Any]:
@@ -294,27 +291,17 @@ class Turn:
         return "\n".join(received.message.text for received in self.messages)
 
 
-def memories_for(home: Home, question: str, budget_tokens: int) -> str:
+def memories_for(home: Home, question: str) -> str:
     """Return trusted memories for a prompt: general ones, then those relevant to the question.
 
     Their use is not counted.
     """
-    start = ContextRequest(
-        Moment.START, budget_tokens=int(budget_tokens * _START_SHARE), parts=_ALWAYS
-    )
-    general = build(home, start)
-    remaining_tokens = budget_tokens - general.tokens - frame_tokens()
-    relevant = frame(
-        [
-            (
-                Part.RELEVANT,
-                _relevant_lines(
-                    home, question, remaining_tokens, {item.ref for item in general.items}
-                ),
-            )
-        ]
-    )
-    return "\n\n".join(text for text in (general.text, relevant) if text)
+    start = int(_CONTEXT_TOKENS * _START_SHARE)
+    general = build(home, ContextRequest(Moment.START, budget_tokens=start, parts=_ALWAYS))
+    remaining_tokens = _CONTEXT_TOKENS - general.tokens - frame_tokens()
+    included_ids = {item.ref for item in general.items}
+    lines = _relevant_lines(home, question, remaining_tokens, included_ids)
+    return "\n\n".join(filter(None, (general.text, frame([(Part.RELEVANT, lines)]))))
 
 
 def _relevant_lines(
@@ -323,10 +310,9 @@ def _relevant_lines(
     query, _ = query_of(question)
     if not query:
         return []
-    trusted = Filter(trusted=True, settled=True)
     request = RecallQuery(
         query,
-        filter=trusted,
+        filter=Filter(trusted=True, settled=True),
         limit=_MAX_RELEVANT,
         confident=True,
         turns=0,
@@ -419,7 +405,6 @@ class Answering:
         self._lend = lend
         self._respond = respond
         self._transcripts = Transcripts(settings.home)
-        self._guard = threading.Lock()
         self._running: set[Responder] = set()
         self.is_closed = False
         """True after :meth:`close`."""
@@ -436,7 +421,7 @@ class Answering:
                 key=None if turn.sees_memories else turn.session.key,
                 leave_out=turn.session.id,
             )
-            memories = memories_for(home, turn.words, _CONTEXT_TOKENS) if turn.sees_memories else ""
+            memories = memories_for(home, turn.words) if turn.sees_memories else ""
             request = Prompt(
                 Task.CHAT,
                 f"{options.instructions.strip() or INSTRUCTIONS}\n\n{RULES}",
@@ -447,15 +432,13 @@ class Answering:
                 folder=options.folder,
             )
             with closing(self._respond(home, options.model)) as responder:
-                with self._guard:
-                    self._running.add(responder)
+                self._running.add(responder)  # first, so that close() finds it
                 try:
                     if self.is_closed:
                         responder.close()
                     answer = responder.answer(request)
                 finally:
-                    with self._guard:
-                        self._running.discard(responder)
+                    self._running.discard(responder)
             text = home.redactor.clean(bounded(answer.text, _MAX_ANSWER_CHARACTERS))
             return replace(answer, text=text)
 
@@ -465,10 +448,8 @@ class Answering:
             read_files(home, [self._transcripts.path(session.id)])
 
     def close(self) -> None:
-        with self._guard:
-            self.is_closed = True
-            running = list(self._running)
-        for responder in running:
+        self.is_closed = True
+        for responder in list(self._running):
             responder.close()
 
 

@@ -253,7 +253,7 @@ class ServerSearch(WordSearch):
 def _words(
     terms: Sequence[Term], keys: Sequence[int], frequencies: Sequence[int]
 ) -> list[list[int]]:
-    """Return the keys of each word's stems, rarest words first, without too common words."""
+    """Return the keys of each word's stems, rarest first, without too common words."""
     stems: dict[str, list[int]] = defaultdict(list)
     for at, term in enumerate(terms):
         stems[term.word].append(at)
