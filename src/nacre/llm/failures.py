@@ -518,7 +518,7 @@ class Calls:
             with suppress(InvalidStateError):  # close() has cancelled the call
                 give()
 
-        self._running.add(future)  # first, so that close() finds it
+        self._running.add(future)  # first: close() must find it
         try:
             if self.closed.is_set():
                 raise TruncatedAnswerError

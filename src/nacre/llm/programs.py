@@ -117,7 +117,7 @@ class CommandModel:
                 )
             except OSError as error:
                 raise failures.broken(self._target) from error
-            self._running.add(process)  # first, so that close() finds it
+            self._running.add(process)  # first: close() must find it
             try:
                 if not self._is_closed:
                     process.communicate(text.encode(errors="replace"), seconds)

@@ -93,7 +93,7 @@ def _names(settings: Settings) -> Iterator[str]:
         yield f"{name}:{list_proposed(provider_of(settings, name))[0]}"
     with suppress(ModelRefusedError):  # models.providers is invalid
         for name, models in servers_here(settings).items():
-            # Ollama also lists models with this suffix, which run remotely.
+            # Ollama also lists models that run remotely.
             yield from [f"{name}:{item}" for item in models if not item.endswith("cloud")][:1]
         yield from (
             f"{item.name}:{list_proposed(item)[0]}"

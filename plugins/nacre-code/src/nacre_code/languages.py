@@ -660,8 +660,8 @@ def _used_paths(node: Node | None, before: str) -> Iterator[tuple[str, str]]:
 class Language:
     """A programming language, with its grammar and syntax queries.
 
-    Languages of one ``family`` can call each other's code. Its default, and that of the grammar and
-    query, is the name.
+    Languages of one ``family`` can call each other's code. Its default, and the grammar's and
+    query's, is the name.
     """
 
     name: str

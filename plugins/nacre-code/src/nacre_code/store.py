@@ -137,7 +137,7 @@ class CodeGraph(Store):
     ) -> None:
         """Replace all edges and external imports of these files.
 
-        An edge has a target, rel, source and line, and an external import a module, file and line.
+        An edge has a target, rel, source and line; an import a module, file and line.
         """
         self._db.run("delete_code_edges", files=files)
         self._db.run("delete_code_outside", files=files)

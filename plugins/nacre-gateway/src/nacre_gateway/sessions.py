@@ -432,7 +432,7 @@ class Answering:
                 folder=options.folder,
             )
             with closing(self._respond(home, options.model)) as responder:
-                self._running.add(responder)  # first, so that close() finds it
+                self._running.add(responder)  # first: close() must find it
                 try:
                     if self.is_closed:
                         responder.close()
