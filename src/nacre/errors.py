@@ -37,6 +37,11 @@ class NacreError(Exception):
         """One line that describes the problem."""
         return str(self.args[0])
 
+    @property
+    def with_hint(self) -> str:
+        """The message with the hint, if any, in parentheses."""
+        return f"{self.message} ({self.hint})" if self.hint else self.message
+
 
 class InvalidInputError(NacreError):
     """The request is not valid."""

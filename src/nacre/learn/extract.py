@@ -495,15 +495,13 @@ def is_of_local_model(settings: Settings, stored: StoredSession) -> bool:
         provider, _, name = model.removeprefix(OWN).partition(sign)
         with suppress(ModelRefusedError):
             if name:
-                return credentials.is_on_this_machine(credentials.provider_of(settings, provider))
+                return credentials.provider_of(settings, provider).is_here
     return is_called_local(model)
 
 
 def _runs_here(settings: Settings, writer: str) -> bool:
     try:
-        return credentials.is_on_this_machine(
-            credentials.provider_of(settings, writer.partition(":")[0])
-        )
+        return credentials.provider_of(settings, writer.partition(":")[0]).is_here
     except ModelRefusedError:
         return False
 

@@ -58,7 +58,7 @@ def http_client(target: CallTarget, library: ModuleType) -> Any:
         follow_redirects=False,
         event_hooks=hooks,
         verify=target.needs_certificates,
-        **({"trust_env": False} if target.is_here else {}),
+        **({"trust_env": False} if target.provider.is_here else {}),
     )
 
 
@@ -138,7 +138,7 @@ def plain_client(target: CallTarget) -> Any:
     the key.
     """
     return httpx2.Client(
-        trust_env=not target.is_here,
+        trust_env=not target.provider.is_here,
         verify=target.needs_certificates,
         headers={"user-agent": "nacre"},
     )
@@ -181,8 +181,8 @@ def _late(target: CallTarget, seconds: float, error: BaseException) -> ModelUnav
 
 def _parsed(body: bytes) -> Any:
     try:
-        return msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return json_values.parse(body)
+    except ValueError:
         return body.decode("utf-8", "replace")
 
 
@@ -225,28 +225,22 @@ _NAMED = ("properties", "$defs")
 """Keywords that map names to schemas."""
 
 
-def strict(schema: Values) -> JsonObject:
+def strict(schema: Any) -> Any:
     """Return a copy of a schema without the keywords that strict providers reject."""
-    result: JsonObject = {}
-    for key, value in schema.items():
-        if key in _UNENFORCED:
-            continue
-        if key in _NAMED and isinstance(value, Mapping):
-            result[key] = {
-                name: strict(part) if isinstance(part, Mapping) else part
-                for name, part in value.items()
-            }
-        else:
-            result[key] = _stricter(value)
+    if isinstance(schema, list):
+        return [strict(item) for item in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    result = {
+        key: {name: strict(part) for name, part in value.items()}
+        if key in _NAMED
+        else strict(value)
+        for key, value in schema.items()
+        if key not in _UNENFORCED
+    }
     if result.get("type") == "object":
         result.setdefault("additionalProperties", False)
     return result
-
-
-def _stricter(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return strict(value)
-    return [_stricter(item) for item in value] if isinstance(value, list) else value
 
 
 def schema_text(prompt: Prompt) -> str:
@@ -362,16 +356,14 @@ class AnthropicModel(_LibraryModel):
         credential = target.credential
         secret = credential.secret if credential else "none"
         is_login = credential is not None and credential.kind == "bearer"
+        headers = _LOGIN if is_login else {}
         client = self._library.Anthropic(
-            **(
-                {"auth_token": secret, "default_headers": _LOGIN}
-                if is_login
-                else {"api_key": secret}
-            ),
+            **{"auth_token" if is_login else "api_key": secret},
+            default_headers=headers,
             base_url=target.provider.base_url,
             http_client=http_client(target, self._library),
         )
-        strip_vendor_headers(client, target, _LOGIN if is_login else {})
+        strip_vendor_headers(client, target, headers)
         return client
 
     def _request(self, prompt: Prompt, able: Capabilities) -> JsonObject:

@@ -9,10 +9,11 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
 from datetime import UTC, datetime
+from decimal import Decimal
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -22,6 +23,7 @@ from urllib.parse import urlsplit
 from nacre.base import files as private_files
 from nacre.base.frozen import frozen
 from nacre.base.ids import Clock, utc_now
+from nacre.base.plain import mapping, objects_in, string
 from nacre.errors import ModelRefusedError, UnavailableError, UnusableCredentialsError
 from nacre.settings import Settings
 
@@ -55,14 +57,19 @@ class Provider:
     label: str
     api: str
     base_url: str = ""
-    variables: tuple[str, ...] = ()
+    variables: Sequence[str] = ()
     needs_key: bool = True
     answers: str = ""
     free: bool = False
     subscription: bool = False
     beside: int = 0
-    keys: tuple[str, ...] = ()
+    keys: Sequence[str] = ()
     api_key: str = field(default="", repr=False)
+
+    @property
+    def is_here(self) -> bool:
+        """True if the provider runs on this machine."""
+        return is_local(self.base_url)
 
 
 def providers(settings: Settings) -> dict[str, Provider]:
@@ -80,39 +87,37 @@ def provider_of(settings: Settings, name: str) -> Provider:
     """
     own: Mapping[str, str] | None = settings["models.providers"].get(name)
     provider = _built_in().get(name)
-    if own is None and provider is None:
+    if own is not None:
+        return _with_own(provider or Provider(name, name, "chat", needs_key="key" in own), own)
+    if provider is None:
         names = ", ".join((*_built_in(), *settings["models.providers"]))
         raise ModelRefusedError(
             f"there is no model provider {name!r}", hint=f"providers: {names}, or none"
         )
-    if own is None:
-        assert provider is not None  # noqa: S101
-        return provider
-    return _with_own(provider or Provider(name, name, "chat", needs_key="key" in own), own)
+    return provider
+
+
+def read_table(name: str) -> dict[str, Any]:
+    """Read a TOML file of this package, with decimal numbers."""
+    return tomllib.loads((files(__package__) / name).read_text("utf-8"), parse_float=Decimal)
 
 
 @cache
 def _built_in() -> Mapping[str, Provider]:
-    tables: dict[str, dict[str, Any]] = tomllib.loads(
-        (files("nacre.llm") / "providers.toml").read_text("utf-8")
-    )
-    return {
-        name: Provider(
-            name, **{**table, **{key: tuple(table.get(key, ())) for key in ("variables", "keys")}}
-        )
-        for name, table in tables.items()
-    }
+    return {name: Provider(name, **table) for name, table in read_table("providers.toml").items()}
 
 
 def _with_own(provider: Provider, own: Mapping[str, str]) -> Provider:
     where = f"models.providers.{provider.name}"
-    for key in own:
-        if key not in _OWN_KEYS:
+    if unknown := next((key for key in own if key not in _OWN_KEYS), None):
+        raise ModelRefusedError(
+            f"{where}: unknown key {unknown!r}", hint=f"keys: {', '.join(_OWN_KEYS)}"
+        )
+    for key, choices in (("api", APIS), ("answers", _ANSWERS)):
+        if own.get(key, choices[0]) not in choices:
             raise ModelRefusedError(
-                f"{where}: unknown key {key!r}", hint=f"keys: {', '.join(_OWN_KEYS)}"
+                f"{where}.{key} cannot be {own[key]!r}", hint=f"one of: {', '.join(choices)}"
             )
-    _check_choice(where, "api", own, APIS)
-    _check_choice(where, "answers", own, _ANSWERS)
     if "key" in own and not _VARIABLE.fullmatch(
         own["key"]
     ):  # the value is not shown, because it might be a key
@@ -125,38 +130,17 @@ def _with_own(provider: Provider, own: Mapping[str, str]) -> Provider:
         for name in ("api", "base_url", "label", "answers", "api_key")
         if name in own
     }
-    changed = replace(provider, **plain)
     if "key" in own:
-        changed = replace(changed, variables=(own["key"],), needs_key=True)
-    is_here = is_loopback(_host(changed)) and not (changed.needs_key or changed.api_key)
-    changed = replace(
-        changed, free=own["free"].lower() in _YES if "free" in own else changed.free or is_here
-    )
-    _check_address(where, changed, own.get("plain_http", "").lower() in _YES)
+        plain |= {"variables": (own["key"],), "needs_key": True}
+    changed = replace(provider, **plain)
+    is_free = changed.free or (changed.is_here and not (changed.needs_key or changed.api_key))
+    changed = replace(changed, free=own["free"].lower() in _YES if "free" in own else is_free)
+    if changed.api not in COMMANDS:
+        _check_address(where, changed, own.get("plain_http", "").lower() in _YES)
     return changed
 
 
-def is_on_this_machine(provider: Provider) -> bool:
-    """Return True if a provider runs on this machine."""
-    return is_loopback(_host(provider))
-
-
-def _host(provider: Provider) -> str:
-    with suppress(ValueError):  # an invalid address is rejected later
-        return urlsplit(provider.base_url).hostname or ""
-    return ""
-
-
-def _check_choice(where: str, key: str, own: Mapping[str, str], choices: tuple[str, ...]) -> None:
-    if key in own and own[key] not in choices:
-        raise ModelRefusedError(
-            f"{where}.{key} cannot be {own[key]!r}", hint=f"one of: {', '.join(choices)}"
-        )
-
-
 def _check_address(where: str, provider: Provider, may_be_plain: bool) -> None:
-    if provider.api in COMMANDS:
-        return
     try:
         address = urlsplit(provider.base_url)
         host = address.hostname
@@ -166,21 +150,19 @@ def _check_address(where: str, provider: Provider, may_be_plain: bool) -> None:
         raise ModelRefusedError(
             f"{where}.base_url is not an address", hint='base_url = "https://host/v1"'
         )
-    if address.scheme == "http" and not (may_be_plain or is_loopback(host)):
+    if address.scheme == "http" and not (may_be_plain or provider.is_here):
         raise ModelRefusedError(
             f"{where} would send prompts and keys unencrypted to {host}",
             hint='use https; on your own network, add plain_http = "yes"',
         )
 
 
-def is_loopback(host: str) -> bool:
-    """Return True if a host name or address refers to this machine."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+def is_local(url: str) -> bool:
+    """Return True if the host in an address is this machine."""
+    with suppress(ValueError):  # the address is invalid, or the host is a name
+        host = urlsplit(url).hostname
+        return host == "localhost" or ipaddress.ip_address(host or "").is_loopback
+    return False
 
 
 # -- Small secret files ----------------------------------------------------------------------------
@@ -235,13 +217,12 @@ def read(settings: Settings) -> dict[str, str]:
     """Return the keys in ``credentials.toml`` by provider."""
     text, _ = read_small(path_of(settings))
     try:
-        table = tomllib.loads(text).get(_TABLE, {})
+        keys = mapping(tomllib.loads(text), _TABLE)
     except (ValueError, RecursionError):  # the error message might quote the key
         raise UnusableCredentialsError(
             f"{path_of(settings)} is not valid TOML", hint="correct or remove it"
         ) from None
-    pairs = table.items() if isinstance(table, dict) else ()
-    return {name: value for name, value in pairs if isinstance(value, str) and value}
+    return {name: value for name, value in keys.items() if isinstance(value, str) and value}
 
 
 def keep(settings: Settings, provider: str, secret: str) -> None:
@@ -296,7 +277,7 @@ class Method:
     provider: str
     label: str
     kind: str
-    variables: tuple[str, ...] = ()
+    variables: Sequence[str] = ()
     login: str = ""
     begins: str = ""
     through: str = ""
@@ -306,11 +287,7 @@ class Method:
 @cache
 def methods() -> dict[str, Method]:
     """Return all sign-in methods by name."""
-    tables = tomllib.loads((files(__package__) / "methods.toml").read_text(encoding="utf-8"))
-    return {
-        name: Method(name=name, **{**table, "variables": tuple(table.get("variables", ()))})
-        for name, table in tables.items()
-    }
+    return {name: Method(name, **table) for name, table in read_table("methods.toml").items()}
 
 
 def method_of(provider: str, secret: str) -> Method | None:
@@ -334,14 +311,11 @@ class Login:
     """
 
     path: Path
-    kind: str = ""
-    secret: str = ""
+    kind: str
+    secret: str = field(repr=False)
     expires: datetime | None = None
     warning: str = ""
     is_renewable: bool = False
-
-    def __repr__(self) -> str:
-        return f"Login({str(self.path)!r}, {self.kind!r})"
 
 
 def login_file(settings: Settings, tool: str) -> Path:
@@ -364,8 +338,7 @@ def read_login(settings: Settings, tool: str) -> list[Login]:
         raise UnusableCredentialsError(
             f"{path} is not valid JSON", hint=f"sign in to {tool} again"
         ) from None
-    logins = _READERS[tool](path, record) if isinstance(record, dict) else []
-    return [replace(login, warning=warning) for login in logins]
+    return [replace(login, warning=warning) for login in _READERS[tool](path, mapping(record))]
 
 
 def is_signed_in(settings: Settings, tool: str) -> bool:
@@ -374,13 +347,13 @@ def is_signed_in(settings: Settings, tool: str) -> bool:
         return True
     if tool not in _READERS:
         return login_file(settings, tool).is_file()
-    try:
-        logins = read_login(settings, tool)
-    except UnusableCredentialsError:
-        return False
-    ends = [login.expires for login in logins if login.kind == BEARER and not login.is_renewable]
-    renewable = any(login.kind == BEARER and login.is_renewable for login in logins)
-    return renewable or any(end is None or end > utc_now() for end in ends)
+    with suppress(UnusableCredentialsError):
+        return any(
+            login.is_renewable or login.expires is None or login.expires > utc_now()
+            for login in read_login(settings, tool)
+            if login.kind == BEARER
+        )
+    return False
 
 
 def may_be_in_keychain(settings: Settings, tool: str) -> bool:
@@ -404,35 +377,32 @@ def elsewhere(settings: Settings, tool: str) -> str:
 
 
 def _claude(path: Path, record: Mapping[str, Any]) -> list[Login]:
-    oauth = record.get("claudeAiOauth")
-    if not isinstance(oauth, dict) or not _is_text(oauth.get("accessToken")):
+    oauth = mapping(record, "claudeAiOauth")
+    if not (token := string(oauth, "accessToken")):
         return []
-    ends = oauth.get("expiresAt")
+    ends, is_renewable = oauth.get("expiresAt"), bool(string(oauth, "refreshToken"))
     expires = _moment(ends / _MILLISECONDS) if isinstance(ends, int | float) else None
-    is_renewable = _is_text(oauth.get("refreshToken"))
-    return [Login(path, BEARER, oauth["accessToken"], expires, is_renewable=is_renewable)]
+    return [Login(path, BEARER, token, expires, is_renewable=is_renewable)]
 
 
 def _codex(path: Path, record: Mapping[str, Any]) -> list[Login]:
     logins = []
-    if _is_text(record.get("OPENAI_API_KEY")):
-        logins.append(Login(path, API_KEY, record["OPENAI_API_KEY"]))
-    tokens = record.get("tokens")
-    if isinstance(tokens, dict) and _is_text(tokens.get("access_token")):
-        token = tokens["access_token"]
-        is_renewable = _is_text(tokens.get("refresh_token"))
+    if key := string(record, "OPENAI_API_KEY"):
+        logins.append(Login(path, API_KEY, key))
+    tokens = mapping(record, "tokens")
+    if token := string(tokens, "access_token"):
+        is_renewable = bool(string(tokens, "refresh_token"))
         logins.append(Login(path, BEARER, token, _end_of(token), is_renewable=is_renewable))
     return logins
 
 
 def _opencode(path: Path, record: Mapping[str, Any]) -> list[Login]:
     logins = []
-    for entry in record.values():
-        if isinstance(entry, dict):
-            is_key = entry.get("type") == "api"
-            secret = entry.get("key" if is_key else "access")
-            kind = API_KEY if is_key else BEARER
-            logins.append(Login(path, kind, str(secret or ""), is_renewable=not is_key))
+    for entry in objects_in(list(record.values())):
+        is_key = entry.get("type") == "api"
+        secret = string(entry, "key" if is_key else "access") or ""
+        kind = API_KEY if is_key else BEARER
+        logins.append(Login(path, kind, secret, is_renewable=not is_key))
     return logins
 
 
@@ -450,10 +420,6 @@ def _moment(seconds: float) -> datetime | None:
         return datetime.fromtimestamp(seconds, UTC)
     except (OverflowError, OSError, ValueError):
         return None
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and bool(value.strip())
 
 
 _PLACES = {
@@ -545,10 +511,10 @@ def place_for(settings: Settings, provider: str, *, clock: Clock = utc_now) -> P
     """Return the source of the credential that :func:`credential_for` returns."""
     broken: Place | None = None
     for place in look(settings, provider, clock=clock):
-        if place.is_usable and fits(settings, place, provider):
-            return place
-        if place.problem and broken is None and fits(settings, place, provider):
-            broken = place
+        if fits(settings, place, provider):
+            if place.is_usable:
+                return place
+            broken = broken or (place if place.problem else None)
     if broken:
         raise ModelRefusedError(
             f"{provider}: {broken.problem}", hint=broken.hint or "nacre writer keys"
@@ -564,8 +530,18 @@ def fits(settings: Settings, place: Place, provider: str) -> bool:
 
 def look(settings: Settings, provider: str, *, clock: Clock = utc_now) -> Iterator[Place]:
     """Yield the sources that can contain a provider's credential. Each is read when reached."""
-    yield from _in_config(settings, provider)
-    yield from _in_environment(settings, provider)
+    if written := provider_of(settings, provider).api_key.strip():
+        origin = settings.values["models.providers"].origin
+        yield _place(
+            provider,
+            written,
+            f"models.providers.{provider}.api_key, {origin}",
+            warning=f"the key of {provider} is written in {origin}",
+            hint=f"nacre writer keys {provider} --remove removes it; nacre writer keys {provider} stores it",
+        )
+    for name in variables_for(settings, provider):
+        by_name = next((method for method in methods().values() if name in method.variables), None)
+        yield _place(provider, settings.environ.get(name, "").strip(), f"${name}", method=by_name)
     if not provider_of(settings, provider).needs_key:
         return
     yield _in_file(settings, provider)
@@ -584,32 +560,8 @@ def variables_for(settings: Settings, provider: str) -> list[str]:
     ]
     usual = provider_of(settings, provider).variables
     chosen = usual if "key" in settings["models.providers"].get(provider, {}) else ()
-    return list(dict.fromkeys((own_variable(provider), *chosen, *of_methods, *usual)))
-
-
-def own_variable(provider: str) -> str:
-    """Return the environment variable for a key of nacre's own, which precedes all others."""
-    return "NACRE_" + re.sub(r"\W", "_", provider).upper() + "_API_KEY"
-
-
-def _in_config(settings: Settings, provider: str) -> Iterator[Place]:
-    written = provider_of(settings, provider).api_key.strip()
-    if not written:
-        return
-    origin = settings.values["models.providers"].origin
-    yield _place(
-        provider,
-        written,
-        f"models.providers.{provider}.api_key, {origin}",
-        warning=f"the key of {provider} is written in {origin}",
-        hint=f"nacre writer keys {provider} --remove removes it; nacre writer keys {provider} stores it",
-    )
-
-
-def _in_environment(settings: Settings, provider: str) -> Iterator[Place]:
-    for name in variables_for(settings, provider):
-        by_name = next((method for method in methods().values() if name in method.variables), None)
-        yield _place(provider, settings.environ.get(name, "").strip(), f"${name}", method=by_name)
+    own = "NACRE_" + re.sub(r"\W", "_", provider).upper() + "_API_KEY"
+    return list(dict.fromkeys((own, *chosen, *of_methods, *usual)))
 
 
 def _in_file(settings: Settings, provider: str) -> Place:
@@ -623,16 +575,12 @@ def _in_file(settings: Settings, provider: str) -> Place:
 def _in_login(settings: Settings, method: Method, now: datetime) -> Place:
     path = login_file(settings, method.login)
     try:
-        logins = [
-            candidate
-            for candidate in read_login(settings, method.login)
-            if candidate.kind == method.kind
-        ]
+        logins = read_login(settings, method.login)
     except UnusableCredentialsError as error:
         return Place(str(path), method.name, problem=error.message, hint=error.hint or "")
-    if not logins:
+    login = next((login for login in logins if login.kind == method.kind), None)
+    if login is None:
         return Place(str(path), method.name, hint=elsewhere(settings, method.login))
-    login = logins[0]
     has_ended = login.expires is not None and login.expires <= now
     problem = (
         f"the login in {path} has expired ({login.expires:%Y-%m-%d %H:%M} UTC)" if has_ended else ""

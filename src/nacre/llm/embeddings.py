@@ -5,22 +5,17 @@ from __future__ import annotations
 import copy
 import re
 import time
-import tomllib
 from collections.abc import Iterator, Sequence
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from fnmatch import fnmatchcase
-from functools import cache
-from importlib.resources import files
-from threading import Event, Lock
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 import numpy as np
 
-from nacre.base.frozen import frozen
 from nacre.errors import (
     EmbedderUnavailableError,
     ModelRefusedError,
@@ -32,7 +27,7 @@ from nacre.llm import failures
 from nacre.llm.api import body_of, plain_client, post
 from nacre.llm.credentials import credential_for, provider_of
 from nacre.llm.failures import Calls, CallTarget
-from nacre.llm.providers import own_price
+from nacre.llm.providers import Traits, own_price, traits_of
 from nacre.settings import Settings
 from nacre.values.models import Place
 
@@ -82,7 +77,8 @@ class OpenAI:
         }
         if dimensions:
             body[self.size] = dimensions
-        return "/embeddings", body, _bearer(target)
+        key = target.credential
+        return "/embeddings", body, {"authorization": f"Bearer {key.secret}"} if key else {}
 
     size = "dimensions"
 
@@ -143,10 +139,6 @@ class Gemini(OpenAI):
         return [embedding.values for embedding in answer.embeddings], 0
 
 
-def _bearer(target: CallTarget) -> dict[str, str]:
-    return {"authorization": f"Bearer {target.credential.secret}"} if target.credential else {}
-
-
 _WIRES: dict[str, OpenAI] = {"voyage": Voyage(), "gemini": Gemini()}
 
 
@@ -171,34 +163,6 @@ _DIMENSIONS = re.compile(r"(.+)@(\d+)")
 _CHOOSE_ANOTHER_HINT = "choose another model: nacre writer embedding provider:model"
 
 
-@frozen
-class Traits:
-    """Properties of an embedding model, from ``embeddings.toml``."""
-
-    dimensions: int = 0
-    window: int = 512
-    price: Decimal | None = None
-    passage: str = ""
-    question: str = ""
-
-
-def traits_of(model: str) -> Traits:
-    """Return the properties of a model, or defaults if ``embeddings.toml`` does not list it."""
-    bare = model.lower().rpartition("/")[2].partition(":")[0]
-    for names, traits in _listed():
-        if any(fnmatchcase(bare, name) for name in names):
-            return traits
-    return Traits()
-
-
-@cache
-def _listed() -> list[tuple[list[str], Traits]]:
-    tables = tomllib.loads(
-        (files("nacre.llm") / "embeddings.toml").read_text("utf-8"), parse_float=Decimal
-    )["model"]
-    return [(table.pop("names"), Traits(**table)) for table in tables]
-
-
 def open_embedder(settings: Settings, name: str) -> RemoteEmbedder:
     """Open the embedding model ``provider:model`` or ``provider:model@dimensions``, without sending
     anything.
@@ -206,10 +170,10 @@ def open_embedder(settings: Settings, name: str) -> RemoteEmbedder:
     Raises EmbedderUnavailableError if the provider is unknown or its key is missing.
     """
     try:
-        target, dimensions = _describe(settings, name)
+        target, traits = _describe(settings, name)
         if target.provider.needs_key and target.credential is None:
             raise failures.no_key(target)
-        return RemoteEmbedder(target, dimensions, seconds=settings.number("models.timeout_seconds"))
+        return RemoteEmbedder(target, traits, settings.number("models.timeout_seconds"))
     except ModelRefusedError as error:
         raise _unavailable(error) from error
 
@@ -217,20 +181,21 @@ def open_embedder(settings: Settings, name: str) -> RemoteEmbedder:
 def place_at(settings: Settings, name: str) -> Place:
     """Return the host and the price of the embedding model ``provider:model``. No key is needed."""
     try:
-        target, dimensions = _describe(settings, name)
+        target, traits = _describe(settings, name)
         own = own_price(settings, target.provider, target.model)
     except ModelRefusedError as error:
         raise _unavailable(error) from error
-    is_local = target.is_here and not target.provider.needs_key
-    listed = Decimal(0) if target.provider.free else traits_of(target.model).price
+    provider = target.provider
+    is_local = provider.is_here and not provider.needs_key
+    listed = Decimal(0) if provider.free else traits.price
     price = next(
         (amount for amount in (own, listed) if amount is not None), Decimal(0) if is_local else None
     )
-    return Place(target.host, target.is_here, is_local, price, _vectors_of(target, dimensions))
+    return Place(target.host, provider.is_here, is_local, price, _vectors_of(target, traits))
 
 
-def _vectors_of(target: CallTarget, dimensions: int) -> str:
-    return f"{target.name}@{dimensions}" if dimensions else target.name
+def _vectors_of(target: CallTarget, traits: Traits) -> str:
+    return f"{target.name}@{traits.dimensions}" if traits.dimensions else target.name
 
 
 @dataclass
@@ -263,20 +228,20 @@ def tokens_of(text: str) -> int:
     return len(text.encode("utf-8", "replace")) // _BYTES_PER_TOKEN + 1
 
 
-def _describe(settings: Settings, name: str) -> tuple[CallTarget, int]:
+def _describe(settings: Settings, name: str) -> tuple[CallTarget, Traits]:
     provider_name, _, model = name.partition(":")
     provider = provider_of(settings, provider_name)
     if provider.api not in ("openai", "chat", "embeddings"):
         raise ModelRefusedError(
             f"{provider.label} has no embedding models", hint=_CHOOSE_ANOTHER_HINT
         )
-    if sized := _DIMENSIONS.fullmatch(model):
-        model, size = sized[1], int(sized[2])
-    else:
-        size = traits_of(model).dimensions
-    return CallTarget(
-        provider, model, credential_for(settings, provider_name), traits_of(model).window
-    ), size
+    sized = _DIMENSIONS.fullmatch(model)
+    model = sized[1] if sized else model
+    traits = traits_of(model)
+    if sized:
+        traits = replace(traits, dimensions=int(sized[2]))
+    credential = credential_for(settings, provider_name)
+    return CallTarget(provider, model, credential, traits.window), traits
 
 
 class RemoteEmbedder:
@@ -288,17 +253,14 @@ class RemoteEmbedder:
 
     step = STEP_TURNS
 
-    def __init__(self, target: CallTarget, dimensions: int = 0, *, seconds: float = 120.0) -> None:
-        self.name = _vectors_of(target, dimensions)
-        self.host = target.host
-        self.is_here = target.is_here
-        self.traits = traits_of(target.model)
+    def __init__(self, target: CallTarget, traits: Traits, seconds: float) -> None:
+        self.name = _vectors_of(target, traits)
+        self._traits = traits
         self._target = target
-        self._wanted_dimensions = dimensions
         self._seconds = seconds
         self._tries = _MAX_TRIES
         self._is_question = False
-        self._shared = _Shared(dimensions)
+        self._shared = _Shared(traits.dimensions)
         self._meter: Meter | None = None
         self._wire = _WIRES.get(target.provider.name) or OpenAI()
         self._url = self._wire.base(target.provider.base_url).rstrip("/")
@@ -352,8 +314,9 @@ class RemoteEmbedder:
         self._client.close()
 
     def _prepared(self, text: str) -> str:
-        prefix = self.traits.question if self._is_question else self.traits.passage
-        raw = f"{prefix}{text}".encode("utf-8", "replace")[: self.traits.window * _BYTES_PER_TOKEN]
+        traits = self._traits
+        prefix = traits.question if self._is_question else traits.passage
+        raw = f"{prefix}{text}".encode("utf-8", "replace")[: traits.window * _BYTES_PER_TOKEN]
         return (
             raw.decode("utf-8", "ignore").strip() or "."
         )  # some models refuse a text without letters
@@ -372,25 +335,18 @@ class RemoteEmbedder:
 
     def _side_by_side(self, batches: Sequence[list[str]]) -> list[NDArray[np.float32]]:
         pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="nacre-embed")
-        failed = Event()
-
-        def unless_failed(batch: list[str]) -> NDArray[np.float32]:
-            if failed.is_set():  # stops immediately; the waiting caller gets the failure later
-                raise CancelledError
-            try:
-                return self._batch(batch)
-            except BaseException:
-                failed.set()
-                raise
-
         try:
-            return list(pool.map(unless_failed, batches))
+            futures = [pool.submit(self._batch, batch) for batch in batches]
+            for future in as_completed(futures):
+                future.result()  # raises the first failure
+            return [future.result() for future in futures]
         except BaseException:
-            self._shared.calls.close()  # the remaining calls are no longer needed
+            pool.shutdown(wait=False, cancel_futures=True)
+            self._shared.calls.close()  # the running calls are no longer needed
             self._shared.calls = Calls()
             raise
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown(wait=False)
 
     def _batch(self, texts: list[str]) -> NDArray[np.float32]:
         try:
@@ -405,7 +361,8 @@ class RemoteEmbedder:
 
     def _again(self, texts: list[str]) -> list[list[float]]:
         calls, end = self._shared.calls, time.monotonic() + self._seconds
-        for number in range(1, self._tries + 1):
+        number = 1
+        while True:
             try:
                 return self._ask(calls, texts, end - time.monotonic())
             except ModelUnavailableError as error:
@@ -413,11 +370,11 @@ class RemoteEmbedder:
                 is_last = number == self._tries or not error.retry
                 if is_last or time.monotonic() + wait >= end or calls.closed.wait(wait):
                     raise
-        raise AssertionError("the last try returns or raises")
+            number += 1
 
     def _ask(self, calls: Calls, texts: list[str], seconds: float) -> list[list[float]]:
         path, body, headers = self._wire.request(
-            self._target, texts, self._wanted_dimensions, is_question=self._is_question
+            self._target, texts, self._traits.dimensions, is_question=self._is_question
         )
         sent = sum(tokens_of(text) for text in texts)
         meter = self._meter

@@ -10,7 +10,7 @@ from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from threading import Event, Lock, Thread
+from threading import Event, Thread
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -38,7 +38,6 @@ from nacre.llm.credentials import (
     COMMANDS,
     Credential,
     Provider,
-    is_loopback,
     methods,
 )
 from nacre.protocols import LanguageModel
@@ -79,11 +78,6 @@ class CallTarget:
     def host(self) -> str:
         """The host in the provider's address."""
         return urlsplit(self.provider.base_url).netloc.rpartition("@")[2] or self.provider.label
-
-    @property
-    def is_here(self) -> bool:
-        """True if the host is this machine."""
-        return is_loopback(urlsplit(self.provider.base_url).hostname or "")
 
     @property
     def needs_certificates(self) -> bool:
@@ -207,7 +201,7 @@ def unreachable(target: CallTarget, error: BaseException) -> ModelUnavailableErr
         message = f"{target.host} does not support TLS ({target.name})"
         return UnexpectedServiceError(message, hint=hint, retry=False, may_cost=False)
     has_begun = bool(re.search(r"disconnect|reset|peer closed|incomplete", text, re.I))
-    if target.is_here:
+    if target.provider.is_here:
         hint = f"start {target.provider.label}, or check models.providers.{target.provider.name}.base_url"
         message = f"nothing answers at {target.host} for {target.name}"
         return ModelUnavailableError(message, hint=hint, retry=has_begun, may_cost=has_begun)
@@ -359,15 +353,11 @@ def _renew(target: CallTarget) -> str:
         return f"export {credential.origin[1:]}=NEW_KEY"
     if credential and credential.kind == BEARER:
         is_own_file = credential.origin.endswith(credentials.NAME)
-        own = [
-            method
-            for method in methods().values()
-            if method.provider == provider.name and method.kind == BEARER
-        ]
-        return next(
-            (method.renew for method in own if bool(method.login) != is_own_file),
-            f"nacre writer keys {provider.name}",
-        )
+        for method in methods().values():
+            if (method.provider, method.kind) == (provider.name, BEARER) and (
+                bool(method.login) != is_own_file
+            ):
+                return method.renew
     return f"nacre writer keys {provider.name}"
 
 
@@ -466,7 +456,7 @@ def ask(
     except UnusableAnswerError as error:
         if completion.is_cut:
             raise
-        wrong = error.message.replace(_answer_of(model.name), "it")
+        wrong = error.message.replace(f"the answer of {model.name}", "it")
     previous = completion.text[:_SHOWN_CHARACTERS]
     again = replace(
         prompt,
@@ -495,11 +485,7 @@ def read(completion: Completion, answer: type[A], model: str) -> A:
             if completion.is_cut
             else f"does not have the requested form: {reason}"
         )
-        raise UnusableAnswerError(f"{_answer_of(model)} {problem}", hint=_OTHERWISE) from error
-
-
-def _answer_of(model: str) -> str:
-    return f"the answer of {model}"
+        raise UnusableAnswerError(f"the answer of {model} {problem}", hint=_OTHERWISE) from error
 
 
 # -- Cancellable calls -----------------------------------------------------------------------------
@@ -520,7 +506,6 @@ class Calls:
     def __init__(self) -> None:
         self.closed = Event()
         self._running: set[Future[Any]] = set()
-        self._lock = Lock()
 
     def run(self, work: Callable[[], R], seconds: float) -> R:
         future: Future[R] = Future()
@@ -533,23 +518,20 @@ class Calls:
             with suppress(InvalidStateError):  # close() has cancelled the call
                 give()
 
-        with self._lock:
+        self._running.add(future)  # first: close() must find it
+        try:
             if self.closed.is_set():
                 raise TruncatedAnswerError
-            self._running.add(future)
-        try:
             Thread(target=answer, name="nacre-model", daemon=True).start()
             return future.result(seconds)
         finally:
-            with self._lock:
-                self._running.discard(future)
+            self._running.discard(future)
 
     def close(self) -> None:
-        with self._lock:
-            self.closed.set()
-            for future in self._running:
-                with suppress(InvalidStateError):  # the call has just ended
-                    future.set_exception(TruncatedAnswerError())
+        self.closed.set()
+        for future in list(self._running):
+            with suppress(InvalidStateError):  # the call has just ended
+                future.set_exception(TruncatedAnswerError())
 
 
 # -- Billing of agents' commands -------------------------------------------------------------------
@@ -567,14 +549,9 @@ def key_of_billing(settings: Settings, provider: Provider) -> str:
     if named:
         return f"${named}"
     with suppress(UnusableCredentialsError):
-        return next(
-            (
-                str(login.path)
-                for login in credentials.read_login(settings, tool)
-                if login.kind == API_KEY
-            ),
-            "",
-        )
+        for login in credentials.read_login(settings, tool):
+            if login.kind == API_KEY:
+                return str(login.path)
     return ""
 
 
@@ -588,12 +565,3 @@ def absence(settings: Settings, provider: Provider) -> str:
         return ""
     problem = f"You do not seem to be signed in to {provider.label}"
     return f"{problem}, so calls would be billed to the key in {key}." if key else f"{problem}."
-
-
-def environment_of(settings: Settings, provider: Provider) -> dict[str, str]:
-    """Return the environment for an agent's command, without keys that bypass a subscription."""
-    environ = dict(settings.environ)
-    if provider.subscription and not key_of_billing(settings, provider):
-        for name in provider.keys:
-            environ.pop(name, None)
-    return environ

@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from itertools import accumulate
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +39,6 @@ _WORDS = re.compile(r"[^ !-/:-@\[-`{-~]+|[!-/:-@\[-`{-~]")
 """Matches a word or an ASCII symbol. Other symbols are already surrounded by spaces."""
 
 _MAX_CACHED_WORDS = 1 << 15
-_MAX_CACHED_CHARACTERS = 1 << 15
 
 
 class _Page(msgspec.Struct, frozen=True):
@@ -65,10 +64,8 @@ class _Characters(dict[int, str]):
     def __missing__(self, code: int) -> str:
         letters = unicodedata.normalize("NFD", chr(code))
         bare = "".join(letter for letter in letters if self._form(ord(letter)))
-        replacement = self._form(code).format(bare.lower())
-        if len(self) < _MAX_CACHED_CHARACTERS:
-            self[code] = replacement
-        return replacement
+        self[code] = self._form(code).format(bare.lower())
+        return self[code]
 
     def _form(self, code: int) -> str:
         _, end, form = self._runs[bisect_right(self._starts, code) - 1]
@@ -101,25 +98,15 @@ class WordPiece:
 
     def encode(self, text: str) -> list[int]:
         """Return the token ids of a text, including the special tokens around it."""
-        ids = [self._first]
-        room = self._most - 1
-        for part in self._at_special.split(text):
-            if len(ids) >= room:
-                break
-            if part in self._special:
-                ids.append(self._special[part])
-            else:
-                self._add(part, ids, room)
-        del ids[room:]
-        return [*ids, self._last]
+        return [self._first, *islice(self._tokens(text), self._most - 2), self._last]
 
-    def _add(self, text: str, ids: list[int], room: int) -> None:
-        cache = self._cached
-        for match in _WORDS.finditer(text.translate(self._characters)):
-            word = match[0]
-            ids += cache.get(word) or self._cut(word)
-            if len(ids) >= room:
-                return
+    def _tokens(self, text: str) -> Iterator[int]:
+        for part in self._at_special.split(text):
+            if part in self._special:
+                yield self._special[part]
+                continue
+            for match in _WORDS.finditer(part.translate(self._characters)):
+                yield from self._cached.get(match[0]) or self._cut(match[0])
 
     def _cut(self, word: str) -> tuple[int, ...]:
         tokens = self._pieces(word) if len(word) <= self._longest else (self._unknown,)
@@ -133,19 +120,13 @@ class WordPiece:
         start = 0
         while start < len(word):
             prefix = self._prefix if start else ""
-            ends = range(len(word), start, -1)
-            end, token = next(
-                (
-                    (end, token)
-                    for end in ends
-                    if (token := self._vocabulary.get(prefix + word[start:end])) is not None
-                ),
-                (0, 0),
-            )
-            if not end:
+            for end in range(len(word), start, -1):
+                if (token := self._vocabulary.get(prefix + word[start:end])) is not None:
+                    ids.append(token)
+                    start = end
+                    break
+            else:
                 return (self._unknown,)
-            ids.append(token)
-            start = end
         return tuple(ids)
 
 
@@ -174,9 +155,6 @@ class OnnxEmbedder:
     (texts, dimensions) of unit vectors. Raises EmbedderUnavailableError if the model cannot be
     loaded.
     """
-
-    name: str
-    dimensions: int
 
     def __init__(self, folder: Path, *, name: str, threads: int | None = None) -> None:
         self.name = name

@@ -12,7 +12,6 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from threading import Lock
 from typing import IO
 
 import msgspec
@@ -22,6 +21,7 @@ from nacre.base.plain import Values, mapping, objects, string, total
 from nacre.base.text import shorten
 from nacre.llm import failures
 from nacre.llm.api import anthropic_tokens, schema_text, strict
+from nacre.llm.credentials import COMMANDS
 from nacre.llm.failures import CallTarget
 from nacre.values.models import OWN_CALL, OWN_CONVERSATION, Capabilities, Completion, Prompt, Tokens
 
@@ -46,7 +46,6 @@ class CommandModel:
     the timeout. Raises ModelRefusedError if the program is not on PATH.
     """
 
-    program: str
     has_tools = False
 
     def __init__(
@@ -54,9 +53,10 @@ class CommandModel:
     ) -> None:
         self.name = target.name
         self.capabilities = capabilities
-        path = shutil.which(self.program, path=environ.get("PATH"))
+        program = COMMANDS[target.provider.api]
+        path = shutil.which(program, path=environ.get("PATH"))
         if path is None:
-            raise failures.no_program(target, self.program)
+            raise failures.no_program(target, program)
         self._target = target
         self._path = path
         self._owner_environ = environ
@@ -65,7 +65,6 @@ class CommandModel:
         }
         self._environ[OWN_CALL_VARIABLE] = "1"
         self._model = ["--model", target.model] if target.model not in ("", "default") else []
-        self._lock = Lock()
         self._running: set[subprocess.Popen[bytes]] = set()
         self._is_closed = False
 
@@ -93,10 +92,9 @@ class CommandModel:
         return self.read(*output)
 
     def close(self) -> None:
-        with self._lock:
-            self._is_closed = True
-            for process in self._running:
-                _kill(process)
+        self._is_closed = True
+        for process in list(self._running):
+            _kill(process)
 
     def _run(
         self,
@@ -119,8 +117,7 @@ class CommandModel:
                 )
             except OSError as error:
                 raise failures.broken(self._target) from error
-            with self._lock:
-                self._running.add(process)
+            self._running.add(process)  # first: close() must find it
             try:
                 if not self._is_closed:
                     process.communicate(text.encode(errors="replace"), seconds)
@@ -131,8 +128,7 @@ class CommandModel:
                 raise failures.late(self._target, seconds) from None
             finally:
                 _kill(process)  # also ends its child processes
-                with self._lock:
-                    self._running.discard(process)
+                self._running.discard(process)
             if self._is_closed:
                 raise failures.cut_off(self._target)
             if process.returncode < 0:
@@ -182,6 +178,10 @@ def link(theirs: Path, names: Iterable[str], ours: Path) -> None:
                 (ours / name).symlink_to(theirs / name)
 
 
+def _sum(records: Iterable[Values], *names: str) -> int:
+    return sum(total(record, *names) for record in records)
+
+
 def _written(file: IO[bytes]) -> str:
     file.seek(0)
     return file.read().decode("utf-8", errors="replace")
@@ -216,7 +216,6 @@ _STEP_CHARACTERS = 160
 class ClaudeModel(CommandModel):
     """A model called through the command ``claude``."""
 
-    program = "claude"
     has_tools = True
 
     def invoke(self, prompt: Prompt, folder: Path) -> tuple[Sequence[str], Mapping[str, str]]:
@@ -352,18 +351,23 @@ _KEYS = ("CODEX_API_KEY", "CODEX_ACCESS_TOKEN")
 class CodexModel(CommandModel):
     """A model called through the command ``codex``."""
 
-    program = "codex"
     has_tools = True
 
     def invoke(self, prompt: Prompt, folder: Path) -> tuple[Sequence[str], Mapping[str, str]]:
+        if not set(prompt.tools) <= {_SHELL, _MAY_WRITE}:
+            raise failures.no_such_tool(self._target, prompt.tools, f"{_SHELL}, {_MAY_WRITE}")
         config = (
             *_CONFIG,
             f"model_instructions_file={json.dumps(_instructions_file(prompt, folder))}",
-            *_tools_codex_cli(prompt, self._target),
+            *(_WITH_TOOLS if prompt.tools else _WITHOUT_TOOLS),
         )
         options = [part for option in config for part in ("--config", option)]
         sandbox = "workspace-write" if _MAY_WRITE in prompt.tools else "read-only"
-        arguments = [*_FLAGS_CODEX_CLI, "--sandbox", sandbox, *options, *_form(prompt, folder)]
+        arguments = [*_FLAGS_CODEX_CLI, "--sandbox", sandbox, *options]
+        if prompt.answer:
+            schema = folder / "answer.json"
+            schema.write_text(json.dumps(strict(prompt.answer)), encoding="utf-8")
+            arguments += ["--output-schema", str(schema)]
         return [*arguments, *self._model, "-"], _home_of_its_own(folder, self._owner_environ)
 
     def complaint(self, output: str) -> str:
@@ -399,20 +403,6 @@ class CodexModel(CommandModel):
         return Completion(
             answers[-1], tokens, self._target.model, more={"id": thread, "steps": steps}
         )
-
-
-def _form(prompt: Prompt, folder: Path) -> list[str]:
-    if not prompt.answer:
-        return []
-    schema = folder / "answer.json"
-    schema.write_text(json.dumps(strict(prompt.answer)), encoding="utf-8")
-    return ["--output-schema", str(schema)]
-
-
-def _tools_codex_cli(prompt: Prompt, target: CallTarget) -> Sequence[str]:
-    if not set(prompt.tools) <= {_SHELL, _MAY_WRITE}:
-        raise failures.no_such_tool(target, prompt.tools, f"{_SHELL}, {_MAY_WRITE}")
-    return _WITH_TOOLS if prompt.tools else _WITHOUT_TOOLS
 
 
 def _home_of_its_own(folder: Path, environ: Mapping[str, str]) -> Mapping[str, str]:
@@ -474,8 +464,6 @@ _STATUS = re.compile(r"\bstatus: (\d{3})\b")
 class GeminiModel(CommandModel):
     """A model called through the command ``gemini``."""
 
-    program = "gemini"
-
     def invoke(self, prompt: Prompt, folder: Path) -> tuple[Sequence[str], Mapping[str, str]]:
         environ = self._owner_environ
         theirs = Path(environ.get("GEMINI_CLI_HOME") or user_home(environ)) / ".gemini"
@@ -510,9 +498,7 @@ class GeminiModel(CommandModel):
         models = mapping(result, "stats", "models")
         used = [mapping(model, "tokens") for model in models.values()]
         tokens = Tokens(
-            sum(total(counts, "input") for counts in used),
-            sum(total(counts, "candidates", "thoughts") for counts in used),
-            sum(total(counts, "cached") for counts in used),
+            _sum(used, "input"), _sum(used, "candidates", "thoughts"), _sum(used, "cached")
         )
         answer = string(result, "response") or ""
         return Completion(answer, tokens, next(iter(models), self._target.model))
@@ -577,8 +563,6 @@ _FOLDERS = ("CONFIG", "DATA", "STATE", "CACHE")
 class OpenCodeModel(CommandModel):
     """A model called through the command ``opencode``."""
 
-    program = "opencode"
-
     def invoke(self, prompt: Prompt, folder: Path) -> tuple[Sequence[str], Mapping[str, str]]:
         environ = self._owner_environ
         data = Path(environ.get("XDG_DATA_HOME") or Path(user_home(environ)) / ".local" / "share")
@@ -613,10 +597,10 @@ class OpenCodeModel(CommandModel):
         used = [mapping(part, "tokens") for part in parts]
         caches = [mapping(counts, "cache") for counts in used]
         tokens = Tokens(
-            sum(total(counts, "input") for counts in used),
-            sum(total(counts, "output", "reasoning") for counts in used),
-            sum(total(cache, "read") for cache in caches),
-            sum(total(cache, "write") for cache in caches),
+            _sum(used, "input"),
+            _sum(used, "output", "reasoning"),
+            _sum(caches, "read"),
+            _sum(caches, "write"),
         )
         session = string(events[0], "sessionID") or ""
         return Completion(answer, tokens, self._target.model, more={"id": session})

@@ -7,13 +7,11 @@ import http.client
 import json
 import re
 import shutil
-import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
 from decimal import Decimal
 from fnmatch import fnmatchcase
 from functools import cache
-from importlib.resources import files
 from importlib.util import find_spec
 from math import ceil
 from pathlib import Path
@@ -24,6 +22,7 @@ import msgspec
 
 from nacre.base import files as private_files
 from nacre.base import json as json_values
+from nacre.base.frozen import frozen
 from nacre.base.text import count_tokens
 from nacre.errors import ModelDeclinedError, ModelRefusedError, ModelUnavailableError, NacreError
 from nacre.llm import api as llm_api
@@ -32,11 +31,11 @@ from nacre.llm.credentials import (
     COMMANDS,
     Provider,
     credential_for,
-    is_loopback,
     provider_of,
     providers,
+    read_table,
 )
-from nacre.llm.failures import CallTarget, environment_of
+from nacre.llm.failures import CallTarget, key_of_billing
 from nacre.protocols import LanguageModel
 from nacre.settings import Settings
 from nacre.values.codec import with_texts
@@ -64,7 +63,7 @@ def full_name(name: str) -> str:
 @cache
 def aliases() -> Mapping[str, Mapping[str, str]]:
     """Return the models that each provider's aliases stand for."""
-    return tomllib.loads((files("nacre.llm") / "aliases.toml").read_text("utf-8"))
+    return read_table("aliases.toml")
 
 
 # -- Capabilities and prices -----------------------------------------------------------------------
@@ -109,8 +108,7 @@ def own_price(settings: Settings, provider: Provider, model: str) -> Decimal | N
 def _with_overrides(
     settings: Settings, provider: Provider, model: str, able: Capabilities
 ) -> Capabilities:
-    own: Mapping[str, Mapping[str, Any]] = settings["models.capabilities"]
-    for pattern, table in own.items():
+    for pattern, table in settings["models.capabilities"].items():
         if _matches([pattern], f"{provider.name}:{model}", model, bare_name(model)):
             able = _changed(able, pattern, table)
     return replace(able, thinking=_THINKING_TOKENS if provider.api == "openai" else 0)
@@ -120,23 +118,16 @@ def bare_name(model: str) -> str:
     """Return a model's name without vendor and date, such as ``claude-sonnet-4`` for
     ``anthropic/claude-sonnet-4-20250514``.
     """
-    name = model.lower().rpartition("/")[2]
-    return _DATE.sub("", _OWNER.sub("", name))
+    return _DATE.sub("", _OWNER.sub("", model.lower().rpartition("/")[2]))
 
 
 @cache
-def _tables() -> Sequence[tuple[tuple[str, ...], Capabilities]]:
-    text = (files("nacre.llm") / "capabilities.toml").read_text("utf-8")
-    tables = tomllib.loads(text, parse_float=Decimal)["model"]
+def _tables() -> list[tuple[list[str], Capabilities]]:
     entries = []
-    for table in tables:
+    for table in read_table("capabilities.toml")["model"]:
         names, price = table.pop("names"), table.pop("price", None)
-        entries.append(
-            (
-                tuple(names),
-                Capabilities(**table, price=Price(**price) if price else None, known=True),
-            )
-        )
+        able = Capabilities(**table, price=Price(**price) if price else None, known=True)
+        entries.append((names, able))
     return entries
 
 
@@ -187,26 +178,26 @@ def open_model(settings: Settings, name: str) -> LanguageModel:
             "opencode-cli": programs.OpenCodeModel,
         }
         return kinds[api](target, able, _environment(settings, target.provider))
-    if api == "anthropic":
-        return llm_api.AnthropicModel(target, able)
-    return llm_api.OpenAIModel(target, able)
+    return _CLIENTS[api](target, able)
 
 
 def _environment(settings: Settings, provider: Provider) -> Mapping[str, str]:
-    """Return the environment for an agent's command, without the credentials for channels, which
-    the agent's tools could read.
+    """Return the environment for an agent's command, without keys that bypass a subscription, and
+    without the credentials for channels, which the agent's tools could read.
     """
-    channels: Mapping[str, Mapping[str, Any]] = settings["gateway.channels"]
-    named = {str(value) for options in channels.values() for value in options.values()}
-    own = environment_of(settings, provider)
-    return {name: value for name, value in own.items() if f"env:{name}" not in named}
+    channels = settings["gateway.channels"].values()
+    hidden = {str(value) for options in channels for value in options.values()}
+    if provider.subscription and not key_of_billing(settings, provider):
+        hidden |= {f"env:{name}" for name in provider.keys}
+    return {name: text for name, text in settings.environ.items() if f"env:{name}" not in hidden}
 
 
 def obstacle(settings: Settings, target: CallTarget) -> NacreError | None:
     """Return the error that opening a model would raise, or ``None``. This loads nothing."""
     if target.provider.needs_key and target.credential is None:
         return failures.no_key(target)
-    if library := _LIBRARIES.get(target.provider.api):
+    if client := _CLIENTS.get(target.provider.api):
+        library = client.library
         return None if find_spec(library) else failures.no_library(target, library)
     if program := COMMANDS.get(target.provider.api):
         return (
@@ -234,7 +225,11 @@ def describe(settings: Settings, name: str) -> tuple[CallTarget, Capabilities]:
     return CallTarget(provider, model, credential_for(settings, provider_name), able.window), able
 
 
-_LIBRARIES = {"anthropic": "anthropic", "openai": "openai", "chat": "openai"}
+_CLIENTS = {
+    "anthropic": llm_api.AnthropicModel,
+    "openai": llm_api.OpenAIModel,
+    "chat": llm_api.OpenAIModel,
+}
 
 
 # -- Usage and cost of calls -----------------------------------------------------------------------
@@ -307,7 +302,6 @@ def as_counted(dollars: Decimal | None) -> int | None:
 
 
 _LIST_TIMEOUT_SECONDS = 0.5
-_MAX_LIST_BYTES = 1_000_000
 
 
 def list_proposed(provider: Provider) -> list[str]:
@@ -315,8 +309,7 @@ def list_proposed(provider: Provider) -> list[str]:
     listed = listed_here(provider)
     if listed is not None:
         return listed
-    table = tomllib.loads((files("nacre.llm") / "proposals.toml").read_text("utf-8"))
-    return list(table.get(provider.name, []))
+    return list(read_table("proposals.toml").get(provider.name, []))
 
 
 def servers_here(settings: Settings) -> dict[str, list[str]]:
@@ -335,35 +328,45 @@ def listed_here(provider: Provider) -> list[str] | None:
     does not respond.
     """
     address = urlsplit(provider.base_url)
-    if (
-        provider.api != "chat"
-        or address.scheme != "http"
-        or not address.hostname
-        or not is_loopback(address.hostname)
-    ):
+    if provider.api != "chat" or address.scheme != "http" or not provider.is_here:
         return None
     connection = http.client.HTTPConnection(
-        address.hostname, address.port, timeout=_LIST_TIMEOUT_SECONDS
+        str(address.hostname), address.port, timeout=_LIST_TIMEOUT_SECONDS
     )
     try:
         connection.request("GET", f"{address.path.rstrip('/')}/models")
-        answer = json.loads(connection.getresponse().read(_MAX_LIST_BYTES))
-        return [name for entry in answer["data"] if not _makes_vectors(name := str(entry["id"]))]
+        answer = json.loads(connection.getresponse().read())
+        names = [str(entry["id"]) for entry in answer["data"]]
+        return [name for name in names if "embed" not in name.lower() and not traits_of(name).names]
     except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError, RecursionError):
         return None
     finally:
         connection.close()
 
 
-def _makes_vectors(model: str) -> bool:
+@frozen
+class Traits:
+    """Properties of an embedding model, from ``embeddings.toml``."""
+
+    names: list[str]
+    dimensions: int = 0
+    window: int = 512
+    price: Decimal | None = None
+    passage: str = ""
+    question: str = ""
+
+
+def traits_of(model: str) -> Traits:
+    """Return the properties of a model, or defaults without ``names`` if ``embeddings.toml`` does
+    not list it.
+    """
     bare = model.lower().rpartition("/")[2].partition(":")[0]
-    return "embed" in bare or _matches(_for_vectors(), bare)
+    return next((traits for traits in _listed() if _matches(traits.names, bare)), Traits([]))
 
 
 @cache
-def _for_vectors() -> tuple[str, ...]:
-    tables = tomllib.loads((files("nacre.llm") / "embeddings.toml").read_text("utf-8"))["model"]
-    return tuple(name for table in tables for name in table["names"])
+def _listed() -> list[Traits]:
+    return [Traits(**table) for table in read_table("embeddings.toml")["model"]]
 
 
 # -- Cassettes -------------------------------------------------------------------------------------
@@ -401,21 +404,10 @@ class RecordingModel:
     def complete(self, prompt: Prompt) -> Completion:
         """Return the model's answer after recording it. Errors of the model are passed on."""
         completion = self._model.complete(prompt)
-        question = {
-            "task": prompt.task.value,
-            "version": prompt.version,
-            "name": prompt.name,
-            "system": prompt.system,
-            "shared": prompt.shared,
-            "text": prompt.text,
-            "answer": dict(prompt.answer),
-        }
-        answer = {
-            "text": completion.text,
-            "model": completion.model,
-            "is_cut": completion.is_cut,
-            "tokens": asdict(completion.tokens),
-        }
+        names = ("task", "version", "name", "system", "shared", "text", "answer")
+        question = {name: getattr(prompt, name) for name in names}
+        answer = {name: getattr(completion, name) for name in ("text", "model", "is_cut")}
+        answer["tokens"] = asdict(completion.tokens)
         record = {"model": self.name, "prompt": question, "completion": answer}
         record = with_texts(record, self._redact)
         text = json.dumps(record, indent=1, ensure_ascii=False, sort_keys=True) + "\n"

@@ -13,6 +13,7 @@ from typing import Annotated
 
 import msgspec
 from msgspec import Meta
+from msgspec.structs import replace
 
 from nacre.base import files, json
 from nacre.base.bounds import bounds
@@ -99,7 +100,6 @@ _RETRY_SECONDS = 10.0
 """Delay in seconds before the second try. Each further delay is three times as long."""
 
 _MAX_FILES = 2_000
-_MAX_BYTES = 100_000
 _MAX_AGE_SECONDS = 7 * 86_400
 _ABANDONED = "given-up"
 _MAX_ABANDONED = 100
@@ -132,11 +132,8 @@ class Chore(msgspec.Struct, frozen=True):
     @property
     def subject(self) -> tuple[str, str, str]:
         """Return a key that is the same for chores that can be combined."""
-        return (
-            self.kind,
-            self.session or "",
-            "" if self.session else (self.transcript or self.folder or ""),
-        )
+        place = "" if self.session else self.transcript or self.folder or ""
+        return self.kind, self.session or "", place
 
 
 class NotYetError(Exception):
@@ -151,8 +148,8 @@ class NotYetError(Exception):
         self.following = following
 
 
-Work = Callable[[Home, Chore], Sequence[Chore]]
-"""A function that does a chore and returns the chores that follow from it."""
+Work = Callable[[Home, Chore], Sequence[Chore] | None]
+"""A function that does a chore and returns the chores that follow from it, if any."""
 
 
 @frozen
@@ -186,23 +183,20 @@ def abandoned_chores(home: Path) -> list[Chore]:
 
 def put(home: Path, chore: Chore) -> None:
     """Write a chore's file. Raises OSError."""
-    files.write_file(Path(chore_file(str(home))), msgspec.json.encode(chore))
+    files.write_file(Path(chore_file(str(home))), json.encode(chore))
 
 
 def _do_first(
     home: Home, kinds: Mapping[str, Work], counts: Counter[str], *, is_slow: bool
 ) -> bool:
-    if _first_due(home, is_slow=is_slow) is None:
+    if not _first_due(home, is_slow=is_slow):
         return False
     lock = FileLock(home.settings.home / (_SLOW_LOCK if is_slow else CHORES_LOCK))
     with lock.if_free() as is_ours:
-        if not is_ours:
-            return False
-        pending = _first_due(home, is_slow=is_slow)
-        if pending:
+        if is_ours and (pending := _first_due(home, is_slow=is_slow)):
             counts[_do(home, pending, kinds)] += 1
-    # Check again, because processes that left a chore while the lock was held did not wait.
-    return pending is not None or _first_due(home, is_slow=is_slow) is not None
+    # The caller checks again, because processes that left a chore meanwhile did not wait.
+    return is_ours
 
 
 def _first_due(home: Home, *, is_slow: bool) -> _Pending | None:
@@ -223,11 +217,11 @@ def _do(home: Home, pending: _Pending, kinds: Mapping[str, Work]) -> str:
     if now - chore.at > _MAX_AGE_SECONDS:
         return _give_up(home, pending, "too old to be useful")
     after = now + _RETRY_SECONDS * 3**chore.tries
-    chore = msgspec.structs.replace(chore, tries=chore.tries + 1, after=after, note="")
+    chore = replace(chore, tries=chore.tries + 1, after=after, note="")
     *others, path = pending.paths
     # The attempt is recorded first, and OSError is raised if this fails, so that a chore that kills
     # its process is not tried forever.
-    files.write_file(path, msgspec.json.encode(chore))
+    files.write_file(path, json.encode(chore))
     _remove(others)
     outcome = "done"
     try:
@@ -235,17 +229,16 @@ def _do(home: Home, pending: _Pending, kinds: Mapping[str, Work]) -> str:
     except NotYetError as error:
         outcome, following = "waiting", error.following
     except (UnusableStoreError, StoreBusyError):  # the home has a problem, not the chore
-        _write(path, msgspec.structs.replace(chore, tries=chore.tries - 1))
+        _write(path, replace(chore, tries=chore.tries - 1))
         raise
     except Exception as error:  # noqa: BLE001 - a failing chore must not stop the others
-        message = f"{type(error).__name__}: {error}"
-        message = error.message if isinstance(error, NacreError) else message
-        note = home.redactor.clean(message)[:500]
+        name = "" if isinstance(error, NacreError) else f"{type(error).__name__}: "
+        note = home.redactor.clean(f"{name}{error}")[:500]
         if chore.tries >= MOST_TRIES:
             return _give_up(home, _Pending(chore, (path,)), note)
-        _write(path, msgspec.structs.replace(chore, note=note))
+        _write(path, replace(chore, note=note))
         return "failed"
-    for item in following:
+    for item in following or ():
         put(home.settings.home, item)
     if outcome == "done" or chore.tries >= MOST_TRIES:
         _remove([path])
@@ -256,8 +249,8 @@ def _give_up(home: Home, pending: _Pending, note: str) -> str:
     folder = folder_of(home.settings.home) / _ABANDONED
     files.make_folder(folder)
     _remove(_files(folder)[: -_MAX_ABANDONED + 1])
-    chore = msgspec.structs.replace(pending.chore, note=note)
-    files.write_file(folder / pending.paths[-1].name, msgspec.json.encode(chore))
+    chore = replace(pending.chore, note=note)
+    files.write_file(folder / pending.paths[-1].name, json.encode(chore))
     _remove(pending.paths)
     return "given_up"
 
@@ -290,19 +283,18 @@ def _grouped_chores(home: Path) -> list[_Pending]:
 def _read(path: Path) -> Chore | None:
     try:
         with os.fdopen(files.open_file(path, os.O_RDONLY), "rb") as file:
-            data = file.read(_MAX_BYTES)
+            data = file.read()
     except OSError:
         return None
     with suppress(msgspec.MsgspecError):
-        chore: Chore = json.decode(data, Chore)
-        return chore
+        return json.decode(data, Chore)
     _remove([path])
     return None
 
 
 def _write(path: Path, chore: Chore) -> None:
     with suppress(OSError):  # the attempt is already recorded
-        files.write_file(path, msgspec.json.encode(chore))
+        files.write_file(path, json.encode(chore))
 
 
 def _remove(paths: Sequence[Path]) -> None:
@@ -325,12 +317,9 @@ def _session_start(home: Home, chore: Chore) -> Sequence[Chore]:
     catch_up(home)
     prune_states(home.settings.home, home.clock().timestamp())
     put_away(home)
-    following = (
-        _late(home, chore)
-        if chore.tries <= 1 and chore.occasion in (None, "", "startup", "clear")
-        else []
-    )
-    following += _capture_chores(home, chore)
+    following = _capture_chores(home, chore)
+    if chore.tries <= 1 and chore.occasion in (None, "", "startup", "clear"):
+        following += _late(home, chore)
     if chore.session and delivery.has_claim(home, chore.session):
         raise NotYetError(following)  # its host or nacre has not received the handoff yet
     return following
@@ -350,9 +339,10 @@ def _session_end(home: Home, chore: Chore) -> Sequence[Chore]:
     return [*_ended(home, chore, learns_all=True), *_capture_chores(home, chore)]
 
 
-def _pre_compact(home: Home, chore: Chore) -> Sequence[Chore]:
+def _pre_compact(home: Home, chore: Chore) -> Sequence[Chore] | None:
     if (chore.session or "").partition(":")[0] in _COMPACTS_EACH_TURN:
-        return _turn_end(home, chore)
+        _turn_end(home, chore)
+        return None
     return _ended(home, chore, learns_all=False)
 
 
@@ -375,38 +365,36 @@ def _ended(home: Home, chore: Chore, *, learns_all: bool) -> Sequence[Chore]:
     return following
 
 
-def _turn_end(home: Home, chore: Chore) -> Sequence[Chore]:
+def _turn_end(home: Home, chore: Chore) -> None:
     put_away(home)
     read_session(home, chore.session or "", chore.transcript)
-    return []
 
 
 def _capture_chores(home: Home, chore: Chore) -> list[Chore]:
     return [Chore(CAPTURE, at=chore.at)] if own_memory.load(home.settings.home).hosts else []
 
 
-def _capture(home: Home, _: Chore) -> Sequence[Chore]:
+def _capture(home: Home, _: Chore) -> None:
     capture(home)
-    return []
 
 
-def _learn(home: Home, chore: Chore) -> Sequence[Chore]:
+def _learn(home: Home, chore: Chore) -> None:
     session = find_session(home, chore.session or "")
     report = learn_now(home, session, is_over=chore.occasion == "end") if session else None
     if report and report.extraction and report.extraction.elsewhere:
         raise NotYetError  # another process is asking the writer, perhaps without this session
-    return []
 
 
-def _judge(home: Home, chore: Chore) -> Sequence[Chore]:
+def _judge(home: Home, chore: Chore) -> None:
     """Judge the memories that an agent looked up by what it said next (see docs/context.md)."""
     name = chore.session or ""
     session, since = find_session(home, name), home.session_uses.first_unjudged(session_name(name))
     if session is None or since is None:
-        return []
+        return
+    turns = (item.turn for item in home.sessions.turns_of(session.row))
     reply = "\n\n".join(
         turn.text
-        for turn in (item.turn for item in home.sessions.turns_of(session.row))
+        for turn in turns
         if turn.speaker is Speaker.AGENT
         and turn.trust is Trust.TRUSTED
         and not turn.flags & _EXCLUDED_FLAGS
@@ -414,29 +402,25 @@ def _judge(home: Home, chore: Chore) -> Sequence[Chore]:
         and turn.time.timestamp() * 1000 >= since
     )
     memories = (home.memories.find(memory.id) for memory in home.memories.known_of(name))
-    stored = [
+    stored = tuple(
         memory.id
         for memory in memories
         if memory and memory.speaker is Speaker.AGENT and not memory.retired
-    ]
-    feedback(home, reply, session=name, stored=tuple(stored))
-    return []
+    )
+    feedback(home, reply, session=name, stored=stored)
 
 
-def _stale(home: Home, _: Chore) -> Sequence[Chore]:
+def _stale(home: Home, _: Chore) -> None:
     note_stale(home)
     check_pins(home)
-    return []
 
 
-def _improve(home: Home, chore: Chore) -> Sequence[Chore]:
-    session = find_session(home, chore.session or "")
-    if session:
+def _improve(home: Home, chore: Chore) -> None:
+    if session := find_session(home, chore.session or ""):
         with suppress(
             BudgetSpentError, ModelRefusedError
         ):  # the handoff written by rules is good enough
             improve(home, session)
-    return []
 
 
 KINDS: Mapping[str, Work] = {
@@ -516,18 +500,15 @@ def flush(
         stored = read_session(home, session, transcript)
     else:
         read_recent(home)
-    rows = [
-        candidate.row
-        for candidate in home.sessions.to_extract()
-        if stored is None or candidate.row == stored.row
-    ]
+    rows = [candidate.row for candidate in home.sessions.to_extract()]
+    pending = rows.count(stored.row) if stored else len(rows)
     is_unknown = session and stored is None
     report = IngestReport() if is_unknown else learn_now(home, stored, notify)
     chores = do_waiting(home, seconds=seconds)
     return FlushReport(
         report.memories,
         report.duplicates,
-        0 if is_unknown else len(rows),
+        0 if is_unknown else pending,
         chores,
         tuple(problem.message for problem in report.problems),
     )

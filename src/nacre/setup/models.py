@@ -61,7 +61,7 @@ from nacre.llm.failures import absence, key_of_billing, read, schema_of
 from nacre.operations import operation
 from nacre.readers import registry
 from nacre.redact.redactor import Redactor
-from nacre.settings import Settings, Value, load_settings, unwrite_setting, write_setting
+from nacre.settings import Settings, load_settings, unwrite_setting, write_setting
 from nacre.values.models import DOLLAR, Capabilities, Prompt, Tokens
 from nacre.values.session import Task
 
@@ -133,11 +133,8 @@ def programs(settings: Settings) -> dict[str, str]:
 
 def in_use(settings: Settings) -> set[str]:
     """Return the providers of the configured models."""
-    names = [
-        settings.text("models.default"),
-        *(settings[f"models.{task}"] for task in Task if task is not Task.TEST),
-    ]
-    return {name.partition(":")[0] for name in names} - {"", "none"}
+    tasks = ("default", *(task for task in Task if task is not Task.TEST))
+    return {settings[f"models.{task}"].partition(":")[0] for task in tasks} - {"", NONE}
 
 
 @operation("auth-set", writes=True, owners=True, daemon=False, http=False, command="writer keys")
@@ -219,23 +216,20 @@ def other_places(settings: Settings, provider: str) -> list[str]:
 
 def _ways(settings: Settings) -> Iterator[Way]:
     used = in_use(settings)
-    of_methods: dict[str, list[Place]] = {}
     for name, method in methods().items():
-        if method.provider not in of_methods:
-            of_methods[method.provider] = list(look(settings, method.provider))
+        found = list(look(settings, method.provider))
         names = (name,) if method.kind == BEARER and method.login else (name, "")
-        places = tuple(place for place in of_methods[method.provider] if place.method in names)
+        places = tuple(place for place in found if place.method in names)
         usable = (
-            place
-            for place in of_methods[method.provider]
-            if place.is_usable and fits(settings, place, method.provider)
+            place for place in found if place.is_usable and fits(settings, place, method.provider)
         )
         is_used = (method.through in used and settings.text("models.auth") == name) or (
             method.provider in used and next(usable, None) in places
         )
         yield _way(name, method.provider, method.label, places, is_used=is_used)
+    with_methods = {method.provider for method in methods().values()}
     for name, provider in providers(settings).items():
-        if name in of_methods or not (provider.needs_key or provider.api_key):
+        if name in with_methods or not (provider.needs_key or provider.api_key):
             continue
         places = tuple(look(settings, name))
         is_used = name in used and any(place.is_usable for place in places)
@@ -325,12 +319,12 @@ def read_writer_status(home: Home) -> WriterStatus:
     """Return the writer's state from the database, without writing or waiting for a lock."""
     settings = home.settings
     name = name_for(home, Task.EXTRACTION)
-    if not has_writer(home.settings):
-        return WriterStatus(name, "off")
+    if not has_writer(settings):
+        return WriterStatus(name)
     tokens, calls = home.spending.tokens_in_background(home.today(), name)
     limit = settings.whole(TOKENS) if is_by_subscription(settings, name) else None
     pending = extract.count_awaiting(home)
-    state, problem, hint = _describe_state(home, name, (tokens, calls), limit)
+    state, problem, hint = _describe_state(home, name, tokens, limit)
     if state == "ready" and not calls:  # after a call, the writer is evidently signed in
         problem = absence(settings, provider_of(settings, name.partition(":")[0])) or None
     return WriterStatus(
@@ -339,32 +333,27 @@ def read_writer_status(home: Home) -> WriterStatus:
 
 
 def _describe_state(
-    home: Home, name: str, usage: tuple[int, int], limit: int | None
+    home: Home, name: str, tokens: int, limit: int | None
 ) -> tuple[str, str | None, str | None]:
     if home.settings.flag("writer.paused"):
         return "paused", None, "nacre writer resume"
-    problem = obstacle_to(home.settings, name)
-    if problem:
+    if problem := obstacle_to(home.settings, name):
         return "unavailable", problem.message, problem.hint
-    too_little = too_few(home.settings, name, limit)
-    if too_little:
+    if too_little := too_few(home.settings, name, limit):
         return "short", too_little, f"nacre writer set {name} --tokens-per-day {TOKENS_A_DAY}"
-    failing = home.spending.health(name)
-    if failing:
+    if failing := home.spending.health(name):
         hint = f"it is retried automatically; to retry now: nacre writer models --test {name}"
         return "failing", failing.told, hint
-    if _is_spent(home, name, usage[0], limit):
+    if limit is None:
+        is_spent = daily_budget(home).remaining < DOLLAR // 100
+    else:
+        is_spent = limit - tokens < estimate.least_call(home.settings, name)
+    if is_spent:
         key = DAILY if limit is None else TOKENS
         until = shown_minute(resets_at(home))
         hint = f"it continues at {until}; to raise the limit: nacre config set {key} …"
         return "spent", None, hint
     return "ready", None, None
-
-
-def _is_spent(home: Home, name: str, tokens: int, limit: int | None) -> bool:
-    if limit is None:
-        return daily_budget(home).remaining < DOLLAR // 100
-    return limit - tokens < estimate.least_call(home.settings, name)
 
 
 def obstacle_to(settings: Settings, name: str) -> NacreError | None:
@@ -379,12 +368,10 @@ def obstacle_to(settings: Settings, name: str) -> NacreError | None:
     key = key_of_billing(settings, target.provider)
     if not key:
         return unpriced(name)
-    message = (
-        f"{target.provider.label} would bill the key in {key}, but the price of {name} is unknown"
-    )
+    label = target.provider.label
     return ModelRefusedError(
-        message,
-        hint=f"sign in to {target.provider.label}, or choose another writer: nacre writer set",
+        f"{label} would bill the key in {key}, but the price of {name} is unknown",
+        hint=f"sign in to {label}, or choose another writer: nacre writer set",
     )
 
 
@@ -450,25 +437,24 @@ def too_few(settings: Settings, name: str, tokens: int | None) -> str | None:
 
 def check_obstacle(settings: Settings, name: str) -> None:
     """Raise an error if a model cannot be the writer."""
-    problem = obstacle_to(settings, name)
-    if problem:
+    if problem := obstacle_to(settings, name):
         raise problem
 
 
 @operation("writer-pause", writes=True, owners=True, daemon=False)
 def pause(home: Home) -> WriterStatus:
     """Pause the writer, if there is one. Raises UnavailableError."""
-    return (
-        _apply(home, {"writer.paused": True}) if has_writer(home.settings) else status_writer(home)
-    )
+    return _pause(home, is_paused=True)
 
 
 @operation("writer-resume", writes=True, owners=True, daemon=False)
 def resume(home: Home) -> WriterStatus:
     """Resume the writer. It also reads the sessions that ended during the pause. Raises UnavailableError."""
-    return (
-        _apply(home, {"writer.paused": False}) if has_writer(home.settings) else status_writer(home)
-    )
+    return _pause(home, is_paused=False)
+
+
+def _pause(home: Home, *, is_paused: bool) -> WriterStatus:
+    return _apply(home, {"writer.paused": is_paused} if has_writer(home.settings) else {})
 
 
 @operation("writer-off", writes=True, owners=True, daemon=False, command="writer set")
@@ -573,11 +559,8 @@ def try_model(
     Raises InvalidInputError if no model is set, ModelUnavailableError, ModelRefusedError, and
     UnusableAnswerError if the answer does not follow the schema.
     """
-    trial_home = home
-    if name:
-        values = {**home.settings.values, "models.default": Value(name, "command line")}
-        trial_home = replace(home, settings=replace(home.settings, values=values))
-    model = model_for(trial_home, Task.TEST, background=False)
+    settings = home.settings.having("models.default", name) if name else home.settings
+    model = model_for(replace(home, settings=settings), Task.TEST, background=False)
     if model is None:
         raise InvalidInputError(
             "no model is set",

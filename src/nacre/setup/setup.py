@@ -24,7 +24,6 @@ from nacre.llm.credentials import (
     API_KEY,
     Provider,
     credential_for,
-    is_on_this_machine,
     provider_of,
     providers,
 )
@@ -42,9 +41,6 @@ from nacre.setup.models import (
 )
 from nacre.values.models import Price
 from nacre.values.reports import IngestPlan, IngestReport, OnProgress
-
-_CLOUD_SUFFIX = "cloud"
-"""Name suffix of models that Ollama lists but runs remotely."""
 
 
 @frozen
@@ -80,12 +76,9 @@ def writer_named(settings: Settings, name: str) -> FoundWriter:
     """Return the writer for a model's name. Raises ModelRefusedError for an unknown provider."""
     provider, model = provider_of(settings, name.partition(":")[0]), name.partition(":")[2]
     label = f"{provider.label}, {'its default model' if model in ('', 'default') else model}"
-    problem, is_here = obstacle_to(settings, name), is_on_this_machine(provider)
+    problem, is_here = obstacle_to(settings, name), provider.is_here
     if problem:
-        hint = f" ({problem.hint})" if problem.hint else ""
-        return FoundWriter(
-            name, label, problem=f"{problem.message}{hint}", is_refused=True, is_here=is_here
-        )
+        return FoundWriter(name, label, problem=problem.with_hint, is_refused=True, is_here=is_here)
     target, able = describe(settings, name)
     payer = key_of_billing(settings, provider) or (
         target.credential.origin if target.credential else ""
@@ -100,7 +93,8 @@ def _names(settings: Settings) -> Iterator[str]:
         yield f"{name}:{list_proposed(provider_of(settings, name))[0]}"
     with suppress(ModelRefusedError):  # models.providers is invalid
         for name, models in servers_here(settings).items():
-            yield from [f"{name}:{item}" for item in models if not item.endswith(_CLOUD_SUFFIX)][:1]
+            # Ollama also lists models that run remotely.
+            yield from [f"{name}:{item}" for item in models if not item.endswith("cloud")][:1]
         yield from (
             f"{item.name}:{list_proposed(item)[0]}"
             for item in providers(settings).values()
@@ -256,12 +250,9 @@ def run_quickstart(
     if not any(item.file in paths for item in home.sessions.newest(limit=_SAMPLE_SESSIONS)):
         source = "examples"
         files = examples.write_examples(home)
-        first_report, report = (
-            report,
-            ingest(home, IngestOptions(paths=tuple(files), vectors=False), on_progress),
-        )
-        problems = (*first_report.problems, *report.problems)
-        report = replace(report, problems=problems, unread=first_report.unread)
+        own = ingest(home, IngestOptions(paths=tuple(files), vectors=False), on_progress)
+        problems = (*report.problems, *own.problems)
+        report = replace(own, problems=problems, unread=report.unread)
     embedded = embed_pending(home, on_progress or (lambda _: None), seconds=seconds_for_vectors)
     status = status_of(home, with_story=True)
     report = replace(

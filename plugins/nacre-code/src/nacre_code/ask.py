@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
+from posixpath import basename
 from typing import Annotated
 
 from nacre.base import files as base_files
@@ -58,19 +59,19 @@ def catch_up_mentions(home: Home) -> None:
     if home.database.unwritable:
         return
     with suppress(UnavailableError):  # another process is writing, or the disk is full
-        while memories := CodeMentions(home.database).unread(_MEMORIES_PER_BATCH):
-            CodeMentions(home.database).put(
-                (memory, list(mentions(f"{subject}\n{content}")))
-                for memory, subject, content in memories
+        store = CodeMentions(home.database)
+        while memories := store.unread(_MEMORIES_PER_BATCH):
+            store.put(
+                (memory, mentions(f"{subject}\n{content}")) for memory, subject, content in memories
             )
 
 
-def mentions(text: str) -> Iterator[Mention]:
-    """Yield up to ``_MAX_NAMES`` different names of code in a memory's text."""
+def mentions(text: str) -> list[Mention]:
+    """Return up to ``_MAX_NAMES`` different names of code in a memory's text."""
     by_name: dict[str, Mention] = {}
     for mention in _mentions_in(text):
         by_name.setdefault(mention.written, mention)
-    yield from list(by_name.values())[:_MAX_NAMES]
+    return list(by_name.values())[:_MAX_NAMES]
 
 
 def symbol_parts(written: str) -> list[str]:
@@ -81,16 +82,14 @@ def symbol_parts(written: str) -> list[str]:
 def key_of(written: str) -> str:
     """Return a name's lookup key: its last component or file name, in lower case."""
     if is_path(written):
-        return written.rsplit("/", 1)[-1].lower()
+        return basename(written).lower()
     parts = symbol_parts(written)
     return parts[-1].lower() if parts else written.lower()
 
 
 def is_path(written: str) -> bool:
     """Return True if a name is the path of a source file."""
-    return language_of(written) is not None or (
-        "/" in written and "." in written.rsplit("/", 1)[-1]
-    )
+    return language_of(written) is not None or ("/" in written and "." in basename(written))
 
 
 def _mentions_in(text: str) -> Iterator[Mention]:
@@ -244,8 +243,6 @@ class StaleMemory:
     missing: tuple[str, ...]
     """Names of code that the memory's files no longer contain."""
 
-    is_checked: bool
-
     @property
     def why(self) -> str:
         files = "; ".join(map(str, self.files[:3]))
@@ -272,39 +269,37 @@ def find_nodes(home: Home, name: str, project: str | None, near: str | None) -> 
 
     A dotted name can begin with modules. Raises NotFoundError if nothing matches.
     """
-    target = name.strip()
+    target, graph = name.strip(), CodeGraph(home.database)
     if target.startswith(CODE):
         project, _, target = target.removeprefix(CODE).partition("/")
     path, hash_sign, symbol = target.partition("#")
     if hash_sign and (is_path(path) or "/" in path):
         symbols = [
-            item for item in _symbols(home, symbol, project) if have_same_ending(item.path, path)
+            item for item in _symbols(graph, symbol, project) if have_same_ending(item.path, path)
         ]
     else:
-        symbols = _files(home, target, project) if is_path(target) else []
-        symbols = symbols or _symbols(home, target, project)
+        symbols = _files(graph, target, project) if is_path(target) else []
+        symbols = symbols or _symbols(graph, target, project)
     if not symbols:
-        projects = CodeGraph(home.database).projects()
+        projects = graph.projects()
         raise NotFoundError(
             f"there is no code named {name!r}",
             hint="run nacre graph ingest-code to read this folder's repository"
             if not projects
             else f"projects with code: {', '.join(projects[:5])}; run nacre graph ingest-code for new code",
         )
-    own = [item for item in symbols if item.project == near]
-    return own or symbols
+    return [item for item in symbols if item.project == near] or symbols
 
 
 def find_files(home: Home, name: str, project: str | None, near: str | None) -> list[Symbol]:
     """Return the files that match a path or a dotted module name."""
-    target = name.strip().removeprefix(CODE)
-    symbols = _files(home, target, project)
+    target, graph = name.strip().removeprefix(CODE), CodeGraph(home.database)
+    symbols = _files(graph, target, project)
     if not symbols and not is_path(target):
         place = "/".join(symbol_parts(target.replace("/", ".")))
         for ending in ".py /__init__.py .rs /mod.rs .ts .js .java".split():
-            symbols = symbols or _files(home, place + ending, project)
-    own = [item for item in symbols if item.project == near]
-    return own or symbols
+            symbols = symbols or _files(graph, place + ending, project)
+    return [item for item in symbols if item.project == near] or symbols
 
 
 def node_of(symbol: Symbol) -> CodeNode:
@@ -350,24 +345,19 @@ def matching_symbols(symbols: Sequence[Symbol], written: str) -> list[Symbol]:
     return exact if len(exact) == 1 and len(parts) > 1 else matches
 
 
-def _symbols(home: Home, name: str, project: str | None) -> list[Symbol]:
+def _symbols(graph: CodeGraph, name: str, project: str | None) -> list[Symbol]:
     parts = symbol_parts(name.split("(")[0])
-    return (
-        matching_symbols(CodeGraph(home.database).named(parts[-1], project), ".".join(parts))
-        if parts
-        else []
-    )
+    return matching_symbols(graph.named(parts[-1], project), ".".join(parts)) if parts else []
 
 
-def _files(home: Home, path: str, project: str | None) -> list[Symbol]:
+def _files(graph: CodeGraph, path: str, project: str | None) -> list[Symbol]:
     plain = path.replace("\\", "/").removeprefix("./")
     matches = [
         file
-        for file in CodeGraph(home.database).files_named(plain.rsplit("/", 1)[-1], project)
+        for file in graph.files_named(basename(plain), project)
         if have_same_ending(file.path, plain)
     ]
-    exact = [file for file in matches if file.path == plain]
-    return exact or matches
+    return [file for file in matches if file.path == plain] or matches
 
 
 def _name_parts(symbol: Symbol) -> list[str]:
@@ -417,9 +407,7 @@ def callers(
     Raises NotFoundError for an unknown symbol.
     """
     symbols = find_nodes(home, name, project, near)
-    if len(symbols) > 1:
-        return _ambiguous(name, symbols)
-    links, _ = _walk(home, _with_members(home, symbols[0]), ("calls", "inherits"), depth)
+    links, _ = _walk(home, _with_members(home, symbols), ("calls", "inherits"), depth)
     return _answer(name, symbols, links, limit)
 
 
@@ -444,8 +432,6 @@ def importers(
             for item in symbols
             if item.path.removesuffix("/__init__.py").split(".")[0] == module_name
         ]
-    if len(symbols) > 1:
-        return _ambiguous(module_name, symbols)
     links, _ = _walk(home, symbols, ("imports",), 1)
     links += [
         CodeLink("imports", node_of(item), item.line, note=module * (module != module_name))
@@ -469,10 +455,7 @@ def about(
 ) -> CodeAnswer:
     """Return the memories that name a symbol or a file. Raises NotFoundError."""
     symbols = find_nodes(home, name, project, near)
-    if len(symbols) > 1:
-        return _ambiguous(name, symbols)
-    memories = _memories_of(home, _with_members(home, symbols[0]))
-    return _answer(name, symbols, (), limit, memories)
+    return _answer(name, symbols, (), limit, _memories_of(home, _with_members(home, symbols)))
 
 
 @operation("graph-impact", by_key=True)
@@ -492,9 +475,7 @@ def impact(
     """
     name = f"{name}#{symbol}" if symbol else name
     symbols = find_nodes(home, name, project, near)
-    if len(symbols) > 1:
-        return _ambiguous(name, symbols)
-    links, reached = _walk(home, _with_members(home, symbols[0]), _RELATIONS, depth)
+    links, reached = _walk(home, _with_members(home, symbols), _RELATIONS, depth)
     return _answer(name, symbols, links, limit, _memories_of(home, reached))
 
 
@@ -505,24 +486,24 @@ def _answer(
     limit: int,
     memories: Sequence[CodeMemory] = (),
 ) -> CodeAnswer:
+    nodes = tuple(map(node_of, symbols))
+    if len(nodes) > 1:
+        return CodeAnswer(name, choices=nodes[:_MAX_CHOICES], more=len(nodes) > _MAX_CHOICES)
     return CodeAnswer(
         name,
-        tuple(map(node_of, symbols)),
+        nodes,
         links=tuple(links[:limit]),
         memories=tuple(memories[:limit]),
         more=max(len(links), len(memories)) > limit,
     )
 
 
-def _ambiguous(name: str, symbols: Sequence[Symbol]) -> CodeAnswer:
-    return CodeAnswer(
-        name, choices=tuple(map(node_of, symbols[:_MAX_CHOICES])), more=len(symbols) > _MAX_CHOICES
-    )
-
-
-def _with_members(home: Home, symbol: Symbol) -> list[Symbol]:
-    below = CodeGraph(home.database).siblings(symbol)
-    return below if symbol.kind == FILE else [symbol, *below]
+def _with_members(home: Home, symbols: Sequence[Symbol]) -> list[Symbol]:
+    """Return a symbol and its members, or nothing for an ambiguous name."""
+    if len(symbols) > 1:
+        return []
+    below = CodeGraph(home.database).siblings(symbols[0])
+    return below if symbols[0].kind == FILE else [symbols[0], *below]
 
 
 def _walk(
@@ -562,11 +543,10 @@ def _memories_of(home: Home, symbols: Sequence[Symbol]) -> list[CodeMemory]:
         by_key[key_of(symbol.path if symbol.kind == FILE else symbol.qualified)].append(symbol)
     named: dict[str, dict[str, Symbol]] = defaultdict(dict)
     project = symbols[0].project if symbols else ""
-    for mention, memory in CodeMentions(home.database).ending(
-        list(by_key)[:_MAX_KEYS], project, _MAX_MENTIONS
-    ):
+    keys, graph = list(by_key)[:_MAX_KEYS], CodeGraph(home.database)
+    for mention, memory in CodeMentions(home.database).ending(keys, project, _MAX_MENTIONS):
         for symbol in by_key[mention.key]:
-            if _refers_to(home, mention.written, symbol):
+            if _refers_to(graph, mention.written, symbol):
                 named[memory].setdefault(mention.written, symbol)
     order = {symbol.row: place for place, symbol in enumerate(symbols)}
     memories = {row.id: row for row in home.memories.rows_of(list(named)).values()}
@@ -585,18 +565,13 @@ def _memories_of(home: Home, symbols: Sequence[Symbol]) -> list[CodeMemory]:
     ]
 
 
-def _refers_to(home: Home, written: str, symbol: Symbol) -> bool:
+def _refers_to(graph: CodeGraph, written: str, symbol: Symbol) -> bool:
     if symbol.kind == FILE:
-        if not have_same_ending(symbol.path, written):
-            return False
-        candidates = CodeGraph(home.database).files_named(
-            written.rsplit("/", 1)[-1], symbol.project
-        )
-        return sum(have_same_ending(candidate.path, written) for candidate in candidates) == 1
-    candidates = matching_symbols(
-        CodeGraph(home.database).named(symbol.qualified.rsplit(".", 1)[-1], symbol.project),
-        written,
-    )
+        files = graph.files_named(basename(written), symbol.project)
+        candidates = [file for file in files if have_same_ending(file.path, written)]
+    else:
+        named = graph.named(symbol.qualified.rsplit(".", 1)[-1], symbol.project)
+        candidates = matching_symbols(named, written)
     return [candidate.row for candidate in candidates] == [symbol.row]
 
 
@@ -642,25 +617,23 @@ def toplevel(path: Path, environ: Mapping[str, str]) -> Path:
         ),
         folder,
     )
-    try:
-        is_ignored = (
-            root != folder
-            and not git.GitProgram(root, environ)
-            .attempt("check-ignore", "-q", str(folder))
-            .returncode
-        )
-    except NacreError:
-        return root
-    return folder if is_ignored else root
+    if root != folder:
+        with suppress(NacreError):
+            git_program = git.GitProgram(root, environ)
+            if not git_program.attempt("check-ignore", "-q", str(folder)).returncode:
+                return folder
+    return root
 
 
 def list_code(root: Path, environ: Mapping[str, str], most: int) -> Listing:
     """List up to ``most`` source files of a working tree."""
+    command = ("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate")
     try:
-        by_git = os.path.lexists(root / ".git")
-        paths = _git_files(root, environ) if by_git else list(_files_below(root))
+        is_repository = os.path.lexists(root / ".git")
+        output = git.GitProgram(root, environ).run(*command) if is_repository else None
     except NacreError:  # git is missing or refuses the repository
-        paths = list(_files_below(root))
+        output = None
+    paths = list(_files_below(root)) if output is None else os.fsdecode(output).split("\0")
     code = sorted(path for path in paths if language_of(path) and path.isprintable())
     manifests = sorted(filter(_MANIFEST.search, paths))
     return Listing(tuple(code[:most]), tuple(manifests[:most]), max(0, len(code) - most))
@@ -681,13 +654,6 @@ def read_file(root: Path, path: str) -> bytes | None:
         return None
     is_minified = len(data) > _SMALL and data.count(b"\n") * _LINE_BYTES < len(data)
     return None if len(data) > MAX_BYTES or is_minified or b"\0" in data[:_HEAD] else data
-
-
-def _git_files(root: Path, environ: Mapping[str, str]) -> list[str]:
-    output = git.GitProgram(root, environ).run(
-        "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate"
-    )
-    return [path for path in os.fsdecode(output).split("\0") if path]
 
 
 def _files_below(root: Path) -> Iterator[str]:
@@ -741,35 +707,24 @@ def stale(
     """
     edit.catch_up(home)
     catch_up_mentions(home)
-    memories = _with_paths(home, project)
-    outdated = _outdated(home, memories, days, folder)
-    return Staleness(tuple(outdated[:limit]), len(memories), len(outdated))
-
-
-def _with_paths(home: Home, project: str | None = None) -> list[Memory]:
-    ids = CodeMentions(home.database).with_paths(project, MAX_MEMORIES)
-    return list(home.memories.rows_of(ids).values())
+    outdated, looked_at = _outdated(home, project, days, folder)
+    return Staleness(tuple(outdated[:limit]), looked_at, len(outdated))
 
 
 def _outdated(
-    home: Home, memories: Sequence[Memory], days: int = _DAYS, folder: str | None = None
-) -> list[StaleMemory]:
-    mentions_by_memory = CodeMentions(home.database).within([item.id for item in memories])
+    home: Home, project: str | None = None, days: int = _DAYS, folder: str | None = None
+) -> tuple[list[StaleMemory], int]:
+    store = CodeMentions(home.database)
+    memories = home.memories.rows_of(store.with_paths(project, MAX_MEMORIES)).values()
+    mentions_by_memory = store.within([item.id for item in memories])
     confirmed = home.reviews.stale_kept()
     assessed = (
-        _assess(
-            home,
-            item,
-            mentions_by_memory[item.id],
-            confirmed.get(item.id),
-            days,
-            folder,
-        )
+        _assess(home, item, mentions_by_memory[item.id], confirmed.get(item.id), days, folder)
         for item in memories
     )
-    outdated = [item for item in assessed if item is not None]
+    outdated = [item for item in assessed if item]
     outdated.sort(key=lambda item: (-item.confidence, item.memory.id))
-    return outdated
+    return outdated, len(memories)
 
 
 def note_stale(home: Home) -> None:
@@ -780,9 +735,10 @@ def note_stale(home: Home) -> None:
     if home.database.unwritable:
         return
     catch_up_mentions(home)
+    outdated, _ = _outdated(home)
     marked = [
         (item.memory.id, item.confidence, item.why)
-        for item in _outdated(home, _with_paths(home))
+        for item in outdated
         if item.confidence >= MIN_MARKED
     ]
     home.memories.set_stale(marked)
@@ -821,10 +777,10 @@ def _assess(
     files = tuple(_stale_file(path, edits, root) for path, edits in sorted(changes.items()))
     lag = (max(item.last for item in files) - last_stated) / timedelta(days=1)
     names = dict.fromkeys(
-        symbol_parts(mention.written)[-1]
+        parts[-1]
         for mention in mentions
         if len(mention.written) >= _MIN_CHARACTERS.get(mention.manner, 10_000)
-        and symbol_parts(mention.written)
+        and (parts := symbol_parts(mention.written))
     )
     symbols = list(names)
     missing = (
@@ -843,7 +799,6 @@ def _assess(
         round(lag, 2),
         tuple(symbols),
         tuple(missing or ()),
-        is_checked=missing is not None,
     )
 
 
@@ -852,7 +807,7 @@ def _changes_since(
 ) -> dict[str, list[tuple[int, datetime, int]]]:
     rows: dict[int, str] = {}
     for path in paths:
-        for row, touched in home.deeds.files_named(path.rsplit("/", 1)[-1]):
+        for row, touched in home.deeds.files_named(basename(path)):
             if have_same_ending(touched, path):
                 rows[row] = path
     changes: dict[str, list[tuple[int, datetime, int]]] = defaultdict(list)
@@ -884,13 +839,11 @@ def _stale_file(
 
 def _missing_symbols(root: Path, paths: Sequence[str], symbols: Sequence[str]) -> list[str] | None:
     contents = [data for path in paths if (data := read_file(root, path.lstrip("/"))) is not None]
-    texts = [data.decode("utf-8", "replace") for data in contents]
-    if paths and not texts:
+    if paths and not contents:
         return None
+    text = b"\n".join(contents).decode("utf-8", "replace")
     return [
-        symbol
-        for symbol in symbols
-        if not any(re.search(rf"(?<!\w){re.escape(symbol)}(?!\w)", text) for text in texts)
+        symbol for symbol in symbols if not re.search(rf"(?<!\w){re.escape(symbol)}(?!\w)", text)
     ]
 
 

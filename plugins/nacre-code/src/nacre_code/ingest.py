@@ -22,7 +22,7 @@ from nacre.base.lazy import Module
 from nacre.errors import InvalidInputError, NotFoundError
 from nacre.home.change import known_or_named, project_called
 from nacre.home.home import Home
-from nacre.home.location import projects
+from nacre.home.location import clean_values, projects
 from nacre.home.parsing import count_cores
 from nacre.home.workers import Tasks, in_processes
 from nacre.operations import operation
@@ -36,7 +36,7 @@ from nacre_code.languages import (
     read_code,
     require_parsers,
 )
-from nacre_code.resolution import Edge, Resolution
+from nacre_code.resolution import Resolution
 from nacre_code.store import CodeGraph, NewFile
 
 # ----------------------------------------------------------------------------
@@ -62,16 +62,14 @@ ReadFile = tuple[str, Facts | None]
 
 def read_all(root: Path, paths: Sequence[str]) -> Iterator[ReadFile]:
     """Yield each file with its facts, in order, or with ``None`` if parsing it crashed a worker."""
-    tasks = Tasks(partial(_limited_reader, root), partial(_read_path, root), _crashed)
+    tasks = Tasks(
+        partial(_limited_reader, root), partial(_read_path, root), lambda path: (path, None)
+    )
     groups = [
         paths[start : start + _FILES_PER_GROUP] for start in range(0, len(paths), _FILES_PER_GROUP)
     ]
     count = min(count_cores(), MAX_PROCESSES) if len(paths) >= _MIN_FILES_FOR_WORKERS else 1
     return in_processes(groups, tasks, count)
-
-
-def _crashed(path: str) -> ReadFile:
-    return path, None
 
 
 def _read_path(root: Path, path: str) -> Iterator[ReadFile]:
@@ -101,8 +99,6 @@ def _limited_reader(root: Path) -> Callable[[str], Iterator[ReadFile]]:
 
 _FILES_PER_TRANSACTION = 200
 _MAX_FAILED = 20
-_pack = msgspec.msgpack.Encoder().encode
-_unpack = msgspec.msgpack.Decoder(Facts).decode
 
 
 @operation(
@@ -136,7 +132,7 @@ def ingest_code(
     former = graph.find(project)
     row = graph.begin(project, str(root), home.now())
     listing = list_code(root, home.settings.environ, max_files)
-    changed, skipped, removed = _find_changed(home, row, root, listing)
+    changed, skipped, removed = _find_changed(home, graph, row, root, listing)
     batch: list[NewFile] = []
     failed: list[str] = []
     for done, (path, facts) in enumerate(read_all(root, list(changed)), 1):
@@ -145,11 +141,11 @@ def ingest_code(
         else:
             batch.append(_new_file(home, path, changed[path], facts))
         if len(batch) >= _FILES_PER_TRANSACTION:
-            _store_files(home, row, batch)
+            graph.put(row, batch)
             batch.clear()
             if on_progress:
                 on_progress(Progress("code", done, len(changed)))
-    _store_files(home, row, batch)
+    graph.put(row, batch)
     is_linked = (
         former is not None
         and former.is_linked
@@ -159,7 +155,7 @@ def ingest_code(
         )
     )
     if changed or removed or not is_linked:
-        _resolve_edges(home, row, root, listing, on_progress)
+        _resolve_edges(graph, row, root, listing, on_progress)
     symbols, edges = graph.counts(row)
     languages = Counter(language_of(path) or "" for path in graph.hashes(row))
     return CodeReport(
@@ -202,9 +198,8 @@ def _project_name(home: Home, name: str | None, root: Path) -> str:
 
 
 def _find_changed(
-    home: Home, row: int, root: Path, listing: Listing
+    home: Home, graph: CodeGraph, row: int, root: Path, listing: Listing
 ) -> tuple[dict[str, bytes], int, int]:
-    graph = CodeGraph(home.database)
     stored = graph.hashes(row)
     hashes: dict[str, bytes] = {}
     for path in listing.code:
@@ -222,16 +217,6 @@ def _find_changed(
     return changed, len(listing.code) - len(hashes), len(removed)
 
 
-def _store_files(home: Home, row: int, batch: Sequence[NewFile]) -> None:
-    graph = CodeGraph(home.database)
-    stored = graph.hashes(row)
-    former = [stored[file.path][0] for file in batch if file.path in stored]
-    with home.transaction():
-        if former:
-            graph.drop(row, former)
-        graph.put(row, batch)
-
-
 def _new_file(home: Home, path: str, digest: bytes, facts: Facts) -> NewFile:
     names = {facts.package, facts.default}
     names.update(text for item in facts.definitions for text in (item.qualified, item.returns))
@@ -241,28 +226,21 @@ def _new_file(home: Home, path: str, digest: bytes, facts: Facts) -> NewFile:
     names.update(item.name for item in facts.bases)
     text = "\n".join(sorted(names))
     if home.redactor.clean(text) != text:
-        facts = json.convert(_redact_values(home, msgspec.to_builtins(facts)), Facts)
+        facts = json.convert(clean_values(home.redactor, msgspec.to_builtins(facts)), Facts)
     symbols = [item for item in facts.definitions if item.kind not in INNER_KINDS]
-    return NewFile(path, facts.language, digest, zlib.compress(_pack(facts), 1), symbols)
-
-
-def _redact_values(home: Home, value: Any) -> Any:
-    if isinstance(value, str):
-        return home.redactor.clean(value)
-    return (
-        [_redact_values(home, item) for item in value] if isinstance(value, list | tuple) else value
+    return NewFile(
+        path, facts.language, digest, zlib.compress(msgspec.msgpack.encode(facts), 1), symbols
     )
 
 
-def _unpack_facts(packed: bytes) -> Facts:
-    return _unpack(zlib.decompress(packed))
+def _unpack(packed: bytes) -> Facts:
+    return msgspec.msgpack.decode(zlib.decompress(packed), type=Facts)
 
 
 def _resolve_edges(
-    home: Home, row: int, root: Path, listing: Listing, on_progress: OnProgress | None
+    graph: CodeGraph, row: int, root: Path, listing: Listing, on_progress: OnProgress | None
 ) -> None:
     """Resolve all edges again, because a change in one file can affect names in others."""
-    graph = CodeGraph(home.database)
     files = graph.facts(row)
     manifests = {
         path: (read_file(root, path) or b"").decode("utf-8", "replace")
@@ -270,8 +248,7 @@ def _resolve_edges(
     }
     # Calls use the most RAM and are needed for only one file at a time.
     without_calls = [
-        (path, msgspec.structs.replace(_unpack_facts(packed), calls=()))
-        for _, path, packed in files
+        (path, msgspec.structs.replace(_unpack(packed), calls=())) for _, path, packed in files
     ]
     resolution = Resolution(without_calls, manifests)
     rows = [file for file, _, _ in files]
@@ -279,21 +256,21 @@ def _resolve_edges(
 
     def row_of(node: tuple[int, int]) -> int:
         number, place = node
-        name = (
-            "" if place == MODULE else resolution.index.facts[number].definitions[place].qualified
-        )
+        name = "" if place == MODULE else resolution.index.definition(node).qualified
         return symbols[rows[number], name]
 
     for start in range(0, len(rows), _FILES_PER_TRANSACTION):
-        edges: list[tuple[int, str, int, int]] = []
-        outside: list[tuple[str, int, int]] = []
+        edges: list[dict[str, Any]] = []
+        outside: list[dict[str, Any]] = []
         numbers = range(start, min(start + _FILES_PER_TRANSACTION, len(rows)))
         for number in numbers:
-            for edge in resolution.of(number, _unpack_facts(files[number][2]).calls):
-                if isinstance(edge, Edge):
-                    edges.append((row_of(edge.target), edge.rel, row_of(edge.source), edge.line))
+            for edge in resolution.of(number, _unpack(files[number][2]).calls):
+                line = {"line": edge.line}
+                if isinstance(edge.target, str):
+                    outside.append({"module": edge.target, "file": rows[number], **line})
                 else:
-                    outside.append((edge.module, rows[number], edge.line))
+                    nodes = {"target": row_of(edge.target), "source": row_of(edge.source)}
+                    edges.append({"rel": edge.rel, **nodes, **line})
         graph.link([rows[number] for number in numbers], edges, outside)
         if on_progress:
             on_progress(Progress("linking", numbers.stop, len(rows)))

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
+from posixpath import basename, splitext
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -137,9 +138,24 @@ def text_of(node: Node | None) -> str:
     return node.text.decode("utf-8", "replace")
 
 
-def field(node: Node, name: str) -> str:
-    """Return the source code of a node's field."""
-    return text_of(node.child_by_field_name(name))
+def child(node: Node | None, name: str) -> Node | None:
+    """Return the node in a field, if any."""
+    return node.child_by_field_name(name) if node is not None else None
+
+
+def field(node: Node | None, name: str) -> str:
+    """Return the source code of a node's field, or an empty string."""
+    return text_of(child(node, name))
+
+
+def parts(node: Node | None) -> list[Node]:
+    """Return a node's named children."""
+    return node.named_children if node is not None else []
+
+
+def first(node: Node | None) -> Node | None:
+    """Return a node's first named child, if any."""
+    return next(iter(parts(node)), None)
 
 
 def plain_chain(text: str) -> str:
@@ -186,7 +202,7 @@ def value_type(node: Node | None) -> str:
         "unary_expression",
         "reference_expression",
     ):
-        node = node.named_children[-1] if node.named_children else None
+        node = next(reversed(node.named_children), None)
     if node is None:
         return ""
     if node.type in ("call", "call_expression"):
@@ -239,7 +255,7 @@ class Reader:
 
 
 def _tail(node: Node) -> str:
-    last = node.named_children[-1] if node.named_children else None
+    last = next(reversed(node.named_children), None)
     return f"(…).{text_of(last)}" if last is not None and last.type.endswith("identifier") else ""
 
 
@@ -261,12 +277,7 @@ class CFamily(Reader):
     def name(self, node: Node) -> str:
         """Return the declared name, without pointers."""
         if node.type in ("function_definition", "type_definition"):
-            declarator = node.child_by_field_name("declarator")
-            return plain_chain(
-                text_of(
-                    _name_in(declarator, through_functions=True) if declarator is not None else None
-                )
-            )
+            return plain_chain(text_of(_name_in(child(node, "declarator"), through_functions=True)))
         return plain_chain(field(node, "name"))
 
     def returns(self, node: Node) -> str:
@@ -288,22 +299,17 @@ class CFamily(Reader):
         start = "self." if node.type == "field_declaration" else ""
         for declarator in node.children_by_field_name("declarator"):
             if declarator.type == "init_declarator" and kind == "auto":
-                kind = value_type(declarator.child_by_field_name("value"))
-            declared = _name_in(declarator)
-            if declared is not None and declared.type in _NAMES:
-                yield start + text_of(declared), kind
+                kind = value_type(child(declarator, "value"))
+            if (name := _name_in(declarator)) is not None:
+                yield start + text_of(name), kind
 
 
-def _name_in(node: Node, *, through_functions: bool = False) -> Node | None:
-    while node.type not in _NAMES:
+def _name_in(node: Node | None, *, through_functions: bool = False) -> Node | None:
+    while node is not None and node.type not in _NAMES:
         if node.type == "function_declarator" and not through_functions:
             return None
-        inner = node.child_by_field_name("declarator")
-        if inner is None:
-            inner = next((child for child in node.named_children if child.type in _NAMES), None)
-        if inner is None:
-            return None
-        node = inner
+        inner = child(node, "declarator")
+        node = inner or next((part for part in parts(node) if part.type in _NAMES), None)
     return node
 
 
@@ -331,18 +337,18 @@ class Ecma(Reader):
         return left if left.count(".") < 2 else ""
 
     def returns(self, node: Node) -> str:
-        value = node.child_by_field_name("value") or node.child_by_field_name("right")
+        value = child(node, "value") or child(node, "right")
         return clean_type(field(value or node, "return_type"))
 
     def bases(self, node: Node) -> Iterator[str]:
-        for child in node.children:
-            if child.type == "extends_type_clause":
-                yield from (clean_type(text_of(base)) for base in child.named_children)
-            elif child.type == "class_heritage":
-                for base in child.named_children:
-                    parts = base.named_children if base.type in _CLAUSES else (base,)
+        for clause in node.children:
+            if clause.type == "extends_type_clause":
+                yield from (clean_type(text_of(base)) for base in clause.named_children)
+            elif clause.type == "class_heritage":
+                for base in clause.named_children:
+                    bases = base.named_children if base.type in _CLAUSES else (base,)
                     yield from (
-                        clean_type(text_of(part)) for part in parts if part.type != "type_arguments"
+                        clean_type(text_of(part)) for part in bases if part.type != "type_arguments"
                     )
 
     def imports(self, node: Node) -> Iterator[Import]:
@@ -350,18 +356,18 @@ class Ecma(Reader):
         if node.type == "variable_declarator":
             yield from _required_modules(node)
             return
-        source = _string_value(node.child_by_field_name("source"))
+        source = _string_value(child(node, "source"))
         is_export = node.type == "export_statement"
         if source:
             clauses = [
-                child
-                for child in node.named_children
-                if child.type in ("import_clause", "export_clause")
+                part
+                for part in node.named_children
+                if part.type in ("import_clause", "export_clause")
             ]
-            spaces = [child for child in node.named_children if child.type == "namespace_export"]
+            spaces = [part for part in node.named_children if part.type == "namespace_export"]
             line = line_of(node)
             if spaces:
-                yield Import(source, "", text_of(spaces[0].named_children[0]), line, exported=True)
+                yield Import(source, "", text_of(first(spaces[0])), line, exported=True)
             elif not clauses:
                 yield Import(source, "*" if is_export else "", "", line, exported=is_export)
             for clause in clauses:
@@ -377,26 +383,21 @@ class Ecma(Reader):
     def default(self, node: Node) -> str:
         """Return the name exported by ``export default`` or ``module.exports =``."""
         if node.type != "export_statement" or not any(
-            child.type == "default" for child in node.children
+            part.type == "default" for part in node.children
         ):
             return ""
-        declaration = node.child_by_field_name("declaration")
-        return (
-            field(declaration, "name")
-            if declaration is not None
-            else plain_chain(field(node, "value"))
-        )
+        return field(child(node, "declaration"), "name") or plain_chain(field(node, "value"))
 
     def variables(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield parameters, fields and variables with a declared or inferred type."""
         names = plain_chain(field(node, "pattern") or field(node, "left") or field(node, "name"))
         kind = clean_type(field(node, "type"))
-        value = node.child_by_field_name("value") or node.child_by_field_name("right")
+        value = child(node, "value") or child(node, "right")
         if names.startswith("this."):
             names = f"self.{names[5:]}"
         is_field = node.type.endswith("field_definition") or (
             node.type.endswith("parameter")
-            and any(child.type == "accessibility_modifier" for child in node.children)
+            and any(part.type == "accessibility_modifier" for part in node.children)
         )
         type_name = kind or value_type(value).replace("require()", "")
         if not type_name and value is not None and value.type == "identifier":
@@ -412,38 +413,30 @@ def _string_value(node: Node | None) -> str:
 
 
 def _imported_names(clause: Node, source: str, line: int, is_export: bool) -> Iterator[Import]:
-    for child in clause.named_children:
-        if child.type == "identifier":
-            yield Import(source, "default", text_of(child), line)
-        elif child.type == "namespace_import":
-            yield Import(source, "", text_of(child.named_children[0]), line)
-        elif child.type in ("import_specifier", "export_specifier"):
-            name = field(child, "name")
-            yield Import(source, name, field(child, "alias") or name, line, exported=is_export)
+    for part in clause.named_children:
+        if part.type == "identifier":
+            yield Import(source, "default", text_of(part), line)
+        elif part.type == "namespace_import":
+            yield Import(source, "", text_of(first(part)), line)
+        elif part.type in ("import_specifier", "export_specifier"):
+            name = field(part, "name")
+            yield Import(source, name, field(part, "alias") or name, line, exported=is_export)
         else:
-            yield from _imported_names(child, source, line, is_export)
+            yield from _imported_names(part, source, line, is_export)
 
 
 def _required_modules(node: Node) -> Iterator[Import]:
-    value = node.child_by_field_name("value")
-    if value is None or value.type != "call_expression" or field(value, "function") != "require":
-        return
-    arguments = value.child_by_field_name("arguments")
-    source = (
-        _string_value(arguments.named_children[0])
-        if arguments is not None and arguments.named_children
-        else ""
-    )
-    left = node.child_by_field_name("name")
-    if not source or left is None:
+    value, left, line = child(node, "value"), child(node, "name"), line_of(node)
+    source = _string_value(first(child(value, "arguments")))
+    if field(value, "function") != "require" or not source or left is None:
         return
     if left.type == "identifier":
-        yield Import(source, "", text_of(left), line_of(node))
-    for child in left.named_children:
-        if child.type == "shorthand_property_identifier_pattern":
-            yield Import(source, text_of(child), text_of(child), line_of(node))
-        elif child.type == "pair_pattern":
-            yield Import(source, field(child, "key"), field(child, "value"), line_of(node))
+        yield Import(source, "", text_of(left), line)
+    for part in left.named_children:
+        if part.type == "shorthand_property_identifier_pattern":
+            yield Import(source, text_of(part), text_of(part), line)
+        elif part.type == "pair_pattern":
+            yield Import(source, field(part, "key"), field(part, "value"), line)
 
 
 # ----------------------------------------------------------------------------
@@ -458,39 +451,25 @@ class Go(Reader):
 
     def name(self, node: Node) -> str:
         """Return the name of a definition, with the receiver's type for a method."""
-        receiver = node.child_by_field_name("receiver")
-        owner = (
-            clean_type(field(receiver.named_children[0], "type"))
-            if receiver and receiver.named_children
-            else ""
-        )
+        owner = clean_type(field(first(child(node, "receiver")), "type"))
         return ".".join(filter(None, (owner, field(node, "name"))))
 
     def kind(self, node: Node, kind: str) -> str:
-        type_node = node.child_by_field_name("type")
-        return (
-            _KINDS.get(type_node.type, "type")
-            if kind == "class" and type_node is not None
-            else kind
-        )
+        type_node = child(node, "type")
+        return _KINDS.get(type_node.type, "type") if kind == "class" and type_node else kind
 
     def returns(self, node: Node) -> str:
         """Return the type of the first result."""
-        result = node.child_by_field_name("result")
-        if result is not None and result.type == "parameter_list" and result.named_children:
-            return clean_type(field(result.named_children[0], "type"))
-        return clean_type(text_of(result))
+        result = child(node, "result")
+        is_list = result is not None and result.type == "parameter_list"
+        return clean_type(field(first(result), "type") if is_list else text_of(result))
 
     def bases(self, node: Node) -> Iterator[str]:
-        type_node = node.child_by_field_name("type")
-        for part in type_node.named_children if type_node is not None else ():
+        for part in parts(child(node, "type")):
             if part.type == "type_elem" and len(part.named_children) == 1:
                 yield clean_type(text_of(part))
             for member in part.named_children if part.type == "field_declaration_list" else ():
-                if (
-                    member.type == "field_declaration"
-                    and member.child_by_field_name("name") is None
-                ):
+                if member.type == "field_declaration" and child(member, "name") is None:
                     yield clean_type(field(member, "type"))
 
     def imports(self, node: Node) -> Iterator[Import]:
@@ -500,19 +479,12 @@ class Go(Reader):
         if alias == ".":
             yield Import(path, "*", "", line_of(node))
         else:
-            yield Import(path, "", alias or path.rsplit("/", 1)[-1], line_of(node))
+            yield Import(path, "", alias or basename(path), line_of(node))
 
     def variables(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield parameters, fields and variables. Only the first result of a call gives a type."""
         if node.type == "short_var_declaration":
-            left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
-            if (
-                left is not None
-                and right is not None
-                and left.named_children
-                and right.named_children
-            ):
-                yield text_of(left.named_children[0]), value_type(right.named_children[0])
+            yield text_of(first(child(node, "left"))), value_type(first(child(node, "right")))
             return
         kind = clean_type(field(node, "type"))
         start = "self." if node.type == "field_declaration" else ""
@@ -534,20 +506,14 @@ class Java(Reader):
         for clause in node.children:
             if clause.type in _CLAUSES_JAVA:
                 for base in clause.named_children:
-                    parts = base.named_children if base.type == "type_list" else (base,)
-                    yield from (clean_type(text_of(part)) for part in parts)
+                    bases = base.named_children if base.type == "type_list" else (base,)
+                    yield from (clean_type(text_of(part)) for part in bases)
 
     def imports(self, node: Node) -> Iterator[Import]:
         """Yield an imported class, all classes of a package, or a class's static members."""
-        path = next(
-            (
-                plain_chain(text_of(child))
-                for child in node.named_children
-                if child.type != "asterisk"
-            ),
-            "",
-        )
-        if any(child.type == "asterisk" for child in node.children):
+        names = (part for part in node.named_children if part.type != "asterisk")
+        path = plain_chain(text_of(next(names, None)))
+        if any(part.type == "asterisk" for part in node.children):
             yield Import(path, "*", "", line_of(node))
             return
         module, _, name = path.rpartition(".")
@@ -560,16 +526,14 @@ class Java(Reader):
             yield field(node, "name"), kind
             return
         for declarator in node.children_by_field_name("declarator"):
-            type_name = (
-                value_type(declarator.child_by_field_name("value")) if kind == "var" else kind
-            )
+            type_name = value_type(child(declarator, "value")) if kind == "var" else kind
             start = "self." if node.type == "field_declaration" else ""
             yield start + field(declarator, "name"), type_name
 
     def call(self, node: Node) -> tuple[str, str] | None:
         if node.type != "method_invocation":
             return split_call(text_of(node))
-        receiver, name = node.child_by_field_name("object"), field(node, "name")
+        receiver, name = child(node, "object"), field(node, "name")
         if receiver is None:
             return ("", name)
         return split_call(f"{text_of(receiver) or '(…)'}.{name}") or ("?", name)
@@ -584,8 +548,7 @@ class Python(Reader):
 
     def bases(self, node: Node) -> Iterator[str]:
         """Yield the base classes, without type parameters."""
-        arguments = node.child_by_field_name("superclasses")
-        for base in arguments.named_children if arguments else ():
+        for base in parts(child(node, "superclasses")):
             if base.type in ("identifier", "attribute", "subscript"):
                 yield clean_type(text_of(base))
 
@@ -598,10 +561,8 @@ class Python(Reader):
         ):
             yield Import(module, "*", "", line)
         for imported in node.children_by_field_name("name"):
-            name = plain_chain(
-                field(imported, "name") if imported.type == "aliased_import" else text_of(imported)
-            )
-            alias = field(imported, "alias") if imported.type == "aliased_import" else ""
+            name = plain_chain(field(imported, "name") or text_of(imported))
+            alias = field(imported, "alias")
             if node.type == "import_from_statement":
                 yield Import(module, name, alias or name, line)
             else:
@@ -613,21 +574,18 @@ class Python(Reader):
         The type of ``self.x = x`` is ``=x``, an alias.
         """
         if node.type in ("typed_parameter", "typed_default_parameter"):
-            name = field(node, "name") or text_of(node.named_children[0])
+            name = field(node, "name") or text_of(first(node))
             yield name.lstrip("*"), clean_type(field(node, "type"))
         elif node.type == "assignment":
-            right = node.child_by_field_name("right")
+            right = child(node, "right")
             type_name = clean_type(field(node, "type")) or value_type(right)
             if not type_name and right is not None and right.type == "identifier":
                 type_name = f"={text_of(right)}"
             yield plain_chain(field(node, "left")), type_name
         else:
-            pattern = node.named_children[0] if node.named_children else None
-            if pattern is not None and len(pattern.named_children) == 2:
-                yield (
-                    plain_chain(text_of(pattern.named_children[1])),
-                    value_type(pattern.named_children[0]),
-                )
+            pattern = parts(first(node))
+            if len(pattern) == 2:
+                yield plain_chain(text_of(pattern[1])), value_type(pattern[0])
 
 
 # ----------------------------------------------------------------------------
@@ -646,11 +604,8 @@ class Rust(Reader):
 
     def bases(self, node: Node) -> Iterator[str]:
         """Yield the trait of an ``impl``, or the supertraits of a trait."""
-        trait = node.child_by_field_name("trait")
-        if trait is not None:
-            yield clean_type(text_of(trait))
-        bounds = node.child_by_field_name("bounds") if node.type == "trait_item" else None
-        for bound in bounds.named_children if bounds is not None else ():
+        yield clean_type(field(node, "trait"))
+        for bound in parts(child(node, "bounds")) if node.type == "trait_item" else ():
             yield clean_type(text_of(bound))
 
     def imports(self, node: Node) -> Iterator[Import]:
@@ -658,9 +613,8 @@ class Rust(Reader):
         if node.type == "mod_item":
             yield Import(f"self.{field(node, 'name')}", "", field(node, "name"), line_of(node))
             return
-        used = node.child_by_field_name("argument")
-        is_public = any(child.type == "visibility_modifier" for child in node.children)
-        for path, alias in _used_paths(used, "") if used is not None else ():
+        is_public = any(part.type == "visibility_modifier" for part in node.children)
+        for path, alias in _used_paths(child(node, "argument"), ""):
             module, _, name = path.rpartition(".")
             yield Import(
                 module,
@@ -676,23 +630,22 @@ class Rust(Reader):
             yield f"self.{field(node, 'name')}", kind
         else:
             name = field(node, "pattern").removeprefix("mut ")
-            yield name, kind or value_type(node.child_by_field_name("value"))
+            yield name, kind or value_type(child(node, "value"))
 
 
-def _used_paths(node: Node, before: str) -> Iterator[tuple[str, str]]:
+def _used_paths(node: Node | None, before: str) -> Iterator[tuple[str, str]]:
+    if node is None:
+        return
     if node.type == "scoped_use_list":
         path = plain_chain(field(node, "path"))
-        items = node.child_by_field_name("list")
-        for item in items.named_children if items is not None else ():
-            yield from _used_paths(item, f"{before}{path}.")
+        yield from _used_paths(child(node, "list"), f"{before}{path}.")
     elif node.type == "use_list":
         for item in node.named_children:
             yield from _used_paths(item, before)
     elif node.type == "use_as_clause":
         yield before + plain_chain(field(node, "path")), field(node, "alias")
     elif node.type == "use_wildcard":
-        inner = plain_chain(text_of(node.named_children[0])) if node.named_children else ""
-        yield f"{before}{inner}.*", ""
+        yield f"{before}{plain_chain(text_of(first(node)))}.*", ""
     elif node.type == "self" and before:
         yield before.rstrip("."), ""
     elif chain := plain_chain(text_of(node)):
@@ -707,15 +660,16 @@ def _used_paths(node: Node, before: str) -> Iterator[tuple[str, str]]:
 class Language:
     """A programming language, with its grammar and syntax queries.
 
-    Languages of one ``family`` can call each other's code.
+    Languages of one ``family`` can call each other's code. Its default, and the grammar's and
+    query's, is the name.
     """
 
     name: str
-    family: str
     reader: Reader
-    grammar: str
-    queries: Sequence[str]
     suffixes: Sequence[str]
+    family: str = ""
+    queries: Sequence[str] = ()
+    grammar: str = ""
     function: str = "language"
 
 
@@ -723,44 +677,41 @@ _ECMA, _C = Ecma(), CFamily()
 LANGUAGES = {
     language.name: language
     for language in (
-        Language("python", "python", Python(), "python", ("python",), (".py", ".pyi")),
+        Language("python", Python(), (".py", ".pyi")),
         Language(
             "javascript",
-            "ecma",
             _ECMA,
-            "javascript",
-            ("ecma", "jsx", "javascript"),
             (".js", ".mjs", ".cjs", ".jsx"),
+            "ecma",
+            ("ecma", "jsx", "javascript"),
         ),
         Language(
             "typescript",
-            "ecma",
             _ECMA,
-            "typescript",
-            ("ecma", "typescript"),
             (".ts", ".mts", ".cts"),
-            "language_typescript",
+            "ecma",
+            ("ecma", "typescript"),
+            function="language_typescript",
         ),
         Language(
             "tsx",
-            "ecma",
             _ECMA,
-            "typescript",
-            ("ecma", "jsx", "typescript"),
             (".tsx",),
+            "ecma",
+            ("ecma", "jsx", "typescript"),
+            "typescript",
             "language_tsx",
         ),
-        Language("go", "go", Go(), "go", ("go",), (".go",)),
-        Language("rust", "rust", Rust(), "rust", ("rust",), (".rs",)),
-        Language("java", "java", Java(), "java", ("java",), (".java",)),
-        Language("c", "cfamily", _C, "c", ("c",), (".c",)),
+        Language("go", Go(), (".go",)),
+        Language("rust", Rust(), (".rs",)),
+        Language("java", Java(), (".java",)),
+        Language("c", _C, (".c",), "cfamily"),
         Language(
             "cpp",
-            "cfamily",
             _C,
-            "cpp",
-            ("c", "cpp"),
             (".h", ".cc", ".cpp", ".cxx", ".hh", ".hpp", ".hxx", ".ipp"),
+            "cfamily",
+            ("c", "cpp"),
         ),
     )
 }
@@ -773,8 +724,7 @@ _LANGUAGE_BY_SUFFIX = {
 
 def language_of(path: str) -> str | None:
     """Return a file's language by its extension, or ``None`` if it is not supported."""
-    name = path.rsplit("/", 1)[-1]
-    return _LANGUAGE_BY_SUFFIX.get("." + name.rsplit(".", 1)[-1].lower()) if "." in name else None
+    return _LANGUAGE_BY_SUFFIX.get(splitext(path)[1].lower())
 
 
 def require_parsers() -> None:
@@ -782,7 +732,7 @@ def require_parsers() -> None:
     try:
         import_module("tree_sitter")
         for language in LANGUAGES.values():
-            import_module(f"tree_sitter_{language.grammar}")
+            import_module(f"tree_sitter_{language.grammar or language.name}")
     except ImportError as error:
         raise UnavailableError(
             f"reading code needs {error.name}, which is not installed",
@@ -795,11 +745,11 @@ def parser_of(name: str) -> tuple[Parser, Query]:
     """Return the parser and the query of a language. Raises ImportError if they are not installed."""
     language = LANGUAGES[name]
     grammar = load("tree_sitter:Language")(
-        load(f"tree_sitter_{language.grammar}:{language.function}")()
+        load(f"tree_sitter_{language.grammar or name}:{language.function}")()
     )
     text = "\n".join(
         (files(__package__) / "queries" / f"{query}.scm").read_text(encoding="utf-8")
-        for query in language.queries
+        for query in language.queries or (name,)
     )
     return load("tree_sitter:Parser")(grammar), load("tree_sitter:Query")(grammar, text)
 
@@ -922,17 +872,13 @@ class _Reading:
 
     def _call(self, capture: str, node: Node) -> None:
         if capture == "new":
-            name = clean_type(text_of(node))
-            receiver, _, last = name.rpartition(".")
-            receiver_and_name = (receiver, last) if last else None
+            receiver, _, name = clean_type(text_of(node)).rpartition(".")
         else:
-            receiver_and_name = self._reader.call(node)
-        if not receiver_and_name or (
-            capture == "component" and not receiver_and_name[1][:1].isupper()
-        ):
+            receiver, name = self._reader.call(node) or ("", "")
+        if not name or (capture == "component" and not name[:1].isupper()):
             return
         scope = self._scope
         while scope != MODULE and self._definitions[scope].kind in INNER_KINDS:
             scope = self._definitions[scope].parent
-        if max(map(len, receiver_and_name)) <= NAME_CHARACTERS:
-            self._calls.setdefault((scope, *receiver_and_name), line_of(node))
+        if max(len(receiver), len(name)) <= NAME_CHARACTERS:
+            self._calls.setdefault((scope, receiver, name), line_of(node))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
+from itertools import islice
+from posixpath import basename, dirname, join, normpath, split
 
 from nacre.base.frozen import frozen
 from nacre.base.plain import mapping, objects
@@ -45,7 +46,7 @@ class Aliases:
                 yield from (target.replace("*", middle, 1) for target in self.paths[pattern])
                 break
         if self.base:
-            yield posixpath.normpath(posixpath.join(self.base, module))
+            yield normpath(join(self.base, module))
 
 
 class AliasTable:
@@ -61,12 +62,10 @@ class AliasTable:
 
     def of(self, folder: str) -> Aliases:
         if folder not in self._cache:
-            paths = (posixpath.join(folder, name) for name in _CONFIG_NAMES)
+            paths = (join(folder, name) for name in _CONFIG_NAMES)
             path = next((path for path in paths if path in self._texts), "")
             self._cache[folder] = (
-                self._read(path, _MAX_DEPTH)
-                if path or not folder
-                else self.of(posixpath.dirname(folder))
+                self._read(path, _MAX_DEPTH) if path or not folder else self.of(dirname(folder))
             )
         return self._cache[folder]
 
@@ -77,7 +76,7 @@ class AliasTable:
             config = {}
         if not depth:
             return Aliases()
-        folder = posixpath.dirname(path)
+        folder = dirname(path)
         extended = config.get("extends")
         aliases = Aliases()
         for name in extended if isinstance(extended, list) else [extended]:
@@ -86,12 +85,9 @@ class AliasTable:
         options = mapping(config, "compilerOptions")
         base = aliases.base
         if isinstance(options.get("baseUrl"), str):
-            base = posixpath.normpath(posixpath.join(folder, options["baseUrl"]))
+            base = normpath(join(folder, options["baseUrl"]))
         paths = {
-            pattern: [
-                posixpath.normpath(posixpath.join(base or folder, str(target)))
-                for target in targets
-            ]
+            pattern: [normpath(join(base or folder, str(target))) for target in targets]
             for pattern, targets in mapping(options, "paths").items()
             if isinstance(targets, list)
         }
@@ -107,8 +103,8 @@ class AliasTable:
     def _config_path(self, folder: str, name: object) -> str:
         if not isinstance(name, str) or not name.startswith("."):
             return ""
-        path = posixpath.normpath(posixpath.join(folder, name))
-        candidates = (path, f"{path}.json", posixpath.join(path, _CONFIG_NAMES[0]))
+        path = normpath(join(folder, name))
+        candidates = (path, f"{path}.json", join(path, _CONFIG_NAMES[0]))
         return next((candidate for candidate in candidates if candidate in self._texts), "")
 
 
@@ -148,41 +144,44 @@ class Index:
         self.paths = [path for path, _ in files]
         self.facts = [facts for _, facts in files]
         self.texts = texts
-        self.families = [LANGUAGES[facts.language].family for facts in self.facts]
+        self.families = [LANGUAGES[facts.language].family or facts.language for facts in self.facts]
         self.by_path = {path: number for number, path in enumerate(self.paths)}
         self.folders: dict[str, list[int]] = defaultdict(list)
-        self.top: list[dict[str, int]] = []
-        self.qualified: list[dict[str, int]] = []
-        self.members: dict[tuple[str, str], dict[str, list[Node]]] = defaultdict(
-            lambda: defaultdict(list)
-        )
+        self.top: list[dict[str, Node]] = []
+        self.qualified: list[dict[str, Node]] = []
+        self.members: dict[tuple[str, str, str], list[Node]] = defaultdict(list)
         self.methods: dict[tuple[str, str], list[Node]] = defaultdict(list)
         self.functions: dict[tuple[str, str], list[Node]] = defaultdict(list)
         for number, path in enumerate(self.paths):
-            self.folders[posixpath.dirname(path)].append(number)
+            self.folders[dirname(path)].append(number)
             family, definitions = self.families[number], self.facts[number].definitions
-            top: dict[str, int] = {}
-            qualified: dict[str, int] = {}
+            top: dict[str, Node] = {}
+            qualified: dict[str, Node] = {}
             for place, definition in enumerate(definitions):
+                node, name = (number, place), definition.name
                 if (
                     definition.kind in INNER_KINDS
-                    or qualified.setdefault(definition.qualified, place) != place
+                    or qualified.setdefault(definition.qualified, node) != node
                 ):
                     continue
                 if definition.owner:
-                    self.members[family, definition.owner][definition.name].append((number, place))
+                    self.members[family, definition.owner, name].append(node)
                     if definition.kind == "method":
-                        self.methods[family, definition.name].append((number, place))
+                        self.methods[family, name].append(node)
                 elif self._is_top(definitions, definition):
-                    top.setdefault(definition.name, place)
-                    self.functions[family, definition.name].append((number, place))
+                    top.setdefault(name, node)
+                    self.functions[family, name].append(node)
             self.top.append(top)
             self.qualified.append(qualified)
         self.known_folders: set[str] = set()
         for folder in self.folders:
             while folder not in self.known_folders:
                 self.known_folders.add(folder)
-                folder = posixpath.dirname(folder)
+                folder = dirname(folder)
+
+    def first(self, paths: Iterable[str]) -> tuple[int, ...]:
+        """Return the number of the first existing file, if any."""
+        return tuple(islice((self.by_path[path] for path in paths if path in self.by_path), 1))
 
     def paths_of(self, family: str) -> Iterator[str]:
         return (path for path, own in zip(self.paths, self.families, strict=True) if own == family)
@@ -276,33 +275,27 @@ class PythonModules(Modules):
         """
         bare = module.lstrip(".")
         levels = len(module) - len(bare)
-        folder = posixpath.dirname(self.index.paths[file])
+        folder = dirname(self.index.paths[file])
         if levels:
             for _ in range(levels - 1):
-                folder = posixpath.dirname(folder)
-            return self._at(posixpath.join(folder, *bare.split(".")) if bare else folder)
+                folder = dirname(folder)
+            return self._at(join(folder, *bare.split(".")) if bare else folder)
         places = self._places_by_name.get(bare, set())
         if len(places) == 1:
             return self._at(next(iter(places)))
-        return OUTSIDE if places else self._at(posixpath.join(folder, *bare.split(".")))
+        return OUTSIDE if places else self._at(join(folder, *bare.split(".")))
 
     def child(self, module: Module, name: str) -> Module | None:
         if module.place is None:
             return None
-        module_there = self._at(posixpath.join(module.place, name))
+        module_there = self._at(join(module.place, name))
         return None if module_there.is_outside else module_there
 
     def _at(self, place: str) -> Module:
         paths = (f"{place}.py", f"{place}/__init__.py" if place else "__init__.py", f"{place}.pyi")
-        number = next(
-            (self.index.by_path[path] for path in paths if path in self.index.by_path), None
-        )
+        files = self.index.first(paths)
         folder = place if place in self.index.known_folders else None
-        return (
-            OUTSIDE
-            if number is None and not folder
-            else Module(() if number is None else (number,), folder)
-        )
+        return Module(files, folder) if files or folder else OUTSIDE
 
     def _names_of(self, place: str) -> Iterator[str]:
         parts = place.split("/")
@@ -326,19 +319,17 @@ class EcmaModules(Modules):
         """
         if not module:
             return Module((file,))
-        folder = posixpath.dirname(self.index.paths[file])
+        folder = dirname(self.index.paths[file])
         if module.startswith("."):
-            return self._at(posixpath.normpath(posixpath.join(folder, module)))
+            return self._at(normpath(join(folder, module)))
         places = map(self._at, self._aliases.of(folder).places(module))
         return next((candidate for candidate in places if not candidate.is_outside), OUTSIDE)
 
     def _at(self, place: str) -> Module:
-        stem = re.sub(r"\.[cm]?jsx?$", "", place)
-        for start in dict.fromkeys((place, stem)):
-            for ending in _ECMA_ENDINGS:
-                if start + ending in self.index.by_path:
-                    return Module((self.index.by_path[start + ending],))
-        return OUTSIDE
+        starts = (place, re.sub(r"\.[cm]?jsx?$", "", place))
+        return Module(
+            self.index.first(start + ending for start in starts for ending in _ECMA_ENDINGS)
+        )
 
 
 class GoModules(Modules):
@@ -347,7 +338,7 @@ class GoModules(Modules):
     @cached_property
     def _roots(self) -> list[tuple[str, str]]:
         roots = [
-            (match[1], posixpath.dirname(path))
+            (match[1], dirname(path))
             for path, text in self.index.texts.items()
             if path.endswith("go.mod") and (match := _GO_MODULE.search(text))
         ]
@@ -356,25 +347,22 @@ class GoModules(Modules):
     def find(self, file: int, module: str) -> Module:  # noqa: ARG002
         for name, root in self._roots:
             if module == name or module.startswith(f"{name}/"):
-                return self._package(
-                    posixpath.join(root, module[len(name) + 1 :]).rstrip("/"), None
-                )
+                return self._package(join(root, module[len(name) + 1 :]).rstrip("/"), None)
         return OUTSIDE
 
     def around(self, file: int) -> Module:
-        return self._package(
-            posixpath.dirname(self.index.paths[file]), self.index.facts[file].package
-        )
+        return self._package(dirname(self.index.paths[file]), self.index.facts[file].package)
 
     def _package(self, folder: str, package: str | None) -> Module:
-        numbers = tuple(
-            number
-            for number in self.index.folders.get(folder, ())
-            if self.index.families[number] == "go"
-            and package in (None, self.index.facts[number].package)
-            and (package or not self.index.paths[number].endswith("_test.go"))
+        return Module(
+            tuple(
+                number
+                for number in self.index.folders.get(folder, ())
+                if self.index.families[number] == "go"
+                and package in (None, self.index.facts[number].package)
+                and (package or not self.index.paths[number].endswith("_test.go"))
+            )
         )
-        return Module(numbers) if numbers else OUTSIDE
 
 
 class RustModules(Modules):
@@ -385,7 +373,7 @@ class RustModules(Modules):
         crates = {}
         for path, text in self.index.texts.items():
             match = _CRATE.search(text) if path.endswith("Cargo.toml") else None
-            root = posixpath.join(posixpath.dirname(path), "src")
+            root = join(dirname(path), "src")
             number = self.index.by_path.get(f"{root}/lib.rs")
             if match and number is not None:
                 crates[match[1].replace("-", "_")] = Module((number,), root)
@@ -395,7 +383,7 @@ class RustModules(Modules):
         """Resolve a path that begins with ``crate``, ``self``, ``super``, a crate or a submodule."""
         parts = module.split(".") if module else []
         path = self.index.paths[file]
-        folder, name = posixpath.split(path)
+        folder, name = split(path)
         is_root = name in ("lib.rs", "main.rs", "mod.rs")
         current = Module((file,), folder if is_root else path.removesuffix(".rs"))
         head = parts.pop(0) if parts else "self"
@@ -415,31 +403,26 @@ class RustModules(Modules):
     def child(self, module: Module, name: str) -> Module | None:
         if module.place is None:
             return None
-        place = posixpath.join(module.place, name)
-        for path in (f"{place}.rs", f"{place}/mod.rs"):
-            if path in self.index.by_path:
-                return Module((self.index.by_path[path],), place)
-        return None
+        place = join(module.place, name)
+        files = self.index.first((f"{place}.rs", f"{place}/mod.rs"))
+        return Module(files, place) if files else None
 
     def _root_of(self, file: int) -> Module:
-        folder = posixpath.dirname(self.index.paths[file])
+        folder = dirname(self.index.paths[file])
         while True:
-            for name in ("lib.rs", "main.rs"):
-                number = self.index.by_path.get(posixpath.join(folder, name))
-                if number is not None:
-                    return Module((number,), folder)
+            if files := self.index.first(join(folder, name) for name in ("lib.rs", "main.rs")):
+                return Module(files, folder)
             if not folder:
                 return OUTSIDE
-            folder = posixpath.dirname(folder)
+            folder = dirname(folder)
 
     def _parent(self, module: Module) -> Module | None:
-        folder = posixpath.dirname(module.place or "")
-        for name in ("mod.rs", "lib.rs", "main.rs"):
-            number = self.index.by_path.get(posixpath.join(folder, name))
-            if number is not None and number not in module.files:
-                return Module((number,), folder)
-        number = self.index.by_path.get(f"{folder}.rs")
-        return Module((number,), folder) if number is not None else None
+        folder = dirname(module.place or "")
+        paths = [*(join(folder, name) for name in ("mod.rs", "lib.rs", "main.rs")), f"{folder}.rs"]
+        files = self.index.first(
+            path for path in paths if self.index.by_path.get(path) not in module.files
+        )
+        return Module(files, folder) if files else None
 
 
 class JavaModules(Modules):
@@ -460,10 +443,8 @@ class JavaModules(Modules):
         if module in self._packages:
             return Module(tuple(self._packages[module]))
         package, _, name = module.rpartition(".")
-        numbers = [
-            number for number in self._packages.get(package, ()) if name in self.index.top[number]
-        ]
-        return Module(tuple(numbers)) if numbers else OUTSIDE
+        numbers = self._packages.get(package, ())
+        return Module(tuple(number for number in numbers if name in self.index.top[number]))
 
     def around(self, file: int) -> Module:
         return Module(tuple(self._packages[self.index.facts[file].package]))
@@ -479,20 +460,18 @@ class CModules(Modules):
     def _paths_by_name(self) -> dict[str, list[str]]:
         paths: dict[str, list[str]] = defaultdict(list)
         for path in self.index.paths_of("cfamily"):
-            paths[posixpath.basename(path)].append(path)
+            paths[basename(path)].append(path)
         return paths
 
     def find(self, file: int, module: str) -> Module:
         """Return the included file: a path relative to this file, or the only path that ends with
         ``module``.
         """
-        sibling = posixpath.normpath(
-            posixpath.join(posixpath.dirname(self.index.paths[file]), module)
-        )
+        sibling = normpath(join(dirname(self.index.paths[file]), module))
         if sibling in self.index.by_path:
             return Module((self.index.by_path[sibling],))
-        plain = posixpath.normpath(module)
-        name = posixpath.basename(plain)
+        plain = normpath(module)
+        name = basename(plain)
         candidates = [
             candidate
             for candidate in self._paths_by_name.get(name, ())
@@ -541,8 +520,9 @@ class Names:
 
     def __init__(self, index: Index) -> None:
         self.index = index
-        present = set(index.families)
-        self._modules: dict[str, Modules] = {family: BY_FAMILY[family](index) for family in present}
+        self._modules: dict[str, Modules] = {
+            family: BY_FAMILY[family](index) for family in set(index.families)
+        }
         self._imports: list[tuple[dict[str, list[Import]], list[Import]]] = []
         self._open: set[tuple[int, int, str]] = set()
         """The lookups in progress, to stop at circular imports and base classes."""
@@ -592,21 +572,15 @@ class Names:
         return self.member(target, name) if self.index.is_class(target) else None
 
     def member(self, node: Node, name: str, depth: int = _MAX_DEPTH) -> Node | None:
-        definition, family = self.index.definition(node), self.index.families[node[0]]
-        result = self.index.only(
-            self.index.members.get((family, definition.qualified), {}).get(name, ()), node[0]
-        )
+        key = self.index.families[node[0]], self.index.definition(node).qualified, name
+        result = self.index.only(self.index.members.get(key, ()), node[0])
         if result or not depth:
             return result
-        for base in self.bases(node):
-            result = self.member(base, name, depth - 1)
-            if result:
-                return result
-        return None
+        members = (self.member(base, name, depth - 1) for base in self.bases(node))
+        return next(filter(None, members), None)
 
     def bases(self, node: Node) -> Iterable[Node]:
-        definition = self.index.definition(node)
-        for owner, name in self._bases.get((node[0], definition.qualified), ()):
+        for owner, name in self._bases.get((node[0], self.index.definition(node).qualified), ()):
             scope = self.index.facts[node[0]].definitions[owner].parent
             base = self.type_named(node[0], scope, name)
             if base and base != node:
@@ -624,10 +598,7 @@ class Names:
             is_class = definition.kind in CLASS_KINDS
             if is_class or definition.owner:
                 name = definition.qualified if is_class else definition.owner
-                place = self.index.qualified[file].get(name)
-                if place is not None:
-                    return (file, place)
-                return self.type_named(file, MODULE, name)
+                return self.index.qualified[file].get(name) or self.type_named(file, MODULE, name)
             scope = definition.parent
         return None
 
@@ -636,22 +607,13 @@ class Names:
         methods = self.index.methods.get((self.index.families[file], name), ())
         return methods[0] if len(methods) == 1 and name not in COMMON and len(name) > 2 else None
 
-    def import_target(self, file: int, imported: Import) -> tuple[Module, Target | None]:
-        module = self.modules(file).find(file, imported.module)
-        target = (
-            self.step(file, module, imported.name)
-            if imported.name not in ("", "*") and not module.is_outside
-            else None
-        )
-        return module, target
-
     def _begin(self, file: int, scope: int, head: str) -> Target | None:
         if head == "Self":
             return self.owner_of(file, scope)
         if self.index.families[file] != "rust":
             return self.lookup(file, scope, head)
         target = None if head in ("crate", "super") else self.lookup(file, scope, head)
-        if target is not None:
+        if target:
             return target
         module = self.modules(file).find(file, head)
         return None if module.is_outside else module
@@ -662,37 +624,29 @@ class Names:
         while scope != MODULE:
             definition = definitions[scope]
             is_class = definition.kind in CLASS_KINDS
-            if not is_class or sees_members:
-                place = self.index.qualified[file].get(f"{definition.qualified}.{name}")
-                if place is not None:
-                    return (file, place)
+            inner = self.index.qualified[file].get(f"{definition.qualified}.{name}")
+            if inner and (sees_members or not is_class):
+                return inner
             if sees_members and (is_class or definition.owner):
                 around = (file, scope) if is_class else self.owner_of(file, scope)
-                member = self.member(around, name) if around else None
-                if member:
+                if around and (member := self.member(around, name)):
                     return member
             scope = definition.parent
         return None
 
     def _in_file(self, file: int, name: str, depth: int) -> Target | None:
-        place = self.index.top[file].get(name)
-        if place is not None:
-            return (file, place)
+        if node := self.index.top[file].get(name):
+            return node
         named, starred = self._imports[file]
         for imported in named.get(name, ()):
-            target = self._imported(file, imported, depth)
-            if target is not None:
+            if target := self._imported(file, imported, depth):
                 return target
         modules = self.modules(file)
-        around = self._in_tops(modules.around(file), name)
-        if around:
+        if around := self._in_tops(modules.around(file), name):
             return around
         for imported in starred:
-            target = (
-                self._in_module(file, modules.find(file, imported.module), name, depth - 1)
-                if depth
-                else None
-            )
+            module = modules.find(file, imported.module)
+            target = self._in_module(file, module, name, depth - 1)
             if isinstance(target, tuple):
                 return target
         if modules.is_global:
@@ -709,23 +663,20 @@ class Names:
             return OUTSIDE
         if not imported.name:
             return module
-        return self._in_module(file, module, imported.name, depth - 1) if depth else None
+        return self._in_module(file, module, imported.name, depth - 1)
 
     def _in_module(self, file: int, module: Module, name: str, depth: int) -> Target | None:
+        if depth < 0:
+            return None
         target: Target | None = self._in_tops(module, name)
-        for number in module.files if target is None and depth else ():
+        for number in module.files if depth else ():
             target = target or self._reexported(number, name, depth)
         return target or self.modules(file).child(module, name)
 
     def _reexported(self, file: int, name: str, depth: int) -> Target | None:
         facts = self.index.facts[file]
         if name == "default" and facts.default:
-            place = self.index.top[file].get(facts.default)
-            return (
-                (file, place)
-                if place is not None
-                else self._in_file(file, facts.default, depth - 1)
-            )
+            return self._in_file(file, facts.default, depth - 1)
         is_open = self.index.families[file] == "python"
         named, starred = self._imports[file]
         for imported in named.get(name, ()):
@@ -735,33 +686,28 @@ class Names:
                     if imported.module
                     else self._in_file(file, imported.name, depth - 1)
                 )
-                if isinstance(target, tuple) or (
-                    isinstance(target, Module) and not target.is_outside
-                ):
+                if target not in (None, OUTSIDE):
                     return target
-        for imported in starred if depth > 1 else ():
+        for imported in starred:
             if is_open or imported.exported:
-                inner = self._in_module(
-                    file, self.modules(file).find(file, imported.module), name, depth - 2
-                )
+                module = self.modules(file).find(file, imported.module)
+                inner = self._in_module(file, module, name, depth - 2)
                 if isinstance(inner, tuple):
                     return inner
         return None
 
     def _in_tops(self, module: Module, name: str) -> Node | None:
         for number in module.files:
-            place = self.index.top[number].get(name)
-            if place is not None:
-                return (number, place)
-        for number in module.files:  # static members of a class that is named as a module
+            if node := self.index.top[number].get(name):
+                return node
+        # Static members of a class that is named as a module.
+        for number in module.files if len(module.files) == 1 else ():
             for outer in (
                 self.index.top[number].values() if self.modules(number).sees_members else ()
             ):
-                place = self.index.qualified[number].get(
-                    f"{self.index.facts[number].definitions[outer].qualified}.{name}"
-                )
-                if place is not None and len(module.files) == 1:
-                    return (number, place)
+                qualified = f"{self.index.definition(outer).qualified}.{name}"
+                if node := self.index.qualified[number].get(qualified):
+                    return node
         return None
 
 
@@ -924,21 +870,13 @@ class Calls:
 class Edge:
     """A reference between two definitions, at the line of its first occurrence.
 
-    The definition number ``MODULE`` represents the file.
+    The definition number ``MODULE`` represents the file. A target outside the repository is a
+    module's name.
     """
 
     rel: str
     source: Node
-    target: Node
-    line: int
-
-
-@frozen
-class Foreign:
-    """An import of a module from outside the repository."""
-
-    file: int
-    module: str
+    target: Node | str
     line: int
 
 
@@ -952,62 +890,56 @@ class Resolution:
         self._names = Names(self.index)
         self._calls = Calls(self.index, self._names)
 
-    def of(self, file: int, calls: Iterable[Call]) -> Iterator[Edge | Foreign]:
+    def of(self, file: int, calls: Iterable[Call]) -> Iterator[Edge]:
         """Yield the edges that begin in a file, without duplicates.
 
         ``calls`` are the calls in the file, which the index omits to save memory.
         """
-        keys: set[tuple[str, Node, Node]] = set()
+        keys = set()
         for edge in (
             *self._import_edges(file),
             *self._base_edges(file),
             *self._call_edges(file, calls),
         ):
-            if isinstance(edge, Foreign):
-                yield edge
-            elif (
-                key := (edge.rel, edge.source, edge.target)
-            ) not in keys and edge.source != edge.target:
+            key = edge.rel, edge.source, edge.target
+            if key not in keys and edge.source != edge.target:
                 keys.add(key)
                 yield edge
 
-    def _import_edges(self, file: int) -> Iterator[Edge | Foreign]:
-        outside: dict[str, int] = {}
+    def _import_edges(self, file: int) -> Iterator[Edge]:
         for imported in self.index.facts[file].imports:
             if not imported.module:
                 continue
-            module, item = self._names.import_target(file, imported)
+            modules = self._names.modules(file)
+            module = modules.find(file, imported.module)
             if module.is_outside:
-                outside.setdefault(imported.module, imported.line)
-            numbers = dict.fromkeys(item.files if isinstance(item, Module) else ())
-            if isinstance(item, tuple) and self._names.modules(file).sees_members:
-                numbers = {item[0]: None}  # only a class of the package
-            else:
-                numbers |= dict.fromkeys(module.files)
-            for target in numbers:
+                yield Edge("imports", (file, MODULE), imported.module, imported.line)
+                continue
+            name = imported.name.strip("*")
+            item = self._names.step(file, module, name) if name else None
+            numbers = module.files
+            if isinstance(item, Module):
+                numbers = item.files + numbers
+            elif item and modules.sees_members:
+                numbers = (item[0],)  # only a class of the package
+            for target in dict.fromkeys(numbers):
                 yield Edge("imports", (file, MODULE), (target, MODULE), imported.line)
-        yield from (Foreign(file, module, line) for module, line in outside.items())
 
     def _base_edges(self, file: int) -> Iterator[Edge]:
         facts = self.index.facts[file]
         for base in facts.bases:
             owner = facts.definitions[base.owner]
-            place = self.index.qualified[file].get(owner.qualified)
-            source = (
-                (file, place)
-                if place is not None
-                else self._names.type_named(file, owner.parent, owner.qualified)
-            )
-            target = self._names.type_named(file, owner.parent, base.name)
+            name, scope = owner.qualified, owner.parent
+            source = self.index.qualified[file].get(name)
+            source = source or self._names.type_named(file, scope, name)
+            target = self._names.type_named(file, scope, base.name)
             if source and target:
                 yield Edge("inherits", source, target, owner.line)
 
     def _call_edges(self, file: int, calls: Iterable[Call]) -> Iterator[Edge]:
         for call in calls:
-            target = self._calls.resolve(file, call)
-            if target:
-                place = call.scope
-                if place != MODULE:
-                    caller = self.index.facts[file].definitions[place]
-                    place = self.index.qualified[file][caller.qualified]
-                yield Edge("calls", (file, place), target, call.line)
+            if target := self._calls.resolve(file, call):
+                source = file, call.scope
+                if call.scope != MODULE:
+                    source = self.index.qualified[file][self.index.definition(source).qualified]
+                yield Edge("calls", source, target, call.line)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from datetime import datetime
+from posixpath import basename
 from typing import Any
+
+from msgspec import structs
 
 from nacre.base.frozen import frozen
 from nacre.base.ids import at_ms, from_ms
-from nacre.store.rows import record
-from nacre.store.schema import Store, in_transaction
+from nacre.store.rows import record, records
+from nacre.store.schema import Store, in_transaction, runs
 from nacre_code.languages import MODULE, Definition
 
 FILE = "file"
@@ -72,8 +75,9 @@ class CodeGraph(Store):
         *_, row = self._db.one("find_code_project", project=project) or (0,)
         return int(row)
 
+    @runs("delete_code_project")
     def forget(self, project: str) -> None:
-        self._db.run("delete_code_project", project=project)
+        """Delete the code index of a project."""
 
     def hashes(self, project: int) -> dict[str, tuple[int, bytes]]:
         """Return the (row, hash) of each path in a project."""
@@ -95,33 +99,26 @@ class CodeGraph(Store):
         self._db.run("delete_code_files", rows=rows)
 
     @in_transaction
-    def put(self, project: int, files: Iterable[NewFile]) -> None:
-        """Store files. The caller must then resolve edges again."""
-        self._db.run("mark_code_linked", project=project, linked=0)
+    def put(self, project: int, files: Sequence[NewFile]) -> None:
+        """Store or replace files. The caller must then resolve edges again."""
+        stored = self.hashes(project)
+        self.drop(project, [stored[file.path][0] for file in files if file.path in stored])
+        own = Definition("", "", FILE, MODULE, "", 1, 1)
         for file in files:
-            name = file.path.rsplit("/", 1)[-1]
             self._db.run(
                 "insert_code_file",
                 project=project,
                 path=file.path,
-                last=name.lower(),
+                last=basename(file.path).lower(),
                 language=file.language,
                 hash=file.hash,
                 facts=file.facts,
             )
-            row = self._db.value("find_code_file_row", project=project, path=file.path) or 0
-            own = Definition("", "", FILE, MODULE, "", 1, 1)
+            row = self._db.value("find_code_file_row", project=project, path=file.path)
             self._db.run_many(
                 "insert_code_symbol",
                 [
-                    {
-                        "file": row,
-                        "last": symbol.name.lower(),
-                        "qualified": symbol.qualified,
-                        "kind": symbol.kind,
-                        "line": symbol.line,
-                        "end_line": symbol.end_line,
-                    }
+                    {**structs.asdict(symbol), "file": row, "last": symbol.name.lower()}
                     for symbol in (own, *file.symbols)
                 ],
             )
@@ -135,27 +132,17 @@ class CodeGraph(Store):
     def link(
         self,
         files: Sequence[int],
-        edges: Sequence[tuple[int, str, int, int]],
-        outside: Sequence[tuple[str, int, int]],
+        edges: Sequence[dict[str, Any]],
+        outside: Sequence[dict[str, Any]],
     ) -> None:
         """Replace all edges and external imports of these files.
 
-        An edge is (target, kind, source, line), and an external import is (module, file, line).
+        An edge has a target, rel, source and line; an import a module, file and line.
         """
-        file_rows = json.dumps(list(files))
-        self._db.run("delete_code_edges", files=file_rows)
-        self._db.run("delete_code_outside", files=file_rows)
-        self._db.run_many(
-            "insert_code_edge",
-            [
-                {"target": target, "rel": rel, "source": source, "line": line}
-                for target, rel, source, line in edges
-            ],
-        )
-        self._db.run_many(
-            "insert_code_outside",
-            [{"module": module, "file": file, "line": line} for module, file, line in outside],
-        )
+        self._db.run("delete_code_edges", files=files)
+        self._db.run("delete_code_outside", files=files)
+        self._db.run_many("insert_code_edge", edges)
+        self._db.run_many("insert_code_outside", outside)
 
     def mark_linked(self, project: int) -> None:
         self._db.run("mark_code_linked", project=project, linked=1)
@@ -166,25 +153,23 @@ class CodeGraph(Store):
 
     def named(self, name: str, project: str | None) -> list[Symbol]:
         """Return the symbols with this last name component, ignoring case."""
-        return _symbols(
-            self._db.all(
-                "find_code_symbols", last=name.lower(), project=project, limit=_MAX_SYMBOLS
-            )
-        )
+        return self._find("find_code_symbols", name, project)
 
     def files_named(self, name: str, project: str | None) -> list[Symbol]:
         """Return files with this name, ignoring case."""
-        return _symbols(
-            self._db.all("find_code_files", last=name.lower(), project=project, limit=_MAX_SYMBOLS)
-        )
+        return self._find("find_code_files", name, project)
+
+    def _find(self, statement: str, name: str, project: str | None) -> list[Symbol]:
+        rows = self._db.all(statement, last=name.lower(), project=project, limit=_MAX_SYMBOLS)
+        return records(Symbol, rows)
 
     def of_rows(self, rows: Iterable[int]) -> dict[int, Symbol]:
-        return {
-            symbol.row: symbol for symbol in _symbols(self._db.all("list_code_nodes", rows=[*rows]))
-        }
+        symbols = records(Symbol, self._db.all("list_code_nodes", rows=[*rows]))
+        return {symbol.row: symbol for symbol in symbols}
 
     def siblings(self, symbol: Symbol) -> list[Symbol]:
-        return _symbols(self._db.all("list_code_nodes_of", row=symbol.row, below=symbol.qualified))
+        rows = self._db.all("list_code_nodes_of", row=symbol.row, below=symbol.qualified)
+        return records(Symbol, rows)
 
     def edges(self, rows: Iterable[int], rels: Sequence[str]) -> list[tuple[int, str, int, int]]:
         """Return (target, kind, source, line) for each edge to one of these symbols."""
@@ -207,10 +192,6 @@ class CodeGraph(Store):
             for file, session, began, at, count in rows
             if at
         ]
-
-
-def _symbols(rows: Sequence[tuple[Any, ...]]) -> list[Symbol]:
-    return [Symbol(*row) for row in rows]
 
 
 # -- Code names in memories ----------------------------------------------------
@@ -244,12 +225,7 @@ class CodeMentions(Store):
         self._db.run_many(
             "insert_code_mention",
             [
-                {
-                    "key": mention.key,
-                    "memory": memory,
-                    "written": mention.written,
-                    "manner": mention.manner,
-                }
+                {**asdict(mention), "memory": memory}
                 for memory, mentions in listed
                 for mention in mentions
             ],

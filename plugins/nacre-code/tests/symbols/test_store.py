@@ -29,6 +29,14 @@ def _read(database: Database, project: str, *files: NewFile) -> int:
     return row
 
 
+def _edge(target: int, rel: str, source: int, line: int) -> dict[str, object]:
+    return {"target": target, "rel": rel, "source": source, "line": line}
+
+
+def _import(module: str, file: int, line: int) -> dict[str, object]:
+    return {"module": module, "file": file, "line": line}
+
+
 def test_code_names_match_in_any_letter_case(database: Database) -> None:
     store = CodeGraph(database)
     _read(
@@ -99,10 +107,19 @@ def test_edges_are_removed_with_their_source_files(database: Database) -> None:
     f, g, h = symbols["f"], symbols["g"], symbols["h"]
     store.link(
         [files["a.py"]],
-        [(h, "calls", f, 3), (h, "calls", f, 9), (h, "uses", g, 4), (g, "calls", f, 5)],
-        [("os.path", files["a.py"], 1), ("os.path", files["a.py"], 7), ("osx", files["a.py"], 2)],
+        [
+            _edge(h, "calls", f, 3),
+            _edge(h, "calls", f, 9),
+            _edge(h, "uses", g, 4),
+            _edge(g, "calls", f, 5),
+        ],
+        [
+            _import("os.path", files["a.py"], 1),
+            _import("os.path", files["a.py"], 7),
+            _import("osx", files["a.py"], 2),
+        ],
     )
-    store.link([files["b.py"]], [(f, "calls", h, 6)], [("os", files["b.py"], 8)])
+    store.link([files["b.py"]], [_edge(f, "calls", h, 6)], [_import("os", files["b.py"], 8)])
     assert store.counts(row) == (3, 4)
     assert store.edges([h], ["calls", "uses"]) == [(h, "calls", f, 3), (h, "uses", g, 4)]
     assert [(item.path, item.line, module) for item, module in store.importers("os", None, 9)] == [

@@ -14,18 +14,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
 import httpx2
-import msgspec
 
+from nacre.base import json
 from nacre.base.frozen import frozen
 from nacre.base.lazy import Module, load
 from nacre.base.plain import mapping, objects_in
 from nacre.base.plugins import load_plugins
-from nacre.errors import (
-    ChannelUnavailableError,
-    InvalidSettingsError,
-    NotFoundError,
-)
-from nacre.llm.credentials import is_loopback
+from nacre.errors import ChannelUnavailableError, InvalidSettingsError, NotFoundError
+from nacre.llm.credentials import is_local
 from nacre.settings import Settings
 from nacre.values.gateway import Attachment, Chat, Incoming, Limits, Outgoing
 
@@ -146,17 +142,9 @@ class SkippedItems:
             return None
 
 
-def decode(data: str | bytes) -> Any:
-    """Decode JSON. Raises ValueError."""
-    try:
-        return msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise ValueError("not JSON") from error
-
-
 def decode_object(data: str | bytes) -> Fields:
     """Decode a JSON object. Raises ValueError."""
-    value = decode(data)
+    value = json.parse(data)
     if not isinstance(value, dict):
         raise ValueError("not a JSON object")
     return value
@@ -193,17 +181,19 @@ def moment(seconds: float | None) -> datetime | None:
         return None
 
 
-def file_name(values: Fields, key: str, default: str) -> str:
-    """Return the file name in a field, without folders and control characters."""
-    return _NOT_IN_NAMES.sub("_", text(values, key)).strip(" ._")[-_MAX_FILE_NAME:] or default
-
-
-def attachment(values: Fields, name: str, media_type: str) -> Attachment:
-    """Convert an attachment, using the given fields for its name and media type."""
+def attachment(
+    values: Fields,
+    name: str,
+    media_type: str,
+    size: str = "size",
+    defaults: tuple[str, str] = ("file", ""),
+) -> Attachment:
+    """Convert an attachment from the given fields, without folders in its name."""
+    plain = _NOT_IN_NAMES.sub("_", text(values, name)).strip(" ._")[-_MAX_FILE_NAME:]
     return Attachment(
-        file_name(values, name, "file"),
-        text(values, media_type, 100),
-        integer(values.get("size")),
+        plain or defaults[0],
+        text(values, media_type, 100) or defaults[1],
+        integer(values.get(size)),
     )
 
 
@@ -266,7 +256,7 @@ class WebApi:
         method: str,
         path: str,
         *,
-        json: Any = None,
+        body: Any = None,
         params: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
         seconds: float = _SECONDS,
@@ -277,8 +267,9 @@ class WebApi:
         """
         if self._client is None:
             # no proxy for this machine
-            is_local = is_loopback(urlsplit(self._address).hostname or "")
-            self._client = httpx2.AsyncClient(trust_env=not is_local, follow_redirects=False)
+            self._client = httpx2.AsyncClient(
+                trust_env=not is_local(self._address), follow_redirects=False
+            )
         data = bytearray()
         try:
             # the total timeout stops responses that trickle in
@@ -288,7 +279,7 @@ class WebApi:
                     method,
                     f"{self._address}{path}",
                     timeout=httpx2.Timeout(seconds, connect=_CONNECT_SECONDS),
-                    json=json,
+                    json=body,
                     params=params,
                     headers={**self._headers, **(headers or {})},
                 ) as response,
@@ -308,7 +299,7 @@ class WebApi:
             ) from None
         value = seconds_to_wait = None
         with suppress(ValueError):
-            value = decode(bytes(data))
+            value = json.parse(bytes(data))
         with suppress(ValueError):
             header = response.headers.get("retry-after", "")
             seconds_to_wait = min(max(0.0, float(header)), 86_400.0)
@@ -323,17 +314,15 @@ class WebApi:
 
 def check_address(platform: str, address: str) -> None:
     """Raise InvalidSettingsError unless the address is encrypted or on this machine."""
-    try:
-        scheme, host = urlsplit(address).scheme, urlsplit(address).hostname or ""
-    except ValueError:
-        scheme, host = "", ""
-    if scheme in ("https", "wss") and host:
-        return
-    if scheme not in ("http", "ws") or not is_loopback(host):
-        hint = "https, or http on this machine"
-        raise InvalidSettingsError(
-            f"the address configured for {platform} is not encrypted", hint=f"use {hint}"
-        )
+    with suppress(ValueError):
+        url = urlsplit(address)
+        is_encrypted = url.scheme in ("https", "wss") and url.hostname
+        if is_encrypted or (url.scheme in ("http", "ws") and is_local(address)):
+            return
+    raise InvalidSettingsError(
+        f"the address configured for {platform} is not encrypted",
+        hint="use https, or http on this machine",
+    )
 
 
 # ----------------------------------------------------------------------------
@@ -384,8 +373,6 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,40}")
 _RESERVED_NAMES = ("agent", "terminal")
 """Names that no channel can have, because other conversations use them in their keys."""
 
-_MAX_SECRET_CHARACTERS = 10_000
-
 
 def kinds() -> dict[str, str | ChannelKind]:
     """Return all kinds of channels by name. Built-in kinds are loaded later, by :func:`kind_of`."""
@@ -412,7 +399,7 @@ def options_of(settings: Settings, name: str) -> tuple[ChannelKind, dict[str, An
     Raises NotFoundError if the channel is not configured, and InvalidSettingsError for invalid
     options.
     """
-    channels: Mapping[str, Fields] = settings["gateway.channels"]
+    channels = settings["gateway.channels"]
     own = channels.get(name)
     if own is None:
         hint = (
@@ -478,8 +465,7 @@ def resolve(settings: Settings, key: str, value: str) -> str:
         path = Path(value.removeprefix("file:")).expanduser()
         hint = f"write the secret to {path}"
         try:
-            with open(path, encoding="utf-8") as file:
-                secret = file.read(_MAX_SECRET_CHARACTERS).strip()
+            secret = path.read_text(encoding="utf-8").strip()
         except OSError as error:
             raise InvalidSettingsError(
                 f"{key}: cannot read {path}: {error.strerror}", hint=hint
@@ -538,7 +524,7 @@ class Socket:
 
     async def send(self, value: Fields) -> None:
         with self._translated_errors():
-            await self._connection.send(msgspec.json.encode(value).decode())
+            await self._connection.send(json.encode(value).decode())
 
     @contextmanager
     def _translated_errors(self) -> Iterator[None]:
@@ -559,11 +545,10 @@ async def open_socket(platform: str, url: str, ping_seconds: float | None = None
     """
     try:
         check_address(platform, url)
-    except (InvalidSettingsError, ValueError):
+    except InvalidSettingsError:
         raise ChannelUnavailableError(
             f"{platform} returned an address that is not encrypted"
         ) from None
-    is_local = is_loopback(urlsplit(url).hostname or "")
     try:
         connection = await client.connect(
             url,
@@ -573,7 +558,7 @@ async def open_socket(platform: str, url: str, ping_seconds: float | None = None
             ping_timeout=ping_seconds,
             max_size=_MAX_FRAME_BYTES,
             max_queue=_MAX_QUEUED_FRAMES,
-            proxy=None if is_local else True,
+            proxy=None if is_local(url) else True,
         )
     except (OSError, ImportError, problems.WebSocketException) as error:
         # the library's message can contain the address, and with it a ticket; ImportError: no SOCKS

@@ -15,16 +15,7 @@ from nacre.base.log import Log
 from nacre.base.times import shown
 from nacre.cli import output
 from nacre.cli.command import TEXT, DefaultGroup, Paper, Run, bold, cut, dim, joined, printable
-from nacre.cli.options import (
-    argument,
-    ask,
-    count,
-    flag,
-    option,
-    perform,
-    short_session,
-    when,
-)
+from nacre.cli.options import argument, ask, count, flag, option, perform, short_session, when
 from nacre.cli.signals import stopped_by_signals
 from nacre.errors import NacreError
 from nacre.home import home
@@ -124,10 +115,8 @@ def pair(run: Run, who: str | None, me: bool, remove: bool) -> None:
         run.answer({"removed": removed}, lambda paper: paper.line(f"{who} may no longer write."))
         return
     paired = perform(run, engine.pair, who=who, me=me)
-    pairing = paired.pairing
-    message = f"{pairing.name or pairing.sender} may write in {pairing.channel}" + (
-        ", as you." if paired.identity else "."
-    )
+    pairing, role = paired.pairing, ", as you" if paired.identity else ""
+    message = f"{pairing.name or pairing.sender} may write in {pairing.channel}{role}."
     run.answer(paired, lambda paper: paper.line(message))
 
 
@@ -184,11 +173,13 @@ def _channel_row(state: ChannelState) -> tuple[str, str, str]:
     status = state.problem or (
         "off" if not state.enabled else f"{count(traffic.waiting, 'message')} waiting"
     )
-    sent = [f"{traffic.sent:,} sent"] if traffic.sent else []
-    sent += [f"{traffic.sending:,} being sent"] if traffic.sending else []
-    sent += [f"{traffic.failed:,} failed"] if traffic.failed else []
-    sent += [f"{traffic.doubled:,} perhaps twice"] if traffic.doubled else []
-    return state.name, status, ", ".join(sent)
+    counts = (
+        (traffic.sent, "sent"),
+        (traffic.sending, "being sent"),
+        (traffic.failed, "failed"),
+        (traffic.doubled, "perhaps twice"),
+    )
+    return state.name, status, ", ".join(f"{number:,} {name}" for number, name in counts if number)
 
 
 def _show_pairings(paper: Paper, pairings: list[Pairing]) -> None:
@@ -246,7 +237,6 @@ _NEW_COMMANDS = ("/new", "/reset")
 _PROMPT = "> "
 _WAIT_MARK, _ERASE_MARK = "…", "\r \r"
 """Mark shown while waiting for an answer, and the characters that erase it."""
-_SEPARATE_NOTICE = "Another nacre gateway chat is open: this is a separate conversation."
 _RETRY_NOTICE = "Your message is kept and sent with the next one."
 
 
@@ -286,7 +276,7 @@ def chat(run: Run, message: tuple[str, ...], model: str, new: bool) -> None:
     )
     with closing(homes), closing(talk):
         if talk.number > 1:
-            run.tell(_SEPARATE_NOTICE)
+            run.tell("Another nacre gateway chat is open: this is a separate conversation.")
         if new:
             talk.begin()
         if (text + piped).strip():
@@ -326,7 +316,7 @@ def _converse(run: Run, talk: TerminalChat) -> None:
                 _show(talk, text)
             except NacreError as error:
                 click.echo(_ERASE_MARK, nl=False)
-                run.tell(f"No answer: {error.message}" + (f" ({error.hint})" if error.hint else ""))
+                run.tell(f"No answer: {error.with_hint}")
                 run.tell(_RETRY_NOTICE)
             except KeyboardInterrupt:
                 click.echo(f"{_ERASE_MARK}Stopped.")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 from nacre.base.frozen import frozen
 from nacre.base.text import count_tokens, shorten
@@ -30,7 +29,7 @@ from nacre.sessions.find import ChatSearchRequest
 from nacre.sessions.search import search
 from nacre.settings import Settings, load_settings
 from nacre.store.gateway import GatewayStore
-from nacre.values.gateway import Answer, Chat, ChatType, Incoming, Limits, Pairing, Sender
+from nacre.values.gateway import Answer, ChatType, Incoming, Limits, Pairing, Sender
 from nacre.values.models import Prompt
 from nacre.values.session import Task
 from nacre_gateway.channels import Channel, options_of
@@ -42,8 +41,6 @@ _MAX_PENDING_CODES = 20
 """Maximum number of senders with pending codes per channel."""
 
 _ALPHABET = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"
-_NAME_CHARACTERS = 80
-_CODE_PART = 4
 EVERYONE = "*"
 
 
@@ -58,8 +55,9 @@ def code_for(sender: Sender, channel: str, store: GatewayStore, now: datetime) -
         channel, since
     ) >= _MAX_PENDING_CODES:
         return ""
-    code = "-".join("".join(secrets.choice(_ALPHABET) for _ in range(_CODE_PART)) for _ in range(2))
-    store.ask_pairing(Pairing(channel, sender.id, sender.name[:_NAME_CHARACTERS], code, now))
+    letters = "".join(secrets.choice(_ALPHABET) for _ in range(8))
+    code = f"{letters[:4]}-{letters[4:]}"
+    store.ask_pairing(Pairing(channel, sender.id, sender.name, code, now))
     return (
         f"This agent only answers people its owner has approved. Your code: {code}\n"
         f"The owner can approve you within {CODE_MINUTES} minutes: nacre gateway pair {code}"
@@ -143,15 +141,6 @@ class ChannelOptions:
         is_asked = is_admitted and (message.to_agent or self.groups == "all")
         return "waiting" if is_asked else "heard"
 
-    def sees_memories(self, chat: Chat, speakers: Iterable[bool]) -> bool:
-        """Return True if an answer in a chat may use the owner's memories.
-
-        ``speakers`` tells for each message whether the owner wrote it.
-        """
-        if self.memories == "owner":
-            return chat.kind is ChatType.DIRECT and all(speakers)
-        return self.memories == "all"
-
 
 @frozen
 class OpenChannel:
@@ -173,7 +162,7 @@ def owner_identities(settings: Settings) -> frozenset[str]:
     """Return the owner's identities in all channels. ``telegram:4711`` applies to all Telegram
     channels.
     """
-    channels: Mapping[str, Mapping[str, Any]] = settings["gateway.channels"]
+    channels = settings["gateway.channels"]
     identities: set[str] = set()
     for identity in settings.texts("owner.identities"):
         channel, colon, sender = identity.strip().partition(":")
@@ -231,8 +220,6 @@ def passages_for(
 
 _WITH_TOOLS = ("claude-cli", "codex-cli")
 """Kinds of models whose tools can be restricted without permission prompts."""
-_CUT_MARK = " […]"
-"""Mark at the end of an answer that ran out of tokens."""
 ANSWER_SECONDS = 300.0
 """Time limit for an answer."""
 
@@ -246,11 +233,10 @@ def responder_for(home: Home, model: str = "") -> Responder:
     check_model(home.settings, model)
     name = full_name(model) if model else name_for(home, Task.CHAT)
     api = provider_of(home.settings, name.partition(":")[0]).api
-    opened = CountedModel(home, home.load_model(home.settings, name), background=True)
-    return Responder(opened, api)
+    return Responder(CountedModel(home, home.load_model(home.settings, name), background=True), api)
 
 
-def check_model(settings: Settings, model: str = "") -> None:
+def check_model(settings: Settings, model: str) -> None:
     """Raise ModelRefusedError if no model is given or set."""
     if (model or set_for(settings, Task.CHAT)) == NONE:
         raise ModelRefusedError("no model is set for conversations", hint="nacre writer set")
@@ -291,7 +277,7 @@ class Responder:
             )
         tokens = completion.tokens
         return Answer(
-            completion.text + (_CUT_MARK if completion.is_cut else ""),
+            completion.text + " […]" * completion.is_cut,
             self.name,
             tokens.sent,
             tokens.output,
@@ -314,20 +300,18 @@ _MIN_SHARE = 0.5
 """
 
 
-def split(text: str, limits: Limits) -> list[str]:
+def split(text: str, limits: Limits) -> Iterator[str]:
     """Split an answer into several messages, closing and reopening a code block that is cut."""
-    return list(_split(text.strip(), limits))
-
-
-def _split(text: str, limits: Limits) -> Iterator[str]:
-    opened = ""
+    text, opened = text.strip(), ""
     while text:
         text = opened + text
         if length(text, limits) <= limits.characters:
             yield text
             return
         room = limits.characters - len(_FENCE) - 1
-        end = _cut_position(text, len(opened), _count_fitting(text, room, limits))
+        if limits.utf16:
+            room = len(text.encode("utf-16-le")[: 2 * room].decode("utf-16-le", "ignore"))
+        end = _cut_position(text, len(opened), room)
         part, text = text[:end].rstrip(), text[end:].lstrip("\n")
         # Each part repeats the first line of an unclosed code block, if it is short enough.
         fences = [line.strip() for line in part.splitlines() if line.lstrip().startswith(_FENCE)]
@@ -343,17 +327,6 @@ def _split(text: str, limits: Limits) -> Iterator[str]:
 def length(text: str, limits: Limits) -> int:
     """Return the length of a text as the platform counts it."""
     return len(text.encode("utf-16-le")) // 2 if limits.utf16 else len(text)
-
-
-def _count_fitting(text: str, room: int, limits: Limits) -> int:
-    if not limits.utf16:
-        return room
-    units = 0
-    for at, character in enumerate(text):
-        units += 2 if ord(character) > 0xFFFF else 1
-        if units > room:
-            return at
-    return len(text)
 
 
 def _cut_position(text: str, start: int, most: int) -> int:

@@ -38,8 +38,7 @@ def gateway_thread(
             except ConflictError:
                 problem = "another process answers in the channels"
             except NacreError as error:
-                hint = f" ({error.hint})" if error.hint else ""
-                problem = f"no gateway: {error.message}{hint}"
+                problem = f"no gateway: {error.with_hint}"
             if problem != before:
                 log(problem)
             stop.wait(_RETRY_SECONDS)

@@ -6,20 +6,15 @@ import asyncio
 import re
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 from hashlib import sha256
 from random import Random
 from typing import Any
 
-import msgspec
-
 from nacre import __version__
+from nacre.base import json
 from nacre.base.plain import mapping, objects
-from nacre.errors import (
-    ChannelRefusedError,
-    ChannelUnavailableError,
-    InvalidSettingsError,
-)
+from nacre.base.times import parsed
+from nacre.errors import ChannelRefusedError, ChannelUnavailableError, InvalidSettingsError
 from nacre.values.gateway import Chat, ChatType, Incoming, Limits, Outgoing, Sender
 from nacre_gateway.channels import (
     ChannelKind,
@@ -64,7 +59,7 @@ def incoming(channel: str, message: Fields, bot: str) -> Incoming | None:
     )
     words = text(message, "content", MAX_CHARACTERS)
     words = re.sub(rf"^\s*<@!?{re.escape(bot)}>\s*", "", words) if bot else words
-    mentioned = {str(user.get("id")): user for user in objects(message, "mentions")[:100]}
+    mentioned = {str(user.get("id")): user for user in objects(message, "mentions")}
     names = {user_id: _name(user, mapping(user, "member")) for user_id, user in mentioned.items()}
     content = re.sub(
         r"<@!?(\d+)>", lambda match: f"@{names.get(match[1]) or match[1]}", words
@@ -85,7 +80,7 @@ def incoming(channel: str, message: Fields, bot: str) -> Incoming | None:
         chat=chat,
         sender=Sender(sender, _name(author, mapping(message, "member"))),
         text=content,
-        sent=_parse_time(text(message, "timestamp", 40)),
+        sent=parsed(text(message, "timestamp", 40)),
         attachments=files,
         to_agent=chat.kind is ChatType.DIRECT
         or bot in mentioned
@@ -95,13 +90,6 @@ def incoming(channel: str, message: Fields, bot: str) -> Incoming | None:
 
 def _name(user: Fields, member: Fields) -> str:
     return text(member, "nick") or text(user, "global_name") or text(user, "username")
-
-
-def _parse_time(value: str) -> datetime | None:
-    try:
-        return datetime.fromisoformat(value).astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
 
 
 # ----------------------------------------------------------------------------
@@ -117,7 +105,7 @@ class Records:
 
     def __init__(self, inbox: Inbox) -> None:
         self._inbox = inbox
-        session, chats = (_decode(inbox.state(name)) for name in ("session", "chats"))
+        session, chats = (decode_object(inbox.state(name) or "{}") for name in ("session", "chats"))
         self.session, self.url = text(session, "id"), text(session, "url", 500)
         self.bot = text(session, "bot")
         self.seq = integer(session.get("seq"))
@@ -139,9 +127,9 @@ class Records:
         if messages:
             await self._store(messages)
 
-    async def begin(self, session: str, url: str, bot: str, seq: int | None) -> None:
+    async def begin(self, session: str = "", url: str = "", seq: int | None = None) -> None:
         """Store the session to resume. An empty id means that there is none."""
-        self.session, self.url, self.bot, self.seq = session, url, bot, seq
+        self.session, self.url, self.seq = session, url, seq
         await self._store([])
 
     async def forget(self, chat: str) -> None:
@@ -152,13 +140,9 @@ class Records:
         session = {"id": self.session, "url": self.url, "bot": self.bot, "seq": self.seq}
         await self._inbox.receive(
             messages,
-            session=msgspec.json.encode(session).decode(),
-            chats=msgspec.json.encode(self.chats).decode(),
+            session=json.encode(session).decode(),
+            chats=json.encode(self.chats).decode(),
         )
-
-
-def _decode(record: str) -> Fields:
-    return decode_object(record) if record else {}
 
 
 # ----------------------------------------------------------------------------
@@ -220,10 +204,9 @@ class Gateway:
         """
         socket = await open_socket("Discord", url)
         try:
-            try:
+            hello: Fields = {}
+            with suppress(TimeoutError, ValueError):
                 hello = await asyncio.wait_for(socket.receive(), _HELLO_SECONDS)
-            except (TimeoutError, ValueError):
-                raise ChannelUnavailableError("Discord's gateway sent no greeting") from None
             if hello.get("op") != _HELLO:
                 raise ChannelUnavailableError("Discord's gateway sent no greeting")
             seconds = max(
@@ -245,7 +228,7 @@ class Gateway:
                     f"Discord refused the connection: {reason}", hint=hint
                 ) from closed
             if closed.close_code in _SESSION_OVER:
-                await self._records.begin("", "", self._records.bot, None)
+                await self._records.begin()
             elif not self.is_ready:
                 raise
         finally:
@@ -254,19 +237,12 @@ class Gateway:
     def _greeting(self) -> dict[str, Any]:
         records = self._records
         if records.session and records.seq is not None:
-            return {
-                "op": _RESUME,
-                "d": {
-                    "token": self._channel.token,
-                    "session_id": records.session,
-                    "seq": records.seq,
-                },
-            }
+            token = self._channel.token
+            resumed = {"token": token, "session_id": records.session, "seq": records.seq}
+            return {"op": _RESUME, "d": resumed}
         about = {"os": "any", "browser": "nacre", "device": "nacre"}
-        return {
-            "op": _IDENTIFY,
-            "d": {"token": self._channel.token, "intents": INTENTS, "properties": about},
-        }
+        identity = {"token": self._channel.token, "intents": INTENTS, "properties": about}
+        return {"op": _IDENTIFY, "d": identity}
 
     async def _beat(self, socket: Socket, seconds: float) -> None:
         await asyncio.sleep(seconds * self._random.random())
@@ -293,7 +269,7 @@ class Gateway:
         elif op == _INVALID:
             self.is_ready = True  # it responded, so connect again immediately
             if frame.get("d") is not True:
-                await self._records.begin("", "", self._records.bot, None)
+                await self._records.begin()
             await asyncio.sleep(_PAUSE_SECONDS * self._random.uniform(0.2, 1))
         elif op == _DISPATCH:
             await self._dispatch(frame)
@@ -317,7 +293,7 @@ class Gateway:
             self._records.bot = text(mapping(data, "user"), "id")
             await self._catch_up()
             url = text(data, "resume_gateway_url", 500)
-            await self._records.begin(text(data, "session_id"), url, self._records.bot, seq)
+            await self._records.begin(text(data, "session_id"), url, seq)
             self.is_ready = True
         elif name == "RESUMED":
             self.is_ready = True
@@ -415,7 +391,7 @@ class Discord:
             await gateway.connect(await self._address(records))
         except ChannelUnavailableError:
             if records.url and not gateway.is_ready:  # try to resume at another address
-                await records.begin(records.session, "", records.bot, records.seq)
+                await records.begin(records.session, seq=records.seq)
             raise
 
     async def send(self, outgoing: Outgoing) -> str:
@@ -433,7 +409,7 @@ class Discord:
                 "message_id": outgoing.reply_to,
                 "fail_if_not_exists": False,
             }
-        reply = await self.ask("POST", f"/channels/{outgoing.chat.id}/messages", json=body)
+        reply = await self.ask("POST", f"/channels/{outgoing.chat.id}/messages", body=body)
         return text(reply.body, "id")
 
     async def show_typing(self, chat: Chat) -> None:
@@ -494,6 +470,3 @@ KIND = ChannelKind(
         Option("base_url", "address of Discord's HTTP interface", default=ADDRESS),
     ),
 )
-
-
-__all__ = ["KIND"]

@@ -8,7 +8,7 @@ import threading
 import traceback
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import count
@@ -219,7 +219,7 @@ class Gateway:
         self.store.release()
         await _end(self._send_tasks.values(), _END_SECONDS)
         for opened in self.channels.values():
-            await self._guarded("closing", opened.channel.close())
+            await _attempt(opened.channel.close())
         await asyncio.to_thread(self._answering_pool.shutdown, wait=True, cancel_futures=True)
         await _end(self._index_tasks.values(), _END_SECONDS)
         self._indexing_pool.shutdown(wait=False, cancel_futures=True)
@@ -249,9 +249,8 @@ class Gateway:
             try:
                 await opened.channel.run(ChannelInbox(self, opened.options))
             except (ChannelRefusedError, ChannelUnavailableError) as error:
-                problem = error.message + (f" ({error.hint})" if error.hint else "")
-                self.log(f"{name}: {problem}")
-                self.store.note_problem(name, problem)
+                self.log(f"{name}: {error.with_hint}")
+                self.store.note_problem(name, error.with_hint)
                 if isinstance(error, ChannelRefusedError):
                     return
                 after = error.retry_after
@@ -277,8 +276,8 @@ class Gateway:
         loop = asyncio.get_running_loop()
         until = loop.time() + self._debounce * _MAX_DEBOUNCES
         while True:
-            last, count = self.store.last_waiting(key)
-            if last is None or not count:
+            last, _ = self.store.last_waiting(key)
+            if last is None:
                 return bool(self.store.is_taken(key))
             seconds = self._debounce - (self.clock() - last).total_seconds()
             if seconds <= 0 or loop.time() >= until:
@@ -321,15 +320,12 @@ class Gateway:
             self.log(f"{turn.session.key}: no answer: {error.message}")
             if self.answering.is_closed:
                 raise  # cancelled at shutdown, so the next run answers
-            is_owners = turn.chat.kind is ChatType.DIRECT and all(
-                received.is_owner for received in turn.messages
-            )
-            return Answer(excuse(error, is_owner=is_owners)), error.message
+            return Answer(excuse(error, is_owner=turn.is_private)), error.message
 
     async def _show_typing(self, channel: Channel, chat: gateway_Chat) -> None:
         seconds = channel.limits.typing_seconds
         while seconds > 0:
-            await self._guarded("", channel.show_typing(chat))
+            await _attempt(channel.show_typing(chat))
             await asyncio.sleep(seconds * 0.8)
 
     # Sending the parts of answers
@@ -407,12 +403,10 @@ class Gateway:
                 self.log(f"cleaning up: {error}")
             await asyncio.sleep(_TIDY_SECONDS)
 
-    async def _guarded(self, label: str, coroutine: Coroutine[Any, Any, None]) -> None:
-        try:
-            await coroutine
-        except Exception as error:  # noqa: BLE001 - a channel may be a third party's
-            if label:
-                self.log(f"{label}: {error}")
+
+async def _attempt(coroutine: Coroutine[Any, Any, None]) -> None:
+    with suppress(Exception):  # a channel may be a third party's
+        await coroutine
 
 
 async def _end(tasks: Iterable[asyncio.Task[None]], seconds: float) -> None:
@@ -440,59 +434,50 @@ def is_running(settings: Settings) -> bool:
     return is_held(settings.home / LOCK)
 
 
-def serve(
-    settings: Settings,
-    lend: Lend,
-    log: Tell,
-    stop: threading.Event,
-) -> None:
+def serve(settings: Settings, lend: Lend, log: Tell, stop: threading.Event) -> None:
     """Serve the configured channels until ``stop`` is set, except those that cannot be opened.
 
     Raises ConflictError if another gateway serves this home, and NotFoundError if no channel can be
     opened.
     """
-    with closing(GatewayStore.open(settings.home)) as store:
-        lock = FileLock(settings.home / LOCK)
-        if not lock.acquire():
+    with (
+        closing(GatewayStore.open(settings.home)) as store,
+        FileLock(settings.home / LOCK).if_free() as is_ours,
+    ):
+        if not is_ours:
             hint = "see nacre gateway; with gateway.enabled the daemon runs it"
             raise ConflictError(f"another gateway serves {settings.home}", hint=hint)
-        try:
-            names = [
-                name
-                for name, channel in settings["gateway.channels"].items()
-                if channel.get("enabled", True)
-            ]
-            opened: dict[str, OpenChannel] = {}
-            for name in names:
-                try:
-                    options = ChannelOptions.of(settings, name)
-                    opened[name] = OpenChannel(open_channel(settings, name, log), options)
-                except (NacreError, ImportError) as error:
-                    hint = (
-                        f" ({error.hint})" if isinstance(error, NacreError) and error.hint else ""
-                    )
-                    store.note_problem(name, f"{error}{hint}")
-                    log(f"{name}: {error}{hint}")
-            if not opened:
-                problem = "no channel can be opened" if names else "no channel is configured"
-                raise NotFoundError(
-                    problem,
-                    hint=f"add [gateway.channels.telegram] to {settings.config}; see docs/gateway.md",
-                )
-            gateway = Gateway(
-                settings,
-                store,
-                opened,
-                Answering(settings, lend),
-                load("nacre.redact.redactor:Redactor")(*settings.redaction),
-                utc_now,
-                uuid7_source(),
-                log,
+        names = [
+            name
+            for name, channel in settings["gateway.channels"].items()
+            if channel.get("enabled", True)
+        ]
+        opened: dict[str, OpenChannel] = {}
+        for name in names:
+            try:
+                options = ChannelOptions.of(settings, name)
+                opened[name] = OpenChannel(open_channel(settings, name, log), options)
+            except NacreError as error:
+                store.note_problem(name, error.with_hint)
+                log(f"{name}: {error.with_hint}")
+        if not opened:
+            problem = "no channel can be opened" if names else "no channel is configured"
+            raise NotFoundError(
+                problem,
+                hint=f"add [gateway.channels.telegram] to {settings.config}; see docs/gateway.md",
             )
-            log(f"answers in {', '.join(opened)}")
-            asyncio.run(gateway.run(stop))
-        finally:
-            lock.release()
+        gateway = Gateway(
+            settings,
+            store,
+            opened,
+            Answering(settings, lend),
+            load("nacre.redact.redactor:Redactor")(*settings.redaction),
+            utc_now,
+            uuid7_source(),
+            log,
+        )
+        log(f"answers in {', '.join(opened)}")
+        asyncio.run(gateway.run(stop))
 
 
 # ----------------------------------------------------------------------------
@@ -560,14 +545,12 @@ class TerminalChat:
         return Received(0, self._key, message, utc_now(), is_owner)
 
     def begin(self) -> None:
-        before = self._store.open_session(self._key)
-        if before:
+        if before := self._store.open_session(self._key):
             self._sessions.begin(self._key, before.chat, before.name)
             self._index_new(before)
 
     def close(self) -> None:
-        session = self._store.open_session(self._key)
-        if session:
+        if session := self._store.open_session(self._key):
             self._index_new(session)
         self._answering.close()
         self._store.close()
@@ -583,7 +566,6 @@ class TerminalChat:
 # Operations. They work in any process, even if no gateway runs.
 
 
-_CODE_LETTERS = 9
 Reference = Annotated[
     str,
     bounds(
@@ -645,7 +627,6 @@ def gateway_status(home: Home) -> GatewayState:
     """Return the state of the gateway."""
     with _open_store(home) as store:
         traffic = {row.channel: row for row in store.traffic()}
-        channels: Mapping[str, Mapping[str, Any]] = home.settings["gateway.channels"]
         states = [
             ChannelState(
                 name,
@@ -654,7 +635,7 @@ def gateway_status(home: Home) -> GatewayState:
                 _options_problem(home.settings, name) or store.channel_value(name, PROBLEM),
                 traffic.get(name, ChannelTraffic(name)),
             )
-            for name, options in channels.items()
+            for name, options in home.settings["gateway.channels"].items()
         ]
         now = home.clock()
         pending = tuple(row for row in store.pairings() if is_current(row, now))
@@ -758,17 +739,17 @@ def unpair(
 def _find_pairing(home: Home, store: GatewayStore, text: str) -> Pairing:
     channel, colon, sender = text.partition(":")
     if colon:
-        if channel not in home.settings["gateway.channels"]:
-            names = ", ".join(home.settings["gateway.channels"]) or "none configured"
+        channels = home.settings["gateway.channels"]
+        if channel not in channels:
+            names = ", ".join(channels) or "none configured"
             raise NotFoundError(
                 f"there is no channel {channel!r}", hint=f"configured channels: {names}"
             )
         return store.pairing(channel, sender) or Pairing(
             channel, sender, "", f"by hand {text}", home.clock()
         )
-    letters = "".join(letter for letter in text.upper() if letter.isalnum())
-    half = _CODE_LETTERS // 2
-    pairing = store.pairing_of_code(f"{letters[:half]}-{letters[half:]}")
+    letters = "".join(filter(str.isalnum, text.upper()))
+    pairing = store.pairing_of_code(f"{letters[:4]}-{letters[4:]}")
     if pairing is None or not (pairing.approved or is_current(pairing, home.clock())):
         hint = "codes expire after an hour: ask the sender to write again, and use the new code"
         raise NotFoundError(f"{text!r} is not a pending code", hint=hint)

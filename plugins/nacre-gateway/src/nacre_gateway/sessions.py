@@ -7,17 +7,15 @@ neither loses nor repeats one.
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import field, replace
 from datetime import datetime, timedelta
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from nacre.base import files
+from nacre.base import files, json
 from nacre.base.frozen import frozen
 from nacre.base.ids import Clock
 from nacre.base.locks import FileLock
@@ -25,11 +23,7 @@ from nacre.base.plain import mapping, objects
 from nacre.base.text import count_tokens, harmless, one_line
 from nacre.context.build import build, query_of
 from nacre.context.categories import frame, frame_tokens, line_of, quote, says_otherwise
-from nacre.errors import (
-    BudgetSpentError,
-    ModelRefusedError,
-    NacreError,
-)
+from nacre.errors import BudgetSpentError, ModelRefusedError, NacreError
 from nacre.home.home import Home
 from nacre.learn.ingest import read_files
 from nacre.recall.recall import recall
@@ -62,7 +56,6 @@ from nacre_gateway.conversation import (
 VERSION = 1
 _TAIL_BYTES = 256 * 1024
 _MAX_TAIL_BYTES = 8 * 1024 * 1024
-_NAME_CHARACTERS = 80
 _NO_MARKS = str.maketrans("():", "[] ")
 
 
@@ -101,23 +94,17 @@ class Transcripts:
             return
         files.make_folder(self.folder)
         with FileLock(self.home / FOLDER / TRANSCRIPTS_LOCK):
-            lines = [line for _, line in pending]
+            lines = {line.id: line.text.encode() + b"\n" for _, line in pending}
             descriptor = files.open_file(self.path(session), os.O_RDWR | os.O_APPEND | os.O_CREAT)
             with os.fdopen(descriptor, "rb+") as file:
-                tail = _tail(
-                    file, max(_TAIL_BYTES, 1 + sum(len(line.text.encode()) + 1 for line in lines))
-                )
+                tail = _tail(file, max(_TAIL_BYTES, 1 + sum(map(len, lines.values()))))
                 # A crash can leave an incomplete line.
-                torn = len(tail) - (tail.rfind(b"\n") + 1)
-                if torn:
-                    file.truncate(file.seek(0, os.SEEK_END) - torn)
-                present_ids = {
-                    str(_record(line).get("id"))
-                    for line in tail.splitlines()[: None if not torn else -1]
-                }
-                fresh = [line.text.encode() + b"\n" for line in lines if line.id not in present_ids]
+                whole = tail[: tail.rfind(b"\n") + 1]
+                file.truncate(file.seek(0, os.SEEK_END) - len(tail) + len(whole))
+                for line in whole.splitlines():
+                    lines.pop(str(_record(line).get("id")), None)
                 file.seek(0, os.SEEK_END)
-                file.write(b"".join(fresh))
+                file.write(b"".join(lines.values()))
                 file.flush()
                 os.fsync(file.fileno())
         store.drop_lines(session, pending[-1][0])
@@ -166,15 +153,15 @@ def format_message(name: str, text: str, *, is_owner: bool, when: str = "") -> s
     )
 
 
-def format_line(speaker: str, text: str, when: str = "") -> str:
+def format_line(speaker: str, text: str, when: str) -> str:
     """Format a line of a conversation for a prompt."""
     words = "\n  ".join(harmless(text).splitlines())
     return f"{speaker}{f', {when}' * bool(when)}: {words}"
 
 
 def display_name(name: str) -> str:
-    """Shorten a sender's name to one line without special characters."""
-    return one_line(harmless(name)).translate(_NO_MARKS)[:_NAME_CHARACTERS] or "somebody"
+    """Return a sender's name as one line without special characters."""
+    return one_line(harmless(name)).translate(_NO_MARKS) or "somebody"
 
 
 def bounded(text: str, characters: int) -> str:
@@ -223,7 +210,7 @@ def failure_line(line_id: str, reason: str, at: datetime) -> Line:
 def _line(kind: str, line_id: str, at: datetime, **fields: Any) -> Line:
     timestamp = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     record = {"type": kind, "id": line_id, "timestamp": timestamp, **_without_none(fields)}
-    return Line(line_id, msgspec.json.encode(record).decode())
+    return Line(line_id, json.encode(record).decode())
 
 
 def _without_none(record: Fields) -> dict[str, Any]:
@@ -274,7 +261,6 @@ _MAX_MESSAGE_CHARACTERS = 24_000
 _EARLIER_CHARACTERS = 4_000
 _EARLIER_TOKENS = 4_000
 """Maximum size of earlier messages in the prompt. The oldest are omitted."""
-_BACKGROUND_TITLE = "[Chat messages since your last reply - for context]"
 
 
 @frozen
@@ -289,6 +275,9 @@ class Turn:
     earlier: Sequence[ChatMessage]
     """Messages before the background."""
 
+    is_private: bool
+    """True if only the owner takes part."""
+
     sees_memories: bool
     is_hopeless: bool
     """True if the gateway stopped several times while answering."""
@@ -302,27 +291,17 @@ class Turn:
         return "\n".join(received.message.text for received in self.messages)
 
 
-def memories_for(home: Home, question: str, budget_tokens: int) -> str:
+def memories_for(home: Home, question: str) -> str:
     """Return trusted memories for a prompt: general ones, then those relevant to the question.
 
     Their use is not counted.
     """
-    start = ContextRequest(
-        Moment.START, budget_tokens=int(budget_tokens * _START_SHARE), parts=_ALWAYS
-    )
-    general = build(home, start)
-    remaining_tokens = budget_tokens - general.tokens - frame_tokens()
-    relevant = frame(
-        [
-            (
-                Part.RELEVANT,
-                _relevant_lines(
-                    home, question, remaining_tokens, {item.ref for item in general.items}
-                ),
-            )
-        ]
-    )
-    return "\n\n".join(text for text in (general.text, relevant) if text)
+    start = int(_CONTEXT_TOKENS * _START_SHARE)
+    general = build(home, ContextRequest(Moment.START, budget_tokens=start, parts=_ALWAYS))
+    remaining_tokens = _CONTEXT_TOKENS - general.tokens - frame_tokens()
+    included_ids = {item.ref for item in general.items}
+    lines = _relevant_lines(home, question, remaining_tokens, included_ids)
+    return "\n\n".join(filter(None, (general.text, frame([(Part.RELEVANT, lines)]))))
 
 
 def _relevant_lines(
@@ -331,10 +310,9 @@ def _relevant_lines(
     query, _ = query_of(question)
     if not query:
         return []
-    trusted = Filter(trusted=True, settled=True)
     request = RecallQuery(
         query,
-        filter=trusted,
+        filter=Filter(trusted=True, settled=True),
         limit=_MAX_RELEVANT,
         confident=True,
         turns=0,
@@ -364,7 +342,10 @@ def prompt(turn: Turn, memories: str, passages: Sequence[str]) -> str:
             [line for message in passages for line in quote(message)],
         ),
         _section("This conversation so far", conversation),
-        _section(_BACKGROUND_TITLE, [_quote_message(message) for message in turn.background]),
+        _section(
+            "[Chat messages since your last reply - for context]",
+            [_quote_message(message) for message in turn.background],
+        ),
         _section(
             "New message" if len(turn.messages) == 1 else "New messages",
             [_quote_message(message) for message in turn.messages],
@@ -411,8 +392,6 @@ Lend = Callable[[], AbstractContextManager[Home]]
 _MAX_ANSWER_CHARACTERS = 64_000
 """Maximum length of an answer in characters."""
 
-_SORRY = "I cannot answer just now. Please try again later."
-
 
 class Answering:
     """A model that answers conversations and an index of them, both thread-safe."""
@@ -426,7 +405,6 @@ class Answering:
         self._lend = lend
         self._respond = respond
         self._transcripts = Transcripts(settings.home)
-        self._guard = threading.Lock()
         self._running: set[Responder] = set()
         self.is_closed = False
         """True after :meth:`close`."""
@@ -436,15 +414,14 @@ class Answering:
         opening the home.
         """
         with self._lend() as home:
-            budget = _CONTEXT_TOKENS
             passages = passages_for(
                 home,
                 turn.words,
-                budget_tokens=budget // 2,
+                budget_tokens=_CONTEXT_TOKENS // 2,
                 key=None if turn.sees_memories else turn.session.key,
                 leave_out=turn.session.id,
             )
-            memories = memories_for(home, turn.words, budget) if turn.sees_memories else ""
+            memories = memories_for(home, turn.words) if turn.sees_memories else ""
             request = Prompt(
                 Task.CHAT,
                 f"{options.instructions.strip() or INSTRUCTIONS}\n\n{RULES}",
@@ -455,15 +432,13 @@ class Answering:
                 folder=options.folder,
             )
             with closing(self._respond(home, options.model)) as responder:
-                with self._guard:
-                    self._running.add(responder)
+                self._running.add(responder)  # first: close() must find it
                 try:
                     if self.is_closed:
                         responder.close()
                     answer = responder.answer(request)
                 finally:
-                    with self._guard:
-                        self._running.discard(responder)
+                    self._running.discard(responder)
             text = home.redactor.clean(bounded(answer.text, _MAX_ANSWER_CHARACTERS))
             return replace(answer, text=text)
 
@@ -473,17 +448,15 @@ class Answering:
             read_files(home, [self._transcripts.path(session.id)])
 
     def close(self) -> None:
-        with self._guard:
-            self.is_closed = True
-            running = list(self._running)
-        for responder in running:
+        self.is_closed = True
+        for responder in list(self._running):
             responder.close()
 
 
 def excuse(error: NacreError, *, is_owner: bool) -> str:
     """Return the reply to send after an error. Only the owner is told the reason."""
     if not is_owner:
-        return _SORRY
+        return "I cannot answer just now. Please try again later."
     reason = error.message.rstrip(".")
     if isinstance(error, BudgetSpentError | ModelRefusedError) and error.hint:
         reason = f"{reason} ({error.hint})"
@@ -551,9 +524,8 @@ class Sessions:
 
     def current(self, key: str, chat: Chat, name: str) -> ChatSession:
         """Return the open session, or begin one if the last message is older than ``SESSION_AGE``."""
-        now = self.clock()
         session = self.store.open_session(key)
-        if session and now - session.updated < SESSION_AGE:
+        if session and self.clock() - session.updated < SESSION_AGE:
             return session
         return self.begin(key, chat, name)
 
@@ -562,7 +534,7 @@ class Sessions:
         now, previous = self.clock(), self.store.open_session(key)
         if previous:
             self.store.close_session(previous.id, now)
-        session = ChatSession(self.new_id(), key, chat, name[:_NAME_CHARACTERS], now, now)
+        session = ChatSession(self.new_id(), key, chat, name, now, now)
         self.store.begin_session(
             session,
             _line(
@@ -581,7 +553,7 @@ class Sessions:
 
     def close_stale(self, channel: str) -> list[ChatSession]:
         """Close a channel's sessions without messages for ``SESSION_AGE``, and return them."""
-        now: datetime = self.clock()
+        now = self.clock()
         sessions = self.store.stale_sessions(channel, now - SESSION_AGE)
         return [session for session in sessions if self.store.close_session(session.id, now)]
 
@@ -598,30 +570,24 @@ class Sessions:
         if command := command_in(due[0].received.message.text):
             self._run_command(key, command, due[0])
             return None
-        commands = (
-            at for at, message in enumerate(due) if command_in(message.received.message.text)
-        )
-        due = due[: next(commands, len(due))]
+        due = list(takewhile(lambda message: not command_in(message.received.message.text), due))
         last = due[-1].received
-        background = [
-            message
-            for message in messages
-            if message.state == "heard" and message.received.seq < last.seq
-        ]
+        taken = [message for message in messages if message.received.seq <= last.seq]
+        background = [message.received for message in taken if message.state == "heard"]
         chat, sender = last.message.chat, last.message.sender
         is_direct = chat.kind is ChatType.DIRECT
+        is_private = is_direct and all(message.received.is_owner for message in due)
         name = sender.name or sender.id if is_direct else f"group {chat.id}"
         session = self.current(key, chat, name)
-        lines = self._write(
-            session, sorted((*background, *due), key=lambda message: message.received.seq)
-        )
-        recent = self.transcripts.recent(session.id, _HISTORY_MESSAGES + len(background) + len(due))
+        lines = self._write(session, taken)
+        recent = self.transcripts.recent(session.id, _HISTORY_MESSAGES + len(taken))
         return Turn(
             session,
             [message.received for message in due],
-            [message.received for message in background],
+            background,
             [message for message in recent if message.id not in lines],
-            options.sees_memories(chat, [message.received.is_owner for message in due]),
+            is_private,
+            options.memories == "all" or (options.memories == "owner" and is_private),
             max(message.attempts for message in due) >= _MAX_ATTEMPTS,
         )
 
@@ -639,7 +605,7 @@ class Sessions:
         ``problem`` is the reason if the answer is only an apology for a failure.
         """
         now, line_id = self.clock(), self.new_id()
-        texts = [] if is_silent else split(answer.text, limits)
+        texts = () if is_silent else split(answer.text, limits)
         chat = turn.chat
         reply_to = turn.messages[-1].message.id if chat.kind is ChatType.GROUP else ""
         parts = [
@@ -676,13 +642,13 @@ class Sessions:
         self.transcripts.write_pending(self.store, session.id)
 
     def _write(self, session: ChatSession, messages: Sequence[OpenMessage]) -> set[str]:
-        lines_by_number: list[tuple[int, str]] = []
-        lines: list[Line] = []
-        for message in messages:
-            line_id = message.line or self.new_id()
-            if message.line is None:
-                lines.append(message_line(line_id, message.received))
-            lines_by_number.append((message.received.seq, line_id))
-        self.store.take(session.id, lines_by_number, lines)
+        ids = [message.line or self.new_id() for message in messages]
+        new = [
+            message_line(line_id, message.received)
+            for line_id, message in zip(ids, messages, strict=True)
+            if message.line is None
+        ]
+        numbers = (message.received.seq for message in messages)
+        self.store.take(session.id, list(zip(numbers, ids, strict=True)), new)
         self.transcripts.write_pending(self.store, session.id)
-        return {line for _, line in lines_by_number}
+        return set(ids)

@@ -154,13 +154,12 @@ _HELLO_SECONDS = 20.0
 _PING_SECONDS = 15.0
 """Time between pings, and maximum wait for the reply."""
 _LOOK_BACK = 3_600
-_MAX_NAMES = 1_000
 _NAME_SECONDS = 2.0
 """Time limit for looking up a name. Slack waits three seconds for a confirmation."""
 _DEFAULT_WAIT = 30.0
 
 _TEMPORARY_ERRORS = frozenset(
-    "ratelimited rate_limited internal_error fatal_error service_unavailable request_timeout team_added_to_org".split()
+    "internal_error fatal_error service_unavailable request_timeout team_added_to_org".split()
 )
 _TOKEN_ERRORS = frozenset(
     "invalid_auth not_authed account_inactive token_revoked token_expired not_allowed_token_type".split()
@@ -184,9 +183,12 @@ class Slack:
         self._skipped = SkippedItems(setup.log)
         self._bot = ""
         self._names: dict[str, str] = {}
-        self._headers = {
-            name: _authorization(name, setup.secrets[name]) for name in ("token", "app_token")
-        }
+        self._headers = {}
+        for name in ("token", "app_token"):
+            token = setup.secrets[name]
+            if not (token.isascii() and token.isprintable()):
+                raise InvalidSettingsError(f"the {name} of the Slack app has invalid characters")
+            self._headers[name] = {"authorization": f"Bearer {token}"}
         self._api = WebApi("Slack", str(setup.options["base_url"]), {"user-agent": "nacre"})
 
     async def run(self, inbox: Inbox) -> None:
@@ -238,7 +240,6 @@ class Slack:
 
     async def send(self, outgoing: Outgoing) -> str:
         """Send a message. A retry first searches for it, because Slack allows duplicates."""
-        thread = {"thread_ts": outgoing.chat.thread} if outgoing.chat.thread else {}
         ts = await self._sent_before(outgoing) if outgoing.attempt > 1 else ""
         if not ts:
             body = {
@@ -247,9 +248,9 @@ class Slack:
                 "unfurl_links": False,
                 "unfurl_media": False,
                 "metadata": {"event_type": _EVENT, "event_payload": {"key": outgoing.key}},
-                **thread,
+                "thread_ts": outgoing.chat.thread or None,
             }
-            ts = text(await self._call("chat.postMessage", json=body), "ts")
+            ts = text(await self._call("chat.postMessage", body=body), "ts")
         return f"{outgoing.chat.id}:{ts}"
 
     async def show_typing(self, chat: Chat) -> None:
@@ -259,15 +260,15 @@ class Slack:
         await self._api.close()
 
     async def _sent_before(self, outgoing: Outgoing) -> str:
-        method = "conversations.replies" if outgoing.chat.thread else "conversations.history"
+        thread = outgoing.chat.thread
         params = {
             "channel": outgoing.chat.id,
             "include_all_metadata": "true",
             "limit": "100",
             "oldest": f"{time.time() - _LOOK_BACK:.6f}",
+            **({"ts": thread} if thread else {}),
         }
-        if outgoing.chat.thread:
-            params["ts"] = outgoing.chat.thread
+        method = "conversations.replies" if thread else "conversations.history"
         try:
             history = await self._call(method, "GET", params=params)
         except ChannelRefusedError:
@@ -292,25 +293,18 @@ class Slack:
             raise ChannelUnavailableError(
                 "Slack limits the rate of requests", retry_after=reply.retry_after or _DEFAULT_WAIT
             )
-        if (
-            error in _TEMPORARY_ERRORS
-            or reply.status >= 500
-            or (reply.status < 300 and "ok" not in reply.body)
-        ):
-            raise ChannelUnavailableError(
-                f"Slack cannot answer {method} now ({error or f'status {reply.status}'})"
-            )
         if reply.body.get("ok") is True:
             return reply.body
+        problem = error or f"status {reply.status}"
+        is_other = reply.status < 300 and "ok" not in reply.body
+        if error in _TEMPORARY_ERRORS or reply.status >= 500 or is_other:
+            raise ChannelUnavailableError(f"Slack cannot answer {method} now ({problem})")
         raise ChannelRefusedError(
-            f"Slack refused {method}: {error or f'status {reply.status}'}",
-            hint=_hint(error, reply.body, is_app=is_app),
+            f"Slack refused {method}: {problem}", hint=_hint(error, reply.body, is_app=is_app)
         )
 
     async def _name(self, user: str) -> str:
         if user not in self._names:
-            if len(self._names) >= _MAX_NAMES:
-                self._names.clear()
             try:
                 request = self._call("users.info", "GET", params={"user": user.rpartition(".")[2]})
                 reply = await asyncio.wait_for(request, _NAME_SECONDS)
@@ -322,12 +316,6 @@ class Slack:
             except (NacreError, TimeoutError):
                 return ""
         return self._names[user]
-
-
-def _authorization(name: str, token: str) -> dict[str, str]:
-    if not (token.isascii() and token.isprintable()):
-        raise InvalidSettingsError(f"the {name} of the Slack app has invalid characters")
-    return {"authorization": f"Bearer {token}"}
 
 
 def _hint(error: str, body: Fields, *, is_app: bool) -> str | None:

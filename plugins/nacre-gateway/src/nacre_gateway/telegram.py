@@ -11,7 +11,7 @@ from urllib.parse import quote
 from nacre.base.frozen import frozen
 from nacre.base.plain import mapping, objects
 from nacre.errors import ChannelRefusedError, ChannelUnavailableError
-from nacre.values.gateway import Attachment, Chat, ChatType, Incoming, Limits, Outgoing, Sender
+from nacre.values.gateway import Chat, ChatType, Incoming, Limits, Outgoing, Sender
 from nacre_gateway.channels import (
     MAX_TEXT,
     ChannelKind,
@@ -21,7 +21,7 @@ from nacre_gateway.channels import (
     Option,
     SkippedItems,
     WebApi,
-    file_name,
+    attachment,
     integer,
     moment,
     number,
@@ -29,8 +29,6 @@ from nacre_gateway.channels import (
 )
 
 _KINDS = {"private": ChatType.DIRECT, "group": ChatType.GROUP, "supergroup": ChatType.GROUP}
-_MAX_ENTITIES = 100
-_MAX_SIZES = 20
 _FILES = {
     "document": ("file", ""),
     "voice": ("voice.ogg", "audio/ogg"),
@@ -65,23 +63,25 @@ def incoming(update: Fields, channel: str, bot: Bot) -> Incoming | None:
         return None
     if not isinstance(message, dict):
         raise ValueError("a message is not an object")
-    chat_id, number = (
-        integer(mapping(message, "chat").get("id")),
-        integer(message.get("message_id")),
-    )
+    chat = mapping(message, "chat")
+    chat_id, number = integer(chat.get("id")), integer(message.get("message_id"))
     if chat_id is None or number is None:
         raise ValueError("a message without a number or a chat")
-    kind = _KINDS.get(text(message["chat"], "type"))
+    kind = _KINDS.get(text(chat, "type"))
     sender = _sender(message)
-    attachments = []
     # Telegram also sends an animation as a document. The largest size of a photo is used.
-    for key, (name, media_type) in _FILES.items():
-        if key != "animation" or "document" not in message:
-            attachments.append(_parse_attachment(mapping(message, key), name, media_type))
-    sizes = objects(message, "photo")[:_MAX_SIZES]
+    found = [
+        (mapping(message, key), defaults)
+        for key, defaults in _FILES.items()
+        if key != "animation" or "document" not in message
+    ]
+    sizes = objects(message, "photo")
     largest = max(sizes, key=lambda size: integer(size.get("width")) or 0, default={})
-    attachments.append(_parse_attachment(largest, "photo.jpg", "image/jpeg"))
-    files = tuple(attachment for attachment in attachments if attachment)
+    files = tuple(
+        attachment(file, "file_name", "mime_type", "file_size", defaults)
+        for file, defaults in (*found, (largest, ("photo.jpg", "image/jpeg")))
+        if text(file, "file_id")
+    )
     words = text(message, "text" if "text" in message else "caption", MAX_TEXT)
     is_named = False
     if bot.username:
@@ -94,7 +94,7 @@ def incoming(update: Fields, channel: str, bot: Bot) -> Incoming | None:
     if kind is None or sender is None or not (words or files):
         return None
     entities = objects(message, "entities" if "text" in message else "caption_entities")
-    users = [mapping(entity, "user") for entity in entities[:_MAX_ENTITIES]]
+    users = [mapping(entity, "user") for entity in entities]
     users.append(mapping(message, "reply_to_message", "from"))
     thread = (
         integer(message.get("message_thread_id"))
@@ -129,16 +129,6 @@ def _sender(message: Fields) -> Sender | None:
     return Sender(str(user), " ".join(name for name in names if name))
 
 
-def _parse_attachment(file: Fields, name: str, media_type: str) -> Attachment | None:
-    if not text(file, "file_id"):
-        return None
-    return Attachment(
-        file_name(file, "file_name", name),
-        text(file, "mime_type") or media_type,
-        integer(file.get("file_size")),
-    )
-
-
 # ----------------------------------------------------------------------------
 # Long polling. Telegram keeps updates for a day, or until a request with a higher offset.
 
@@ -146,14 +136,10 @@ def _parse_attachment(file: Fields, name: str, media_type: str) -> Attachment | 
 _POLL_SECONDS = 25
 _GRACE_SECONDS = 10
 _MAX_UPDATES = 100
-_ALLOWED = ["message"]
 _PAUSE_SECONDS = 1.0
 """Pause after an empty response that arrived without waiting."""
 _MAX_DESCRIPTION = 300
-_WRONG_TOKEN = (401, 404)
 _CONFLICT = 409
-_BLOCKED = 403
-_TOO_MANY = 429
 
 
 class Telegram:
@@ -217,17 +203,16 @@ class Telegram:
         await self._api.close()
 
     async def _poll(self, offset: int | None) -> list[Fields]:
-        request: dict[str, Any] = {
+        request = {
             "timeout": _POLL_SECONDS,
             "limit": _MAX_UPDATES,
-            "allowed_updates": _ALLOWED,
+            "allowed_updates": ["message"],
+            **({} if offset is None else {"offset": offset}),
         }
-        if offset is not None:
-            request["offset"] = offset
         answer = await self._request("getUpdates", request, _POLL_SECONDS + _GRACE_SECONDS)
         if not isinstance(answer.get("result"), list):
             raise _invalid_updates()
-        return [update if isinstance(update, dict) else {} for update in answer["result"]]
+        return [mapping(update) for update in answer["result"]]
 
     async def _receive(self, inbox: Inbox, updates: Sequence[Fields]) -> int:
         numbered: dict[int, Fields] = {}
@@ -250,7 +235,7 @@ class Telegram:
 
     async def _request(self, method: str, request: Any, seconds: float = 30.0) -> Fields:
         reply = await self._api.ask(
-            "POST", f"/bot{self._path_token}/{method}", json=request, seconds=seconds
+            "POST", f"/bot{self._path_token}/{method}", body=request, seconds=seconds
         )
         if reply.status < 300 and reply.body.get("ok") is True:
             return reply.body
@@ -259,30 +244,26 @@ class Telegram:
             raise ChannelUnavailableError(
                 f"Telegram answered with status {reply.status}", retry_after=reply.retry_after
             )
-        if reply.status in _WRONG_TOKEN:
+        if reply.status in (401, 404):
             hint = f"set gateway.channels.{self._setup.name}.token to the token from @BotFather: <number>:<letters>"
             raise ChannelRefusedError("Telegram refused the token", hint=hint)
+        if reply.status == _CONFLICT and "webhook" in description.casefold():
+            raise ChannelUnavailableError(
+                "Telegram delivers this bot's messages to a webhook",
+                hint="remove it: curl https://api.telegram.org/bot$TELEGRAM_BOT_TOKEN/deleteWebhook",
+            )
         if reply.status == _CONFLICT:
-            if "webhook" in description.casefold():
-                hint = (
-                    "remove it: curl https://api.telegram.org/bot$TELEGRAM_BOT_TOKEN/deleteWebhook"
-                )
-                raise ChannelUnavailableError(
-                    "Telegram delivers this bot's messages to a webhook", hint=hint
-                )
             hint = "stop the other program or create another bot; renew a leaked token with /revoke in @BotFather"
             raise ChannelUnavailableError("another program receives this bot's messages", hint=hint)
-        if reply.status == _TOO_MANY:
+        if reply.status == 429 or reply.status >= 500:
             wait = number(mapping(reply.body, "parameters"), "retry_after")
             raise ChannelUnavailableError(
                 f"Telegram: {description}", retry_after=wait or reply.retry_after
             )
-        if reply.status >= 500:
-            raise ChannelUnavailableError(f"Telegram: {description}")
         raise ChannelRefusedError(
             f"Telegram: {description}",
             hint="the bot was blocked, or is not a member of the group"
-            if reply.status == _BLOCKED
+            if reply.status == 403
             else None,
         )
 

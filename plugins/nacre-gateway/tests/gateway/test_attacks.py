@@ -113,7 +113,7 @@ def test_ignored_strangers_expire(
 )
 def test_endless_code_line_is_split_within_limits(code: str) -> None:
     limits = Limits(characters=4_096, utf16=True)
-    parts = split(code, limits)
+    parts = list(split(code, limits))
     assert len(parts) <= 4
     assert all(length(part, limits) <= 4_096 for part in parts)
 

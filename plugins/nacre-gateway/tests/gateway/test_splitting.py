@@ -19,25 +19,25 @@ TEXTS = st.text(st.sampled_from("ab .\n`😀ß"), max_size=400).map(
 @given(TEXTS, st.integers(10, 60), st.booleans())
 def test_every_part_fits_and_no_letter_is_lost(text: str, most: int, utf16: bool) -> None:
     limits = Limits(characters=most, utf16=utf16)
-    parts = split(text, limits)
+    parts = list(split(text, limits))
     assert all(0 < length(part, limits) <= most for part in parts)
     letters = [character for character in text if character not in " \n`"]
     assert [character for part in parts for character in part if character not in " \n`"] == letters
 
 
 def test_reopened_code_block_leaves_room_for_its_text() -> None:
-    parts = split("```\n" + "ab" * 20, Limits(characters=10))
+    parts = list(split("```\n" + "ab" * 20, Limits(characters=10)))
     assert "".join(parts).replace("`", "").replace("\n", "") == "ab" * 20
 
 
 def test_text_is_split_between_paragraphs_if_possible() -> None:
     first, second = "the first paragraph of it", "the second paragraph"
-    assert split(f"{first}\n\n{second}", Limits(characters=40)) == [first, second]
+    assert list(split(f"{first}\n\n{second}", Limits(characters=40))) == [first, second]
 
 
 def test_code_block_is_closed_and_reopened_across_parts() -> None:
     code = "\n".join(f"line {number}" for number in range(12))
-    parts = split(f"See:\n```python\n{code}\n```", Limits(characters=60))
+    parts = list(split(f"See:\n```python\n{code}\n```", Limits(characters=60)))
     assert len(parts) > 1
     assert all(part.count("```") % 2 == 0 for part in parts)
     assert all(part.startswith("```python\n") for part in parts[1:])
@@ -45,4 +45,4 @@ def test_code_block_is_closed_and_reopened_across_parts() -> None:
 
 @pytest.mark.parametrize("text", ["", "  \n "])
 def test_empty_text_has_no_parts(text: str) -> None:
-    assert split(text, Limits()) == []
+    assert list(split(text, Limits())) == []

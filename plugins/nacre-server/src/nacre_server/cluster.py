@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import traceback
+from collections import defaultdict
 from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -99,8 +100,7 @@ def serve_api(
     server_of(settings)
     own = replace(settings, home=folder, database=folder / "nacre.db", is_temporary=True)
     spaces = Spaces(own)
-    no_homes = Homes(_refused, folder, own.config)
-    answering = Answering(no_homes, tell, {}, spaces=spaces)
+    answering = Answering(Homes(_refused, folder, own.config), tell, {}, spaces=spaces)
     web = Web(
         Site(
             folder,
@@ -154,19 +154,14 @@ Repeated failures raise it to the second, third and fourth power.
 class Worker:
     """A background worker for all spaces of a server. ``folder`` is an empty temporary folder."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        folder: Path,
-        tell: Callable[[str], None],
-    ) -> None:
+    def __init__(self, settings: Settings, folder: Path, tell: Callable[[str], None]) -> None:
         """Create the worker. Raises InvalidInputError if no server is set."""
         self._url = server_of(settings)
         self._spaces = Spaces(
             replace(settings, home=folder, database=folder / "nacre.db", is_temporary=True)
         )
         self._tell = tell
-        self._failures: dict[str, tuple[int, float]] = {}
+        self._failures: dict[str, tuple[int, float]] = defaultdict(lambda: (0, 0.0))
 
     def run(self, stop: threading.Event, interval_seconds: float) -> None:
         """Process changed spaces until ``stop`` is set, checking every ``interval_seconds``.
@@ -183,8 +178,7 @@ class Worker:
                     self._tell("the server answers again")
                 is_away = False
                 for space in spaces:
-                    _, until = self._failures.get(space, (0, 0.0))
-                    if until <= time.monotonic() and not stop.is_set():
+                    if self._failures[space][1] <= time.monotonic() and not stop.is_set():
                         self._tend(space)
             except (MissingStoreError, UnavailableError):
                 if not is_away:
@@ -205,9 +199,18 @@ class Worker:
                 [(is_ours,)] = registry.all("hold_space", space=space)
                 if not is_ours:
                     return
-                self._tend_locked(registry, space)
+                [(number,)] = registry.all("read_last_note", space=space)
+                with self._spaces.homes(self._spaces.owner_of(space)).lent() as home:
+                    catch_up(home)
+                    learn_now(home, None)
+                    embed_memories(home)
+                    embed_pending(home, lambda _: None)
+                    dream_if_due(home)
+                    with suppress(OSError):
+                        fold_notes(home)
+                registry.run("set_tended", space=space, number=number)
         except Exception as error:  # noqa: BLE001 - the worker continues with other spaces
-            failures = min(self._failures.get(space, (0, 0.0))[0] + 1, _MAX_FAILURES)
+            failures = min(self._failures[space][0] + 1, _MAX_FAILURES)
             self._failures[space] = failures, time.monotonic() + _BACKOFF**failures
             where = "".join(traceback.format_tb(error.__traceback__))
             # The message of an unexpected error can contain a memory.
@@ -217,29 +220,12 @@ class Worker:
         self._failures.pop(space, None)
         self._tell(f"{space}: done")
 
-    def _tend_locked(self, registry: Registry, space: str) -> None:
-        [(number,)] = registry.all("read_last_note", space=space)
-        with self._spaces.homes(self._spaces.owner_of(space)).lent() as home:
-            catch_up(home)
-            learn_now(home, None)
-            embed_memories(home)
-            embed_pending(home, lambda _: None)
-            dream_if_due(home)
-            with suppress(OSError):
-                fold_notes(home)
-        registry.run("set_tended", space=space, number=number)
-
 
 # ----------------------------------------------------------------------------
 # Deletion of a space.
 
 
-_OF_A_SPACE = (
-    "delete_keys",
-    "delete_members",
-    "delete_tended",
-    "delete_space",
-)
+_OF_A_SPACE = ("delete_keys", "delete_members", "delete_tended", "delete_space")
 
 
 @frozen
@@ -264,8 +250,7 @@ def remove_space(settings: Settings, name: str) -> Removed:
             for statement in _OF_A_SPACE:
                 registry.run(statement, space=name)
             deleted = registry.delete_rows(name)
-        left = registry.count_rows(name)
-        if left:
+        if left := registry.count_rows(name):
             raise ConflictError(
                 f"{left} rows of {name} were written in the meantime",
                 hint="stop its writers and try again",

@@ -14,9 +14,7 @@ import click
 from nacre.base import ids
 from nacre.cli import output
 from nacre.cli.command import TEXT, Group, Run, printable
-from nacre.cli.options import (
-    flag,
-)
+from nacre.cli.options import flag
 from nacre.cli.signals import stopped_by_signals
 from nacre.serve import server_web as daemon_web
 from nacre_server import cluster as cluster_api
@@ -84,24 +82,14 @@ def migrate(run: Run) -> None:
     show_default=True,
     help="Seconds to answer after SIGTERM, while /health/ready returns 503.",
 )
-def api(
-    run: Run,
-    http: str,
-    names: tuple[str, ...],
-    insecure: bool,
-    linger: float,
-) -> None:
+def api(run: Run, http: str, names: tuple[str, ...], insecure: bool, linger: float) -> None:
     """Run the API for programs and agents that have keys.
 
     It has the same REST API, events and /mcp as nacre serve. It is stateless, so you can run any
     number on any number of machines. On SIGTERM, it finishes open requests and ends.
     """
     run.keeps_history = False
-    door = replace(
-        daemon_web.Door.of(run.settings, http),
-        unencrypted=insecure,
-        names=names,
-    )
+    door = replace(daemon_web.Door.of(run.settings, http), unencrypted=insecure, names=names)
     stop = stopped_by_signals()
     with tempfile.TemporaryDirectory(prefix="nacre-api-", ignore_cleanup_errors=True) as folder:
         cluster_api.serve_api(run.settings, Path(folder), door, partial(_tell, run), stop, linger)
@@ -117,10 +105,7 @@ def api(
     show_default=True,
     help="Seconds between two checks for jobs.",
 )
-def worker(
-    run: Run,
-    every: float,
-) -> None:
+def worker(run: Run, every: float) -> None:
     """Run background work for spaces with changes: learning, vectors, dreams.
 
     You can run several workers. Each job runs in one of them, and another takes over if it is killed.
@@ -130,8 +115,7 @@ def worker(
     run.keeps_history = False
     stop = stopped_by_signals()
     with tempfile.TemporaryDirectory(prefix="nacre-worker-", ignore_cleanup_errors=True) as folder:
-        working = cluster_api.Worker(run.settings, Path(folder), partial(_tell, run))
-        working.run(stop, every)
+        cluster_api.Worker(run.settings, Path(folder), partial(_tell, run)).run(stop, every)
     sys.stdout.flush()
     os._exit(0)  # threads with unfinished work would keep the process
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
 import re
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -153,7 +153,7 @@ def connect(url: str, *, patience: float | None = None) -> psycopg.Connection[Ro
     return connection
 
 
-@contextlib.contextmanager
+@contextmanager
 def translated_errors() -> Iterator[None]:
     """Convert psycopg errors in the block to nacre's errors with hints."""
     try:
@@ -205,7 +205,7 @@ def _first_line(error: BaseException) -> str:
 
 
 _COMMENT = re.compile(r"--[^\n]*")
-_QUOTED_OR_NAME = re.compile(r"('(?:[^']|'')*')|(?<![:\w]):([a-z_]\w*)|(\?)")
+_QUOTED_OR_NAME = re.compile(r"('(?:[^']|'')*')|(?<![:\w]):([a-z_]\w*)|\?")
 _WRITES = re.compile(r"\b(?:INSERT INTO|UPDATE \w+ SET|DELETE FROM)\b")
 _CONFLICT_TARGET = re.compile(r"\bON CONFLICT \(")
 _LIST = re.compile(r"(FROM json_each\((?::\w+|\?)\))\)")
@@ -220,16 +220,8 @@ def query(name: str) -> str:
 
 def statement(name: str) -> str:
     """Return a named statement as its file contains it. Raises KeyError."""
-    return _all()[name]
-
-
-@cache
-def _all() -> dict[str, str]:
-    shared, own = (
-        statements("nacre.store", "sql/queries"),
-        statements("nacre_server", "sql/queries"),
-    )
-    return {**shared, **own}
+    own = statements("nacre_server", "sql/queries")
+    return own.get(name) or statements("nacre.store", "sql/queries")[name]
 
 
 @cache
@@ -252,10 +244,8 @@ def writes(sql: str) -> bool:
 
 
 def _placeholder(match: re.Match[str]) -> str:
-    quoted, name, _ = match.groups()
-    if quoted:
-        return str(quoted)
-    return f"%({name})s" if name else "%s"
+    quoted, name = match.groups()
+    return quoted or (f"%({name})s" if name else "%s")
 
 
 # -- Retries of transactions that the server rolled back ----------------------
@@ -350,12 +340,11 @@ class State(NamedTuple):
 @cache
 def migrations() -> dict[int, str]:
     """Return the SQL of each migration by number."""
-    scripts = {
+    return {
         int(file.name[:4]): file.read_text("utf-8")
-        for file in _FOLDER.iterdir()
+        for file in sorted(_FOLDER.iterdir())
         if _NAME.match(file.name)
     }
-    return dict(sorted(scripts.items()))
 
 
 def migrate(connection: psycopg.Connection[Any]) -> None:
@@ -367,10 +356,9 @@ def migrate(connection: psycopg.Connection[Any]) -> None:
     """
     newest = max(migrations())
     for done in range(TIMES):
-        if _is_current(state(connection), newest):
-            return
         try:
-            _migrate_once(connection, newest)
+            if not _is_current(state(connection), newest):
+                _migrate_once(connection, newest)
             return
         except (errors.DeadlockDetected, errors.LockNotAvailable):
             if done == TIMES - 1:
@@ -385,15 +373,12 @@ def _migrate_once(connection: psycopg.Connection[Any], newest: int) -> None:
         if _is_current(current, newest):
             return
         connection.execute(f"SET LOCAL lock_timeout = '{_MIGRATION_LOCK_SECONDS}s'".encode())
+        insert = b"INSERT INTO nacre_rows.schema_version (number, needs) VALUES (%s, %s)"
         for number, sql in migrations().items():
             if number > current.number:
                 connection.execute(sql.encode())
                 needs = _NEEDS.search(sql)
-                versions = number, int(needs[1]) if needs else number
-                connection.execute(
-                    "INSERT INTO nacre_rows.schema_version (number, needs) VALUES (%s, %s)",
-                    versions,
-                )
+                connection.execute(insert, (number, int(needs[1]) if needs else number))
 
 
 def _is_current(server: State, newest: int) -> bool:
@@ -433,13 +418,16 @@ class Registry:
 
     def all(self, name: str, **values: Any) -> list[Row]:
         """Run a statement from ``sql/spaces``, and return its rows."""
-        with _refusals():
-            return self._connection.execute(_statement(name), values).fetchall()
+        return self._execute(name, values).fetchall()
 
     def run(self, name: str, **values: Any) -> int:
         """Run a statement from ``sql/spaces``, and return the number of rows that it changed."""
+        return self._execute(name, values).rowcount
+
+    def _execute(self, name: str, values: dict[str, Any]) -> psycopg.Cursor[Row]:
+        statement = translated(statements("nacre_server", "sql/spaces")[name])
         with _refusals():
-            return self._connection.execute(_statement(name), values).rowcount
+            return self._connection.execute(statement, values)
 
     def is_used(self, tenant: str) -> bool:
         with self.transaction():
@@ -478,7 +466,7 @@ class Registry:
             )
             return self._connection.execute(statement, (tenant,)).fetchall()
 
-    @contextlib.contextmanager
+    @contextmanager
     def transaction(self) -> Iterator[None]:
         with translated_errors(), self._connection.transaction():
             yield
@@ -487,11 +475,7 @@ class Registry:
         self._connection.close()
 
 
-def _statement(name: str) -> str:
-    return translated(statements("nacre_server", "sql/spaces")[name])
-
-
-@contextlib.contextmanager
+@contextmanager
 def _refusals() -> Iterator[None]:
     with translated_errors():
         try:

@@ -52,10 +52,9 @@ class Spaces:
 
     def _ask(self, ask: Callable[[Registry], T]) -> T:
         with self._asking:
-            try:
+            with suppress(NacreError):
                 return ask(self._connection())
-            except NacreError:
-                self._drop()
+            self._drop()
             try:
                 return ask(self._connection())
             except NacreError:
@@ -99,10 +98,8 @@ class Spaces:
                 live.bus.publish("leaving")
 
     def _start_live(self, space: str) -> tuple[Live, threading.Event]:
-        live, stop = (
-            Live(lambda: open_home(self._settings_of(self.owner_of(space))), Bus(utc_now)),
-            threading.Event(),
-        )
+        stop = threading.Event()
+        live = Live(lambda: open_home(self._settings_of(self.owner_of(space))), Bus(utc_now))
         threading.Thread(target=live.run, args=(stop,), daemon=True, name="looking").start()
         return live, stop
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -135,11 +135,8 @@ class PostgresDatabase(Queries):
                 self._connection.execute(_SIGN_IN)
                 info = self._connection.info
                 self._identity = info.host, info.port, info.dbname, self.tenant
-                settings = {
-                    "nacre.tenant": self.tenant,
-                    "TimeZone": local_zone(),
-                    **_SEARCH_SETTINGS,
-                }
+                settings = {"nacre.tenant": self.tenant, "TimeZone": local_zone()}
+                settings |= _SEARCH_SETTINGS
                 set_all = ", ".join(["set_config(%s, %s, false)"] * len(settings))
                 values = [value for setting in settings.items() for value in setting]
                 self._connection.execute(f"SELECT {set_all}".encode(), values)
@@ -158,11 +155,8 @@ class PostgresDatabase(Queries):
                 f"{self.account} does not belong to the space {self.tenant}",
                 hint="storage.account is your account. Ask an owner to add it: nacre server spaces members --add",
             )
-        return (
-            NotAllowedError(f"{self.account} may only read {self.tenant}")
-            if row[0] == Role.READER
-            else None
-        )
+        is_reader = row[0] == Role.READER
+        return NotAllowedError(f"{self.account} may only read {self.tenant}") if is_reader else None
 
     @property
     def server(self) -> PostgresDatabase:
@@ -182,7 +176,7 @@ class PostgresDatabase(Queries):
 
     def allowed(
         self, home: Home, operation: str, *, writes: bool, owners: bool
-    ) -> contextlib.AbstractContextManager[None]:
+    ) -> AbstractContextManager[None]:
         return spaces.allowed(home, operation, writes=writes, owners=owners)
 
     def with_further_spaces(
@@ -232,16 +226,11 @@ class PostgresDatabase(Queries):
         return self._fetch(translated(statement), dict(row))[0][0]
 
     def columns(self, table: str) -> list[str]:
-        columns = (
+        statement = (
             "SELECT column_name::text FROM information_schema.columns WHERE table_schema = 'nacre'"
+            " AND table_name = ? AND column_name <> 'tenant' ORDER BY ordinal_position"
         )
-        return [
-            name
-            for (name,) in self.rows(
-                f"{columns} AND table_name = ? ORDER BY ordinal_position", [table]
-            )
-            if name != "tenant"
-        ]
+        return [name for (name,) in self.rows(statement, [table])]
 
     def rows(self, sql: str, parameters: dict[str, Any] | Sequence[Any] = ()) -> list[Row]:
         return self._fetch(translated(sql), parameters)
@@ -250,7 +239,7 @@ class PostgresDatabase(Queries):
     def is_in_transaction(self) -> bool:
         return self._is_open
 
-    @contextlib.contextmanager
+    @contextmanager
     def transaction(self) -> Iterator[None]:
         """Run the block in a transaction with the tenant's lock. Nested blocks join the outer one."""
         if self.is_in_transaction:
@@ -268,7 +257,7 @@ class PostgresDatabase(Queries):
             self._roll_back()
             raise
 
-    @contextlib.contextmanager
+    @contextmanager
     def reading(self) -> Iterator[None]:
         if self.is_in_transaction:
             yield
@@ -279,7 +268,7 @@ class PostgresDatabase(Queries):
         try:
             yield
         finally:
-            with contextlib.suppress(psycopg.Error):
+            with suppress(psycopg.Error):
                 self._connection.execute("COMMIT")  # keeps changes to temporary tables
             self._roll_back()
 
@@ -358,7 +347,7 @@ class PostgresDatabase(Queries):
             self.one("free_lock", lock=lock)
 
     def interrupt(self) -> None:
-        with contextlib.suppress(psycopg.Error):
+        with suppress(psycopg.Error):
             self._connection.cancel_safe(timeout=CONNECT_SECONDS)
 
     def _fetch(self, sql: str, parameters: Mapping[str, Any] | Sequence[Any]) -> list[Row]:
@@ -420,7 +409,7 @@ class PostgresDatabase(Queries):
 
     def _roll_back(self) -> None:
         self._is_open = self._has_written = False
-        with contextlib.suppress(psycopg.Error):
+        with suppress(psycopg.Error):
             if self._connection.info.transaction_status != TransactionStatus.IDLE:
                 self._connection.execute("ROLLBACK")
         if self._connection.info.transaction_status != TransactionStatus.IDLE:
@@ -429,7 +418,7 @@ class PostgresDatabase(Queries):
     def _revive(self) -> None:
         if not self._may_connect():
             return
-        with contextlib.suppress(psycopg.OperationalError):
+        with suppress(psycopg.OperationalError):
             for _ in range(2):  # the server's last message, followed by the end of file
                 self._connection.pgconn.consume_input()
         if self._connection.closed:

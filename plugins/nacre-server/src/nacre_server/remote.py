@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import field, replace
 from typing import Annotated, Any, TypeVar
 from urllib.parse import urlsplit
@@ -47,7 +46,7 @@ from nacre.home.home import Home
 from nacre.home.location import clean_values, without_secrets
 from nacre.home.operations import apply_intents
 from nacre.llm import credentials
-from nacre.llm.credentials import is_loopback
+from nacre.llm.credentials import is_local
 from nacre.memories.edit import catch_up
 from nacre.memories.tombstones import Gate
 from nacre.operations import operation
@@ -69,7 +68,6 @@ _CREDENTIAL_NAME = "nacre-remote"
 _TIMEOUT_SECONDS = 300.0
 """Timeout in seconds. A busy server can be slow."""
 _CONNECT_SECONDS = 10.0
-_MAX_ANSWER_BYTES = 32 << 20
 
 
 class Connection:
@@ -79,11 +77,10 @@ class Connection:
     """
 
     def __init__(self, url: str, key: str) -> None:
-        address = urlsplit(url)
         self._client = httpx2.Client(
             base_url=url.rstrip("/"),
-            trust_env=not is_loopback(address.hostname or ""),
-            verify=address.scheme != "http",  # loading certificates takes 20 ms
+            trust_env=not is_local(url),
+            verify=not url.startswith("http:"),  # loading certificates takes 20 ms
             follow_redirects=False,
             headers={
                 "authorization": f"Bearer {key}",
@@ -95,14 +92,7 @@ class Connection:
 
     def ask(self, operation: str, answer: type[T], **request: Any) -> T:
         try:
-            with self._client.stream(
-                "POST", f"/api/v1/{operation}", content=json.encode(request)
-            ) as response:
-                data = bytearray()
-                for piece in response.iter_bytes():
-                    data += piece
-                    if len(data) > _MAX_ANSWER_BYTES:
-                        raise RemoteRefusedError("the server's answer is too large for nacre")
+            response = self._client.post(f"/api/v1/{operation}", content=json.encode(request))
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
             raise RemoteUnreachableError(
                 f"the server cannot be reached ({type(error).__name__})",
@@ -110,10 +100,10 @@ class Connection:
             ) from None
         if response.status_code != 200:
             problem = None
-            with suppress(ValueError, RecursionError):
-                problem = json.parse(bytes(data))
+            with suppress(ValueError):
+                problem = json.parse(response.content)
             message = string(problem, "detail", "title") or f"status {response.status_code}"
-            message, hint = message[:500], (string(problem, "hint") or "")[:500]
+            hint = string(problem, "hint")
             if response.status_code == 401:
                 raise NotAllowedError(
                     "the server rejects the key",
@@ -127,13 +117,12 @@ class Connection:
                 )
             raise RemoteRefusedError(f"the server refuses: {message}", hint=hint)
         try:
-            parsed: T = json.decode(bytes(data), answer)
-        except (msgspec.DecodeError, msgspec.ValidationError):
+            return json.decode(response.content, answer)
+        except msgspec.DecodeError:
             raise RemoteRefusedError(
                 "the server's answer is unexpected",
                 hint="check that it has the same version of nacre",
             ) from None
-        return parsed
 
     def close(self) -> None:
         self._client.close()
@@ -161,7 +150,7 @@ def check_url(url: str) -> str:
             "the address must not contain a key",
             hint="leave it out: nacre asks for the key and stores it separately",
         )
-    if not host or not (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))):
+    if not host or not (parts.scheme == "https" or (parts.scheme == "http" and is_local(url))):
         raise InvalidInputError(
             f"{url!r} is not safe for sending memories", hint="use https, or http on this machine"
         )
@@ -304,7 +293,7 @@ class State:
     failing_since: str | None = None
     message: str = ""
     hint: str = ""
-    seen: Mapping[str, str] = field(default_factory=dict)
+    seen: dict[str, str] = field(default_factory=dict)
     """Hashes of documents by the hashes of their paths."""
 
     def hash_of(self, path: str) -> str | None:
@@ -312,20 +301,16 @@ class State:
         return self.seen.get(name_of(path))
 
     def after_exchange(self, documents: Mapping[str, bytes | None]) -> State:
-        hashes = dict(self.seen)
-        for path, data in documents.items():
-            hashes.pop(name_of(path), None)
-            if data is not None:
-                hashes[name_of(path)] = digest(data) or ""
-        return replace(self, seen=hashes)
+        hashes = self.seen | {name_of(path): digest(data) for path, data in documents.items()}
+        return replace(self, seen={name: value for name, value in hashes.items() if value})
 
 
 def read_state(settings: Settings) -> State:
     """Return the stored state of the sync, or an empty one if it is of another server or missing."""
     url = settings.text("remote.url")
     try:
-        state: State = json.decode((settings.home / _FILE).read_bytes(), State)
-    except (OSError, msgspec.DecodeError, msgspec.ValidationError):
+        state = json.decode((settings.home / _FILE).read_bytes(), State)
+    except (OSError, msgspec.DecodeError):
         return State(url)
     return state if state.url == url else State(url)
 
@@ -349,20 +334,14 @@ A request can have four million bytes, and JSON uses several for some characters
 _DOCUMENTS_PER_PUSH, _BYTES_PER_PUSH = 100, 1_000_000
 """Maximum number of documents and bytes per push."""
 
-_FLAGGED_REASON = "seems to contain a secret"
 _PRIVATE_REASON = "private; it stays on this machine"
 
 
 def vault_fingerprint(home: Home) -> str:
     """Return a hash of the documents and ledger on this machine."""
     times = sorted([*home.vault.times().items(), *home.vault.pages().items()], key=str)
-    last = home.journal.operations(limit=1)
-    parts = (
-        times,
-        len(home.ledger(whole=True)),
-        [operation.id for operation in last],
-        home.settings.mark,
-    )
+    last = [operation.id for operation in home.journal.operations(limit=1)]
+    parts = times, len(home.ledger(whole=True)), last, home.settings.mark
     return bytes_hash(repr(parts).encode("utf-8", "surrogatepass")).hex()
 
 
@@ -425,12 +404,9 @@ def push_documents(
         for path in sorted({*local, *removed})
         if digest(local.get(path)) != state.hash_of(path)
     }
-    reasons = {
-        path: why
-        for path, data in changes.items()
-        if (why := _reason_to_hold(home, state, path, data))
-    }
-    for path in reasons:
+    reasons = {path: _reason_to_hold(home, state, path, data) for path, data in changes.items()}
+    held = tuple((path, reason) for path, reason in reasons.items() if reason)
+    for path, _ in held:
         del changes[path]
     sent = 0
     for part in _portions(
@@ -449,7 +425,7 @@ def push_documents(
         write_state(home.settings, state)
         sent += len(part)
         notify(Progress("documents", sent, len(changes)))
-    return state if sent else _push(home, server, state, []), sent, tuple(reasons.items())
+    return state if sent else _push(home, server, state, []), sent, held
 
 
 def _fetch(server: Connection, state: State) -> ServerChanges:
@@ -487,7 +463,7 @@ def _reason_to_hold(home: Home, state: State, path: str, data: bytes | None) -> 
     except UnicodeDecodeError:
         return "is not text"
     if without_secrets(home.redactor, text) is None or without_secrets(home.redactor, path) is None:
-        return _FLAGGED_REASON
+        return "seems to contain a secret"
     if state.hash_of(path) is not None or home.settings.flag("remote.private"):
         return ""
     if is_memory_file(path):  # a page mentions private memories
@@ -626,7 +602,7 @@ def add_remote(
     _require_files(home)
     url = check_url(url)
     secret = key.strip() or key_for(home.settings)
-    with contextlib.closing(Connection(url, secret)) as server:
+    with closing(Connection(url, secret)) as server:
         far = 2**62  # request no changes
         server.ask("remote-changes", ServerChanges, since=far, ledger_since=far)
     if key:
@@ -678,19 +654,13 @@ def exchange(home: Home, on_progress: OnProgress | None = None) -> Exchanged:
         state = _state(home)
         # Delays the next background exchange.
         (home.settings.home / REMOTE_LOCK).touch(mode=0o600)
-        with contextlib.closing(Connection(state.url, key_for(home.settings))) as server:
+        with closing(Connection(state.url, key_for(home.settings))) as server:
             result, state = _documents(home, server, state, notify)
             turns = 0
             if home.settings.flag("remote.private"):
                 state, turns = send_turns(home, server, state, notify)
             write_state(home.settings, state)
         return replace(result, turns=turns, problems=tuple(home.problems))
-
-
-def exchange_quietly(home: Home) -> None:
-    """Sync without raising errors. ``nacre server remote`` and ``nacre admin doctor`` report them."""
-    with contextlib.suppress(NacreError):
-        exchange(home)
 
 
 def _documents(
@@ -736,7 +706,7 @@ def _require_files(home: Home) -> None:
         )
 
 
-@contextlib.contextmanager
+@contextmanager
 def _recording_outcome(home: Home) -> Iterator[None]:
     now = stamp(home.now())
     try:
@@ -816,15 +786,13 @@ def list_versions(
 ) -> list[SentDocument]:
     """Return documents at a version, except missing and forgotten documents. Raises NotAllowedError."""
     _require_own(home)
-    name_set = set(names)
-    documents = []
-    for path, version in home.database.all("list_documents_at", at=at):
-        if name_of(path) in name_set:
-            data = home.database.value("read_version", version=version)
-            document = _sent_document(path, data)
-            if document and document.text is not None:
-                documents.append(document)
-    return documents
+    wanted = set(names)
+    documents = (
+        _sent_document(path, home.database.value("read_version", version=version))
+        for path, version in home.database.all("list_documents_at", at=at)
+        if name_of(path) in wanted
+    )
+    return [document for document in documents if document and document.text is not None]
 
 
 def _sent_document(path: str, data: bytes | None) -> SentDocument | None:

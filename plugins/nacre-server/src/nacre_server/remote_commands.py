@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
 
 from nacre.base.json import to_plain
 from nacre.cli.command import Command, DefaultGroup, Paper, Run, bold, dim
-from nacre.cli.options import (
-    YES,
-    argument,
-    ask,
-    count,
-    flag,
-    option,
-    perform,
-    size,
-)
+from nacre.cli.options import YES, argument, ask, count, flag, option, perform, size
 from nacre.cli.writer import MAX_KEY_CHARACTERS, check_key
+from nacre.errors import NacreError
 from nacre.home import views
 from nacre_server import move as care_move
 from nacre_server import remote as connection
@@ -47,7 +40,22 @@ def remote(run: Run) -> None:
     removed before anything leaves this machine. Agents get their context from this machine, even
     when the server is unreachable.
     """
-    _show(run)
+    standing = perform(run, connection.show_remote)
+
+    def render(paper: Paper) -> None:
+        paper.line(bold(standing.url), dim(f", space {standing.space}" if standing.space else ""))
+        if standing.problem:
+            paper.line(f"Not in sync: {standing.problem}", indent=2)
+            paper.note(standing.hint, indent=2)
+        paper.line(f"last in sync: {standing.succeeded or 'never'}", indent=2)
+        sessions = (
+            f"turns to send: {standing.waiting_turns:,}"
+            if standing.private
+            else "private memories and sessions stay"
+        )
+        paper.note(f"{count(standing.documents, 'document')}; {sessions}", indent=2)
+
+    run.answer(standing, render)
 
 
 @remote.command(
@@ -99,7 +107,8 @@ def sync(run: Run, quiet: bool) -> None:
     """
     run.keeps_history = False
     if quiet:
-        connection.exchange_quietly(run.home)
+        with suppress(NacreError):
+            connection.exchange(run.home)
         return
     result = perform(run, connection.exchange)
     run.home.problems[:] = result.problems
@@ -137,36 +146,13 @@ def _key(run: Run) -> str:
     return check_key(sys.stdin.read(MAX_KEY_CHARACTERS).strip(), "standard input")
 
 
-def _show(run: Run) -> None:
-    standing = perform(run, connection.show_remote)
-
-    def render(paper: Paper) -> None:
-        paper.line(bold(standing.url), dim(f", space {standing.space}" if standing.space else ""))
-        if standing.problem:
-            paper.line(f"Not in sync: {standing.problem}", indent=2)
-            paper.note(standing.hint, indent=2)
-        paper.line(f"last in sync: {standing.succeeded or 'never'}", indent=2)
-        sessions = (
-            f"turns to send: {standing.waiting_turns:,}"
-            if standing.private
-            else "private memories and sessions stay"
-        )
-        paper.note(f"{count(standing.documents, 'document')}; {sessions}", indent=2)
-
-    run.answer(standing, render)
-
-
 def _render_exchange(paper: Paper, result: Exchanged, *, is_first: bool = False) -> None:
-    parts = [
-        f"{word} {count(number, what)}"
-        for word, number, what in (
-            ("sent", result.sent, "document"),
-            ("received", result.received, "document"),
-            ("sent", result.turns, "turn"),
-        )
-        if number
-    ]
-    summary = ", ".join(parts)
+    counts = (
+        ("sent", result.sent, "document"),
+        ("received", result.received, "document"),
+        ("sent", result.turns, "turn"),
+    )
+    summary = ", ".join(f"{word} {count(number, what)}" for word, number, what in counts if number)
     paper.line(
         bold(f"In sync with {result.url}"), f": {summary}." if summary else ": nothing was new."
     )
@@ -190,9 +176,6 @@ def _render_exchange(paper: Paper, result: Exchanged, *, is_first: bool = False)
 # ``nacre data move``.
 
 
-_YES = "Do not ask."
-
-
 @click.command(
     "move",
     cls=Command,
@@ -207,7 +190,7 @@ _YES = "Do not ask."
     "move", "source", "--from", metavar="ADDRESS", help="Bring the memory back from that server."
 )
 @option("move", "tenant", metavar="NAME")
-@flag("--yes", _YES, "-y")
+@flag("--yes", "Do not ask.", "-y")
 def move(run: Run, to: str | None, source: str | None, tenant: str | None, yes: bool) -> None:
     """Move your memory to a PostgreSQL server, or back.
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from nacre.base.frozen import frozen
 from nacre.base.text import to_bytes
 from nacre.store.schema import Clause, Indexed, Row, Words, fits_index
 from nacre.store.search import Corpus, Match, Term, WordSearch
@@ -201,27 +200,23 @@ class ServerSearch(WordSearch):
         words = _words(terms, keys, corpus.frequencies)
         if not words:
             return []
-        single = [word.keys[0] for word in words if len(word.keys) == 1]
-        several = [word.keys for word in words if len(word.keys) > 1]
-        conditions = ["w.keys && CAST(? AS bigint[])"] * bool(single) + [
-            "w.keys @> CAST(? AS bigint[])"
-        ] * len(several)
-        sought, arrays = (
-            f"({' OR '.join(conditions)})",
-            [_array(keys) for keys in ([single] if single else []) + several],
-        )
+        single = [word[0] for word in words if len(word) == 1]
+        several = [word for word in words if len(word) > 1]
+        conditions = [
+            "w.keys && CAST(? AS bigint[])",
+            *["w.keys @> CAST(? AS bigint[])"] * len(several),
+        ]
+        arrays = map(_array, (single, *several))
         names = [f"c{at}" for at in range(len(keys))]
-        scored, most = (
-            _SCORED.format(
-                names=", ".join(names),
-                counts=", ".join(f"{_STEM_COUNT} AS {name}" for name in names),
-                sought=sought,
-                score=" + ".join(
-                    f"CAST(? AS float8) * {name} * 2.2 / ({name} + slope)" for name in names
-                ),
+        scored = _SCORED.format(
+            names=", ".join(names),
+            counts=", ".join(f"{_STEM_COUNT} AS {name}" for name in names),
+            sought=f"({' OR '.join(conditions)})",
+            score=" + ".join(
+                f"CAST(? AS float8) * {name} * 2.2 / ({name} + slope)" for name in names
             ),
-            limit if self._is_open(where) else -1,
         )
+        most = limit if self._is_open(where) else -1
         values = (*idf, max(1.0, corpus.average_length), *keys, self._kind, *arrays, most)
         statement = where.into(self._match).replace("{scored}", scored)
         return [
@@ -255,25 +250,25 @@ class ServerSearch(WordSearch):
         return where.is_open and self._kind is not Indexed.MEMORIES
 
 
-@frozen
-class _Word:
-    keys: tuple[int, ...]
-    rows: int
-
-
-def _words(terms: Sequence[Term], keys: Sequence[int], frequencies: Sequence[int]) -> list[_Word]:
-    stems: dict[str, list[int]] = {}
+def _words(
+    terms: Sequence[Term], keys: Sequence[int], frequencies: Sequence[int]
+) -> list[list[int]]:
+    """Return the keys of each word's stems, rarest first, without too common words."""
+    stems: dict[str, list[int]] = defaultdict(list)
     for at, term in enumerate(terms):
-        stems.setdefault(term.word, []).append(at)
+        stems[term.word].append(at)
     words = [
-        _Word(tuple(keys[at] for at in places), min(frequencies[at] for at in places))
+        (min(frequencies[at] for at in places), [keys[at] for at in places])
         for places in stems.values()
     ]
-    chosen: list[_Word] = []
-    for word in sorted((word for word in words if word.rows), key=lambda word: word.rows):
-        if chosen and sum(chosen_word.rows for chosen_word in chosen) + word.rows > MOST_CANDIDATES:
+    chosen: list[list[int]] = []
+    total = 0
+    for rows, word in sorted(words, key=lambda word: word[0]):
+        total += rows
+        if chosen and total > MOST_CANDIDATES:
             break
-        chosen.append(word)
+        if rows:
+            chosen.append(word)
     return chosen
 
 
@@ -283,11 +278,10 @@ def _array(values: Sequence[float]) -> str:
 
 def _to_match(columns: Row, terms: Sequence[Term]) -> Match:
     row, session, seq, counts, length = columns
-    incomplete = {term.word for term, count in zip(terms, counts, strict=True) if not count}
+    counted = list(zip(terms, counts, strict=True))
+    incomplete = {term.word for term, count in counted if not count}
     term_counts = {
-        at: count
-        for at, (term, count) in enumerate(zip(terms, counts, strict=True))
-        if term.word not in incomplete
+        at: count for at, (term, count) in enumerate(counted) if term.word not in incomplete
     }
     return Match(row, session, seq, term_counts, length)
 
@@ -315,10 +309,7 @@ class ServerWalk:
 
     def next(self, count: int) -> list[int]:
         """Return the rows of the next ``count`` passages, nearest first."""
-        rows = [
-            row
-            for (row,) in self._db.rows(self._statement, (*self._values, len(self._seen) + count))
-        ]
-        fresh = [row for row in rows if row not in self._seen]
+        rows = self._db.rows(self._statement, (*self._values, len(self._seen) + count))
+        fresh = [row for (row,) in rows if row not in self._seen]
         self._seen.update(fresh)
         return fresh

@@ -409,7 +409,7 @@ def test_second_program_with_the_same_token_is_reported(scene: Scene) -> None:
     async def poll_in_parallel(_: Telegram) -> None:
         await asyncio.to_thread(scene.server.wait_for, lambda: scene.server.polls)
         other = WebApi("Telegram", scene.server.url, {})
-        await other.ask("POST", f"/bot{TOKEN}/getUpdates", json={"timeout": 0})
+        await other.ask("POST", f"/bot{TOKEN}/getUpdates", body={"timeout": 0})
         await other.close()
         await asyncio.Event().wait()
 
