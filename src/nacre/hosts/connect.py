@@ -9,7 +9,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
@@ -61,14 +61,12 @@ CHANGED = "changed"
 """Recorded instead of a file's hash if another program edited the file between nacre's changes."""
 
 
-@contextmanager
-def alone(home: Path) -> Iterator[None]:
+def alone(home: Path) -> AbstractContextManager[object]:
     """Lock a home's connections during the block. Raises StoreBusyError.
 
     A missing home is not created.
     """
-    with FileLock(home / "init.lock", PATIENCE_SECONDS) if home.is_dir() else nullcontext():
-        yield
+    return FileLock(home / "init.lock", PATIENCE_SECONDS) if home.is_dir() else nullcontext()
 
 
 def apply(settings: Settings, wiring: WiringPlan, now: datetime) -> WiringDone:
