@@ -9,7 +9,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
@@ -30,14 +30,11 @@ from nacre.hosts.ways import (
     WireRequest,
     WrittenFile,
     digest,
-    drop_pieces,
     found_hosts,
     host_named,
     load,
     own_notes,
     own_programs,
-    put,
-    run_program,
     save,
     targets_of,
     unwritten,
@@ -64,14 +61,12 @@ CHANGED = "changed"
 """Recorded instead of a file's hash if another program edited the file between nacre's changes."""
 
 
-@contextmanager
-def alone(home: Path) -> Iterator[None]:
+def alone(home: Path) -> AbstractContextManager[object]:
     """Lock a home's connections during the block. Raises StoreBusyError.
 
     A missing home is not created.
     """
-    with FileLock(home / "init.lock", PATIENCE_SECONDS) if home.is_dir() else nullcontext():
-        yield
+    return FileLock(home / "init.lock", PATIENCE_SECONDS) if home.is_dir() else nullcontext()
 
 
 def apply(settings: Settings, wiring: WiringPlan, now: datetime) -> WiringDone:
@@ -88,8 +83,8 @@ def apply(settings: Settings, wiring: WiringPlan, now: datetime) -> WiringDone:
         }
         save(settings.home, replace(wired, settings=old))
     own_memory.isolate(settings.home, isolated)
-    projects = {wish.project: settings.home / COPIES for wish in wiring.wishes if wish.project}
-    books = _Books(wired, now.strftime("%Y%m%dT%H%M%SZ"), projects)
+    projects = [wish.project for wish in wiring.wishes if wish.project]
+    books = _Books(wired, now.strftime("%Y%m%dT%H%M%SZ"), settings.home / COPIES, projects)
     for change in wiring.changes:
         if change.action != "none":
             books.write(change)
@@ -149,63 +144,55 @@ def _digest_at(path: Path) -> str:
 
 
 class _Books:
-    def __init__(self, wired: Wired, stamp: str, projects: Mapping[Path, Path]) -> None:
+    def __init__(self, wired: Wired, stamp: str, folder: Path, projects: Sequence[Path]) -> None:
         self.files = dict(wired.files)
         self.copies: list[Path] = []
         self.left_alone: list[LeftAlone] = []
         self.emptied: set[Path] = set()
         self._stamp = stamp
+        self._folder = folder
         self._projects = projects
-
-    def _folder(self, path: Path) -> Path | None:
-        folder = next(
-            (copies for project, copies in self._projects.items() if path.is_relative_to(project)),
-            None,
-        )
-        if folder:
-            private_files.make_folder(folder)
-        return folder
 
     def write(self, change: FileChange) -> None:
         try:
-            if files.read(change.path).content != change.before:
-                raise UneditableFileError("it changed in the meantime")
-            copy = None
-            if change.before is not None and not self._is_as_written(change):
-                copy = files.back_up(change.path, self._stamp, self._folder(change.path))
-                self.copies.append(copy)
-            if change.after is None:
-                files.remove(change.path)
-                written = self.files.pop(str(change.path), None)
-                self.emptied |= {Path(folder) for folder in written.made} if written else set()
-            else:
-                folders = files.write(change.path, change.after, mode=change.mode)
-                self._note(change, change.after, folders, copy)
+            self._write(change)
         except UneditableFileError as error:
             self.left_alone.append(
                 LeftAlone(change.path, ", ".join(change.hosts), str(error), "run nacre init again")
             )
 
-    def _note(
-        self, change: FileChange, after: bytes, new_folders: Sequence[Path], copy: Path | None
-    ) -> None:
-        old = self.files.get(str(change.path))
-        if old and self._is_as_written(change) and old.backup and old.before == digest(after):
+    def _write(self, change: FileChange) -> None:
+        if files.read(change.path).content != change.before:
+            raise UneditableFileError("it changed in the meantime")
+        key, copy = str(change.path), None
+        old = self.files.get(key)
+        is_as_written = bool(old and old.after == digest(change.before))
+        if change.before is not None and not is_as_written:
+            in_project = any(map(change.path.is_relative_to, self._projects))
+            if in_project:
+                private_files.make_folder(self._folder)
+            copy = files.back_up(change.path, self._stamp, self._folder if in_project else None)
+            self.copies.append(copy)
+        if change.after is None:
+            files.remove(change.path)
+            self.emptied |= set(map(Path, old.made)) if old else set()
+            self.files.pop(key, None)
+            return
+        new_folders = files.write(change.path, change.after, mode=change.mode)
+        after = digest(change.after)
+        if old and is_as_written and old.backup and old.before == after:
             Path(old.backup).unlink(missing_ok=True)  # the file equals its backup again
-            del self.files[str(change.path)]
-            return
-        if old and self._is_as_written(change):
-            self.files[str(change.path)] = replace(old, after=digest(after))
-            return
-        before = digest(change.before) if change.is_pristine and not old else CHANGED
-        folders = old.made if old else tuple(str(folder) for folder in new_folders)
-        backup = str(copy or "")
-        older = tuple(map(str, old.copies)) if old else ()
-        self.files[str(change.path)] = WrittenFile(digest(after), before, backup, folders, older)
-
-    def _is_as_written(self, change: FileChange) -> bool:
-        old = self.files.get(str(change.path))
-        return bool(old and old.after == digest(change.before))
+            del self.files[key]
+        elif old and is_as_written:
+            self.files[key] = replace(old, after=after)
+        else:
+            self.files[key] = WrittenFile(
+                after,
+                digest(change.before) if change.is_pristine and not old else CHANGED,
+                str(copy or ""),
+                old.made if old else tuple(map(str, new_folders)),
+                tuple(map(str, old.copies)) if old else (),
+            )
 
 
 # -- Plans -----------------------------------------------------------------------------------------
@@ -225,11 +212,11 @@ def plan(settings: Settings, wishes: Sequence[WiringWish]) -> WiringPlan:
     for wish in wishes:
         old = before.get(wish.place)
         for target in targets_of(settings, old) if old and old != wish else ():
-            drafts.take(wish, _without(target, needed), drop_pieces)
+            drafts.take(wish, _without(target, needed), is_put=False)
     drafts.restore(wired, {path for path, _ in needed})
     for wish in wishes:
         for target in targets_of(settings, wish):
-            drafts.take(wish, target, put)
+            drafts.take(wish, target, is_put=True)
     notes = [
         (wish.host, note)
         for wish in wishes
@@ -286,7 +273,7 @@ def plan_removal(settings: Settings, wishes: Sequence[WiringWish]) -> WiringPlan
     for wish in wishes:
         all_options = replace(wish, slot=True, tool_hook=True, isolates=True, introduces=True)
         for target in targets_of(settings, all_options):
-            drafts.take(wish, _without(target, needed), drop_pieces)
+            drafts.take(wish, _without(target, needed), is_put=False)
     drafts.restore(wired, {path for path, _ in needed})
     return _planned(settings, wishes, drafts, is_removal=True)
 
@@ -354,12 +341,16 @@ def run_hook(
     if settings.platform != "win32" and not is_own(words, project):
         return f"it runs something else: {line}"
     try:
-        result = run_program(
+        result = subprocess.run(
             line if settings.platform == "win32" else words,
-            quiet(settings),
-            project or settings.user_home,
-            _HOOK_TIMEOUT_SECONDS,
-            json.dumps(hook_input),
+            env=quiet(settings),
+            cwd=project or settings.user_home,
+            input=json.dumps(hook_input),
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_HOOK_TIMEOUT_SECONDS,
+            check=False,
         )
     except subprocess.TimeoutExpired:
         return f"no answer within {_HOOK_TIMEOUT_SECONDS:.0f} seconds: {line}"

@@ -59,16 +59,13 @@ def read(path: Path_2) -> Text:
     """Read a text file, which can be missing. Raises UneditableFileError."""
     try:
         status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise UneditableFileError("it is not a regular file")
+        if status.st_size > _MAX_BYTES:
+            raise UneditableFileError("it is too large")
+        return Text(path.read_bytes())
     except FileNotFoundError:
         return Text(None)
-    except OSError as error:
-        raise UneditableFileError(f"it cannot be read: {error.strerror}") from error
-    if not stat.S_ISREG(status.st_mode):
-        raise UneditableFileError("it is not a regular file")
-    if status.st_size > _MAX_BYTES:
-        raise UneditableFileError("it is too large")
-    try:
-        return Text(path.read_bytes())
     except OSError as error:
         raise UneditableFileError(f"it cannot be read: {error.strerror}") from error
 
@@ -153,6 +150,7 @@ _OPENED = re.compile(
     r"^([ \t]*)[^\r\n]*[{\[][ \t]*(?://[^\r\n]*|/\*[^\r\n]*?\*/[ \t]*)?\r?\n([ \t]+)(?=[^\s])",
     re.MULTILINE,
 )
+_CLOSING = {"{": "}", "[": "]"}
 _MAX_INDENT_CHARACTERS = 8
 _MAX_DEPTH = 200
 
@@ -168,7 +166,6 @@ class _Node:
     start: int
     end: int
     value: Any
-    kind: str = "scalar"
     items: tuple[_Item, ...] = ()
     ends_with_comma: bool = False
 
@@ -239,15 +236,14 @@ def filter_out(text: str, path: Path, is_own: Callable[[Any], bool]) -> str:
     Raises UnparsableFileError.
     """
     present = find(text, path)
-    if not isinstance(present, list) or not any(map(is_own, present)):
+    if not isinstance(present, list):
         return text
-    while any(map(is_own, present)):
-        text = _drop_item(text, path, lambda item: is_own(item.node.value))
-        remaining = find(text, path)
-        if not isinstance(remaining, list) or len(remaining) >= len(present):
-            raise UnparsableFileError(f"{'.'.join(path)} cannot be changed")
-        present = remaining
-    return drop(text, path) if present == [] else text
+    kept = [value for value in present if not is_own(value)]
+    after = text
+    for _ in present[len(kept) :]:
+        after = _drop_item(after, path, lambda item: is_own(item.node.value))
+    after = _check_change(text, after, lambda old: with_value(old, path, kept))
+    return after if kept or after == text else drop(after, path)
 
 
 def _check_change(before: str, after: str, change: Callable[[Any], Any]) -> str:
@@ -290,7 +286,7 @@ def _node_at(node: _Node, path: Path) -> _Node:
 def _put(text: str, path: Path, value: Any) -> str:
     node, remaining = _root(text), list(path)
     while remaining:
-        if node.kind != "object":
+        if not isinstance(node.value, dict):
             raise UnparsableFileError(f"there is no object for {'.'.join(path)}")
         below = next((item.node for item in reversed(node.items) if item.key == remaining[0]), None)
         if below is None:
@@ -320,9 +316,9 @@ def _insert(text: str, node: _Node, render: Callable[[str], str]) -> str:
         new = f"{content}{line}{inner}{render(inner)}{line}{outer}"
         return text[: node.start + 1] + new + text[node.end - 1 :]
     last = node.items[-1]
-    own_line = _is_first_on_line(text, last.start)
-    indent = _indent_at(text, last.start) if own_line else ""
-    gap = line + indent if own_line else " "
+    lead = _line_before(text, last.start)
+    own_line = len(lead) < last.start and not lead.strip()
+    indent, gap = (lead, line + lead) if own_line else ("", " ")
     at = last.node.end
     if node.ends_with_comma:
         at = text.index(",", _skip(text, at)) + 1
@@ -381,15 +377,13 @@ def _unit(text: str) -> str:
     return "  "
 
 
+def _line_before(text: str, at: int) -> str:
+    return text[max(text.rfind("\n", 0, at), text.rfind("\r", 0, at)) + 1 : at]
+
+
 def _indent_at(text: str, at: int) -> str:
-    begin = max(text.rfind("\n", 0, at), text.rfind("\r", 0, at)) + 1
-    match = re.match(r"[ \t]*", text[begin:at])
-    return match[0] if match else ""
-
-
-def _is_first_on_line(text: str, at: int) -> bool:
-    begin = max(text.rfind("\n", 0, at), text.rfind("\r", 0, at)) + 1
-    return begin > 0 and not text[begin:at].strip()
+    line = _line_before(text, at)
+    return line[: len(line) - len(line.lstrip(" \t"))]
 
 
 def _root(text: str) -> _Node:
@@ -403,11 +397,8 @@ def _root(text: str) -> _Node:
 def _value(text: str, at: int, depth: int) -> tuple[_Node, int]:
     if depth > _MAX_DEPTH:
         raise _syntax_error(text, at, "it is nested too deeply")
-    sign = text[at : at + 1]
-    if sign == "{":
-        return _container(text, at, depth, "}")
-    if sign == "[":
-        return _container(text, at, depth, "]")
+    if close := _CLOSING.get(text[at : at + 1]):
+        return _container(text, at, depth, close)
     value, end = _scalar(text, at)
     return _Node(at, end, value), end
 
@@ -435,8 +426,7 @@ def _container(text: str, begin: int, depth: int, close: str) -> tuple[_Node, in
         if close == "}"
         else [item.node.value for item in items]
     )
-    kind = "object" if close == "}" else "list"
-    return _Node(begin, at + 1, value, kind, tuple(items), has_comma), at + 1
+    return _Node(begin, at + 1, value, tuple(items), has_comma), at + 1
 
 
 def _scalar(text: str, at: int, *, is_key: bool = False) -> tuple[Any, int]:

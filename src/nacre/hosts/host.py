@@ -8,7 +8,7 @@ import shlex
 import subprocess
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from nacre.base.frozen import frozen
 from nacre.base.lazy import Module
-from nacre.base.plain import JsonObject, Values
+from nacre.base.plain import JsonObject, Values, mapping
 from nacre.hosts import files as json_text
 from nacre.hosts.files import Places, UnparsableFileError
 from nacre.values.reports import WiringWish
@@ -56,16 +56,6 @@ def server_of(value: Any) -> Server | None:
     return Server(tuple(map(str, words)), {str(name): str(value) for name, value in named.items()})
 
 
-def server_in_yaml(text: str) -> Server | None:
-    """Return the server in a YAML file with the layout that nacre writes."""
-    if not text.strip():
-        return None
-    try:
-        return server_of({key: json.loads(value) for key, value in _YAML.findall(text)})
-    except ValueError:
-        return Server(())
-
-
 # -- Parts of hosts' files -------------------------------------------------------------------------
 # Each piece can add itself to a file's text and remove itself.
 
@@ -84,7 +74,7 @@ class Piece(Protocol):
         """Return the file's text without this piece."""
 
 
-@dataclass(frozen=True)
+@frozen
 class JsonKey:
     """A JSON key that belongs to nacre, and its value."""
 
@@ -98,7 +88,7 @@ class JsonKey:
         return json_text.drop(text, self.path)
 
 
-@dataclass(frozen=True)
+@frozen
 class JsonServer(JsonKey):
     """nacre's MCP server in a JSON file."""
 
@@ -106,7 +96,7 @@ class JsonServer(JsonKey):
         return server_of(json_text.find(text, self.path))
 
 
-@dataclass(frozen=True)
+@frozen
 class JsonDefault(JsonKey):
     """A JSON key that nacre sets only if it is missing.
 
@@ -116,15 +106,14 @@ class JsonDefault(JsonKey):
     is_own: bool = False
 
     def put(self, text: str) -> str:
-        is_set = json_text.find(text, self.path) is not None
-        return text if is_set else super().put(text)
+        return JsonKey.put(self, text) if json_text.find(text, self.path) is None else text
 
     def drop(self, text: str) -> str:
         is_as_put = self.is_own and json_text.find(text, self.path) == self.value
-        return super().drop(text) if is_as_put else text
+        return JsonKey.drop(self, text) if is_as_put else text
 
 
-@dataclass(frozen=True)
+@frozen
 class JsonItem:
     """A list item in a JSON file that belongs to nacre."""
 
@@ -138,7 +127,7 @@ class JsonItem:
         return json_text.filter_out(text, self.path, lambda value: value == self.value)
 
 
-@dataclass(frozen=True)
+@frozen
 class JsonHook:
     """A hook in an event's list: an entry with a command, or a group of such entries."""
 
@@ -159,14 +148,16 @@ class JsonHook:
         if not isinstance(present, list):
             return text
         for at, group in enumerate(present):
-            if isinstance(group, dict) and _is_mixed(group):
-                foreign = [hook for hook in group["hooks"] if not _runs_own(hook)]
+            hooks = mapping(group).get("hooks")
+            listed = hooks if isinstance(hooks, list) else []
+            foreign = [hook for hook in listed if not _runs_own(hook)]
+            if 0 < len(foreign) < len(listed):
                 present = [*present[:at], {**group, "hooks": foreign}, *present[at + 1 :]]
                 text = json_text.put(text, self.path, present)
         return json_text.filter_out(text, self.path, _runs_own)
 
 
-@dataclass(frozen=True)
+@frozen
 class JsonSetting(JsonKey):
     """A host setting that nacre changes. ``before`` is the old value, or ``None`` if there was
     none.
@@ -183,11 +174,11 @@ class JsonSetting(JsonKey):
         if self.read(text) != self.value:
             return text
         if self.before is None:
-            return super().drop(text)
+            return JsonKey.drop(self, text)
         return json_text.put(text, self.path, self.before)
 
 
-@dataclass(frozen=True)
+@frozen
 class TomlSetting:
     """A host setting in a TOML file. ``path`` is the name of the table and the key."""
 
@@ -209,7 +200,7 @@ class TomlSetting:
         return _set(text, self.path, self.before)
 
 
-@dataclass(frozen=True)
+@frozen
 class Block:
     """Text that nacre adds between its marks."""
 
@@ -222,7 +213,7 @@ class Block:
         return json_text.drop_blocks(text)
 
 
-@dataclass(frozen=True)
+@frozen
 class TomlServer:
     """nacre's MCP server: a table between marks in a TOML file."""
 
@@ -257,7 +248,7 @@ class TomlServer:
         return _delete(unmarked, self.path)
 
 
-@dataclass(frozen=True)
+@frozen
 class TomlTables:
     """TOML tables that a host creates for nacre, whose names begin with ``begins``.
 
@@ -278,7 +269,7 @@ class TomlTables:
         return text
 
 
-@dataclass(frozen=True)
+@frozen
 class WholeFile:
     """A file that belongs entirely to nacre."""
 
@@ -291,12 +282,17 @@ class WholeFile:
         return "" if text == self.content or "nacre" in text else text
 
 
-@dataclass(frozen=True)
+@frozen
 class ServerFile(WholeFile):
     """A file that contains only nacre's MCP server."""
 
     def server(self, text: str) -> Server | None:
-        return server_in_yaml(text)
+        if not text.strip():
+            return None
+        try:
+            return server_of({key: json.loads(value) for key, value in _YAML.findall(text)})
+        except ValueError:
+            return Server(())
 
 
 ServerPiece: TypeAlias = JsonServer | TomlServer | ServerFile
@@ -309,11 +305,6 @@ def _runs_own(value: Any) -> bool:
     if isinstance(value.get("hooks"), list):
         return bool(value["hooks"]) and all(map(_runs_own, value["hooks"]))
     return any(name in str(value.get("command", "")) for name in OWN_COMMANDS)
-
-
-def _is_mixed(group: Values) -> bool:
-    inner = group.get("hooks")
-    return isinstance(inner, list) and any(map(_runs_own, inner)) and not all(map(_runs_own, inner))
 
 
 def _toml(text: str) -> JsonObject:
@@ -366,16 +357,9 @@ def _is_without(after: str, before: str, path: tuple[str, ...]) -> bool:
         remaining = _toml(after)
     except UnparsableFileError:
         return False
+    expected = json_text.with_value(_toml(before), path, None)
     is_out = json_text.at(remaining, path) is None
-    return is_out and _without(remaining, path) == _without(_toml(before), path)
-
-
-def _without(old: JsonObject, path: tuple[str, ...]) -> JsonObject:
-    if path[0] not in old:
-        return old
-    below = _without(old[path[0]], path[1:]) if len(path) > 1 else {}
-    siblings = {key: value for key, value in old.items() if key != path[0]}
-    return {**siblings, path[0]: below} if below else siblings
+    return is_out and json_text.with_value(remaining, path, None) == expected
 
 
 # -- nacre's programs ------------------------------------------------------------------------------
@@ -422,9 +406,9 @@ class Programs:
         environ = {"env": self.given_environ} if self.given_environ else {}
         return {"command": command, "args": arguments, **environ, **more}
 
-    def hook_line(self, host: str, event: str, *, is_quick: bool = False) -> str:
-        """Return a hook's shell command. If ``is_quick`` is True, prefer the fast hook."""
-        program = self.quick_hook if is_quick and self.quick_hook else self.hook
+    def hook_line(self, host: str, event: str) -> str:
+        """Return a hook's shell command, which prefers the fast hook for frequent events."""
+        program = (event in _IN_SESSION and self.quick_hook) or self.hook
         words = [*self._words(program), host, event]
         return subprocess.list2cmdline(words) if self.platform == "win32" else shlex.join(words)
 
@@ -524,12 +508,7 @@ def hook_groups(
             ("hooks", event),
             {
                 **({"matcher": filters[event]} if event in filters else {}),
-                "hooks": [
-                    {
-                        "type": "command",
-                        **_entry(way, host, event, limit, is_quick=event in _IN_SESSION),
-                    }
-                ],
+                "hooks": [{"type": "command", **_entry(way, host, event, limit)}],
             },
         )
         for event, limit in seconds.items()
@@ -544,10 +523,8 @@ def hook_entries(way: Way, host: str, seconds: dict[str, int]) -> tuple[JsonHook
     )
 
 
-def _entry(
-    way: Way, host: str, event: str, limit: int, *, is_quick: bool = False
-) -> dict[str, object]:
-    return {"command": way.programs.hook_line(host, event, is_quick=is_quick), "timeout": limit}
+def _entry(way: Way, host: str, event: str, limit: int) -> JsonObject:
+    return {"command": way.programs.hook_line(host, event), "timeout": limit}
 
 
 # -- Texts for agents ------------------------------------------------------------------------------

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
+from nacre.base.plain import mapping, string
 from nacre.hosts import files as json_text
 from nacre.hosts.files import Places, UnparsableFileError
 from nacre.hosts.host import (
@@ -86,17 +87,26 @@ def _targets(way: Way) -> Iterator[Target]:
 
 def _own_memory(places: Places) -> Sequence[MemoryPlace]:
     folder = settings_folder(places)
-    try:
-        named = json_text.find(
-            (folder / "settings.json").read_text(encoding="utf-8"), ("autoMemoryDirectory",)
-        )
-    except (OSError, UnicodeDecodeError, UnparsableFileError):
-        named = None
+    named = _read_setting(folder / "settings.json", "autoMemoryDirectory")
     if isinstance(named, str) and named:
-        own = places.user / named.removeprefix("~/") if named.startswith("~/") else Path(named)
-        return (MemoryPlace("claude-memory", own),) if own.is_absolute() else ()
-    folders = sorted((folder / "projects").glob("*/memory"))
-    return tuple(MemoryPlace("claude-memory", memory_folder) for memory_folder in folders)
+        own = _path(places, named)
+        return _claude_memory([own] if own.is_absolute() else [])
+    return _claude_memory((folder / "projects").glob("*/memory"))
+
+
+def _claude_memory(folders: Iterable[Path]) -> Sequence[MemoryPlace]:
+    return [MemoryPlace("claude-memory", folder) for folder in sorted(folders)]
+
+
+def _read_setting(file: Path, *keys: str) -> Any:
+    try:
+        return json_text.find(file.read_text(encoding="utf-8"), keys)
+    except (OSError, UnicodeDecodeError, UnparsableFileError):
+        return None
+
+
+def _path(places: Places, text: str) -> Path:
+    return places.user / text[2:] if text.startswith("~/") else Path(text)
 
 
 def _json(value: Any) -> str:
@@ -423,11 +433,6 @@ def _gemini(way: Way) -> Sequence[Target]:
     )
 
 
-def _gemini_memory(places: Places) -> Sequence[MemoryPlace]:
-    folders = sorted((places.user / ".gemini" / "tmp").glob("*/memory"))
-    return tuple(MemoryPlace("claude-memory", folder) for folder in folders)
-
-
 def _opencode(way: Way) -> Iterator[Target]:
     folder = way.project / ".opencode" if way.project else way.places.xdg_config / "opencode"
     above = way.project or folder
@@ -476,22 +481,12 @@ def _workspaces(places: Places) -> Sequence[Path]:
     usual = places.environ.get("OPENCLAW_WORKSPACE_DIR") or str(
         _openclaw_folder(places) / "workspace"
     )
-    try:
-        agents = json_text.find(_openclaw_settings(places).read_text(encoding="utf-8"), ("agents",))
-    except (OSError, UnicodeDecodeError, UnparsableFileError):
-        agents = None
-    agents = agents if isinstance(agents, dict) else {}
-    entries = agents.get("entries")
-    entries = entries if isinstance(entries, dict) else {}
-    named = [
-        entry["workspace"]
-        for entry in (agents.get("defaults"), *entries.values())
-        if isinstance(entry, dict) and isinstance(entry.get("workspace"), str)
-    ]
-    above = [
-        places.user / path_text[2:] if path_text.startswith("~/") else Path(path_text)
-        for path_text in (*named, usual)
-    ]
+    agents = _read_setting(_openclaw_settings(places), "agents")
+    entries = mapping(agents, "entries")
+    named = (
+        string(entry, "workspace") for entry in (mapping(agents, "defaults"), *entries.values())
+    )
+    above = [_path(places, text) for text in (*named, usual) if text]
     above += sorted(_openclaw_folder(places).glob("workspace-*"))
     below = (folder / name for folder in above for name in entries)
     return [
@@ -537,7 +532,7 @@ TERMINAL_HOSTS = (
         ("gemini",),
         lambda places: (places.user / ".gemini",),
         _gemini,
-        own_memory=_gemini_memory,
+        own_memory=lambda places: _claude_memory((places.user / ".gemini/tmp").glob("*/memory")),
         can_isolate=False,  # no setting stops Gemini CLI from loading its memory
     ),
     Host(

@@ -48,6 +48,8 @@ _LATE = ("late", "failed", "")
 
 def prove_hooks(settings: Settings, wish: WiringWish, written: HostParts) -> Iterator[Check]:
     """Run a host's hooks and yield findings. For Codex, also check whether it trusts the hooks."""
+    if not written.hooks:
+        return
     slowest, failed, late, traces = 0.0, [], 0, 0
     for event, line in written.hooks:
         problem, how, seconds = _run_until_in_time(settings, wish, event, line)
@@ -55,32 +57,22 @@ def prove_hooks(settings: Settings, wish: WiringWish, written: HostParts) -> Ite
         failed += [f"{event}: {problem}"] if problem else []
         late += not problem and how in _LATE
         traces += bool(how)
+    state, hint = FAILURE, None
     if failed:
-        yield Check(
-            "hooks", FAILURE, failed[0] + (f" (and {len(failed) - 1} more)" if failed[1:] else "")
-        )
-    elif written.hooks and not traces:
-        yield Check(
-            "hooks",
-            FAILURE,
-            f"they run, but none wrote a line to {_log(settings)}: {written.hooks[0][1]}",
-        )
+        finding = failed[0] + (f" (and {len(failed) - 1} more)" if failed[1:] else "")
+    elif not traces:
+        finding = f"they run, but none wrote a line to {_log(settings)}: {written.hooks[0][1]}"
     elif late:
+        state, hint = WARNING, "is this machine very busy? nacre admin doctor checks the home"
         finding = (
             f"they run; {late} of {len(written.hooks)} gave no answer in time, even when repeated"
         )
-        yield Check(
-            "hooks",
-            WARNING,
-            finding,
-            "is this machine very busy? nacre admin doctor checks the home",
-        )
-    elif written.hooks:
-        yield Check(
-            "hooks", OK, f"{len(written.hooks)} answer, the slowest in {slowest * 1000:.0f} ms"
-        )
-    if wish.host == registry.NAME_CODEX and written.hooks and program_of(settings, "codex"):
-        yield from _prove_trust(settings, wish)
+    else:
+        state = OK
+        finding = f"{len(written.hooks)} answer, the slowest in {slowest * 1000:.0f} ms"
+    yield Check("hooks", state, finding, hint)
+    if wish.host == registry.NAME_CODEX and program_of(settings, "codex"):
+        yield _prove_trust(settings, wish)
 
 
 def _run_until_in_time(
@@ -98,29 +90,18 @@ def _run_until_in_time(
     return problem, how, seconds
 
 
-def _prove_trust(settings: Settings, wish: WiringWish) -> Iterator[Check]:
+def _prove_trust(settings: Settings, wish: WiringWish) -> Check:
     trust = trust_in(settings, wish)
     hint = f"{init_command(wish, '--trust-hooks')}, or open codex and type /hooks"
     if trust is None:
-        yield Check(
-            "trust",
-            WARNING,
-            "it is unknown whether Codex trusts the hooks",
-            "open codex and type /hooks",
-        )
+        finding, hint = "it is unknown whether Codex trusts the hooks", "open codex and type /hooks"
     elif not trust.hooks:
-        yield Check(
-            "trust",
-            WARNING,
-            f"Codex sees none of the hooks{f': {UNSEEN}' if wish.project else ''}",
-            hint,
-        )
+        finding = f"Codex sees none of the hooks{f': {UNSEEN}' if wish.project else ''}"
     elif trust.untrusted:
-        yield Check(
-            "trust", WARNING, f"Codex runs {trust.untrusted} of the hooks once you trust them", hint
-        )
+        finding = f"Codex runs {trust.untrusted} of the hooks once you trust them"
     else:
-        yield Check("trust", OK, "Codex trusts the hooks")
+        return Check("trust", OK, "Codex trusts the hooks")
+    return Check("trust", WARNING, finding, hint)
 
 
 def _log(settings: Settings) -> Path:
@@ -156,22 +137,16 @@ def _prove_program(settings: Settings, wish: WiringWish) -> Iterator[Check]:
     record = json_in(text_of(path)) if path else None
     if not isinstance(record, dict) or not isinstance(record.get("hook"), list):
         return
-    environ = record.get("env")
     home = ["--home", str(record["home"])] if record.get("home") else []
-    words = []
-    if environ and isinstance(environ, dict):
-        words = ["/usr/bin/env", *(f"{key}={value}" for key, value in environ.items())]
-    words += [*map(str, record["hook"]), *home, wish.host, "session-start"]
+    words = [*map(str, record["hook"]), *home, wish.host, "session-start"]
+    if environ := mapping(record, "env"):
+        words = ["/usr/bin/env", *(f"{key}={value}" for key, value in environ.items()), *words]
     began = time.monotonic()
     hook_input = {**SAMPLE, "cwd": str(settings.home)}
     problem = run_hook(settings, shlex.join(words), hook_input, wish.project, says_json=False)
     took = (time.monotonic() - began) * 1000
-    state = FAILURE if problem else OK
-    yield Check(
-        "plugin",
-        state,
-        problem or f"version {record.get('version')}; nacre answers it in {took:.0f} ms",
-    )
+    finding = problem or f"version {record.get('version')}; nacre answers it in {took:.0f} ms"
+    yield Check("plugin", FAILURE if problem else OK, finding)
 
 
 # -- Listing an MCP server's tools -----------------------------------------------------------------
@@ -237,12 +212,8 @@ def _check_server(settings: Settings, wish: WiringWish, server: Server, hint: st
         return Check("tools", FAILURE, f"{finding}: {shlex.join(server.words)}", hint)
     finding = f"{len(tools)} offered after {took * 1000:.0f} ms"
     if took > _SLOW_SECONDS:
-        return Check(
-            "tools",
-            WARNING,
-            finding,
-            "after such a delay, hosts send their first request without tools",
-        )
+        hint = "after such a delay, hosts send their first request without tools"
+        return Check("tools", WARNING, finding, hint)
     return Check("tools", OK, finding)
 
 
@@ -329,13 +300,9 @@ def prove_hosts(settings: Settings) -> list[Check]:
             for wish in wishes
             for check in _check_wiring(settings, wired, wish, names[wish.place])
         ]
-    hosts = dict.fromkeys(wish.host for wish in wishes)
-    idle = [
-        found_host.host.name
-        for found_host in found_hosts(settings)
-        if found_host.host.name not in hosts
-    ]
-    if idle:
+    hosts = {wish.host for wish in wishes}
+    names_found = (found_host.host.name for found_host in found_hosts(settings))
+    if idle := [name for name in names_found if name not in hosts]:
         hint = f"nacre init --host {','.join(idle)}"
         checks.append(Check("not wired", OK if wishes else WARNING, ", ".join(idle), hint))
     return checks or [
@@ -421,10 +388,9 @@ def _prove_files(expected: WiringPlan, other: str) -> Iterator[Check]:
         named = [
             f"{change.path} {_DIFFERS[change.action]}" for change in differs[:_MAX_NAMED_FILES]
         ]
-        more = (
-            [f"{len(differs) - _MAX_NAMED_FILES} more"] if len(differs) > _MAX_NAMED_FILES else []
-        )
-        yield Check("files", FAILURE, "; ".join([*named, *more]))
+        if more := differs[_MAX_NAMED_FILES:]:
+            named.append(f"{len(more)} more")
+        yield Check("files", FAILURE, "; ".join(named))
 
 
 def _has_differences(expected: WiringPlan) -> bool:

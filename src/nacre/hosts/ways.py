@@ -17,7 +17,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -31,7 +31,7 @@ from nacre.base import json as json_values
 from nacre.base.bounds import bounds
 from nacre.base.environment import server_address
 from nacre.base.frozen import frozen
-from nacre.base.plain import JsonObject, Values, mapping, string
+from nacre.base.plain import JsonObject, Values, mapping, objects_in, string
 from nacre.base.request import Request
 from nacre.errors import InvalidInputError
 from nacre.hosts import files as files_module
@@ -328,33 +328,6 @@ def _script(settings: Settings, name: str) -> tuple[str, ...] | None:
     return next(((str(path),) for path in paths if path.is_file()), None)
 
 
-# -- Running programs ------------------------------------------------------------------------------
-
-
-def run_program(
-    words: Sequence[str] | str,
-    environ: Mapping[str, str],
-    folder: Path,
-    seconds: float,
-    text: str = "",
-) -> subprocess.CompletedProcess[str]:
-    """Run a program with ``text`` as input, and return the completed process.
-
-    Raises OSError if the program cannot be started, and TimeoutExpired.
-    """
-    return subprocess.run(
-        words,
-        env=dict(environ),
-        cwd=folder,
-        input=text,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=seconds,
-        check=False,
-    )
-
-
 # -- Messages to and from programs -----------------------------------------------------------------
 
 
@@ -482,11 +455,10 @@ def _server_in(text: str, piece: object) -> Server | None:
 
 
 def _hooks_in(content: Any) -> Iterator[tuple[str, str]]:
-    events = content.get("hooks") if isinstance(content, dict) else None
-    for event, groups in events.items() if isinstance(events, dict) else ():
-        for group in groups if isinstance(groups, list) else ():
-            for entry in group.get("hooks", [group]) if isinstance(group, dict) else ():
-                command = str(entry.get("command", "")) if isinstance(entry, dict) else ""
+    for event, groups in mapping(content, "hooks").items():
+        for group in objects_in(groups):
+            for entry in objects_in(group.get("hooks", [group])):
+                command = str(entry.get("command", ""))
                 if any(name in command for name in OWN_COMMANDS):
                     yield event, command
 
@@ -506,11 +478,10 @@ class Servers:
     nacre's servers, by file.
     """
 
-    def __init__(self, settings: Settings, wired: Wired, *, is_removal: bool) -> None:
-        self._settings = settings
+    def __init__(self, wired: Wired, *, is_removal: bool) -> None:
         self._wired = wired
         self._is_removal = is_removal
-        self.foreign: list[LeftAlone] = []
+        self.foreign: dict[LeftAlone, None] = {}
         self.written = dict(wired.servers)
 
     def spare(
@@ -526,12 +497,15 @@ class Servers:
             if server and not self._is_own(path, words, wish, piece, server):
                 if self._is_removal or (is_put and piece.put(words) != words):
                     hint = f"agents use that one; to use nacre's, remove it and run {init_command(wish)}"
-                    self._keep(
+                    # The arguments are left out because they can be secret.
+                    runs = f": it runs {server.words[0]}" if server.words else ""
+                    kept = LeftAlone(
                         path,
-                        wish,
-                        f"{_FOREIGN_REASON}{_runs(server)}",
+                        wish.host,
+                        f"{_FOREIGN_REASON}{runs}",
                         _FOREIGN_HINT if self._is_removal else hint,
                     )
+                    self.foreign[kept] = None
                 continue
             pieces.append(piece)
             if is_put and (new_server := piece.server(piece.put(words))):
@@ -549,15 +523,6 @@ class Servers:
         # If the host is not connected, an entry is nacre's if nacre would write the same one.
         is_connected = wish.place in {other.place for other in self._wired.wishes}
         return not is_connected and piece.put(words) == words
-
-    def _keep(self, path: Path, wish: WiringWish, reason: str, hint: str) -> None:
-        skipped_file = LeftAlone(path, wish.host, reason, hint)
-        self.foreign += [skipped_file] if skipped_file not in self.foreign else []
-
-
-def _runs(server: Server) -> str:
-    # The arguments are left out because they can be secret.
-    return f": it runs {server.words[0]}" if server.words else ""
 
 
 # -- Hosts' own memories ---------------------------------------------------------------------------
@@ -647,17 +612,9 @@ _EMPTY = frozenset({"", "{}", '{"version":1}'})
 """Contents of a file that count as empty once nacre's pieces are removed."""
 
 
-def put(words: str, target: Target) -> str:
-    """Insert nacre's pieces into a file's content."""
+def _change(words: str, target: Target, *, is_put: bool) -> str:
     for piece in target.pieces:
-        words = piece.put(words)
-    return words
-
-
-def drop_pieces(words: str, target: Target) -> str:
-    """Remove nacre's pieces from a file's content."""
-    for piece in target.pieces:
-        words = piece.drop(words)
+        words = piece.put(words) if is_put else piece.drop(words)
     return words
 
 
@@ -668,8 +625,8 @@ class _Draft:
     is_there: bool
     mode: int
     is_pristine: bool
-    hosts: list[str] = field(default_factory=list)
-    whats: list[str] = field(default_factory=list)
+    hosts: dict[str, None] = field(default_factory=dict)
+    whats: dict[str, None] = field(default_factory=dict)
     is_whole: bool = False
 
 
@@ -680,12 +637,12 @@ class Drafts:
         self._settings = settings
         self._is_removal = is_removal
         self._drafts: dict[Path, _Draft] = {}
-        self.left_alone: list[LeftAlone] = []
-        self.servers = Servers(settings, wired, is_removal=is_removal)
+        self.left_alone: dict[LeftAlone, None] = {}
+        self.servers = Servers(wired, is_removal=is_removal)
         self.own_memories = OwnMemories(wired)
 
-    def take(self, wish: WiringWish, target: Target, change: Callable[[str, Target], str]) -> None:
-        """Plan a change to a file, or record why the file cannot be changed."""
+    def take(self, wish: WiringWish, target: Target, *, is_put: bool) -> None:
+        """Plan to add or remove nacre's pieces, or record why the file cannot be changed."""
         if not target.pieces:
             return
         try:
@@ -695,31 +652,30 @@ class Drafts:
             draft = self._drafts.get(path)
             text = draft.text if draft else files_module.read(path)
             before = draft.words if draft else text.words
-            target = self.servers.spare(path, before, wish, target, is_put=change is put)
-            target, record = self.own_memories.spare(
-                path, before, wish, target, is_put=change is put
-            )
-            words = change(before, target)
+            target = self.servers.spare(path, before, wish, target, is_put=is_put)
+            target, record = self.own_memories.spare(path, before, wish, target, is_put=is_put)
+            words = _change(before, target, is_put=is_put)
             if draft is None:
                 is_inside = wish.project and path.is_relative_to(wish.project)
                 mode = _PROJECT_MODE if is_inside else _OWN_MODE
-                is_pristine = text.content is None or drop_pieces(before, target) == before
+                is_pristine = (
+                    text.content is None or _change(before, target, is_put=False) == before
+                )
                 draft = _Draft(text, before, text.content is not None, mode, is_pristine)
         except (UneditableFileError, UnparsableFileError) as error:
             self.own_memories.fail(wish, target)
-            if change is put or _may_hold(target):
+            if is_put or _may_hold(target):
                 self._report_unchanged(target.path, wish, error)
             return
         self.own_memories.settings[str(path)] = record
-        if change is drop_pieces and words == draft.words:
+        if not is_put and words == draft.words:
             return  # the file contains nothing that belongs to nacre
         self._drafts[path] = draft
-        draft.words, draft.is_there = words, draft.is_there or (change is put and bool(words))
+        draft.words, draft.is_there = words, draft.is_there or (is_put and bool(words))
         draft.is_whole = draft.is_whole or any(
             isinstance(piece, WholeFile) for piece in target.pieces
         )
-        draft.hosts += [wish.host] if wish.host not in draft.hosts else []
-        draft.whats += [target.what] if target.what not in draft.whats else []
+        draft.hosts[wish.host] = draft.whats[target.what] = None
 
     def _report_unchanged(self, path: Path, wish: WiringWish, error: Exception) -> None:
         command = init_command(wish, *(["--uninstall"] if self._is_removal else []))
@@ -729,8 +685,7 @@ class Drafts:
             hint = "remove nacre's part yourself"
         else:
             hint = f"edit it yourself, or take ownership of the file, then run {command}"
-        skipped_file = LeftAlone(path, wish.host, str(error), hint)
-        self.left_alone += [skipped_file] if skipped_file not in self.left_alone else []
+        self.left_alone[LeftAlone(path, wish.host, str(error), hint)] = None
 
     def restore(self, wired: Wired, needed: set[Path]) -> None:
         """Restore the original content of files that only nacre has changed."""
@@ -772,7 +727,7 @@ def _original_text(backup: Path, expected: str) -> str | None:
 def _may_hold(target: Target) -> bool:
     try:
         words = files_module.read(target.path).words
-        return drop_pieces(words, target) != words
+        return _change(words, target, is_put=False) != words
     except (UneditableFileError, UnparsableFileError):
         return True
 
@@ -816,8 +771,11 @@ def trust_hooks(settings: Settings, wish: WiringWish) -> str | None:
             if not hooks:
                 return "it does not see nacre's hooks" + (f": {UNSEEN}" if wish.project else "")
             edit = {"keyPath": "hooks.state", "value": hooks, "mergeStrategy": "upsert"}
-            with _keeping_mode(config_file(settings)):
-                server.ask("config/batchWrite", {"edits": [edit], "reloadUserConfig": True})
+            config = config_file(settings)
+            mode = stat.S_IMODE(config.stat().st_mode) if config.exists() else None
+            server.ask("config/batchWrite", {"edits": [edit], "reloadUserConfig": True})
+            if mode is not None:
+                config.chmod(mode)
             own_hooks = _own_hooks(server, settings, wish)
             is_trusted = all(hook.get("trustStatus") == _TRUSTED for hook in own_hooks)
             return None if is_trusted else "it still does not trust them"
@@ -857,14 +815,6 @@ def _hooks_in_codex_trust(answer: Any) -> Iterator[JsonObject]:
         answer = list(answer.values())
     for value in answer if isinstance(answer, list) else ():
         yield from _hooks_in_codex_trust(value)
-
-
-@contextmanager
-def _keeping_mode(path: Path) -> Iterator[None]:
-    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
-    yield
-    if mode is not None:
-        path.chmod(mode)
 
 
 def config_file(settings: Settings) -> Path:

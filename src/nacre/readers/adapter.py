@@ -685,6 +685,12 @@ def log_of(path: Path) -> Iterator[Path]:
         yield path.with_name(f"{path.name}-wal")
 
 
+def value_of(tables: Tables, query: str, **values: Any) -> Any:
+    """Run a query and return the first column of its first row, or None if it finds no row."""
+    rows = tables.all(query, **values)
+    return rows[0][0] if rows else None
+
+
 def tables_of(source: Source) -> Tables:
     """Return a source's database. Raises UnreadableTranscriptError if it has none."""
     if source.database is None:

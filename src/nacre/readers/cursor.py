@@ -36,6 +36,7 @@ from nacre.readers.adapter import (
     plain,
     statement,
     tables_of,
+    value_of,
     with_columns,
 )
 from nacre.readers.conversation import outcome, tokens_of
@@ -136,7 +137,9 @@ def _unslug(root: Path, slug: str) -> str | None:
     matches: list[Path] = []
     while pending and searched < _MAX_FOLDERS_SEARCHED:
         folder, remaining_slug = pending.pop()
-        for child in _folders(folder):
+        for child in folder.glob("*/"):
+            if child.is_symlink():
+                continue
             searched += 1
             name = _SLUG.sub("-", child.name).strip("-").lower()
             if name and remaining_slug == name:
@@ -144,13 +147,6 @@ def _unslug(root: Path, slug: str) -> str | None:
             elif name and remaining_slug.startswith(f"{name}-"):
                 pending.append((child, remaining_slug[len(name) + 1 :]))
     return str(matches[0]) if len(matches) == 1 else None
-
-
-def _folders(folder: Path) -> list[Path]:
-    try:
-        return [child for child in folder.iterdir() if child.is_dir() and not child.is_symlink()]
-    except OSError:
-        return []
 
 
 # -- Messages of any of Cursor's formats ----------------------------------------
@@ -361,15 +357,14 @@ def _sniff_transcripts(head: Head) -> bool:
     return isinstance(mapping(first, "message").get("content"), list)
 
 
-ADAPTER_TRANSCRIPTS = Adapter(
-    tool=TOOL,
-    label="Cursor",
+ADAPTER_TRANSCRIPTS = replace(
+    ADAPTER,
     roots=partial(roots, suffix=".jsonl"),
     sniff=_sniff_transcripts,
     parse=_TranscriptsReader,
+    whole=False,
     versions="2026",
     reads="sub-agents",
-    leaves_out="title; model; tokens; outcomes; times",
     fields=frozenset({"role", "message", "type", "status", "timestamp"}),
 )
 
@@ -555,16 +550,8 @@ EDITOR_TABLE = {"ItemTable": {"key", "value"}}
 """The columns of the table in an editor's database."""
 
 
-def item(tables: Tables, key: str) -> object:
-    """Return the value of a key in an editor's database, or None if there is none."""
-    rows = tables.all(statement("editor_item"), key=key, whole=True)
-    return rows[0][2] if rows else None
-
-
-def item_mark(tables: Tables, key: str) -> tuple[object, ...]:
-    """Return a tuple that changes whenever a key's value does; it is empty if there is no value."""
-    rows = tables.all(statement("editor_item"), key=key, whole=False)
-    return rows[0][:2] if rows and rows[0][1] else ()
+def _item(tables: Tables, key: str) -> bytes:
+    return as_bytes(value_of(tables, statement("editor_item"), key=key))
 
 
 def parse(source: Source) -> Items:
@@ -602,7 +589,7 @@ class _StateReader:
                 yield from self.talk(self.session(composer, self.folder), new_bubbles)
 
     def value_at(self, key: str) -> Any:
-        raw = as_bytes(item(self.tables, key))
+        raw = _item(self.tables, key)
         value = plain(raw) if raw else None
         if raw and value is None:
             self.source.corrupt()
@@ -638,12 +625,11 @@ class _StateReader:
 
     def written(self) -> set[str]:
         before, key = self.last_row, self.source.carry.get("key")
-        last = self.tables.all(statement("cursor_last_row"))[0][0]
-        key_at_row = self.tables.all(statement("cursor_key_at"), row=before)
-        self.last_row = last
+        self.last_row = value_of(self.tables, statement("cursor_last_row"))
+        key_at_row = value_of(self.tables, statement("cursor_key_at"), row=before)
         if before == 0:
             return set()
-        if last < before or (key_at_row and key_at_row[0][0] != key):  # rows were renumbered
+        if self.last_row < before or key_at_row not in (None, key):  # rows were renumbered
             return {name for name, _, _ in self.tables.all(statement("cursor_composers"))}
         rows = self.tables.all(statement("cursor_written"), row=before)
         return {
@@ -653,26 +639,24 @@ class _StateReader:
         }
 
     def conversation(self, name: str) -> Items:
-        rows = self.tables.all(statement("cursor_composer"), composer=name)
-        raw = as_bytes(rows[0][0]) if rows else b""
+        raw = as_bytes(value_of(self.tables, statement("cursor_composer"), composer=name))
         composer = plain(raw) if raw else {}
         if not isinstance(composer, dict):
             self.source.corrupt()
             return
-        bubbles = self.bubbles_of(name, composer)
-        first = next(bubbles, None)
-        if first is None:
+        bubbles = list(self.bubbles_of(name, composer))
+        if not bubbles:
             return
-        uris = first.get("workspaceUris")
+        uris = bubbles[0].get("workspaceUris")
         uri = uris[0] if isinstance(uris, list) and uris and isinstance(uris[0], str) else None
         folder = folder_of(uri) or _workspace_of(composer) or self.folder
         session = self.session(composer, folder or self.folders.get(name))
-        is_being_written = bool(
-            composer.get("status") == "generating" or composer.get("generatingBubbleIds")
+        is_being_written = composer.get("status") == "generating" or composer.get(
+            "generatingBubbleIds"
         )
-        yield from self.talk(
-            replace(session, native_id=name), _chain(first, bubbles, is_being_written)
-        )
+        if is_being_written and not _is_owners(bubbles[-1]):
+            del bubbles[-1]
+        yield from self.talk(replace(session, native_id=name), bubbles)
 
     def bubbles_of(self, name: str, composer: Composer) -> Iterator[Bubble]:
         if composer.get("conversation"):
@@ -684,8 +668,8 @@ class _StateReader:
             if not isinstance(bubble_id, str):
                 self.source.corrupt()
                 continue
-            rows = self.tables.all(statement("cursor_bubble"), composer=name, bubble=bubble_id)
-            raw = as_bytes(rows[0][0]) if rows else b""
+            query = statement("cursor_bubble")
+            raw = as_bytes(value_of(self.tables, query, composer=name, bubble=bubble_id))
             if raw or bubble_id in inline:  # Cursor removes old bubbles
                 yield from self.bubbles([plain(raw) if raw else inline[bubble_id]])
 
@@ -738,17 +722,8 @@ class _StateReader:
     def save(self) -> None:
         self.marks.save()
         if self.last_row:
-            rows = self.tables.all(statement("cursor_key_at"), row=self.last_row)
-            self.source.carry |= {"row": self.last_row, "key": rows[0][0] if rows else None}
-
-
-def _chain(first: Bubble, bubbles: Iterator[Bubble], is_being_written: bool) -> Iterator[Bubble]:
-    previous = first
-    for bubble in bubbles:
-        yield previous
-        previous = bubble
-    if _is_owners(previous) or not is_being_written:
-        yield previous
+            key = value_of(self.tables, statement("cursor_key_at"), row=self.last_row)
+            self.source.carry |= {"row": self.last_row, "key": key}
 
 
 def _exchanges(bubbles: Sequence[Bubble]) -> Iterator[Exchange]:
@@ -767,7 +742,7 @@ def _without_copies(bubbles: Sequence[Bubble], known_exchanges: set[Exchange]) -
 
 
 def _list_conversations(tables: Tables, key: str, folder: str | None) -> Iterator[tuple[str, str]]:
-    for composer in objects(plain(as_bytes(item(tables, key))), "allComposers"):
+    for composer in objects(plain(_item(tables, key)), "allComposers"):
         name, composer_folder = composer.get("composerId"), folder or _workspace_of(composer)
         if isinstance(name, str) and composer_folder:
             yield name, composer_folder
@@ -796,7 +771,7 @@ def _sniff(head: Head) -> bool:
         and has_columns(tables, EDITOR_TABLE)
         and (
             bool(tables.columns(_KEY_VALUE))
-            or any(item_mark(tables, key) for key in (CHAT, COMPOSERS, HEADERS, PROMPTS))
+            or any(_item(tables, key) for key in (CHAT, COMPOSERS, HEADERS, PROMPTS))
         )
     )
 
@@ -904,15 +879,12 @@ class _StoreReader(MessageReader):
         marks.save()
 
     def read_facts(self) -> Values:
-        rows = self.tables.all(statement("cursor_store_facts"))
-        value = rows[0][0] if rows else b""
-        text = value.decode("ascii", "replace") if isinstance(value, bytes) else str(value)
-        try:
-            raw = bytes.fromhex(text)
-        except ValueError:
-            raw = text.encode("utf-8", "replace")
+        value = value_of(self.tables, statement("cursor_store_facts"))
+        raw = as_bytes(value)
+        with suppress(ValueError):
+            raw = bytes.fromhex(raw.decode("ascii", "replace"))
         facts = plain(raw)
-        if rows and not isinstance(facts, dict):
+        if value is not None and not isinstance(facts, dict):
             self.database.corrupt()
         return mapping(facts)
 
@@ -927,8 +899,7 @@ class _StoreReader(MessageReader):
         ], folder_of(next(filter(None, folders), None))
 
     def blob(self, identity: object) -> bytes:
-        rows = self.tables.all(statement("cursor_store_blob"), id=str(identity))
-        return as_bytes(rows[0][0]) if rows else b""
+        return as_bytes(value_of(self.tables, statement("cursor_store_blob"), id=str(identity)))
 
     def listed(self, messages: Iterable[str]) -> Iterator[bytes]:
         for data in map(self.blob, messages):

@@ -429,11 +429,6 @@ def date_in_name(name: str) -> datetime | None:
     return local_time(f"{'-'.join(day)} {':'.join(clock)}")
 
 
-def parse_plain_text(source: Source) -> Items:
-    """Parse a plain text file."""
-    yield from _parse(source, TOOL_PLAIN_TEXT, {}, source.text(), _paragraphs)
-
-
 def _paragraphs(text: str) -> Iterator[_Part]:
     return (_Part(Speaker.OWNER, piece) for piece in pieces(text, TURN_CHARACTERS))
 
@@ -442,7 +437,7 @@ ADAPTER_PLAIN_TEXT = Adapter(
     tool=TOOL_PLAIN_TEXT,
     label="Plain text",
     sniff=_sniff_text,
-    parse=parse_plain_text,
+    parse=lambda source: _parse(source, TOOL_PLAIN_TEXT, _paragraphs),
     whole=True,
     guesses=True,
     versions="any",
@@ -464,15 +459,8 @@ _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(\S.*)")
 _FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
 
 
-def parse_markdown(source: Source) -> Items:
-    """Parse a Markdown note or an exported chat."""
+def _parse(source: Source, tool: str, split: Callable[[str], Iterator[_Part]]) -> Items:
     facts, body = _front_matter(source.text())
-    yield from _parse(source, TOOL_MARKDOWN, facts, body, _sections)
-
-
-def _parse(
-    source: Source, tool: str, facts: Values, body: str, split: Callable[[str], Iterator[_Part]]
-) -> Items:
     body = body.replace("\r\n", "\n")
     speakers = _speakers(body)
     if not speakers:
@@ -752,7 +740,7 @@ ADAPTER_MARKDOWN = Adapter(
     tool=TOOL_MARKDOWN,
     label="Markdown",
     sniff=_sniff_markdown,
-    parse=parse_markdown,
+    parse=lambda source: _parse(source, TOOL_MARKDOWN, _sections),
     whole=True,
     guesses=True,
     versions="any; SpecStory 2",

@@ -33,6 +33,7 @@ from nacre.readers.adapter import (
     rows_of,
     statement,
     tables_of,
+    value_of,
     with_columns,
 )
 from nacre.readers.conversation import (
@@ -628,8 +629,8 @@ class _Store:
                     yield event
 
     def archived(self, name: str, generation: str, encoding: str) -> Iterator[bytes]:
-        rows = self.tables.all(statement("openclaw_archive"), session=name, generation=generation)
-        blob = rows[0][0] if rows else None
+        query = statement("openclaw_archive")
+        blob = value_of(self.tables, query, session=name, generation=generation)
         data = blob if encoding == "identity" else unpack(blob)
         if data is None:
             self.source.unknown("compressed session")

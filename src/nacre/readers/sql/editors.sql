@@ -1,7 +1,6 @@
 -- editor_item --
--- A mark that changes when the row at a key is replaced, and the value, if wanted. The table also holds passwords and
--- tokens, so only a few keys are read.
-SELECT rowid, octet_length(value), CASE WHEN :whole THEN value END FROM ItemTable
+-- The value of a key. The table also holds passwords and tokens, so only a few keys are read.
+SELECT value FROM ItemTable
 WHERE key = :key AND key IN (
     'workbench.panel.aichat.view.aichat.chatdata', 'composer.composerData', 'composer.composerHeaders',
     'aiService.generations'
