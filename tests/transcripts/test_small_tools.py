@@ -14,7 +14,7 @@ from nacre.readers.cursor import ADAPTER_TRANSCRIPTS as CURSOR
 from nacre.readers.registry import find_adapter
 from nacre.readers.trust import INTERRUPTION
 from nacre.values.session import Flag, SessionKind, Speaker, Trust
-from nacre_extras.continue_dev import ADAPTER as CONTINUE
+from nacre_extras.documents import ADAPTER_CONTINUE as CONTINUE
 
 InTwoGoes = Callable[[Adapter, Path], None]
 PAGE = "Every miller must pay a toll of nine sacks."

@@ -13,7 +13,7 @@ from nacre.readers import gemini_cli as gemini
 from nacre.readers.adapter import Adapter
 from nacre.readers.registry import adapters
 from nacre.values.session import Tokens
-from nacre_extras import continue_dev
+from nacre_extras.documents import ADAPTER_CONTINUE
 
 CLAUDE = "claude-code"
 CODEX = "codex"
@@ -318,7 +318,7 @@ def test_continue_tokens_are_counted_by_answer_or_session(read: Any, write: Any)
                 {"message": answer},
             ],
         }
-        sessions, _, _ = read(continue_dev.ADAPTER, write(f"{name}.json", values))
+        sessions, _, _ = read(ADAPTER_CONTINUE, write(f"{name}.json", values))
         totals.append(sessions[-1].tokens)
     assert totals == [Tokens(20, 800, 5), Tokens(600, 300, 40), None]
 

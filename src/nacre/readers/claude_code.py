@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -41,7 +41,6 @@ from nacre.readers.trust import (
     Call,
     Claims,
     Exchange,
-    Judgement,
     blocks_of,
     names_another,
     shared,
@@ -255,10 +254,6 @@ class OpenMessage:
     trust: Trust = Trust.TRUSTED
 
 
-def _numbers(tokens: Tokens) -> list[int]:
-    return [tokens.input, tokens.cached, tokens.output]
-
-
 # -- What the user typed in a prompt ------------------------------------------
 
 
@@ -352,22 +347,8 @@ def rejection(content: msgspec.Raw, beside: msgspec.Raw) -> str | None:
     return words[1].strip() if words else ""
 
 
-def answers_in(output: str, form: Form, beside: msgspec.Raw) -> list[Answer]:
-    """Return the user's answers to the questions of ``form``.
-
-    ``beside`` takes priority, because a question in ``output`` may look like an answer.
-    """
-    answers = mapping(plain(beside)).get("answers")
-    pairs = list(answers.items()) if isinstance(answers, dict) else _ANSWER_PAIR.findall(output)
-    return _to_questions(pairs, form)
-
-
-def listed_answers(text: str, form: Form) -> list[Answer]:
-    """Return the answers that the host lists when the user abandons a form."""
-    return _to_questions(_LISTED_ANSWER.findall(text), form)
-
-
-def _to_questions(pairs: Iterable[tuple[str, object]], form: Form) -> list[Answer]:
+def answers_to(form: Form, pairs: Iterable[tuple[str, object]]) -> list[Answer]:
+    """Return the user's answers to the questions of ``form``, if each occurs only once."""
     known_pairs = [(question, answer) for question, answer in pairs if question in form]
     times = Counter(question for question, _ in known_pairs)
     return [
@@ -488,7 +469,10 @@ class Reader:
 
     def other(self, record: Record) -> None:
         if record.type in ("ai-title", "custom-title"):
-            self.entitle(record)
+            # The user's own title is preferred to a generated one.
+            custom, title = record.type == "custom-title", record.customTitle or record.aiTitle
+            if title and (custom or not self.carry.get("custom_title")):
+                self.carry["title"], self.carry["custom_title"] = title, custom
         elif record.type not in IGNORED:
             self.source.unknown(record.type or "no type")
 
@@ -502,13 +486,6 @@ class Reader:
         own = record.sessionId or self.carry.get("session") or self.source.path.stem
         agent = record.agentId if record.isSidechain else None
         return own, f"agent-{agent}" if agent else own
-
-    def entitle(self, record: Record) -> None:
-        """Remember the session's title, preferring the user's own to a generated one."""
-        custom = record.type == "custom-title"
-        title = record.customTitle or record.aiTitle
-        if title and (custom or not self.carry.get("custom_title")):
-            self.carry["title"], self.carry["custom_title"] = title, custom
 
     def session_of(self, record: Record) -> Session:
         own, native_id = self.ids_of(record)
@@ -567,10 +544,9 @@ class Reader:
         )
         now = tokens_of(usage)
         before = Tokens(*spent["last"].pop(group.key, ()))
-        spent["all"] = _numbers((Tokens(*spent["all"]) + now - before).bounded)
-        spent["last"] = dict(
-            [*spent["last"].items(), (group.key, _numbers(now))][-_MAX_COUNTED_MESSAGES:]
-        )
+        spent["all"] = list(astuple((Tokens(*spent["all"]) + now - before).bounded))
+        counted = [*spent["last"].items(), (group.key, list(astuple(now)))]
+        spent["last"] = dict(counted[-_MAX_COUNTED_MESSAGES:])
 
     # Messages of the user
 
@@ -627,10 +603,8 @@ class Reader:
 
     def derived(self, record: Record, text: str) -> Items:
         """Yield a turn that the host composed from earlier messages, such as a summary."""
-        judged = self.exchange.judge(self.exchange.clean(text).text)
-        yield from self.say(
-            record, Speaker.SYSTEM, text, Flag.SUMMARY | judged.flags, trust=judged.trust
-        )
+        trust, flags = self.exchange.judge(self.exchange.clean(text).text)
+        yield from self.say(record, Speaker.SYSTEM, text, Flag.SUMMARY | flags, trust=trust)
 
     def owner(
         self, record: Record, words: str, flags: Flag = Flag.NONE, *, trust: Trust = Trust.TRUSTED
@@ -672,9 +646,10 @@ class Reader:
             result = outcome(output, exit_code=code and code[1], is_error=bool(block.is_error))
             call.call = with_outcome(call.call, result, output)
         if call and is_form and not block.is_error:
-            yield from self.answers(
-                record, answers_in(output, call.questions, record.toolUseResult)
-            )
+            # A question in the output can look like an answer.
+            answers = mapping(plain(record.toolUseResult)).get("answers")
+            known = answers.items() if isinstance(answers, dict) else _ANSWER_PAIR.findall(output)
+            yield from self.answers(record, answers_to(call.questions, known))
 
     def declined(self, record: Record, call: Call | None, words: str) -> Items:
         """Yield the user's reason for declining a tool call.
@@ -683,7 +658,8 @@ class Reader:
         """
         words = self.exchange.clean(words).text
         if is_tools(TOOL, words):
-            yield from self.answers(record, listed_answers(words, call.questions) if call else ())
+            listed = _LISTED_ANSWER.findall(words)
+            yield from self.answers(record, answers_to(call.questions, listed) if call else ())
         elif call is not None and fails_in_words_of_host(call, record.version):
             yield from self.owner(record, words)
         else:
@@ -859,9 +835,9 @@ class Reader:
         text = cleaned.text
         calls = tuple(pending.call for pending in group.calls)
         if text or calls:
-            judged = self.exchange.judge(text) if text else Judgement()
-            flags = judged.flags | cleaned.flags
-            trust = judged.trust if group.trust is Trust.TRUSTED else group.trust
+            trust, flags = self.exchange.judge(text) if text else (group.trust, Flag.NONE)
+            trust = trust if group.trust is Trust.TRUSTED else group.trust
+            flags |= cleaned.flags
             yield from self.say(group.record, Speaker.AGENT, text, flags, calls=calls, trust=trust)
         if side == _MAIN_THREAD:
             yield from self.say_links()

@@ -15,7 +15,7 @@ from nacre.readers.adapter import Adapter, Places, read_head
 from nacre.readers.registry import find_adapter
 from nacre.testing.conformance import Agent, Owner, Tool, check_adapter
 from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens, Turn
-from nacre_extras import droid, gptme, grok, hermes, iflow, kimi
+from nacre_extras import databases, logs
 from tests.app import agent_shapes, shapes
 
 InTwoGoes = Callable[[Adapter, Path], None]
@@ -27,15 +27,24 @@ TALK = (
     Owner("Count them on Friday."),
 )
 PLACES = {
-    "droid": (droid, ".factory/sessions/-code-acme/d401.jsonl"),
-    "gptme": (gptme, ".local/share/gptme/logs/2026-11-18-boats/conversation.jsonl"),
-    "grok": (grok, ".grok/sessions/%2Fcode%2Facme/0190a000/updates.jsonl"),
-    "grok/history": (grok, ".grok/sessions/%2Fcode%2Facme/0190a001/chat_history.jsonl"),
-    "hermes-files": (hermes, ".hermes/sessions/20261118_090000_5a3e2ff1.jsonl"),
-    "iflow": (iflow, ".iflow/projects/-code-acme/session-1f10a000.jsonl"),
-    "kimi": (kimi, ".kimi/sessions/0a1b/c0ffee01/wire.jsonl"),
-    "kimi/context": (kimi, ".kimi/sessions/0a1b/c0ffee02/context.jsonl"),
-    "kimi/code": (kimi, ".kimi-code/sessions/wd_acme/session_c0ffee/agents/main/wire.jsonl"),
+    "droid": (logs.ADAPTER_DROID, ".factory/sessions/-code-acme/d401.jsonl"),
+    "gptme": (logs.ADAPTER_GPTME, ".local/share/gptme/logs/2026-11-18-boats/conversation.jsonl"),
+    "grok": (logs.ADAPTER_GROK, ".grok/sessions/%2Fcode%2Facme/0190a000/updates.jsonl"),
+    "grok/history": (
+        logs.ADAPTER_GROK,
+        ".grok/sessions/%2Fcode%2Facme/0190a001/chat_history.jsonl",
+    ),
+    "hermes-files": (
+        databases.ADAPTER_HERMES_FILES,
+        ".hermes/sessions/20261118_090000_5a3e2ff1.jsonl",
+    ),
+    "iflow": (logs.ADAPTER_IFLOW, ".iflow/projects/-code-acme/session-1f10a000.jsonl"),
+    "kimi": (logs.ADAPTER_KIMI, ".kimi/sessions/0a1b/c0ffee01/wire.jsonl"),
+    "kimi/context": (logs.ADAPTER_KIMI, ".kimi/sessions/0a1b/c0ffee02/context.jsonl"),
+    "kimi/code": (
+        logs.ADAPTER_KIMI,
+        ".kimi-code/sessions/wd_acme/session_c0ffee/agents/main/wire.jsonl",
+    ),
 }
 
 
@@ -57,12 +66,11 @@ def text(words: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("shape", PLACES)
 def test_sessions_in_each_agents_folder_are_found_and_read(shape: str, write: Any) -> None:
-    module, name = PLACES[shape]
+    expected, name = PLACES[shape]
     path = write(name, *shapes.SHAPES[shape][1](TALK))
     home = path.parents[len(Path(name).parts) - 1]
     adapter = find_adapter(read_head(path))
-    assert adapter in vars(module).values()
-    assert adapter
+    assert adapter is expected
     roots = adapter.roots(Places(home, {}, "linux"))
     files = [file for root in roots for glob in root.patterns for file in root.folder.glob(glob)]
     assert files == [path]
@@ -81,7 +89,7 @@ def test_other_formats_of_an_agent_satisfy_the_conformance_suite(
     shape: str, tmp_path: Path
 ) -> None:
     check_adapter(
-        vars(PLACES[shape][0])["ADAPTER"],
+        PLACES[shape][0],
         shapes.write(tmp_path / "sample", shape, TALK),
         write=lambda folder, steps: shapes.write(folder, shape, steps),
     )
@@ -119,7 +127,7 @@ def test_droid_hides_context_and_reads_settings(
     )
     usage = {"inputTokens": 7, "cacheCreationTokens": 2, "cacheReadTokens": 5, "outputTokens": 3}
     write("s/d4.settings.json", json.dumps({"model": "heron-1", "tokenUsage": usage}))
-    sessions, turns, source = read(droid.ADAPTER, path)
+    sessions, turns, source = read(logs.ADAPTER_DROID, path)
     assert speakers_and_texts(turns) == [
         ("owner", "Go."),
         ("agent", ""),
@@ -133,7 +141,7 @@ def test_droid_hides_context_and_reads_settings(
     assert (session.native_id, session.title, session.cwd) == ("d4-1", "Weir", "/code/marsh")
     assert (session.model, session.tokens) == ("heron-1", Tokens(9, 5, 3))
     assert not source.tally.unknown
-    in_two_goes(droid.ADAPTER, path)
+    in_two_goes(logs.ADAPTER_DROID, path)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +150,7 @@ def test_droid_hides_context_and_reads_settings(
 def test_droid_marks_sub_agents(facts: dict[str, Any], read: Any, write: Any) -> None:
     start = {"type": "session_start", "id": "d4-2", **facts}
     path = write("s/d5.jsonl", start, droid_line(1, message("user", text("Count herons."))))
-    sessions, turns, _ = read(droid.ADAPTER, path)
+    sessions, turns, _ = read(logs.ADAPTER_DROID, path)
     assert sessions[-1].kind is SessionKind.SUBAGENT
     assert sessions[-1].parent == facts.get("callingSessionId")
     assert speakers_and_texts(turns) == [("agent", "Count herons.")]
@@ -191,7 +199,7 @@ def test_kimi_events_have_folder_title_and_outcomes(
     write(f"{folder}/state.json", json.dumps({"custom_title": "Weir"}))
     write(f"{folder}/context.jsonl", {"role": "_checkpoint", "id": 0}, message("user", text("x")))
     write(".kimi/kimi.json", json.dumps({"work_dirs": [{"path": "/x"}, {"path": "/code/marsh"}]}))
-    sessions, turns, source = read(kimi.ADAPTER, path)
+    sessions, turns, source = read(logs.ADAPTER_KIMI, path)
     assert speakers_and_texts(turns)[:3] == [
         ("owner", "Build the weir."),
         ("agent", "I build it."),
@@ -205,8 +213,8 @@ def test_kimi_events_have_folder_title_and_outcomes(
     assert turns[0].time
     assert turns[0].time.isoformat() == "2026-11-18T09:00:01+00:00"
     assert dict(source.tally.unknown) == {"Levitation": 1}
-    in_two_goes(kimi.ADAPTER, path)
-    assert read(kimi.ADAPTER, path.with_name("context.jsonl"))[1] == []
+    in_two_goes(logs.ADAPTER_KIMI, path)
+    assert read(logs.ADAPTER_KIMI, path.with_name("context.jsonl"))[1] == []
 
 
 def test_kimi_context_omits_host_text(read: Any, write: Any) -> None:
@@ -224,7 +232,7 @@ def test_kimi_context_omits_host_text(read: Any, write: Any) -> None:
         },
         {"role": "_usage", "token_count": 9},
     )
-    _, turns, source = read(kimi.ADAPTER, path)
+    _, turns, source = read(logs.ADAPTER_KIMI, path)
     assert speakers_and_texts(turns) == [("owner", "Read the map."), ("agent", "")]
     assert [call.failed for turn in turns for call in turn.tool_calls] == [True]
     assert not source.tally.unknown
@@ -248,7 +256,7 @@ def test_kimi_code_names_agents_models_and_origins(read: Any, write: Any) -> Non
     )
     path = write(f"{folder}/agents/main/wire.jsonl", *lines)
     write(f"{folder}/state.json", json.dumps({"title": "Herons", "workDir": "/code/marsh"}))
-    sessions, turns, source = read(kimi.ADAPTER, path)
+    sessions, turns, source = read(logs.ADAPTER_KIMI, path)
     assert speakers_and_texts(turns) == [("system", "Skill text"), ("owner", "Count.")]
     session = sessions[-1]
     assert (session.native_id, session.title, session.cwd, session.model) == (
@@ -258,7 +266,9 @@ def test_kimi_code_names_agents_models_and_origins(read: Any, write: Any) -> Non
         "heron-2",
     )
     assert not source.tally.unknown
-    sessions, turns, _ = read(kimi.ADAPTER, write(f"{folder}/agents/agent-0/wire.jsonl", *lines))
+    sessions, turns, _ = read(
+        logs.ADAPTER_KIMI, write(f"{folder}/agents/agent-0/wire.jsonl", *lines)
+    )
     assert (sessions[-1].kind, sessions[-1].parent) == (SessionKind.SUBAGENT, "session_7")
     assert speakers_and_texts(turns)[-1] == ("agent", "Count.")
 
@@ -303,7 +313,7 @@ def test_grok_joins_chunks_and_reads_calls_by_kind(
         "parent_session_id": "0190a999",
     }
     write(f"{folder}/summary.json", json.dumps({**summary, "session_kind": None}))
-    sessions, turns, _ = read(grok.ADAPTER, path)
+    sessions, turns, _ = read(logs.ADAPTER_GROK, path)
     assert speakers_and_texts(turns) == [
         ("system", "Host note"),
         ("owner", "Build it."),
@@ -318,13 +328,13 @@ def test_grok_joins_chunks_and_reads_calls_by_kind(
     assert (session.title, session.cwd, session.branch) == ("Weir", "/code/marsh", "reeds")
     assert (session.model, session.tokens) == ("grok-9", Tokens(9, 0, 2))
     assert turns[1].time
-    in_two_goes(grok.ADAPTER, path)
+    in_two_goes(logs.ADAPTER_GROK, path)
     write(f"{folder}/summary.json", json.dumps(summary))
-    sessions, turns, _ = read(grok.ADAPTER, path)
+    sessions, turns, _ = read(logs.ADAPTER_GROK, path)
     assert (sessions[-1].kind, sessions[-1].parent) == (SessionKind.SUBAGENT, "0190a999")
     assert Speaker.OWNER not in {turn.speaker for turn in turns}
     history = write(f"{folder}/chat_history.jsonl", {"type": "user", "content": "Build it."})
-    assert read(grok.ADAPTER, history)[1] == []
+    assert read(logs.ADAPTER_GROK, history)[1] == []
 
 
 def test_grok_history_keeps_typed_text(read: Any, write: Any) -> None:
@@ -338,7 +348,7 @@ def test_grok_history_keeps_typed_text(read: Any, write: Any) -> None:
         {"type": "assistant", "content": "It says so.", "model_id": "grok-9"},
         {"type": "user", "content": "And on.", "synthetic_reason": "interjection"},
     )
-    sessions, turns, source = read(grok.ADAPTER, path)
+    sessions, turns, source = read(logs.ADAPTER_GROK, path)
     assert speakers_and_texts(turns) == [
         ("owner", "Go"),
         ("agent", "It says so."),
@@ -354,7 +364,7 @@ def test_grok_history_keeps_typed_text(read: Any, write: Any) -> None:
 
 def read_store(path: Path, *identities: str) -> tuple[list[Session], list[Turn]]:
     with open_transcript(path, identities=identities) as (adapter, source):
-        assert adapter is hermes.ADAPTER
+        assert adapter is databases.ADAPTER_HERMES
         items = list(adapter.parse(source))
     sessions = [item for item in items if isinstance(item, Session)]
     return sessions, [item for item in items if isinstance(item, Turn)]
@@ -434,8 +444,8 @@ def test_hermes_files_and_database_give_the_same_ids(read: Any, write: Any, tmp_
     }
     snapshot = write(f"sessions/session_{name}.json", json.dumps(document, indent=2))
     for path in (lines, snapshot):
-        assert find_adapter(read_head(path)) is hermes.ADAPTER_FILES
-        session, again, _ = read(hermes.ADAPTER_FILES, path)
+        assert find_adapter(read_head(path)) is databases.ADAPTER_HERMES_FILES
+        session, again, _ = read(databases.ADAPTER_HERMES_FILES, path)
         assert session[-1].native_id == name
         assert [turn.id for turn in again] == [turn.id for turn in turns]
         assert all(turn.time for turn in again)
@@ -486,7 +496,7 @@ def test_iflow_repeated_calls_are_merged(read: Any, write: Any, in_two_goes: InT
         iflow_line(8, "user", result("c3", output="three")),
         iflow_line(9, "assistant", [text("All read.")]),
     )
-    sessions, turns, source = read(iflow.ADAPTER, path)
+    sessions, turns, source = read(logs.ADAPTER_IFLOW, path)
     assert speakers_and_texts(turns) == [
         ("owner", "Read them."),
         ("agent", "I read."),
@@ -506,7 +516,7 @@ def test_iflow_repeated_calls_are_merged(read: Any, write: Any, in_two_goes: InT
     )
     assert (session.tool_version, session.branch) == ("1.0.0", None)
     assert not source.tally.unknown
-    in_two_goes(iflow.ADAPTER, path)
+    in_two_goes(logs.ADAPTER_IFLOW, path)
 
 
 def test_gptme_blocks_and_lines_are_calls(read: Any, write: Any, in_two_goes: InTwoGoes) -> None:
@@ -528,7 +538,7 @@ def test_gptme_blocks_and_lines_are_calls(read: Any, write: Any, in_two_goes: In
         "logs/2026-11-18-weir/config.toml",
         '[chat]\nname = "Weir"\nworkspace = "/code/marsh"\nmodel = "heron-0"\n',
     )
-    sessions, turns, source = read(gptme.ADAPTER, path)
+    sessions, turns, source = read(logs.ADAPTER_GPTME, path)
     assert speakers_and_texts(turns) == [
         ("owner", "Build it."),
         ("agent", blocks.strip()),
@@ -547,4 +557,4 @@ def test_gptme_blocks_and_lines_are_calls(read: Any, write: Any, in_two_goes: In
     )
     assert (session.model, session.tokens) == ("heron-5", Tokens(4, 3, 2))
     assert not source.tally.unknown
-    in_two_goes(gptme.ADAPTER, path)
+    in_two_goes(logs.ADAPTER_GPTME, path)

@@ -14,7 +14,7 @@ import pytest
 from nacre.readers.adapter import Places
 from nacre.testing.conformance import Agent, Owner, Tool
 from nacre.values.session import Flag, SessionKind, Speaker, Tokens
-from nacre_extras.crush import ADAPTER as CRUSH
+from nacre_extras.databases import ADAPTER_CRUSH as CRUSH
 from tests import agents
 
 TALK = (Owner("Where do the rowers meet?"), Agent("At the boat house."))

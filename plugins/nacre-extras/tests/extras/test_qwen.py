@@ -8,7 +8,7 @@ from nacre.readers.adapter import read_head
 from nacre.readers.claude_code import ADAPTER as CLAUDE_CODE
 from nacre.readers.registry import find_adapter
 from nacre.values.session import Flag, SessionKind, Tokens
-from nacre_extras.qwen import ADAPTER
+from nacre_extras.logs import ADAPTER_QWEN as ADAPTER
 
 SESSION = "0e0e0e0e-0000-4000-8000-000000000000"
 FILE = f".qwen/projects/-code-mill/chats/{SESSION}.jsonl"
