@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
@@ -75,37 +75,6 @@ def questions_of(arguments: Values) -> dict[str, list[str]]:
                 label for label in labels if isinstance(label, str)
             )
     return options_by_question
-
-
-def new_answer(question: str, answer: str, options: Sequence[str]) -> Answer:
-    """Build the answer to a question. If its options are unknown, it counts as chosen."""
-    asking = one_line(question)
-    asking = asking if asking.endswith(_QUESTION_ENDS) else f"{asking}:"
-    is_typed = bool(options) and not _uses_options(answer, options)
-    return Answer(asking, answer if is_typed else one_line(answer), is_typed)
-
-
-def messages_of(
-    answers: Iterable[Answer], trust_of: Callable[[str], Trust]
-) -> tuple[list[str], str]:
-    """Split the answers to a form into the user's messages and external text.
-
-    Each typed answer is its own message. Questions that repeat external text are left out, and such
-    answers count as external.
-    """
-    chosen, typed, foreign = list[str](), list[str](), list[str]()
-    for item in answers:
-        pair = f"{item.question} {TYPED if item.is_typed else CHOSEN} {item.answer}"
-        trusted = typed if item.is_typed else chosen
-        if trust_of(pair) is Trust.TRUSTED:
-            trusted.append(pair)
-        elif trust_of(item.answer) is Trust.TRUSTED:
-            trusted.append(
-                item.answer if item.is_typed else f"{_HIDDEN_QUESTION} {CHOSEN} {item.answer}"
-            )
-        else:
-            foreign.append(pair)
-    return [*(["\n".join(chosen)] if chosen else []), *typed], "\n".join(foreign)
 
 
 def _uses_options(answer: str, options: Sequence[str]) -> bool:
@@ -347,15 +316,19 @@ def rejection(content: msgspec.Raw, beside: msgspec.Raw) -> str | None:
     return words[1].strip() if words else ""
 
 
-def answers_to(form: Form, pairs: Iterable[tuple[str, object]]) -> list[Answer]:
-    """Return the user's answers to the questions of ``form``, if each occurs only once."""
+def answers_to(form: Form, pairs: Iterable[tuple[str, object]]) -> Iterator[Answer]:
+    """Yield the user's answers to the questions of ``form`` that occur only once.
+
+    If a question's options are unknown, its answer counts as chosen.
+    """
     known_pairs = [(question, answer) for question, answer in pairs if question in form]
     times = Counter(question for question, _ in known_pairs)
-    return [
-        new_answer(question, answer, form[question])
-        for question, answer in known_pairs
-        if times[question] == 1 and isinstance(answer, str) and answer.strip()
-    ]
+    for question, answer in known_pairs:
+        if times[question] == 1 and isinstance(answer, str) and answer.strip():
+            asking, options = one_line(question), form[question]
+            asking = asking if asking.endswith(_QUESTION_ENDS) else f"{asking}:"
+            is_typed = bool(options) and not _uses_options(answer, options)
+            yield Answer(asking, answer if is_typed else one_line(answer), is_typed)
 
 
 def is_typed_ahead(attachment: Values) -> bool:
@@ -363,22 +336,6 @@ def is_typed_ahead(attachment: Values) -> bool:
     sources = [{"origin": attachment[name]} for name in _SOURCE_FIELDS if attachment.get(name)]
     names_owner = bool(attachment.get("commandMode") or attachment.get("origin"))
     return names_owner and not attachment.get("isMeta") and not names_another(attachment, *sources)
-
-
-def typed_ahead(text: str) -> tuple[str, Flag, str]:
-    """Split a prompt that the user typed while the agent worked, like :func:`typed`.
-
-    A command without arguments gives no text, because it has a record of its own.
-    """
-    words, flags, foreign_text = typed(text)
-    command = _QUEUED_COMMAND.match(words)
-    if not command:
-        return words, flags, foreign_text
-    return (
-        ("", Flag.META, foreign_text)
-        if command[0] == words
-        else (words, flags | Flag.COMMAND, foreign_text)
-    )
 
 
 def typed(text: str) -> tuple[str, Flag, str]:
@@ -665,11 +622,28 @@ class Reader:
         else:
             yield from self.another(record, words)
 
-    def answers(self, record: Record, answers: Sequence[Answer]) -> Items:
-        own, foreign = messages_of(answers, self.exchange.trust_of)
+    def answers(self, record: Record, answers: Iterable[Answer]) -> Items:
+        """Yield the user's answers to a form: all chosen options, and then each typed answer.
+
+        Questions that repeat external text are left out, and such answers count as external.
+        """
+        trust_of = self.exchange.trust_of
+        chosen, written, foreign = list[str](), list[str](), list[str]()
+        for item in answers:
+            pair = f"{item.question} {TYPED if item.is_typed else CHOSEN} {item.answer}"
+            trusted = written if item.is_typed else chosen
+            if trust_of(pair) is Trust.TRUSTED:
+                trusted.append(pair)
+            elif trust_of(item.answer) is Trust.TRUSTED:
+                trusted.append(
+                    item.answer if item.is_typed else f"{_HIDDEN_QUESTION} {CHOSEN} {item.answer}"
+                )
+            else:
+                foreign.append(pair)
         if foreign:
-            yield from self.owner(_with_suffix(record, "outside"), foreign, trust=Trust.UNTRUSTED)
-        for number, words in enumerate(own):
+            record_outside = _with_suffix(record, "outside")
+            yield from self.owner(record_outside, "\n".join(foreign), trust=Trust.UNTRUSTED)
+        for number, words in enumerate([*filter(None, ["\n".join(chosen)]), *written]):
             yield from self.owner(
                 _with_suffix(record, f"answer {number}") if number else record, words
             )
@@ -845,10 +819,14 @@ class Reader:
     def typed(self, text: str, *, ahead: bool = False) -> tuple[str, Flag]:
         """Return the text that the user typed in a prompt, and its flags.
 
-        Records text by others as external.
+        Records text by others as external. Of commands that the user typed ``ahead``, while the
+        agent worked, those without arguments give no text, because they have their own record.
         """
         cleaned = self.exchange.clean(text)
-        words, flags, foreign_text = (typed_ahead if ahead else typed)(cleaned.text)
+        words, flags, foreign_text = typed(cleaned.text)
+        if ahead and (command := _QUEUED_COMMAND.match(words)):
+            is_bare = command[0] == words
+            words, flags = ("", Flag.META) if is_bare else (words, flags | Flag.COMMAND)
         if foreign_text:
             self.exchange.record_outside(foreign_text)
         return words, flags | cleaned.flags

@@ -219,7 +219,10 @@ class MessageReader:
 
     def miss(self) -> None:
         """Distrust what the agent says next if an external call's result is missing."""
-        if self.talk.waits_for_others:
+        if any(
+            call.call.outcome is None and (call.outside or call.own)
+            for call in self.talk.calls.values()
+        ):
             self.source.carry["unseen"] = True
         if self.source.carry.get("unseen"):
             self.talk.exchange.record_unseen()

@@ -742,14 +742,6 @@ class Conversation:
         is_inner = self.session.kind is SessionKind.SUBAGENT
         return Speaker.AGENT if is_inner else Speaker.OWNER
 
-    @property
-    def waits_for_others(self) -> bool:
-        """True if a call to nacre or an external source has no result yet."""
-        return any(
-            pending.call.outcome is None and (pending.outside or pending.own)
-            for pending in self.calls.values()
-        )
-
     def learn(self, **facts: Any) -> None:
         """Update the session with all facts that are not empty."""
         facts["model"] = noted(self.session.model, facts.get("model"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -36,6 +36,14 @@ from nacre.readers.generic import text_in
 from nacre.readers.messages import HOST, OBJECT, Chat, Message, message_of, say
 from nacre.readers.trust import Before
 from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens
+
+
+def _parse(events: str, source: Source, reader: Callable[[Source], Chat]) -> Items:
+    """Parse a session, except from a file of messages if there is a file of its events."""
+    path = source.path.with_name(events)
+    if source.path == path or not path.exists():
+        yield from reader(source)
+
 
 # -- Factory's droid: ``~/.factory/sessions/<folder>/<id>.jsonl`` -----------------------------
 # ``<id>.settings.json`` has the session's model and token counts.
@@ -284,18 +292,12 @@ def _sniff_grok(head: Head) -> bool:
     )
 
 
-def _parse_grok(source: Source) -> Items:
-    events = source.path.with_name("updates.jsonl")
-    if source.path == events or not events.exists():
-        yield from _GrokReader(source)
-
-
 ADAPTER_GROK = Adapter(
     tool="grok",
     label="Grok Build",
     roots=under("GROK_HOME", ".grok", "sessions", "*/*/updates.jsonl", "*/*/chat_history.jsonl"),
     sniff=_sniff_grok,
-    parse=_parse_grok,
+    parse=lambda source: _parse("updates.jsonl", source, _GrokReader),
     beside=lambda path: [path.with_name("summary.json")],
     versions="2026-07, 2026-08*",
     reads="branch; sub-agents",
@@ -474,12 +476,6 @@ def _sniff_kimi(head: Head) -> bool:
     )
 
 
-def _parse_kimi(source: Source) -> Items:
-    events = source.path.with_name("wire.jsonl")
-    if source.path == events or not events.exists():
-        yield from _KimiReader(source)
-
-
 ADAPTER_KIMI = Adapter(
     tool="kimi",
     label="Kimi CLI, Kimi Code",
@@ -491,7 +487,7 @@ ADAPTER_KIMI = Adapter(
         Root(places.folder("KIMI_CODE_HOME", ".kimi-code"), ("sessions/*/*/agents/*/wire.jsonl",)),
     ],
     sniff=_sniff_kimi,
-    parse=_parse_kimi,
+    parse=lambda source: _parse("wire.jsonl", source, _KimiReader),
     beside=lambda path: [_folder(path) / "state.json"],
     resume=("kimi", "--session", "{id}"),
     versions="wire 1.1 to 1.5*",
