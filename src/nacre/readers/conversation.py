@@ -119,15 +119,13 @@ def parts(command: str) -> Iterator[list[str]]:
         words = command.split()
     part: list[str] = []
     piped = False
-    for word in words:
+    for word in (*words, ";"):
         if word in ("&&", "||", ";", "|", "&"):
             if part and not piped:
                 yield part
             part, piped = [], word == "|"
         else:
             part.append(word)
-    if part and not piped:
-        yield part
 
 
 # -- Injected text in messages -------------------------------------------------

@@ -45,8 +45,7 @@ SQL = statements("nacre_extras", "sql")
 
 def _changed(source: Source, tool: str) -> Iterator[tuple[str, Values, Sequence[Values]]]:
     """Yield the id, row and messages of each session that has changed since the last read."""
-    queries = (SQL[f"{tool}_sessions"], SQL[f"{tool}_session"])
-    for name, facts in changed(source, "sessions", *queries):
+    for name, facts in changed(source, "sessions", SQL[f"{tool}_sessions"], SQL["session"]):
         yield name, facts, rows_of(source, "messages", SQL[f"{tool}_messages"], name=name)
 
 
