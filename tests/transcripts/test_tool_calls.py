@@ -10,7 +10,6 @@ from nacre.readers.conversation import (
     INPUT_CHARACTERS,
     new_call,
     outcome,
-    short_input,
     with_outcome,
 )
 
@@ -49,14 +48,14 @@ PATCH = (
     ],
 )
 def test_call_is_summarised_in_a_single_line(name: str, arguments: Any, brief: str) -> None:
-    assert short_input(name, arguments) == brief
+    assert new_call(name, arguments).input == brief
 
 
 def test_long_input_is_kept_for_the_redactor_within_limits() -> None:
     """A heredoc may contain a whole file, and truncation before redaction would hide half a
     secret."""
-    assert len(short_input("Bash", {"command": "echo " + "x" * 1_000})) == 1_005
-    assert len(short_input("Bash", {"command": "echo " + "x " * 50_000})) == INPUT_CHARACTERS
+    assert len(new_call("Bash", {"command": "echo " + "x" * 1_000}).input) == 1_005
+    assert len(new_call("Bash", {"command": "echo " + "x " * 50_000}).input) == INPUT_CHARACTERS
 
 
 def test_exit_code_takes_precedence_over_the_error_flag() -> None:
@@ -82,8 +81,8 @@ def test_plan_lists_unfinished_items_first() -> None:
         ("water", "pending"),
     ]
     todos = [{"content": content, "status": status} for content, status in steps]
-    assert short_input("TodoWrite", {"todos": todos}) == "[ ] plant; [ ] water; [x] dig"
-    assert short_input("TaskUpdate", {"taskId": "3", "status": "completed"}) == "#3 completed"
+    assert new_call("TodoWrite", {"todos": todos}).input == "[ ] plant; [ ] water; [x] dig"
+    assert new_call("TaskUpdate", {"taskId": "3", "status": "completed"}).input == "#3 completed"
 
 
 def test_call_effects_require_a_known_command_and_success() -> None:

@@ -235,7 +235,13 @@ def plan(settings: Settings, wishes: Sequence[WiringWish]) -> WiringPlan:
 def _planned(
     settings: Settings, wishes: Sequence[WiringWish], drafts: Drafts, *, is_removal: bool
 ) -> WiringPlan:
-    states = tuple(drafts.own_memories.states(tuple(wishes), is_removal=is_removal))
+    own_memories = list(drafts.own_memories.states(tuple(wishes), is_removal=is_removal))
+    known = {memory.host for memory in own_memories}
+    for wish in () if is_removal else wishes:
+        notes = own_notes(settings, wish)
+        if notes and wish.host not in known:
+            finding = f"{count(len(notes), 'file')} that only this host reads"
+            own_memories.append(OwnMemory(wish.host, "on", finding))
     return WiringPlan(
         tuple(wishes),
         drafts.changes(),
@@ -243,21 +249,9 @@ def _planned(
         tuple(drafts.servers.foreign),
         drafts.servers.written,
         is_removal=is_removal,
-        own_memories=(*states, *([] if is_removal else _in_use(settings, wishes, states))),
+        own_memories=tuple(own_memories),
         settings=drafts.own_memories.settings,
     )
-
-
-def _in_use(
-    settings: Settings, wishes: Sequence[WiringWish], states: Sequence[OwnMemory]
-) -> Iterator[OwnMemory]:
-    hosts = {state.host for state in states}
-    for wish in wishes:
-        notes = own_notes(settings, wish)
-        if notes and wish.host not in hosts:
-            yield OwnMemory(
-                wish.host, "on", f"{count(len(notes), 'file')} that only this host reads"
-            )
 
 
 def plan_removal(settings: Settings, wishes: Sequence[WiringWish]) -> WiringPlan:

@@ -412,16 +412,6 @@ class Programs:
         words = [*self._words(program), host, event]
         return subprocess.list2cmdline(words) if self.platform == "win32" else shlex.join(words)
 
-    def as_record(self) -> JsonObject:
-        """Return the contents of ``nacre.json``, a file that some plugins read."""
-        return {
-            "version": self.version,
-            "home": self.home,
-            "nacre": list(self.nacre),
-            "hook": list(self.hook),
-            "env": dict(self.environ),
-        }
-
 
 # -- Hosts -----------------------------------------------------------------------------------------
 

@@ -513,7 +513,15 @@ def plugin(way: Way, host: str, folder: Path) -> Iterator[Target]:
         if way.wish.slot and name == "openclaw.plugin.json":
             content = _json({**json.loads(content), "kind": "memory"})
         yield Target(folder / name, (WholeFile(content),), "plugin")
-    record = {**way.programs.as_record(), **({"isolates": True} if way.wish.isolates else {})}
+    programs = way.programs
+    record = {
+        "version": programs.version,
+        "home": programs.home,
+        "nacre": list(programs.nacre),
+        "hook": list(programs.hook),
+        "env": dict(programs.environ),
+        **({"isolates": True} if way.wish.isolates else {}),
+    }
     yield Target(folder / PROGRAMS_FILE, (WholeFile(_json(record)),), "plugin")
 
 

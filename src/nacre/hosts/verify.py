@@ -149,35 +149,12 @@ def _prove_program(settings: Settings, wish: WiringWish) -> Iterator[Check]:
     yield Check("plugin", FAILURE if problem else OK, finding)
 
 
-# -- Listing an MCP server's tools -----------------------------------------------------------------
-
-
-_MCP_TIMEOUT_SECONDS = 15.0
-
-
-def list_tools(settings: Settings, server: Server, folder: Path) -> tuple[list[str], str | None]:
-    """Start an MCP server. Return the names of its tools, and an error message or ``None``."""
-    opening = {
-        "protocolVersion": "2025-06-18",
-        "capabilities": {},
-        "clientInfo": {"name": "nacre", "version": "0"},
-    }
-    environ = {**quiet(settings), **server.environ}
-    try:
-        with RpcProcess(server.words, environ, folder, _MCP_TIMEOUT_SECONDS) as process:
-            process.ask("initialize", opening)
-            process.send("notifications/initialized")
-            answer = process.ask("tools/list", {})
-    except RpcError as error:
-        return [], str(error)
-    return [str(tool.get("name")) for tool in objects(answer, "tools")], None
-
-
 # -- MCP servers -----------------------------------------------------------------------------------
 # Do the servers start in time and offer nacre's tools?
 
 
 _TOOLS = frozenset({"memory_search", "memory_get", "memory_store"})
+_MCP_TIMEOUT_SECONDS = 15.0
 _SLOW_SECONDS = 1.0
 """Time in seconds after which hosts stop waiting for a server's tools."""
 
@@ -203,10 +180,23 @@ def prove_servers(
 
 
 def _check_server(settings: Settings, wish: WiringWish, server: Server, hint: str | None) -> Check:
-    began = time.monotonic()
-    tools, problem = list_tools(settings, server, wish.project or settings.user_home)
+    opening = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "nacre", "version": "0"},
+    }
+    environ, folder = {**quiet(settings), **server.environ}, wish.project or settings.user_home
+    began, tools, problem = time.monotonic(), set[str](), ""
+    try:
+        with RpcProcess(server.words, environ, folder, _MCP_TIMEOUT_SECONDS) as process:
+            process.ask("initialize", opening)
+            process.send("notifications/initialized")
+            answer = process.ask("tools/list", {})
+        tools = {str(tool.get("name")) for tool in objects(answer, "tools")}
+    except RpcError as error:
+        problem = str(error)
     took = time.monotonic() - began
-    missing = _TOOLS - set(tools)
+    missing = _TOOLS - tools
     if problem or missing:
         finding = problem or f"it has no {', '.join(sorted(missing))}"
         return Check("tools", FAILURE, f"{finding}: {shlex.join(server.words)}", hint)
@@ -316,7 +306,11 @@ def hosts_in_a_line(settings: Settings) -> list[Check]:
     if not wired.wishes:
         return []
     plans = [(wish.host, plan(settings, [wish])) for wish in wired.wishes]
-    broken = dict.fromkeys(host for host, expected in plans if _has_differences(expected))
+    broken = dict.fromkeys(
+        host
+        for host, expected in plans
+        if expected.left_alone or any(change.action in _DIFFERS for change in expected.changes)
+    )
     if broken and (other := written_by_another(settings, wired)):
         finding = f"{', '.join(broken)}: {other}"
         return [Check("hosts", WARNING, finding, "nacre init updates them")]
@@ -391,9 +385,3 @@ def _prove_files(expected: WiringPlan, other: str) -> Iterator[Check]:
         if more := differs[_MAX_NAMED_FILES:]:
             named.append(f"{len(more)} more")
         yield Check("files", FAILURE, "; ".join(named))
-
-
-def _has_differences(expected: WiringPlan) -> bool:
-    return bool(expected.left_alone) or any(
-        change.action in _DIFFERS for change in expected.changes
-    )

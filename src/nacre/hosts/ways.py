@@ -426,8 +426,10 @@ def read_parts(settings: Settings, wish: WiringWish) -> HostParts:
         text = text_of(target.path)
         if any(isinstance(piece, JsonHook) for piece in target.pieces):
             hooks |= dict.fromkeys(_hooks_in(json_in(text)))
-        present = (_server_in(text, piece) for piece in target.pieces)
-        servers += [server for server in present if server and server.words]
+        for piece in target.pieces:
+            with suppress(UnparsableFileError):
+                server = piece.server(text) if isinstance(piece, ServerPiece) else None
+                servers += [server] if server and server.words else []
     return HostParts(tuple(hooks), servers)
 
 
@@ -445,13 +447,6 @@ def json_in(text: str) -> Any:
         return files_module.read_json_text(text)
     except UnparsableFileError:
         return {}
-
-
-def _server_in(text: str, piece: object) -> Server | None:
-    try:
-        return piece.server(text) if isinstance(piece, ServerPiece) else None
-    except UnparsableFileError:
-        return None
 
 
 def _hooks_in(content: Any) -> Iterator[tuple[str, str]]:
@@ -546,8 +541,7 @@ class OwnMemories:
 
     def __init__(self, wired: Wired) -> None:
         self._before = {wish.place: wish for wish in wired.wishes}
-        self._conflicts: dict[str, str] = {}
-        self._unwritten: set[str] = set()
+        self._problems: dict[str, OwnMemory] = {}
         self.settings = dict(wired.settings)
 
     def spare(
@@ -564,7 +558,9 @@ class OwnMemories:
             name, current = ".".join(piece.path), piece.read(words)
             if is_put and current != piece.value:
                 if name in record and before and before.isolates:
-                    self._conflicts[wish.host] = f"{path} ({name})"
+                    finding = f"it was turned on again in {path} ({name}), and stays on"
+                    hint = _ON_HINT.format(host=wish.host)
+                    self._problems[wish.host] = OwnMemory(wish.host, CONFLICT, finding, hint)
                 else:
                     record[name] = current
                     pieces.append(piece)
@@ -576,19 +572,14 @@ class OwnMemories:
 
     def fail(self, wish: WiringWish, target: Target) -> None:
         if any(isinstance(piece, SettingPiece) for piece in target.pieces):
-            self._unwritten.add(wish.host)
+            self._problems.setdefault(wish.host, unwritten(wish.host))
 
     def states(self, wishes: tuple[WiringWish, ...], *, is_removal: bool) -> Iterator[OwnMemory]:
         """Yield the effect of the plan on each host's own memory."""
         for wish in wishes:
             before = self._before.get(wish.place)
-            if wish.isolates and not is_removal and wish.host in self._conflicts:
-                finding = f"it was turned on again in {self._conflicts[wish.host]}, and stays on"
-                yield OwnMemory(wish.host, CONFLICT, finding, _ON_HINT.format(host=wish.host))
-            elif wish.isolates and not is_removal and wish.host in self._unwritten:
-                yield unwritten(wish.host)
-            elif wish.isolates and not is_removal:
-                yield OwnMemory(wish.host, ISOLATED, _ISOLATED)
+            if wish.isolates and not is_removal:
+                yield self._problems.get(wish.host) or OwnMemory(wish.host, ISOLATED, _ISOLATED)
             elif before and before.isolates:
                 yield OwnMemory(wish.host, RESTORED, _RESTORED)
 
@@ -698,8 +689,10 @@ class Drafts:
             if is_bare and (draft.is_whole or (written and not written.before)):
                 draft.is_there = False
             elif written and digest(draft.text.content) == written.after and written.backup:
-                before = _original_text(Path(written.backup), written.before)
-                draft.words = draft.words if before is None else before
+                with suppress(UneditableFileError):
+                    before = files_module.read(Path(written.backup))
+                    is_original = digest(before.content) == written.before
+                    draft.words = before.words if is_original else draft.words
 
     def changes(self) -> tuple[FileChange, ...]:
         return tuple(
@@ -714,14 +707,6 @@ class Drafts:
             )
             for path, draft in self._drafts.items()
         )
-
-
-def _original_text(backup: Path, expected: str) -> str | None:
-    try:
-        text = files_module.read(backup)
-        return text.words if digest(text.content) == expected else None
-    except UneditableFileError:
-        return None
 
 
 def _may_hold(target: Target) -> bool:

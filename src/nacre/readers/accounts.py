@@ -37,19 +37,21 @@ _MEMBER = re.compile(r"(?:.*/)?conversations(?:-\d+)?\.json")
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+("?)|[{}]', re.DOTALL)
 
 
-def conversations(source: Source) -> Iterator[dict[str, Any]]:
-    """Yield each conversation in an export, counting invalid ones as corrupt.
+def conversations(source: Source, messages: str, kind: type) -> Iterator[dict[str, Any]]:
+    """Yield each conversation in an export that has ``messages`` of a ``kind``.
 
-    Raises UnreadableTranscriptError if a zip file is broken.
+    Counts the others. Raises UnreadableTranscriptError if a zip file is broken.
     """
     try:
         with source.path.open("rb") as file:
             for raw in chain.from_iterable(map(split_array, _streams(file))):
                 value = plain(raw or b"")
-                if isinstance(value, dict):
+                if not isinstance(value, dict):
+                    source.corrupt()
+                elif isinstance(value.get(messages), kind):
                     yield value
                 else:
-                    source.corrupt()
+                    source.unknown(f"conversation without {messages}")
     except BROKEN as error:
         raise UnreadableTranscriptError(
             f"{source.path} is a broken zip file: {error}", hint="download the export again"
@@ -137,21 +139,18 @@ _NEVER = datetime.fromtimestamp(0, UTC)
 
 def parse(source: Source) -> Items:
     """Parse a ChatGPT export."""
-    for conversation in conversations(source):
-        if isinstance(conversation.get("mapping"), dict):
-            records = list(_branch(conversation))
-            models = (string(mapping(record, "metadata"), "model_slug") for record in records[::-1])
-            session = Session(
-                TOOL,
-                _id(conversation, "conversation_id", "id"),
-                title=string(conversation, "title"),
-                started=parse_time(conversation.get("create_time")),
-                model=next(filter(None, models), string(conversation, "default_model_slug")),
-            )
-            talk = Conversation(Part(source), session)
-            yield from turns_of(talk, _messages(talk, records))
-        else:
-            source.unknown("conversation without mapping")
+    for conversation in conversations(source, "mapping", dict):
+        records = list(_branch(conversation))
+        models = (string(mapping(record, "metadata"), "model_slug") for record in records[::-1])
+        session = Session(
+            TOOL,
+            _id(conversation, "conversation_id", "id"),
+            title=string(conversation, "title"),
+            started=parse_time(conversation.get("create_time")),
+            model=next(filter(None, models), string(conversation, "default_model_slug")),
+        )
+        talk = Conversation(Part(source), session)
+        yield from turns_of(talk, _messages(talk, records))
 
 
 def _id(conversation: Values, *keys: str) -> str:
@@ -260,21 +259,18 @@ _QUIET = frozenset({"thinking", "redacted_thinking", "token_budget", "flag", "vo
 
 def parse_claude_ai(source: Source) -> Items:
     """Parse a Claude.ai export."""
-    for conversation in conversations(source):
-        if isinstance(conversation.get("chat_messages"), list):
-            session = Session(
-                TOOL_CLAUDE_AI,
-                _id(conversation, "uuid"),
-                title=string(conversation, "name"),
-                label=string(mapping(conversation, "project"), "name"),
-                started=parse_time(conversation.get("created_at")),
-                model=string(conversation, "model"),
-            )
-            talk = Conversation(Part(source), session)
-            records = _branch_claude_ai(conversation)
-            yield from turns_of(talk, chain.from_iterable(_parts(talk, each) for each in records))
-        else:
-            source.unknown("conversation without chat_messages")
+    for conversation in conversations(source, "chat_messages", list):
+        session = Session(
+            TOOL_CLAUDE_AI,
+            _id(conversation, "uuid"),
+            title=string(conversation, "name"),
+            label=string(mapping(conversation, "project"), "name"),
+            started=parse_time(conversation.get("created_at")),
+            model=string(conversation, "model"),
+        )
+        talk = Conversation(Part(source), session)
+        records = _branch_claude_ai(conversation)
+        yield from turns_of(talk, chain.from_iterable(_parts(talk, each) for each in records))
 
 
 def _parts(talk: Conversation, record: Values) -> Iterator[Message]:

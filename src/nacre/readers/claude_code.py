@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -41,7 +41,6 @@ from nacre.readers.trust import (
     Call,
     Claims,
     Exchange,
-    Judgement,
     blocks_of,
     names_another,
     shared,
@@ -76,37 +75,6 @@ def questions_of(arguments: Values) -> dict[str, list[str]]:
                 label for label in labels if isinstance(label, str)
             )
     return options_by_question
-
-
-def new_answer(question: str, answer: str, options: Sequence[str]) -> Answer:
-    """Build the answer to a question. If its options are unknown, it counts as chosen."""
-    asking = one_line(question)
-    asking = asking if asking.endswith(_QUESTION_ENDS) else f"{asking}:"
-    is_typed = bool(options) and not _uses_options(answer, options)
-    return Answer(asking, answer if is_typed else one_line(answer), is_typed)
-
-
-def messages_of(
-    answers: Iterable[Answer], trust_of: Callable[[str], Trust]
-) -> tuple[list[str], str]:
-    """Split the answers to a form into the user's messages and external text.
-
-    Each typed answer is its own message. Questions that repeat external text are left out, and such
-    answers count as external.
-    """
-    chosen, typed, foreign = list[str](), list[str](), list[str]()
-    for item in answers:
-        pair = f"{item.question} {TYPED if item.is_typed else CHOSEN} {item.answer}"
-        trusted = typed if item.is_typed else chosen
-        if trust_of(pair) is Trust.TRUSTED:
-            trusted.append(pair)
-        elif trust_of(item.answer) is Trust.TRUSTED:
-            trusted.append(
-                item.answer if item.is_typed else f"{_HIDDEN_QUESTION} {CHOSEN} {item.answer}"
-            )
-        else:
-            foreign.append(pair)
-    return [*(["\n".join(chosen)] if chosen else []), *typed], "\n".join(foreign)
 
 
 def _uses_options(answer: str, options: Sequence[str]) -> bool:
@@ -255,10 +223,6 @@ class OpenMessage:
     trust: Trust = Trust.TRUSTED
 
 
-def _numbers(tokens: Tokens) -> list[int]:
-    return [tokens.input, tokens.cached, tokens.output]
-
-
 # -- What the user typed in a prompt ------------------------------------------
 
 
@@ -352,29 +316,19 @@ def rejection(content: msgspec.Raw, beside: msgspec.Raw) -> str | None:
     return words[1].strip() if words else ""
 
 
-def answers_in(output: str, form: Form, beside: msgspec.Raw) -> list[Answer]:
-    """Return the user's answers to the questions of ``form``.
+def answers_to(form: Form, pairs: Iterable[tuple[str, object]]) -> Iterator[Answer]:
+    """Yield the user's answers to the questions of ``form`` that occur only once.
 
-    ``beside`` takes priority, because a question in ``output`` may look like an answer.
+    If a question's options are unknown, its answer counts as chosen.
     """
-    answers = mapping(plain(beside)).get("answers")
-    pairs = list(answers.items()) if isinstance(answers, dict) else _ANSWER_PAIR.findall(output)
-    return _to_questions(pairs, form)
-
-
-def listed_answers(text: str, form: Form) -> list[Answer]:
-    """Return the answers that the host lists when the user abandons a form."""
-    return _to_questions(_LISTED_ANSWER.findall(text), form)
-
-
-def _to_questions(pairs: Iterable[tuple[str, object]], form: Form) -> list[Answer]:
     known_pairs = [(question, answer) for question, answer in pairs if question in form]
     times = Counter(question for question, _ in known_pairs)
-    return [
-        new_answer(question, answer, form[question])
-        for question, answer in known_pairs
-        if times[question] == 1 and isinstance(answer, str) and answer.strip()
-    ]
+    for question, answer in known_pairs:
+        if times[question] == 1 and isinstance(answer, str) and answer.strip():
+            asking, options = one_line(question), form[question]
+            asking = asking if asking.endswith(_QUESTION_ENDS) else f"{asking}:"
+            is_typed = bool(options) and not _uses_options(answer, options)
+            yield Answer(asking, answer if is_typed else one_line(answer), is_typed)
 
 
 def is_typed_ahead(attachment: Values) -> bool:
@@ -382,22 +336,6 @@ def is_typed_ahead(attachment: Values) -> bool:
     sources = [{"origin": attachment[name]} for name in _SOURCE_FIELDS if attachment.get(name)]
     names_owner = bool(attachment.get("commandMode") or attachment.get("origin"))
     return names_owner and not attachment.get("isMeta") and not names_another(attachment, *sources)
-
-
-def typed_ahead(text: str) -> tuple[str, Flag, str]:
-    """Split a prompt that the user typed while the agent worked, like :func:`typed`.
-
-    A command without arguments gives no text, because it has a record of its own.
-    """
-    words, flags, foreign_text = typed(text)
-    command = _QUEUED_COMMAND.match(words)
-    if not command:
-        return words, flags, foreign_text
-    return (
-        ("", Flag.META, foreign_text)
-        if command[0] == words
-        else (words, flags | Flag.COMMAND, foreign_text)
-    )
 
 
 def typed(text: str) -> tuple[str, Flag, str]:
@@ -488,7 +426,10 @@ class Reader:
 
     def other(self, record: Record) -> None:
         if record.type in ("ai-title", "custom-title"):
-            self.entitle(record)
+            # The user's own title is preferred to a generated one.
+            custom, title = record.type == "custom-title", record.customTitle or record.aiTitle
+            if title and (custom or not self.carry.get("custom_title")):
+                self.carry["title"], self.carry["custom_title"] = title, custom
         elif record.type not in IGNORED:
             self.source.unknown(record.type or "no type")
 
@@ -502,13 +443,6 @@ class Reader:
         own = record.sessionId or self.carry.get("session") or self.source.path.stem
         agent = record.agentId if record.isSidechain else None
         return own, f"agent-{agent}" if agent else own
-
-    def entitle(self, record: Record) -> None:
-        """Remember the session's title, preferring the user's own to a generated one."""
-        custom = record.type == "custom-title"
-        title = record.customTitle or record.aiTitle
-        if title and (custom or not self.carry.get("custom_title")):
-            self.carry["title"], self.carry["custom_title"] = title, custom
 
     def session_of(self, record: Record) -> Session:
         own, native_id = self.ids_of(record)
@@ -567,10 +501,9 @@ class Reader:
         )
         now = tokens_of(usage)
         before = Tokens(*spent["last"].pop(group.key, ()))
-        spent["all"] = _numbers((Tokens(*spent["all"]) + now - before).bounded)
-        spent["last"] = dict(
-            [*spent["last"].items(), (group.key, _numbers(now))][-_MAX_COUNTED_MESSAGES:]
-        )
+        spent["all"] = list(astuple((Tokens(*spent["all"]) + now - before).bounded))
+        counted = [*spent["last"].items(), (group.key, list(astuple(now)))]
+        spent["last"] = dict(counted[-_MAX_COUNTED_MESSAGES:])
 
     # Messages of the user
 
@@ -627,10 +560,8 @@ class Reader:
 
     def derived(self, record: Record, text: str) -> Items:
         """Yield a turn that the host composed from earlier messages, such as a summary."""
-        judged = self.exchange.judge(self.exchange.clean(text).text)
-        yield from self.say(
-            record, Speaker.SYSTEM, text, Flag.SUMMARY | judged.flags, trust=judged.trust
-        )
+        trust, flags = self.exchange.judge(self.exchange.clean(text).text)
+        yield from self.say(record, Speaker.SYSTEM, text, Flag.SUMMARY | flags, trust=trust)
 
     def owner(
         self, record: Record, words: str, flags: Flag = Flag.NONE, *, trust: Trust = Trust.TRUSTED
@@ -672,9 +603,10 @@ class Reader:
             result = outcome(output, exit_code=code and code[1], is_error=bool(block.is_error))
             call.call = with_outcome(call.call, result, output)
         if call and is_form and not block.is_error:
-            yield from self.answers(
-                record, answers_in(output, call.questions, record.toolUseResult)
-            )
+            # A question in the output can look like an answer.
+            answers = mapping(plain(record.toolUseResult)).get("answers")
+            known = answers.items() if isinstance(answers, dict) else _ANSWER_PAIR.findall(output)
+            yield from self.answers(record, answers_to(call.questions, known))
 
     def declined(self, record: Record, call: Call | None, words: str) -> Items:
         """Yield the user's reason for declining a tool call.
@@ -683,17 +615,35 @@ class Reader:
         """
         words = self.exchange.clean(words).text
         if is_tools(TOOL, words):
-            yield from self.answers(record, listed_answers(words, call.questions) if call else ())
+            listed = _LISTED_ANSWER.findall(words)
+            yield from self.answers(record, answers_to(call.questions, listed) if call else ())
         elif call is not None and fails_in_words_of_host(call, record.version):
             yield from self.owner(record, words)
         else:
             yield from self.another(record, words)
 
-    def answers(self, record: Record, answers: Sequence[Answer]) -> Items:
-        own, foreign = messages_of(answers, self.exchange.trust_of)
+    def answers(self, record: Record, answers: Iterable[Answer]) -> Items:
+        """Yield the user's answers to a form: all chosen options, and then each typed answer.
+
+        Questions that repeat external text are left out, and such answers count as external.
+        """
+        trust_of = self.exchange.trust_of
+        chosen, written, foreign = list[str](), list[str](), list[str]()
+        for item in answers:
+            pair = f"{item.question} {TYPED if item.is_typed else CHOSEN} {item.answer}"
+            trusted = written if item.is_typed else chosen
+            if trust_of(pair) is Trust.TRUSTED:
+                trusted.append(pair)
+            elif trust_of(item.answer) is Trust.TRUSTED:
+                trusted.append(
+                    item.answer if item.is_typed else f"{_HIDDEN_QUESTION} {CHOSEN} {item.answer}"
+                )
+            else:
+                foreign.append(pair)
         if foreign:
-            yield from self.owner(_with_suffix(record, "outside"), foreign, trust=Trust.UNTRUSTED)
-        for number, words in enumerate(own):
+            record_outside = _with_suffix(record, "outside")
+            yield from self.owner(record_outside, "\n".join(foreign), trust=Trust.UNTRUSTED)
+        for number, words in enumerate([*filter(None, ["\n".join(chosen)]), *written]):
             yield from self.owner(
                 _with_suffix(record, f"answer {number}") if number else record, words
             )
@@ -859,9 +809,9 @@ class Reader:
         text = cleaned.text
         calls = tuple(pending.call for pending in group.calls)
         if text or calls:
-            judged = self.exchange.judge(text) if text else Judgement()
-            flags = judged.flags | cleaned.flags
-            trust = judged.trust if group.trust is Trust.TRUSTED else group.trust
+            trust, flags = self.exchange.judge(text) if text else (group.trust, Flag.NONE)
+            trust = trust if group.trust is Trust.TRUSTED else group.trust
+            flags |= cleaned.flags
             yield from self.say(group.record, Speaker.AGENT, text, flags, calls=calls, trust=trust)
         if side == _MAIN_THREAD:
             yield from self.say_links()
@@ -869,10 +819,14 @@ class Reader:
     def typed(self, text: str, *, ahead: bool = False) -> tuple[str, Flag]:
         """Return the text that the user typed in a prompt, and its flags.
 
-        Records text by others as external.
+        Records text by others as external. Of commands that the user typed ``ahead``, while the
+        agent worked, those without arguments give no text, because they have their own record.
         """
         cleaned = self.exchange.clean(text)
-        words, flags, foreign_text = (typed_ahead if ahead else typed)(cleaned.text)
+        words, flags, foreign_text = typed(cleaned.text)
+        if ahead and (command := _QUEUED_COMMAND.match(words)):
+            is_bare = command[0] == words
+            words, flags = ("", Flag.META) if is_bare else (words, flags | Flag.COMMAND)
         if foreign_text:
             self.exchange.record_outside(foreign_text)
         return words, flags | cleaned.flags

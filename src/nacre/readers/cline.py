@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -30,11 +31,7 @@ from nacre.readers.adapter import (
     torn,
 )
 from nacre.readers.conversation import ending, outcome, tokens_of
-from nacre.readers.trust import (
-    Call,
-    Conversation,
-    user_folders,
-)
+from nacre.readers.trust import Call, Conversation, user_folders
 from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens, Trust, Turn
 
 CLINE, ROO, KILO = "cline", "roo-code", "kilo-code"
@@ -143,16 +140,21 @@ _QUIET = tuple(
 """Prefixes of the kinds of messages without text."""
 
 
-class _Reader:
-    def __init__(self, source: Source, messages: Sequence[Message]) -> None:
+class _TaskReader:
+    def __init__(self, source: Source, messages: Sequence[Message], session: Session) -> None:
         self.source = source
         self.messages = messages
-        self.talk = Conversation(source, session_of(source.path))
-        self.name_counts: dict[str, int] = {}
-        self.last_call = ""
-        self.is_unseen = False
+        self.talk = Conversation(source, session)
         self.chosen: dict[str, str] = {}
         """Maps the options of the agent's last question to answers that repeat the question."""
+
+
+class _Reader(_TaskReader):
+    def __init__(self, source: Source, messages: Sequence[Message]) -> None:
+        super().__init__(source, messages, session_of(source.path))
+        self.name_counts = Counter[str]()
+        self.last_call = ""
+        self.is_unseen = False
 
     def __iter__(self) -> Items:
         keys = [(str(message.get("ts")), _kind(message)) for message in self.messages]
@@ -176,7 +178,11 @@ class _Reader:
         elif kind in _CALL_KINDS:
             yield from self.call(kind, message, text)
         elif kind in _OUTSIDE_RESULTS or kind == "command_output":
-            self.call_result(kind, text)
+            self.talk.result(self.last_call, "ok", text)
+            if kind in _OUTSIDE_RESULTS:
+                self.talk.exchange.record_outside(text)
+            if kind == "browser_action_result":
+                self.miss()  # a page's text is only in its screenshot
         elif kind in _SUMMARIES:
             summary = string(mapping(message, "contextCondense"), "summary") or text
             yield from self.say(message, Speaker.SYSTEM, summary, Flag.SUMMARY)
@@ -201,7 +207,7 @@ class _Reader:
 
     def identity(self, message: Message) -> tuple[str, datetime | None]:
         name = f"{message.get('ts')}-{_kind(message)}"
-        self.name_counts[name] = self.name_counts.get(name, 0) + 1
+        self.name_counts[name] += 1
         occurrence = self.name_counts[name]
         return name if occurrence == 1 else f"{name}-{occurrence}", parse_time(message.get("ts"))
 
@@ -255,13 +261,6 @@ class _Reader:
             return previous
         self.last_call = call_id
         return call
-
-    def call_result(self, kind: str, text: str) -> None:
-        self.talk.result(self.last_call, "ok", text)
-        if kind in _OUTSIDE_RESULTS:
-            self.talk.exchange.record(text, outside=True)
-        if kind == "browser_action_result":
-            self.miss()  # a page's text is only in its screenshot
 
     def miss(self) -> None:
         self.is_unseen = True
@@ -331,14 +330,9 @@ _SPOKEN_CALLS = (
 )
 
 
-class _ModelHistoryReader:
-    def __init__(self, source: Source, messages: Sequence[Values], session: Session) -> None:
-        self.source = source
-        self.messages = messages
-        self.talk = Conversation(source, session)
-        self.answering = ""
-        self.chosen: dict[str, str] = {}
-        """Maps the options of the agent's last question to answers that repeat the question."""
+class _ModelHistoryReader(_TaskReader):
+    answering = ""
+    """The call whose result the message contains."""
 
     def __iter__(self) -> Items:
         for number, message in enumerate(self.messages):

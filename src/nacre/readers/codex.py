@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import astuple
 from datetime import datetime, timedelta
 from functools import cached_property
 from itertools import chain, repeat
@@ -478,7 +479,7 @@ class _Reader:
             return
         carry = self.source.carry
         before = Tokens(*carry.get("counted", ()))
-        carry["counted"] = [now.input, now.cached, now.output]
+        carry["counted"] = list(astuple(now))
         if not carry.get("inherits"):
             # A smaller total means that Codex started to count again.
             self.talk.spend(now - before if now.total >= before.total else now)

@@ -119,15 +119,13 @@ def parts(command: str) -> Iterator[list[str]]:
         words = command.split()
     part: list[str] = []
     piped = False
-    for word in words:
+    for word in (*words, ";"):
         if word in ("&&", "||", ";", "|", "&"):
             if part and not piped:
                 yield part
             part, piped = [], word == "|"
         else:
             part.append(word)
-    if part and not piped:
-        yield part
 
 
 # -- Injected text in messages -------------------------------------------------
@@ -149,9 +147,6 @@ _TAGS = tuple(
 )
 """Tags that tools and other memory systems put around text from this machine."""
 
-_OUTSIDE_TAGS = ("untrusted",)
-"""Tags that nacre puts around external text when it writes answers to a pipe."""
-
 _MARKERS = (
     ("<<<EXTERNAL_UNTRUSTED_CONTENT", "<<<END_EXTERNAL_UNTRUSTED_CONTENT"),
     ("<<<BEGIN_UNTRUSTED_CHILD_RESULT", "<<<END_UNTRUSTED_CHILD_RESULT"),
@@ -164,7 +159,8 @@ _LOCAL_FRAMES: dict[str, _Marks] = {
     f"<{tag}": (re.compile(rf"<{tag}\b[^>]*>"), re.compile(f"</{tag}>")) for tag in _TAGS
 }
 _OUTSIDE_FRAMES: dict[str, _Marks] = {
-    **{f"<{tag}>": (re.compile(f"<{tag}>"), re.compile(f"</{tag}>")) for tag in _OUTSIDE_TAGS},
+    # nacre puts these tags around external text when it writes answers to a pipe.
+    "<untrusted>": (re.compile("<untrusted>"), re.compile("</untrusted>")),
     **{
         begin: (re.compile(f"{begin}[^>]*>>>"), re.compile(f"{end}[^>]*>>>"))
         for begin, end in _MARKERS
@@ -504,10 +500,13 @@ _TAG = re.compile(r"</?tool_use_error>")
 def new_call(name: str, arguments: Values | str) -> ToolCall:
     """Build a call without an outcome from a tool's name and arguments.
 
-    ``arguments`` is an object, JSON text, or plain text such as a patch.
+    ``arguments`` is an object, JSON text, or plain text such as a patch. The call's input is its
+    main argument as one line, such as a command, path, query or URL.
     """
-    decoded = (_decode_object(arguments) if isinstance(arguments, str) else arguments) or {}
-    brief = short_input(name, arguments)
+    decoded = _decode_object(arguments) if isinstance(arguments, str) else arguments
+    text = str(arguments)
+    brief = _patched_files(text) or text if decoded is None else _brief(name, decoded)
+    decoded = decoded or {}
     action = action_of(name, decoded)
     paths: Iterable[str] = ()
     if action in (Action.READ, Action.EDIT, Action.OTHER):
@@ -515,7 +514,8 @@ def new_call(name: str, arguments: Values | str) -> ToolCall:
     if action in (Action.EDIT, Action.RUN):
         patched = [path for text in _patches(arguments, decoded) for path in _list_patched(text)]
         action, paths = (Action.EDIT, patched) if patched else (action, paths)
-    return ToolCall(name, brief, action=action, paths=tuple(dict.fromkeys(paths))[:_MAX_PATHS])
+    shown = tuple(dict.fromkeys(paths))[:_MAX_PATHS]
+    return ToolCall(name, _shorten(brief), action=action, paths=shown)
 
 
 def with_outcome(call: ToolCall, result: str | None, output: str = "") -> ToolCall:
@@ -623,22 +623,13 @@ def _list_patched(text: str) -> list[str]:
     return [path.strip() for path in _PATCHED_FILE.findall(text)] if _PATCH_START in text else []
 
 
-def short_input(name: str, arguments: Values | str) -> str:
-    """Return a call's main argument as one line, such as a command, path, query or URL.
-
-    ``arguments`` is an object, JSON text, or plain text such as a patch.
-    """
-    if isinstance(arguments, str):
-        decoded = _decode_object(arguments)
-        if decoded is None:
-            return _shorten(_patched_files(arguments) or arguments)
-        arguments = decoded
+def _brief(name: str, arguments: Values) -> str:
     for key in _DESCRIBED_KEYS:
         if arguments.get(key) and (text := _describe(key, arguments)).strip():
-            return _shorten(text)
+            return text
     strings = (value for value in arguments.values() if isinstance(value, str) and value.strip())
     text = next(strings, "")
-    return _shorten((_patched_files(text) if name == "apply_patch" else "") or text)
+    return (_patched_files(text) if name == "apply_patch" else "") or text
 
 
 def outcome(output: str = "", *, exit_code: int | str | None = None, is_error: bool = False) -> str:

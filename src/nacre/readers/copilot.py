@@ -57,7 +57,7 @@ class _Reader:
         first = self.requests[0] if self.requests else {}
         # An exported session has no id, but its first request has the same id as in the original.
         native_id = string(values, "sessionId") or turn_hash(
-            "session", str(first.get("requestId") or _typed_text(first)), 0
+            "session", str(first.get("requestId") or _value(first.get("message"), "text")), 0
         )
         times = (request.get("timestamp") for request in self.requests)
         started = parse_time(values.get("creationDate") or next(filter(None, times), None))
@@ -99,7 +99,9 @@ class _Reader:
             "isSystemInitiated": request.get("isSystemInitiated") or request.get("confirmation"),
         }
         flags = Flag.META if names_another(claims) else Flag.NONE
-        prompt = Message(Speaker.OWNER, time, own, [claims], flags, [_typed_text(request)])
+        prompt = Message(
+            Speaker.OWNER, time, own, [claims], flags, [_value(request.get("message"), "text")]
+        )
         yield from say(self.talk, prompt, 0)
         yield from self.answer(request, own, time)
 
@@ -181,13 +183,8 @@ def _outcome(part: Values, specific: Values, output: str) -> str | None:
     return outcome(output, is_error=failed) if part.get("isComplete", True) else None
 
 
-def _typed_text(request: Values) -> str:
-    message = request.get("message")
-    return message if isinstance(message, str) else string(message, "text") or ""
-
-
-def _value(value: Any) -> str:
-    return value if isinstance(value, str) else string(value, "value") or ""
+def _value(value: Any, key: str = "value") -> str:
+    return value if isinstance(value, str) else string(value, key) or ""
 
 
 def _reference(part: Values) -> str:

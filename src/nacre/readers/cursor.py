@@ -219,7 +219,10 @@ class MessageReader:
 
     def miss(self) -> None:
         """Distrust what the agent says next if an external call's result is missing."""
-        if self.talk.waits_for_others:
+        if any(
+            call.call.outcome is None and (call.outside or call.own)
+            for call in self.talk.calls.values()
+        ):
             self.source.carry["unseen"] = True
         if self.source.carry.get("unseen"):
             self.talk.exchange.record_unseen()
@@ -604,14 +607,8 @@ class _StateReader:
                 continue
             bubbles = _without_copies(self.bubbles(tab.get("bubbles")), known_exchanges)
             if bubbles and self.marks.is_new(name, tab):
-                session = Session(
-                    TOOL,
-                    name,
-                    title=_title(tab.get("chatTitle")),
-                    cwd=self.folder,
-                    label=self.label,
-                    started=parse_time(tab.get("lastSendTime")),
-                )
+                facts = {"name": tab.get("chatTitle"), "createdAt": tab.get("lastSendTime")}
+                session = self.session({"composerId": name, **facts}, self.folder)
                 yield from self.talk(session, bubbles)
 
     # The third generation, with one key per conversation and one key per bubble
@@ -792,7 +789,9 @@ ADAPTER_STATE = Adapter(
 # See https://protobuf.dev/programming-guides/encoding/.
 
 
-_VARINT, _FIXED_8, _LENGTH, _FIXED_4 = 0, 1, 2, 5
+_VARINT, _LENGTH = 0, 2
+_FIXED = {1: 8, 5: 4}
+"""Number of bytes by type of field."""
 _MAX_VARINT_BYTES = 10
 
 
@@ -818,8 +817,8 @@ def _fields(data: bytes) -> Iterator[Field]:
             _, at = _varint(data, at)
         elif kind == _LENGTH:
             length, at = _varint(data, at)
-        elif kind in (_FIXED_8, _FIXED_4):
-            at += 8 if kind == _FIXED_8 else 4
+        elif kind in _FIXED:
+            at += _FIXED[kind]
         else:
             raise ValueError("unknown field type")
         if number == 0 or at + length > len(data):

@@ -27,6 +27,7 @@ from nacre.readers.adapter import (
     under,
 )
 from nacre.readers.conversation import outcome
+from nacre.readers.generic import text_in
 from nacre.readers.messages import Message, say
 from nacre.readers.trust import Conversation
 from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens
@@ -196,15 +197,8 @@ def record_result(talk: Conversation, key: str, status: object, output: str) -> 
 
 def words_of(content: Any) -> str:
     """Return the text of a message's content, without thoughts, images and tool results."""
-    if isinstance(content, str):
-        return content
     parts = content if isinstance(content, list) else [content]
-    texts = (
-        part if isinstance(part, str) else string(part, "text")
-        for part in parts
-        if not mapping(part).get("thought")
-    )
-    return "\n\n".join(text for text in texts if text)
+    return text_in([part for part in parts if not mapping(part).get("thought")])
 
 
 def _content(message: Values) -> tuple[str, str]:

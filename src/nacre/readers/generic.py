@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 from nacre.base import yaml
@@ -415,11 +414,6 @@ def _sniff_text(head: Head) -> bool:
     return is_text(head) and not _SPEAKERS.search(head.text)
 
 
-def name_session(path: Path) -> str:
-    """Derive a session id from a file's path."""
-    return f"{path.stem}-{turn_hash('file', path.absolute().as_posix(), 0)[:8]}"
-
-
 def date_in_name(name: str) -> datetime | None:
     """Return the local date in a file name or title, with the time if that is given too."""
     match = _DATE_IN_NAME.search(name)
@@ -474,14 +468,15 @@ def _parse(source: Source, tool: str, split: Callable[[str], Iterator[_Part]]) -
         times, default=date_in_name(source.path.name)
     )
     identity = _ID.search(head)
-    above, is_project, _ = str(source.path.absolute()).partition(f"{os.sep}.specstory{os.sep}")
+    path = source.path.absolute()
+    above, is_project, _ = str(path).partition(f"{os.sep}.specstory{os.sep}")
     tags = facts.get("tags")
     listed = ", ".join(map(str, tags)) if isinstance(tags, list) else tags
     session = Session(
         tool,
         (is_talk and session_id(facts))
         or (identity and identity[identity.lastindex or 0])
-        or name_session(source.path),
+        or f"{path.stem}-{turn_hash('file', path.as_posix(), 0)[:8]}",
         title=_title(facts, head if is_talk else body) or (None if is_talk else source.path.stem),
         label=str(facts.get("project") or listed or "") or None,
         cwd=above if is_project else None,

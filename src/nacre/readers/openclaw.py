@@ -52,8 +52,6 @@ from nacre.readers.conversation import (
 )
 from nacre.readers.trust import (
     ABSENT,
-    Before,
-    Block,
     Claims,
     Conversation,
     blocks_of,
@@ -415,29 +413,25 @@ class Reader:
         calls = [block for block in blocks if block.type == "toolCall" and block.name]
         before = self.talk.place(offset)
         self.talk.spend(tokens_of(mapping(message.usage)))
-        if text.strip() or calls:
-            yield from self.answer(entry, text, calls, before)
         stamp = entry.timestamp
+        if text.strip() or calls:
+            seed = clean(text or " ".join(str(call.id) for call in calls)).text
+            yield from self.talk.open(
+                entry.id, parse_time(stamp), stamp=stamp, seed=seed, before=before
+            )
+            self.talk.add_text(text)
+            if self.talk.opened and text.strip(" .*`\n") in _SILENT_REPLIES:
+                self.talk.opened.flags |= Flag.META
+            for call in calls:
+                arguments = plain(call.arguments)
+                parameters = arguments if isinstance(arguments, dict) else ""
+                self.talk.add_call(call.id or "", call.name or "", parameters)
         identity = f"{entry.id}-end" if entry.id else self.talk.new_id(Speaker.SYSTEM, stamp, "end")
         if message.stopReason == "aborted":
             yield from self.talk.interrupted(identity, parse_time(stamp))
         elif message.stopReason == "error":
             error = str(message.errorMessage or "")
             yield from self.talk.failed(identity, error, parse_time(stamp))
-
-    def answer(self, entry: Entry, text: str, calls: Sequence[Block], before: Before) -> Items:
-        seed = text or " ".join(str(call.id) for call in calls)
-        stamp = entry.timestamp
-        yield from self.talk.open(
-            entry.id, parse_time(stamp), stamp=stamp, seed=clean(seed).text, before=before
-        )
-        self.talk.add_text(text)
-        if self.talk.opened and text.strip(" .*`\n") in _SILENT_REPLIES:
-            self.talk.opened.flags |= Flag.META
-        for call in calls:
-            arguments = plain(call.arguments)
-            parameters = arguments if isinstance(arguments, dict) else ""
-            self.talk.add_call(call.id or "", call.name or "", parameters)
 
     def result(self, message: Message) -> None:
         output = text_of(message.content, separator="\n")

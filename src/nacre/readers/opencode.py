@@ -245,21 +245,15 @@ class _Reader:
         return {session for (session,) in rows} | set(self.source.carry.get("open", ()))
 
     def session(self, table: str, name: str, read: Callable[[JsonObject], Messages]) -> Items:
-        facts = self.facts(table, name)
-        if facts is None:
-            return
-        talk = Talk(Part(self.source), session_of(facts, tool=tool_of(self.source.path)))
-        for message, parts in read(facts):
-            yield from talk.take(message, parts)
-        yield from talk.talk.end()
-        if not talk.is_done:
-            self.open.append(name)
-
-    def facts(self, table: str, name: str) -> JsonObject | None:
         for row in rows_of(self.source, table, statement(f"opencode_{table}"), session=name):
             facts = {key: row.get(column) for column, key in _KEY_BY_COLUMN.items()}
-            return {**facts, "id": name, "time": {"created": row["time_created"]}}
-        return None
+            facts |= {"id": name, "time": {"created": row["time_created"]}}
+            talk = Talk(Part(self.source), session_of(facts, tool=tool_of(self.source.path)))
+            for message, parts in read(facts):
+                yield from talk.take(message, parts)
+            yield from talk.talk.end()
+            if not talk.is_done:
+                self.open.append(name)
 
     def messages(self, facts: JsonObject) -> Messages:
         for message, created, data in self.tables.all(
@@ -364,16 +358,12 @@ def parse_files(source: Source) -> Items:
     if not isinstance(values, dict):
         source.corrupt()  # the file may be incomplete
     elif isinstance(values.get("messages"), list):
-        yield from _export(source, values)
+        talk = Talk(source, session_of(mapping(values, "info")))
+        for message in objects(values, "messages"):
+            yield from talk.take(mapping(message, "info"), objects(message, "parts"))
+        yield from talk.talk.end()
     else:
         yield from _session(source, values)
-
-
-def _export(source: Source, values: Values) -> Items:
-    talk = Talk(source, session_of(mapping(values, "info")))
-    for message in objects(values, "messages"):
-        yield from talk.take(mapping(message, "info"), objects(message, "parts"))
-    yield from talk.talk.end()
 
 
 def _session(source: Source, values: Values) -> Items:

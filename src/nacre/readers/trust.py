@@ -193,14 +193,6 @@ def shared(text: str, other: str) -> float:
     return 0.0
 
 
-@frozen
-class Judgement:
-    """The trust and the flags of an agent's statement."""
-
-    trust: Trust = Trust.TRUSTED
-    flags: Flag = Flag.NONE
-
-
 class Exchange:
     """The text that an agent received in a session, for comparison with what it says.
 
@@ -264,15 +256,15 @@ class Exchange:
             self.record(local)
         return cleaned
 
-    def judge(self, statement: str) -> Judgement:
-        """Judge an agent's statement.
+    def judge(self, statement: str) -> tuple[Trust, Flag]:
+        """Return the trust and the flags of an agent's statement.
 
         It is ``untrusted`` if it may repeat external text, and ``injected`` if it repeats nacre's
         output.
         """
         outside, local, own = self._received.values()
         if self._unseen or not (outside or local or own):
-            return Judgement(Trust.UNTRUSTED if self._unseen else Trust.TRUSTED)
+            return Trust.UNTRUSTED if self._unseen else Trust.TRUSTED, Flag.NONE
         runs = list(_runs(_units(statement), RUN))
         short = _short(statement) if outside or own else []
         is_own = bool(own) and _draws_on(runs, short, own)
@@ -284,14 +276,15 @@ class Exchange:
             foreign = any(run in local for run in remaining_runs) or _draws_on(
                 remaining_runs, remaining_short, outside
             )
-        foreign = foreign or self._quotes(statement)
-        return Judgement(
-            Trust.UNTRUSTED if foreign else Trust.TRUSTED, Flag.INJECTED if is_own else Flag.NONE
+        foreign = foreign or any(
+            match[1].lower() in self._outside_text for match in _QUOTED.finditer(statement)
         )
+        trust = Trust.UNTRUSTED if foreign else Trust.TRUSTED
+        return trust, Flag.INJECTED if is_own else Flag.NONE
 
     def trust_of(self, statement: str) -> Trust:
         """Return the trust of an agent's statement, as in :meth:`judge`."""
-        return self.judge(statement).trust
+        return self.judge(statement)[0]
 
     def trust_of_call(self, call: ToolCall, arguments: object) -> Trust:
         """Return the trust of the text that a call stores in nacre; all other calls are trusted."""
@@ -306,11 +299,6 @@ class Exchange:
             for message in self._owner_messages[:messages]
             for run in _owner_statement_runs(message)
         } | self._earlier_owner_runs
-
-    def _quotes(self, statement: str) -> bool:
-        return bool(self._outside_text) and any(
-            match[1].lower() in self._outside_text for match in _QUOTED.finditer(statement)
-        )
 
     def mark(self) -> tuple[int, ...]:
         """Return the current position in the received text, for :meth:`carried`."""
@@ -348,9 +336,9 @@ def _texts_of(value: object) -> Iterator[str]:
 def _draws_on(
     runs: Iterable[int], short: Iterable[list[int]], received: Mapping[int, None]
 ) -> bool:
-    if any(run in received for run in runs):
-        return True
-    return any(all(run in received for run in statement) for statement in short)
+    return any(run in received for run in runs) or any(
+        all(run in received for run in statement) for statement in short
+    )
 
 
 def _short(text: str) -> list[list[int]]:
@@ -546,9 +534,9 @@ def attribute(
         if turn.trust is Trust.TRUSTED and not turn.flags & Flag.META:
             exchange.begin(turn.text)
         return turn
-    judged = exchange.judge(turn.text)
-    trust = Trust.UNTRUSTED if judged.trust is Trust.UNTRUSTED else turn.trust
-    return replace(turn, trust=trust, flags=turn.flags | judged.flags)
+    trust, flags = exchange.judge(turn.text)
+    trust = turn.trust if trust is Trust.TRUSTED else trust
+    return replace(turn, trust=trust, flags=turn.flags | flags)
 
 
 def with_author(
@@ -754,14 +742,6 @@ class Conversation:
         is_inner = self.session.kind is SessionKind.SUBAGENT
         return Speaker.AGENT if is_inner else Speaker.OWNER
 
-    @property
-    def waits_for_others(self) -> bool:
-        """True if a call to nacre or an external source has no result yet."""
-        return any(
-            pending.call.outcome is None and (pending.outside or pending.own)
-            for pending in self.calls.values()
-        )
-
     def learn(self, **facts: Any) -> None:
         """Update the session with all facts that are not empty."""
         facts["model"] = noted(self.session.model, facts.get("model"))
@@ -844,10 +824,10 @@ class Conversation:
             return
         cleaned = self.clean(text)
         self.opened.texts.append(cleaned.text)
-        judged = self.exchange.judge(cleaned.text)
-        self.opened.flags |= judged.flags | cleaned.flags
-        if judged.trust is Trust.UNTRUSTED:
-            self.opened.trust = Trust.UNTRUSTED
+        trust, flags = self.exchange.judge(cleaned.text)
+        self.opened.flags |= flags | cleaned.flags
+        if trust is Trust.UNTRUSTED:
+            self.opened.trust = trust
 
     def clean(self, text: str) -> Cleaned:
         return self.exchange.clean(text)

@@ -38,19 +38,17 @@ async def listed(call: Call) -> Any:
     result = await call.ask(
         "sessions", limit=_NO_LIMIT, filter={"project": call.text("project") or None}
     )
-    lines = [_line(line) for line in result.lines]
+    lines = [
+        {
+            "project": line.session.project,
+            "sessionId": _id(line.session.session),
+            **_meta(line.session, line.opening),
+        }
+        for line in result.lines
+    ]
     if not (call.text("limit") or call.text("offset")):
         return lines
     return {"sessions": call.page(lines, 500), "total": len(lines)}
-
-
-def _line(line: Any) -> Record:
-    stored = line.session
-    return {
-        "project": stored.project,
-        "sessionId": _id(stored.session),
-        **_meta(stored, line.opening),
-    }
 
 
 def _id(session: Any) -> str:

@@ -304,12 +304,6 @@ def _count(text: str) -> int:
     return round(float(text[:-1]) * 1000) if text.endswith("k") else int(float(text))
 
 
-def parse(source: Source) -> Items:
-    """Parse a chat history of Aider."""
-    if not source.path.name.endswith(INPUT):
-        yield from _Reader(source)
-
-
 def _sniff(head: Head) -> bool:
     lines = [line.strip("\ufeff\r") for line in head.text.splitlines() if line.strip()]
     if head.path.name.endswith(CHAT):
@@ -324,7 +318,7 @@ ADAPTER = Adapter(
     label="Aider",
     roots=partial(roots, name=CHAT, variable="AIDER_CHAT_HISTORY_FILE"),
     sniff=_sniff,
-    parse=parse,
+    parse=lambda source: () if source.path.name.endswith(INPUT) else _Reader(source),
     versions="0.82, 0.86.1",
     reads="commits; times from the input history",
     leaves_out="title; code of edits; pages from /web",
@@ -452,18 +446,12 @@ def _without_rules(text: str, rules: str) -> str:
     return text
 
 
-def parse_llm_history(source: Source) -> Items:
-    """Parse Aider's log of its requests to models."""
-    if not (source.path.parent / CHAT).is_file():
-        yield from _LlmHistoryReader(source)
-
-
 ADAPTER_LLM_HISTORY = Adapter(
     tool=TOOL,
     label="Aider",
     roots=partial(roots, name=LLM, variable="AIDER_LLM_HISTORY_FILE"),
     sniff=lambda head: _FIRST_BLOCK.match(head.text) is not None,
-    parse=parse_llm_history,
+    parse=lambda source: () if (source.path.parent / CHAT).is_file() else _LlmHistoryReader(source),
     whole=True,
     versions="2025-01",
     reads="only without a chat history",

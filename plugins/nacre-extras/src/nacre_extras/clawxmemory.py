@@ -140,15 +140,13 @@ async def records(call: Call) -> Any:
         raise InvalidInputError(
             "ids are missing", hint="use paths from memory/list: ?ids=PATH,PATH"
         )
-    return [
-        _record(await call.ask("get", reference=reference_of(name), update=False))
-        for name in names[:_MAX_ITEMS]
-    ]
-
-
-def _record(memory: Memory) -> Record:
-    text = f"{entry_file(memory)[1]}"
-    return _manifest(memory) | {"content": text, "preview": shorten(one_line(memory.content), 300)}
+    found = []
+    for name in names[:_MAX_ITEMS]:
+        memory = await call.ask("get", reference=reference_of(name), update=False)
+        preview = shorten(one_line(memory.content), 300)
+        text = {"content": entry_file(memory)[1], "preview": preview}
+        found.append(_manifest(memory) | text)
+    return found
 
 
 @_route("GET", "/clawxmemory/api/memory/user-summary")

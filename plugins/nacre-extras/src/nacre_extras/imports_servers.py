@@ -53,10 +53,6 @@ _SKIPPED_PARTS = {
 }
 
 
-def _recognise(tree: Tree) -> bool:
-    return any(_is_agent(tree, name) or _is_archive(tree, name) for name in tree.names)
-
-
 def _is_agent(tree: Tree, name: str) -> bool:
     head = tree.head(name)
     if name.lower().endswith(".af"):
@@ -160,7 +156,12 @@ def _passage(tree: Tree, name: str, passage: Values) -> Item:
     )
 
 
-SOURCE = ImportSource(NAME, "Letta", _recognise, _read)
+SOURCE = ImportSource(
+    NAME,
+    "Letta",
+    lambda tree: any(_is_agent(tree, name) or _is_archive(tree, name) for name in tree.names),
+    _read,
+)
 
 
 # -- Services with a database, or with an export of its rows ---------------------------------------
@@ -386,10 +387,8 @@ def _of_json(tree: Tree, name: str) -> Iterator[Item]:
 
 
 def _memory_mem0(row: Values, tree: Tree, name: str, categories: list[str]) -> Item:
-    content = text_of(row, *_TEXT_KEYS)
+    content = text_of(row, *_TEXT_KEYS) or ""
     own = text_of(row, "id") or name
-    if not content:
-        return Skipped(own, "no text")
     state = str(row.get("state") or "active")
     if state == "deleted" or row.get("deleted_at"):
         return Skipped(own, "deleted in mem0")

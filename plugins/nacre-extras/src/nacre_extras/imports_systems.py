@@ -132,9 +132,8 @@ def _memory(
     own, content = str(entry["id"]), text_of(entry, "content")
     if not content:
         return Skipped(own, "no content")
-    try:
-        kind = Kind(str(entry.get("type")).lower())
-    except ValueError:
+    kind = _choice(Kind, entry.get("type"), None)
+    if kind is None:
         return Skipped(own, f"unknown type: {entry.get('type')}")
     created = moment(entry.get("created_at"))
     updated = moment(entry.get("updated_at")) or created
@@ -212,13 +211,6 @@ _EDGE = ("source", "target", "rel_type", "strength", "valid_from", "valid_to")
 _SCORE = ("entry_path", "access_count", "last_accessed")
 _CURRENT_ONLY = frozenset({"supersedes", "contradicts"})
 """Relations that are not imported if they have ended."""
-
-
-def _recognise_agent_knowledge(tree: Tree) -> bool:
-    telling = {"title", "tags", "updated"}
-    return any(
-        _category(name) and telling & readable_front(tree, name).keys() for name in tree.names
-    )
 
 
 def _read_agent_knowledge(tree: Tree) -> Iterator[Item]:
@@ -325,7 +317,13 @@ def without_title(body: str, title: str) -> str:
 
 
 SOURCE_AGENT_KNOWLEDGE = ImportSource(
-    NAME_AGENT_KNOWLEDGE, "agent-knowledge", _recognise_agent_knowledge, _read_agent_knowledge
+    NAME_AGENT_KNOWLEDGE,
+    "agent-knowledge",
+    lambda tree: any(
+        _category(name) and {"title", "tags", "updated"} & readable_front(tree, name).keys()
+        for name in tree.names
+    ),
+    _read_agent_knowledge,
 )
 
 
@@ -357,13 +355,6 @@ class _Note:
     """Categories by statement."""
     relations: Sequence[tuple[str, str]]
     text: str
-
-
-def _recognise_basic_memory(tree: Tree) -> bool:
-    return any(
-        {"title", "permalink"} <= front.keys() and not {"kind", "id"} & front.keys()
-        for front in (readable_front(tree, name) for name in tree.matching(".md"))
-    )
 
 
 def _read_basic_memory(tree: Tree) -> Iterator[Item]:
@@ -498,7 +489,13 @@ def _key(tree: Tree, note: _Note, statement: str | None = None) -> str:
 
 
 SOURCE_BASIC_MEMORY = ImportSource(
-    NAME_BASIC_MEMORY, "basic-memory", _recognise_basic_memory, _read_basic_memory
+    NAME_BASIC_MEMORY,
+    "basic-memory",
+    lambda tree: any(
+        {"title", "permalink"} <= front.keys() and not {"kind", "id"} & front.keys()
+        for front in (readable_front(tree, name) for name in tree.matching(".md"))
+    ),
+    _read_basic_memory,
 )
 
 

@@ -45,7 +45,7 @@ _MAX_NAME_WORDS = 5
 @frozen
 class _Part:
     name: str
-    seconds: int | None
+    seconds: int
     text: str
 
 
@@ -58,7 +58,7 @@ def parse(source: Source) -> Items:
         text, time = clean(part.text).text, start
         if text:
             with contextlib.suppress(OverflowError):
-                time = start and start + timedelta(seconds=part.seconds or 0)
+                time = start and start + timedelta(seconds=part.seconds)
             identity = hashed_id(ids, Speaker.OWNER, None, f"{part.name}\n{text}")
             turns.append(Turn(identity, Speaker.OWNER, text, time, author=part.name))
     if turns:
@@ -92,19 +92,12 @@ def _read_header(line: str) -> _Part | None:
     for pattern in _HEADERS:
         match = pattern.fullmatch(line)
         if match and len(match["name"].split()) <= _MAX_NAME_WORDS:
-            groups = match.groupdict()
-            clock = groups.get("clock")
-            return _Part(
-                match["name"].strip(), _seconds(clock) if clock else None, groups.get("text") or ""
-            )
+            groups = match.groupdict("")
+            seconds = 0
+            for part in groups.get("clock", "0").split(":"):
+                seconds = seconds * 60 + int(part)
+            return _Part(match["name"].strip(), seconds, groups.get("text", ""))
     return None
-
-
-def _seconds(clock: str) -> int:
-    seconds = 0
-    for part in clock.split(":"):
-        seconds = seconds * 60 + int(part)
-    return seconds
 
 
 def _sniff(head: Head) -> bool:
