@@ -22,10 +22,10 @@ from nacre.errors import (
 )
 from nacre.home import archive
 from nacre.home.change import page_keys, read_pages
-from nacre.home.consent import embedder_in_use
 from nacre.home.home import Home
 from nacre.home.location import redact
 from nacre.home.parsing import iter_parsed, open_transcript
+from nacre.home.spending import embedder_in_use
 from nacre.learn.discovery import footprint
 from nacre.learn.ingest import IngestOptions, ingest
 from nacre.memories.edit import catch_up, scan

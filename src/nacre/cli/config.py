@@ -17,7 +17,7 @@ from nacre.cli.command import DefaultGroup, Paper, Run, bold, dim
 from nacre.cli.operations import perform
 from nacre.cli.options import argument
 from nacre.errors import NacreError
-from nacre.home import consent, spending
+from nacre.home import spending
 from nacre.memories import projects
 from nacre.setup import models as writers
 from nacre.values.memory import Face
@@ -122,7 +122,7 @@ def set_value(run: Run, key: str, value: str) -> None:
     warning = None
     if key == "embedding.model":
         with suppress(NacreError):  # nacre writer embedding reports it
-            warning = consent.consent_notice(nacre_settings.load_settings(), new_value)
+            warning = spending.consent_notice(nacre_settings.load_settings(), new_value)
     elif key == "writer.tokens_per_day" and new_value:
         warning = writers.too_few(settings, spending.set_for(settings, Task.EXTRACTION), new_value)
     elif key == "writer.exclude_projects" and (settings.server or settings.database.is_file()):

@@ -217,7 +217,7 @@ class Home(Stores):
     def load_once(self, name: str) -> Embedder:
         """Return an embedding model, which is loaded on first use. Raises EmbedderUnavailableError.
 
-        Callers must check consent and budgets; :mod:`nacre.home.consent` does.
+        Callers must check consent and budgets; :mod:`nacre.home.spending` does.
         """
         if name not in self.embedders:
             self.embedders[name] = self.load_embedder(self.settings.having("embedding.model", name))

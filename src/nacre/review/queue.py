@@ -31,11 +31,10 @@ from nacre.errors import (
     NotFoundError,
 )
 from nacre.home.change import Change
-from nacre.home.consent import embedder_of
 from nacre.home.home import BUNDLED, Home
 from nacre.home.location import redact
 from nacre.home.operations import memories_in_entry, subject_of
-from nacre.home.spending import fold_notes
+from nacre.home.spending import embedder_of, fold_notes
 from nacre.home.views import Choice, Pair, Pending, PendingKind, PendingPage
 from nacre.learn.explicit import leans
 from nacre.learn.sentences import language_of, utterances
