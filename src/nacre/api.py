@@ -157,7 +157,7 @@ class MemoryHome:
         function: Callable[..., Result],
         /,
         *,
-        on_progress: OnProgress | None = None,
+        on_progress: OnProgress = lambda _: None,
         **fields: Any,
     ) -> Result:
         return cast("Result", self._run(operation_of(function), fields, on_progress))
@@ -167,7 +167,7 @@ class MemoryHome:
         *paths: str | Path,
         extract: bool = True,
         vectors: bool = True,
-        on_progress: OnProgress | None = None,
+        on_progress: OnProgress = lambda _: None,
     ) -> IngestReport:
         """Read the given transcript files and folders, or all transcripts found on this machine.
 

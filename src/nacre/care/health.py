@@ -36,7 +36,7 @@ from nacre.care.story import Story, latest_memories, story
 from nacre.context.effects import Effects, count_effects
 from nacre.data import history
 from nacre.data import sync as data_sync
-from nacre.errors import ConflictError, NacreError, NotFoundError, UnusableStoreError
+from nacre.errors import NacreError, NotFoundError, UnusableStoreError, refuse_several
 from nacre.home import archive
 from nacre.home.home import Home, open_home, open_to_read
 from nacre.home.location import projects
@@ -754,7 +754,7 @@ def overview(home: Home) -> Overview:
 @operation("doctor-deep", writes=True, takes_long=True)
 def prove_home(
     home: Home,
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress = lambda _: None,
     *,
     everything: Annotated[bool, bounds("Reread all transcripts, not a sample.")] = False,
     repair: Annotated[bool, bounds("Repair findings where no data can be lost.")] = False,
@@ -794,11 +794,7 @@ def show_trace(
         raise NotFoundError(
             f"there is no trace {reference!r}", hint="nacre writer traces shows ids"
         )
-    if len(traces) > 1:
-        ids = ", ".join(trace.id for trace in traces)
-        raise ConflictError(
-            f"{reference!r} matches several traces: {ids}", hint="give more characters of the id"
-        )
+    refuse_several((trace.id for trace in traces), reference, "traces")
     return traces[0]
 
 

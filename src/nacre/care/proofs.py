@@ -468,7 +468,7 @@ def prove(
     *,
     everything: bool = False,
     transcripts: bool = True,
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress = lambda _: None,
 ) -> Proofs:
     """Check that the home's data is consistent.
 
@@ -488,8 +488,9 @@ def prove(
         "archive": prove_archive,
     }
     if transcripts:
-        notify = on_progress or (lambda _: None)
-        proofs["transcripts"] = partial(prove_transcripts, everything=everything, notify=notify)
+        proofs["transcripts"] = partial(
+            prove_transcripts, everything=everything, notify=on_progress
+        )
     proofs["git"] = prove_git
     return {area: list(_readable(proof, home)) for area, proof in proofs.items()}
 

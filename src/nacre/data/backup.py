@@ -124,7 +124,7 @@ def create(
     target: Annotated[Path, bounds("The file to write.")],
     *,
     overwrite: Overwrite = False,
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress = lambda _: None,
 ) -> BackupReport:
     """Write a backup of the whole home.
 
@@ -141,7 +141,7 @@ def create(
         named_file(target, territory(home.settings), overwrite=overwrite) as file,
         zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
     ):
-        work = _Writing(home, archive, on_progress or (lambda _: None))
+        work = _Writing(home, archive, on_progress)
         counts = _copy_database(work, target)
         _copy_files(work, target)
         committing = FileLock(home.settings.home / COMMIT_LOCK, _COMMIT_WAIT_SECONDS)
@@ -307,7 +307,7 @@ def read_manifest(backup: Path) -> Manifest:
 
 
 def restore(
-    backup: Path, home: Path, *, replace: bool = False, on_progress: OnProgress | None = None
+    backup: Path, home: Path, *, replace: bool = False, on_progress: OnProgress = lambda _: None
 ) -> RestoreReport:
     """Restore a backup to ``home``, completely or not at all.
 
@@ -329,7 +329,7 @@ def restore(
     fresh = home.with_name(f".{home.name}.restoring")
     files.make_folder(home.parent)
     try:
-        manifest = unpack(backup, fresh, on_progress or (lambda _: None))
+        manifest = unpack(backup, fresh, on_progress)
         if hasattr(os, "sync"):
             os.sync()  # thousands of small files are flushed together before the final rename
         return RestoreReport(home, put_in_place(fresh, home), manifest)

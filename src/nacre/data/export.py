@@ -260,14 +260,13 @@ def export(
     options: ExportOptions | None = None,
     *,
     overwrite: bool = False,
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress = lambda _: None,
 ) -> ExportReport:
     """Export the home to a file or a stream.
 
     Raises ConflictError if the file exists and ``overwrite`` is False.
     """
     options = options or ExportOptions()
-    notify = on_progress or (lambda _: None)
     catch_up(home)
     fold_usage(home)
     with contextlib.ExitStack() as stack:
@@ -278,7 +277,7 @@ def export(
             path, file = str(file), stack.enter_context(written)
         stack.enter_context(home.database.reading())
         parcel = _pack(home, options)
-        size = _FORMS[options.form](parcel, file, notify)
+        size = _FORMS[options.form](parcel, file, on_progress)
     return ExportReport(path, options.form, parcel.counts, parcel.left_out, size, parcel.withheld)
 
 

@@ -260,7 +260,9 @@ def plan_import(home: Home, options: ImportOptions) -> ImportPlan:
     return plan
 
 
-def carry_out(home: Home, plan: ImportPlan, on_progress: OnProgress | None = None) -> ImportReport:
+def carry_out(
+    home: Home, plan: ImportPlan, on_progress: OnProgress = lambda _: None
+) -> ImportReport:
     """Import as planned. After a crash, the next import completes the work.
 
     Raises OwnerOnlyError if an agent imports conversations, which nacre would believe the user
@@ -270,26 +272,25 @@ def carry_out(home: Home, plan: ImportPlan, on_progress: OnProgress | None = Non
         home.actor.require_owner("nacre data import of conversations")
     trust = "trusted" if plan.options.trust else "untrusted"
     why = f"from {plan.source.label}, {plan.options.path}, {trust}"
-    notify = on_progress or (lambda _: None)
     report = ImportReport()
     with home.run("import", why=why) as run:
         for page in plan.pages:
             report.pages += write_new_page(run, page.path, home.redactor.clean(page.document))
         if plan.pages:
             read_pages(home)
-        _write_memories(home, run, plan, report, notify)
+        _write_memories(home, run, plan, report, on_progress)
         # A later import recognises the entries of another vault by their original ids.
         if plan.entries:
             with run.part() as change:
                 change.append(plan.entries)
         report.entries = len(plan.entries)
         if plan.sessions:
-            _write_talks(home, plan, report, notify)
+            _write_talks(home, plan, report, on_progress)
         if plan.transcripts:
             ingested = IngestOptions(paths=tuple(plan.transcripts), vectors=plan.options.vectors)
             report.ingest = ingest(home, ingested, on_progress, run=run)
         elif plan.options.vectors and (report.added or report.brought_back):
-            embed_pending(home, notify)
+            embed_pending(home, on_progress)
     return report
 
 
@@ -614,7 +615,7 @@ def _notes(path: Path) -> Iterator[Path]:
 
 @operation("export", takes_long=True)
 def export(
-    home: Home, request: ExportRequest, on_progress: OnProgress | None = None
+    home: Home, request: ExportRequest, on_progress: OnProgress = lambda _: None
 ) -> ExportReport:
     """Write all data to one readable file. Raises ConflictError if it exists."""
     return exporting.export(
@@ -624,7 +625,7 @@ def export(
 
 @operation("import", writes=True, takes_long=True)
 def import_(
-    home: Home, request: ImportOptions, on_progress: OnProgress | None = None
+    home: Home, request: ImportOptions, on_progress: OnProgress = lambda _: None
 ) -> ImportReport:
     """Import memories from another system or an account's export. Raises NotFoundError, InvalidInputError."""
     return carry_out(home, plan_import(home, request), on_progress)
@@ -640,7 +641,7 @@ def import_(
 )
 def restore(
     settings: Settings,
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress = lambda _: None,
     *,
     backup: Annotated[Path, bounds("The backup's file.")],
     target: Annotated[

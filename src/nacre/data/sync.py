@@ -472,7 +472,7 @@ def _write(change: Change, planned: Mapping[str, FileChange], given_up: Collecti
     with home.transaction():
         change.intend(intents)
         if intents:
-            home.journal.touch(change.operation_id, [*_named(changes)])
+            home.journal.touch(change.operation.id, [*_named(changes)])
         for memory in given_up:  # otherwise, a scan would report a manual deletion
             if file := home.files.file_of(memory):
                 home.files.forget(file.path)

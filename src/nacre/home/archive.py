@@ -290,17 +290,12 @@ def read_archived(home: Home, states: Iterable[Archived]) -> Iterator[Batch | Fi
     for state in states:
         try:
             yield from _batches_of(home, state)
-        except NacreError as error:
-            yield FileFailed(
-                Path(state.path), state.size, Problem(state.path, error.message, error.hint)
-            )
         except Exception as error:  # noqa: BLE001 - a damaged pack or third-party adapter must affect only one file
             message = f"cannot be read from the archive: {type(error).__name__}: {error}"
-            yield FileFailed(
-                Path(state.path),
-                state.size,
-                Problem(state.path, message, "nacre admin doctor --deep"),
-            )
+            problem = Problem(state.path, message, "nacre admin doctor --deep")
+            if isinstance(error, NacreError):
+                problem = Problem(state.path, error.message, error.hint)
+            yield FileFailed(Path(state.path), state.size, problem)
 
 
 Outline = dict[str, tuple[tuple[object, ...], list[tuple[str, datetime | None]]]]
@@ -445,13 +440,12 @@ def _new_work(home: Home) -> _Work:
     return _Work(home, Cleaner(home.redactor.clean_all))
 
 
-def archive(home: Home, on_progress: OnProgress | None = None) -> ArchiveReport:
+def archive(home: Home, on_progress: OnProgress = lambda _: None) -> ArchiveReport:
     """Archive newly ingested files, then delete transcripts that exceed the archive's limits.
 
     Does nothing while another process uses the archive. The report lists files that failed.
     """
     began = time.perf_counter()
-    notify = on_progress or (lambda _: None)
     if not is_on(home) or not home.archive_lock.acquire():
         return ArchiveReport()
     work = _new_work(home)
@@ -466,7 +460,7 @@ def archive(home: Home, on_progress: OnProgress | None = None) -> ArchiveReport:
             _archive_safely(work, item)
             bytes_done += item.size
             rate = bytes_done / 1_000_000 / (time.perf_counter() - began)
-            notify(
+            on_progress(
                 Progress(
                     "archiving",
                     bytes_done,
@@ -801,16 +795,15 @@ def status(home: Home) -> ArchiveStatus:
     )
 
 
-def verify(home: Home, on_progress: OnProgress | None = None) -> tuple[int, list[Problem]]:
+def verify(home: Home, on_progress: OnProgress = lambda _: None) -> tuple[int, list[Problem]]:
     """Check all packs for damage, and return their number and the problems found."""
-    notify = on_progress or (lambda _: None)
     states = [state for state in home.archive.all() if state.pack]
     problems: list[Problem] = []
     for index, state in enumerate(states):
         message = damage(home, state)
         if message:
             problems.append(Problem(state.path, message, _repair_hint(Path(state.path).is_file())))
-        notify(Progress("verifying", index + 1, len(states), Path(state.path).name))
+        on_progress(Progress("verifying", index + 1, len(states), Path(state.path).name))
     for place in _unindexed_packs(home, states):
         message, hint = "it is not in the index", "nacre admin db rebuild adds it"
         if not _is_sound(place):

@@ -19,7 +19,6 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 
@@ -61,40 +60,11 @@ A crash can split a larger write.
 """
 
 
-class Change:
+class Change(operations.OpenOperation):
     """A change to the vault, made while the vault lock is held.
 
     Each method uses its own transaction, unless one is already open.
     """
-
-    def __init__(self, operation: operations.OpenOperation, *, is_part: bool) -> None:
-        self.home = operation.home
-        self._operation = operation
-        self._is_part = is_part
-
-    @property
-    def operation_id(self) -> str:
-        """The id of the operation that makes this change."""
-        return self._operation.operation.id
-
-    @property
-    def at(self) -> datetime:
-        """The time at which the operation started."""
-        return self._operation.operation.at
-
-    def describe(
-        self, *, action: str | None = None, subject: str | None = None, why: str | None = None
-    ) -> None:
-        """Set the operation's action, subject and reason, before anything is written.
-
-        Has no effect if the change belongs to a :class:`Run`.
-        """
-        if not self._is_part:
-            self._operation.describe(action, subject, why)
-
-    def explain(self, why: str | None) -> None:
-        """Set the reason for the change, unless it already has one."""
-        self._operation.explain(why)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -104,18 +74,14 @@ class Change:
         """
         with self.home.transaction():
             yield
-            if not self._is_part:
-                self._operation.close()
+            if not self.is_long:
+                self.close()
 
     def entry(self, action: str, **details: object) -> files.LedgerEntry:
         """Return a ledger entry with redacted details. Details that are ``None`` are left out."""
         present = {name: value for name, value in details.items() if value is not None}
         values = location.clean_values(self.home.redactor, present)
-        return files.LedgerEntry(self.operation_id, self.home.now(), action, values)
-
-    def intend(self, intents: Iterable[Intent], *, applied: bool = False) -> None:
-        """Record file writes in the journal. Set ``applied`` if the files are already written."""
-        self._operation.record(intents, applied=applied)
+        return files.LedgerEntry(self.operation.id, self.home.now(), action, values)
 
     def note(self, action: str, **details: object) -> None:
         """Append one entry to the ledger; see :meth:`entry`."""
@@ -176,11 +142,6 @@ class Change:
         """Write the files of this change immediately rather than when it ends."""
         self.keep_open()
         operations.apply_intents(self.home)
-
-    def keep_open(self) -> None:
-        """Prevent other changes from closing this operation as interrupted when they end."""
-        if self._operation.is_recorded:
-            self._operation.hold()
 
     def yield_locks(self, first: Callable[[], object] | None = None) -> bool:
         """Give other processes a chance to write between two steps of a long transaction.
@@ -246,61 +207,62 @@ class Change:
 class Run:
     """A long operation whose steps let other processes write in between."""
 
-    def __init__(self, operation: operations.OpenOperation) -> None:
-        self._operation = operation
+    def __init__(self, change: Change) -> None:
+        self._change = change
 
     @contextmanager
     def part(self) -> Iterator[Change]:
         """Yield one step of the run as a change. Processes waiting for the vault lock go first."""
-        home = self._operation.home
+        home = self._change.home
         home.vault_lock.give_way()
         with home.vault_lock:
-            yield Change(self._operation, is_part=True)
+            yield self._change
             _apply_outside_transaction(home)
 
 
 @contextmanager
-def change(operation: operations.OpenOperation) -> Iterator[Change]:
+def change(home: home.Home, action: str, subject: str | None, why: str | None) -> Iterator[Change]:
     """Implement :meth:`nacre.home.home.Home.change`."""
-    home = operation.home
+    change = Change(home, action, subject, why)
     with home.vault_lock:
         try:
-            yield Change(operation, is_part=False)
-            operation.close()
+            yield change
+            change.close()
             _apply_outside_transaction(home)
         except (UnavailableError, UnusableStoreError) as error:
-            if _is_durable(operation):
+            if _is_durable(change):
                 hint = "free some space, and check whether it was stored before you repeat it"
                 raise MayBeStoredError(
                     f"it may have been stored, although {error.message}", hint=hint
                 ) from error
             raise
         finally:
-            operation.release()
+            change.release()
 
 
-def _is_durable(operation: operations.OpenOperation) -> bool:
-    home = operation.home
-    if not operation.is_recorded or home.database.is_in_transaction:
+def _is_durable(change: Change) -> bool:
+    if not change.is_recorded or change.home.database.is_in_transaction:
         return False
     try:
-        return home.journal.find(operation.operation.id) is not None
+        return change.home.journal.find(change.operation.id) is not None
     except (UnavailableError, UnusableStoreError):
         return True
 
 
 @contextmanager
-def run(operation: operations.OpenOperation) -> Iterator[Run]:
+def run(
+    home: home.Home, action: str, subject: str | None, why: str | None, op: str | None
+) -> Iterator[Run]:
     """Implement :meth:`nacre.home.home.Home.run`."""
-    home = operation.home
+    change = Change(home, action, subject, why, op, is_long=True)
     try:
-        yield Run(operation)
-        if operation.is_recorded:
+        yield Run(change)
+        if change.is_recorded:
             with home.vault_lock:
-                operation.close()
+                change.close()
                 operations.apply_intents(home)
     finally:
-        operation.release()
+        change.release()
 
 
 def part_of(

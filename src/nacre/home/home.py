@@ -186,8 +186,9 @@ class Home(Stores):
         must begin before the outer change writes or within its open transaction. Raises
         StoreBusyError.
         """
-        operation = load("nacre.home.operations:OpenOperation")(self, action, subject, why)
-        context: AbstractContextManager[Change] = load("nacre.home.change:change")(operation)
+        context: AbstractContextManager[Change] = load("nacre.home.change:change")(
+            self, action, subject, why
+        )
         return context
 
     def run(
@@ -202,10 +203,9 @@ class Home(Stores):
 
         ``op`` is the operation's id; the other arguments are those of :meth:`change`.
         """
-        operation = load("nacre.home.operations:OpenOperation")(
-            self, action, subject, why, op, is_long=True
+        context: AbstractContextManager[Run] = load("nacre.home.change:run")(
+            self, action, subject, why, op
         )
-        context: AbstractContextManager[Run] = load("nacre.home.change:run")(operation)
         return context
 
     @cached_property

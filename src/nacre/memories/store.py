@@ -31,6 +31,7 @@ from nacre.errors import (
     InvalidMemoryError,
     NotFoundError,
     UnusableVaultError,
+    refuse_several,
 )
 from nacre.home.change import FEW, Change, known_or_named, project_of_work
 from nacre.home.home import Home
@@ -490,12 +491,7 @@ def get(home: Home, reference: str) -> Memory:
         is_session = len(reference) >= MIN_ID_CHARACTERS and home.sessions.find(reference.strip())
         hint = f"nacre sessions show {reference}" if is_session else "nacre list shows ids"
         raise NotFoundError(f"there is no memory {reference!r}", hint=hint)
-    if len(matches) > 1:
-        names = ", ".join(memory.id for memory in matches)
-        raise ConflictError(
-            f"{reference!r} matches several memories: {names}",
-            hint="give more characters of the id",
-        )
+    refuse_several((memory.id for memory in matches), reference, "memories")
     return matches[0]
 
 

@@ -240,7 +240,7 @@ class QuickstartResult:
 @operation("quickstart", writes=True, takes_long=True)
 def run_quickstart(
     home: Home,
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress = lambda _: None,
     *,
     seconds_for_vectors: float = SECONDS_FOR_VECTORS,
 ) -> QuickstartResult:
@@ -262,7 +262,7 @@ def run_quickstart(
         )
         problems = (*first_report.problems, *report.problems)
         report = replace(report, problems=problems, unread=first_report.unread)
-    embedded = embed_pending(home, on_progress or (lambda _: None), seconds=seconds_for_vectors)
+    embedded = embed_pending(home, on_progress, seconds=seconds_for_vectors)
     status = status_of(home, with_story=True)
     report = replace(
         report,

@@ -118,7 +118,7 @@ def ingest_code(
         str | None, bounds("The project of the code; default: the folder's.")
     ] = None,
     max_files: Annotated[int, bounds("Maximum number of files.", ge=1, le=200_000)] = 20_000,
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress = lambda _: None,
 ) -> CodeReport:
     """Read the repository that contains a folder, and later only its changed files.
 
@@ -147,8 +147,7 @@ def ingest_code(
         if len(batch) >= _FILES_PER_TRANSACTION:
             _store_files(home, row, batch)
             batch.clear()
-            if on_progress:
-                on_progress(Progress("code", done, len(changed)))
+            on_progress(Progress("code", done, len(changed)))
     _store_files(home, row, batch)
     is_linked = (
         former is not None
@@ -259,7 +258,7 @@ def _unpack_facts(packed: bytes) -> Facts:
 
 
 def _resolve_edges(
-    home: Home, row: int, root: Path, listing: Listing, on_progress: OnProgress | None
+    home: Home, row: int, root: Path, listing: Listing, on_progress: OnProgress
 ) -> None:
     """Resolve all edges again, because a change in one file can affect names in others."""
     graph = CodeGraph(home.database)
@@ -295,6 +294,5 @@ def _resolve_edges(
                 else:
                     outside.append((edge.module, rows[number], edge.line))
         graph.link([rows[number] for number in numbers], edges, outside)
-        if on_progress:
-            on_progress(Progress("linking", numbers.stop, len(rows)))
+        on_progress(Progress("linking", numbers.stop, len(rows)))
     graph.mark_linked(row)
