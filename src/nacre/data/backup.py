@@ -151,7 +151,7 @@ def create(
             stamp(home.now()),
             counts,
             tuple(sorted(work.files.values(), key=lambda entry: entry.path)),
-            tuple(work.notes),
+            tuple(dict.fromkeys(work.notes)),
         )
         values = {"format": FORMAT, "version": VERSION, **plain(manifest)}
         archive.writestr(MANIFEST, json.dumps(values, ensure_ascii=False, indent=1))
@@ -229,8 +229,7 @@ def _walk(work: _Writing, folder: Path) -> Iterator[Path]:
             if str(path).startswith(str(settings.home / GATEWAY_DATABASE)):
                 continue  # copied as a snapshot
             if is_top and name == credentials.NAME:
-                note = f"{name} was left out: nacre writer keys stores keys again"
-                work.notes += [note] if note not in work.notes else []
+                work.notes.append(f"{name} was left out: nacre writer keys stores keys again")
                 continue
             if name.endswith(".lock") or (name.startswith(".") and name.endswith(".tmp")):
                 continue
@@ -238,8 +237,7 @@ def _walk(work: _Writing, folder: Path) -> Iterator[Path]:
                 name = os.fsencode(path.relative_to(settings.home)).decode(
                     "utf-8", "backslashreplace"
                 )
-                note = f"{name} {refusal}; it was left out"
-                work.notes += [note] if note not in work.notes else []
+                work.notes.append(f"{name} {refusal}; it was left out")
                 continue
             yield path
 

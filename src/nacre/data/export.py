@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import datetime
 from pathlib import Path
@@ -405,12 +405,10 @@ def _conversations(
         notify(Progress("exporting", done, len(parcel.sessions), "sessions"))
 
 
-def _write_clawxmemory(parcel: Parcel, file: BinaryIO, _: OnProgress) -> int:
-    return write_snapshot(parcel.home.now(), [memory for _, memory in parcel.memories], file)
-
-
-_FORMS = {
+_FORMS: dict[str, Callable[[Parcel, BinaryIO, OnProgress], int]] = {
     "jsonl": _write_lines,
     "zip": _write_archive,
-    "clawxmemory": _write_clawxmemory,
+    "clawxmemory": lambda parcel, file, _: write_snapshot(
+        parcel.home.now(), [memory for _, memory in parcel.memories], file
+    ),
 }

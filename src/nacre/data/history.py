@@ -44,6 +44,8 @@ from nacre.vault.git import Head, NewCommit, PastCommit
 from nacre.vault.merging import id_in
 
 Clean = Callable[[str], str]
+OperationPaths = tuple[Operation, Sequence[str]]
+"""An operation and the files that it changed."""
 
 BEGINNING = "Begin the history of the vault"
 """Message of the first commit, which belongs to no operation."""
@@ -76,7 +78,7 @@ def unnamed(path: str, clean: Clean) -> bool:
     return "\n" in path or clean(path) != path
 
 
-def write_message(operations: Sequence[tuple[Operation, Sequence[str]]], clean: Clean) -> str:
+def write_message(operations: Sequence[OperationPaths], clean: Clean) -> str:
     """Write the commit message for some operations and the files that they changed."""
     lines = [clean(_title([operation for operation, _ in operations])), ""]
     for operation, paths in operations:
@@ -404,7 +406,6 @@ UNWRITTEN = "not written yet"
 
 _MAX_FILE_BYTES = 20_000_000
 
-_OperationPaths = tuple[Operation, Sequence[str]]
 _Changes = dict[str, bytes | None]
 
 
@@ -439,7 +440,7 @@ class _Plan:
     ignored: set[str] = field(default_factory=set)
     busy: set[str] = field(default_factory=set)
     commits: list[NewCommit] = field(default_factory=list)
-    current: list[_OperationPaths] = field(default_factory=list)
+    current: list[OperationPaths] = field(default_factory=list)
     changes: _Changes = field(default_factory=dict)
     empty: list[Operation] = field(default_factory=list)
     operations: int = 0
@@ -686,7 +687,7 @@ def _adopt(home: Home, _: str | None, held_files: dict[str, UncommittedFile]) ->
     return plan
 
 
-def _forgotten(home: Home, changes: _Changes) -> tuple[list[_OperationPaths], _Changes] | None:
+def _forgotten(home: Home, changes: _Changes) -> tuple[list[OperationPaths], _Changes] | None:
     runs = [operation for operation in home.journal.without_texts() if operation.action == FORGET]
     removed = [path for path, data in changes.items() if data is None and is_memory_file(path)]
     if not runs and removed:

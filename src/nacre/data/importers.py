@@ -61,13 +61,12 @@ _DATABASE = b"SQLite format 3\x00"
 class Leaf:
     """A file to import.
 
-    ``read`` returns up to the given number of bytes, or the whole file. ``name`` can contain
-    secrets.
+    ``read`` returns up to the given number of bytes. ``name`` can contain secrets.
     """
 
     size: int
     modified: datetime
-    read: Callable[[int | None], bytes]
+    read: Callable[[int], bytes]
     name: str
 
 
@@ -216,17 +215,17 @@ def _bounded(leaves: Iterator[tuple[str, Leaf]]) -> Iterator[tuple[str, Leaf]]:
 
 
 def _leaf(path: Path, name: str) -> Leaf:
-    def read(limit: int | None) -> bytes:
+    def read(limit: int) -> bytes:
         with path.open("rb") as file:
-            return file.read(MOST_BYTES if limit is None else limit)
+            return file.read(limit)
 
     return Leaf(path.stat().st_size, modified_of(path), read, name)
 
 
-def _from_zip(path: Path, name: str) -> Callable[[int | None], bytes]:
-    def read(limit: int | None) -> bytes:
+def _from_zip(path: Path, name: str) -> Callable[[int], bytes]:
+    def read(limit: int) -> bytes:
         with zipfile.ZipFile(path) as archive, archive.open(name) as file:
-            return file.read(MOST_BYTES if limit is None else limit)
+            return file.read(limit)
 
     return read
 

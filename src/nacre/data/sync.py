@@ -24,6 +24,7 @@ from nacre.data.history import (
     SYNC_LOCK,
     UNWRITTEN,
     Committed,
+    OperationPaths,
     RecordedOperation,
     UncommittedFile,
     commit_operations,
@@ -201,7 +202,7 @@ def _commit(
     parent: str,
     changes: Mapping[str, FileChange],
     merged: tuple[str, ...],
-    operations: Sequence[tuple[Operation, Sequence[str]]],
+    operations: Sequence[OperationPaths],
 ) -> str:
     files = {path: change.after for path, change in changes.items()}
     message = write_message(operations, home.redactor.clean) if operations else _JOIN_MESSAGE
@@ -209,17 +210,15 @@ def _commit(
     return home.repository.add_commits([commit], parent)[-1]
 
 
-def _as_operations(
-    operation: Operation, changes: Mapping[str, FileChange]
-) -> list[tuple[Operation, Sequence[str]]]:
+def _as_operations(operation: Operation, changes: Mapping[str, FileChange]) -> list[OperationPaths]:
     return [(operation, [*changes])] if changes.keys() - {LEDGER} else []
 
 
 def _unsent(
     home: Home, head: Head, since: str, onto: Mapping[str, FileChange]
-) -> list[tuple[Operation, Sequence[str]]]:
+) -> list[OperationPaths]:
     """Read unpushed operations from the database, since commits can contain forgotten text."""
-    unsent: list[tuple[Operation, Sequence[str]]] = []
+    unsent: list[OperationPaths] = []
     for recorded in _operations_in(home, since, head.commit or since):
         operation = home.journal.find(recorded.operation.id)
         if operation and "-" in operation.id:
@@ -396,12 +395,8 @@ def write_plan(home: Home, plan: Plan, held_files: Mapping[str, str]) -> str | N
     writable.
     """
     files = {path: change for path, change in plan.changes.items() if path != LEDGER}
-    return _edited(home, files, held_files) or _take_files(home, plan, files, held_files)
-
-
-def _take_files(
-    home: Home, plan: Plan, files: Mapping[str, FileChange], held_files: Mapping[str, str]
-) -> str | None:
+    if obstacle := _edited(home, files, held_files):
+        return obstacle
     op, subject = (plan.operation.id, plan.operation.subject) if plan.operation else (None, None)
     with home.run(
         SYNC, subject=subject or f"{counted(plan.changes)} from the remote", op=op

@@ -24,12 +24,11 @@ from nacre.errors import (
     refuse_several,
 )
 from nacre.home import views
-from nacre.home.change import FEW, read_pages
-from nacre.home.change import Change as change_Change
+from nacre.home.change import FEW, Change, read_pages
 from nacre.home.home import Home
 from nacre.home.location import redact
 from nacre.home.operations import is_going_on
-from nacre.home.views import Change, Difference, FieldChange, Listed, OperationDiff, Version
+from nacre.home.views import Difference, FieldChange, Listed, OperationDiff, Version
 from nacre.memories.edit import scan
 from nacre.memories.erasure import FORGETTING
 from nacre.memories.judge import release
@@ -131,7 +130,7 @@ def look(home: Home) -> None:
         catch_up(home)
 
 
-def changes_of(home: Home, operation: Operation) -> list[Change]:
+def changes_of(home: Home, operation: Operation) -> list[views.Change]:
     """Return the changes made by an operation.
 
     Raises NotFoundError if the contents of its files are no longer stored.
@@ -194,14 +193,14 @@ def _committed(home: Home, commit: str, paths: Sequence[str]) -> _States:
     return {path: (texts.get(f"{commit}^:{path}"), texts.get(f"{commit}:{path}")) for path in paths}
 
 
-def _by_memory(touched: dict[str, str], states: _States) -> list[Change]:
-    changes: dict[str, Change] = {}
+def _by_memory(touched: dict[str, str], states: _States) -> list[views.Change]:
+    changes: dict[str, views.Change] = {}
     for path, (before, after) in states.items():
         if before == after:
             continue
         memory = touched.get(path, "")
         key = memory or path
-        memory_change = changes.get(key, Change(memory, None, None))
+        memory_change = changes.get(key, views.Change(memory, None, None))
         if before is not None and memory_change.before is None:
             memory_change = replace(memory_change, before=Version(path, before))
         if after is not None:
@@ -210,7 +209,7 @@ def _by_memory(touched: dict[str, str], states: _States) -> list[Change]:
     return [change for change in changes.values() if change.before != change.after]
 
 
-def _difference(change: Change) -> Difference:
+def _difference(change: views.Change) -> Difference:
     before, after = (_parts(version) for version in (change.before, change.after))
     names = dict.fromkeys([*before[0], *after[0]])
     fields = [
@@ -393,7 +392,7 @@ def _planned(home: Home, operation: Operation, changes: Sequence[views.Change]) 
     return Undoing(operation, needed_steps, waiting=reviewed)
 
 
-def _do(change: change_Change, planned: Undoing) -> None:
+def _do(change: Change, planned: Undoing) -> None:
     home = change.home
     memories = sorted({step.change.memory for step in planned.steps if step.change.memory})
     removed: list[Memory] = []
@@ -442,7 +441,7 @@ def _is_retired(home: Home, step: Step) -> bool:
     return present is None or present.retired is not None
 
 
-def _take(change: change_Change, step: Step) -> None:
+def _take(change: Change, step: Step) -> None:
     before, after = step.change.before, step.change.after
     if step.action in ("change back", "retire"):
         change.put([step.memory] if step.memory else [])
@@ -525,7 +524,7 @@ def _text(home: Home, path: str) -> str | None:
 
 
 def _bring_back(
-    change: change_Change, before: Version, after: Version | None, memory: Memory | None
+    change: Change, before: Version, after: Version | None, memory: Memory | None
 ) -> None:
     home = change.home
     intents = []

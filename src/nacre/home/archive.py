@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
@@ -23,7 +23,7 @@ import msgspec
 from nacre.base import files
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
-from nacre.base.ids import bytes_hash, to_ms
+from nacre.base.ids import at_ms, bytes_hash, to_ms
 from nacre.base.named_files import named_file
 from nacre.errors import (
     ConflictError,
@@ -956,13 +956,8 @@ def _tool(tool: str, states: list[Archived]) -> ArchivedTool:
         sum(not Path(state.path).exists() for state in states),
         sum(state.raw for state in states),
         sum(state.size for state in states),
-        _moment(min(times)),
-        _moment(max(times)),
+        *(at_ms(max(0, time) // 1_000_000) for time in (min(times), max(times))),
     )
-
-
-def _moment(nanoseconds: int) -> datetime:
-    return datetime.fromtimestamp(max(0, nanoseconds) // 1_000_000 / 1000, UTC)
 
 
 def is_cut(home: Home, state: Archived) -> bool:

@@ -44,7 +44,7 @@ from nacre.memories.edit import catch_up, scan
 from nacre.memories.judge import Decision, release
 from nacre.memories.placement import limit_triggers, place, put
 from nacre.memories.vectors import embed_memories, has_vectors
-from nacre.store.rows import noted_pair
+from nacre.store.schema import noted_pair
 from nacre.values.codec import keys_of
 from nacre.values.memory import (
     BESIDE_PASTE,

@@ -16,8 +16,7 @@ from nacre.base import files, json
 from nacre.base.frozen import frozen
 from nacre.base.ids import at_ms, from_ms
 from nacre.errors import NacreError, UnavailableError
-from nacre.store.rows import record, records
-from nacre.store.schema import Row, in_transaction, runs
+from nacre.store.schema import Row, in_transaction, record, records, runs
 from nacre.store.sqlite import FileDatabase, open_database
 from nacre.values.gateway import (
     Answer,

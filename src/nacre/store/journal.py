@@ -12,8 +12,17 @@ from nacre import __version__
 from nacre.base import json as json_values
 from nacre.base.ids import from_ms
 from nacre.base.lazy import Module
-from nacre.store.rows import record, records
-from nacre.store.schema import Database, Row, Store, encode, fits_index, in_transaction, runs
+from nacre.store.schema import (
+    Database,
+    Row,
+    Store,
+    encode,
+    fits_index,
+    in_transaction,
+    record,
+    records,
+    runs,
+)
 from nacre.values import models
 from nacre.values.codec import texts_of
 from nacre.values.memory import (
@@ -273,11 +282,9 @@ class Journal(Store):
         """Return an operation's uncommitted writes in order."""
         return records(Intent, self._db.all("list_journal", operation=operation_id))
 
-    def pending(self, limit: int = 2**31, offset: int = 0) -> list[Operation]:
+    def pending(self, limit: int = 2**31) -> list[Operation]:
         """Return closed operations that are not committed yet, in the order of their writes."""
-        return records(
-            Operation, self._db.all("list_pending_operations", limit=limit, offset=offset)
-        )
+        return records(Operation, self._db.all("list_pending_operations", limit=limit))
 
     def without_texts(self) -> list[Operation]:
         """Return closed, uncommitted operations whose text is gone, for example because it was

@@ -20,13 +20,13 @@ from nacre.errors import NacreError, StoreBusyError
 from nacre.store.gateway import GatewayStore
 from nacre.store.journal import Questions
 from nacre.store.review import Candidates
-from nacre.store.rows import records
 from nacre.store.schema import (
     UNREADABLE,
     Indexed,
     Store,
     encode,
     in_transaction,
+    records,
     runs,
     stored_calls,
 )

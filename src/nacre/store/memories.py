@@ -14,7 +14,6 @@ from nacre.base.ids import at_ms, content_hash
 from nacre.base.lazy import Lazy
 from nacre.base.text import identifiers, normalise, segment
 from nacre.base.times import day_of
-from nacre.store.rows import memory_of, memory_row, records
 from nacre.store.schema import (
     Database,
     Indexed,
@@ -23,6 +22,9 @@ from nacre.store.schema import (
     Words,
     fits_index,
     in_transaction,
+    memory_of,
+    memory_row,
+    records,
     runs,
 )
 from nacre.values.memory import USUAL_STRENGTH, Confirmation, Kind, Link, Memory, Validity

@@ -11,8 +11,7 @@ from nacre.base.frozen import frozen
 from nacre.base.ids import from_ms
 from nacre.base.text import STOP_WORDS, words
 from nacre.store.memories import memory_hash
-from nacre.store.rows import records
-from nacre.store.schema import Clause, Indexed, Store, runs
+from nacre.store.schema import Clause, Indexed, Store, records, runs
 from nacre.values.memory import HeldCandidate, Memory, Why
 from nacre.values.review import QueuedReview, Reason
 

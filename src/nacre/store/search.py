@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -815,7 +814,7 @@ class Vectors:
         return self._db.value("count_memory_vectors") or 0
 
     def of(self, model: str) -> VectorsOf:
-        return VectorsOf(self, model, self._db.reading)
+        return VectorsOf(self, model)
 
     def _check_size(self, vectors: NDArray[np.float32]) -> None:
         present = self.dimensions()
@@ -904,7 +903,6 @@ class VectorsOf:
 
     _vectors: Vectors
     name: str
-    _reading: Callable[[], AbstractContextManager[None]]
 
     def model(self) -> str:
         return self.name
@@ -917,7 +915,7 @@ class VectorsOf:
         self, query: NDArray[np.float32], *, limit: int, admitted: Admission | None = None
     ) -> list[Near]:
         """See :meth:`Vectors.nearest_turns`."""
-        with self._reading():
+        with self._vectors._db.reading():
             return (
                 self._vectors.nearest_turns(query, limit=limit, admitted=admitted)
                 if self._is_there()
@@ -928,12 +926,12 @@ class VectorsOf:
         self, query: NDArray[np.float32], turns: Sequence[int]
     ) -> dict[int, float]:
         """See :meth:`Vectors.cosines_of_turns`."""
-        with self._reading():
+        with self._vectors._db.reading():
             return self._vectors.cosines_of_turns(query, turns) if self._is_there() else {}
 
     def memory_cosines(self, query: NDArray[np.float32]) -> dict[int, float]:
         """See :meth:`Vectors.memory_cosines`."""
-        with self._reading():
+        with self._vectors._db.reading():
             return self._vectors.memory_cosines(query) if self._is_there() else {}
 
     def _is_there(self) -> bool:

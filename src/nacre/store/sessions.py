@@ -12,7 +12,6 @@ from nacre.base.frozen import frozen
 from nacre.base.ids import from_ms
 from nacre.base.text import identifiers, noted, segment
 from nacre.base.times import day_interval
-from nacre.store.rows import record, records
 from nacre.store.schema import (
     Database,
     Indexed,
@@ -23,6 +22,8 @@ from nacre.store.schema import (
     did_of,
     encode,
     fits_index,
+    record,
+    records,
     runs,
     stored_turn,
     tools_column,

@@ -143,14 +143,15 @@ def _value(value: Any) -> str:
     text = str(value)
     if _PLAIN.fullmatch(text) and not _AMBIGUOUS.fullmatch(text) and not text.endswith(" "):
         return text
-    return text if _is_stamp(text) else _quote(text)
+    # A date or UUID needs no quotes although it begins with a digit.
+    return text if _STAMP.fullmatch(text) else _quote(text)
 
 
 def _item(value: Any) -> str:
     # Commas and brackets are special inside a flow list or mapping.
     if isinstance(value, str):
         plain = _PLAIN_IN_LIST.fullmatch(value) and not value.startswith(("-", "@", ":"))
-        if _is_stamp(value) or (plain and not _AMBIGUOUS.fullmatch(value)):
+        if _STAMP.fullmatch(value) or (plain and not _AMBIGUOUS.fullmatch(value)):
             return value
         return _quote(value)
     return _value(value)
@@ -160,11 +161,6 @@ def _quote(text: str) -> str:
     # JSON and YAML parsers must return the same text.
     escaped = json.dumps(to_bytes(text).decode("utf-8"), ensure_ascii=False)
     return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match.group()):04x}", escaped)
-
-
-def _is_stamp(text: str) -> bool:
-    # A date or UUID needs no quotes although it begins with a digit.
-    return bool(_STAMP.fullmatch(text))
 
 
 # -- Memories as documents ----------------------------------------------------

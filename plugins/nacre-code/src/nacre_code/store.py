@@ -10,8 +10,7 @@ from typing import Any
 
 from nacre.base.frozen import frozen
 from nacre.base.ids import at_ms, from_ms
-from nacre.store.rows import record
-from nacre.store.schema import Store, in_transaction
+from nacre.store.schema import Store, in_transaction, record
 from nacre_code.languages import MODULE, Definition
 
 FILE = "file"
