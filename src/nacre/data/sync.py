@@ -467,7 +467,7 @@ def _write(change: Change, planned: Mapping[str, FileChange], given_up: Collecti
     with home.transaction():
         change.intend(intents)
         if intents:
-            home.journal.touch(change.operation.id, [*_named(changes)])
+            home.journal.touch(change.operation.id, _named(changes))
         for memory in given_up:  # otherwise, a scan would report a manual deletion
             if file := home.files.file_of(memory):
                 home.files.forget(file.path)
@@ -482,11 +482,11 @@ def _write(change: Change, planned: Mapping[str, FileChange], given_up: Collecti
             home.problems.append(f"{path}: {error.message}")
 
 
-def _named(changes: Mapping[str, FileChange]) -> Iterator[Intent]:
+def _named(changes: Mapping[str, FileChange]) -> Iterator[tuple[str, str]]:
     for path, change in changes.items():
         memory = id_in(change.after or change.before or b"") if is_memory_file(path) else None
         if memory:
-            yield Intent("write", path, memory=memory)
+            yield path, memory
 
 
 def _edited(

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated, Any, BinaryIO
 
 import msgspec
 
@@ -72,6 +72,7 @@ from nacre.vault.files import slugify
 FOLDER = "archive"
 DAMAGED = ".damaged"
 _INSIDE = "::"
+_NO_PACK: dict[str, Any] = {"pack": None, "until": 0, "size": 0, "raw": 0}
 
 
 def folder_of(home: Home) -> Path:
@@ -142,7 +143,7 @@ def drop(home: Home, state: Archived) -> Archived:
     if state.pack is None:
         return state
     (folder_of(home) / state.pack).unlink(missing_ok=True)
-    dropped = replace(state, pack=None, until=0, size=0, raw=0)
+    dropped = replace(state, **_NO_PACK)
     with home.transaction():
         home.archive.save(dropped)
     return dropped
@@ -197,7 +198,7 @@ def set_aside(home: Home, state: Archived) -> Archived:
     """Rename a transcript's damaged pack, and return the state without a pack."""
     if state.pack:
         put_aside(folder_of(home) / state.pack)
-    return replace(state, pack=None, until=0, size=0, raw=0)
+    return replace(state, **_NO_PACK)
 
 
 def put_aside(place: Path) -> None:
@@ -322,14 +323,6 @@ def outline(adapter: Adapter, source: Source) -> Outline:
         else:
             turns.append((item.id, item.time))
     return sessions
-
-
-def outline_of(
-    home: Home, adapter: Adapter, path: str, parts: Iterable[tuple[int, Payload]]
-) -> Outline:
-    """Return the outline of an archived file without reading the original file."""
-    with _substitute_path(home, path) as place:
-        return outline(adapter, ArchivedSource(place, parts))
 
 
 def generations(pairs: Iterable[tuple[Segment, Payload]]) -> list[list[tuple[int, Payload]]]:
@@ -662,7 +655,8 @@ def _outlines_match(
     # The transcript may have grown after it was copied.
     try:
         expected = outline(adapter, source)
-        actual = outline_of(home, adapter, str(source.path), parts)
+        with _substitute_path(home, str(source.path)) as place:
+            actual = outline(adapter, ArchivedSource(place, parts))
     except Exception:  # noqa: BLE001 - a third-party adapter can fail when it opens the file itself
         return False
     return actual.keys() == expected.keys() and all(

@@ -214,15 +214,6 @@ class Home(Stores):
         vectors: Vectors = _load_with_numpy("nacre.store.search:Vectors")(self.database)
         return vectors
 
-    def load_once(self, name: str) -> Embedder:
-        """Return an embedding model, which is loaded on first use. Raises EmbedderUnavailableError.
-
-        Callers must check consent and budgets; :mod:`nacre.home.spending` does.
-        """
-        if name not in self.embedders:
-            self.embedders[name] = self.load_embedder(self.settings.having("embedding.model", name))
-        return self.embedders[name]
-
     def close(self) -> None:
         """Close the database and the embedding models."""
         for embedder in self.embedders.values():

@@ -147,14 +147,6 @@ def is_going_on(home: Home, operation: Operation) -> bool:
     return is_held(_lock_of(home, operation.id))
 
 
-def close_left_open(home: Home) -> None:
-    """Close operations that a crash interrupted."""
-    with home.vault_lock:
-        for operation in left_open(home):
-            close(home, operation)
-            _lock_of(home, operation.id).unlink(missing_ok=True)
-
-
 def memories_in_entry(memories: Iterable[str]) -> dict[str, object]:
     """Return ledger fields that name the given memories, or only count them if there are many."""
     ids = sorted(memories)
@@ -221,7 +213,9 @@ def apply_intents(home: Home) -> None:
         return
     stuck: set[str] = set()
     with home.vault_lock:
-        close_left_open(home)
+        for operation in left_open(home):
+            close(home, operation)
+            _lock_of(home, operation.id).unlink(missing_ok=True)
         intents = home.files.intents()
         for start in range(0, len(intents), _GROUP_INTENTS):
             _apply_group(home, intents[start : start + _GROUP_INTENTS], stuck)
@@ -336,7 +330,7 @@ def _keep_both(home: Home, intent: Intent) -> _Applied:
         )
         home.files.intend([write])
         if intent.operation:
-            home.journal.touch(intent.operation, [write])
+            home.journal.touch(intent.operation, [(path, own_version.id)])
         home.files.give_up(intent.seq)
     return _apply_write(home, home.files.intents()[-1])
 

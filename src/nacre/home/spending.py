@@ -341,8 +341,8 @@ class Ledger:
 
     def answer(self, key: str) -> str | None:
         """Return a recent answer to the same prompt, identified by ``key``, or ``None``."""
-        with suppress(NacreError), self._lock:
-            return Spending(self._open()).answer(key, self._home.now() - REUSE_PERIOD)
+        with suppress(NacreError), self._writing() as spending:
+            return spending.answer(key, self._home.now() - REUSE_PERIOD)
         return None
 
     def drop_answer(self, key: str) -> None:
@@ -360,16 +360,11 @@ class Ledger:
     @contextlib.contextmanager
     def _writing(self) -> Iterator[Spending]:
         with self._lock:
-            database = self._open()
+            if self._home.database.unwritable:
+                raise self._home.database.unwritable
+            database = self._database = self._database or open_database(self._home.settings)
             with database.transaction():
                 yield Spending(database)
-
-    def _open(self) -> Database:
-        if self._home.database.unwritable:
-            raise self._home.database.unwritable
-        if self._database is None:
-            self._database = open_database(self._home.settings)
-        return self._database
 
 
 class CountedModel:
@@ -658,7 +653,9 @@ def embedder_of(home: Home, name: str | None = None, *, is_requested: bool = Fal
     Raises EmbedderUnavailableError.
     """
     name = name or home.settings.text("embedding.model")
-    embedder = home.load_once(name)
+    if name not in home.embedders:
+        home.embedders[name] = home.load_embedder(home.settings.having("embedding.model", name))
+    embedder = home.embedders[name]
     if not isinstance(embedder, CountedEmbedder):
         return embedder
     return embedder.counted_by(SpendingMeter(home, name, is_requested=is_requested))

@@ -232,14 +232,13 @@ class Journal(Store):
     def record(self, operation: Operation, intents: Iterable[Intent]) -> None:
         """Record an operation and the files that it touches."""
         self._db.run("insert_operation", **asdict(operation))
-        self.touch(operation.id, intents)
+        written = (intent for intent in intents if intent.action != "append")
+        self.touch(operation.id, ((intent.path, intent.memory or "") for intent in written))
 
-    def touch(self, operation_id: str, intents: Iterable[Intent]) -> None:
-        """Record which files and memories an operation touched."""
+    def touch(self, operation_id: str, touched: Iterable[tuple[str, str]]) -> None:
+        """Record which files an operation touched, each with its memory's id or ""."""
         rows = [
-            {"operation": operation_id, "path": intent.path, "memory": intent.memory or ""}
-            for intent in intents
-            if intent.action != "append"
+            {"operation": operation_id, "path": path, "memory": memory} for path, memory in touched
         ]
         if rows:
             self._db.run_many("insert_touched", rows)
@@ -314,11 +313,7 @@ class Journal(Store):
     def add_past(self, operation: Operation, touched: Iterable[tuple[str, str]]) -> None:
         """Record an operation found in the git history. ``touched``: (path, memory) pairs."""
         self._db.run("insert_past_operation", **asdict(operation))
-        rows = [
-            {"operation": operation.id, "path": path, "memory": memory} for path, memory in touched
-        ]
-        if rows:
-            self._db.run_many("insert_touched", rows)
+        self.touch(operation.id, touched)
 
     @runs("delete_past_operations")
     def forget_past(self) -> None:

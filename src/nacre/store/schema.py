@@ -12,6 +12,7 @@ from dataclasses import is_dataclass, replace
 from datetime import date, datetime
 from enum import StrEnum
 from functools import cache, wraps
+from operator import attrgetter
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -628,49 +629,41 @@ def shared_identity(scope: str, turn_id: str) -> bytes:
     return content_hash(f"{scope}\0{turn_id}")
 
 
+_CALL_FIELDS = attrgetter("name", "input", "outcome", "action", "paths", "error", "made")
+_REQUIRED_CALL_FIELDS = 3
+
+
 def tools_column(turn: Turn) -> str | None:
-    """Encode a turn's tool calls for its row; without calls, the value is ``None``."""
+    """Encode a turn's tool calls for its row, each as a list of values without trailing defaults.
+
+    Without calls, the value is ``None``.
+    """
     if not turn.tool_calls:
         return None
-    return encode(kept_calls(turn.tool_calls))
-
-
-def kept_calls(calls: Sequence[ToolCall]) -> list[list[object]]:
-    """Convert tool calls to lists of values without trailing defaults."""
-    encoded: list[list[object]] = []
-    for call in calls:
-        values: list[object] = [
-            call.name,
-            call.input,
-            call.outcome,
-            call.action.value,
-            call.paths,
-            call.error,
-            call.made,
-        ]
-        plain = [call.name, call.input, call.outcome, Action.OTHER.value, (), None, ()]
-        while len(values) > 3 and values[-1] == plain[len(values) - 1]:
+    defaults, encoded = _CALL_FIELDS(ToolCall("")), []
+    for call in turn.tool_calls:
+        values = [*_CALL_FIELDS(call)]
+        while len(values) > _REQUIRED_CALL_FIELDS and values[-1] == defaults[len(values) - 1]:
             values.pop()
         encoded.append(values)
-    return encoded
+    return encode(encoded)
 
 
 def stored_calls(tools: str | None) -> tuple[ToolCall, ...]:
-    """Decode the tool calls stored in a turn's row."""
-    return tuple(kept_call(*call) for call in json.loads(tools)) if tools else ()
+    """Decode the tool calls stored in a turn's row. Raises ValueError for an unknown action."""
+    return tuple(_stored_call(*call) for call in json.loads(tools)) if tools else ()
 
 
-def kept_call(
+def _stored_call(
     name: str,
     brief: str = "",
     outcome: str | None = None,
     action: str = Action.OTHER.value,
     paths: Sequence[str] = (),
     error: str | None = None,
-    objects: Sequence[str] = (),
+    made: Sequence[str] = (),
 ) -> ToolCall:
-    """Build a tool call from stored values. Raises ValueError for an unknown action."""
-    return ToolCall(name, brief, outcome, Action(action), tuple(paths), error, tuple(objects))
+    return ToolCall(name, brief, outcome, Action(action), tuple(paths), error, tuple(made))
 
 
 def did_of(calls: Sequence[ToolCall]) -> str:
