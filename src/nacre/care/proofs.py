@@ -197,7 +197,7 @@ def prove_vectors(home: Home) -> Iterator[Finding]:
 def _drop_vectors(home: Home) -> None:
     name, setting = home.vectors.model() or "", home.vectors.setting()
     home.vectors.begin("")
-    home.vectors.begin(name, setting)
+    home.vectors.begin(name, setting or "")
 
 
 # -- Index against transcripts ---------------------------------------------------------------------

@@ -165,8 +165,11 @@ def _scrub_turns(
 
 def _new_texts(table: TextTable, row: Sequence[Any], tally: Tally) -> dict[str, str]:
     pairs = zip(table.columns, row[len(table.keys) :], strict=True)
-    cleaned = {column: (text, tally.stored(text)) for column, text in pairs if text}
-    return {column: new for column, (old, new) in cleaned.items() if new is not None and new != old}
+    return {
+        column: new
+        for column, text in pairs
+        if text and (new := clean_stored(text, tally.clean)) != text
+    }
 
 
 def _scrub_home(home: Home, tally: Tally, options: ScrubOptions) -> None:
@@ -334,11 +337,7 @@ def clean_lines(text: str, tally: Tally) -> str:
     lines = text.split("\n")
     if not any(line[:1] in ("{", "[") for line in lines):
         return tally.clean(text)
-    cleaned = [
-        clean_stored(line, tally.clean) if line[:1] in ("{", "[") else tally.clean(line)
-        for line in lines
-    ]
-    return "\n".join(cleaned)
+    return "\n".join(clean_stored(line, tally.clean) for line in lines)
 
 
 def text_files(folder: Path, *, skipped: set[str]) -> Iterator[tuple[Path, str]]:

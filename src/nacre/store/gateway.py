@@ -167,7 +167,7 @@ class GatewayStore:
         rows = self._db.all("list_open_inbound", key=key, limit=_MAX_MESSAGES_PER_TURN)
         return [
             OpenMessage(
-                Received(seq, key, _message(text), at_ms(received), bool(is_owner)),
+                Received(seq, key, json.decode(text, Incoming), at_ms(received), bool(is_owner)),
                 state,
                 line,
                 attempts,
@@ -399,11 +399,6 @@ class GatewayStore:
 
 def _text(value: Any) -> str:
     return json.encode(value).decode()
-
-
-def _message(text: str) -> Incoming:
-    message: Incoming = json.decode(text.encode(), Incoming)
-    return message
 
 
 def _session(row: Row) -> ChatSession:

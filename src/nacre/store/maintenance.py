@@ -331,7 +331,7 @@ class GatewayErasure(GatewayStore):
                 kind,
                 seq,
                 session or "",
-                tuple(_texts(json_values.decode(text.encode(), Any))),
+                tuple(_texts(json_values.decode(text, Any))),
                 at_ms(at),
             )
             for kind, seq, session, text, at in self._db.all("list_held_words")

@@ -170,11 +170,7 @@ class Memories(Store):
         Active memories take precedence over superseded and retired ones.
         """
         rows = self._db.all("find_memory", id=reference)
-        if (
-            not rows
-            and len(reference) >= 4
-            and all(character in "0123456789abcdef-" for character in reference)
-        ):
+        if not rows and len(reference) >= 4 and set(reference) <= set("0123456789abcdef-"):
             rows = self._db.all("find_memories_by_prefix", prefix=reference)
             rows = rows or self._db.all("find_memories_by_suffix", suffix=reference)
         if not rows:
@@ -316,16 +312,12 @@ def _link_row(source: str, link: Link) -> dict[str, object]:
         "source": source,
         "rel": link.rel,
         "target": link.to,
-        "origin": _origin_of(link),
+        "origin": _MANUAL if link.origin in (None, *_DERIVED) else link.origin,
         "reason": link.reason,
         "strength": link.strength,
         "since": link.valid.since and link.valid.since.isoformat(),
         "until": link.valid.until and link.valid.until.isoformat(),
     }
-
-
-def _origin_of(link: Link) -> str:
-    return _MANUAL if link.origin is None or link.origin in _DERIVED else link.origin
 
 
 # -- Memories that are used together ------------------------------------------

@@ -600,7 +600,7 @@ def _reader(kind: Any) -> _Read | None:
     if origin in (tuple, frozenset):
         return lambda text: origin(() if text == "[]" else json.loads(text))
     if isinstance(origin, type) and is_dataclass(origin):
-        return lambda text: json_values.decode(text.encode(), origin)
+        return lambda text: json_values.decode(text, origin)
     reads: dict[Any, Any] = {
         dict: json.loads,
         datetime: from_ms if is_optional else at_ms,

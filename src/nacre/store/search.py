@@ -544,8 +544,6 @@ _DROP_STATEMENTS = (
     "drop_bits",
     "drop_memory_vectors",
 )
-_DEFAULT_MODEL = "minilm"
-"""Value of ``embedding.model`` for vectors that were stored without it."""
 
 
 @frozen
@@ -585,7 +583,7 @@ class Vectors:
 
     def setting(self) -> str | None:
         """Return the value that ``embedding.model`` had when the vectors were made."""
-        return None if self.model() is None else self._value("setting") or _DEFAULT_MODEL
+        return self._value("setting")
 
     def seen(self) -> tuple[float, float] | None:
         """Return the model's stored probe results (:mod:`nacre.llm.local_model`), if any."""
@@ -608,12 +606,11 @@ class Vectors:
         """Return the size of all vectors in bytes."""
         return int(self._db.value("size_of_vectors") or 0)
 
-    def begin(self, model: str, setting: str | None = None) -> None:
+    def begin(self, model: str, setting: str = "minilm") -> None:
         """Prepare for a model's vectors, deleting those of any other model.
 
         ``setting``: the value of ``embedding.model``.
         """
-        setting = setting or _DEFAULT_MODEL
         if self.model() == model:
             if self.setting() != setting:
                 self._set_value("setting", setting)

@@ -932,12 +932,14 @@ def _merge_others(trees: Sequence[Tree], notes: list[Note]) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     for path in sorted({path for tree in trees for path in tree if not is_document(path)}):
         base, ours, theirs = (tree.get(path) for tree in trees)
-        if ours is None or theirs is None or ours == theirs:
+        if ours is None or theirs is None or (path != LEDGER and base in (ours, theirs)):
             data = merge_value(base, ours, theirs, lambda left, right: left or right)
             if data is not None:
                 files[path] = data
             if data is not None and base is not None and None in (ours, theirs):
                 notes.append(Note(MergeOutcome.KEPT_EDITED, path))
+        elif ours == theirs:
+            files[path] = ours
         elif path == LEDGER:
             files[path] = merge_ledgers(ours, theirs)
         else:
@@ -948,8 +950,6 @@ def _merge_others(trees: Sequence[Tree], notes: list[Note]) -> dict[str, bytes]:
 def _merge_other(
     path: str, base: bytes | None, ours: bytes, theirs: bytes, notes: list[Note]
 ) -> dict[str, bytes]:
-    if base in (ours, theirs):
-        return {path: theirs if base == ours else ours}
     with suppress(UnicodeDecodeError):
         merged = merge_text((base or b"").decode(), ours.decode(), theirs.decode())
         if base is not None and merged is not None:
