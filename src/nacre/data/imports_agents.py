@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from nacre.base import json
 from nacre.base.text import one_line
@@ -36,6 +35,7 @@ from nacre.readers.accounts import ADAPTER as CHATGPT_ADAPTER
 from nacre.readers.accounts import ADAPTER_CLAUDE_AI as CLAUDE_AI_ADAPTER
 from nacre.readers.adapter import Adapter, Head
 from nacre.values.memory import Expiry, Kind, Link
+from nacre.vault.documents import Values
 
 # -- Memory of Claude Code and Gemini CLI: ``~/.claude/projects/<folder>/memory/``, ``~/.gemini/tmp/<name>/memory/`` ---
 # An index, and one file per fact. A fact has front matter (``name``, ``description``, ``type`` at the top or below
@@ -151,7 +151,7 @@ def _file(tree: Tree, name: str, cwd: str | None, ids: Mapping[str, str]) -> Ite
 def _fact(
     tree: Tree,
     name: str,
-    front: Mapping[str, Any],
+    front: Values,
     body: str,
     cwd: str | None,
     ids: Mapping[str, str],
@@ -200,16 +200,16 @@ def _cwd(tree: Tree, folder: str) -> str | None:
     return None
 
 
-def _metadata(front: Mapping[str, Any]) -> Mapping[str, Any]:
+def _metadata(front: Values) -> Values:
     value = front.get("metadata")
     return value if isinstance(value, dict) else {}
 
 
-def _name(front: Mapping[str, Any], name: str) -> str:
+def _name(front: Values, name: str) -> str:
     return text_of(front, "name") or PurePosixPath(name).stem
 
 
-def _id(tree: Tree, name: str, front: Mapping[str, Any]) -> str:
+def _id(tree: Tree, name: str, front: Values) -> str:
     date = moment(text_of(front, "created"))
     return imported_id(NAME_CLAUDE_MEMORY, str(tree.path_of(name)), date)
 
@@ -404,7 +404,7 @@ def _file_openclaw(tree: Tree, name: str) -> Iterator[Item]:
         parts = [(body, moment(day.group(1)) if day else None)]
     is_empty = True
     for part, date in parts:
-        more: dict[str, Any] = {"date": date}
+        more: Values = {"date": date}
         if not is_curated:
             date = date or tree.leaves[name].modified
             more = {"date": date, "modified": date, "importance": _DIARY_IMPORTANCE}
@@ -480,7 +480,7 @@ def _memories(tree: Tree, name: str, text: str, project: str | None) -> Iterator
         yield from_note(CLAUDE_AI_ADAPTER.tool, tree, name, note, Kind.FACT, **more)
 
 
-def _each(content: object) -> list[dict[str, Any]]:
+def _each(content: object) -> list[Values]:
     return objects_of(content if isinstance(content, list) else [content])
 
 

@@ -242,6 +242,10 @@ _NOWHERE = "nowhere"
 """A folder name that never exists in the archive."""
 
 
+Part = tuple[int, Payload]
+"""The offset of a part of a transcript, and its archived content."""
+
+
 class KeptSession(msgspec.Struct):
     """A line in a pack that describes the session to which the following turns belong."""
 
@@ -256,9 +260,7 @@ _TURN = msgspec.json.Decoder(Turn)
 class ArchivedSource(Source):
     """A transcript that is read from the archive, always from its start."""
 
-    def __init__(
-        self, path: Path, parts: Iterable[tuple[int, Payload]], identities: tuple[str, ...] = ()
-    ) -> None:
+    def __init__(self, path: Path, parts: Iterable[Part], identities: tuple[str, ...] = ()) -> None:
         # Adapters derive names from path, but the file need not exist.
         self.path = path
         self.identities = identities
@@ -325,9 +327,9 @@ def outline(adapter: Adapter, source: Source) -> Outline:
     return sessions
 
 
-def generations(pairs: Iterable[tuple[Segment, Payload]]) -> list[list[tuple[int, Payload]]]:
+def generations(pairs: Iterable[tuple[Segment, Payload]]) -> list[list[Part]]:
     """Group an archived file's segments by version. Each version starts at offset 0."""
-    files: list[list[tuple[int, Payload]]] = []
+    files: list[list[Part]] = []
     for segment, payload in pairs:
         if segment.start == 0 or not files:
             files.append([])
@@ -650,7 +652,7 @@ def _outlines_match(
     home: Home,
     adapter: Adapter,
     source: Source,
-    parts: Iterable[tuple[int, Payload]],
+    parts: Iterable[Part],
 ) -> bool:
     # The transcript may have grown after it was copied.
     try:
@@ -894,7 +896,7 @@ def _archived_as(home: Home, stored: StoredSession) -> Archived | None:
     return inside or home.archive.find(stored.file)
 
 
-def _write(home: Home, target: Path, parts: list[tuple[int, Payload]]) -> list[tuple[int, int]]:
+def _write(home: Home, target: Path, parts: list[Part]) -> list[tuple[int, int]]:
     places: list[tuple[int, int]] = []
     try:
         with named_file(target, territory(home.settings)) as file:

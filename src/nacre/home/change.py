@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any
+from typing import Annotated
 
 from nacre.base import locks
 from nacre.base.bounds import bounds
@@ -327,7 +327,7 @@ class Page:
 
     text: str
     front: str
-    values: dict[str, Any]
+    values: documents.Values
     body: str
     hash: bytes
 
@@ -369,7 +369,7 @@ def read_pages(home: home.Home) -> None:
 
 def _read_changed(
     home: home.Home, indexed: Mapping[str, Project], present: Mapping[str, int]
-) -> list[tuple[Project, dict[str, Any]]]:
+) -> list[tuple[Project, documents.Values]]:
     read = []
     slug_by_id = {project.id: slug for slug, project in indexed.items() if slug in present}
     for slug, seen_ns in present.items():
@@ -606,7 +606,7 @@ def _extend(
         "commits": [_first_commit(home, place)],
         "labels": [label],
     }
-    changed: dict[str, Any] = {}
+    changed: documents.Values = {}
     for key, values_met in places.items():
         present = listed = list_of(values, key)
         if key == "roots" and is_first and not is_tied:
@@ -698,7 +698,7 @@ def page_keys(home: home.Home, slug: str) -> set[tuple[str, str]]:
     return set(_keys(slug, _parse(home.vault.read(page_path(slug))).values))
 
 
-def index_page(home: home.Home, project: Project, values: dict[str, Any]) -> None:
+def index_page(home: home.Home, project: Project, values: documents.Values) -> None:
     """Index a project with the front matter values of its page."""
     with home.transaction():
         home.files.save_project(
@@ -706,13 +706,13 @@ def index_page(home: home.Home, project: Project, values: dict[str, Any]) -> Non
         )
 
 
-def _keys(slug: str, values: dict[str, Any]) -> list[tuple[str, str]]:
+def _keys(slug: str, values: documents.Values) -> list[tuple[str, str]]:
     keys = [(key, str(value)) for name, key in LISTS.items() for value in list_of(values, name)]
     name_keys = [("alias", str(values["name"]))] if values.get("name") else []
     return [("alias", slug), *keys, *name_keys]
 
 
-def list_of(values: dict[str, Any], name: str) -> list[str]:
+def list_of(values: documents.Values, name: str) -> list[str]:
     """Return a front matter value as a list. A single value becomes a list of one."""
     value = values.get(name) or []
     return [str(item) for item in value] if isinstance(value, list) else [str(value)]

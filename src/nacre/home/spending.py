@@ -408,13 +408,11 @@ class CountedModel:
         if prompt.task in (Task.TEST, Task.CHAT):
             return None
         unusable, repair, _ = prompt.text.rpartition(REPAIR)
+        asked = replace(prompt, text=unusable) if repair else prompt
+        key = f"{self.name} {prompt.version} {key_of(asked)}"
         if repair:
-            self._ledger.drop_answer(self._key_of(replace(prompt, text=unusable)))
-            return None
-        return self._key_of(prompt)
-
-    def _key_of(self, prompt: Prompt) -> str:
-        return f"{self.name} {prompt.version} {key_of(prompt)}"
+            self._ledger.drop_answer(key)
+        return None if repair else key
 
     def _call(self, prompt: Prompt, key: str | None) -> Completion:
         call = self._reserved(prompt)

@@ -33,6 +33,9 @@ from nacre.values.recall import Filter
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    FloatArray = NDArray[np.float32]
+    BitArray = NDArray[np.uint64]
 else:
     np = Module("numpy")
 
@@ -326,11 +329,11 @@ class PassageCache:
     """
 
     version: tuple[str | None, str | None]
-    bits: NDArray[np.uint64]
+    bits: BitArray
     next: int
 
 
-def distances(bits: NDArray[np.uint64], query_bits: NDArray[np.uint64]) -> NDArray[np.uint16]:
+def distances(bits: BitArray, query_bits: BitArray) -> NDArray[np.uint16]:
     """Return the Hamming distance of each passage, a column of ``bits``, from a query."""
     count = bits.shape[1]
     result = np.zeros(count, np.uint16)
@@ -344,7 +347,7 @@ def distances(bits: NDArray[np.uint64], query_bits: NDArray[np.uint64]) -> NDArr
     return result
 
 
-def to_int8(vectors: NDArray[np.float32]) -> NDArray[np.int8]:
+def to_int8(vectors: FloatArray) -> NDArray[np.int8]:
     """Scale each vector so that its largest absolute value is 127."""
     largest = np.abs(vectors).max(axis=1, keepdims=True)
     packed: NDArray[np.int8] = np.rint(vectors * (127.0 / np.maximum(largest, 1e-9))).astype(
@@ -353,22 +356,20 @@ def to_int8(vectors: NDArray[np.float32]) -> NDArray[np.int8]:
     return packed
 
 
-def from_int8(blobs: Sequence[bytes]) -> NDArray[np.float32]:
+def from_int8(blobs: Sequence[bytes]) -> FloatArray:
     """Decode stored vectors and scale them to unit length."""
     vectors = np.frombuffer(b"".join(blobs), np.int8).reshape(len(blobs), -1).astype(np.float32)
-    unit: NDArray[np.float32] = vectors / np.maximum(
-        np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9
-    )
+    unit: FloatArray = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
     return unit
 
 
-def quantised_cosines(query: NDArray[np.float32], blobs: Sequence[bytes]) -> NDArray[np.float32]:
+def quantised_cosines(query: FloatArray, blobs: Sequence[bytes]) -> FloatArray:
     """Return the cosine similarity of a query to each stored vector."""
-    cosines: NDArray[np.float32] = from_int8(blobs) @ query
+    cosines: FloatArray = from_int8(blobs) @ query
     return cosines
 
 
-def to_bits(vectors: NDArray[np.int8]) -> NDArray[np.uint64]:
+def to_bits(vectors: NDArray[np.int8]) -> BitArray:
     """Pack the signs of vectors into 64-bit words."""
     packed = np.packbits(vectors > 0, axis=1)
     words = -(-packed.shape[1] // 8)  # round up to whole words
@@ -560,13 +561,13 @@ class Vectors:
     def __init__(self, database: Database) -> None:
         self._db = database
         self._version: tuple[str | None, str | None] = (None, None)
-        self._bits: NDArray[np.uint64] = np.empty((0, 0), np.uint64)
+        self._bits: BitArray = np.empty((0, 0), np.uint64)
         self._next = 1
         self._edition: tuple[str | None, int] = (None, -1)
         self._complete: object = None
         self._memories: NDArray[np.int64] = np.empty(0, np.int64)
         self._first_pieces: NDArray[np.int64] = np.empty(0, np.int64)
-        self._pieces: NDArray[np.float32] = np.empty((0, 0), np.float32)
+        self._pieces: FloatArray = np.empty((0, 0), np.float32)
 
     def passage_cache(self) -> PassageCache:
         """Return the passage cache, for use by another connection to the same database."""
@@ -686,7 +687,7 @@ class Vectors:
         self,
         digests_by_turn: Mapping[int, Sequence[bytes]],
         fresh: Sequence[bytes],
-        vectors: NDArray[np.float32],
+        vectors: FloatArray,
         *,
         through: int,
     ) -> None:
@@ -712,7 +713,7 @@ class Vectors:
             self._db.run_many("insert_turn_passage", pairs)
             self._set_value("through", str(max(through, self._count_of("through"))))
 
-    def add_memory_vectors(self, vectors_by_row: Mapping[int, NDArray[np.float32]]) -> None:
+    def add_memory_vectors(self, vectors_by_row: Mapping[int, FloatArray]) -> None:
         """Store the vectors of memories, except memories that have changed or no longer exist.
 
         ``vectors_by_row``: unit vectors for the pieces of each memory's text. Raises
@@ -730,7 +731,7 @@ class Vectors:
             self._set_value("edition", str(self._count_of("edition") + 1))
 
     def nearest_turns(
-        self, query: NDArray[np.float32], *, limit: int, admitted: Admission | None = None
+        self, query: FloatArray, *, limit: int, admitted: Admission | None = None
     ) -> list[Near]:
         """Return the turns with the passages most similar to a query vector, nearest first."""
         few = admitted.few(_FEW_TURNS_VECTORS) if admitted else None
@@ -746,9 +747,7 @@ class Vectors:
             portion *= _PORTION_GROWTH
         return sorted(turns, key=lambda near: (-near.cosine, near.row))[:limit]
 
-    def cosines_of_turns(
-        self, query: NDArray[np.float32], turns: Sequence[int]
-    ) -> dict[int, float]:
+    def cosines_of_turns(self, query: FloatArray, turns: Sequence[int]) -> dict[int, float]:
         """Return the highest cosine similarity to a query of each turn that has vectors."""
         rows = self._db.all("find_vectors_of_turns", rows=turns)
         best: dict[int, float] = {}
@@ -758,7 +757,7 @@ class Vectors:
                 best[turn] = max(best.get(turn, -1.0), float(cosine))
         return best
 
-    def memory_cosines(self, query: NDArray[np.float32]) -> dict[int, float]:
+    def memory_cosines(self, query: FloatArray) -> dict[int, float]:
         """Return the highest cosine similarity to a query of each memory."""
         self._load_memories()
         if not len(self._memories):
@@ -813,7 +812,7 @@ class Vectors:
     def of(self, model: str) -> VectorsOf:
         return VectorsOf(self, model)
 
-    def _check_size(self, vectors: NDArray[np.float32]) -> None:
+    def _check_size(self, vectors: FloatArray) -> None:
         present = self.dimensions()
         if present and len(vectors) and vectors.shape[1] != present:
             raise EmbedderUnavailableError(
@@ -821,9 +820,7 @@ class Vectors:
                 hint="to delete the old vectors: nacre admin doctor --deep --repair",
             )
 
-    def _add_passages(
-        self, digests: Sequence[bytes], vectors: NDArray[np.float32]
-    ) -> dict[bytes, int]:
+    def _add_passages(self, digests: Sequence[bytes], vectors: FloatArray) -> dict[bytes, int]:
         first = int(self._db.value("next_passage") or 1)
         packed = to_int8(vectors)
         rows: list[dict[str, object]] = [
@@ -834,9 +831,7 @@ class Vectors:
         self._db.run("insert_bits", first=first, count=len(rows), bits=to_bits(packed).tobytes())
         return {digest: first + at for at, digest in enumerate(digests)}
 
-    def _rank(
-        self, query: NDArray[np.float32], rows: list[int], admitted: Admission | None
-    ) -> list[Near]:
+    def _rank(self, query: FloatArray, rows: list[int], admitted: Admission | None) -> list[Near]:
         rows_found = self._db.all("find_vectors", rows=rows)
         if not rows_found:
             return []
@@ -850,7 +845,7 @@ class Vectors:
                 best[turn] = max(best.get(turn, -1.0), float(cosines[passage]))
         return _sorted(best)
 
-    def _outward(self, bits: NDArray[np.uint64]) -> Walk:
+    def _outward(self, bits: BitArray) -> Walk:
         if server := self._db.server:
             return server.nearest(bits)
         self._load_bits()
@@ -909,7 +904,7 @@ class VectorsOf:
         return self._vectors.seen()
 
     def nearest_turns(
-        self, query: NDArray[np.float32], *, limit: int, admitted: Admission | None = None
+        self, query: FloatArray, *, limit: int, admitted: Admission | None = None
     ) -> list[Near]:
         """See :meth:`Vectors.nearest_turns`."""
         with self._vectors._db.reading():
@@ -919,14 +914,12 @@ class VectorsOf:
                 else []
             )
 
-    def cosines_of_turns(
-        self, query: NDArray[np.float32], turns: Sequence[int]
-    ) -> dict[int, float]:
+    def cosines_of_turns(self, query: FloatArray, turns: Sequence[int]) -> dict[int, float]:
         """See :meth:`Vectors.cosines_of_turns`."""
         with self._vectors._db.reading():
             return self._vectors.cosines_of_turns(query, turns) if self._is_there() else {}
 
-    def memory_cosines(self, query: NDArray[np.float32]) -> dict[int, float]:
+    def memory_cosines(self, query: FloatArray) -> dict[int, float]:
         """See :meth:`Vectors.memory_cosines`."""
         with self._vectors._db.reading():
             return self._vectors.memory_cosines(query) if self._is_there() else {}
