@@ -222,8 +222,7 @@ class GatewayStore:
         """
         if any(self._db.one("is_done_inbound", seq=seq) for seq in numbers):
             parts, lines, messages = (), (), 0
-        for seq in numbers:
-            self._db.run("finish_inbound", seq=seq)
+        self._db.run_each("finish_inbound", "seq", numbers)
         for part in parts:
             self.add_part(session.key, part, at)
         self.add_lines(session.id, lines)

@@ -215,8 +215,7 @@ class VaultIndex(Store):
             ],
         )
         self._db.run("delete_project_dependencies", project=project.id)
-        for name in dependencies:
-            self._db.run("insert_project_dependency", project=project.id, other=name)
+        self._db.run_each("insert_project_dependency", "other", dependencies, project=project.id)
 
 
 # -- Journal: operations and their writes until they are committed to git -----
@@ -523,7 +522,7 @@ class Questions(Store):
 
     def delete(self, questions: Iterable[str]) -> None:
         """Delete questions by id."""
-        self._db.run_many("delete_question", [{"id": question} for question in questions])
+        self._db.run_each("delete_question", "id", questions)
 
     @runs("prune_questions")
     def prune(self, before: datetime, most: int) -> None:

@@ -209,19 +209,19 @@ class Erasing(Store):
             portion = rows[start : start + _TURNS_PER_TRANSACTION]
             with self._db.transaction():
                 self._db.words.drop(Indexed.TURNS, portion)
-                self._db.run_many("delete_turn", [{"row": row} for row in portion])
-                self._db.run_many("limit_extracted", [{"row": session, "before": sys.maxsize}])
+                self._db.run_each("delete_turn", "row", portion)
+                self._db.run("limit_extracted", row=session, before=sys.maxsize)
                 self._db.run("refresh_session", rows=[session])
 
     def delete_sessions(self, rows: Sequence[int]) -> None:
         """Delete sessions that have no turns any more."""
         with self._db.transaction():
-            self._db.run_many("delete_session", [{"row": row} for row in rows])
+            self._db.run_each("delete_session", "row", rows)
 
     def clear_titles(self, rows: Sequence[int]) -> None:
         """Delete the titles of sessions."""
         with self._db.transaction():
-            self._db.run_many("clear_title", [{"row": row} for row in rows])
+            self._db.run_each("clear_title", "row", rows)
 
     @runs("delete_cursor")
     def delete_cursor(self, path: str) -> None:
@@ -255,9 +255,9 @@ class Erasing(Store):
             for path, *texts in self._db.all("list_touched_paths")
             if any(map(is_quoted, (path, *texts)))
         ]
-        self._db.run_many("delete_intent_for_good", [{"seq": seq} for seq in written])
-        self._db.run_many("erase_operation_words", [{"id": operation} for operation in quoting])
-        self._db.run_many("delete_touched_path", [{"path": path} for path in paths])
+        self._db.run_each("delete_intent_for_good", "seq", written)
+        self._db.run_each("erase_operation_words", "id", quoting)
+        self._db.run_each("delete_touched_path", "path", paths)
 
     def blank_passages(self) -> int:
         """Clear passages that belong to no turn, and return their number."""
@@ -353,11 +353,10 @@ class GatewayErasure(GatewayStore):
     @in_transaction
     def erase(self, lines: Iterable[str], pending: Iterable[int]) -> None:
         """Delete messages and answers by line id, and pending lines by number."""
-        for line in lines:
-            self._db.run("erase_inbound", line=line)
-            self._db.run("erase_outbound", line=line)
-        for seq in pending:
-            self._db.run("drop_pending_line", seq=seq)
+        ids = [*lines]
+        self._db.run_each("erase_inbound", "line", ids)
+        self._db.run_each("erase_outbound", "line", ids)
+        self._db.run_each("drop_pending_line", "seq", pending)
 
     @runs("delete_chat_session")
     def delete_session(self, session: str) -> None:

@@ -103,10 +103,7 @@ class Memories(Store):
             )
         values = memory_row(memory) | {"content_hash": memory_hash(memory.content, memory.project)}
         number = int(self._db.insert("memories", values, "row"))
-        self._db.run_many(
-            "insert_tag",
-            [{"memory": memory.id, "tag": tag} for tag in memory.tags if fits_index(tag)],
-        )
+        self._db.run_each("insert_tag", "tag", filter(fits_index, memory.tags), memory=memory.id)
         self._put_links(memory.id, memory.links)
         confirmations = [
             {"memory": memory.id, "ordinal": at, **asdict(confirmation)}
@@ -596,7 +593,7 @@ class UsageLog(Store):
 
     def look(self, memory_ids: Sequence[str]) -> None:
         """Record that memories were viewed. This is an access but not a recall."""
-        self._db.run_many("record_look", [{"memory": memory} for memory in memory_ids])
+        self._db.run_each("record_look", "memory", memory_ids)
 
     @runs("record_effect")
     def record_effect(
@@ -699,9 +696,7 @@ class SessionUses(Store):
 
     def pair(self, session: str, memory_ids: Sequence[str]) -> None:
         """Record that memories were paired with the other memories of a session."""
-        self._db.run_many(
-            "pair_use", [{"session": session, "memory": memory} for memory in memory_ids]
-        )
+        self._db.run_each("pair_use", "memory", memory_ids, session=session)
 
     def unjudged(self, session: str) -> list[str]:
         """Return memories whose last use in a session has not been judged."""
@@ -713,9 +708,7 @@ class SessionUses(Store):
 
     def judge(self, session: str, memory_ids: Sequence[str]) -> None:
         """Mark the last uses of memories in a session as judged."""
-        self._db.run_many(
-            "judge_use", [{"session": session, "memory": memory} for memory in memory_ids]
-        )
+        self._db.run_each("judge_use", "memory", memory_ids, session=session)
 
     @runs("delete_old_uses")
     def forget(self, before: int) -> None:

@@ -82,7 +82,7 @@ class Candidates(Store):
         """Mark a candidate as pending again."""
 
     def delete(self, candidate_ids: Iterable[str]) -> None:
-        self._db.run_many("delete_candidate", [{"id": candidate} for candidate in candidate_ids])
+        self._db.run_each("delete_candidate", "id", candidate_ids)
 
     def settle_session(self, session: str) -> None:
         """Delete candidates that rules found in a session, because a model has now read it."""
@@ -136,10 +136,8 @@ class Reviews(Store):
     def delete_where(self, matches: Callable[[str], bool]) -> None:
         """Delete reviews whose detail or session ids match, within a transaction."""
         texts = self._db.all("list_review_texts")
-        matching = [
-            {"id": row} for row, detail, shown_by in texts if matches(f"{detail}\n{shown_by}")
-        ]
-        self._db.run_many("delete_review", matching)
+        matching = [row for row, detail, shown_by in texts if matches(f"{detail}\n{shown_by}")]
+        self._db.run_each("delete_review", "id", matching)
 
     def pending(self) -> list[QueuedReview]:
         """Return the pending reviews, oldest first."""

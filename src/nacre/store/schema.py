@@ -457,7 +457,7 @@ class Names(Store):
             ],
         )
         links = [name for name in mentioned(memory.content) if fits_index(name)]
-        self._db.run_many("insert_mention", [{"source": memory.id, "name": name} for name in links])
+        self._db.run_each("insert_mention", "name", links, source=memory.id)
         if not links:
             self._db.run("delete_body_links", sources=[memory.id])
         self.resolve({*former, *names}, *([memory.id] if links else []))

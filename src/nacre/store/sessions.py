@@ -314,7 +314,7 @@ class Sessions(Store):
 
     def _forget_turns(self, rows: Sequence[int]) -> None:
         self._forget_text(rows)
-        self._db.run_many("delete_turn", [{"row": row} for row in rows])
+        self._db.run_each("delete_turn", "row", rows)
 
     def folders(self) -> list[str]:
         """Return the working directories of all sessions."""
@@ -671,9 +671,9 @@ class Changes:
         """Return the changes to memories since the last call."""
         with self._db.reading():
             changes = records(MemoryChange, self._db.all("list_memory_changes"))
-            ids = [{"id": change.id} for change in changes]
-            self._db.run_many("drop_known_memory", ids)
-            self._db.run_many("note_memory", ids)
+            ids = [change.id for change in changes]
+            self._db.run_each("drop_known_memory", "id", ids)
+            self._db.run_each("note_memory", "id", ids)
         return changes
 
     def last_turn(self) -> int:

@@ -253,7 +253,7 @@ class CodeMentions(Store):
                 for mention in mentions
             ],
         )
-        self._db.run_many("mark_mentions_read", [{"memory": memory} for memory, _ in listed])
+        self._db.run_each("mark_mentions_read", "memory", [memory for memory, _ in listed])
 
     def ending(self, keys: Iterable[str], project: str, limit: int) -> list[tuple[Mention, str]]:
         """Return mentions of these keys in memories of the project or of no project."""
