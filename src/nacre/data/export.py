@@ -324,7 +324,7 @@ def _pages(home: Home, options: ExportOptions) -> Iterator[tuple[str, str]]:
     clean, paths = home.redactor.clean, []
     if options.project is None:
         paths = [*sorted(OWN_PAGES), "profile.md"]
-    slugs = (project.slug for project in home.files.projects())
+    slugs = sorted(home.files.slugs())
     paths += [f"projects/{slug}/project.md" for slug in slugs if options.project in (None, slug)]
     for path in paths:
         with contextlib.suppress(FileNotFoundError):

@@ -198,7 +198,7 @@ def _copies(home: Home) -> Iterator[Unreached]:
 
 def _pages(home: Home, plan: ForgetPlan) -> Iterator[Unreached]:
     forgotten = {memory.id[-REFERENCE_CHARACTERS:] for memory in plan.memories}
-    for path in (*(page_path(project.slug) for project in home.files.projects()), _PROFILE):
+    for path in (*map(page_path, sorted(home.files.slugs())), _PROFILE):
         try:
             text = to_text(home.vault.read(path))
         except (OSError, UnusableVaultError):

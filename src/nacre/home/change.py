@@ -407,7 +407,7 @@ def let_sessions_follow(home: home.Home) -> None:
 
     If the recorded project no longer exists, the session's folder decides.
     """
-    pages = {project.slug for project in home.files.projects()}
+    pages = home.files.slugs()
     contents = home.project_contents
     for recorded, current in contents.names_met():
         target = recorded if recorded in pages else home.files.name_now(recorded)
@@ -473,7 +473,7 @@ def project_of_work(home: home.Home, folder: Path) -> str | None:
     if existing or not slug:
         return existing
     with home.vault_lock.if_free() as is_ours:
-        if not is_ours and slug not in {project.slug for project in home.files.projects()}:
+        if not is_ours and slug not in home.files.slugs():
             return slug
         return _make(home, place)
 
@@ -561,7 +561,7 @@ def _make(
     slug = _slug(home, place)
     with part_of(home, run, "project") as change:
         project = location.known_project(home, place)  # another process may have created it
-        existing = {project.slug for project in home.files.projects()}
+        existing = home.files.slugs()
         if project is None and slug:
             called = slug if slug in existing else home.files.name_now(slug)
             project = _moved_project(home, place) or called

@@ -348,7 +348,7 @@ def _latest_in(home: Home, folder: Path) -> StoredSession:
 
 def projects(home: Home) -> list[str]:
     """Return the slugs of all projects that have a page or memories."""
-    pages = {project.slug for project in home.files.projects()}
+    pages = home.files.slugs()
     return sorted(pages | home.memories.projects())
 
 

@@ -160,7 +160,7 @@ class VaultIndex(Store):
 
     def intents(self) -> list[Intent]:
         """Return all pending writes."""
-        return records(Intent, self._db.all("list_intents"))
+        return self._records(Intent, "list_intents")
 
     def done(self, seq: int) -> None:
         """Mark a pending write as applied, and delete it unless it belongs to an operation."""
@@ -172,7 +172,11 @@ class VaultIndex(Store):
         """Delete a pending write."""
 
     def projects(self) -> list[Project]:
-        return records(Project, self._db.all("list_projects"))
+        return self._records(Project, "list_projects")
+
+    def slugs(self) -> set[str]:
+        """Return the slugs of all projects."""
+        return {project.slug for project in self.projects()}
 
     def project_by(self, key: str, value: str) -> str | None:
         """Return the slug of the project with this remote, root, label or alias (``key``)."""
@@ -251,7 +255,7 @@ class Journal(Store):
 
     def unfinished(self) -> list[Operation]:
         """Return operations to which writes can still be added, oldest first."""
-        return records(Operation, self._db.all("list_open_operations"))
+        return self._records(Operation, "list_open_operations")
 
     def is_in_ledger(self, operation_id: str) -> bool:
         """Return True if an operation has a line in the ledger."""
@@ -278,17 +282,17 @@ class Journal(Store):
 
     def written_by(self, operation_id: str) -> list[Intent]:
         """Return an operation's uncommitted writes in order."""
-        return records(Intent, self._db.all("list_journal", operation=operation_id))
+        return self._records(Intent, "list_journal", operation=operation_id)
 
     def pending(self, limit: int = 2**31) -> list[Operation]:
         """Return closed operations that are not committed yet, in the order of their writes."""
-        return records(Operation, self._db.all("list_pending_operations", limit=limit))
+        return self._records(Operation, "list_pending_operations", limit=limit)
 
     def without_texts(self) -> list[Operation]:
         """Return closed, uncommitted operations whose text is gone, for example because it was
         forgotten.
         """
-        return records(Operation, self._db.all("list_operations_without_texts"))
+        return self._records(Operation, "list_operations_without_texts")
 
     def count_pending(self) -> tuple[int, datetime | None]:
         """Return how many operations are uncommitted, and the time of the oldest."""
@@ -350,7 +354,7 @@ class Journal(Store):
             "0123456789abcdef-"
         ):
             return []
-        return records(Operation, self._db.all("find_operations_like", reference=reference))
+        return self._records(Operation, "find_operations_like", reference=reference)
 
     def before(self, intent: Intent) -> tuple[str, str | None] | None:
         """Return the action and document of the previous journal entry for the same file."""
@@ -537,11 +541,11 @@ class Tombstones(Store):
 
     def all(self) -> list[Tombstone]:
         """Return all tombstones in effect."""
-        return records(Tombstone, self._db.all("list_tombstones"))
+        return self._records(Tombstone, "list_tombstones")
 
     def standing(self) -> list[StandingRetirement]:
         """Return all standing retirements, oldest first."""
-        return records(StandingRetirement, self._db.all("list_standing_retirements"))
+        return self._records(StandingRetirement, "list_standing_retirements")
 
     @in_transaction
     def add(self, tombstones: Iterable[Tombstone]) -> None:

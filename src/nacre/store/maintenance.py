@@ -161,7 +161,7 @@ class Erasing(Store):
 
     def sessions(self) -> list[SessionPlace]:
         """Return all sessions."""
-        return records(SessionPlace, self._db.all("list_session_places"))
+        return self._records(SessionPlace, "list_session_places")
 
     def turn_places(self) -> Iterator[TurnPlace]:
         """Yield all turns, without their text."""
@@ -172,11 +172,11 @@ class Erasing(Store):
 
     def places_of(self, rows: Sequence[int]) -> list[TurnPlace]:
         """Return the turns in the given rows."""
-        return records(TurnPlace, self._db.all("list_turn_keys", rows=rows))
+        return self._records(TurnPlace, "list_turn_keys", rows=rows)
 
     def places_in(self, session: int) -> list[TurnPlace]:
         """Return the turns of a session."""
-        return records(TurnPlace, self._db.all("list_turn_keys_of_session", session=session))
+        return self._records(TurnPlace, "list_turn_keys_of_session", session=session)
 
     def turn_texts(self) -> Iterator[TurnText]:
         """Yield the text and tool calls of all turns."""

@@ -229,7 +229,7 @@ class Memories(Store):
 
     def known_of(self, session: str) -> list[LearnedMemory]:
         """Return all memories learned from a session, including superseded and retired ones."""
-        return records(LearnedMemory, self._db.all("list_memories_of_session", session=session))
+        return self._records(LearnedMemory, "list_memories_of_session", session=session)
 
     def news(self, criteria: News) -> list[tuple[int, Memory]]:
         """Return the matching memories, each with its row, in row order."""
@@ -632,7 +632,7 @@ class UsageLog(Store):
 
     def steps_due(self) -> list[StepsDue]:
         """Return active memories that were recalled often enough to become more important."""
-        return records(StepsDue, self._db.all("list_steps_due"))
+        return self._records(StepsDue, "list_steps_due")
 
     @runs("set_steps")
     def set_steps(self, memory: str, steps: int) -> None:

@@ -11,7 +11,7 @@ from nacre.base.frozen import frozen
 from nacre.base.ids import from_ms
 from nacre.base.text import STOP_WORDS, words
 from nacre.store.memories import memory_hash
-from nacre.store.schema import Clause, Indexed, Store, records, runs
+from nacre.store.schema import Clause, Indexed, Store, runs
 from nacre.values.memory import HeldCandidate, Memory, Why
 from nacre.values.review import QueuedReview, Reason
 
@@ -43,15 +43,15 @@ class Candidates(Store):
 
     def pending(self) -> list[HeldCandidate]:
         """Return the pending candidates, likeliest first."""
-        return records(HeldCandidate, self._db.all("list_candidates"))
+        return self._records(HeldCandidate, "list_candidates")
 
     def find(self, reference: str) -> list[HeldCandidate]:
         """Find up to three candidates whose id starts or ends with ``reference``."""
-        return records(HeldCandidate, self._db.all("find_candidates", reference=reference))
+        return self._records(HeldCandidate, "find_candidates", reference=reference)
 
     def with_words(self) -> list[HeldCandidate]:
         """Return all candidates, pending or settled, that still have their text."""
-        return records(HeldCandidate, self._db.all("list_worded_candidates"))
+        return self._records(HeldCandidate, "list_worded_candidates")
 
     @runs("settle_candidate")
     def settle(self, candidate: str, at: int) -> None:
@@ -69,13 +69,13 @@ class Candidates(Store):
 
         Only candidates that still have their text are found.
         """
-        return records(HeldCandidate, self._db.all("find_settled_candidates", reference=reference))
+        return self._records(HeldCandidate, "find_settled_candidates", reference=reference)
 
     def settled_at(self, at: int) -> list[HeldCandidate]:
         """Return candidates that were settled at a time (epoch milliseconds) and still have their
         text.
         """
-        return records(HeldCandidate, self._db.all("list_candidates_settled_at", at=at))
+        return self._records(HeldCandidate, "list_candidates_settled_at", at=at)
 
     @runs("unsettle_candidate")
     def unsettle(self, candidate: str) -> None:
@@ -141,7 +141,7 @@ class Reviews(Store):
 
     def pending(self) -> list[QueuedReview]:
         """Return the pending reviews, oldest first."""
-        return records(QueuedReview, self._db.all("list_reviews"))
+        return self._records(QueuedReview, "list_reviews")
 
     def counts(self) -> tuple[int, int, int]:
         """Return the numbers of candidates, doubtful memories and conflicts."""
@@ -188,7 +188,7 @@ class Reviews(Store):
         A contradiction casts doubt on the older memory and, with ``both_ways``, also on the newer
         one.
         """
-        return records(Doubt, self._db.all("list_doubts", ids=memory_ids, both_ways=both_ways))
+        return self._records(Doubt, "list_doubts", ids=memory_ids, both_ways=both_ways)
 
     @runs("delete_ended_doubts")
     def end_doubts(self, doubtful: Sequence[str]) -> None:

@@ -420,6 +420,10 @@ class Store:
     def __init__(self, database: Database) -> None:
         self.database = self._db = database
 
+    def _records(self, kind: type[T], name: str, /, **parameters: Any) -> list[T]:
+        """Return the rows of a named query as values; see :func:`records`."""
+        return records(kind, self._db.all(name, **parameters))
+
 
 # -- Names of memories, and links to names in bodies --------------------------
 

@@ -332,11 +332,11 @@ class Sessions(Store):
         """Return sessions with turns that extraction or the writer must still process, oldest
         first.
         """
-        return records(Unlearned, self._db.all("list_sessions_to_extract"))
+        return self._records(Unlearned, "list_sessions_to_extract")
 
     def not_shown(self) -> list[Unlearned]:
         """Return sessions that only the writer must still process, oldest first."""
-        return records(Unlearned, self._db.all("list_sessions_not_shown"))
+        return self._records(Unlearned, "list_sessions_not_shown")
 
     @runs("mark_extracted")
     def mark_extracted(self, row: int, seq: int) -> None:
@@ -515,7 +515,7 @@ class Sessions(Store):
 
     def seen_files(self) -> list[SeenFile]:
         """Return all transcripts that were read."""
-        return records(SeenFile, self._db.all("list_cursors"))
+        return self._records(SeenFile, "list_cursors")
 
     def versions(self) -> dict[str, str]:
         """Return the tool version that last wrote to each transcript, by path."""
@@ -536,7 +536,7 @@ class Sessions(Store):
 
     def main_sessions(self, latest: int) -> list[MainSession]:
         """Return each tool's latest main sessions, with whether the owner spoke."""
-        return records(MainSession, self._db.all("list_heard", latest=latest))
+        return self._records(MainSession, "list_heard", latest=latest)
 
 
 def index_texts(database: Database, texts: Sequence[tuple[int, str, Sequence[ToolCall]]]) -> None:
@@ -744,7 +744,7 @@ class ArchiveIndex(Store):
 
     def all(self) -> list[Archived]:
         """Return the archive records of all transcripts, most recently changed first."""
-        return records(Archived, self._db.all("list_archived"))
+        return self._records(Archived, "list_archived")
 
     def find(self, path: str) -> Archived | None:
         """Return the archive record of a transcript."""
@@ -756,7 +756,7 @@ class ArchiveIndex(Store):
 
     def due(self) -> list[Due]:
         """Return transcripts that have changed since they were archived, oldest first."""
-        return records(Due, self._db.all("list_archive_due"))
+        return self._records(Due, "list_archive_due")
 
     def save(self, archived: Archived) -> None:
         """Record how far a transcript is archived."""
