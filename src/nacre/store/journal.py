@@ -90,16 +90,11 @@ class VaultIndex(Store):
             "find_unreadable", path=path, mtime_ns=mtime_ns, size=size, version=__version__
         )
 
-    def set_unreadable(self, path: str, mtime_ns: int, size: int, reason: str) -> None:
+    @runs("upsert_unreadable")
+    def set_unreadable(
+        self, path: str, mtime_ns: int, size: int, reason: str, *, version: str = __version__
+    ) -> None:
         """Record why the current version of a file is not a memory."""
-        self._db.run(
-            "upsert_unreadable",
-            path=path,
-            mtime_ns=mtime_ns,
-            size=size,
-            version=__version__,
-            reason=reason,
-        )
 
     def file_of(self, memory_id: str) -> SeenMemoryFile | None:
         """Return the indexed file of a memory."""

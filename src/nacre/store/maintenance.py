@@ -213,15 +213,15 @@ class Erasing(Store):
                 self._db.run("limit_extracted", row=session, before=sys.maxsize)
                 self._db.run("refresh_session", rows=[session])
 
+    @in_transaction
     def delete_sessions(self, rows: Sequence[int]) -> None:
         """Delete sessions that have no turns any more."""
-        with self._db.transaction():
-            self._db.run_each("delete_session", "row", rows)
+        self._db.run_each("delete_session", "row", rows)
 
+    @in_transaction
     def clear_titles(self, rows: Sequence[int]) -> None:
         """Delete the titles of sessions."""
-        with self._db.transaction():
-            self._db.run_each("clear_title", "row", rows)
+        self._db.run_each("clear_title", "row", rows)
 
     @runs("delete_cursor")
     def delete_cursor(self, path: str) -> None:

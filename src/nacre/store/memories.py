@@ -213,6 +213,7 @@ class Memories(Store):
             for memory, confidence, detail in self._db.all("list_stale")
         }
 
+    @in_transaction
     def set_stale(self, stale: Iterable[tuple[str, float, str]]) -> None:
         """Replace the list of possibly outdated memories, and delete pending reviews of those not
         on it.
@@ -222,10 +223,9 @@ class Memories(Store):
             for memory, confidence, detail in stale
         ]
         ids = [row["memory"] for row in rows]
-        with self._db.transaction():
-            self._db.run("delete_stale_reviews", found=ids, unsaid=UNSAID)
-            self._db.run("delete_stale")
-            self._db.run_many("insert_stale", rows)
+        self._db.run("delete_stale_reviews", found=ids, unsaid=UNSAID)
+        self._db.run("delete_stale")
+        self._db.run_many("insert_stale", rows)
 
     def known_of(self, session: str) -> list[LearnedMemory]:
         """Return all memories learned from a session, including superseded and retired ones."""

@@ -11,7 +11,7 @@ from nacre.base.frozen import frozen
 from nacre.base.ids import from_ms
 from nacre.base.text import STOP_WORDS, words
 from nacre.store.memories import memory_hash
-from nacre.store.schema import Clause, Indexed, Store, runs
+from nacre.store.schema import Clause, Indexed, Store, in_transaction, runs
 from nacre.values.memory import HeldCandidate, Memory, Why
 from nacre.values.review import QueuedReview, Reason
 
@@ -108,16 +108,17 @@ class Doubt:
 class Reviews(Store):
     """The queue of memories that the user should review."""
 
+    @in_transaction
     def add(self, memory_id: str, reason: Reason, detail: str, at: int, *, once: bool) -> None:
         """Queue a memory for review, unless a review for the same reason is pending.
 
         With ``once``, a settled review with the same detail counts too.
         """
         about = {"memory": memory_id, "reason": reason.value, "detail": detail}
-        with self._db.transaction():
-            if not self._db.one("find_review", **about, once=once):
-                self._db.run("insert_review", **about, at=at, shown_by="[]")
+        if not self._db.one("find_review", **about, once=once):
+            self._db.run("insert_review", **about, at=at, shown_by="[]")
 
+    @in_transaction
     def doubt(self, memory_id: str, detail: str, at: int, shown_by: Iterable[str]) -> bool:
         """Queue a review of a possibly outdated memory, or update its pending one.
 
@@ -126,11 +127,10 @@ class Reviews(Store):
         """
         about = {"memory": memory_id, "reason": Reason.STALE.value, "detail": detail}
         more = {"at": at, "shown_by": sorted(set(shown_by))}
-        with self._db.transaction():
-            if self._db.one("find_review_detail", **about):
-                return False
-            if not self._db.run("renew_review", **about, **more):
-                self._db.run("insert_review", **about, **more)
+        if self._db.one("find_review_detail", **about):
+            return False
+        if not self._db.run("renew_review", **about, **more):
+            self._db.run("insert_review", **about, **more)
         return True
 
     def delete_where(self, matches: Callable[[str], bool]) -> None:

@@ -23,6 +23,7 @@ from nacre.store.schema import (
     Store,
     Words,
     encode,
+    in_transaction,
     memory_clause,
     turn_clause,
     with_words,
@@ -594,10 +595,10 @@ class Vectors:
         chance, restated = json.loads(stored)
         return float(chance), float(restated)
 
+    @in_transaction
     def note_seen(self, cosines: tuple[float, float]) -> None:
         """Store the probe results for the model."""
-        with self._db.transaction():
-            self._set_value("seen", json.dumps(cosines))
+        self._set_value("seen", json.dumps(cosines))
 
     def dimensions(self) -> int:
         """Return the number of dimensions of the vectors, or 0 without any."""
@@ -625,12 +626,12 @@ class Vectors:
             self._set_value("edition", edition)
             self._set_value("begun", edition)
 
+    @in_transaction
     def pass_over(self) -> None:
         """Mark all turns as processed, if none of them needs a vector."""
-        with self._db.transaction():
-            if not self.turns_to_embed(1):
-                newest = self._db.value("last_turn") or 0
-                self._set_value("through", str(max(int(newest), self._count_of("through"))))
+        if not self.turns_to_embed(1):
+            newest = self._db.value("last_turn") or 0
+            self._set_value("through", str(max(int(newest), self._count_of("through"))))
 
     def turns_to_embed(self, limit: int) -> list[tuple[int, str]]:
         """Return the row and text of the next turns that need vectors."""
@@ -683,6 +684,7 @@ class Vectors:
                     [digest for digest, _ in rows], from_int8([vector for _, vector in rows])
                 )
 
+    @in_transaction
     def add_turn_passages(
         self,
         digests_by_turn: Mapping[int, Sequence[bytes]],
@@ -697,21 +699,20 @@ class Vectors:
         vectors of new passages. ``through``: row of the last processed turn. Raises
         EmbedderUnavailableError for vectors of the wrong size.
         """
-        with self._db.transaction():
-            self._check_size(vectors)
-            numbers = self.rows_of_passages(
-                [digest for digests in digests_by_turn.values() for digest in digests]
-            )
-            missing = [at for at, digest in enumerate(fresh) if digest not in numbers]
-            if missing:
-                numbers |= self._add_passages([fresh[at] for at in missing], vectors[missing])
-            pairs: list[dict[str, object]] = [
-                {"passage": numbers[digest], "turn": turn}
-                for turn, digests in digests_by_turn.items()
-                for digest in digests
-            ]
-            self._db.run_many("insert_turn_passage", pairs)
-            self._set_value("through", str(max(through, self._count_of("through"))))
+        self._check_size(vectors)
+        numbers = self.rows_of_passages(
+            [digest for digests in digests_by_turn.values() for digest in digests]
+        )
+        missing = [at for at, digest in enumerate(fresh) if digest not in numbers]
+        if missing:
+            numbers |= self._add_passages([fresh[at] for at in missing], vectors[missing])
+        pairs: list[dict[str, object]] = [
+            {"passage": numbers[digest], "turn": turn}
+            for turn, digests in digests_by_turn.items()
+            for digest in digests
+        ]
+        self._db.run_many("insert_turn_passage", pairs)
+        self._set_value("through", str(max(through, self._count_of("through"))))
 
     def add_memory_vectors(self, vectors_by_row: Mapping[int, FloatArray]) -> None:
         """Store the vectors of memories, except memories that have changed or no longer exist.

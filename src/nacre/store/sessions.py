@@ -22,6 +22,7 @@ from nacre.store.schema import (
     did_of,
     encode,
     fits_index,
+    in_transaction,
     record,
     records,
     runs,
@@ -249,16 +250,16 @@ class Sessions(Store):
                     self._db.run("leave_turn", session=session, turns=[turns[identity].id])
                 yield row[3], identity
 
+    @in_transaction
     def index_again(self, rows: Sequence[int]) -> None:
         """Restore missing turns in the full-text index."""
-        with self._db.transaction():
-            for start in range(0, len(rows), _TURNS_AT_ONCE):
-                turns = self.by_rows(rows[start : start + _TURNS_AT_ONCE])
-                self._forget_text(list(turns))
-                index_texts(
-                    self._db,
-                    [(row, turn.turn.text, turn.turn.tool_calls) for row, turn in turns.items()],
-                )
+        for start in range(0, len(rows), _TURNS_AT_ONCE):
+            turns = self.by_rows(rows[start : start + _TURNS_AT_ONCE])
+            self._forget_text(list(turns))
+            index_texts(
+                self._db,
+                [(row, turn.turn.text, turn.turn.tool_calls) for row, turn in turns.items()],
+            )
 
     def _forget_text(self, rows: Sequence[int]) -> None:
         self._db.words.drop(Indexed.TURNS, rows)
