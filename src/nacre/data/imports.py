@@ -6,9 +6,9 @@ and an added statement, which are paired if enough words agree.
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from enum import StrEnum
@@ -17,6 +17,7 @@ from typing import Annotated
 
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
+from nacre.base.ids import bytes_hash, content_hash
 from nacre.base.named_files import is_within
 from nacre.base.text import to_bytes, words
 from nacre.data import backup as backups
@@ -49,9 +50,9 @@ from nacre.home.change import Change, Run, known_or_named, read_pages, write_new
 from nacre.home.home import Home, territory
 from nacre.home.location import clean_values, redact
 from nacre.hosts import own_memory
-from nacre.hosts.files import Places
 from nacre.hosts.host import MemoryPlace
 from nacre.hosts.registry import ALL_HOSTS
+from nacre.hosts.ways import places_of
 from nacre.learn.ingest import IngestOptions, ingest
 from nacre.memories.edit import catch_up
 from nacre.memories.judge import SUPERSEDES, compare, reconcile
@@ -564,12 +565,8 @@ def capture(home: Home, hosts: Sequence[str] = ()) -> list[Captured]:
 
 
 def _places(home: Home, host: str) -> Sequence[MemoryPlace]:
-    settings = home.settings
-    places = Places(
-        settings.user_home, settings.home.absolute(), settings.environ, settings.platform
-    )
     own = ALL_HOSTS[host].own_memory if host in ALL_HOSTS else None
-    return own(places) if own else ()
+    return own(places_of(home.settings)) if own else ()
 
 
 def _import_notes(home: Home, place: MemoryPlace, captured: Captured) -> Captured:
@@ -582,18 +579,12 @@ def _import_notes(home: Home, place: MemoryPlace, captured: Captured) -> Capture
 
 
 def _digest(path: Path) -> str:
-    hashed = hashlib.sha256()
-    is_empty = True
+    parts = []
     for note in _notes(path):
-        try:
+        with suppress(OSError):
             content = note.read_bytes() if note.stat().st_size <= MOST_BYTES else b""
-        except OSError:
-            continue
-        is_empty = False
-        hashed.update(
-            to_bytes(f"{note.relative_to(path)}\0{hashlib.sha256(content).hexdigest()}\0")
-        )
-    return "" if is_empty else hashed.hexdigest()
+            parts.append(f"{note.relative_to(path)}\0{bytes_hash(content).hex()}\0")
+    return content_hash("".join(parts)).hex() if parts else ""
 
 
 def _notes(path: Path) -> Iterator[Path]:

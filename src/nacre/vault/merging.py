@@ -23,7 +23,7 @@ from nacre.base import json
 from nacre.base.frozen import frozen
 from nacre.base.ids import uuid7
 from nacre.base.text import numbered, to_text
-from nacre.base.times import in_utc
+from nacre.base.times import parsed
 from nacre.errors import InvalidMemoryError
 from nacre.vault.documents import (
     MANAGED,
@@ -451,10 +451,7 @@ def _with_defaults(base: Document) -> Document:
 
 
 def _time(text: Any) -> datetime:
-    try:
-        return in_utc(datetime.fromisoformat(str(text)))
-    except (ValueError, OverflowError):
-        return _OLDEST
+    return parsed(str(text)) or _OLDEST
 
 
 def _rank_of_scope(text: Any) -> tuple[int, str]:
