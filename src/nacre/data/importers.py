@@ -25,6 +25,7 @@ from nacre.base.environment import install_hint
 from nacre.base.frozen import frozen
 from nacre.base.ids import at_ms, content_hash, from_ms, to_millisecond, uuid7
 from nacre.base.lazy import load
+from nacre.base.plain import string
 from nacre.base.plugins import IMPORTERS, find_plugins, load_plugin
 from nacre.base.text import normalise, one_line, title_of, to_bytes
 from nacre.base.times import parsed
@@ -726,10 +727,8 @@ def _parsed_text(value: object) -> Any:
 
 def text_of(values: Mapping[str, Any], *names: str) -> str | None:
     """Return the first non-empty string under any of the given keys."""
-    candidates = (values.get(name) for name in names)
-    return next(
-        (value.strip() for value in candidates if isinstance(value, str) and value.strip()), None
-    )
+    text = string(values, *names)
+    return text.strip() if text else None
 
 
 def tags_of(value: object, *more: str) -> tuple[str, ...]:

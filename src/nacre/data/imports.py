@@ -19,6 +19,7 @@ from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash, content_hash
 from nacre.base.named_files import is_within
+from nacre.base.plain import mapping
 from nacre.base.text import to_bytes, words
 from nacre.data import backup as backups
 from nacre.data import export as exporting
@@ -78,8 +79,7 @@ _STATEMENT = "#"
 
 def origin_of(memory: Memory) -> Mapping[str, str]:
     """Return where a memory was imported from, or an empty mapping if it was not imported."""
-    value = memory.extra.get(ORIGIN)
-    return value if isinstance(value, dict) else {}
+    return mapping(memory.extra, ORIGIN)
 
 
 def is_untouched(memory: Memory) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from nacre.base import json
+from nacre.base.plain import mapping
 from nacre.base.text import one_line
 from nacre.data.importers import (
     ImportedMemory,
@@ -93,7 +94,7 @@ def _is_host(path: Path) -> bool:
 
 def _is_fact(tree: Tree, name: str) -> bool:
     front = readable_front(tree, name)
-    kind = text_of(front, "type") or text_of(_metadata(front), "type")
+    kind = text_of(front, "type") or text_of(mapping(front, "metadata"), "type")
     return bool(
         text_of(front, "name")
         and text_of(front, "description")
@@ -156,7 +157,7 @@ def _fact(
     cwd: str | None,
     ids: Mapping[str, str],
 ) -> Item:
-    metadata = _metadata(front)
+    metadata = mapping(front, "metadata")
     kind = text_of(front, "type") or text_of(metadata, "type") or ""
     description = text_of(front, "description")
     linked = dict.fromkeys(target.strip() for target in _LINK.findall(body))
@@ -198,11 +199,6 @@ def _cwd(tree: Tree, folder: str) -> str | None:
                 if isinstance(cwd, str) and cwd:
                     return tree.clean(cwd)
     return None
-
-
-def _metadata(front: Values) -> Values:
-    value = front.get("metadata")
-    return value if isinstance(value, dict) else {}
 
 
 def _name(front: Values, name: str) -> str:
