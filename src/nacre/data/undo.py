@@ -23,12 +23,12 @@ from nacre.errors import (
     UnusableRepositoryError,
     refuse_several,
 )
-from nacre.home import views
-from nacre.home.change import FEW, Change, read_pages
+from nacre.home.change import FEW, read_pages
+from nacre.home.change import Change as VaultChange
 from nacre.home.home import Home
 from nacre.home.location import redact
 from nacre.home.operations import is_going_on
-from nacre.home.views import Difference, FieldChange, Listed, OperationDiff, Version
+from nacre.home.views import Change, Difference, FieldChange, Listed, OperationDiff, Version
 from nacre.memories.edit import scan
 from nacre.memories.erasure import FORGETTING
 from nacre.memories.judge import release
@@ -130,7 +130,7 @@ def look(home: Home) -> None:
         catch_up(home)
 
 
-def changes_of(home: Home, operation: Operation) -> list[views.Change]:
+def changes_of(home: Home, operation: Operation) -> list[Change]:
     """Return the changes made by an operation.
 
     Raises NotFoundError if the contents of its files are no longer stored.
@@ -193,14 +193,14 @@ def _committed(home: Home, commit: str, paths: Sequence[str]) -> _States:
     return {path: (texts.get(f"{commit}^:{path}"), texts.get(f"{commit}:{path}")) for path in paths}
 
 
-def _by_memory(touched: dict[str, str], states: _States) -> list[views.Change]:
-    changes: dict[str, views.Change] = {}
+def _by_memory(touched: dict[str, str], states: _States) -> list[Change]:
+    changes: dict[str, Change] = {}
     for path, (before, after) in states.items():
         if before == after:
             continue
         memory = touched.get(path, "")
         key = memory or path
-        memory_change = changes.get(key, views.Change(memory, None, None))
+        memory_change = changes.get(key, Change(memory, None, None))
         if before is not None and memory_change.before is None:
             memory_change = replace(memory_change, before=Version(path, before))
         if after is not None:
@@ -209,7 +209,7 @@ def _by_memory(touched: dict[str, str], states: _States) -> list[views.Change]:
     return [change for change in changes.values() if change.before != change.after]
 
 
-def _difference(change: views.Change) -> Difference:
+def _difference(change: Change) -> Difference:
     before, after = (_parts(version) for version in (change.before, change.after))
     names = dict.fromkeys([*before[0], *after[0]])
     fields = [
@@ -264,7 +264,7 @@ class Step:
     """
 
     action: str
-    change: views.Change
+    change: Change
     memory: Memory | None = None
     clashes: tuple[str, ...] = ()
 
@@ -339,7 +339,7 @@ def _remedy(home: Home, planned: Undoing) -> str:
     return "nacre log shows the later changes"
 
 
-def _find_undoable(home: Home, reference: str | None) -> tuple[Undoing, list[views.Change]]:
+def _find_undoable(home: Home, reference: str | None) -> tuple[Undoing, list[Change]]:
     for candidate in [find_operation(home, reference)] if reference else not_undone(home):
         if candidate.action in _PERMANENT:
             raise ConflictError(f"a {candidate.action} cannot be undone", hint=_LISTED)
@@ -381,7 +381,7 @@ def _end(operation: Operation) -> str:
     return operation.id[-8:]
 
 
-def _planned(home: Home, operation: Operation, changes: Sequence[views.Change]) -> Undoing:
+def _planned(home: Home, operation: Operation, changes: Sequence[Change]) -> Undoing:
     steps = (_step(home, operation, change) for change in changes)
     needed_steps = tuple(step for step in steps if step)
     at = to_ms(operation.at) or 0
@@ -392,7 +392,7 @@ def _planned(home: Home, operation: Operation, changes: Sequence[views.Change]) 
     return Undoing(operation, needed_steps, waiting=reviewed)
 
 
-def _do(change: Change, planned: Undoing) -> None:
+def _do(change: VaultChange, planned: Undoing) -> None:
     home = change.home
     memories = sorted({step.change.memory for step in planned.steps if step.change.memory})
     removed: list[Memory] = []
@@ -441,7 +441,7 @@ def _is_retired(home: Home, step: Step) -> bool:
     return present is None or present.retired is not None
 
 
-def _take(change: Change, step: Step) -> None:
+def _take(change: VaultChange, step: Step) -> None:
     before, after = step.change.before, step.change.after
     if step.action in ("change back", "retire"):
         change.put([step.memory] if step.memory else [])
@@ -454,7 +454,7 @@ def _take(change: Change, step: Step) -> None:
         change.home.problems.append(f"{step.subject} was just changed, so it was not undone")
 
 
-def _step(home: Home, operation: Operation, change: views.Change) -> Step | None:
+def _step(home: Home, operation: Operation, change: Change) -> Step | None:
     if not change.memory or not is_memory_file(change.latest.path):
         return _file_step(home, operation, change)
     present = home.memories.find(change.memory)
@@ -480,7 +480,7 @@ def _step(home: Home, operation: Operation, change: views.Change) -> Step | None
     return Step("change back", change, replace(merged, updated=home.now()))
 
 
-def _file_step(home: Home, operation: Operation, change: views.Change) -> Step | None:
+def _file_step(home: Home, operation: Operation, change: Change) -> Step | None:
     present, path = _text(home, change.latest.path), change.latest.path
     after = change.after.text if change.after else None
     before = change.before.text if change.before else None
@@ -502,7 +502,7 @@ def _file_step(home: Home, operation: Operation, change: views.Change) -> Step |
     return Step("conflict", change, None, (_FILE,))
 
 
-def _is_as_left(home: Home, change: views.Change) -> bool:
+def _is_as_left(home: Home, change: Change) -> bool:
     file, before, after = home.files.file_of(change.memory), change.before, change.after
     if file is None or before is None or after is None or file.path != after.path:
         return False
@@ -524,7 +524,7 @@ def _text(home: Home, path: str) -> str | None:
 
 
 def _bring_back(
-    change: Change, before: Version, after: Version | None, memory: Memory | None
+    change: VaultChange, before: Version, after: Version | None, memory: Memory | None
 ) -> None:
     home = change.home
     intents = []
@@ -550,7 +550,7 @@ def _bring_back(
     change.intend([write, *intents])
 
 
-def _merge(home: Home, change: views.Change, present: Memory) -> tuple[Memory, tuple[str, ...]]:
+def _merge(home: Home, change: Change, present: Memory) -> tuple[Memory, tuple[str, ...]]:
     file = home.files.file_of(present.id)
     text = _text(home, file.path) if file else None
     after, before = change.after, change.before
