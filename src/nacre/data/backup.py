@@ -25,7 +25,7 @@ from nacre.base import json as json_text
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.locks import FileLock
-from nacre.base.named_files import named_file
+from nacre.base.named_files import is_within, named_file
 from nacre.base.text import to_text
 from nacre.base.zips import BROKEN
 from nacre.data.export import Overwrite
@@ -39,6 +39,7 @@ from nacre.llm import credentials
 from nacre.memories.edit import catch_up
 from nacre.memories.store import fold_usage
 from nacre.operations import operation
+from nacre.settings import Settings
 from nacre.store.gateway import DATABASE as GATEWAY_DATABASE
 from nacre.store.sqlite import Snapshot
 from nacre.values.codec import plain, stamp
@@ -304,16 +305,36 @@ def read_manifest(backup: Path) -> Manifest:
         return _manifest(backup, archive)
 
 
+@operation(
+    "backup-restore",
+    writes=True,
+    takes_long=True,
+    closed=True,
+    owners=True,
+    command="data backup restore",
+)
 def restore(
-    backup: Path, home: Path, *, replace: bool = False, on_progress: OnProgress = lambda _: None
+    settings: Settings,
+    on_progress: OnProgress = lambda _: None,
+    *,
+    backup: Annotated[Path, bounds("The backup's file.")],
+    target: Annotated[
+        Path | None, bounds("The folder of the home; default: the one from the settings.")
+    ] = None,
+    replace: Annotated[bool, bounds("Move an existing home aside and replace it.")] = False,
 ) -> RestoreReport:
-    """Restore a backup to ``home``, completely or not at all.
+    """Restore a backup as a home, completely or not at all.
 
-    With ``replace``, an existing home is renamed and kept. Raises NotFoundError, InvalidInputError
-    for a damaged backup, ConflictError if the home exists, or UnavailableError if the disk is too
-    full.
+    Raises NotFoundError, InvalidInputError, ConflictError, UnavailableError.
     """
-    home = home.expanduser().absolute()
+    home = (target or settings.home).expanduser().absolute()
+    if settings.server and home == settings.home:
+        raise UnavailableError(
+            "this memory is on a server, but a backup contains files",
+            hint="--to FOLDER restores the files; docs/server.md describes how to restore a server",
+        )
+    if home != settings.home and is_within(home, territory(settings)):
+        raise ConflictError(f"{home} is inside the existing home", hint="give a folder elsewhere")
     if os.path.lexists(home) and not home.is_dir():
         raise ConflictError(
             f"{home} is not a folder", hint="give a new folder or the folder of a home"

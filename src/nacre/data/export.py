@@ -22,6 +22,7 @@ from nacre.home.home import Home, territory
 from nacre.home.location import clean_values, redact
 from nacre.memories.edit import catch_up
 from nacre.memories.store import fold_usage
+from nacre.operations import operation
 from nacre.values import reports
 from nacre.values.codec import plain, stamp, with_texts
 from nacre.values.fields import OnlyProject
@@ -279,6 +280,16 @@ def export(
         parcel = _pack(home, options)
         size = _FORMS[options.form](parcel, file, on_progress)
     return ExportReport(path, options.form, parcel.counts, parcel.left_out, size, parcel.withheld)
+
+
+@operation("export", takes_long=True)
+def export_file(
+    home: Home, request: ExportRequest, on_progress: OnProgress = lambda _: None
+) -> ExportReport:
+    """Write all data to one readable file. Raises ConflictError if it exists."""
+    return export(
+        home, request.target, request, overwrite=request.overwrite, on_progress=on_progress
+    )
 
 
 def _pack(home: Home, options: ExportOptions) -> Parcel:

@@ -13,17 +13,12 @@ from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
 
-from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash, content_hash
-from nacre.base.named_files import is_within
 from nacre.base.plain import mapping
 from nacre.base.text import to_bytes, words
-from nacre.data import backup as backups
-from nacre.data import export as exporting
-from nacre.data.export import ExportReport, ExportRequest, ImportOptions
+from nacre.data.export import ImportOptions
 from nacre.data.importers import (
     MOST_BYTES,
     ORIGIN,
@@ -41,14 +36,12 @@ from nacre.data.importers import (
     words_hash,
 )
 from nacre.errors import (
-    ConflictError,
     InvalidInputError,
     InvalidMemoryError,
     NotFoundError,
-    UnavailableError,
 )
 from nacre.home.change import Change, Run, known_or_named, read_pages, write_new_page
-from nacre.home.home import Home, territory
+from nacre.home.home import Home
 from nacre.home.location import clean_values, redact
 from nacre.hosts import own_memory
 from nacre.hosts.host import MemoryPlace
@@ -62,7 +55,6 @@ from nacre.memories.placement import put, write_touched
 from nacre.memories.store import fold_usage
 from nacre.memories.vectors import embed_pending
 from nacre.operations import operation
-from nacre.settings import Settings
 from nacre.store.memories import memory_hash
 from nacre.values.memory import MAX_BODY_BYTES, Memory
 from nacre.values.reports import IngestReport, OnProgress, Progress
@@ -600,49 +592,9 @@ def _notes(path: Path) -> Iterator[Path]:
 # -- Operations ----------------------------------------------------------------------------------
 
 
-@operation("export", takes_long=True)
-def export(
-    home: Home, request: ExportRequest, on_progress: OnProgress = lambda _: None
-) -> ExportReport:
-    """Write all data to one readable file. Raises ConflictError if it exists."""
-    return exporting.export(
-        home, request.target, request, overwrite=request.overwrite, on_progress=on_progress
-    )
-
-
 @operation("import", writes=True, takes_long=True)
 def import_(
     home: Home, request: ImportOptions, on_progress: OnProgress = lambda _: None
 ) -> ImportReport:
     """Import memories from another system or an account's export. Raises NotFoundError, InvalidInputError."""
     return carry_out(home, plan_import(home, request), on_progress)
-
-
-@operation(
-    "backup-restore",
-    writes=True,
-    takes_long=True,
-    closed=True,
-    owners=True,
-    command="data backup restore",
-)
-def restore(
-    settings: Settings,
-    on_progress: OnProgress = lambda _: None,
-    *,
-    backup: Annotated[Path, bounds("The backup's file.")],
-    target: Annotated[
-        Path | None, bounds("The folder of the home; default: the one from the settings.")
-    ] = None,
-    replace: Annotated[bool, bounds("Move an existing home aside and replace it.")] = False,
-) -> backups.RestoreReport:
-    """Restore a backup as a home. Raises NotFoundError, InvalidInputError, ConflictError, UnavailableError."""
-    target = (target or settings.home).expanduser().absolute()
-    if settings.server and target == settings.home:
-        raise UnavailableError(
-            "this memory is on a server, but a backup contains files",
-            hint="--to FOLDER restores the files; docs/server.md describes how to restore a server",
-        )
-    if target != settings.home and is_within(target, territory(settings)):
-        raise ConflictError(f"{target} is inside the existing home", hint="give a folder elsewhere")
-    return backups.restore(backup, target, replace=replace, on_progress=on_progress)
