@@ -175,7 +175,9 @@ def note(home: Home, record: AskedQuestion | Call) -> None:
 def noted_calls(home: Home) -> Iterator[Call]:
     """Yield the spooled calls that are not in the database yet, without removing them."""
     notes = Spool(home.folder, SPOOL)
-    return (item.call for item in _read([*notes.leftovers(), notes.path]) if item.call)
+    with suppress(OSError):
+        paths = [*notes.leftovers(), notes.path]
+        yield from (item.call for item in _read(paths) if item.call)
 
 
 def _read(paths: Iterable[Path]) -> Iterator[_Note]:
