@@ -31,7 +31,7 @@ NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 def progress_shown(run: Run) -> Iterator[OnProgress]:
     """Show progress on a terminal during the block."""
     with output.progress_bar(run) as notify:
-        yield notify or (lambda _: None)
+        yield notify
 
 
 @contextmanager

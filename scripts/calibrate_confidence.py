@@ -34,11 +34,11 @@ sys.path[:0] = [str(Path(__file__).parents[1])]
 from benchmarks.retrieval.homes import RememberingEmbedder, Shelf, open_homes  # noqa: E402
 from benchmarks.retrieval.scoring import score_list, sessions_of  # noqa: E402
 from benchmarks.retrieval.suites import ADVERSARIAL, Haystack, load_suite, parse_evidence  # noqa: E402
-from nacre.home.consent import configured_embedder  # noqa: E402
 from nacre.home.home import (  # noqa: E402
     Home,
     open_home,
 )
+from nacre.home.spending import embedder_of  # noqa: E402
 from nacre.llm.calibration import calibration_of  # noqa: E402
 from nacre.llm.local_model import load_minilm  # noqa: E402
 from nacre.llm.minilm import MODEL_NAME  # noqa: E402
@@ -208,7 +208,7 @@ def read(context: Home, haystack: Haystack, text: str) -> Question:
 def embedded(context: Home, question: Question, *, vectors: bool) -> QueryVector | None:
     """Return the question's vector if vectors are used."""
     return (
-        QueryVector(configured_embedder(context).embed([question.semantic])[0], context.vectors)
+        QueryVector(embedder_of(context).embed([question.semantic])[0], context.vectors)
         if vectors
         else None
     )

@@ -16,8 +16,8 @@ from typing import Any
 
 from nacre.base.frozen import frozen
 from nacre.errors import NotFoundError
-from nacre.home.consent import configured_embedder
 from nacre.home.home import Home, open_home
+from nacre.home.spending import embedder_of
 from nacre.learn.ingest import IngestOptions, ingest
 from nacre.memories.decision import StoreRequest
 from nacre.memories.judge import CONTRADICTS
@@ -180,7 +180,7 @@ def measure(
     context = open_home(settings, clock=clock, load_embedder=lambda _: _loaded(load_embedder))
     try:
         if load_embedder:
-            context.vectors.begin(configured_embedder(context).name)
+            context.vectors.begin(embedder_of(context).name)
         fill = _fill_by_sessions if through == "sessions" else _fill_by_store
         kept = fill(context, clock, _statements(data), notify)
         clock.moment += timedelta(days=1)

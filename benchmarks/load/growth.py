@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from nacre.base.frozen import frozen
 from nacre.base.ids import content_hash
-from nacre.home.consent import configured_embedder
 from nacre.home.home import Home
+from nacre.home.spending import embedder_of
 from nacre.memories.vectors import passages
 from nacre.values.memory import SessionFilter
 from nacre.values.reports import OnProgress, Progress
@@ -132,7 +132,7 @@ def scatter(context: Home, material: Material, notify: OnProgress) -> int:
     takes hours, and searching a few shared vectors would be unrealistically fast.
     """
     originals = {turn.id: turn.text for _, said in material.sessions for turn in said}
-    embedder, known = configured_embedder(context), dict[str, NDArray[np.float32]]()
+    embedder, known = embedder_of(context), dict[str, NDArray[np.float32]]()
     noise = np.random.default_rng(context.vectors.count())
     context.vectors.begin(embedder.name)
     done, total = 0, context.vectors.missing()[0]

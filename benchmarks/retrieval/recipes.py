@@ -13,8 +13,8 @@ from benchmarks.retrieval.plain import PlainFts
 from benchmarks.retrieval.suites import BenchQuestion, Haystack
 from nacre.base.frozen import frozen
 from nacre.base.text import STOP_WORDS, is_unspaced, words
-from nacre.home.consent import configured_embedder
 from nacre.home.home import Home
+from nacre.home.spending import embedder_of
 from nacre.recall.lanes import QueryVector
 from nacre.recall.question import Question, read_question, resolve_anchor
 from nacre.recall.ranking import DEFAULT, Recipe
@@ -149,7 +149,7 @@ class _Embedding:
 
     def __call__(self, text: str) -> tuple[QueryVector, float]:
         if text not in self._known:
-            embedder = configured_embedder(
+            embedder = embedder_of(
                 self._context
             )  # loaded before the clock starts, to measure a running process
             started = time.perf_counter()
@@ -157,5 +157,5 @@ class _Embedding:
             self._known[text] = value, time.perf_counter() - started
         value, seconds = self._known[text]
         return QueryVector(
-            value, self._context.vectors.of(configured_embedder(self._context).name)
+            value, self._context.vectors.of(embedder_of(self._context).name)
         ), seconds

@@ -124,7 +124,7 @@ class MemoryHome:
         operation: str,
         /,
         *,
-        on_progress: Callable[[Any], object] | None = None,
+        on_progress: OnProgress = lambda _: None,
         **fields: Any,
     ) -> Any:
         """Run an operation from :mod:`nacre.serve.catalogue` with the given request fields.
@@ -140,7 +140,7 @@ class MemoryHome:
         function: Callable[..., Result],
         parameters: Mapping[str, object],
         *,
-        on_progress: Callable[[Any], object] | None = None,
+        on_progress: OnProgress = lambda _: None,
         **more: object,
     ) -> Result:
         """Run an operation with a method's parameters as the fields of its request."""
@@ -159,7 +159,7 @@ class MemoryHome:
         *paths: str | Path,
         extract: bool = True,
         vectors: bool = True,
-        on_progress: OnProgress | None = None,
+        on_progress: OnProgress = lambda _: None,
     ) -> IngestReport:
         """Read the given transcript files and folders, or all transcripts found on this machine.
 

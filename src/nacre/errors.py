@@ -22,6 +22,11 @@ statuses. A class's docstring is its default message.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 
 class NacreError(Exception):
     """The operation failed."""
@@ -339,3 +344,13 @@ class SecretFoundError(NacreError):
     """The text to send seems to contain a secret."""
 
     code = "secret_found"
+
+
+def refuse_several(ids: Iterable[str], reference: str, kind: str) -> None:
+    """Raise ConflictError if a reference matches more than one id."""
+    names = [*ids]
+    if len(names) > 1:
+        raise ConflictError(
+            f"{reference!r} matches several {kind}: {', '.join(names)}",
+            hint="give more characters of the id",
+        )

@@ -11,9 +11,8 @@ import pytest
 
 from nacre.api import MemoryHome
 from nacre.errors import EmbedderHeldError, EmbedderUnavailableError
-from nacre.home.consent import configured_embedder
 from nacre.home.home import Home, open_home
-from nacre.home.spending import show_costs
+from nacre.home.spending import embedder_of, show_costs
 from nacre.memories import vectors
 from nacre.memories.vectors import embed_pending
 from tests.app.conftest import World, says
@@ -71,7 +70,7 @@ def test_concurrent_calls_stay_within_the_budget(
 ) -> None:
     world.environ["NACRE_MODELS_DAILY_BUDGET_USD"] = "0.000005"
     homes = [open_context() for _ in range(4)]
-    embedders = [configured_embedder(home) for home in homes]
+    embedders = [embedder_of(home) for home in homes]
 
     def embed(number: int) -> str:
         try:
@@ -93,10 +92,10 @@ def test_failed_call_counts_as_sent_unless_the_provider_denies(
     context = open_context()
     provider.embedding_faults += [Reply(status=401)]
     with pytest.raises(EmbedderUnavailableError):
-        configured_embedder(context).embed([TEXT])
+        embedder_of(context).embed([TEXT])
     assert summarise_costs(context) == [(True, 1, 1, 0)]
     provider.embedding_faults += [Reply(status=500, headers={"retry-after": "0"})]
-    configured_embedder(context).embed([TEXT])
+    embedder_of(context).embed([TEXT])
     assert summarise_costs(context) == [(True, 3, 2, 2)], "each attempt counts as a call"
 
 
@@ -131,13 +130,13 @@ def test_embedding_reserves_part_of_the_budget_for_questions(
     world.environ["NACRE_MODELS_DAILY_BUDGET_USD"] = "0.0002"
     context = open_context()
     for number in range(198):
-        configured_embedder(context).embed([f"{TEXT}{number}"[-60:]])
+        embedder_of(context).embed([f"{TEXT}{number}"[-60:]])
     with pytest.raises(EmbedderHeldError):
-        configured_embedder(context).embed([TEXT])
+        embedder_of(context).embed([TEXT])
     with MemoryHome(context) as memory:
         memory.store("The ferry office closes at noon on Sundays.")
     context = open_context()
-    context.vectors.begin(configured_embedder(context).name, MODEL)
+    context.vectors.begin(embedder_of(context).name, MODEL)
     sent = len(provider.requests)
     with MemoryHome(context) as memory:
         assert memory.recall("when does the ferry office close?").hits

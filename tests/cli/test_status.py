@@ -13,7 +13,7 @@ import pytest
 
 from nacre.base import ids
 from nacre.home.home import open_home
-from nacre.home.spending import note_call
+from nacre.home.spending import note
 from nacre.settings import load_settings
 from nacre.setup import chores
 from nacre.values.models import Call, Tokens
@@ -174,7 +174,7 @@ def test_status_includes_unfolded_calls_in_todays_cost(terminal: Nacre, nacre: N
     home = open_home(load_settings())
     now = home.clock()
     for day, cost in ((now.astimezone().date(), 40_000), (datetime(2026, 1, 5).date(), 900_000)):  # noqa: DTZ001 - a day
-        note_call(
+        note(
             home,
             Call(home.ids(), now, day, "deep", "fake:one", False, Tokens(), cost, outcome="done"),
         )

@@ -14,8 +14,7 @@ from nacre.base.frozen import frozen
 from nacre.store import sqlite
 from nacre.store.memories import LearnedMemory, Links, Memories, News
 from nacre.store.review import Comparisons
-from nacre.store.rows import _memory_fields, memory_columns
-from nacre.store.schema import Database
+from nacre.store.schema import Database, _memory_fields, memory_columns
 from nacre.store.sqlite import open_database
 from nacre.values.memory import (
     Confidence,
@@ -379,7 +378,7 @@ def test_column_of_a_later_version_is_written_and_read(
     with psycopg.connect(server_url, autocommit=True) as admin:
         admin.execute("CREATE DATABASE coloured")
     url = server_url.replace("/postgres?", "/coloured?")
-    monkeypatch.setattr("nacre.store.rows.Memory", Coloured)
+    monkeypatch.setattr("nacre.store.schema.Memory", Coloured)
     caches = (_memory_fields, memory_columns, sqlite.query, connection.query)
     for cached in caches:
         cached.cache_clear()

@@ -36,10 +36,9 @@ from nacre.data.undo import undo as undo_undo
 from nacre.errors import ConflictError, NacreError, UnavailableError
 from nacre.home import archive
 from nacre.home import change as changes
-from nacre.home.consent import embedder_in_use
 from nacre.home.home import Home, open_home
 from nacre.home.projects import Handoffs
-from nacre.home.spending import fold_notes, note_call
+from nacre.home.spending import embedder_in_use, fold_notes, note
 from nacre.learn.ingest import ingest
 from nacre.memories import retire, vectors
 from nacre.memories.projects import merge, rename
@@ -824,7 +823,7 @@ def note_calls(context: Home) -> None:
     noted = datetime(2026, 11, 20, 9, tzinfo=UTC)
     for number in range(1, 5):
         at = noted + timedelta(seconds=number)
-        note_call(
+        note(
             context,
             Call(
                 f"call-{number}",

@@ -27,16 +27,13 @@ class Spool:
         self._name = name
         self.path = folder / f"{name}.jsonl"
 
-    def append(self, line: bytes, at_most: int | None = None) -> None:
-        """Append a line if the file is smaller than ``at_most`` bytes. Nothing happens if the disk
-        is full or the file locked.
-        """
+    def append(self, line: bytes) -> None:
+        """Append a line. Nothing happens if the disk is full or the file locked."""
         with suppress(StoreBusyError, OSError), self._lock():
             descriptor = files.open_file(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             with os.fdopen(descriptor, "ab") as file:
-                if at_most is None or file.tell() < at_most:
-                    # The newline comes first, so that a truncated line does not damage the next.
-                    file.write(b"\n" + line)
+                # The newline comes first, so that a truncated line does not damage the next.
+                file.write(b"\n" + line)
 
     def leftovers(self) -> list[Path]:
         """Return files whose processing a crash interrupted, oldest first."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from enum import Enum
 from functools import cache
@@ -100,3 +100,7 @@ class Queries(Protocol):
 
     def run_many(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
         """Run a named statement once for each row of parameters."""
+
+    def run_each(self, name: str, key: str, values: Iterable[Any], **more: Any) -> None:
+        """Run a named statement once for each value of the parameter ``key``."""
+        self.run_many(name, [{key: value, **more} for value in values])

@@ -113,7 +113,7 @@ OpenHome = Callable[[Settings], Home]
 @operation("db-rebuild", writes=True, takes_long=True, closed=True)
 def rebuild(
     settings: Settings,
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress = lambda _: None,
     *,
     vectors: Annotated[bool, bounds("Also create the vectors.")] = True,
     open_home: OpenHome = open_home,
@@ -167,7 +167,7 @@ def _earlier(
 
 
 def _build(
-    home: Home, known_paths: list[Path], on_progress: OnProgress | None, *, vectors: bool
+    home: Home, known_paths: list[Path], on_progress: OnProgress, *, vectors: bool
 ) -> IngestReport:
     try:
         paths = tuple(
@@ -361,7 +361,7 @@ def _bytes(settings: Settings) -> int:
 def verify_backup(
     settings: Settings,
     backup: Annotated[Path, bounds("The backup's file.")],
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress = lambda _: None,
 ) -> list[Check]:
     """Check a backup by restoring it to a temporary folder. The home is not touched.
 
@@ -370,9 +370,7 @@ def verify_backup(
     folder = Path(tempfile.mkdtemp(prefix="nacre-drill-"))
     home_path = folder / "home"
     try:
-        manifest = data_backup.unpack(
-            backup.expanduser().absolute(), home_path, on_progress or (lambda _: None)
-        )
+        manifest = data_backup.unpack(backup.expanduser().absolute(), home_path, on_progress)
         size = f"{manifest.bytes / 1e6:,.1f} MB"
         hashes = Check(
             "archive",

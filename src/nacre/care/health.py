@@ -36,11 +36,11 @@ from nacre.care.story import Story, latest_memories, story
 from nacre.context.effects import Effects, count_effects
 from nacre.data import history
 from nacre.data import sync as data_sync
-from nacre.errors import ConflictError, NacreError, NotFoundError, UnusableStoreError
-from nacre.home import archive, consent
+from nacre.errors import NacreError, NotFoundError, UnusableStoreError, refuse_several
+from nacre.home import archive
 from nacre.home.home import Home, open_home, open_to_read
 from nacre.home.location import projects
-from nacre.home.spending import daily_budget, fold_notes, noted_calls
+from nacre.home.spending import daily_budget, embedder_of, fold_notes, noted_calls, refusal
 from nacre.home.views import Overview, SessionLine
 from nacre.hosts import verify
 from nacre.hosts.ways import found_hosts, hooks_start_daemon, load
@@ -551,7 +551,7 @@ def _model(home: Home) -> Check:
     if home.settings.text("embedding.model") == "none":
         return _ok("off; recall searches by words")
     try:
-        embedder = consent.configured_embedder(home)
+        embedder = embedder_of(home)
         if isinstance(embedder, RemoteEmbedder):
             embedder = embedder.within(_EMBED_TIMEOUT_SECONDS)
         vector = embedder.embed(["a test"])
@@ -684,7 +684,7 @@ def _vectors(home: Home) -> Check:
     turns, memories = home.vectors.missing()
     passages, memories_made = home.vectors.count(), home.vectors.count_memories()
     model = home.settings.text("embedding.model")
-    used = consent.refusal(home, model)
+    used = refusal(home, model)
     why = f": {used.message}" if used else ""
     if home.vectors.setting() not in (None, model):
         finding = f"{passages:,} passages of {home.vectors.model()}, not of {model}{why}"
@@ -754,7 +754,7 @@ def overview(home: Home) -> Overview:
 @operation("doctor-deep", writes=True, takes_long=True)
 def prove_home(
     home: Home,
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress = lambda _: None,
     *,
     everything: Annotated[bool, bounds("Reread all transcripts, not a sample.")] = False,
     repair: Annotated[bool, bounds("Repair findings where no data can be lost.")] = False,
@@ -794,11 +794,7 @@ def show_trace(
         raise NotFoundError(
             f"there is no trace {reference!r}", hint="nacre writer traces shows ids"
         )
-    if len(traces) > 1:
-        ids = ", ".join(trace.id for trace in traces)
-        raise ConflictError(
-            f"{reference!r} matches several traces: {ids}", hint="give more characters of the id"
-        )
+    refuse_several((trace.id for trace in traces), reference, "traces")
     return traces[0]
 
 

@@ -22,10 +22,10 @@ from nacre.errors import (
 )
 from nacre.home import archive
 from nacre.home.change import page_keys, read_pages
-from nacre.home.consent import embedder_in_use
 from nacre.home.home import Home
 from nacre.home.location import redact
 from nacre.home.parsing import iter_parsed, open_transcript
+from nacre.home.spending import embedder_in_use
 from nacre.learn.discovery import footprint
 from nacre.learn.ingest import IngestOptions, ingest
 from nacre.memories.edit import catch_up, scan
@@ -197,7 +197,7 @@ def prove_vectors(home: Home) -> Iterator[Finding]:
 def _drop_vectors(home: Home) -> None:
     name, setting = home.vectors.model() or "", home.vectors.setting()
     home.vectors.begin("")
-    home.vectors.begin(name, setting)
+    home.vectors.begin(name, setting or "")
 
 
 # -- Index against transcripts ---------------------------------------------------------------------
@@ -468,7 +468,7 @@ def prove(
     *,
     everything: bool = False,
     transcripts: bool = True,
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress = lambda _: None,
 ) -> Proofs:
     """Check that the home's data is consistent.
 
@@ -488,8 +488,9 @@ def prove(
         "archive": prove_archive,
     }
     if transcripts:
-        notify = on_progress or (lambda _: None)
-        proofs["transcripts"] = partial(prove_transcripts, everything=everything, notify=notify)
+        proofs["transcripts"] = partial(
+            prove_transcripts, everything=everything, notify=on_progress
+        )
     proofs["git"] = prove_git
     return {area: list(_readable(proof, home)) for area, proof in proofs.items()}
 

@@ -16,7 +16,7 @@ from nacre import settings as nacre_settings
 from nacre.cli.command import DefaultGroup, Paper, Run, bold, dim
 from nacre.cli.options import argument, perform
 from nacre.errors import NacreError
-from nacre.home import consent, spending
+from nacre.home import spending
 from nacre.memories import projects
 from nacre.setup import models as writers
 from nacre.values.memory import Face
@@ -120,7 +120,7 @@ def set_value(run: Run, key: str, value: str) -> None:
     warning = None
     if key == "embedding.model":
         with suppress(NacreError):  # nacre writer embedding reports it
-            warning = consent.consent_notice(nacre_settings.load_settings(), new_value)
+            warning = spending.consent_notice(nacre_settings.load_settings(), new_value)
     elif key == "writer.tokens_per_day" and new_value:
         warning = writers.too_few(settings, spending.set_for(settings, Task.EXTRACTION), new_value)
     elif key == "writer.exclude_projects" and (settings.server or settings.database.is_file()):

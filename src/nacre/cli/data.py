@@ -165,7 +165,7 @@ def restore(run: Run, backup: Path, target: Path | None, replace: bool) -> None:
             f"Replace {home} with the backup of {manifest.created}? The existing home is kept."
         )
         replace = True
-    report = perform(run, imports.restore, backup=backup, target=home, replace=replace)
+    report = perform(run, backups.restore, backup=backup, target=home, replace=replace)
 
     def render(paper: Paper) -> None:
         paper.title("Restored", f" {report.home} from the backup of {report.manifest.created}")

@@ -246,10 +246,10 @@ _STAGES = {
 
 
 @contextlib.contextmanager
-def progress_bar(run: Run) -> Iterator[reports.OnProgress | None]:
-    """Show a progress bar during the block. Yield ``None`` if standard error is not a terminal."""
+def progress_bar(run: Run) -> Iterator[reports.OnProgress]:
+    """Show a progress bar during the block, if standard error is a terminal."""
     if run.as_json or not sys.stderr.isatty():
-        yield None
+        yield lambda _: None
         return
 
     bar = _ProgressBar()

@@ -25,7 +25,7 @@ from nacre.base import json as json_text
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.locks import FileLock
-from nacre.base.named_files import named_file
+from nacre.base.named_files import is_within, named_file
 from nacre.base.text import to_text
 from nacre.base.zips import BROKEN
 from nacre.data.export import Overwrite
@@ -39,6 +39,7 @@ from nacre.llm import credentials
 from nacre.memories.edit import catch_up
 from nacre.memories.store import fold_usage
 from nacre.operations import operation
+from nacre.settings import Settings
 from nacre.store.gateway import DATABASE as GATEWAY_DATABASE
 from nacre.store.sqlite import Snapshot
 from nacre.values.codec import plain, stamp
@@ -124,7 +125,7 @@ def create(
     target: Annotated[Path, bounds("The file to write.")],
     *,
     overwrite: Overwrite = False,
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress = lambda _: None,
 ) -> BackupReport:
     """Write a backup of the whole home.
 
@@ -141,7 +142,7 @@ def create(
         named_file(target, territory(home.settings), overwrite=overwrite) as file,
         zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
     ):
-        work = _Writing(home, archive, on_progress or (lambda _: None))
+        work = _Writing(home, archive, on_progress)
         counts = _copy_database(work, target)
         _copy_files(work, target)
         committing = FileLock(home.settings.home / COMMIT_LOCK, _COMMIT_WAIT_SECONDS)
@@ -151,7 +152,7 @@ def create(
             stamp(home.now()),
             counts,
             tuple(sorted(work.files.values(), key=lambda entry: entry.path)),
-            tuple(work.notes),
+            tuple(dict.fromkeys(work.notes)),
         )
         values = {"format": FORMAT, "version": VERSION, **plain(manifest)}
         archive.writestr(MANIFEST, json.dumps(values, ensure_ascii=False, indent=1))
@@ -229,8 +230,7 @@ def _walk(work: _Writing, folder: Path) -> Iterator[Path]:
             if str(path).startswith(str(settings.home / GATEWAY_DATABASE)):
                 continue  # copied as a snapshot
             if is_top and name == credentials.NAME:
-                note = f"{name} was left out: nacre writer keys stores keys again"
-                work.notes += [note] if note not in work.notes else []
+                work.notes.append(f"{name} was left out: nacre writer keys stores keys again")
                 continue
             if name.endswith(".lock") or (name.startswith(".") and name.endswith(".tmp")):
                 continue
@@ -238,8 +238,7 @@ def _walk(work: _Writing, folder: Path) -> Iterator[Path]:
                 name = os.fsencode(path.relative_to(settings.home)).decode(
                     "utf-8", "backslashreplace"
                 )
-                note = f"{name} {refusal}; it was left out"
-                work.notes += [note] if note not in work.notes else []
+                work.notes.append(f"{name} {refusal}; it was left out")
                 continue
             yield path
 
@@ -306,16 +305,36 @@ def read_manifest(backup: Path) -> Manifest:
         return _manifest(backup, archive)
 
 
+@operation(
+    "backup-restore",
+    writes=True,
+    takes_long=True,
+    closed=True,
+    owners=True,
+    command="data backup restore",
+)
 def restore(
-    backup: Path, home: Path, *, replace: bool = False, on_progress: OnProgress | None = None
+    settings: Settings,
+    on_progress: OnProgress = lambda _: None,
+    *,
+    backup: Annotated[Path, bounds("The backup's file.")],
+    target: Annotated[
+        Path | None, bounds("The folder of the home; default: the one from the settings.")
+    ] = None,
+    replace: Annotated[bool, bounds("Move an existing home aside and replace it.")] = False,
 ) -> RestoreReport:
-    """Restore a backup to ``home``, completely or not at all.
+    """Restore a backup as a home, completely or not at all.
 
-    With ``replace``, an existing home is renamed and kept. Raises NotFoundError, InvalidInputError
-    for a damaged backup, ConflictError if the home exists, or UnavailableError if the disk is too
-    full.
+    Raises NotFoundError, InvalidInputError, ConflictError, UnavailableError.
     """
-    home = home.expanduser().absolute()
+    home = (target or settings.home).expanduser().absolute()
+    if settings.server and home == settings.home:
+        raise UnavailableError(
+            "this memory is on a server, but a backup contains files",
+            hint="--to FOLDER restores the files; docs/server.md describes how to restore a server",
+        )
+    if home != settings.home and is_within(home, territory(settings)):
+        raise ConflictError(f"{home} is inside the existing home", hint="give a folder elsewhere")
     if os.path.lexists(home) and not home.is_dir():
         raise ConflictError(
             f"{home} is not a folder", hint="give a new folder or the folder of a home"
@@ -329,7 +348,7 @@ def restore(
     fresh = home.with_name(f".{home.name}.restoring")
     files.make_folder(home.parent)
     try:
-        manifest = unpack(backup, fresh, on_progress or (lambda _: None))
+        manifest = unpack(backup, fresh, on_progress)
         if hasattr(os, "sync"):
             os.sync()  # thousands of small files are flushed together before the final rename
         return RestoreReport(home, put_in_place(fresh, home), manifest)

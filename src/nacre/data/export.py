@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import datetime
 from pathlib import Path
@@ -22,6 +22,7 @@ from nacre.home.home import Home, territory
 from nacre.home.location import clean_values, redact
 from nacre.memories.edit import catch_up
 from nacre.memories.store import fold_usage
+from nacre.operations import operation
 from nacre.values import reports
 from nacre.values.codec import plain, stamp, with_texts
 from nacre.values.fields import OnlyProject
@@ -260,14 +261,13 @@ def export(
     options: ExportOptions | None = None,
     *,
     overwrite: bool = False,
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress = lambda _: None,
 ) -> ExportReport:
     """Export the home to a file or a stream.
 
     Raises ConflictError if the file exists and ``overwrite`` is False.
     """
     options = options or ExportOptions()
-    notify = on_progress or (lambda _: None)
     catch_up(home)
     fold_usage(home)
     with contextlib.ExitStack() as stack:
@@ -278,8 +278,18 @@ def export(
             path, file = str(file), stack.enter_context(written)
         stack.enter_context(home.database.reading())
         parcel = _pack(home, options)
-        size = _FORMS[options.form](parcel, file, notify)
+        size = _FORMS[options.form](parcel, file, on_progress)
     return ExportReport(path, options.form, parcel.counts, parcel.left_out, size, parcel.withheld)
+
+
+@operation("export", takes_long=True)
+def export_file(
+    home: Home, request: ExportRequest, on_progress: OnProgress = lambda _: None
+) -> ExportReport:
+    """Write all data to one readable file. Raises ConflictError if it exists."""
+    return export(
+        home, request.target, request, overwrite=request.overwrite, on_progress=on_progress
+    )
 
 
 def _pack(home: Home, options: ExportOptions) -> Parcel:
@@ -325,7 +335,7 @@ def _pages(home: Home, options: ExportOptions) -> Iterator[tuple[str, str]]:
     clean, paths = home.redactor.clean, []
     if options.project is None:
         paths = [*sorted(OWN_PAGES), "profile.md"]
-    slugs = (project.slug for project in home.files.projects())
+    slugs = sorted(home.files.slugs())
     paths += [f"projects/{slug}/project.md" for slug in slugs if options.project in (None, slug)]
     for path in paths:
         with contextlib.suppress(FileNotFoundError):
@@ -406,12 +416,10 @@ def _conversations(
         notify(Progress("exporting", done, len(parcel.sessions), "sessions"))
 
 
-def _write_clawxmemory(parcel: Parcel, file: BinaryIO, _: OnProgress) -> int:
-    return write_snapshot(parcel.home.now(), [memory for _, memory in parcel.memories], file)
-
-
-_FORMS = {
+_FORMS: dict[str, Callable[[Parcel, BinaryIO, OnProgress], int]] = {
     "jsonl": _write_lines,
     "zip": _write_archive,
-    "clawxmemory": _write_clawxmemory,
+    "clawxmemory": lambda parcel, file, _: write_snapshot(
+        parcel.home.now(), [memory for _, memory in parcel.memories], file
+    ),
 }

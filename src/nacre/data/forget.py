@@ -16,13 +16,13 @@ from nacre.base.request import Request
 from nacre.base.text import to_text
 from nacre.data.scrub import list_copies, rename
 from nacre.errors import (
-    ConflictError,
     EditConflictError,
     GitUnavailableError,
     InvalidQueryError,
     NotFoundError,
     UnusableRepositoryError,
     UnusableVaultError,
+    refuse_several,
 )
 from nacre.home.change import Change, page_path
 from nacre.home.home import Home
@@ -198,7 +198,7 @@ def _copies(home: Home) -> Iterator[Unreached]:
 
 def _pages(home: Home, plan: ForgetPlan) -> Iterator[Unreached]:
     forgotten = {memory.id[-REFERENCE_CHARACTERS:] for memory in plan.memories}
-    for path in (*(page_path(project.slug) for project in home.files.projects()), _PROFILE):
+    for path in (*map(page_path, sorted(home.files.slugs())), _PROFILE):
         try:
             text = to_text(home.vault.read(path))
         except (OSError, UnusableVaultError):
@@ -334,7 +334,7 @@ def forget(home: Home, deletion: Deletion) -> ForgetReport:
     apply_tombstones(home)
     if planned.project:
         home.database.run("delete_code_project", project=planned.project)
-    run = change.operation_id
+    run = change.operation.id
     is_done = not home.files.has_intents() and run not in home.tombstones.due()
     return ForgetReport(
         run, planned, is_done and erase_written_bytes(home), unreached(home, planned)
@@ -393,12 +393,7 @@ def _sessions_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:  # no
 
 def _session_id(home: Home, reference: str) -> str:
     sessions = home.sessions.find(reference.strip())
-    if len(sessions) > 1:
-        names = ", ".join(session.session.id for session in sessions)
-        raise ConflictError(
-            f"{reference!r} matches several sessions: {names}",
-            hint="give more characters of the id",
-        )
+    refuse_several((session.session.id for session in sessions), reference, "sessions")
     if sessions:
         return sessions[0].session.id
     remains = home.memories.known_of(reference.strip()) or home.handoffs.of_session(
@@ -602,7 +597,7 @@ def _entry(change: Change, deletion: Deletion) -> files.LedgerEntry:
     }
     turns: dict[str, list[str]] = {}
     memories: dict[str, list[str]] = {}
-    details: dict[str, Any] = {"run": change.operation_id, "how": deletion.plan.how}
+    details: dict[str, Any] = {"run": change.operation.id, "how": deletion.plan.how}
     for stone in stones:
         match stone.kind:
             case TombstoneKind.TURN:
@@ -646,11 +641,7 @@ def _matching_runs(
     matching = [
         run for run in runs if run == reference or (len(reference) >= 4 and run.endswith(reference))
     ]
-    if len(matching) > 1:
-        raise ConflictError(
-            f"{reference!r} matches several deletions: {', '.join(matching)}",
-            hint="give more characters of the id",
-        )
+    refuse_several(matching, reference, "deletions")
     if matching:
         return matching, {}
     for kind, name in ((TombstoneKind.SESSION, "session"), (TombstoneKind.MEMORY, "memory")):

@@ -44,6 +44,9 @@ from nacre.vault.git import Head, NewCommit, PastCommit
 from nacre.vault.merging import id_in
 
 Clean = Callable[[str], str]
+_Changes = dict[str, bytes | None]
+OperationPaths = tuple[Operation, Sequence[str]]
+"""An operation and the files that it changed."""
 
 BEGINNING = "Begin the history of the vault"
 """Message of the first commit, which belongs to no operation."""
@@ -76,7 +79,7 @@ def unnamed(path: str, clean: Clean) -> bool:
     return "\n" in path or clean(path) != path
 
 
-def write_message(operations: Sequence[tuple[Operation, Sequence[str]]], clean: Clean) -> str:
+def write_message(operations: Sequence[OperationPaths], clean: Clean) -> str:
     """Write the commit message for some operations and the files that they changed."""
     lines = [clean(_title([operation for operation, _ in operations])), ""]
     for operation, paths in operations:
@@ -404,9 +407,6 @@ UNWRITTEN = "not written yet"
 
 _MAX_FILE_BYTES = 20_000_000
 
-_OperationPaths = tuple[Operation, Sequence[str]]
-_Changes = dict[str, bytes | None]
-
 
 @frozen
 class UncommittedFile:
@@ -414,6 +414,10 @@ class UncommittedFile:
 
     path: str
     reason: str
+
+
+_Held = dict[str, UncommittedFile]
+"""Files that cannot be committed now, by path."""
 
 
 @frozen
@@ -439,7 +443,7 @@ class _Plan:
     ignored: set[str] = field(default_factory=set)
     busy: set[str] = field(default_factory=set)
     commits: list[NewCommit] = field(default_factory=list)
-    current: list[_OperationPaths] = field(default_factory=list)
+    current: list[OperationPaths] = field(default_factory=list)
     changes: _Changes = field(default_factory=dict)
     empty: list[Operation] = field(default_factory=list)
     operations: int = 0
@@ -488,7 +492,7 @@ def commit_quietly(home: Home) -> None:
 def _commit_all(home: Home) -> Committed:
     commits: list[tuple[str, str]] = []
     operations = 0
-    held_files: dict[str, UncommittedFile] = {}
+    held_files: _Held = {}
     step_index(home)
     while True:
         new_commits, count = _commit_once(home, held_files, _plan)
@@ -510,8 +514,8 @@ def _commit_all(home: Home) -> Committed:
 
 def _commit_once(
     home: Home,
-    held_files: dict[str, UncommittedFile],
-    planned: Callable[[Home, str | None, dict[str, UncommittedFile]], _Plan],
+    held_files: _Held,
+    planned: Callable[[Home, str | None, _Held], _Plan],
 ) -> tuple[list[tuple[str, str]], int]:
     for _ in range(_MAX_TRIES):
         catch_up(home)
@@ -531,7 +535,7 @@ def _commit_once(
     )
 
 
-def _plan(home: Home, commit: str | None, held_files: dict[str, UncommittedFile]) -> _Plan:
+def _plan(home: Home, commit: str | None, held_files: _Held) -> _Plan:
     pending = home.journal.pending(limit=_MAX_OPERATIONS_PER_RUN)
     tree = home.repository.tree(commit if pending else None)
     present = home.repository.read([tree[LEDGER][1]]).values() if LEDGER in tree else ()
@@ -558,7 +562,7 @@ def _plan(home: Home, commit: str | None, held_files: dict[str, UncommittedFile]
 
 
 def _begin(home: Home, plan: _Plan, at: datetime) -> None:
-    files: dict[str, bytes | None] = {}
+    files: _Changes = {}
     for path in OWN_FILES:
         with contextlib.suppress(FileNotFoundError):
             files[path] = home.vault.read(path)
@@ -568,9 +572,7 @@ def _begin(home: Home, plan: _Plan, at: datetime) -> None:
     }
 
 
-def _add(
-    home: Home, plan: _Plan, operation: Operation, held_files: dict[str, UncommittedFile]
-) -> None:
+def _add(home: Home, plan: _Plan, operation: Operation, held_files: _Held) -> None:
     written, lines = _written(home, operation, held_files, plan.busy)
     if written is None:
         return
@@ -603,9 +605,9 @@ def _add(
 
 
 def _written(
-    home: Home, operation: Operation, held_files: dict[str, UncommittedFile], busy: Collection[str]
-) -> tuple[dict[str, bytes | None] | None, list[bytes]]:
-    contents: dict[str, bytes | None] = {}
+    home: Home, operation: Operation, held_files: _Held, busy: Collection[str]
+) -> tuple[_Changes | None, list[bytes]]:
+    contents: _Changes = {}
     lines: list[bytes] = []
     reason = UNWRITTEN if home.journal.is_unapplied(operation.id) else ""
     for intent in home.journal.written_by(operation.id):
@@ -674,7 +676,7 @@ def step_index(home: Home) -> str | None:
     return None
 
 
-def _adopt(home: Home, _: str | None, held_files: dict[str, UncommittedFile]) -> _Plan:
+def _adopt(home: Home, _: str | None, held_files: _Held) -> _Plan:
     changes = _unrecorded(home, held_files)
     plan = _Plan({}, home.redactor.clean)
     if changes:
@@ -686,7 +688,7 @@ def _adopt(home: Home, _: str | None, held_files: dict[str, UncommittedFile]) ->
     return plan
 
 
-def _forgotten(home: Home, changes: _Changes) -> tuple[list[_OperationPaths], _Changes] | None:
+def _forgotten(home: Home, changes: _Changes) -> tuple[list[OperationPaths], _Changes] | None:
     runs = [operation for operation in home.journal.without_texts() if operation.action == FORGET]
     removed = [path for path, data in changes.items() if data is None and is_memory_file(path)]
     if not runs and removed:
@@ -701,8 +703,8 @@ def _forgotten(home: Home, changes: _Changes) -> tuple[list[_OperationPaths], _C
     return ([(operation, ()) for operation in runs], removals) if runs and removals else None
 
 
-def _unrecorded(home: Home, held_files: dict[str, UncommittedFile]) -> dict[str, bytes | None]:
-    contents: dict[str, bytes | None] = {}
+def _unrecorded(home: Home, held_files: _Held) -> _Changes:
+    contents: _Changes = {}
     seen_files = home.files.indexed()
     busy = home.files.journal_paths()
     for state, path in home.repository.list_changed():

@@ -25,6 +25,7 @@ from nacre.base.environment import install_hint
 from nacre.base.frozen import frozen
 from nacre.base.ids import at_ms, content_hash, from_ms, to_millisecond, uuid7
 from nacre.base.lazy import load
+from nacre.base.plain import string
 from nacre.base.plugins import IMPORTERS, find_plugins, load_plugin
 from nacre.base.text import normalise, one_line, title_of, to_bytes
 from nacre.base.times import parsed
@@ -41,9 +42,11 @@ from nacre.values import reports
 from nacre.values.memory import Confidence, Kind, Memory, Retirement, Source
 from nacre.values.review import NEUTRAL_QUALITY, Usage
 from nacre.values.session import Session, Speaker, Turn
-from nacre.vault.documents import MANAGED, as_text, assemble, parse, split
+from nacre.vault.documents import MANAGED, Values, as_text, assemble, parse, split
 from nacre.vault.documents import load as documents_load
 from nacre.vault.files import LEDGER, is_memory_file, slugify
+
+Clean = Callable[[str], str]
 
 MOST_FILES = 100_000
 MOST_BYTES = 8_000_000
@@ -61,13 +64,12 @@ _DATABASE = b"SQLite format 3\x00"
 class Leaf:
     """A file to import.
 
-    ``read`` returns up to the given number of bytes, or the whole file. ``name`` can contain
-    secrets.
+    ``read`` returns up to the given number of bytes. ``name`` can contain secrets.
     """
 
     size: int
     modified: datetime
-    read: Callable[[int | None], bytes]
+    read: Callable[[int], bytes]
     name: str
 
 
@@ -82,7 +84,7 @@ class Tree:
     root: Path
     leaves: Mapping[str, Leaf]
     single: bool = False
-    clean: Callable[[str], str] = str
+    clean: Clean = str
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -132,7 +134,7 @@ class Tree:
         return Tree(self.root, _by_name(written.items(), self.clean), clean=self.clean)
 
 
-def open_tree(path: Path, clean: Callable[[str], str] = str) -> Tree:
+def open_tree(path: Path, clean: Clean = str) -> Tree:
     """Return the files in a folder or zip, or a single file, for import.
 
     Raises NotFoundError, or InvalidInputError for a damaged zip or too many files.
@@ -195,7 +197,7 @@ def _archive(path: Path) -> Iterator[tuple[str, Leaf]]:
             yield info.filename, Leaf(info.file_size, modified, read, info.filename)
 
 
-def _by_name(leaves: Iterable[tuple[str, Leaf]], clean: Callable[[str], str]) -> dict[str, Leaf]:
+def _by_name(leaves: Iterable[tuple[str, Leaf]], clean: Clean) -> dict[str, Leaf]:
     by_name: dict[str, Leaf] = {}
     for name, leaf in leaves:
         original = own = PurePosixPath(clean(name))
@@ -216,17 +218,17 @@ def _bounded(leaves: Iterator[tuple[str, Leaf]]) -> Iterator[tuple[str, Leaf]]:
 
 
 def _leaf(path: Path, name: str) -> Leaf:
-    def read(limit: int | None) -> bytes:
+    def read(limit: int) -> bytes:
         with path.open("rb") as file:
-            return file.read(MOST_BYTES if limit is None else limit)
+            return file.read(limit)
 
     return Leaf(path.stat().st_size, modified_of(path), read, name)
 
 
-def _from_zip(path: Path, name: str) -> Callable[[int | None], bytes]:
-    def read(limit: int | None) -> bytes:
+def _from_zip(path: Path, name: str) -> Callable[[int], bytes]:
+    def read(limit: int) -> bytes:
         with zipfile.ZipFile(path) as archive, archive.open(name) as file:
-            return file.read(MOST_BYTES if limit is None else limit)
+            return file.read(limit)
 
     return read
 
@@ -275,7 +277,7 @@ class Page:
 class Operation:
     """A ledger entry from another vault."""
 
-    values: dict[str, Any]
+    values: Values
 
 
 @frozen
@@ -595,7 +597,7 @@ def shape(
     last = to_millisecond(updated) if updated else created
     origin = {"from": source, "id": key, "hash": words_hash(content)}
     own_values = {key: value for key, value in (extra or {}).items() if key not in MANAGED}
-    values: dict[str, Any] = {
+    values: Values = {
         "updated": last,
         "retired": Retirement(last, ended) if ended else None,
         "speaker": Speaker.AGENT,
@@ -614,7 +616,7 @@ def shape(
     )
 
 
-def front_of(tree: Tree, name: str) -> tuple[dict[str, Any], str]:
+def front_of(tree: Tree, name: str) -> tuple[Values, str]:
     """Return the front matter and body of a file, with secrets removed.
 
     Raises InvalidMemoryError if the front matter is broken.
@@ -623,7 +625,7 @@ def front_of(tree: Tree, name: str) -> tuple[dict[str, Any], str]:
     return cleaned(documents_load(front) if front else {}, tree.clean), tree.clean(body).strip()
 
 
-def readable_front(tree: Tree, name: str) -> dict[str, Any]:
+def readable_front(tree: Tree, name: str) -> Values:
     """Return a file's front matter, or an empty dictionary if it is broken."""
     try:
         return front_of(tree, name)[0]
@@ -639,7 +641,7 @@ def json_of(tree: Tree, name: str) -> Any:
         return None
 
 
-def cleaned(value: Any, clean: Callable[[str], str]) -> Any:
+def cleaned(value: Any, clean: Clean) -> Any:
     """Remove secrets and lone surrogates from all strings in a JSON value."""
     if isinstance(value, str):
         return clean(value if value.isascii() else to_bytes(value).decode("utf-8"))
@@ -676,7 +678,7 @@ def from_note(
 ) -> ImportedMemory:
     """Build a memory from a statement in a file. ``more`` overrides fields of the memory."""
     file = str(tree.path_of(name))
-    values: dict[str, Any] = {
+    values: Values = {
         "key": f"{file}#{words_hash(note.text)}",
         "modified": tree.leaves[name].modified,
         "subject": note.subject,
@@ -687,7 +689,7 @@ def from_note(
     return ImportedMemory(shape(source, content=note.text, **values), cwd=cwd)
 
 
-def read_note(tree: Tree, name: str) -> tuple[dict[str, Any], str] | Skipped:
+def read_note(tree: Tree, name: str) -> tuple[Values, str] | Skipped:
     """Return a file's front matter and body, or why the file cannot be read."""
     if tree.text(name) is None:
         return Skipped(name, "too large or not text")
@@ -697,7 +699,7 @@ def read_note(tree: Tree, name: str) -> tuple[dict[str, Any], str] | Skipped:
         return Skipped(name, error.message)
 
 
-def objects_of(value: object) -> list[dict[str, Any]]:
+def objects_of(value: object) -> list[Values]:
     """Return the dictionaries in a list, which may be given as JSON text."""
     return [item for item in listed(value) if isinstance(item, dict)]
 
@@ -708,7 +710,7 @@ def listed(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def named(value: object) -> dict[str, Any]:
+def named(value: object) -> Values:
     """Return a dictionary, possibly given as JSON text, or an empty one for other values."""
     value = _parsed_text(value)
     return value if isinstance(value, dict) else {}
@@ -725,10 +727,8 @@ def _parsed_text(value: object) -> Any:
 
 def text_of(values: Mapping[str, Any], *names: str) -> str | None:
     """Return the first non-empty string under any of the given keys."""
-    candidates = (values.get(name) for name in names)
-    return next(
-        (value.strip() for value in candidates if isinstance(value, str) and value.strip()), None
-    )
+    text = string(values, *names)
+    return text.strip() if text else None
 
 
 def tags_of(value: object, *more: str) -> tuple[str, ...]:
@@ -770,8 +770,6 @@ _PAGE = re.compile(r"(?:identity|IDENTITY|profile|projects/[^/]+/project)\.md")
 _DAMAGED_HINT = (
     "export it again; only the zip of Markdown files (nacre data export vault.zip) can be edited"
 )
-
-Values = Mapping[str, Any]
 
 
 def _recognise(tree: Tree) -> bool:
@@ -897,7 +895,7 @@ def _checked(tree: Tree, where: str, make: Callable[[], Memory], usage: Usage | 
     )
 
 
-def _object(tree: Tree, line: bytes | str) -> dict[str, Any] | None:
+def _object(tree: Tree, line: bytes | str) -> Values | None:
     try:
         value = cleaned(json.parse(line), tree.clean)
     except ValueError:

@@ -6,23 +6,19 @@ and an added statement, which are paired if enough words agree.
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from enum import StrEnum
-from operator import itemgetter
 from pathlib import Path
-from typing import Annotated
 
-from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
-from nacre.base.named_files import is_within
+from nacre.base.ids import bytes_hash, content_hash
+from nacre.base.plain import mapping
 from nacre.base.text import to_bytes, words
-from nacre.data import backup as backups
-from nacre.data import export as exporting
-from nacre.data.export import ExportReport, ExportRequest, ImportOptions
+from nacre.data.export import ImportOptions
 from nacre.data.importers import (
     MOST_BYTES,
     ORIGIN,
@@ -40,19 +36,17 @@ from nacre.data.importers import (
     words_hash,
 )
 from nacre.errors import (
-    ConflictError,
     InvalidInputError,
     InvalidMemoryError,
     NotFoundError,
-    UnavailableError,
 )
 from nacre.home.change import Change, Run, known_or_named, read_pages, write_new_page
-from nacre.home.home import Home, territory
+from nacre.home.home import Home
 from nacre.home.location import clean_values, redact
 from nacre.hosts import own_memory
-from nacre.hosts.files import Places
 from nacre.hosts.host import MemoryPlace
 from nacre.hosts.registry import ALL_HOSTS
+from nacre.hosts.ways import places_of
 from nacre.learn.ingest import IngestOptions, ingest
 from nacre.memories.edit import catch_up
 from nacre.memories.judge import SUPERSEDES, compare, reconcile
@@ -61,7 +55,6 @@ from nacre.memories.placement import put, write_touched
 from nacre.memories.store import fold_usage
 from nacre.memories.vectors import embed_pending
 from nacre.operations import operation
-from nacre.settings import Settings
 from nacre.store.memories import memory_hash
 from nacre.values.memory import MAX_BODY_BYTES, Memory
 from nacre.values.reports import IngestReport, OnProgress, Progress
@@ -78,8 +71,7 @@ _STATEMENT = "#"
 
 def origin_of(memory: Memory) -> Mapping[str, str]:
     """Return where a memory was imported from, or an empty mapping if it was not imported."""
-    value = memory.extra.get(ORIGIN)
-    return value if isinstance(value, dict) else {}
+    return mapping(memory.extra, ORIGIN)
 
 
 def is_untouched(memory: Memory) -> bool:
@@ -260,7 +252,9 @@ def plan_import(home: Home, options: ImportOptions) -> ImportPlan:
     return plan
 
 
-def carry_out(home: Home, plan: ImportPlan, on_progress: OnProgress | None = None) -> ImportReport:
+def carry_out(
+    home: Home, plan: ImportPlan, on_progress: OnProgress = lambda _: None
+) -> ImportReport:
     """Import as planned. After a crash, the next import completes the work.
 
     Raises OwnerOnlyError if an agent imports conversations, which nacre would believe the user
@@ -270,26 +264,25 @@ def carry_out(home: Home, plan: ImportPlan, on_progress: OnProgress | None = Non
         home.actor.require_owner("nacre data import of conversations")
     trust = "trusted" if plan.options.trust else "untrusted"
     why = f"from {plan.source.label}, {plan.options.path}, {trust}"
-    notify = on_progress or (lambda _: None)
     report = ImportReport()
     with home.run("import", why=why) as run:
         for page in plan.pages:
             report.pages += write_new_page(run, page.path, home.redactor.clean(page.document))
         if plan.pages:
             read_pages(home)
-        _write_memories(home, run, plan, report, notify)
+        _write_memories(home, run, plan, report, on_progress)
         # A later import recognises the entries of another vault by their original ids.
         if plan.entries:
             with run.part() as change:
                 change.append(plan.entries)
         report.entries = len(plan.entries)
         if plan.sessions:
-            _write_talks(home, plan, report, notify)
+            _write_talks(home, plan, report, on_progress)
         if plan.transcripts:
             ingested = IngestOptions(paths=tuple(plan.transcripts), vectors=plan.options.vectors)
             report.ingest = ingest(home, ingested, on_progress, run=run)
         elif plan.options.vectors and (report.added or report.brought_back):
-            embed_pending(home, notify)
+            embed_pending(home, on_progress)
     return report
 
 
@@ -420,12 +413,9 @@ def _write_memories(
     same = {step.memory.id: step.same_as for step in plan.steps if step.same_as}
     touched: set[str] = set()
     with run.part() as change, change.transaction():
-        done = 0
-        for chain in _chains(todo):
-            for step in chain:
-                _write(change, step, report, same, touched)
+        for done, step in enumerate(_with_successors_first(todo), 1):
+            _write(change, step, report, same, touched)
             change.yield_locks(lambda: write_touched(change, touched))
-            done += len(chain)
             notify(Progress("importing", done, len(todo), f"{len(report.added):,} memories"))
         write_touched(change, touched)
     # A duplicate can be found after a memory that links to it was written.
@@ -436,18 +426,18 @@ def _write_memories(
             change.put(changed[start : start + BATCH])
 
 
-def _chains(steps: Sequence[Step]) -> Iterator[list[Step]]:
-    """Group memories that supersede each other, because they must be written together."""
+def _with_successors_first(steps: Sequence[Step]) -> list[Step]:
+    """Sort memories, so that a memory is written before those that it supersedes."""
     by_id = {step.memory.id: step for step in steps}
-    chains: dict[str, list[tuple[int, Step]]] = {}
-    for step in steps:
-        last, visited = step, set[str]()
-        while (by := last.memory.superseded_by) in by_id and by not in visited:
+
+    def depth(step: Step) -> int:
+        visited = set[str]()
+        while (by := step.memory.superseded_by) in by_id and by not in visited:
             visited.add(by)
-            last = by_id[by]
-        chains.setdefault(last.memory.id, []).append((len(visited), step))
-    for chain in chains.values():
-        yield [step for _, step in sorted(chain, key=itemgetter(0))]
+            step = by_id[by]
+        return len(visited)
+
+    return sorted(steps, key=depth)
 
 
 def _redirected(home: Home, memory: Memory, same: Mapping[str, str]) -> Memory:
@@ -567,12 +557,8 @@ def capture(home: Home, hosts: Sequence[str] = ()) -> list[Captured]:
 
 
 def _places(home: Home, host: str) -> Sequence[MemoryPlace]:
-    settings = home.settings
-    places = Places(
-        settings.user_home, settings.home.absolute(), settings.environ, settings.platform
-    )
     own = ALL_HOSTS[host].own_memory if host in ALL_HOSTS else None
-    return own(places) if own else ()
+    return own(places_of(home.settings)) if own else ()
 
 
 def _import_notes(home: Home, place: MemoryPlace, captured: Captured) -> Captured:
@@ -585,18 +571,12 @@ def _import_notes(home: Home, place: MemoryPlace, captured: Captured) -> Capture
 
 
 def _digest(path: Path) -> str:
-    hashed = hashlib.sha256()
-    is_empty = True
+    parts = []
     for note in _notes(path):
-        try:
+        with suppress(OSError):
             content = note.read_bytes() if note.stat().st_size <= MOST_BYTES else b""
-        except OSError:
-            continue
-        is_empty = False
-        hashed.update(
-            to_bytes(f"{note.relative_to(path)}\0{hashlib.sha256(content).hexdigest()}\0")
-        )
-    return "" if is_empty else hashed.hexdigest()
+            parts.append(f"{note.relative_to(path)}\0{bytes_hash(content).hex()}\0")
+    return content_hash("".join(parts)).hex() if parts else ""
 
 
 def _notes(path: Path) -> Iterator[Path]:
@@ -612,49 +592,9 @@ def _notes(path: Path) -> Iterator[Path]:
 # -- Operations ----------------------------------------------------------------------------------
 
 
-@operation("export", takes_long=True)
-def export(
-    home: Home, request: ExportRequest, on_progress: OnProgress | None = None
-) -> ExportReport:
-    """Write all data to one readable file. Raises ConflictError if it exists."""
-    return exporting.export(
-        home, request.target, request, overwrite=request.overwrite, on_progress=on_progress
-    )
-
-
 @operation("import", writes=True, takes_long=True)
 def import_(
-    home: Home, request: ImportOptions, on_progress: OnProgress | None = None
+    home: Home, request: ImportOptions, on_progress: OnProgress = lambda _: None
 ) -> ImportReport:
     """Import memories from another system or an account's export. Raises NotFoundError, InvalidInputError."""
     return carry_out(home, plan_import(home, request), on_progress)
-
-
-@operation(
-    "backup-restore",
-    writes=True,
-    takes_long=True,
-    closed=True,
-    owners=True,
-    command="data backup restore",
-)
-def restore(
-    settings: Settings,
-    on_progress: OnProgress | None = None,
-    *,
-    backup: Annotated[Path, bounds("The backup's file.")],
-    target: Annotated[
-        Path | None, bounds("The folder of the home; default: the one from the settings.")
-    ] = None,
-    replace: Annotated[bool, bounds("Move an existing home aside and replace it.")] = False,
-) -> backups.RestoreReport:
-    """Restore a backup as a home. Raises NotFoundError, InvalidInputError, ConflictError, UnavailableError."""
-    target = (target or settings.home).expanduser().absolute()
-    if settings.server and target == settings.home:
-        raise UnavailableError(
-            "this memory is on a server, but a backup contains files",
-            hint="--to FOLDER restores the files; docs/server.md describes how to restore a server",
-        )
-    if target != settings.home and is_within(target, territory(settings)):
-        raise ConflictError(f"{target} is inside the existing home", hint="give a folder elsewhere")
-    return backups.restore(backup, target, replace=replace, on_progress=on_progress)

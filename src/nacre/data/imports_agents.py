@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from nacre.base import json
+from nacre.base.plain import mapping
 from nacre.base.text import one_line
 from nacre.data.importers import (
     ImportedMemory,
@@ -36,6 +36,7 @@ from nacre.readers.accounts import ADAPTER as CHATGPT_ADAPTER
 from nacre.readers.accounts import ADAPTER_CLAUDE_AI as CLAUDE_AI_ADAPTER
 from nacre.readers.adapter import Adapter, Head
 from nacre.values.memory import Expiry, Kind, Link
+from nacre.vault.documents import Values
 
 # -- Memory of Claude Code and Gemini CLI: ``~/.claude/projects/<folder>/memory/``, ``~/.gemini/tmp/<name>/memory/`` ---
 # An index, and one file per fact. A fact has front matter (``name``, ``description``, ``type`` at the top or below
@@ -93,7 +94,7 @@ def _is_host(path: Path) -> bool:
 
 def _is_fact(tree: Tree, name: str) -> bool:
     front = readable_front(tree, name)
-    kind = text_of(front, "type") or text_of(_metadata(front), "type")
+    kind = text_of(front, "type") or text_of(mapping(front, "metadata"), "type")
     return bool(
         text_of(front, "name")
         and text_of(front, "description")
@@ -151,12 +152,12 @@ def _file(tree: Tree, name: str, cwd: str | None, ids: Mapping[str, str]) -> Ite
 def _fact(
     tree: Tree,
     name: str,
-    front: Mapping[str, Any],
+    front: Values,
     body: str,
     cwd: str | None,
     ids: Mapping[str, str],
 ) -> Item:
-    metadata = _metadata(front)
+    metadata = mapping(front, "metadata")
     kind = text_of(front, "type") or text_of(metadata, "type") or ""
     description = text_of(front, "description")
     linked = dict.fromkeys(target.strip() for target in _LINK.findall(body))
@@ -200,16 +201,11 @@ def _cwd(tree: Tree, folder: str) -> str | None:
     return None
 
 
-def _metadata(front: Mapping[str, Any]) -> Mapping[str, Any]:
-    value = front.get("metadata")
-    return value if isinstance(value, dict) else {}
-
-
-def _name(front: Mapping[str, Any], name: str) -> str:
+def _name(front: Values, name: str) -> str:
     return text_of(front, "name") or PurePosixPath(name).stem
 
 
-def _id(tree: Tree, name: str, front: Mapping[str, Any]) -> str:
+def _id(tree: Tree, name: str, front: Values) -> str:
     date = moment(text_of(front, "created"))
     return imported_id(NAME_CLAUDE_MEMORY, str(tree.path_of(name)), date)
 
@@ -404,7 +400,7 @@ def _file_openclaw(tree: Tree, name: str) -> Iterator[Item]:
         parts = [(body, moment(day.group(1)) if day else None)]
     is_empty = True
     for part, date in parts:
-        more: dict[str, Any] = {"date": date}
+        more: Values = {"date": date}
         if not is_curated:
             date = date or tree.leaves[name].modified
             more = {"date": date, "modified": date, "importance": _DIARY_IMPORTANCE}
@@ -480,7 +476,7 @@ def _memories(tree: Tree, name: str, text: str, project: str | None) -> Iterator
         yield from_note(CLAUDE_AI_ADAPTER.tool, tree, name, note, Kind.FACT, **more)
 
 
-def _each(content: object) -> list[dict[str, Any]]:
+def _each(content: object) -> list[Values]:
     return objects_of(content if isinstance(content, list) else [content])
 
 

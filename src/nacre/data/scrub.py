@@ -10,7 +10,7 @@ import os
 import re
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -22,7 +22,7 @@ from nacre.base.bounds import bounds
 from nacre.base.files import write_file
 from nacre.base.ids import bytes_hash
 from nacre.base.request import Request
-from nacre.base.text import to_bytes, to_text
+from nacre.base.text import to_text
 from nacre.data.history import catch_up
 from nacre.errors import InvalidMemoryError, UnavailableError
 from nacre.home import archive
@@ -30,7 +30,7 @@ from nacre.home.archive import DAMAGED, FOLDER, folder_of
 from nacre.home.change import FEW, Change, Run
 from nacre.home.home import Home
 from nacre.home.location import redact
-from nacre.home.operations import apply_intents
+from nacre.home.operations import apply_intents, new_path, write_memory
 from nacre.memories.edit import read_written, scan
 from nacre.memories.store import fold_usage
 from nacre.memories.vectors import embed_pending
@@ -40,7 +40,7 @@ from nacre.values.codec import texts_of, with_texts
 from nacre.values.memory import NAMES, Intent, Memory, ScrubReport, SeenMemoryFile
 from nacre.values.reports import OnProgress, Progress
 from nacre.vault.documents import load, merge, parse, split
-from nacre.vault.files import LEDGER, is_memory_file, path_for, slugify
+from nacre.vault.files import LEDGER, is_memory_file, slugify
 from nacre.vault.remotes import rewrite_history
 
 _UNFINISHED_FILE = "scrub.unfinished"
@@ -165,8 +165,11 @@ def _scrub_turns(
 
 def _new_texts(table: TextTable, row: Sequence[Any], tally: Tally) -> dict[str, str]:
     pairs = zip(table.columns, row[len(table.keys) :], strict=True)
-    cleaned = {column: (text, tally.stored(text)) for column, text in pairs if text}
-    return {column: new for column, (old, new) in cleaned.items() if new is not None and new != old}
+    return {
+        column: new
+        for column, text in pairs
+        if text and (new := clean_stored(text, tally.clean)) != text
+    }
 
 
 def _scrub_home(home: Home, tally: Tally, options: ScrubOptions) -> None:
@@ -334,11 +337,7 @@ def clean_lines(text: str, tally: Tally) -> str:
     lines = text.split("\n")
     if not any(line[:1] in ("{", "[") for line in lines):
         return tally.clean(text)
-    cleaned = [
-        clean_stored(line, tally.clean) if line[:1] in ("{", "[") else tally.clean(line)
-        for line in lines
-    ]
-    return "\n".join(cleaned)
+    return "\n".join(clean_stored(line, tally.clean) for line in lines)
 
 
 def text_files(folder: Path, *, skipped: set[str]) -> Iterator[tuple[Path, str]]:
@@ -436,32 +435,21 @@ def _rename(change: Change, memory_ids: Sequence[str]) -> None:
 def rename(change: Change, misnamed: Iterable[tuple[SeenMemoryFile, Memory]]) -> list[str]:
     """Rename files to match the subjects of their memories, and return the old paths."""
     home = change.home
-    moves: list[tuple[Intent, Intent]] = []
-    for file, memory in misnamed:
-        text = to_text(home.vault.read(file.path))
-        taken_paths = {write.path for write, _ in moves}
-
-        def is_taken(path: str, taken_paths: Set[str] = taken_paths) -> bool:
-            return path in taken_paths or home.files.is_taken(path)
-
-        path = path_for(memory, is_taken)
-        write = Intent("write", path, text, None, memory.id)
-        moves.append((write, Intent("remove", file.path, base=file.hash, memory=memory.id)))
+    moves: dict[str, str] = {}
     with home.transaction():
-        for write, remove in moves:
-            home.files.forget(remove.path)
-            data = to_bytes(write.document or "")
-            home.files.save(
-                SeenMemoryFile(write.path, write.memory or "", 0, len(data), bytes_hash(data))
-            )
+        for file, memory in misnamed:
+            text = to_text(home.vault.read(file.path))
+            path = moves[file.path] = new_path(home, memory)
+            home.files.forget(file.path)
+            write = write_memory(home, path, text, None, memory)
+            remove = Intent("remove", file.path, base=file.hash, memory=memory.id)
             change.intend((write, remove))
-            if renamed := home.memories.find(write.memory or ""):
-                home.memories.names.put(renamed)
+            home.memories.names.put(memory)
     change.apply()
     with home.transaction():
-        for write, remove in moves:
-            home.journal.rename(remove.path, write.path)
-    return [remove.path for _, remove in moves]
+        for old, new in moves.items():
+            home.journal.rename(old, new)
+    return list(moves)
 
 
 def _clean(change: Change, names: Sequence[str]) -> None:

@@ -24,6 +24,7 @@ from nacre.data.history import (
     SYNC_LOCK,
     UNWRITTEN,
     Committed,
+    OperationPaths,
     RecordedOperation,
     UncommittedFile,
     commit_operations,
@@ -86,6 +87,10 @@ class FileChange:
     after: bytes | None
 
 
+Changes = Mapping[str, FileChange]
+"""The changed files, by path."""
+
+
 @frozen
 class Plan:
     """A planned merge, with the files that it changes. A preview has no ``commit``.
@@ -95,7 +100,7 @@ class Plan:
     """
 
     commit: str | None
-    changes: Mapping[str, FileChange]
+    changes: Changes
     notes: tuple[Note, ...] = ()
     given_up: frozenset[str] = frozenset()
     operation: Operation | None = None
@@ -199,9 +204,9 @@ def _contents(home: Home, trees: Sequence[Entries], paths: Sequence[str]) -> lis
 def _commit(
     home: Home,
     parent: str,
-    changes: Mapping[str, FileChange],
+    changes: Changes,
     merged: tuple[str, ...],
-    operations: Sequence[tuple[Operation, Sequence[str]]],
+    operations: Sequence[OperationPaths],
 ) -> str:
     files = {path: change.after for path, change in changes.items()}
     message = write_message(operations, home.redactor.clean) if operations else _JOIN_MESSAGE
@@ -209,17 +214,13 @@ def _commit(
     return home.repository.add_commits([commit], parent)[-1]
 
 
-def _as_operations(
-    operation: Operation, changes: Mapping[str, FileChange]
-) -> list[tuple[Operation, Sequence[str]]]:
+def _as_operations(operation: Operation, changes: Changes) -> list[OperationPaths]:
     return [(operation, [*changes])] if changes.keys() - {LEDGER} else []
 
 
-def _unsent(
-    home: Home, head: Head, since: str, onto: Mapping[str, FileChange]
-) -> list[tuple[Operation, Sequence[str]]]:
+def _unsent(home: Home, head: Head, since: str, onto: Changes) -> list[OperationPaths]:
     """Read unpushed operations from the database, since commits can contain forgotten text."""
-    unsent: list[tuple[Operation, Sequence[str]]] = []
+    unsent: list[OperationPaths] = []
     for recorded in _operations_in(home, since, head.commit or since):
         operation = home.journal.find(recorded.operation.id)
         if operation and "-" in operation.id:
@@ -253,7 +254,7 @@ def _record_united(merged: MergedVault, operation: Operation) -> None:
         merged.files[LEDGER] = merge_ledgers(merged.files.get(LEDGER, b""), lines)
 
 
-def united_in(changes: Mapping[str, FileChange]) -> frozenset[str]:
+def united_in(changes: Changes) -> frozenset[str]:
     """Return the ids of memories that were merged into others, according to new ledger lines."""
     ledger = changes.get(LEDGER, FileChange(None, None))
     old_lines = set((ledger.before or b"").splitlines())
@@ -299,7 +300,7 @@ def _without_links(data: bytes, to: Collection[str]) -> bytes:
     return adjust(text, {"links": remaining}).encode() if remaining != links else data
 
 
-def _taken_out(changes: Mapping[str, FileChange], merged: MergedVault) -> frozenset[str]:
+def _taken_out(changes: Changes, merged: MergedVault) -> frozenset[str]:
     remaining = {id_in(data) for path, data in merged.files.items() if is_document(path)}
     removed = {
         id_in(change.before)
@@ -396,12 +397,8 @@ def write_plan(home: Home, plan: Plan, held_files: Mapping[str, str]) -> str | N
     writable.
     """
     files = {path: change for path, change in plan.changes.items() if path != LEDGER}
-    return _edited(home, files, held_files) or _take_files(home, plan, files, held_files)
-
-
-def _take_files(
-    home: Home, plan: Plan, files: Mapping[str, FileChange], held_files: Mapping[str, str]
-) -> str | None:
+    if obstacle := _edited(home, files, held_files):
+        return obstacle
     op, subject = (plan.operation.id, plan.operation.subject) if plan.operation else (None, None)
     with home.run(
         SYNC, subject=subject or f"{counted(plan.changes)} from the remote", op=op
@@ -422,9 +419,7 @@ def _take_files(
     return None
 
 
-def _written(
-    change: Change, changes: Mapping[str, FileChange], given_up: Collection[str] = ()
-) -> str | None:
+def _written(change: Change, changes: Changes, given_up: Collection[str] = ()) -> str | None:
     home = change.home
     if home.files.has_intents():
         return _VAULT_CHANGED
@@ -450,7 +445,7 @@ def _ledger(home: Home, plan: Plan) -> dict[str, FileChange]:
     return {LEDGER: ledger}
 
 
-def _write(change: Change, planned: Mapping[str, FileChange], given_up: Collection[str]) -> None:
+def _write(change: Change, planned: Changes, given_up: Collection[str]) -> None:
     home = change.home
     changes = {
         path: file_change
@@ -472,7 +467,7 @@ def _write(change: Change, planned: Mapping[str, FileChange], given_up: Collecti
     with home.transaction():
         change.intend(intents)
         if intents:
-            home.journal.touch(change.operation_id, [*_named(changes)])
+            home.journal.touch(change.operation.id, _named(changes))
         for memory in given_up:  # otherwise, a scan would report a manual deletion
             if file := home.files.file_of(memory):
                 home.files.forget(file.path)
@@ -487,16 +482,14 @@ def _write(change: Change, planned: Mapping[str, FileChange], given_up: Collecti
             home.problems.append(f"{path}: {error.message}")
 
 
-def _named(changes: Mapping[str, FileChange]) -> Iterator[Intent]:
+def _named(changes: Changes) -> Iterator[tuple[str, str]]:
     for path, change in changes.items():
         memory = id_in(change.after or change.before or b"") if is_memory_file(path) else None
         if memory:
-            yield Intent("write", path, memory=memory)
+            yield path, memory
 
 
-def _edited(
-    home: Home, changes: Mapping[str, FileChange], held_files: Mapping[str, str]
-) -> str | None:
+def _edited(home: Home, changes: Changes, held_files: Mapping[str, str]) -> str | None:
     for path, change in changes.items():
         if _present(home, path) in (change.before, change.after):
             continue

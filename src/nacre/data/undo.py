@@ -21,10 +21,10 @@ from nacre.errors import (
     InvalidMemoryError,
     NotFoundError,
     UnusableRepositoryError,
+    refuse_several,
 )
-from nacre.home import views
 from nacre.home.change import FEW, read_pages
-from nacre.home.change import Change as change_Change
+from nacre.home.change import Change as VaultChange
 from nacre.home.home import Home
 from nacre.home.location import redact
 from nacre.home.operations import is_going_on
@@ -100,12 +100,7 @@ def find_operation(home: Home, reference: str) -> Operation:
     operations = home.journal.find_like(reference.strip().lower())
     if not operations:
         raise NotFoundError(f"there is no operation {reference!r}", hint="nacre log shows ids")
-    if len(operations) > 1:
-        names = ", ".join(operation.id for operation in operations)
-        raise ConflictError(
-            f"{reference!r} matches several operations: {names}",
-            hint="give more characters of the id",
-        )
+    refuse_several((operation.id for operation in operations), reference, "operations")
     return operations[0]
 
 
@@ -269,7 +264,7 @@ class Step:
     """
 
     action: str
-    change: views.Change
+    change: Change
     memory: Memory | None = None
     clashes: tuple[str, ...] = ()
 
@@ -330,7 +325,7 @@ def undo(home: Home, operation: OperationId = None) -> Undoing:
             )
         _do(change, planned)
     read_pages(home)
-    return replace(planned, op=change.operation_id)
+    return replace(planned, op=change.operation.id)
 
 
 def _remedy(home: Home, planned: Undoing) -> str:
@@ -344,7 +339,7 @@ def _remedy(home: Home, planned: Undoing) -> str:
     return "nacre log shows the later changes"
 
 
-def _find_undoable(home: Home, reference: str | None) -> tuple[Undoing, list[views.Change]]:
+def _find_undoable(home: Home, reference: str | None) -> tuple[Undoing, list[Change]]:
     for candidate in [find_operation(home, reference)] if reference else not_undone(home):
         if candidate.action in _PERMANENT:
             raise ConflictError(f"a {candidate.action} cannot be undone", hint=_LISTED)
@@ -386,7 +381,7 @@ def _end(operation: Operation) -> str:
     return operation.id[-8:]
 
 
-def _planned(home: Home, operation: Operation, changes: Sequence[views.Change]) -> Undoing:
+def _planned(home: Home, operation: Operation, changes: Sequence[Change]) -> Undoing:
     steps = (_step(home, operation, change) for change in changes)
     needed_steps = tuple(step for step in steps if step)
     at = to_ms(operation.at) or 0
@@ -397,7 +392,7 @@ def _planned(home: Home, operation: Operation, changes: Sequence[views.Change]) 
     return Undoing(operation, needed_steps, waiting=reviewed)
 
 
-def _do(change: change_Change, planned: Undoing) -> None:
+def _do(change: VaultChange, planned: Undoing) -> None:
     home = change.home
     memories = sorted({step.change.memory for step in planned.steps if step.change.memory})
     removed: list[Memory] = []
@@ -446,7 +441,7 @@ def _is_retired(home: Home, step: Step) -> bool:
     return present is None or present.retired is not None
 
 
-def _take(change: change_Change, step: Step) -> None:
+def _take(change: VaultChange, step: Step) -> None:
     before, after = step.change.before, step.change.after
     if step.action in ("change back", "retire"):
         change.put([step.memory] if step.memory else [])
@@ -459,7 +454,7 @@ def _take(change: change_Change, step: Step) -> None:
         change.home.problems.append(f"{step.subject} was just changed, so it was not undone")
 
 
-def _step(home: Home, operation: Operation, change: views.Change) -> Step | None:
+def _step(home: Home, operation: Operation, change: Change) -> Step | None:
     if not change.memory or not is_memory_file(change.latest.path):
         return _file_step(home, operation, change)
     present = home.memories.find(change.memory)
@@ -485,7 +480,7 @@ def _step(home: Home, operation: Operation, change: views.Change) -> Step | None
     return Step("change back", change, replace(merged, updated=home.now()))
 
 
-def _file_step(home: Home, operation: Operation, change: views.Change) -> Step | None:
+def _file_step(home: Home, operation: Operation, change: Change) -> Step | None:
     present, path = _text(home, change.latest.path), change.latest.path
     after = change.after.text if change.after else None
     before = change.before.text if change.before else None
@@ -507,7 +502,7 @@ def _file_step(home: Home, operation: Operation, change: views.Change) -> Step |
     return Step("conflict", change, None, (_FILE,))
 
 
-def _is_as_left(home: Home, change: views.Change) -> bool:
+def _is_as_left(home: Home, change: Change) -> bool:
     file, before, after = home.files.file_of(change.memory), change.before, change.after
     if file is None or before is None or after is None or file.path != after.path:
         return False
@@ -529,7 +524,7 @@ def _text(home: Home, path: str) -> str | None:
 
 
 def _bring_back(
-    change: change_Change, before: Version, after: Version | None, memory: Memory | None
+    change: VaultChange, before: Version, after: Version | None, memory: Memory | None
 ) -> None:
     home = change.home
     intents = []
@@ -555,7 +550,7 @@ def _bring_back(
     change.intend([write, *intents])
 
 
-def _merge(home: Home, change: views.Change, present: Memory) -> tuple[Memory, tuple[str, ...]]:
+def _merge(home: Home, change: Change, present: Memory) -> tuple[Memory, tuple[str, ...]]:
     file = home.files.file_of(present.id)
     text = _text(home, file.path) if file else None
     after, before = change.after, change.before

@@ -14,16 +14,16 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated, Any, BinaryIO
 
 import msgspec
 
 from nacre.base import files
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
-from nacre.base.ids import bytes_hash, to_ms
+from nacre.base.ids import at_ms, bytes_hash, to_ms
 from nacre.base.named_files import named_file
 from nacre.errors import (
     ConflictError,
@@ -72,6 +72,7 @@ from nacre.vault.files import slugify
 FOLDER = "archive"
 DAMAGED = ".damaged"
 _INSIDE = "::"
+_NO_PACK: dict[str, Any] = {"pack": None, "until": 0, "size": 0, "raw": 0}
 
 
 def folder_of(home: Home) -> Path:
@@ -142,7 +143,7 @@ def drop(home: Home, state: Archived) -> Archived:
     if state.pack is None:
         return state
     (folder_of(home) / state.pack).unlink(missing_ok=True)
-    dropped = replace(state, pack=None, until=0, size=0, raw=0)
+    dropped = replace(state, **_NO_PACK)
     with home.transaction():
         home.archive.save(dropped)
     return dropped
@@ -197,7 +198,7 @@ def set_aside(home: Home, state: Archived) -> Archived:
     """Rename a transcript's damaged pack, and return the state without a pack."""
     if state.pack:
         put_aside(folder_of(home) / state.pack)
-    return replace(state, pack=None, until=0, size=0, raw=0)
+    return replace(state, **_NO_PACK)
 
 
 def put_aside(place: Path) -> None:
@@ -241,6 +242,10 @@ _NOWHERE = "nowhere"
 """A folder name that never exists in the archive."""
 
 
+Part = tuple[int, Payload]
+"""The offset of a part of a transcript, and its archived content."""
+
+
 class KeptSession(msgspec.Struct):
     """A line in a pack that describes the session to which the following turns belong."""
 
@@ -255,9 +260,7 @@ _TURN = msgspec.json.Decoder(Turn)
 class ArchivedSource(Source):
     """A transcript that is read from the archive, always from its start."""
 
-    def __init__(
-        self, path: Path, parts: Iterable[tuple[int, Payload]], identities: tuple[str, ...] = ()
-    ) -> None:
+    def __init__(self, path: Path, parts: Iterable[Part], identities: tuple[str, ...] = ()) -> None:
         # Adapters derive names from path, but the file need not exist.
         self.path = path
         self.identities = identities
@@ -290,17 +293,12 @@ def read_archived(home: Home, states: Iterable[Archived]) -> Iterator[Batch | Fi
     for state in states:
         try:
             yield from _batches_of(home, state)
-        except NacreError as error:
-            yield FileFailed(
-                Path(state.path), state.size, Problem(state.path, error.message, error.hint)
-            )
         except Exception as error:  # noqa: BLE001 - a damaged pack or third-party adapter must affect only one file
             message = f"cannot be read from the archive: {type(error).__name__}: {error}"
-            yield FileFailed(
-                Path(state.path),
-                state.size,
-                Problem(state.path, message, "nacre admin doctor --deep"),
-            )
+            problem = Problem(state.path, message, "nacre admin doctor --deep")
+            if isinstance(error, NacreError):
+                problem = Problem(state.path, error.message, error.hint)
+            yield FileFailed(Path(state.path), state.size, problem)
 
 
 Outline = dict[str, tuple[tuple[object, ...], list[tuple[str, datetime | None]]]]
@@ -329,17 +327,9 @@ def outline(adapter: Adapter, source: Source) -> Outline:
     return sessions
 
 
-def outline_of(
-    home: Home, adapter: Adapter, path: str, parts: Iterable[tuple[int, Payload]]
-) -> Outline:
-    """Return the outline of an archived file without reading the original file."""
-    with _substitute_path(home, path) as place:
-        return outline(adapter, ArchivedSource(place, parts))
-
-
-def generations(pairs: Iterable[tuple[Segment, Payload]]) -> list[list[tuple[int, Payload]]]:
+def generations(pairs: Iterable[tuple[Segment, Payload]]) -> list[list[Part]]:
     """Group an archived file's segments by version. Each version starts at offset 0."""
-    files: list[list[tuple[int, Payload]]] = []
+    files: list[list[Part]] = []
     for segment, payload in pairs:
         if segment.start == 0 or not files:
             files.append([])
@@ -445,13 +435,12 @@ def _new_work(home: Home) -> _Work:
     return _Work(home, Cleaner(home.redactor.clean_all))
 
 
-def archive(home: Home, on_progress: OnProgress | None = None) -> ArchiveReport:
+def archive(home: Home, on_progress: OnProgress = lambda _: None) -> ArchiveReport:
     """Archive newly ingested files, then delete transcripts that exceed the archive's limits.
 
     Does nothing while another process uses the archive. The report lists files that failed.
     """
     began = time.perf_counter()
-    notify = on_progress or (lambda _: None)
     if not is_on(home) or not home.archive_lock.acquire():
         return ArchiveReport()
     work = _new_work(home)
@@ -466,7 +455,7 @@ def archive(home: Home, on_progress: OnProgress | None = None) -> ArchiveReport:
             _archive_safely(work, item)
             bytes_done += item.size
             rate = bytes_done / 1_000_000 / (time.perf_counter() - began)
-            notify(
+            on_progress(
                 Progress(
                     "archiving",
                     bytes_done,
@@ -663,12 +652,13 @@ def _outlines_match(
     home: Home,
     adapter: Adapter,
     source: Source,
-    parts: Iterable[tuple[int, Payload]],
+    parts: Iterable[Part],
 ) -> bool:
     # The transcript may have grown after it was copied.
     try:
         expected = outline(adapter, source)
-        actual = outline_of(home, adapter, str(source.path), parts)
+        with _substitute_path(home, str(source.path)) as place:
+            actual = outline(adapter, ArchivedSource(place, parts))
     except Exception:  # noqa: BLE001 - a third-party adapter can fail when it opens the file itself
         return False
     return actual.keys() == expected.keys() and all(
@@ -801,16 +791,15 @@ def status(home: Home) -> ArchiveStatus:
     )
 
 
-def verify(home: Home, on_progress: OnProgress | None = None) -> tuple[int, list[Problem]]:
+def verify(home: Home, on_progress: OnProgress = lambda _: None) -> tuple[int, list[Problem]]:
     """Check all packs for damage, and return their number and the problems found."""
-    notify = on_progress or (lambda _: None)
     states = [state for state in home.archive.all() if state.pack]
     problems: list[Problem] = []
     for index, state in enumerate(states):
         message = damage(home, state)
         if message:
             problems.append(Problem(state.path, message, _repair_hint(Path(state.path).is_file())))
-        notify(Progress("verifying", index + 1, len(states), Path(state.path).name))
+        on_progress(Progress("verifying", index + 1, len(states), Path(state.path).name))
     for place in _unindexed_packs(home, states):
         message, hint = "it is not in the index", "nacre admin db rebuild adds it"
         if not _is_sound(place):
@@ -907,7 +896,7 @@ def _archived_as(home: Home, stored: StoredSession) -> Archived | None:
     return inside or home.archive.find(stored.file)
 
 
-def _write(home: Home, target: Path, parts: list[tuple[int, Payload]]) -> list[tuple[int, int]]:
+def _write(home: Home, target: Path, parts: list[Part]) -> list[tuple[int, int]]:
     places: list[tuple[int, int]] = []
     try:
         with named_file(target, territory(home.settings)) as file:
@@ -963,13 +952,8 @@ def _tool(tool: str, states: list[Archived]) -> ArchivedTool:
         sum(not Path(state.path).exists() for state in states),
         sum(state.raw for state in states),
         sum(state.size for state in states),
-        _moment(min(times)),
-        _moment(max(times)),
+        *(at_ms(max(0, time) // 1_000_000) for time in (min(times), max(times))),
     )
-
-
-def _moment(nanoseconds: int) -> datetime:
-    return datetime.fromtimestamp(max(0, nanoseconds) // 1_000_000 / 1000, UTC)
 
 
 def is_cut(home: Home, state: Archived) -> bool:

@@ -19,9 +19,8 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any
+from typing import Annotated
 
 from nacre.base import locks
 from nacre.base.bounds import bounds
@@ -40,8 +39,24 @@ from nacre.errors import (
     UnusableStoreError,
     UnusableVaultError,
 )
-from nacre.home import home, location, operations, views
+from nacre.home import operations, views
 from nacre.home import projects as home_projects
+from nacre.home.home import Home
+from nacre.home.location import (
+    CONTAINERS,
+    Place,
+    clean_values,
+    is_fork,
+    is_home,
+    is_repository,
+    known_project,
+    last_part,
+    locate,
+    project_of_folder,
+    projects,
+    with_former_names,
+    without_secrets,
+)
 from nacre.hosts import files as hosts_files
 from nacre.operations import operation
 from nacre.settings import Settings
@@ -49,7 +64,8 @@ from nacre.store import schema
 from nacre.values.codec import plain
 from nacre.values.memory import Intent, Memory, Project, SeenMemoryFile
 from nacre.values.session import Handoff, Session, StoredSession
-from nacre.vault import documents, files, git
+from nacre.vault import documents, git
+from nacre.vault.files import LEDGER, LedgerEntry, escape_path, folder_of, normalise_remote, slugify
 
 BATCH = 500
 """Maximum number of memories per transaction."""
@@ -61,40 +77,11 @@ A crash can split a larger write.
 """
 
 
-class Change:
+class Change(operations.OpenOperation):
     """A change to the vault, made while the vault lock is held.
 
     Each method uses its own transaction, unless one is already open.
     """
-
-    def __init__(self, operation: operations.OpenOperation, *, is_part: bool) -> None:
-        self.home = operation.home
-        self._operation = operation
-        self._is_part = is_part
-
-    @property
-    def operation_id(self) -> str:
-        """The id of the operation that makes this change."""
-        return self._operation.operation.id
-
-    @property
-    def at(self) -> datetime:
-        """The time at which the operation started."""
-        return self._operation.operation.at
-
-    def describe(
-        self, *, action: str | None = None, subject: str | None = None, why: str | None = None
-    ) -> None:
-        """Set the operation's action, subject and reason, before anything is written.
-
-        Has no effect if the change belongs to a :class:`Run`.
-        """
-        if not self._is_part:
-            self._operation.describe(action, subject, why)
-
-    def explain(self, why: str | None) -> None:
-        """Set the reason for the change, unless it already has one."""
-        self._operation.explain(why)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -104,27 +91,23 @@ class Change:
         """
         with self.home.transaction():
             yield
-            if not self._is_part:
-                self._operation.close()
+            if not self.is_long:
+                self.close()
 
-    def entry(self, action: str, **details: object) -> files.LedgerEntry:
+    def entry(self, action: str, **details: object) -> LedgerEntry:
         """Return a ledger entry with redacted details. Details that are ``None`` are left out."""
         present = {name: value for name, value in details.items() if value is not None}
-        values = location.clean_values(self.home.redactor, present)
-        return files.LedgerEntry(self.operation_id, self.home.now(), action, values)
-
-    def intend(self, intents: Iterable[Intent], *, applied: bool = False) -> None:
-        """Record file writes in the journal. Set ``applied`` if the files are already written."""
-        self._operation.record(intents, applied=applied)
+        values = clean_values(self.home.redactor, present)
+        return LedgerEntry(self.operation.id, self.home.now(), action, values)
 
     def note(self, action: str, **details: object) -> None:
         """Append one entry to the ledger; see :meth:`entry`."""
         self.append([self.entry(action, **details)])
 
-    def append(self, entries: Iterable[files.LedgerEntry]) -> None:
-        self.intend([Intent("append", files.LEDGER, entry.line()) for entry in entries])
+    def append(self, entries: Iterable[LedgerEntry]) -> None:
+        self.intend([Intent("append", LEDGER, entry.line()) for entry in entries])
 
-    def put(self, memories: Sequence[Memory], entries: Sequence[files.LedgerEntry] = ()) -> None:
+    def put(self, memories: Sequence[Memory], entries: Sequence[LedgerEntry] = ()) -> None:
         """Write memories and ledger entries. Raises EditConflictError if a file was edited.
 
         Many memories are written in several transactions, and the ledger entries in the last one.
@@ -141,7 +124,7 @@ class Change:
                 if start + BATCH >= len(memories):
                     self.append(entries)
 
-    def set_importance(self, memory: Memory, note: files.LedgerEntry) -> None:
+    def set_importance(self, memory: Memory, note: LedgerEntry) -> None:
         """Write a memory's importance without changing ``updated``. Raises EditConflictError."""
         with self.home.transaction():
             if self._adjust(memory, {"importance": memory.importance}):
@@ -166,7 +149,7 @@ class Change:
             if file:
                 home.files.forget(file.path)
                 base = file.hash if text is not None else None
-                former = location.without_secrets(home.redactor, text)
+                former = without_secrets(home.redactor, text)
                 self.intend(
                     [Intent("remove", file.path, base=base, memory=memory.id, former=former)]
                 )
@@ -176,11 +159,6 @@ class Change:
         """Write the files of this change immediately rather than when it ends."""
         self.keep_open()
         operations.apply_intents(self.home)
-
-    def keep_open(self) -> None:
-        """Prevent other changes from closing this operation as interrupted when they end."""
-        if self._operation.is_recorded:
-            self._operation.hold()
 
     def yield_locks(self, first: Callable[[], object] | None = None) -> bool:
         """Give other processes a chance to write between two steps of a long transaction.
@@ -207,9 +185,7 @@ class Change:
             home, file.path, documents.adjust(text, values), file.hash, memory
         )
         action = "adjust" if gives_way else write.action
-        self.intend(
-            [replace(write, action=action, former=location.without_secrets(home.redactor, text))]
-        )
+        self.intend([replace(write, action=action, former=without_secrets(home.redactor, text))])
         return True
 
     def _writes_of(self, memory: Memory) -> tuple[Memory, list[Intent]]:
@@ -223,10 +199,10 @@ class Change:
             ]
         text = _current_text(home, file)
         base = file.hash if text is not None else None
-        former_text = location.without_secrets(home.redactor, text)
-        is_same_folder = str(PurePosixPath(file.path).parent) == files.folder_of(memory)
+        former_text = without_secrets(home.redactor, text)
+        is_same_folder = str(PurePosixPath(file.path).parent) == folder_of(memory)
         path = file.path if is_same_folder else operations.new_path(home, memory)
-        memory = location.with_former_names(home, memory, path)
+        memory = with_former_names(home, memory, path)
         document = documents.rewrite(text, memory) if text is not None else documents.render(memory)
         if is_same_folder and document == text:
             return memory, []
@@ -246,65 +222,66 @@ class Change:
 class Run:
     """A long operation whose steps let other processes write in between."""
 
-    def __init__(self, operation: operations.OpenOperation) -> None:
-        self._operation = operation
+    def __init__(self, change: Change) -> None:
+        self._change = change
 
     @contextmanager
     def part(self) -> Iterator[Change]:
         """Yield one step of the run as a change. Processes waiting for the vault lock go first."""
-        home = self._operation.home
+        home = self._change.home
         home.vault_lock.give_way()
         with home.vault_lock:
-            yield Change(self._operation, is_part=True)
+            yield self._change
             _apply_outside_transaction(home)
 
 
 @contextmanager
-def change(operation: operations.OpenOperation) -> Iterator[Change]:
-    """Implement :meth:`nacre.home.home.Home.change`."""
-    home = operation.home
+def change(home: Home, action: str, subject: str | None, why: str | None) -> Iterator[Change]:
+    """Implement :meth:`nacre.home.Home.change`."""
+    change = Change(home, action, subject, why)
     with home.vault_lock:
         try:
-            yield Change(operation, is_part=False)
-            operation.close()
+            yield change
+            change.close()
             _apply_outside_transaction(home)
         except (UnavailableError, UnusableStoreError) as error:
-            if _is_durable(operation):
+            if _is_durable(change):
                 hint = "free some space, and check whether it was stored before you repeat it"
                 raise MayBeStoredError(
                     f"it may have been stored, although {error.message}", hint=hint
                 ) from error
             raise
         finally:
-            operation.release()
+            change.release()
 
 
-def _is_durable(operation: operations.OpenOperation) -> bool:
-    home = operation.home
-    if not operation.is_recorded or home.database.is_in_transaction:
+def _is_durable(change: Change) -> bool:
+    if not change.is_recorded or change.home.database.is_in_transaction:
         return False
     try:
-        return home.journal.find(operation.operation.id) is not None
+        return change.home.journal.find(change.operation.id) is not None
     except (UnavailableError, UnusableStoreError):
         return True
 
 
 @contextmanager
-def run(operation: operations.OpenOperation) -> Iterator[Run]:
-    """Implement :meth:`nacre.home.home.Home.run`."""
-    home = operation.home
+def run(
+    home: Home, action: str, subject: str | None, why: str | None, op: str | None
+) -> Iterator[Run]:
+    """Implement :meth:`nacre.home.Home.run`."""
+    change = Change(home, action, subject, why, op, is_long=True)
     try:
-        yield Run(operation)
-        if operation.is_recorded:
+        yield Run(change)
+        if change.is_recorded:
             with home.vault_lock:
-                operation.close()
+                change.close()
                 operations.apply_intents(home)
     finally:
-        operation.release()
+        change.release()
 
 
 def part_of(
-    home: home.Home,
+    home: Home,
     run: Run | None,
     action: str,
     *,
@@ -315,12 +292,12 @@ def part_of(
     return run.part() if run else home.change(action, subject=subject, why=why)
 
 
-def _apply_outside_transaction(home: home.Home) -> None:
+def _apply_outside_transaction(home: Home) -> None:
     if not home.database.is_in_transaction:
         operations.apply_intents(home)
 
 
-def _current_text(home: home.Home, file: SeenMemoryFile) -> str | None:
+def _current_text(home: Home, file: SeenMemoryFile) -> str | None:
     pending = home.files.pending_document(file.path)
     if pending is not None:
         return pending
@@ -365,12 +342,12 @@ class Page:
 
     text: str
     front: str
-    values: dict[str, Any]
+    values: documents.Values
     body: str
     hash: bytes
 
 
-def read_pages(home: home.Home) -> None:
+def read_pages(home: Home) -> None:
     """Index the project pages in the vault. Unreadable pages are added to ``home.problems``."""
     indexed = {project.slug: project for project in home.files.projects()}
     present = home.vault.pages()
@@ -406,8 +383,8 @@ def read_pages(home: home.Home) -> None:
 
 
 def _read_changed(
-    home: home.Home, indexed: Mapping[str, Project], present: Mapping[str, int]
-) -> list[tuple[Project, dict[str, Any]]]:
+    home: Home, indexed: Mapping[str, Project], present: Mapping[str, int]
+) -> list[tuple[Project, documents.Values]]:
     read = []
     slug_by_id = {project.id: slug for slug, project in indexed.items() if slug in present}
     for slug, seen_ns in present.items():
@@ -417,13 +394,11 @@ def _read_changed(
             if not slug.isprintable():
                 raise InvalidMemoryError("the folder's name has unprintable characters; rename it")
             mtime_ns = home.vault.stat(page_path(slug)).mtime_ns
-            values = location.clean_values(
-                home.redactor, _parse(home.vault.read(page_path(slug))).values
-            )
+            values = clean_values(home.redactor, _parse(home.vault.read(page_path(slug))).values)
         except FileNotFoundError:
             continue
         except (InvalidMemoryError, UnusableVaultError) as error:
-            home.problems.append(f"{files.escape_path(page_path(slug))}: {error.message}")
+            home.problems.append(f"{escape_path(page_path(slug))}: {error.message}")
             continue
         project_id = str(values.get("id") or "") or (indexed[slug].id if slug in indexed else slug)
         if slug_by_id.setdefault(project_id, slug) != slug:
@@ -432,7 +407,7 @@ def _read_changed(
     return read
 
 
-def follow_pages(home: home.Home) -> None:
+def follow_pages(home: Home) -> None:
     """Move sessions and handoffs to their current projects after pages were renamed or merged."""
     let_sessions_follow(home)
     with home.vault_lock.if_free() as is_ours:
@@ -440,12 +415,12 @@ def follow_pages(home: home.Home) -> None:
             home.handoffs.follow(lambda handoff: _project_of_handoff(home, handoff))
 
 
-def let_sessions_follow(home: home.Home) -> None:
+def let_sessions_follow(home: Home) -> None:
     """Move sessions to their current projects after pages were renamed or merged.
 
     If the recorded project no longer exists, the session's folder decides.
     """
-    pages = {project.slug for project in home.files.projects()}
+    pages = home.files.slugs()
     contents = home.project_contents
     for recorded, current in contents.names_met():
         target = recorded if recorded in pages else home.files.name_now(recorded)
@@ -453,12 +428,12 @@ def let_sessions_follow(home: home.Home) -> None:
             contents.move_sessions(recorded, current, target)
     for project, folder, branch in contents.places():
         if project and not {project, home.files.name_now(project)} & pages:
-            place = location.locate(folder, None, branch, home.settings.user_home)
-            if owner := location.known_project(home, place):
+            place = locate(folder, None, branch, home.settings.user_home)
+            if owner := known_project(home, place):
                 contents.move_sessions_of_folder(folder, project, owner)
 
 
-def _project_of_handoff(home: home.Home, handoff: Handoff) -> str:
+def _project_of_handoff(home: Home, handoff: Handoff) -> str:
     names = [
         stored.project
         for stored in home.sessions.find(handoff.session)
@@ -468,7 +443,7 @@ def _project_of_handoff(home: home.Home, handoff: Handoff) -> str:
 
 
 def resolve_project(
-    home: home.Home, session: Session, *, create: bool = True, run: Run | None = None
+    home: Home, session: Session, *, create: bool = True, run: Run | None = None
 ) -> str | None:
     """Return the slug of a session's project, or ``None``. A new project gets a page.
 
@@ -478,45 +453,45 @@ def resolve_project(
     if session.label:
         configured = home.settings["projects.labels"].get(session.label)
         if configured:
-            return home.files.name_now(files.slugify(configured)) or None
+            return home.files.name_now(slugify(configured)) or None
         slug = home.files.project_by("label", session.label) or home.files.project_by(
             "alias", session.label
         )
         if slug:
             return slug
     place = _place_of(home, session)
-    slug = location.known_project(home, place)
+    slug = known_project(home, place)
     if not create or (slug and not _has_new_location(home, slug, place)):
         return slug
     return _make(home, place, session.label, run)
 
 
-def likely_project(home: home.Home, session: Session) -> str | None:
+def likely_project(home: Home, session: Session) -> str | None:
     """Return a session's project, or the name that it would get if it were created."""
     slug = resolve_project(home, session, create=False)
     return slug or _slug(home, _place_of(home, session)) or None
 
 
-def _place_of(home: home.Home, session: Session) -> location.Place:
-    return location.locate(session.cwd, session.repository, session.branch, home.settings.user_home)
+def _place_of(home: Home, session: Session) -> Place:
+    return locate(session.cwd, session.repository, session.branch, home.settings.user_home)
 
 
-def project_of_work(home: home.Home, folder: Path) -> str | None:
+def project_of_work(home: Home, folder: Path) -> str | None:
     """Return the project of a folder, or ``None`` for a home folder or a generic folder name.
 
     A new project gets a page, unless another process is writing. Raises StoreBusyError.
     """
-    place = location.locate(str(folder))
-    existing, slug = location.known_project(home, place), _slug(home, place)
+    place = locate(str(folder))
+    existing, slug = known_project(home, place), _slug(home, place)
     if existing or not slug:
         return existing
     with home.vault_lock.if_free() as is_ours:
-        if not is_ours and slug not in {project.slug for project in home.files.projects()}:
+        if not is_ours and slug not in home.files.slugs():
             return slug
         return _make(home, place)
 
 
-def known_or_named(home: home.Home, folder: Path) -> str | None:
+def known_or_named(home: Home, folder: Path) -> str | None:
     """Return a folder's project, or the name that it would get if it were created.
 
     A home folder or a generic folder name has no project.
@@ -527,7 +502,7 @@ def known_or_named(home: home.Home, folder: Path) -> str | None:
 def write_new_page(run: Run, path: str, document: str) -> bool:
     """Write a new page of a project or of the owner, and return True if it was written."""
     slug = path.split("/")[1] if path.startswith("projects/") else ""
-    if slug and (files.slugify(slug) != slug or path != page_path(slug)):
+    if slug and (slugify(slug) != slug or path != page_path(slug)):
         return False
     with run.part() as change:
         home = change.home
@@ -537,16 +512,16 @@ def write_new_page(run: Run, path: str, document: str) -> bool:
     return True
 
 
-def _has_new_location(home: home.Home, slug: str, place: location.Place) -> bool:
-    is_home = location.is_home(place.root or "", home.settings.user_home)
-    if is_home or not (place.is_repository or place.remote):
+def _has_new_location(home: Home, slug: str, place: Place) -> bool:
+    if is_home(place.root or "", home.settings.user_home) or not (
+        place.is_repository or place.remote
+    ):
         return False
     keys = home.files.project_keys()
     if sum(name == "root" and owner == slug for name, _, owner in keys) >= _MAX_ROOTS:
         return False
     listed_keys = {
-        (name, files.normalise_remote(value) if name == "remote" else value)
-        for name, value, _ in keys
+        (name, normalise_remote(value) if name == "remote" else value) for name, value, _ in keys
     }
     current = (("root", place.root), ("root", place.worktree), ("remote", place.remote))
     return any(value and (name, value) not in listed_keys for name, value in current) or (
@@ -555,18 +530,18 @@ def _has_new_location(home: home.Home, slug: str, place: location.Place) -> bool
     )
 
 
-def _slug(home: home.Home, place: location.Place) -> str:
+def _slug(home: Home, place: Place) -> str:
     # The slug may already be taken. It is empty for a home folder or a generic folder name.
-    slug = files.slugify(_name(place.remote) or _name(place.root) or "")
-    if location.is_home(place.root or "", home.settings.user_home):
+    slug = slugify(_name(place.remote) or _name(place.root) or "")
+    if is_home(place.root or "", home.settings.user_home):
         return ""
     if place.is_repository or place.remote:
         return slug
-    is_shared = slug in location.CONTAINERS or home.project_contents.is_shared(place.root or "")
+    is_shared = slug in CONTAINERS or home.project_contents.is_shared(place.root or "")
     return "" if is_shared else slug
 
 
-def _first_commit(home: home.Home, place: location.Place) -> str | None:
+def _first_commit(home: Home, place: Place) -> str | None:
     if not place.root or not os.path.exists(os.path.join(place.root, ".git", "logs", "HEAD")):
         return None
     return _root_commit(place.root, home.settings.environ.get("PATH", ""))
@@ -582,7 +557,7 @@ def _root_commit(root: str, path: str) -> str | None:
     return to_text(output).split()[-1]
 
 
-def _moved_project(home: home.Home, place: location.Place) -> str | None:
+def _moved_project(home: Home, place: Place) -> str | None:
     commit = _first_commit(home, place)
     matches = (
         slug
@@ -593,13 +568,11 @@ def _moved_project(home: home.Home, place: location.Place) -> str | None:
     return next((slug for slug in matches if not _is_namesake(home, slug, place)), None)
 
 
-def _make(
-    home: home.Home, place: location.Place, label: str | None = None, run: Run | None = None
-) -> str | None:
+def _make(home: Home, place: Place, label: str | None = None, run: Run | None = None) -> str | None:
     slug = _slug(home, place)
     with part_of(home, run, "project") as change:
-        project = location.known_project(home, place)  # another process may have created it
-        existing = {project.slug for project in home.files.projects()}
+        project = known_project(home, place)  # another process may have created it
+        existing = home.files.slugs()
         if project is None and slug:
             called = slug if slug in existing else home.files.name_now(slug)
             project = _moved_project(home, place) or called
@@ -614,7 +587,7 @@ def _make(
                 )
                 _extend(change, slug, place, _name(place.remote) or _name(place.root), label)
                 return slug
-            if place.exists or not location.is_repository(home, project):
+            if place.exists or not is_repository(home, project):
                 _extend(change, project, place)
         elif project and _has_new_location(home, project, place):
             _extend(change, project, place)
@@ -624,7 +597,7 @@ def _make(
 def _extend(
     change: Change,
     slug: str,
-    place: location.Place,
+    place: Place,
     name: str | None = None,
     label: str | None = None,
     *,
@@ -636,7 +609,7 @@ def _extend(
     except InvalidMemoryError:
         return
     slugs = {project.id: project.slug for project in home.files.projects()}
-    is_first = (place.is_repository or place.remote) and not location.is_repository(home, slug)
+    is_first = (place.is_repository or place.remote) and not is_repository(home, slug)
     values = page.values if page else {"id": "", "name": name or slug, **{key: [] for key in LISTS}}
     places = {
         "remotes": [place.remote],
@@ -644,7 +617,7 @@ def _extend(
         "commits": [_first_commit(home, place)],
         "labels": [label],
     }
-    changed: dict[str, Any] = {}
+    changed: documents.Values = {}
     for key, values_met in places.items():
         present = listed = list_of(values, key)
         if key == "roots" and is_first and not is_tied:
@@ -652,7 +625,7 @@ def _extend(
             present = [root for root in listed if root == place.root or os.path.isdir(root)]
         listed_values = {
             *present,
-            *map(files.normalise_remote, present if key == "remotes" else ()),
+            *map(normalise_remote, present if key == "remotes" else ()),
         }
         new = [value for value in values_met if value and value not in listed_values]
         if new or present != listed:
@@ -689,7 +662,7 @@ def _parse(data: bytes) -> Page:
     return Page(text, front or "", documents.load(front or ""), body, bytes_hash(data))
 
 
-def read_page(home: home.Home, slug: str) -> Page | None:
+def read_page(home: Home, slug: str) -> Page | None:
     """Return a project's page, or ``None`` if it is missing. A pending write counts as written.
 
     Raises InvalidMemoryError if the page cannot be parsed.
@@ -703,7 +676,7 @@ def read_page(home: home.Home, slug: str) -> Page | None:
         return None
 
 
-def page_text(home: home.Home, slug: str, *, own: bool = False) -> str:
+def page_text(home: Home, slug: str, *, own: bool = False) -> str:
     """Return a project's page without front matter and title, or an empty string.
 
     Lines that nacre wrote are omitted if they are outdated or if ``own`` is True.
@@ -728,7 +701,7 @@ def page_text(home: home.Home, slug: str, *, own: bool = False) -> str:
     return home.redactor.clean("\n".join([*facts, *lines]).strip())
 
 
-def page_keys(home: home.Home, slug: str) -> set[tuple[str, str]]:
+def page_keys(home: Home, slug: str) -> set[tuple[str, str]]:
     """Return the (kind, value) pairs, such as git remotes, by which a page identifies its project.
 
     Raises FileNotFoundError, or InvalidMemoryError if the page cannot be parsed.
@@ -736,7 +709,7 @@ def page_keys(home: home.Home, slug: str) -> set[tuple[str, str]]:
     return set(_keys(slug, _parse(home.vault.read(page_path(slug))).values))
 
 
-def index_page(home: home.Home, project: Project, values: dict[str, Any]) -> None:
+def index_page(home: Home, project: Project, values: documents.Values) -> None:
     """Index a project with the front matter values of its page."""
     with home.transaction():
         home.files.save_project(
@@ -744,21 +717,21 @@ def index_page(home: home.Home, project: Project, values: dict[str, Any]) -> Non
         )
 
 
-def _keys(slug: str, values: dict[str, Any]) -> list[tuple[str, str]]:
+def _keys(slug: str, values: documents.Values) -> list[tuple[str, str]]:
     keys = [(key, str(value)) for name, key in LISTS.items() for value in list_of(values, name)]
     name_keys = [("alias", str(values["name"]))] if values.get("name") else []
     return [("alias", slug), *keys, *name_keys]
 
 
-def list_of(values: dict[str, Any], name: str) -> list[str]:
+def list_of(values: documents.Values, name: str) -> list[str]:
     """Return a front matter value as a list. A single value becomes a list of one."""
     value = values.get(name) or []
     return [str(item) for item in value] if isinstance(value, list) else [str(value)]
 
 
-def _is_namesake(home: home.Home, slug: str, place: location.Place) -> bool:
+def _is_namesake(home: Home, slug: str, place: Place) -> bool:
     # A deleted folder could belong to any of several repositories with its name.
-    if location.is_fork(home, slug, place):
+    if is_fork(home, slug, place):
         return True
     if not (place.exists or place.remote):
         owners = {
@@ -766,7 +739,7 @@ def _is_namesake(home: home.Home, slug: str, place: location.Place) -> bool:
             for kind, value, owner in home.files.project_keys()
             if kind in ("remote", "root") and _name(value) == _name(place.root)
         }
-        return sum(location.is_repository(home, owner) for owner in owners) > 1
+        return sum(is_repository(home, owner) for owner in owners) > 1
     folder = os.path.realpath(place.root) if place.root and os.path.isdir(place.root) else None
     return folder is not None and any(
         (kind, owner) == ("root", slug) and os.path.isdir(root) and os.path.realpath(root) != folder
@@ -775,7 +748,7 @@ def _is_namesake(home: home.Home, slug: str, place: location.Place) -> bool:
 
 
 def _name(path: str | None) -> str | None:
-    return one_line(location.last_part(path or ""))[:_MAX_NAME_CHARACTERS] or None
+    return one_line(last_part(path or ""))[:_MAX_NAME_CHARACTERS] or None
 
 
 # -- Replacing a home ----------------------------------------------------------
@@ -856,7 +829,7 @@ def pin_in(line: str) -> Pin | None:
     return Pin(question, answer) if question and answer and question[0] != "#" else None
 
 
-def read_pins(home: home.Home) -> list[Pin]:
+def read_pins(home: Home) -> list[Pin]:
     """Return all pins. An unreadable file is added to ``home.problems``."""
     try:
         lines = _read_pinned(home).splitlines()
@@ -882,7 +855,7 @@ def write_pins(change: Change, is_dropped: Callable[[Pin], bool], *added: Pin) -
     return is_changed
 
 
-def _read_pinned(home: home.Home) -> str:
+def _read_pinned(home: Home) -> str:
     return to_text(home.vault.read(PINNED)) if home.vault.exists(PINNED) else ""
 
 
@@ -895,17 +868,17 @@ _PROFILE = "profile.md"
 
 @operation("place", by_key=True)
 def place(
-    home: home.Home,
+    home: Home,
     *,
     name: Annotated[str | None, bounds("The name, slug or alias of a project.")] = None,
     folder: Annotated[str | None, bounds("A folder of the project.")] = None,
 ) -> views.Place:
     """Return the project that has a name or contains a folder. No project is created."""
-    slugs = tuple(location.projects(home))
+    slugs = tuple(projects(home))
     if name in (None, "", HERE):
         # A client with a key works on another machine.
         folder = None if home.actor.bearer else folder
-        slug = location.project_of_folder(home, Path(folder)) if folder else None
+        slug = project_of_folder(home, Path(folder)) if folder else None
         return views.Place(
             slug, slugs, namesake=_namesake(home, folder, slugs) if folder and not slug else None
         )
@@ -915,7 +888,7 @@ def place(
 
 @operation("project-tie", writes=True, owners=True)
 def tie(
-    home: home.Home,
+    home: Home,
     project: Annotated[str, bounds("The name, slug or alias of a known project.")],
     folder: Annotated[str, bounds("The folder.")],
 ) -> views.Place:
@@ -924,14 +897,14 @@ def tie(
     Raises NotFoundError, InvalidInputError for a folder that contains many projects, ConflictError
     if the folder belongs to another project, InvalidMemoryError if the project's page cannot be read.
     """
-    slugs = tuple(location.projects(home))
+    slugs = tuple(projects(home))
     slug = project_called(home, project, slugs)
     if slug not in slugs:
         raise NotFoundError(
             f"there is no project {project!r}",
             hint=f"known: {', '.join(slugs) or 'none yet'}; a project is created by its first memory or session",
         )
-    place = location.locate(os.path.abspath(folder))
+    place = locate(os.path.abspath(folder))
     if (
         not place.root
         or not _slug(home, place)
@@ -943,7 +916,7 @@ def tie(
     read_pages(home)
     read_page(home, slug)
     with home.change("project") as change:
-        owner = location.known_project(home, place)
+        owner = known_project(home, place)
         if owner is None:
             _extend(change, slug, place, is_tied=True)
         elif owner != slug:
@@ -954,19 +927,19 @@ def tie(
     return views.Place(slug, slugs)
 
 
-def _namesake(home: home.Home, folder: str, slugs: tuple[str, ...]) -> str | None:
-    name = _slug(home, location.locate(folder))
+def _namesake(home: Home, folder: str, slugs: tuple[str, ...]) -> str | None:
+    name = _slug(home, locate(folder))
     slug = project_called(home, name, slugs) if name else None
     return slug if slug in slugs else None
 
 
-def project_called(home: home.Home, name: str, slugs: tuple[str, ...] | list[str]) -> str:
+def project_called(home: Home, name: str, slugs: tuple[str, ...] | list[str]) -> str:
     """Return the slug of the project with this name or alias, even if no such project exists."""
-    slug = files.slugify(home.redactor.clean(name))
+    slug = slugify(home.redactor.clean(name))
     if name in slugs:
         return name
     by_alias = home.files.project_by("alias", name)
-    return by_alias or next((other for other in slugs if files.slugify(other) == slug), slug)
+    return by_alias or next((other for other in slugs if slugify(other) == slug), slug)
 
 
 # -- Excluded sessions ---------------------------------------------------------
@@ -986,7 +959,7 @@ class Exclusions:
             _expand(path, settings.user_home) for path in settings.texts("ingest.exclude_paths")
         )
 
-    def reason(self, home: home.Home, session: Session) -> str | None:
+    def reason(self, home: Home, session: Session) -> str | None:
         """Return why a session must not be stored, or ``None`` if it may be.
 
         The reason is ``path``, ``project``, or ``id`` for an invalid session id.
@@ -1023,7 +996,7 @@ class Exclusions:
 
 def _names(session: Session, project: str | None) -> list[str]:
     folder = re.split(r"[\\/]", (session.cwd or "").rstrip("\\/"))[-1]
-    names = [project, session.label, folder, files.slugify(folder) if folder else None]
+    names = [project, session.label, folder, slugify(folder) if folder else None]
     return [name for name in names if name]
 
 

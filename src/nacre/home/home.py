@@ -200,8 +200,9 @@ class Home(Stores):
         must begin before the outer change writes or within its open transaction. Raises
         StoreBusyError.
         """
-        operation = load("nacre.home.operations:OpenOperation")(self, action, subject, why)
-        context: AbstractContextManager[Change] = load("nacre.home.change:change")(operation)
+        context: AbstractContextManager[Change] = load("nacre.home.change:change")(
+            self, action, subject, why
+        )
         return context
 
     def run(
@@ -216,10 +217,9 @@ class Home(Stores):
 
         ``op`` is the operation's id; the other arguments are those of :meth:`change`.
         """
-        operation = load("nacre.home.operations:OpenOperation")(
-            self, action, subject, why, op, is_long=True
+        context: AbstractContextManager[Run] = load("nacre.home.change:run")(
+            self, action, subject, why, op
         )
-        context: AbstractContextManager[Run] = load("nacre.home.change:run")(operation)
         return context
 
     @cached_property
@@ -227,15 +227,6 @@ class Home(Stores):
         """The vectors of memories and passages. Raises EmbedderUnavailableError without numpy."""
         vectors: Vectors = _load_with_numpy("nacre.store.search:Vectors")(self.database)
         return vectors
-
-    def load_once(self, name: str) -> Embedder:
-        """Return an embedding model, which is loaded on first use. Raises EmbedderUnavailableError.
-
-        Callers must check consent and budgets; :mod:`nacre.home.consent` does.
-        """
-        if name not in self.embedders:
-            self.embedders[name] = self.load_embedder(self.settings.having("embedding.model", name))
-        return self.embedders[name]
 
     def close(self) -> None:
         """Close the database and the embedding models."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from nacre.base.frozen import frozen
 from nacre.base.text import aliases_in, called
-from nacre.errors import ConflictError, InvalidMemoryError, NotFoundError
+from nacre.errors import InvalidMemoryError, NotFoundError, refuse_several
 from nacre.home.home import Home
 from nacre.redact import redactor
 from nacre.store.schema import ALIASES
@@ -331,12 +331,7 @@ def find_session(home: Home, reference: str | None, folder: Path | None = None) 
         raise NotFoundError(
             f"there is no session {reference!r}", hint="nacre sessions list shows ids"
         )
-    if len(sessions) > 1:
-        names = ", ".join(item.session.id for item in sessions)
-        raise ConflictError(
-            f"{reference!r} matches several sessions: {names}",
-            hint="give more characters of the id",
-        )
+    refuse_several((item.session.id for item in sessions), reference, "sessions")
     return sessions[0]
 
 
@@ -353,7 +348,7 @@ def _latest_in(home: Home, folder: Path) -> StoredSession:
 
 def projects(home: Home) -> list[str]:
     """Return the slugs of all projects that have a page or memories."""
-    pages = {project.slug for project in home.files.projects()}
+    pages = home.files.slugs()
     return sorted(pages | home.memories.projects())
 
 

@@ -61,8 +61,15 @@ class OpenOperation:
             )
         return self._record
 
-    def describe(self, action: str | None, subject: str | None, why: str | None) -> None:
-        """Set details that were unknown at the start. Not allowed once the operation has an id."""
+    def describe(
+        self, *, action: str | None = None, subject: str | None = None, why: str | None = None
+    ) -> None:
+        """Set details that were unknown at the start, before anything is written.
+
+        Has no effect on a long operation.
+        """
+        if self.is_long:
+            return
         assert self._record is None  # noqa: S101 - the operation might already be in use
         self.action = action or self.action
         self.subject = subject or self.subject
@@ -75,25 +82,25 @@ class OpenOperation:
                 self.operation.id, _clean_line(self.home, why, _MAX_WHY_CHARACTERS)
             )
 
-    def record(self, intents: Iterable[Intent], *, applied: bool = False) -> None:
-        """Record pending writes. Set ``applied`` if the files are already written."""
+    def intend(self, intents: Iterable[Intent], *, applied: bool = False) -> None:
+        """Record file writes in the journal. Set ``applied`` if the files are already written."""
         assert not self._is_closed  # noqa: S101 - the ledger line would omit later writes
         home, operation = self.home, self.operation
         belonging = [replace(intent, operation=operation.id) for intent in intents]
         if not belonging:
             return
+        self.is_recorded = True
         if self.is_long:
-            self.hold()
+            self.keep_open()
         with home.transaction():
             for path in {intent.path for intent in belonging if intent.action != "append"}:
                 home.journal.withdraw(path)
             home.journal.record(operation, belonging)
             home.files.intend(belonging, applied=applied)
-        self.is_recorded = True
 
-    def hold(self) -> None:
-        """Take a lock that tells other processes that this operation is still running."""
-        if self._lock is None:
+    def keep_open(self) -> None:
+        """Take a lock, so that other changes do not close this operation as interrupted."""
+        if self.is_recorded and self._lock is None:
             files.make_folder(self.home.settings.home / _FOLDER)
             self._lock = FileLock(_lock_of(self.home, self.operation.id))
             self._lock.acquire(_PATIENCE_SECONDS)
@@ -105,7 +112,7 @@ class OpenOperation:
             self._is_closed = True
 
     def release(self) -> None:
-        """Release the lock taken by :meth:`hold`."""
+        """Release the lock taken by :meth:`keep_open`."""
         if self._lock:
             self._lock.release()
             self._lock.remove()
@@ -138,14 +145,6 @@ def left_open(home: Home) -> list[Operation]:
 def is_going_on(home: Home, operation: Operation) -> bool:
     """Return True if a long operation is still running in some process."""
     return is_held(_lock_of(home, operation.id))
-
-
-def close_left_open(home: Home) -> None:
-    """Close operations that a crash interrupted."""
-    with home.vault_lock:
-        for operation in left_open(home):
-            close(home, operation)
-            _lock_of(home, operation.id).unlink(missing_ok=True)
 
 
 def memories_in_entry(memories: Iterable[str]) -> dict[str, object]:
@@ -214,7 +213,9 @@ def apply_intents(home: Home) -> None:
         return
     stuck: set[str] = set()
     with home.vault_lock:
-        close_left_open(home)
+        for operation in left_open(home):
+            close(home, operation)
+            _lock_of(home, operation.id).unlink(missing_ok=True)
         intents = home.files.intents()
         for start in range(0, len(intents), _GROUP_INTENTS):
             _apply_group(home, intents[start : start + _GROUP_INTENTS], stuck)
@@ -329,7 +330,7 @@ def _keep_both(home: Home, intent: Intent) -> _Applied:
         )
         home.files.intend([write])
         if intent.operation:
-            home.journal.touch(intent.operation, [write])
+            home.journal.touch(intent.operation, [(path, own_version.id)])
         home.files.give_up(intent.seq)
     return _apply_write(home, home.files.intents()[-1])
 

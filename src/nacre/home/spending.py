@@ -1,4 +1,8 @@
-"""The language model for each task, and the costs, budgets and records of model calls."""
+"""The models of a home, the consent to send text to them, and the cost and records of their calls.
+
+Text to embed is sent only to hosts in ``embedding.sends_to``, which the owner approves with ``nacre
+embedding`` or ``nacre writer embedding --resume``.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +11,26 @@ import contextvars
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from nacre.base import json as json_text
+from nacre.base.frozen import frozen
 from nacre.base.lazy import Module
 from nacre.base.spool import Spool, lines
 from nacre.base.text import shorten, to_bytes, to_text
 from nacre.base.times import day_interval, day_of
 from nacre.errors import (
     BudgetSpentError,
+    EmbedderHeldError,
+    EmbedderUnavailableError,
     InvalidSettingsError,
     ModelRefusedError,
     ModelUnavailableError,
@@ -32,6 +40,8 @@ from nacre.errors import (
 )
 from nacre.home.home import Home, open_database
 from nacre.home.views import Budget, CostReport
+from nacre.known_settings import VECTORS
+from nacre.llm import embeddings
 from nacre.llm.credentials import provider_of
 from nacre.llm.failures import REPAIR, key_of_billing
 from nacre.llm.providers import (
@@ -44,8 +54,8 @@ from nacre.llm.providers import (
     tokens_of,
 )
 from nacre.operations import operation
-from nacre.protocols import LanguageModel
-from nacre.settings import Settings
+from nacre.protocols import CountedEmbedder, Embedder, LanguageModel
+from nacre.settings import Settings, write_setting
 from nacre.store.journal import TRACE_CHARACTERS, Spending
 from nacre.store.schema import Database
 from nacre.values.models import (
@@ -55,6 +65,7 @@ from nacre.values.models import (
     Call,
     Completion,
     Health,
+    Place,
     Prompt,
     Tokens,
     dollars,
@@ -138,36 +149,43 @@ MOST_TRACES, MOST_QUESTIONS = 500, 2_000
 REUSE_PERIOD = timedelta(days=7)
 """Maximum age at which a model's answer is reused."""
 _CALL_PERIOD = timedelta(days=400)
-_MAX_SPOOL_BYTES = 20_000_000
-"""Maximum spool size in bytes. Further questions are dropped."""
 
 
-def note(home: Home, question: AskedQuestion) -> None:
-    """Spool a question that someone asked the memory. It must already be redacted."""
-    if home.settings.whole("traces.keep_days"):
-        _append(home, {"question": question}, at_most=_MAX_SPOOL_BYTES)
+@frozen
+class _Note:
+    """A line of the spool."""
+
+    question: AskedQuestion | None = None
+    call: Call | None = None
 
 
-def note_call(home: Home, call: Call) -> None:
-    """Spool a model call that was not background work."""
-    _append(home, {"call": call})
+def note(home: Home, record: AskedQuestion | Call) -> None:
+    """Spool a question that someone asked, or a call that was not background work.
 
-
-def _append(home: Home, record: dict[str, object], at_most: int | None = None) -> None:
-    if not home.database.unwritable:
-        line = json.dumps(msgspec.to_builtins(record), ensure_ascii=False)
-        Spool(home.folder, SPOOL).append(to_bytes(line), at_most)
+    Its texts must already be redacted.
+    """
+    is_call = isinstance(record, Call)
+    is_kept = is_call or home.settings.whole("traces.keep_days")
+    if is_kept and not home.database.unwritable:
+        values = {"call" if is_call else "question": msgspec.to_builtins(record)}
+        line = json.dumps(values, ensure_ascii=False)
+        Spool(home.folder, SPOOL).append(to_bytes(line))
 
 
 def noted_calls(home: Home) -> Iterator[Call]:
     """Yield the spooled calls that are not in the database yet, without removing them."""
     notes = Spool(home.folder, SPOOL)
-    for path in (*notes.leftovers(), notes.path):
-        with suppress(OSError):
+    with suppress(OSError):
+        paths = [*notes.leftovers(), notes.path]
+        yield from (item.call for item in _read(paths) if item.call)
+
+
+def _read(paths: Iterable[Path]) -> Iterator[_Note]:
+    for path in paths:
+        with suppress(FileNotFoundError):  # another process has moved the spool
             for line in lines(path):
                 with suppress(msgspec.ValidationError):
-                    if "call" in line:
-                        yield json_text.convert(line["call"], Call)
+                    yield json_text.convert(line, _Note)
 
 
 def fold_notes(home: Home) -> None:
@@ -178,10 +196,13 @@ def fold_notes(home: Home) -> None:
     if not spools:
         return
     with home.transaction():
-        for path in spools:
-            with suppress(FileNotFoundError):  # another process has moved the spool
-                for line in lines(path):
-                    _fold(home, line)
+        for item in _read(spools):
+            if item.question:
+                home.questions.add(item.question)
+            if item.call:
+                home.spending.add(item.call)
+                if item.call.outcome == "done":
+                    home.spending.recover(item.call.model)
         now = home.now()
         traces_since = now - timedelta(days=home.settings.whole("traces.keep_days"))
         home.questions.prune(traces_since, MOST_QUESTIONS)
@@ -190,17 +211,6 @@ def fold_notes(home: Home) -> None:
         )
     for path in spools:
         path.unlink(missing_ok=True)
-
-
-def _fold(home: Home, line: dict[str, Any]) -> None:
-    with suppress(msgspec.ValidationError):
-        if "question" in line:
-            home.questions.add(json_text.convert(line["question"], AskedQuestion))
-        if "call" in line:
-            call = json_text.convert(line["call"], Call)
-            home.spending.add(call)
-            if call.outcome == "done":
-                home.spending.recover(call.model)
 
 
 # -- Budgets -------------------------------------------------------------------
@@ -217,10 +227,6 @@ TOKENS, CHAT_TOKENS = "writer.tokens_per_day", "gateway.tokens_per_day"
 
 _EXPECTED_ANSWER_TOKENS = 2_000
 """Estimated number of output tokens of an answer, used until it arrives."""
-
-_MAX_ERROR_CHARACTERS = 300
-_MAX_REUSED_CHARACTERS = 40_000
-"""Maximum length of an answer that is stored to be reused."""
 
 
 def resets_at(home: Home) -> datetime:
@@ -322,7 +328,7 @@ class Ledger:
     def end(self, call: Call, error: BaseException | None = None) -> None:
         """Record the end of a call. The reserved cost of an ``open`` call stays recorded."""
         if not self._background:
-            note_call(self._home, call)
+            note(self._home, call)
             return
         with suppress(NacreError), self._writing() as spending:
             spending.finish(call)
@@ -332,13 +338,13 @@ class Ledger:
                 isinstance(error, ModelUnavailableError) or type(error) is ModelRefusedError
             ):
                 text = f"{error.message}; {error.hint}" if error.hint else error.message
-                text = shorten(self._home.redactor.clean(text), _MAX_ERROR_CHARACTERS)
+                text = shorten(self._home.redactor.clean(text), TRACE_CHARACTERS)
                 spending.fail(Health(call.model, self._home.clock(), text))
 
     def answer(self, key: str) -> str | None:
         """Return a recent answer to the same prompt, identified by ``key``, or ``None``."""
-        with suppress(NacreError), self._lock:
-            return Spending(self._open()).answer(key, self._home.now() - REUSE_PERIOD)
+        with suppress(NacreError), self._writing() as spending:
+            return spending.answer(key, self._home.now() - REUSE_PERIOD)
         return None
 
     def drop_answer(self, key: str) -> None:
@@ -356,16 +362,11 @@ class Ledger:
     @contextlib.contextmanager
     def _writing(self) -> Iterator[Spending]:
         with self._lock:
-            database = self._open()
+            if self._home.database.unwritable:
+                raise self._home.database.unwritable
+            database = self._database = self._database or open_database(self._home.settings)
             with database.transaction():
                 yield Spending(database)
-
-    def _open(self) -> Database:
-        if self._home.database.unwritable:
-            raise self._home.database.unwritable
-        if self._database is None:
-            self._database = open_database(self._home.settings)
-        return self._database
 
 
 class CountedModel:
@@ -409,13 +410,11 @@ class CountedModel:
         if prompt.task in (Task.TEST, Task.CHAT):
             return None
         unusable, repair, _ = prompt.text.rpartition(REPAIR)
+        asked = replace(prompt, text=unusable) if repair else prompt
+        key = f"{self.name} {prompt.version} {key_of(asked)}"
         if repair:
-            self._ledger.drop_answer(self._key_of(replace(prompt, text=unusable)))
-            return None
-        return self._key_of(prompt)
-
-    def _key_of(self, prompt: Prompt) -> str:
-        return f"{self.name} {prompt.version} {key_of(prompt)}"
+            self._ledger.drop_answer(key)
+        return None if repair else key
 
     def _call(self, prompt: Prompt, key: str | None) -> Completion:
         call = self._reserved(prompt)
@@ -431,8 +430,8 @@ class CountedModel:
             self._ledger.end(replace(call, seconds=seconds, error=self._text(text)), error)
             raise
         text = completion.text
-        is_reused = key and not completion.is_cut and len(text) <= _MAX_REUSED_CHARACTERS
-        if not (is_reused and call.prompt and self._clean(text) == text):
+        is_reusable = call.prompt and not completion.is_cut and self._clean(text) == text
+        if not (key and is_reusable):
             key, text = None, self._text("\n".join([*completion.more.get("steps", ()), text]))
         cost = cost_of(completion, self.capabilities)
         call = self._ended(call, completion.tokens, cost, "done")
@@ -448,8 +447,7 @@ class CountedModel:
             prompt.task.value,
             self.name,
             self._background,
-            self._expected_tokens(prompt) if self._is_free else Tokens(),
-            0 if self._is_free else max_cost(prompt, self.capabilities),
+            *self._reserve_for(prompt),
             prompt=self._text("\n\n".join(filter(None, (prompt.shared, prompt.text)))),
         )
         problem = obstacle(self._home, prompt.task) if self._background else None
@@ -462,10 +460,12 @@ class CountedModel:
         )
         return call
 
-    def _expected_tokens(self, prompt: Prompt) -> Tokens:
+    def _reserve_for(self, prompt: Prompt) -> tuple[Tokens, int | None]:
+        if not self._is_free:
+            return Tokens(), max_cost(prompt, self.capabilities)
         overhead = provider_of(self._home.settings, self.name.partition(":")[0]).beside
         output = min(prompt.output_tokens, _EXPECTED_ANSWER_TOKENS)
-        return Tokens(input=tokens_of(prompt) + overhead, output=output)
+        return Tokens(input=tokens_of(prompt) + overhead, output=output), 0
 
     def _refusal(self, spending: Spending, call: Call) -> BudgetSpentError | None:
         if call.cost is None:
@@ -490,6 +490,183 @@ class CountedModel:
         # Unpaired surrogates are removed, too, because the database would reject them.
         is_kept = self._home.settings.whole("traces.keep_days")
         return to_text(to_bytes(self._home.redactor.clean(text))) if is_kept else ""
+
+
+# -- Embedding models ------------------------------------------------------------
+#
+# Budgets limit embedding that the user did not explicitly request. Each such call first reserves
+# its maximum cost. Questions are also limited, but their cost is first recorded in the spool,
+# because recall does not write to the database.
+
+
+SENDS_TO = "embedding.sends_to"
+_LOCAL_SETTINGS = ("minilm", "none")
+_QUESTION_SHARE = 100
+"""The budget divided by this number is reserved for questions."""
+
+_PASSAGE_TOKENS = 300
+"""Approximate number of tokens in a passage."""
+
+
+def place_of(settings: Settings, setting: str) -> Place:
+    """Return the host to which a model's input is sent. Raises EmbedderUnavailableError."""
+    return Place() if setting in _LOCAL_SETTINGS else embeddings.place_at(settings, setting)
+
+
+def missing_consent(settings: Settings, setting: str) -> EmbedderHeldError | None:
+    """Return an error if the user has not agreed to send text to the model's host.
+
+    Raises EmbedderUnavailableError.
+    """
+    place = place_of(settings, setting)
+    if place.is_local or place.host in settings[SENDS_TO]:
+        return None
+    return EmbedderHeldError(
+        f"{setting} sends no text to {place.host} without your consent",
+        hint="nacre writer embedding --resume shows the cost and asks",
+        reason="no yes",
+    )
+
+
+def consent_notice(settings: Settings, setting: str) -> str | None:
+    """Return what a user who selects a remote model must know. Raises EmbedderUnavailableError."""
+    if error := missing_consent(settings, setting):
+        return f"{error.message}: {error.hint}"
+    place = place_of(settings, setting)
+    if place.is_local:
+        return None
+    return (
+        f"{setting} sends texts to {place.host} within the budget; to send all now, use "
+        "nacre writer embedding --resume (with --estimate, it only shows the number)"
+    )
+
+
+def grant_consent(home: Home, setting: str) -> Home:
+    """Store the user's consent to send text to a model's host, and return the updated home.
+
+    Raises InvalidSettingsError if an environment variable sets the consents, or
+    EmbedderUnavailableError.
+    """
+    if missing_consent(home.settings, setting) is None:
+        return home
+    origin = home.settings.values[SENDS_TO].origin
+    if origin.startswith("$"):
+        raise InvalidSettingsError(
+            f"{origin} overrides your consent",
+            hint=f"add the host to it, or unset {origin[1:]}",
+        )
+    hosts = [*home.settings[SENDS_TO], place_of(home.settings, setting).host]
+    write_setting(home.settings.config, SENDS_TO, hosts)
+    return replace(home, settings=home.settings.having(SENDS_TO, hosts))
+
+
+def refusal(
+    home: Home,
+    setting: str,
+    tokens: int = _PASSAGE_TOKENS,
+    spending: Spending | None = None,
+    *,
+    is_question: bool = False,
+) -> EmbedderHeldError | None:
+    """Return an error if consent or budget forbids sending text to a model now, or else ``None``.
+
+    Raises EmbedderUnavailableError.
+    """
+    if error := missing_consent(home.settings, setting):
+        return error
+    cost = place_of(home.settings, setting).cost(tokens)
+    if cost == 0:
+        return None
+    limit = daily_budget(home, spending)
+    if not is_question:
+        limit = replace(limit, most=limit.most - limit.most // _QUESTION_SHARE)
+    problem = unpriced(setting) if cost is None else over_budget(limit, cost, "vectors")
+    if problem is None:
+        return None
+    reason = "no price" if cost is None else "budget"
+    return EmbedderHeldError(problem.message, hint=problem.hint, reason=reason)
+
+
+class SpendingMeter:
+    """A meter that checks and records an embedding model's calls."""
+
+    def __init__(self, home: Home, setting: str, *, is_requested: bool) -> None:
+        self._home = home
+        self._setting = setting
+        self._is_requested = is_requested
+
+    def check(self, tokens: int, *, is_question: bool) -> None:
+        """Raise EmbedderHeldError if that many tokens must not be sent now."""
+        if self._is_requested:
+            return
+        if error := refusal(self._home, self._setting, tokens, is_question=is_question):
+            raise error
+
+    @contextlib.contextmanager
+    def count(self, tokens: int, *, is_question: bool) -> Iterator[embeddings.Usage]:
+        """Record a call of about ``tokens`` tokens, even a failed one, which may be charged, too.
+
+        Raises EmbedderUnavailableError.
+        """
+        home, setting = self._home, self._setting
+        place, usage = place_of(home.settings, setting), embeddings.Usage(tokens)
+        call = Call(
+            home.ids(),
+            home.clock(),
+            home.today(),
+            VECTORS,
+            setting,
+            not self._is_requested,
+            Tokens(tokens),
+            place.cost(tokens),
+        )
+        is_reserved = not (self._is_requested or is_question)
+        with contextlib.closing(Ledger(home, background=is_reserved)) as ledger:
+            try:
+                ledger.reserve(call, lambda spending: refusal(home, setting, tokens, spending))
+            except BudgetSpentError as error:
+                raise EmbedderUnavailableError(error.message, hint=error.hint) from error
+            began, outcome = time.perf_counter(), "done"
+            try:
+                yield usage
+            except NacreError as error:
+                outcome = "failed"
+                if not (isinstance(error, ModelUnavailableError) and error.may_cost):
+                    usage.tokens = 0
+                raise
+            finally:
+                ledger.end(
+                    replace(
+                        call,
+                        tokens=Tokens(usage.tokens),
+                        cost=place.cost(usage.tokens),
+                        seconds=time.perf_counter() - began,
+                        outcome=outcome,
+                    )
+                )
+
+
+def embedder_of(home: Home, name: str | None = None, *, is_requested: bool = False) -> Embedder:
+    """Return an embedding model, by default the configured one, which is loaded on first use.
+
+    Unless ``is_requested`` is True, consent and budgets are checked before each remote call.
+    Raises EmbedderUnavailableError.
+    """
+    name = name or home.settings.text("embedding.model")
+    if name not in home.embedders:
+        home.embedders[name] = home.load_embedder(home.settings.having("embedding.model", name))
+    embedder = home.embedders[name]
+    if not isinstance(embedder, CountedEmbedder):
+        return embedder
+    return embedder.counted_by(SpendingMeter(home, name, is_requested=is_requested))
+
+
+def embedder_in_use(home: Home) -> Embedder:
+    """Return the model that computed the stored vectors or, without vectors, the configured one.
+
+    Raises EmbedderUnavailableError.
+    """
+    return embedder_of(home, home.vectors.setting())
 
 
 # -- Concurrent questions ------------------------------------------------------

@@ -32,7 +32,6 @@ from nacre.errors import (
 )
 from nacre.home import spending
 from nacre.home.change import Change, Exclusions
-from nacre.home.consent import embedder_of
 from nacre.home.home import BUNDLED, Home
 from nacre.learn.checks import Overtaken
 from nacre.learn.explicit import SURE, explicit, iter_answers
@@ -765,7 +764,9 @@ class WaitingCandidates:
             else []
         )
         try:
-            vectors = embedder_of(self._home, BUNDLED).embed([item.content for item in new])
+            vectors = spending.embedder_of(self._home, BUNDLED).embed(
+                [item.content for item in new]
+            )
         except EmbedderUnavailableError:
             return []
         self._vectors |= {item.id: vector for item, vector in zip(new, vectors, strict=True)}

@@ -438,7 +438,7 @@ class IngestOptions(Request):
 def ingest(
     home: Home,
     options: IngestOptions | None = None,
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress = lambda _: None,
     *,
     run: Run | None = None,
 ) -> IngestReport:
@@ -454,7 +454,7 @@ def ingest(
     options = options or IngestOptions()
     if options.older:
         check_older(home, options)
-    return _Ingest(home, run, options, on_progress or (lambda _: None)).complete()
+    return _Ingest(home, run, options, on_progress).complete()
 
 
 def check_older(home: Home, options: IngestOptions) -> None:

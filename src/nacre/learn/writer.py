@@ -18,7 +18,7 @@ from nacre.base.frozen import frozen
 from nacre.base.text import count_tokens, normalise, one_line, shorten, title_of
 from nacre.base.times import shown_day
 from nacre.errors import EmbedderUnavailableError
-from nacre.home import consent
+from nacre.home import spending
 from nacre.home.home import Home
 from nacre.learn.checks import Caller, Checks, Overtaken, find_near
 from nacre.learn.explicit import names_this_object
@@ -837,7 +837,7 @@ def _nearest(home: Home, filter_: Filter, texts: Sequence[str]) -> list[tuple[Me
         return []
     best: dict[int, float] = {}
     with suppress(EmbedderUnavailableError):
-        embedder = consent.configured_embedder(home)
+        embedder = spending.embedder_of(home)
         if embedder.name != home.vectors.model():
             return []
         admitted = home.selection.admitted_memories(filter_, today=home.today())

@@ -362,7 +362,7 @@ def rename(
             let_sessions_follow(home)
             memories = _move_memories(change, old, slug)
             change.note(RENAME, project=old, into=slug, reason=reason or None)
-        operation = change.operation_id
+        operation = change.operation.id
     follow_pages(home)
     return ProjectMoved(
         old, slug, memories, sessions, operation, None, _unreadable_files(home, old)
@@ -423,7 +423,7 @@ def merge(
             let_sessions_follow(home)
             memories = _move_memories(change, source, into)
             change.note(MERGE, project=source, into=into, reason=reason or None)
-        operation = change.operation_id
+        operation = change.operation.id
     follow_pages(home)
     return ProjectMoved(
         source, into, memories, sessions, operation, retired, _unreadable_files(home, source)

@@ -14,9 +14,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from nacre.errors import EmbedderUnavailableError, NacreError
-from nacre.home import consent
 from nacre.home.home import Home
-from nacre.home.spending import NONE, ask_all, model_for, name_for
+from nacre.home.spending import NONE, ask_all, embedder_in_use, model_for, name_for
 from nacre.llm import calibration, failures
 from nacre.memories import placement
 from nacre.memories import vectors as memories_vectors
@@ -123,7 +122,7 @@ def weigh(
             for other in candidates
             if other.id not in cosines
         }
-        model, mean_cosines = consent.embedder_in_use(home).name, home.vectors.seen()
+        model, mean_cosines = embedder_in_use(home).name, home.vectors.seen()
         yield (
             memory,
             compare(
@@ -141,7 +140,7 @@ def weigh(
 def _doubtful(
     home: Home, memories: Sequence[Memory], asking: Asking
 ) -> Iterable[tuple[Memory, Sequence[Memory]]]:
-    limits = calibration.calibration_of(consent.embedder_in_use(home).name, home.vectors.seen())
+    limits = calibration.calibration_of(embedder_in_use(home).name, home.vectors.seen())
     min_cosine = limits.ask if asking.threshold is None else asking.threshold
     for memory, comparisons, cosines in weigh(home, memories):
         if any(item.repeats or item.replaces or item.is_replaced for item in comparisons):
@@ -173,7 +172,7 @@ def _is_settled(home: Home, memory: Memory) -> bool:
 
 class _Vectors:
     def __init__(self, home: Home) -> None:
-        self._embedder = consent.embedder_in_use(home)
+        self._embedder = embedder_in_use(home)
         self._index = home.vectors.of(self._embedder.name)
         self._has_index = memories_vectors.has_vectors(home)
         self._own: dict[str, np.typing.NDArray[np.float32]] = {}

@@ -31,6 +31,7 @@ from nacre.errors import (
     InvalidMemoryError,
     NotFoundError,
     UnusableVaultError,
+    refuse_several,
 )
 from nacre.home.change import FEW, Change, known_or_named, project_of_work
 from nacre.home.home import Home
@@ -43,7 +44,7 @@ from nacre.memories.edit import catch_up, scan
 from nacre.memories.judge import Decision, release
 from nacre.memories.placement import limit_triggers, place, put
 from nacre.memories.vectors import embed_memories, has_vectors
-from nacre.store.rows import noted_pair
+from nacre.store.schema import noted_pair
 from nacre.values.codec import keys_of
 from nacre.values.memory import (
     BESIDE_PASTE,
@@ -494,12 +495,7 @@ def get(home: Home, reference: str) -> Memory:
             elif home.candidates.find(reference.strip()):
                 hint = f"it is a candidate: nacre review keep {reference} stores it"
         raise NotFoundError(f"there is no memory {reference!r}", hint=hint)
-    if len(matches) > 1:
-        names = ", ".join(memory.id for memory in matches)
-        raise ConflictError(
-            f"{reference!r} matches several memories: {names}",
-            hint="give more characters of the id",
-        )
+    refuse_several((memory.id for memory in matches), reference, "memories")
     return matches[0]
 
 

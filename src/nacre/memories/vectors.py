@@ -28,8 +28,9 @@ from nacre.errors import (
     UnusableStoreError,
 )
 from nacre.home.change import Change
-from nacre.home.consent import (
-    configured_embedder,
+from nacre.home.home import BUNDLED, Home
+from nacre.home.spending import (
+    daily_budget,
     embedder_in_use,
     embedder_of,
     grant_consent,
@@ -37,8 +38,6 @@ from nacre.home.consent import (
     place_of,
     refusal,
 )
-from nacre.home.home import BUNDLED, Home
-from nacre.home.spending import daily_budget
 from nacre.known_settings import check
 from nacre.llm.calibration import calibration_of, is_measured, probes, seen_by
 from nacre.memories.judge import Relation, compare
@@ -184,7 +183,7 @@ class _Work:
             return 0
 
     def model(self) -> Embedder:
-        return configured_embedder(self._home, is_requested=self.is_asked)
+        return embedder_of(self._home, is_requested=self.is_asked)
 
     def stop(self, error: EmbedderUnavailableError) -> None:
         self.note = (

@@ -14,7 +14,7 @@ from nacre.base.text import is_unspaced, words
 from nacre.base.text import normalise as text_normalise
 from nacre.base.times import Window, day_of
 from nacre.errors import EmbedderUnavailableError
-from nacre.home import consent
+from nacre.home import spending
 from nacre.home.home import BUNDLED, Home
 from nacre.protocols import RemoteEmbedder
 from nacre.recall.question import COMMON_TERM_SHARE, Question
@@ -827,7 +827,7 @@ def _embed_question(home: Home, question: Question, topic: str) -> tuple[QueryVe
         return None, Lane(
             "vector", LaneState.PARTIAL, note="no vectors yet: nacre ingest computes them"
         )
-    embedder = consent.embedder_in_use(home)
+    embedder = spending.embedder_in_use(home)
     if embedder.name != model:
         return None, Lane("vector", LaneState.UNAVAILABLE, note=f"the vectors were made by {model}")
     text = f"{topic.strip()}: {question.semantic}" if topic.strip() else question.semantic

@@ -13,9 +13,9 @@ from nacre.base.bounds import bounds
 from nacre.base.text import STOP_WORDS, count_tokens, segment, words
 from nacre.base.times import Window
 from nacre.errors import EmbedderUnavailableError, InvalidQueryError
-from nacre.home.consent import embedder_of
 from nacre.home.home import BUNDLED, Home
 from nacre.home.location import with_dependencies
+from nacre.home.spending import embedder_of
 from nacre.llm.calibration import calibration_of
 from nacre.memories.decision import evidence_of
 from nacre.memories.edit import catch_up

@@ -235,7 +235,7 @@ def writer_of(home: Home, *, background: bool) -> Iterator[tuple[LanguageModel |
 
 
 def answers(
-    home: Home, questions: Sequence[Callable[[], A]], on_progress: OnProgress | None
+    home: Home, questions: Sequence[Callable[[], A]], on_progress: OnProgress
 ) -> tuple[list[A | None], str | None]:
     """Ask the writer several questions in parallel.
 
@@ -244,8 +244,7 @@ def answers(
     """
     results: list[A | NacreError | None] = []
     for start in range(0, len(questions), _MAX_PARALLEL):
-        if on_progress:
-            on_progress(Progress("asking", start, len(questions)))
+        on_progress(Progress("asking", start, len(questions)))
         results += ask_all(home, questions[start : start + _MAX_PARALLEL], _MAX_PARALLEL)
         if any(map(is_final, results)):
             break

@@ -357,7 +357,7 @@ def make_plan(
     request: DreamPlanRequest,
     *,
     background: bool = False,
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress = lambda _: None,
 ) -> DreamPlan:
     """Plan a dream for one or all projects, without changing anything.
 
@@ -508,7 +508,9 @@ _PAGE = "# Dreams of {day}\n\nAutomatic changes to memories. `nacre undo` revert
 
 
 @operation("dream-plan", takes_long=True)
-def plan(home: Home, request: DreamPlanRequest, on_progress: OnProgress | None = None) -> DreamPlan:
+def plan(
+    home: Home, request: DreamPlanRequest, on_progress: OnProgress = lambda _: None
+) -> DreamPlan:
     """Plan a dream. Nothing is changed.
 
     From tier 2 on, the writer is asked, which can cost money. By default, dreams change memories
@@ -522,7 +524,7 @@ def plan(home: Home, request: DreamPlanRequest, on_progress: OnProgress | None =
     return plan_
 
 
-def _plan(home: Home, request: DreamPlanRequest, on_progress: OnProgress | None) -> DreamPlan:
+def _plan(home: Home, request: DreamPlanRequest, on_progress: OnProgress) -> DreamPlan:
     if request.tier > 1:
         home.actor.require_owner("nacre dream --tier 2")
     plan_ = make_plan(home, request, on_progress=on_progress)
@@ -545,7 +547,9 @@ def _note_shown(home: Home, plan_: DreamPlan) -> None:
 
 
 @operation("dream", writes=True, takes_long=True, owners=True)
-def dream(home: Home, request: DreamRequest, on_progress: OnProgress | None = None) -> DreamReport:
+def dream(
+    home: Home, request: DreamRequest, on_progress: OnProgress = lambda _: None
+) -> DreamReport:
     """Plan and execute a dream. The first dream only plans, unless ``first`` is set or a plan was shown.
 
     Raises NotFoundError, StoreBusyError, OwnerOnlyError, ModelRefusedError.
@@ -645,14 +649,14 @@ def carry_out(home: Home, plan_: DreamPlan) -> DreamReport:
             change.intend([page_write(home, step.project, step.words) for step in pages])
             retire(change, steps, memories)
             report = DreamReport(
-                plan_, change.operation_id, diary_path(home.now()), tuple(skipped.items())
+                plan_, change.operation.id, diary_path(home.now()), tuple(skipped.items())
             )
             _note(change, report, memories)
             if ending:
                 change.note(DREAM, **{ENDED: [memory.id for memory in ending]})
     broken = _broken(pins, check_pins(home) if pins else ())
     if broken:
-        undo(home, change.operation_id)
+        undo(home, change.operation.id)
         check_pins(home)
         return DreamReport(plan_, left=tuple((step, broken) for step in plan_.steps))
     return report

@@ -701,7 +701,7 @@ def consult(
     model: LanguageModel,
     memories: Sequence[Memory],
     project: str | None,
-    on_progress: OnProgress | None,
+    on_progress: OnProgress,
 ) -> Consulted:
     """Ask the writer about pages."""
     pages = wanted_pages(home, memories, project, name_for(home, Task.DREAM))
@@ -738,7 +738,7 @@ def ask_about_clusters(
     model: LanguageModel,
     memories: Sequence[Memory],
     usage: UsageById,
-    on_progress: OnProgress | None,
+    on_progress: OnProgress,
 ) -> tuple[Outcome, int, str | None]:
     """Ask the writer about clusters that it has not answered yet.
 

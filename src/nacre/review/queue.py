@@ -29,13 +29,13 @@ from nacre.errors import (
     EmbedderUnavailableError,
     InvalidInputError,
     NotFoundError,
+    refuse_several,
 )
 from nacre.home.change import Change
-from nacre.home.consent import embedder_of
 from nacre.home.home import BUNDLED, Home
 from nacre.home.location import redact
 from nacre.home.operations import memories_in_entry, subject_of
-from nacre.home.spending import fold_notes
+from nacre.home.spending import embedder_of, fold_notes
 from nacre.home.views import Choice, Pair, Pending, PendingKind, PendingPage
 from nacre.learn.explicit import leans
 from nacre.learn.sentences import language_of, utterances
@@ -233,7 +233,7 @@ def settle(change: Change, pair: Pair, choice: Choice, reason: str | None = None
     change.put([older, newer, *released], [note])
     if not home.reviews.doubts([older.id]):
         with home.transaction():
-            home.reviews.settle(older.id, Reason.CONTRADICTED, to_ms(change.at) or 0)
+            home.reviews.settle(older.id, Reason.CONTRADICTED, to_ms(change.operation.at) or 0)
     return replace(pair, older=older, newer=newer)
 
 
@@ -356,7 +356,7 @@ def keep_candidate(
 
 
 def _settle_candidate(change: Change, memory: Memory) -> None:
-    now = to_ms(change.at) or 0
+    now = to_ms(change.operation.at) or 0
     change.home.candidates.settle(memory.id, now)
     change.home.candidates.blank(now)
 
@@ -384,10 +384,7 @@ def find_candidate(home: Home, reference: str) -> HeldCandidate | None:
 
 def single_candidate(candidates: Sequence[HeldCandidate], reference: str) -> HeldCandidate | None:
     """Return the only candidate, or ``None``. Raises ConflictError if there are several."""
-    if len(candidates) > 1:
-        raise ConflictError(
-            f"{reference!r} matches several candidates", hint="give more characters of the id"
-        )
+    refuse_several((item.memory.id for item in candidates), reference, "candidates")
     return next(iter(candidates), None)
 
 
@@ -576,7 +573,7 @@ def _keep_doubted(
         with change.transaction():
             change.note(REVIEW, **memories_in_entry([memory.id for memory in memories]))
             for memory in memories:
-                home.reviews.dismiss(memory.id, to_ms(change.at) or 0)
+                home.reviews.dismiss(memory.id, to_ms(change.operation.at) or 0)
                 if usage[memory.id].quality < KEPT_QUALITY:
                     home.usage.set_quality(memory.id, KEPT_QUALITY)
     return memories

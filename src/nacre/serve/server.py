@@ -35,9 +35,8 @@ from nacre.errors import (
     UnavailableError,
     UnusableStoreError,
 )
-from nacre.home.consent import embedder_in_use
 from nacre.home.home import Home
-from nacre.home.spending import fold_notes
+from nacre.home.spending import embedder_in_use, fold_notes
 from nacre.memories.edit import catch_up
 from nacre.memories.vectors import embed_memories
 from nacre.operations import Operation

@@ -482,7 +482,7 @@ def do_waiting(
 @operation("flush", writes=True, takes_long=True, http=False)
 def flush(
     home: Home,
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress = lambda _: None,
     *,
     session: Annotated[str | None, bounds("The host's session, as <tool>:<id>.")] = None,
     transcript: Annotated[str | None, bounds("The session's transcript file.")] = None,
@@ -493,7 +493,6 @@ def flush(
     Pending memories are also written to the vault. A language model is used only if models are
     allowed in the background. Errors that occur during writing are raised.
     """
-    notify = on_progress or (lambda _: None)
     catch_up(home)
     stored: StoredSession | None = None
     if session:
@@ -503,7 +502,7 @@ def flush(
     rows = [candidate.row for candidate in home.sessions.to_extract()]
     pending = rows.count(stored.row) if stored else len(rows)
     is_unknown = session and stored is None
-    report = IngestReport() if is_unknown else learn_now(home, stored, notify)
+    report = IngestReport() if is_unknown else learn_now(home, stored, on_progress)
     chores = do_waiting(home, seconds=seconds)
     return FlushReport(
         report.memories,

@@ -234,7 +234,7 @@ class QuickstartResult:
 @operation("quickstart", writes=True, takes_long=True)
 def run_quickstart(
     home: Home,
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress = lambda _: None,
     *,
     seconds_for_vectors: float = SECONDS_FOR_VECTORS,
 ) -> QuickstartResult:
@@ -253,7 +253,7 @@ def run_quickstart(
         own = ingest(home, IngestOptions(paths=tuple(files), vectors=False), on_progress)
         problems = (*report.problems, *own.problems)
         report = replace(own, problems=problems, unread=report.unread)
-    embedded = embed_pending(home, on_progress or (lambda _: None), seconds=seconds_for_vectors)
+    embedded = embed_pending(home, on_progress, seconds=seconds_for_vectors)
     status = status_of(home, with_story=True)
     report = replace(
         report,

@@ -16,8 +16,7 @@ from nacre.base import files, json
 from nacre.base.frozen import frozen
 from nacre.base.ids import at_ms, from_ms
 from nacre.errors import NacreError, UnavailableError
-from nacre.store.rows import record, records
-from nacre.store.schema import Row, in_transaction, runs
+from nacre.store.schema import Row, in_transaction, record, records, runs
 from nacre.store.sqlite import FileDatabase, open_database
 from nacre.values.gateway import (
     Answer,
@@ -168,7 +167,7 @@ class GatewayStore:
         rows = self._db.all("list_open_inbound", key=key, limit=_MAX_MESSAGES_PER_TURN)
         return [
             OpenMessage(
-                Received(seq, key, _message(text), at_ms(received), bool(is_owner)),
+                Received(seq, key, json.decode(text, Incoming), at_ms(received), bool(is_owner)),
                 state,
                 line,
                 attempts,
@@ -223,8 +222,7 @@ class GatewayStore:
         """
         if any(self._db.one("is_done_inbound", seq=seq) for seq in numbers):
             parts, lines, messages = (), (), 0
-        for seq in numbers:
-            self._db.run("finish_inbound", seq=seq)
+        self._db.run_each("finish_inbound", "seq", numbers)
         for part in parts:
             self.add_part(session.key, part, at)
         self.add_lines(session.id, lines)
@@ -400,11 +398,6 @@ class GatewayStore:
 
 def _text(value: Any) -> str:
     return json.encode(value).decode()
-
-
-def _message(text: str) -> Incoming:
-    message: Incoming = json.decode(text.encode(), Incoming)
-    return message
 
 
 def _session(row: Row) -> ChatSession:

@@ -12,8 +12,17 @@ from nacre import __version__
 from nacre.base import json as json_values
 from nacre.base.ids import from_ms
 from nacre.base.lazy import Module
-from nacre.store.rows import record, records
-from nacre.store.schema import Database, Row, Store, encode, fits_index, in_transaction, runs
+from nacre.store.schema import (
+    Database,
+    Row,
+    Store,
+    encode,
+    fits_index,
+    in_transaction,
+    record,
+    records,
+    runs,
+)
 from nacre.values import models
 from nacre.values.codec import texts_of
 from nacre.values.memory import (
@@ -81,16 +90,11 @@ class VaultIndex(Store):
             "find_unreadable", path=path, mtime_ns=mtime_ns, size=size, version=__version__
         )
 
-    def set_unreadable(self, path: str, mtime_ns: int, size: int, reason: str) -> None:
+    @runs("upsert_unreadable")
+    def set_unreadable(
+        self, path: str, mtime_ns: int, size: int, reason: str, *, version: str = __version__
+    ) -> None:
         """Record why the current version of a file is not a memory."""
-        self._db.run(
-            "upsert_unreadable",
-            path=path,
-            mtime_ns=mtime_ns,
-            size=size,
-            version=__version__,
-            reason=reason,
-        )
 
     def file_of(self, memory_id: str) -> SeenMemoryFile | None:
         """Return the indexed file of a memory."""
@@ -151,7 +155,7 @@ class VaultIndex(Store):
 
     def intents(self) -> list[Intent]:
         """Return all pending writes."""
-        return records(Intent, self._db.all("list_intents"))
+        return self._records(Intent, "list_intents")
 
     def done(self, seq: int) -> None:
         """Mark a pending write as applied, and delete it unless it belongs to an operation."""
@@ -163,7 +167,11 @@ class VaultIndex(Store):
         """Delete a pending write."""
 
     def projects(self) -> list[Project]:
-        return records(Project, self._db.all("list_projects"))
+        return self._records(Project, "list_projects")
+
+    def slugs(self) -> set[str]:
+        """Return the slugs of all projects."""
+        return {project.slug for project in self.projects()}
 
     def project_by(self, key: str, value: str) -> str | None:
         """Return the slug of the project with this remote, root, label or alias (``key``)."""
@@ -206,8 +214,7 @@ class VaultIndex(Store):
             ],
         )
         self._db.run("delete_project_dependencies", project=project.id)
-        for name in dependencies:
-            self._db.run("insert_project_dependency", project=project.id, other=name)
+        self._db.run_each("insert_project_dependency", "other", dependencies, project=project.id)
 
 
 # -- Journal: operations and their writes until they are committed to git -----
@@ -223,14 +230,13 @@ class Journal(Store):
     def record(self, operation: Operation, intents: Iterable[Intent]) -> None:
         """Record an operation and the files that it touches."""
         self._db.run("insert_operation", **asdict(operation))
-        self.touch(operation.id, intents)
+        written = (intent for intent in intents if intent.action != "append")
+        self.touch(operation.id, ((intent.path, intent.memory or "") for intent in written))
 
-    def touch(self, operation_id: str, intents: Iterable[Intent]) -> None:
-        """Record which files and memories an operation touched."""
+    def touch(self, operation_id: str, touched: Iterable[tuple[str, str]]) -> None:
+        """Record which files an operation touched, each with its memory's id or ""."""
         rows = [
-            {"operation": operation_id, "path": intent.path, "memory": intent.memory or ""}
-            for intent in intents
-            if intent.action != "append"
+            {"operation": operation_id, "path": path, "memory": memory} for path, memory in touched
         ]
         if rows:
             self._db.run_many("insert_touched", rows)
@@ -244,7 +250,7 @@ class Journal(Store):
 
     def unfinished(self) -> list[Operation]:
         """Return operations to which writes can still be added, oldest first."""
-        return records(Operation, self._db.all("list_open_operations"))
+        return self._records(Operation, "list_open_operations")
 
     def is_in_ledger(self, operation_id: str) -> bool:
         """Return True if an operation has a line in the ledger."""
@@ -271,19 +277,17 @@ class Journal(Store):
 
     def written_by(self, operation_id: str) -> list[Intent]:
         """Return an operation's uncommitted writes in order."""
-        return records(Intent, self._db.all("list_journal", operation=operation_id))
+        return self._records(Intent, "list_journal", operation=operation_id)
 
-    def pending(self, limit: int = 2**31, offset: int = 0) -> list[Operation]:
+    def pending(self, limit: int = 2**31) -> list[Operation]:
         """Return closed operations that are not committed yet, in the order of their writes."""
-        return records(
-            Operation, self._db.all("list_pending_operations", limit=limit, offset=offset)
-        )
+        return self._records(Operation, "list_pending_operations", limit=limit)
 
     def without_texts(self) -> list[Operation]:
         """Return closed, uncommitted operations whose text is gone, for example because it was
         forgotten.
         """
-        return records(Operation, self._db.all("list_operations_without_texts"))
+        return self._records(Operation, "list_operations_without_texts")
 
     def count_pending(self) -> tuple[int, datetime | None]:
         """Return how many operations are uncommitted, and the time of the oldest."""
@@ -307,11 +311,7 @@ class Journal(Store):
     def add_past(self, operation: Operation, touched: Iterable[tuple[str, str]]) -> None:
         """Record an operation found in the git history. ``touched``: (path, memory) pairs."""
         self._db.run("insert_past_operation", **asdict(operation))
-        rows = [
-            {"operation": operation.id, "path": path, "memory": memory} for path, memory in touched
-        ]
-        if rows:
-            self._db.run_many("insert_touched", rows)
+        self.touch(operation.id, touched)
 
     @runs("delete_past_operations")
     def forget_past(self) -> None:
@@ -349,7 +349,7 @@ class Journal(Store):
             "0123456789abcdef-"
         ):
             return []
-        return records(Operation, self._db.all("find_operations_like", reference=reference))
+        return self._records(Operation, "find_operations_like", reference=reference)
 
     def before(self, intent: Intent) -> tuple[str, str | None] | None:
         """Return the action and document of the previous journal entry for the same file."""
@@ -521,7 +521,7 @@ class Questions(Store):
 
     def delete(self, questions: Iterable[str]) -> None:
         """Delete questions by id."""
-        self._db.run_many("delete_question", [{"id": question} for question in questions])
+        self._db.run_each("delete_question", "id", questions)
 
     @runs("prune_questions")
     def prune(self, before: datetime, most: int) -> None:
@@ -536,11 +536,11 @@ class Tombstones(Store):
 
     def all(self) -> list[Tombstone]:
         """Return all tombstones in effect."""
-        return records(Tombstone, self._db.all("list_tombstones"))
+        return self._records(Tombstone, "list_tombstones")
 
     def standing(self) -> list[StandingRetirement]:
         """Return all standing retirements, oldest first."""
-        return records(StandingRetirement, self._db.all("list_standing_retirements"))
+        return self._records(StandingRetirement, "list_standing_retirements")
 
     @in_transaction
     def add(self, tombstones: Iterable[Tombstone]) -> None:

@@ -20,13 +20,13 @@ from nacre.errors import NacreError, StoreBusyError
 from nacre.store.gateway import GatewayStore
 from nacre.store.journal import Questions
 from nacre.store.review import Candidates
-from nacre.store.rows import records
 from nacre.store.schema import (
     UNREADABLE,
     Indexed,
     Store,
     encode,
     in_transaction,
+    records,
     runs,
     stored_calls,
 )
@@ -161,7 +161,7 @@ class Erasing(Store):
 
     def sessions(self) -> list[SessionPlace]:
         """Return all sessions."""
-        return records(SessionPlace, self._db.all("list_session_places"))
+        return self._records(SessionPlace, "list_session_places")
 
     def turn_places(self) -> Iterator[TurnPlace]:
         """Yield all turns, without their text."""
@@ -172,11 +172,11 @@ class Erasing(Store):
 
     def places_of(self, rows: Sequence[int]) -> list[TurnPlace]:
         """Return the turns in the given rows."""
-        return records(TurnPlace, self._db.all("list_turn_keys", rows=rows))
+        return self._records(TurnPlace, "list_turn_keys", rows=rows)
 
     def places_in(self, session: int) -> list[TurnPlace]:
         """Return the turns of a session."""
-        return records(TurnPlace, self._db.all("list_turn_keys_of_session", session=session))
+        return self._records(TurnPlace, "list_turn_keys_of_session", session=session)
 
     def turn_texts(self) -> Iterator[TurnText]:
         """Yield the text and tool calls of all turns."""
@@ -209,19 +209,19 @@ class Erasing(Store):
             portion = rows[start : start + _TURNS_PER_TRANSACTION]
             with self._db.transaction():
                 self._db.words.drop(Indexed.TURNS, portion)
-                self._db.run_many("delete_turn", [{"row": row} for row in portion])
-                self._db.run_many("limit_extracted", [{"row": session, "before": sys.maxsize}])
+                self._db.run_each("delete_turn", "row", portion)
+                self._db.run("limit_extracted", row=session, before=sys.maxsize)
                 self._db.run("refresh_session", rows=[session])
 
+    @in_transaction
     def delete_sessions(self, rows: Sequence[int]) -> None:
         """Delete sessions that have no turns any more."""
-        with self._db.transaction():
-            self._db.run_many("delete_session", [{"row": row} for row in rows])
+        self._db.run_each("delete_session", "row", rows)
 
+    @in_transaction
     def clear_titles(self, rows: Sequence[int]) -> None:
         """Delete the titles of sessions."""
-        with self._db.transaction():
-            self._db.run_many("clear_title", [{"row": row} for row in rows])
+        self._db.run_each("clear_title", "row", rows)
 
     @runs("delete_cursor")
     def delete_cursor(self, path: str) -> None:
@@ -255,9 +255,9 @@ class Erasing(Store):
             for path, *texts in self._db.all("list_touched_paths")
             if any(map(is_quoted, (path, *texts)))
         ]
-        self._db.run_many("delete_intent_for_good", [{"seq": seq} for seq in written])
-        self._db.run_many("erase_operation_words", [{"id": operation} for operation in quoting])
-        self._db.run_many("delete_touched_path", [{"path": path} for path in paths])
+        self._db.run_each("delete_intent_for_good", "seq", written)
+        self._db.run_each("erase_operation_words", "id", quoting)
+        self._db.run_each("delete_touched_path", "path", paths)
 
     def blank_passages(self) -> int:
         """Clear passages that belong to no turn, and return their number."""
@@ -331,7 +331,7 @@ class GatewayErasure(GatewayStore):
                 kind,
                 seq,
                 session or "",
-                tuple(_texts(json_values.decode(text.encode(), Any))),
+                tuple(_texts(json_values.decode(text, Any))),
                 at_ms(at),
             )
             for kind, seq, session, text, at in self._db.all("list_held_words")
@@ -353,11 +353,10 @@ class GatewayErasure(GatewayStore):
     @in_transaction
     def erase(self, lines: Iterable[str], pending: Iterable[int]) -> None:
         """Delete messages and answers by line id, and pending lines by number."""
-        for line in lines:
-            self._db.run("erase_inbound", line=line)
-            self._db.run("erase_outbound", line=line)
-        for seq in pending:
-            self._db.run("drop_pending_line", seq=seq)
+        ids = [*lines]
+        self._db.run_each("erase_inbound", "line", ids)
+        self._db.run_each("erase_outbound", "line", ids)
+        self._db.run_each("drop_pending_line", "seq", pending)
 
     @runs("delete_chat_session")
     def delete_session(self, session: str) -> None:

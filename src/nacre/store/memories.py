@@ -14,7 +14,6 @@ from nacre.base.ids import at_ms, content_hash
 from nacre.base.lazy import Lazy
 from nacre.base.text import identifiers, normalise, segment
 from nacre.base.times import day_of
-from nacre.store.rows import memory_of, memory_row, records
 from nacre.store.schema import (
     Database,
     Indexed,
@@ -23,6 +22,9 @@ from nacre.store.schema import (
     Words,
     fits_index,
     in_transaction,
+    memory_of,
+    memory_row,
+    records,
     runs,
 )
 from nacre.values.memory import USUAL_STRENGTH, Confirmation, Kind, Link, Memory, Validity
@@ -101,10 +103,7 @@ class Memories(Store):
             )
         values = memory_row(memory) | {"content_hash": memory_hash(memory.content, memory.project)}
         number = int(self._db.insert("memories", values, "row"))
-        self._db.run_many(
-            "insert_tag",
-            [{"memory": memory.id, "tag": tag} for tag in memory.tags if fits_index(tag)],
-        )
+        self._db.run_each("insert_tag", "tag", filter(fits_index, memory.tags), memory=memory.id)
         self._put_links(memory.id, memory.links)
         confirmations = [
             {"memory": memory.id, "ordinal": at, **asdict(confirmation)}
@@ -168,11 +167,7 @@ class Memories(Store):
         Active memories take precedence over superseded and retired ones.
         """
         rows = self._db.all("find_memory", id=reference)
-        if (
-            not rows
-            and len(reference) >= 4
-            and all(character in "0123456789abcdef-" for character in reference)
-        ):
+        if not rows and len(reference) >= 4 and set(reference) <= set("0123456789abcdef-"):
             rows = self._db.all("find_memories_by_prefix", prefix=reference)
             rows = rows or self._db.all("find_memories_by_suffix", suffix=reference)
         if not rows:
@@ -218,6 +213,7 @@ class Memories(Store):
             for memory, confidence, detail in self._db.all("list_stale")
         }
 
+    @in_transaction
     def set_stale(self, stale: Iterable[tuple[str, float, str]]) -> None:
         """Replace the list of possibly outdated memories, and delete pending reviews of those not
         on it.
@@ -227,14 +223,13 @@ class Memories(Store):
             for memory, confidence, detail in stale
         ]
         ids = [row["memory"] for row in rows]
-        with self._db.transaction():
-            self._db.run("delete_stale_reviews", found=ids, unsaid=UNSAID)
-            self._db.run("delete_stale")
-            self._db.run_many("insert_stale", rows)
+        self._db.run("delete_stale_reviews", found=ids, unsaid=UNSAID)
+        self._db.run("delete_stale")
+        self._db.run_many("insert_stale", rows)
 
     def known_of(self, session: str) -> list[LearnedMemory]:
         """Return all memories learned from a session, including superseded and retired ones."""
-        return records(LearnedMemory, self._db.all("list_memories_of_session", session=session))
+        return self._records(LearnedMemory, "list_memories_of_session", session=session)
 
     def news(self, criteria: News) -> list[tuple[int, Memory]]:
         """Return the matching memories, each with its row, in row order."""
@@ -314,16 +309,12 @@ def _link_row(source: str, link: Link) -> dict[str, object]:
         "source": source,
         "rel": link.rel,
         "target": link.to,
-        "origin": _origin_of(link),
+        "origin": _MANUAL if link.origin in (None, *_DERIVED) else link.origin,
         "reason": link.reason,
         "strength": link.strength,
         "since": link.valid.since and link.valid.since.isoformat(),
         "until": link.valid.until and link.valid.until.isoformat(),
     }
-
-
-def _origin_of(link: Link) -> str:
-    return _MANUAL if link.origin is None or link.origin in _DERIVED else link.origin
 
 
 # -- Memories that are used together ------------------------------------------
@@ -602,7 +593,7 @@ class UsageLog(Store):
 
     def look(self, memory_ids: Sequence[str]) -> None:
         """Record that memories were viewed. This is an access but not a recall."""
-        self._db.run_many("record_look", [{"memory": memory} for memory in memory_ids])
+        self._db.run_each("record_look", "memory", memory_ids)
 
     @runs("record_effect")
     def record_effect(
@@ -641,7 +632,7 @@ class UsageLog(Store):
 
     def steps_due(self) -> list[StepsDue]:
         """Return active memories that were recalled often enough to become more important."""
-        return records(StepsDue, self._db.all("list_steps_due"))
+        return self._records(StepsDue, "list_steps_due")
 
     @runs("set_steps")
     def set_steps(self, memory: str, steps: int) -> None:
@@ -705,9 +696,7 @@ class SessionUses(Store):
 
     def pair(self, session: str, memory_ids: Sequence[str]) -> None:
         """Record that memories were paired with the other memories of a session."""
-        self._db.run_many(
-            "pair_use", [{"session": session, "memory": memory} for memory in memory_ids]
-        )
+        self._db.run_each("pair_use", "memory", memory_ids, session=session)
 
     def unjudged(self, session: str) -> list[str]:
         """Return memories whose last use in a session has not been judged."""
@@ -719,9 +708,7 @@ class SessionUses(Store):
 
     def judge(self, session: str, memory_ids: Sequence[str]) -> None:
         """Mark the last uses of memories in a session as judged."""
-        self._db.run_many(
-            "judge_use", [{"session": session, "memory": memory} for memory in memory_ids]
-        )
+        self._db.run_each("judge_use", "memory", memory_ids, session=session)
 
     @runs("delete_old_uses")
     def forget(self, before: int) -> None:

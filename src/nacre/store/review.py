@@ -11,8 +11,7 @@ from nacre.base.frozen import frozen
 from nacre.base.ids import from_ms
 from nacre.base.text import STOP_WORDS, words
 from nacre.store.memories import memory_hash
-from nacre.store.rows import records
-from nacre.store.schema import Clause, Indexed, Store, runs
+from nacre.store.schema import Clause, Indexed, Store, in_transaction, runs
 from nacre.values.memory import HeldCandidate, Memory, Why
 from nacre.values.review import QueuedReview, Reason
 
@@ -44,15 +43,15 @@ class Candidates(Store):
 
     def pending(self) -> list[HeldCandidate]:
         """Return the pending candidates, likeliest first."""
-        return records(HeldCandidate, self._db.all("list_candidates"))
+        return self._records(HeldCandidate, "list_candidates")
 
     def find(self, reference: str) -> list[HeldCandidate]:
         """Find up to three candidates whose id starts or ends with ``reference``."""
-        return records(HeldCandidate, self._db.all("find_candidates", reference=reference))
+        return self._records(HeldCandidate, "find_candidates", reference=reference)
 
     def with_words(self) -> list[HeldCandidate]:
         """Return all candidates, pending or settled, that still have their text."""
-        return records(HeldCandidate, self._db.all("list_worded_candidates"))
+        return self._records(HeldCandidate, "list_worded_candidates")
 
     @runs("settle_candidate")
     def settle(self, candidate: str, at: int) -> None:
@@ -70,20 +69,20 @@ class Candidates(Store):
 
         Only candidates that still have their text are found.
         """
-        return records(HeldCandidate, self._db.all("find_settled_candidates", reference=reference))
+        return self._records(HeldCandidate, "find_settled_candidates", reference=reference)
 
     def settled_at(self, at: int) -> list[HeldCandidate]:
         """Return candidates that were settled at a time (epoch milliseconds) and still have their
         text.
         """
-        return records(HeldCandidate, self._db.all("list_candidates_settled_at", at=at))
+        return self._records(HeldCandidate, "list_candidates_settled_at", at=at)
 
     @runs("unsettle_candidate")
     def unsettle(self, candidate: str) -> None:
         """Mark a candidate as pending again."""
 
     def delete(self, candidate_ids: Iterable[str]) -> None:
-        self._db.run_many("delete_candidate", [{"id": candidate} for candidate in candidate_ids])
+        self._db.run_each("delete_candidate", "id", candidate_ids)
 
     def settle_session(self, session: str) -> None:
         """Delete candidates that rules found in a session, because a model has now read it."""
@@ -109,16 +108,17 @@ class Doubt:
 class Reviews(Store):
     """The queue of memories that the user should review."""
 
+    @in_transaction
     def add(self, memory_id: str, reason: Reason, detail: str, at: int, *, once: bool) -> None:
         """Queue a memory for review, unless a review for the same reason is pending.
 
         With ``once``, a settled review with the same detail counts too.
         """
         about = {"memory": memory_id, "reason": reason.value, "detail": detail}
-        with self._db.transaction():
-            if not self._db.one("find_review", **about, once=once):
-                self._db.run("insert_review", **about, at=at, shown_by="[]")
+        if not self._db.one("find_review", **about, once=once):
+            self._db.run("insert_review", **about, at=at, shown_by="[]")
 
+    @in_transaction
     def doubt(self, memory_id: str, detail: str, at: int, shown_by: Iterable[str]) -> bool:
         """Queue a review of a possibly outdated memory, or update its pending one.
 
@@ -127,24 +127,21 @@ class Reviews(Store):
         """
         about = {"memory": memory_id, "reason": Reason.STALE.value, "detail": detail}
         more = {"at": at, "shown_by": sorted(set(shown_by))}
-        with self._db.transaction():
-            if self._db.one("find_review_detail", **about):
-                return False
-            if not self._db.run("renew_review", **about, **more):
-                self._db.run("insert_review", **about, **more)
+        if self._db.one("find_review_detail", **about):
+            return False
+        if not self._db.run("renew_review", **about, **more):
+            self._db.run("insert_review", **about, **more)
         return True
 
     def delete_where(self, matches: Callable[[str], bool]) -> None:
         """Delete reviews whose detail or session ids match, within a transaction."""
         texts = self._db.all("list_review_texts")
-        matching = [
-            {"id": row} for row, detail, shown_by in texts if matches(f"{detail}\n{shown_by}")
-        ]
-        self._db.run_many("delete_review", matching)
+        matching = [row for row, detail, shown_by in texts if matches(f"{detail}\n{shown_by}")]
+        self._db.run_each("delete_review", "id", matching)
 
     def pending(self) -> list[QueuedReview]:
         """Return the pending reviews, oldest first."""
-        return records(QueuedReview, self._db.all("list_reviews"))
+        return self._records(QueuedReview, "list_reviews")
 
     def counts(self) -> tuple[int, int, int]:
         """Return the numbers of candidates, doubtful memories and conflicts."""
@@ -191,7 +188,7 @@ class Reviews(Store):
         A contradiction casts doubt on the older memory and, with ``both_ways``, also on the newer
         one.
         """
-        return records(Doubt, self._db.all("list_doubts", ids=memory_ids, both_ways=both_ways))
+        return self._records(Doubt, "list_doubts", ids=memory_ids, both_ways=both_ways)
 
     @runs("delete_ended_doubts")
     def end_doubts(self, doubtful: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""Interface of database engines, SQL conditions for filters, names of memories, and rows of turns.
+"""Interface of database engines, SQL conditions for filters, names of memories, and rows.
 
 Only this module composes SQL from filters. It joins fixed fragments.
 """
@@ -6,16 +6,28 @@ Only this module composes SQL from filters. It joins fixed fragments.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
-from datetime import date
+from dataclasses import is_dataclass, replace
+from datetime import date, datetime
 from enum import StrEnum
-from functools import wraps
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
+from functools import cache, wraps
+from operator import attrgetter
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    NamedTuple,
+    Protocol,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
+from nacre.base import json as json_values
 from nacre.base.frozen import frozen
-from nacre.base.ids import content_hash, from_ms, to_ms
+from nacre.base.ids import at_ms, content_hash, from_ms, to_ms
 from nacre.base.lazy import Module
 from nacre.base.sql import Queries
 from nacre.base.text import aliases_in, called, mentioned, to_bytes
@@ -218,6 +230,7 @@ UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticErro
 """Exceptions raised outside the engine for rows with unexpected contents."""
 
 Row = tuple[Any, ...]
+T = TypeVar("T")
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 _MAX_KEY_BYTES = 2_000
@@ -431,6 +444,10 @@ class Store:
     def __init__(self, database: Database) -> None:
         self.database = self._db = database
 
+    def _records(self, kind: type[T], name: str, /, **parameters: Any) -> list[T]:
+        """Return the rows of a named query as values; see :func:`records`."""
+        return records(kind, self._db.all(name, **parameters))
+
 
 # -- Names of memories, and links to names in bodies --------------------------
 
@@ -468,7 +485,7 @@ class Names(Store):
             ],
         )
         links = [name for name in mentioned(memory.content) if fits_index(name)]
-        self._db.run_many("insert_mention", [{"source": memory.id, "name": name} for name in links])
+        self._db.run_each("insert_mention", "name", links, source=memory.id)
         if not links:
             self._db.run("delete_body_links", sources=[memory.id])
         self.resolve({*former, *names}, *([memory.id] if links else []))
@@ -483,6 +500,142 @@ class Names(Store):
     def lost(self, memory_id: str, known_names: Collection[str]) -> list[str]:
         """Return names by which other memories link to this one, except ``known_names``."""
         return self._db.column("list_lost_memory_names", memory=memory_id, kept=[*known_names])
+
+
+# -- Values as rows -----------------------------------------------------------
+# Each dataclass field has a column of the same name. Days are stored as ISO strings, times as
+# milliseconds, and lists and mappings as JSON. Each field of a nested value has its own column,
+# such as ``valid_since`` for ``valid.since``.
+
+
+_Read = Callable[[Any], Any]
+
+
+def records(kind: type[T], rows: Iterable[Row]) -> list[T]:
+    """Build values of a dataclass from rows.
+
+    The columns must be in the order of the fields; the last ones can be missing.
+    """
+    build: Any = kind
+    reads = _readers(build)
+    if not any(reads):
+        return [build(*row) for row in rows]
+    return [
+        build(
+            *(
+                read(value) if read and value is not None else value
+                for read, value in zip(reads, row, strict=False)
+            )
+        )
+        for row in rows
+    ]
+
+
+def record(kind: type[T], row: Row | None) -> T | None:
+    """Build a value from a row like :func:`records`, or return ``None`` without a row."""
+    return records(kind, [row])[0] if row else None
+
+
+@cache
+def _readers(kind: Any) -> list[_Read | None]:
+    return [_reader(field_type) for field_type in get_type_hints(kind).values()]
+
+
+_ELSEWHERE = ("tags", "links", "confirmed")
+"""Fields of memories that have their own tables."""
+
+_RENAMED = {"source_session": "session", "source_turns": "turns"}
+
+
+@cache
+def _memory_fields() -> dict[str, tuple[Any, bool, dict[str, tuple[str, _Read | None]]]]:
+    layout = {}
+    for name, kind in get_type_hints(Memory).items():
+        bare, is_optional = _without_none(kind)
+        parts = {name: kind}
+        if is_dataclass(bare):
+            parts = {f"{name}_{part}": value for part, value in get_type_hints(bare).items()}
+        columns = {
+            column.removeprefix(f"{name}_"): (_RENAMED.get(column, column), _reader(value))
+            for column, value in parts.items()
+        }
+        if name not in _ELSEWHERE:
+            layout[name] = (bare, is_optional, columns)
+    return layout
+
+
+@cache
+def memory_columns() -> list[str]:
+    """Return the columns to select for a memory: the row number, then its fields."""
+    fields = _memory_fields().values()
+    return ["row", *(column for *_, parts in fields for column, _ in parts.values())]
+
+
+def memory_row(memory: Memory) -> dict[str, object]:
+    """Return the values of a memory's columns by name."""
+    row: dict[str, object] = {}
+    for name, (_, _, parts) in _memory_fields().items():
+        value = getattr(memory, name)
+        for part, (column, _) in parts.items():
+            row[column] = value if part == name else getattr(value, part, None)
+    return row
+
+
+def memory_of(row: Row, **fields: Any) -> Memory:
+    """Build a memory from a row with :func:`memory_columns` and from ``fields`` stored
+    elsewhere.
+    """
+    stored = iter(row[1:])
+    for name, (kind, is_optional, parts) in _memory_fields().items():
+        values = [
+            value if read is None or value is None else read(value)
+            for (_, read), value in zip(parts.values(), stored, strict=False)
+        ]
+        if name in parts:
+            fields[name] = values[0]
+        else:
+            fields[name] = None if is_optional and values[0] is None else kind(*values)
+    return Memory(**fields)
+
+
+def noted_pair(text: str | None, default: tuple[Any, Any]) -> tuple[Any, Any]:
+    """Parse a stored JSON pair, or return ``default`` unless its types match."""
+    try:
+        first, second = json.loads(text or "null")
+    except (TypeError, ValueError, RecursionError):
+        return default
+    return (
+        (first, second)
+        if (type(first), type(second)) == (type(default[0]), type(default[1]))
+        else default
+    )
+
+
+def _without_none(kind: Any) -> tuple[Any, bool]:
+    is_optional = type(None) in get_args(kind)
+    return (
+        (next(argument for argument in get_args(kind) if argument is not type(None)), True)
+        if is_optional
+        else (kind, False)
+    )
+
+
+def _reader(kind: Any) -> _Read | None:
+    kind, is_optional = _without_none(kind)
+    origin: Any = get_origin(kind) or kind
+    if origin in (str, int, float, bytes):
+        return None
+    if origin in (tuple, frozenset):
+        return lambda text: origin(() if text == "[]" else json.loads(text))
+    if isinstance(origin, type) and is_dataclass(origin):
+        return lambda text: json_values.decode(text, origin)
+    reads: dict[Any, Any] = {
+        dict: json.loads,
+        datetime: from_ms if is_optional else at_ms,
+        date: date.fromisoformat,
+    }
+    read: _Read = reads.get(origin, origin)
+    return read
 
 
 # -- Turns as rows ------------------------------------------------------------
@@ -504,49 +657,41 @@ def shared_identity(scope: str, turn_id: str) -> bytes:
     return content_hash(f"{scope}\0{turn_id}")
 
 
+_CALL_FIELDS = attrgetter("name", "input", "outcome", "action", "paths", "error", "made")
+_REQUIRED_CALL_FIELDS = 3
+
+
 def tools_column(turn: Turn) -> str | None:
-    """Encode a turn's tool calls for its row; without calls, the value is ``None``."""
+    """Encode a turn's tool calls for its row, each as a list of values without trailing defaults.
+
+    Without calls, the value is ``None``.
+    """
     if not turn.tool_calls:
         return None
-    return encode(kept_calls(turn.tool_calls))
-
-
-def kept_calls(calls: Sequence[ToolCall]) -> list[list[object]]:
-    """Convert tool calls to lists of values without trailing defaults."""
-    encoded: list[list[object]] = []
-    for call in calls:
-        values: list[object] = [
-            call.name,
-            call.input,
-            call.outcome,
-            call.action.value,
-            call.paths,
-            call.error,
-            call.made,
-        ]
-        plain = [call.name, call.input, call.outcome, Action.OTHER.value, (), None, ()]
-        while len(values) > 3 and values[-1] == plain[len(values) - 1]:
+    defaults, encoded = _CALL_FIELDS(ToolCall("")), []
+    for call in turn.tool_calls:
+        values = [*_CALL_FIELDS(call)]
+        while len(values) > _REQUIRED_CALL_FIELDS and values[-1] == defaults[len(values) - 1]:
             values.pop()
         encoded.append(values)
-    return encoded
+    return encode(encoded)
 
 
 def stored_calls(tools: str | None) -> tuple[ToolCall, ...]:
-    """Decode the tool calls stored in a turn's row."""
-    return tuple(kept_call(*call) for call in json.loads(tools)) if tools else ()
+    """Decode the tool calls stored in a turn's row. Raises ValueError for an unknown action."""
+    return tuple(_stored_call(*call) for call in json.loads(tools)) if tools else ()
 
 
-def kept_call(
+def _stored_call(
     name: str,
     brief: str = "",
     outcome: str | None = None,
     action: str = Action.OTHER.value,
     paths: Sequence[str] = (),
     error: str | None = None,
-    objects: Sequence[str] = (),
+    made: Sequence[str] = (),
 ) -> ToolCall:
-    """Build a tool call from stored values. Raises ValueError for an unknown action."""
-    return ToolCall(name, brief, outcome, Action(action), tuple(paths), error, tuple(objects))
+    return ToolCall(name, brief, outcome, Action(action), tuple(paths), error, tuple(made))
 
 
 def did_of(calls: Sequence[ToolCall]) -> str:

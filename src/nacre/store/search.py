@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -24,6 +23,7 @@ from nacre.store.schema import (
     Store,
     Words,
     encode,
+    in_transaction,
     memory_clause,
     turn_clause,
     with_words,
@@ -34,6 +34,9 @@ from nacre.values.recall import Filter
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    FloatArray = NDArray[np.float32]
+    BitArray = NDArray[np.uint64]
 else:
     np = Module("numpy")
 
@@ -327,11 +330,11 @@ class PassageCache:
     """
 
     version: tuple[str | None, str | None]
-    bits: NDArray[np.uint64]
+    bits: BitArray
     next: int
 
 
-def distances(bits: NDArray[np.uint64], query_bits: NDArray[np.uint64]) -> NDArray[np.uint16]:
+def distances(bits: BitArray, query_bits: BitArray) -> NDArray[np.uint16]:
     """Return the Hamming distance of each passage, a column of ``bits``, from a query."""
     count = bits.shape[1]
     result = np.zeros(count, np.uint16)
@@ -345,7 +348,7 @@ def distances(bits: NDArray[np.uint64], query_bits: NDArray[np.uint64]) -> NDArr
     return result
 
 
-def to_int8(vectors: NDArray[np.float32]) -> NDArray[np.int8]:
+def to_int8(vectors: FloatArray) -> NDArray[np.int8]:
     """Scale each vector so that its largest absolute value is 127."""
     largest = np.abs(vectors).max(axis=1, keepdims=True)
     packed: NDArray[np.int8] = np.rint(vectors * (127.0 / np.maximum(largest, 1e-9))).astype(
@@ -354,22 +357,20 @@ def to_int8(vectors: NDArray[np.float32]) -> NDArray[np.int8]:
     return packed
 
 
-def from_int8(blobs: Sequence[bytes]) -> NDArray[np.float32]:
+def from_int8(blobs: Sequence[bytes]) -> FloatArray:
     """Decode stored vectors and scale them to unit length."""
     vectors = np.frombuffer(b"".join(blobs), np.int8).reshape(len(blobs), -1).astype(np.float32)
-    unit: NDArray[np.float32] = vectors / np.maximum(
-        np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9
-    )
+    unit: FloatArray = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
     return unit
 
 
-def quantised_cosines(query: NDArray[np.float32], blobs: Sequence[bytes]) -> NDArray[np.float32]:
+def quantised_cosines(query: FloatArray, blobs: Sequence[bytes]) -> FloatArray:
     """Return the cosine similarity of a query to each stored vector."""
-    cosines: NDArray[np.float32] = from_int8(blobs) @ query
+    cosines: FloatArray = from_int8(blobs) @ query
     return cosines
 
 
-def to_bits(vectors: NDArray[np.int8]) -> NDArray[np.uint64]:
+def to_bits(vectors: NDArray[np.int8]) -> BitArray:
     """Pack the signs of vectors into 64-bit words."""
     packed = np.packbits(vectors > 0, axis=1)
     words = -(-packed.shape[1] // 8)  # round up to whole words
@@ -545,8 +546,6 @@ _DROP_STATEMENTS = (
     "drop_bits",
     "drop_memory_vectors",
 )
-_DEFAULT_MODEL = "minilm"
-"""Value of ``embedding.model`` for vectors that were stored without it."""
 
 
 @frozen
@@ -563,13 +562,13 @@ class Vectors:
     def __init__(self, database: Database) -> None:
         self._db = database
         self._version: tuple[str | None, str | None] = (None, None)
-        self._bits: NDArray[np.uint64] = np.empty((0, 0), np.uint64)
+        self._bits: BitArray = np.empty((0, 0), np.uint64)
         self._next = 1
         self._edition: tuple[str | None, int] = (None, -1)
         self._complete: object = None
         self._memories: NDArray[np.int64] = np.empty(0, np.int64)
         self._first_pieces: NDArray[np.int64] = np.empty(0, np.int64)
-        self._pieces: NDArray[np.float32] = np.empty((0, 0), np.float32)
+        self._pieces: FloatArray = np.empty((0, 0), np.float32)
 
     def passage_cache(self) -> PassageCache:
         """Return the passage cache, for use by another connection to the same database."""
@@ -586,7 +585,7 @@ class Vectors:
 
     def setting(self) -> str | None:
         """Return the value that ``embedding.model`` had when the vectors were made."""
-        return None if self.model() is None else self._value("setting") or _DEFAULT_MODEL
+        return self._value("setting")
 
     def seen(self) -> tuple[float, float] | None:
         """Return the model's stored probe results (:mod:`nacre.llm.local_model`), if any."""
@@ -596,10 +595,10 @@ class Vectors:
         chance, restated = json.loads(stored)
         return float(chance), float(restated)
 
+    @in_transaction
     def note_seen(self, cosines: tuple[float, float]) -> None:
         """Store the probe results for the model."""
-        with self._db.transaction():
-            self._set_value("seen", json.dumps(cosines))
+        self._set_value("seen", json.dumps(cosines))
 
     def dimensions(self) -> int:
         """Return the number of dimensions of the vectors, or 0 without any."""
@@ -609,12 +608,11 @@ class Vectors:
         """Return the size of all vectors in bytes."""
         return int(self._db.value("size_of_vectors") or 0)
 
-    def begin(self, model: str, setting: str | None = None) -> None:
+    def begin(self, model: str, setting: str = "minilm") -> None:
         """Prepare for a model's vectors, deleting those of any other model.
 
         ``setting``: the value of ``embedding.model``.
         """
-        setting = setting or _DEFAULT_MODEL
         if self.model() == model:
             if self.setting() != setting:
                 self._set_value("setting", setting)
@@ -628,12 +626,12 @@ class Vectors:
             self._set_value("edition", edition)
             self._set_value("begun", edition)
 
+    @in_transaction
     def pass_over(self) -> None:
         """Mark all turns as processed, if none of them needs a vector."""
-        with self._db.transaction():
-            if not self.turns_to_embed(1):
-                newest = self._db.value("last_turn") or 0
-                self._set_value("through", str(max(int(newest), self._count_of("through"))))
+        if not self.turns_to_embed(1):
+            newest = self._db.value("last_turn") or 0
+            self._set_value("through", str(max(int(newest), self._count_of("through"))))
 
     def turns_to_embed(self, limit: int) -> list[tuple[int, str]]:
         """Return the row and text of the next turns that need vectors."""
@@ -686,11 +684,12 @@ class Vectors:
                     [digest for digest, _ in rows], from_int8([vector for _, vector in rows])
                 )
 
+    @in_transaction
     def add_turn_passages(
         self,
         digests_by_turn: Mapping[int, Sequence[bytes]],
         fresh: Sequence[bytes],
-        vectors: NDArray[np.float32],
+        vectors: FloatArray,
         *,
         through: int,
     ) -> None:
@@ -700,23 +699,22 @@ class Vectors:
         vectors of new passages. ``through``: row of the last processed turn. Raises
         EmbedderUnavailableError for vectors of the wrong size.
         """
-        with self._db.transaction():
-            self._check_size(vectors)
-            numbers = self.rows_of_passages(
-                [digest for digests in digests_by_turn.values() for digest in digests]
-            )
-            missing = [at for at, digest in enumerate(fresh) if digest not in numbers]
-            if missing:
-                numbers |= self._add_passages([fresh[at] for at in missing], vectors[missing])
-            pairs: list[dict[str, object]] = [
-                {"passage": numbers[digest], "turn": turn}
-                for turn, digests in digests_by_turn.items()
-                for digest in digests
-            ]
-            self._db.run_many("insert_turn_passage", pairs)
-            self._set_value("through", str(max(through, self._count_of("through"))))
+        self._check_size(vectors)
+        numbers = self.rows_of_passages(
+            [digest for digests in digests_by_turn.values() for digest in digests]
+        )
+        missing = [at for at, digest in enumerate(fresh) if digest not in numbers]
+        if missing:
+            numbers |= self._add_passages([fresh[at] for at in missing], vectors[missing])
+        pairs: list[dict[str, object]] = [
+            {"passage": numbers[digest], "turn": turn}
+            for turn, digests in digests_by_turn.items()
+            for digest in digests
+        ]
+        self._db.run_many("insert_turn_passage", pairs)
+        self._set_value("through", str(max(through, self._count_of("through"))))
 
-    def add_memory_vectors(self, vectors_by_row: Mapping[int, NDArray[np.float32]]) -> None:
+    def add_memory_vectors(self, vectors_by_row: Mapping[int, FloatArray]) -> None:
         """Store the vectors of memories, except memories that have changed or no longer exist.
 
         ``vectors_by_row``: unit vectors for the pieces of each memory's text. Raises
@@ -734,7 +732,7 @@ class Vectors:
             self._set_value("edition", str(self._count_of("edition") + 1))
 
     def nearest_turns(
-        self, query: NDArray[np.float32], *, limit: int, admitted: Admission | None = None
+        self, query: FloatArray, *, limit: int, admitted: Admission | None = None
     ) -> list[Near]:
         """Return the turns with the passages most similar to a query vector, nearest first."""
         few = admitted.few(_FEW_TURNS_VECTORS) if admitted else None
@@ -750,9 +748,7 @@ class Vectors:
             portion *= _PORTION_GROWTH
         return sorted(turns, key=lambda near: (-near.cosine, near.row))[:limit]
 
-    def cosines_of_turns(
-        self, query: NDArray[np.float32], turns: Sequence[int]
-    ) -> dict[int, float]:
+    def cosines_of_turns(self, query: FloatArray, turns: Sequence[int]) -> dict[int, float]:
         """Return the highest cosine similarity to a query of each turn that has vectors."""
         rows = self._db.all("find_vectors_of_turns", rows=turns)
         best: dict[int, float] = {}
@@ -762,7 +758,7 @@ class Vectors:
                 best[turn] = max(best.get(turn, -1.0), float(cosine))
         return best
 
-    def memory_cosines(self, query: NDArray[np.float32]) -> dict[int, float]:
+    def memory_cosines(self, query: FloatArray) -> dict[int, float]:
         """Return the highest cosine similarity to a query of each memory."""
         self._load_memories()
         if not len(self._memories):
@@ -815,9 +811,9 @@ class Vectors:
         return self._db.value("count_memory_vectors") or 0
 
     def of(self, model: str) -> VectorsOf:
-        return VectorsOf(self, model, self._db.reading)
+        return VectorsOf(self, model)
 
-    def _check_size(self, vectors: NDArray[np.float32]) -> None:
+    def _check_size(self, vectors: FloatArray) -> None:
         present = self.dimensions()
         if present and len(vectors) and vectors.shape[1] != present:
             raise EmbedderUnavailableError(
@@ -825,9 +821,7 @@ class Vectors:
                 hint="to delete the old vectors: nacre admin doctor --deep --repair",
             )
 
-    def _add_passages(
-        self, digests: Sequence[bytes], vectors: NDArray[np.float32]
-    ) -> dict[bytes, int]:
+    def _add_passages(self, digests: Sequence[bytes], vectors: FloatArray) -> dict[bytes, int]:
         first = int(self._db.value("next_passage") or 1)
         packed = to_int8(vectors)
         rows: list[dict[str, object]] = [
@@ -838,9 +832,7 @@ class Vectors:
         self._db.run("insert_bits", first=first, count=len(rows), bits=to_bits(packed).tobytes())
         return {digest: first + at for at, digest in enumerate(digests)}
 
-    def _rank(
-        self, query: NDArray[np.float32], rows: list[int], admitted: Admission | None
-    ) -> list[Near]:
+    def _rank(self, query: FloatArray, rows: list[int], admitted: Admission | None) -> list[Near]:
         rows_found = self._db.all("find_vectors", rows=rows)
         if not rows_found:
             return []
@@ -854,7 +846,7 @@ class Vectors:
                 best[turn] = max(best.get(turn, -1.0), float(cosines[passage]))
         return _sorted(best)
 
-    def _outward(self, bits: NDArray[np.uint64]) -> Walk:
+    def _outward(self, bits: BitArray) -> Walk:
         if server := self._db.server:
             return server.nearest(bits)
         self._load_bits()
@@ -904,7 +896,6 @@ class VectorsOf:
 
     _vectors: Vectors
     name: str
-    _reading: Callable[[], AbstractContextManager[None]]
 
     def model(self) -> str:
         return self.name
@@ -914,26 +905,24 @@ class VectorsOf:
         return self._vectors.seen()
 
     def nearest_turns(
-        self, query: NDArray[np.float32], *, limit: int, admitted: Admission | None = None
+        self, query: FloatArray, *, limit: int, admitted: Admission | None = None
     ) -> list[Near]:
         """See :meth:`Vectors.nearest_turns`."""
-        with self._reading():
+        with self._vectors._db.reading():
             return (
                 self._vectors.nearest_turns(query, limit=limit, admitted=admitted)
                 if self._is_there()
                 else []
             )
 
-    def cosines_of_turns(
-        self, query: NDArray[np.float32], turns: Sequence[int]
-    ) -> dict[int, float]:
+    def cosines_of_turns(self, query: FloatArray, turns: Sequence[int]) -> dict[int, float]:
         """See :meth:`Vectors.cosines_of_turns`."""
-        with self._reading():
+        with self._vectors._db.reading():
             return self._vectors.cosines_of_turns(query, turns) if self._is_there() else {}
 
-    def memory_cosines(self, query: NDArray[np.float32]) -> dict[int, float]:
+    def memory_cosines(self, query: FloatArray) -> dict[int, float]:
         """See :meth:`Vectors.memory_cosines`."""
-        with self._reading():
+        with self._vectors._db.reading():
             return self._vectors.memory_cosines(query) if self._is_there() else {}
 
     def _is_there(self) -> bool:

@@ -12,7 +12,6 @@ from nacre.base.frozen import frozen
 from nacre.base.ids import from_ms
 from nacre.base.text import identifiers, noted, segment
 from nacre.base.times import day_interval
-from nacre.store.rows import record, records
 from nacre.store.schema import (
     Database,
     Indexed,
@@ -23,6 +22,9 @@ from nacre.store.schema import (
     did_of,
     encode,
     fits_index,
+    in_transaction,
+    record,
+    records,
     runs,
     stored_turn,
     tools_column,
@@ -248,16 +250,16 @@ class Sessions(Store):
                     self._db.run("leave_turn", session=session, turns=[turns[identity].id])
                 yield row[3], identity
 
+    @in_transaction
     def index_again(self, rows: Sequence[int]) -> None:
         """Restore missing turns in the full-text index."""
-        with self._db.transaction():
-            for start in range(0, len(rows), _TURNS_AT_ONCE):
-                turns = self.by_rows(rows[start : start + _TURNS_AT_ONCE])
-                self._forget_text(list(turns))
-                index_texts(
-                    self._db,
-                    [(row, turn.turn.text, turn.turn.tool_calls) for row, turn in turns.items()],
-                )
+        for start in range(0, len(rows), _TURNS_AT_ONCE):
+            turns = self.by_rows(rows[start : start + _TURNS_AT_ONCE])
+            self._forget_text(list(turns))
+            index_texts(
+                self._db,
+                [(row, turn.turn.text, turn.turn.tool_calls) for row, turn in turns.items()],
+            )
 
     def _forget_text(self, rows: Sequence[int]) -> None:
         self._db.words.drop(Indexed.TURNS, rows)
@@ -313,7 +315,7 @@ class Sessions(Store):
 
     def _forget_turns(self, rows: Sequence[int]) -> None:
         self._forget_text(rows)
-        self._db.run_many("delete_turn", [{"row": row} for row in rows])
+        self._db.run_each("delete_turn", "row", rows)
 
     def folders(self) -> list[str]:
         """Return the working directories of all sessions."""
@@ -331,11 +333,11 @@ class Sessions(Store):
         """Return sessions with turns that extraction or the writer must still process, oldest
         first.
         """
-        return records(Unlearned, self._db.all("list_sessions_to_extract"))
+        return self._records(Unlearned, "list_sessions_to_extract")
 
     def not_shown(self) -> list[Unlearned]:
         """Return sessions that only the writer must still process, oldest first."""
-        return records(Unlearned, self._db.all("list_sessions_not_shown"))
+        return self._records(Unlearned, "list_sessions_not_shown")
 
     @runs("mark_extracted")
     def mark_extracted(self, row: int, seq: int) -> None:
@@ -514,7 +516,7 @@ class Sessions(Store):
 
     def seen_files(self) -> list[SeenFile]:
         """Return all transcripts that were read."""
-        return records(SeenFile, self._db.all("list_cursors"))
+        return self._records(SeenFile, "list_cursors")
 
     def versions(self) -> dict[str, str]:
         """Return the tool version that last wrote to each transcript, by path."""
@@ -535,7 +537,7 @@ class Sessions(Store):
 
     def main_sessions(self, latest: int) -> list[MainSession]:
         """Return each tool's latest main sessions, with whether the owner spoke."""
-        return records(MainSession, self._db.all("list_heard", latest=latest))
+        return self._records(MainSession, "list_heard", latest=latest)
 
 
 def index_texts(database: Database, texts: Sequence[tuple[int, str, Sequence[ToolCall]]]) -> None:
@@ -670,9 +672,9 @@ class Changes:
         """Return the changes to memories since the last call."""
         with self._db.reading():
             changes = records(MemoryChange, self._db.all("list_memory_changes"))
-            ids = [{"id": change.id} for change in changes]
-            self._db.run_many("drop_known_memory", ids)
-            self._db.run_many("note_memory", ids)
+            ids = [change.id for change in changes]
+            self._db.run_each("drop_known_memory", "id", ids)
+            self._db.run_each("note_memory", "id", ids)
         return changes
 
     def last_turn(self) -> int:
@@ -743,7 +745,7 @@ class ArchiveIndex(Store):
 
     def all(self) -> list[Archived]:
         """Return the archive records of all transcripts, most recently changed first."""
-        return records(Archived, self._db.all("list_archived"))
+        return self._records(Archived, "list_archived")
 
     def find(self, path: str) -> Archived | None:
         """Return the archive record of a transcript."""
@@ -755,7 +757,7 @@ class ArchiveIndex(Store):
 
     def due(self) -> list[Due]:
         """Return transcripts that have changed since they were archived, oldest first."""
-        return records(Due, self._db.all("list_archive_due"))
+        return self._records(Due, "list_archive_due")
 
     def save(self, archived: Archived) -> None:
         """Record how far a transcript is archived."""

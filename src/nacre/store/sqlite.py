@@ -32,7 +32,7 @@ from nacre.errors import (
     UnavailableError,
     UnusableStoreError,
 )
-from nacre.store import rows
+from nacre.store import schema
 
 if TYPE_CHECKING:
     from nacre.store.schema import Row
@@ -45,21 +45,15 @@ _NAME = re.compile(r"^(\d{4})_\w+\.sql$")
 
 
 @cache
-def migrations(folder: str = MAIN) -> dict[int, str]:
-    """Return the SQL of each migration by number, in ascending order."""
-    scripts = {}
-    for file in (_FOLDERS / folder).iterdir():
-        match = _NAME.match(file.name)
-        if match:
-            scripts[int(match.group(1))] = file.read_text(encoding="utf-8")
-    return dict(sorted(scripts.items()))
+def migrations(folder: str = MAIN) -> dict[int, Path]:
+    """Return the script of each migration by number, in ascending order."""
+    scripts = ((_NAME.match(file.name), file) for file in (_FOLDERS / folder).iterdir())
+    return dict(sorted((int(match[1]), file) for match, file in scripts if match))
 
 
-@cache
 def newest(folder: str = MAIN) -> int:
-    """Return the number of the newest migration without reading any."""
-    names = (_NAME.match(file.name) for file in (_FOLDERS / folder).iterdir())
-    return max(int(name.group(1)) for name in names if name)
+    """Return the number of the newest migration."""
+    return max(migrations(folder))
 
 
 def migrate(connection: apsw.Connection, path: Path, folder: str = MAIN) -> None:
@@ -79,9 +73,9 @@ def migrate(connection: apsw.Connection, path: Path, folder: str = MAIN) -> None
         _keep_copy(connection, path.with_name(f"{path.name}.before-{newest(folder):04d}"))
     connection.execute("BEGIN IMMEDIATE")
     try:
-        for number, sql in migrations(folder).items():
+        for number, script in migrations(folder).items():
             if number > _version(connection):
-                connection.execute(sql)
+                connection.execute(script.read_text(encoding="utf-8"))
                 connection.execute(f"PRAGMA user_version = {number}")
     except BaseException:
         connection.execute("ROLLBACK")
@@ -114,10 +108,10 @@ def query(name: str) -> str:
 
 
 def with_columns(statement: str) -> str:
-    """Replace ``SELECT *`` from memories by :func:`nacre.store.rows.memory_columns`."""
+    """Replace ``SELECT *`` from memories by :func:`nacre.store.schema.memory_columns`."""
     if not _ALL_MEMORY_COLUMNS.search(statement):
         return statement
-    return _ALL_MEMORY_COLUMNS.sub(f"SELECT {', '.join(rows.memory_columns())} ", statement)
+    return _ALL_MEMORY_COLUMNS.sub(f"SELECT {', '.join(schema.memory_columns())} ", statement)
 
 
 # -- Read-only connections, for full and read-only disks ----------------------

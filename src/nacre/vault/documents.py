@@ -39,6 +39,9 @@ from nacre.values.memory import (
 )
 from nacre.vault.files import Place, place_of, slugify
 
+Values = dict[str, Any]
+"""Front matter values, by key."""
+
 _LINE_END = re.compile(r"\r\n?|\n")
 _FENCE = re.compile(
     r"\A\ufeff?---[ \t]*(?:\r\n?|\n)(.*?)(?<=[\r\n])---[ \t]*(?:\r\n?|\n|\Z)", re.DOTALL
@@ -83,7 +86,7 @@ def join(text: str, front: str, body: str) -> str:
     )
 
 
-def load(front: str) -> dict[str, Any]:
+def load(front: str) -> Values:
     """Parse front matter. Raises InvalidMemoryError with the line number."""
     return _read(front)[0]
 
@@ -118,7 +121,7 @@ def merge(front: str, changed: Mapping[str, Any], removed: Sequence[str]) -> str
     return front + ("" if not front or front.endswith(("\n", "\r")) else "\n") + added
 
 
-def _read(front: str) -> tuple[dict[str, Any], dict[str, Span]]:
+def _read(front: str) -> tuple[Values, dict[str, Span]]:
     try:
         return read(front)
     except NotPlainError as error:
@@ -143,14 +146,15 @@ def _value(value: Any) -> str:
     text = str(value)
     if _PLAIN.fullmatch(text) and not _AMBIGUOUS.fullmatch(text) and not text.endswith(" "):
         return text
-    return text if _is_stamp(text) else _quote(text)
+    # A date or UUID needs no quotes although it begins with a digit.
+    return text if _STAMP.fullmatch(text) else _quote(text)
 
 
 def _item(value: Any) -> str:
     # Commas and brackets are special inside a flow list or mapping.
     if isinstance(value, str):
         plain = _PLAIN_IN_LIST.fullmatch(value) and not value.startswith(("-", "@", ":"))
-        if _is_stamp(value) or (plain and not _AMBIGUOUS.fullmatch(value)):
+        if _STAMP.fullmatch(value) or (plain and not _AMBIGUOUS.fullmatch(value)):
             return value
         return _quote(value)
     return _value(value)
@@ -162,15 +166,10 @@ def _quote(text: str) -> str:
     return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match.group()):04x}", escaped)
 
 
-def _is_stamp(text: str) -> bool:
-    # A date or UUID needs no quotes although it begins with a digit.
-    return bool(_STAMP.fullmatch(text))
-
-
 # -- Memories as documents ----------------------------------------------------
 
 
-Reader = Callable[[dict[str, Any], str], Any]
+Reader = Callable[[Values, str], Any]
 """A function that converts a front matter value from text."""
 
 _HEADING = re.compile(r"\A\s*#{1,6}[ \t]+(\S[^\r\n]*)\r?\n?")
@@ -264,7 +263,7 @@ def parse(text: str, path: str, *, new_id: Callable[[], str], modified: datetime
 
 
 def assemble(
-    values: dict[str, Any], body: str, path: str, *, new_id: Callable[[], str], modified: datetime
+    values: Values, body: str, path: str, *, new_id: Callable[[], str], modified: datetime
 ) -> Memory:
     """Build a memory from front matter and body like :func:`parse`. Raises InvalidMemoryError."""
     place = place_of(path)
@@ -308,18 +307,18 @@ def has_marks(text: str) -> bool:
     return False
 
 
-def values_of(text: str) -> dict[str, Any]:
+def values_of(text: str) -> Values:
     """Return a document's front matter as a mapping. Raises InvalidMemoryError."""
     front, _ = split(text)
     return load(front) if front else {}
 
 
-def read_place(values: dict[str, Any]) -> Place:
+def read_place(values: Values) -> Place:
     """Return the kind and project that front matter specifies. Raises InvalidMemoryError."""
     return Place(_project(values), _choice(values, "kind", Kind, None))
 
 
-def to_front(memory: Memory) -> dict[str, Any]:
+def to_front(memory: Memory) -> Values:
     """Return a memory as front matter values in file order, without empty and false values."""
     return dict(_drop_empty(plain_fields(memory, MANAGED)))
 
@@ -357,9 +356,7 @@ def _reader(kind: Any, default: Any) -> Reader:
     return lambda values, key: _choice(values, key, kind, default)
 
 
-def _read_nested(
-    kind: Any, readers: Sequence[tuple[str, Reader]], values: dict[str, Any], key: str
-) -> Any:
+def _read_nested(kind: Any, readers: Sequence[tuple[str, Reader]], values: Values, key: str) -> Any:
     nested_values = _mapping(values, key)
     return kind(*[read(nested_values, name) for name, read in readers])
 
@@ -384,12 +381,12 @@ def _split_title(body: str) -> tuple[str | None, str]:
     return (title, body[match.end() :]) if match and title else (None, body)
 
 
-def _project(values: dict[str, Any]) -> str | None:
+def _project(values: Values) -> str | None:
     name = _text(values, "project")
     return slugify(name) or None if name else None
 
 
-def _id(values: dict[str, Any]) -> str | None:
+def _id(values: Values) -> str | None:
     identity = _text(values, "id")
     if identity and not _IDENTITY.fullmatch(identity):
         raise InvalidMemoryError(
@@ -399,7 +396,7 @@ def _id(values: dict[str, Any]) -> str | None:
     return identity
 
 
-def _links(values: dict[str, Any]) -> tuple[Link, ...]:
+def _links(values: Values) -> tuple[Link, ...]:
     links = values.get("links") or []
     if not isinstance(links, list) or not all(
         isinstance(link, dict) and link.get("to") for link in links
@@ -411,7 +408,7 @@ def _links(values: dict[str, Any]) -> tuple[Link, ...]:
     return tuple(_link(link) for link in links)
 
 
-def _link(link: dict[str, Any]) -> Link:
+def _link(link: Values) -> Link:
     valid = _mapping(link, "valid")
     strength = _number(link, "strength")
     if strength is not None and not 0 <= strength <= 1:
@@ -426,7 +423,7 @@ def _link(link: dict[str, Any]) -> Link:
     )
 
 
-def _read_confirmations(values: dict[str, Any]) -> tuple[Confirmation, ...]:
+def _read_confirmations(values: Values) -> tuple[Confirmation, ...]:
     entries = values.get("confirmed") or []
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise InvalidMemoryError("confirmed must be a list of {at: …, session: …, turns: …}")
@@ -438,7 +435,7 @@ def _read_confirmations(values: dict[str, Any]) -> tuple[Confirmation, ...]:
     )
 
 
-def _text(values: dict[str, Any], key: str) -> str | None:
+def _text(values: Values, key: str) -> str | None:
     value = values.get(key)
     if value is None or value == "":
         return None
@@ -447,7 +444,7 @@ def _text(values: dict[str, Any], key: str) -> str | None:
     return value.strip()
 
 
-def _texts(values: dict[str, Any], key: str) -> tuple[str, ...]:
+def _texts(values: Values, key: str) -> tuple[str, ...]:
     value = values.get(key) or []
     if isinstance(value, str):
         value = [part.strip() for part in value.split(",")]
@@ -456,14 +453,14 @@ def _texts(values: dict[str, Any], key: str) -> tuple[str, ...]:
     return tuple(item for item in value if item)
 
 
-def _mapping(values: dict[str, Any], key: str) -> dict[str, Any]:
+def _mapping(values: Values, key: str) -> Values:
     value = values.get(key) or {}
     if not isinstance(value, dict):
         raise InvalidMemoryError(f"{key} must be a mapping, not {str(value)[:80]!r}")
     return value
 
 
-def _choice(values: dict[str, Any], key: str, options: Any, default: Any) -> Any:
+def _choice(values: Values, key: str, options: Any, default: Any) -> Any:
     text = _text(values, key)
     if text is None:
         return default
@@ -476,7 +473,7 @@ def _choice(values: dict[str, Any], key: str, options: Any, default: Any) -> Any
         ) from None
 
 
-def _importance(values: dict[str, Any]) -> int:
+def _importance(values: Values) -> int:
     number = _number(values, "importance")
     if number is None:
         return 7
@@ -485,7 +482,7 @@ def _importance(values: dict[str, Any]) -> int:
     return round(number)
 
 
-def _number(values: dict[str, Any], key: str) -> float | None:
+def _number(values: Values, key: str) -> float | None:
     text = _text(values, key)
     if text is None:
         return None
@@ -498,13 +495,13 @@ def _number(values: dict[str, Any], key: str) -> float | None:
     return number
 
 
-def _is_same_time(key: str, before: dict[str, Any], after: dict[str, Any]) -> bool:
+def _is_same_time(key: str, before: Values, after: Values) -> bool:
     with suppress(InvalidMemoryError):
         return _time(before, key) == _time(after, key)
     return False
 
 
-def _time(values: dict[str, Any], key: str) -> datetime | None:
+def _time(values: Values, key: str) -> datetime | None:
     text = _text(values, key)
     if text is None:
         return None
@@ -517,7 +514,7 @@ def _time(values: dict[str, Any], key: str) -> datetime | None:
         ) from None
 
 
-def _date(values: dict[str, Any], key: str) -> date | None:
+def _date(values: Values, key: str) -> date | None:
     with suppress(ValueError):
         return date.fromisoformat(_text(values, key) or "")
     moment = _time(values, key)
@@ -535,7 +532,7 @@ def _drop_empty(value: Any) -> Any:
     return [_drop_empty(item) for item in value] if isinstance(value, list) else value
 
 
-def _truth(values: dict[str, Any], key: str) -> bool:
+def _truth(values: Values, key: str) -> bool:
     return (_text(values, key) or "").lower() in ("true", "yes")
 
 

@@ -23,7 +23,7 @@ from nacre.base import json
 from nacre.base.frozen import frozen
 from nacre.base.ids import uuid7
 from nacre.base.text import numbered, to_text
-from nacre.base.times import in_utc
+from nacre.base.times import parsed
 from nacre.errors import InvalidMemoryError
 from nacre.vault.documents import (
     MANAGED,
@@ -451,10 +451,7 @@ def _with_defaults(base: Document) -> Document:
 
 
 def _time(text: Any) -> datetime:
-    try:
-        return in_utc(datetime.fromisoformat(str(text)))
-    except (ValueError, OverflowError):
-        return _OLDEST
+    return parsed(str(text)) or _OLDEST
 
 
 def _rank_of_scope(text: Any) -> tuple[int, str]:
@@ -479,6 +476,7 @@ def _link(link: Any) -> tuple[Any, Any] | str:
 # -- Matching files of both sides by id, never by path ------------------------
 
 
+Files = dict[str, bytes]
 Tree = Mapping[str, bytes]
 """The contents of a vault's files, by path."""
 
@@ -621,7 +619,7 @@ def _folder_of_page(page_id: str, side: Tree) -> str | None:
     return next((slug for slug, data in pages if id_in(data) == page_id), None)
 
 
-def _free_slug(slug: str, sides: list[dict[str, bytes]]) -> str:
+def _free_slug(slug: str, sides: list[Files]) -> str:
     paths = {path for side in sides for path in side}
     return numbered(
         slug,
@@ -629,7 +627,7 @@ def _free_slug(slug: str, sides: list[dict[str, bytes]]) -> str:
     )
 
 
-def _move_project(side: Mapping[str, bytes], base: Tree, slug: str, to: str) -> dict[str, bytes]:
+def _move_project(side: Mapping[str, bytes], base: Tree, slug: str, to: str) -> Files:
     moved = {}
     for path, data in side.items():
         match = re.fullmatch(rf"((?:retired/)?projects/){re.escape(slug)}(/.*)", path)
@@ -668,7 +666,7 @@ _SHARED_FIELDS = ("created", "retired", "superseded_by")
 class MergedVault:
     """The merged files, and notes for the user. ``united`` maps replaced ids to new ones."""
 
-    files: dict[str, bytes]
+    files: Files
     notes: tuple[Note, ...] = ()
     united: Mapping[str, str] = field(default_factory=dict)
 
@@ -895,10 +893,8 @@ def _place(path: str) -> dict[str, str | None]:
     return values
 
 
-def _assign_paths(
-    placed: Iterable[_Placed], notes: list[Note]
-) -> tuple[dict[str, bytes], dict[str, str]]:
-    files: dict[str, bytes] = {}
+def _assign_paths(placed: Iterable[_Placed], notes: list[Note]) -> tuple[Files, dict[str, str]]:
+    files: Files = {}
     second_paths: dict[str, str] = {}
     used: set[str] = set()
     for item in sorted(placed, key=lambda item: (item.rank, item.name)):
@@ -928,16 +924,18 @@ def _fold_path(path: str) -> str:
     return unicodedata.normalize("NFC", path).casefold()
 
 
-def _merge_others(trees: Sequence[Tree], notes: list[Note]) -> dict[str, bytes]:
-    files: dict[str, bytes] = {}
+def _merge_others(trees: Sequence[Tree], notes: list[Note]) -> Files:
+    files: Files = {}
     for path in sorted({path for tree in trees for path in tree if not is_document(path)}):
         base, ours, theirs = (tree.get(path) for tree in trees)
-        if ours is None or theirs is None or ours == theirs:
+        if ours is None or theirs is None or (path != LEDGER and base in (ours, theirs)):
             data = merge_value(base, ours, theirs, lambda left, right: left or right)
             if data is not None:
                 files[path] = data
             if data is not None and base is not None and None in (ours, theirs):
                 notes.append(Note(MergeOutcome.KEPT_EDITED, path))
+        elif ours == theirs:
+            files[path] = ours
         elif path == LEDGER:
             files[path] = merge_ledgers(ours, theirs)
         else:
@@ -947,9 +945,7 @@ def _merge_others(trees: Sequence[Tree], notes: list[Note]) -> dict[str, bytes]:
 
 def _merge_other(
     path: str, base: bytes | None, ours: bytes, theirs: bytes, notes: list[Note]
-) -> dict[str, bytes]:
-    if base in (ours, theirs):
-        return {path: theirs if base == ours else ours}
+) -> Files:
     with suppress(UnicodeDecodeError):
         merged = merge_text((base or b"").decode(), ours.decode(), theirs.decode())
         if base is not None and merged is not None:
@@ -965,7 +961,7 @@ def _other_name(path: str, data: bytes) -> str:
     return f"{path}.other-{hashlib.blake2b(data, digest_size=4).hexdigest()}"
 
 
-def _rename_blocked(files: dict[str, bytes], notes: list[Note]) -> dict[str, bytes]:
+def _rename_blocked(files: Files, notes: list[Note]) -> Files:
     folders = {str(parent) for path in files for parent in PurePosixPath(path).parents}
     blocking = sorted(files.keys() & folders)
     for path in blocking:

@@ -114,7 +114,7 @@ def ingest_code(
         str | None, bounds("The project of the code; default: the folder's.")
     ] = None,
     max_files: Annotated[int, bounds("Maximum number of files.", ge=1, le=200_000)] = 20_000,
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress = lambda _: None,
 ) -> CodeReport:
     """Read the repository that contains a folder, and later only its changed files.
 
@@ -143,8 +143,7 @@ def ingest_code(
         if len(batch) >= _FILES_PER_TRANSACTION:
             graph.put(row, batch)
             batch.clear()
-            if on_progress:
-                on_progress(Progress("code", done, len(changed)))
+            on_progress(Progress("code", done, len(changed)))
     graph.put(row, batch)
     is_linked = (
         former is not None
@@ -238,7 +237,7 @@ def _unpack(packed: bytes) -> Facts:
 
 
 def _resolve_edges(
-    graph: CodeGraph, row: int, root: Path, listing: Listing, on_progress: OnProgress | None
+    graph: CodeGraph, row: int, root: Path, listing: Listing, on_progress: OnProgress
 ) -> None:
     """Resolve all edges again, because a change in one file can affect names in others."""
     files = graph.facts(row)
@@ -272,6 +271,5 @@ def _resolve_edges(
                     nodes = {"target": row_of(edge.target), "source": row_of(edge.source)}
                     edges.append({"rel": edge.rel, **nodes, **line})
         graph.link([rows[number] for number in numbers], edges, outside)
-        if on_progress:
-            on_progress(Progress("linking", numbers.stop, len(rows)))
+        on_progress(Progress("linking", numbers.stop, len(rows)))
     graph.mark_linked(row)

@@ -13,8 +13,7 @@ from msgspec import structs
 
 from nacre.base.frozen import frozen
 from nacre.base.ids import at_ms, from_ms
-from nacre.store.rows import record, records
-from nacre.store.schema import Store, in_transaction, runs
+from nacre.store.schema import Store, in_transaction, record, records, runs
 from nacre_code.languages import MODULE, Definition
 
 FILE = "file"
@@ -230,7 +229,7 @@ class CodeMentions(Store):
                 for mention in mentions
             ],
         )
-        self._db.run_many("mark_mentions_read", [{"memory": memory} for memory, _ in listed])
+        self._db.run_each("mark_mentions_read", "memory", [memory for memory, _ in listed])
 
     def ending(self, keys: Iterable[str], project: str, limit: int) -> list[tuple[Mention, str]]:
         """Return mentions of these keys in memories of the project or of no project."""

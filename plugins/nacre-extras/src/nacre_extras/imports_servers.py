@@ -20,7 +20,6 @@ from nacre.data.importers import (
     Item,
     Skipped,
     Tree,
-    Values,
     database_with,
     from_note,
     imported_id,
@@ -41,6 +40,7 @@ from nacre.data.importers import (
 )
 from nacre.store.foreign import open_foreign
 from nacre.values.memory import Expiry, Kind, Link
+from nacre.vault.documents import Values
 from nacre_extras.imports_systems import found_in
 
 NAME = "letta"

@@ -26,7 +26,6 @@ from nacre.data.importers import (
     Page,
     Skipped,
     Tree,
-    Values,
     between,
     database_with,
     from_note,
@@ -60,7 +59,7 @@ from nacre.values.memory import (
     Validity,
 )
 from nacre.values.review import Usage
-from nacre.vault.documents import dump
+from nacre.vault.documents import Values, dump
 from nacre.vault.files import slugify
 
 NAME = "agenr"

@@ -450,7 +450,7 @@ class MoveReport:
 @operation("move", writes=True, takes_long=True, closed=True, owners=True, command="data move")
 def move(
     settings: Settings,
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress = lambda _: None,
     *,
     to: Address | None = None,
     source: Address | None = None,
@@ -473,11 +473,10 @@ def move(
             f"this memory is already on a server: {without_password(settings.server)}",
             hint="nacre data move --from moves it back",
         )
-    notify = on_progress or (lambda _: None)
     folder = in_folder(settings)
     if to:
-        return _to_server(folder, on_server(folder, to, tenant), notify)
-    return _from_server(folder, on_server(folder, source or "", tenant), notify)
+        return _to_server(folder, on_server(folder, to, tenant), on_progress)
+    return _from_server(folder, on_server(folder, source or "", tenant), on_progress)
 
 
 def _to_server(local: Settings, remote: Settings, notify: OnProgress) -> MoveReport:

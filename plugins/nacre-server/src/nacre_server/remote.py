@@ -592,7 +592,7 @@ def add_remote(
         str, bounds("A key for the space, from nacre server keys create.", max_length=500)
     ] = "",
     private: Annotated[bool, bounds("Also send private memories and sessions.")] = True,
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress = lambda _: None,
 ) -> Exchanged:
     """Store the address and key if the key opens a space of the user, then sync for the first time.
 
@@ -641,7 +641,7 @@ def show_remote(home: Home) -> RemoteStanding:
 
 
 @operation("remote-sync", writes=True, takes_long=True, http=False)
-def exchange(home: Home, on_progress: OnProgress | None = None) -> Exchanged:
+def exchange(home: Home, on_progress: OnProgress = lambda _: None) -> Exchanged:
     """Receive changes, send changes, and send new turns.
 
     If interrupted, the next call continues. Raises NotFoundError without a server,
@@ -649,16 +649,15 @@ def exchange(home: Home, on_progress: OnProgress | None = None) -> Exchanged:
     of a sync.
     """
     _require_files(home)
-    notify = on_progress or (lambda _: None)
     with FileLock(home.settings.home / SYNC_LOCK, _LOCK_WAIT_SECONDS), _recording_outcome(home):
         state = _state(home)
         # Delays the next background exchange.
         (home.settings.home / REMOTE_LOCK).touch(mode=0o600)
         with closing(Connection(state.url, key_for(home.settings))) as server:
-            result, state = _documents(home, server, state, notify)
+            result, state = _documents(home, server, state, on_progress)
             turns = 0
             if home.settings.flag("remote.private"):
-                state, turns = send_turns(home, server, state, notify)
+                state, turns = send_turns(home, server, state, on_progress)
             write_state(home.settings, state)
         return replace(result, turns=turns, problems=tuple(home.problems))
 

@@ -22,7 +22,7 @@ from nacre.memories.store import get
 from nacre.memories.tombstones import Barred
 from nacre.memories.vectors import embed_pending
 from nacre.operations import operation
-from nacre.store.rows import records
+from nacre.store.schema import records
 from nacre.values.fields import Reference
 from nacre.values.memory import Bearer, Memory, Role, Scope, Source
 from nacre.values.recall import HitConfidence, Lane, LaneState, MemoryHit, RecallQuery, RecallResult

@@ -157,7 +157,7 @@ class ServerVault:
         """Erase the former versions for which ``matches(path, content)`` is true."""
         matching = [version for version, path, data in self.former() if matches(path, data)]
         with self._db.transaction():
-            self._db.run_many("blank_version", [{"version": version} for version in matching])
+            self._db.run_each("blank_version", "version", matching)
             self._db.run("blank_removals")
 
     @in_transaction

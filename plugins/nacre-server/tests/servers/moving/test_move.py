@@ -75,7 +75,7 @@ def carry(server_url: str, tenant: str) -> Carry:
     """``carry(to=True)`` moves the home to the server, ``carry(to=False)`` moves it back."""
 
     def run_move(
-        *, to: bool, name: str = tenant, on_progress: OnProgress | None = None
+        *, to: bool, name: str = tenant, on_progress: OnProgress = lambda _: None
     ) -> MoveReport:
         ends = {"to": server_url} if to else {"source": server_url}
         return move(load_settings(), on_progress, **ends, tenant=name)

@@ -56,7 +56,7 @@ ON CONFLICT (one) DO UPDATE SET size = :size, hash = :digest;
 SELECT o.id, o.at, o.action, o.subject, o.why, o.actor, o.committed
 FROM operations o JOIN (SELECT operation, min(seq) AS first FROM intents WHERE operation IS NOT NULL GROUP BY operation) i
 ON i.operation = o.id
-WHERE o.committed IS NULL AND o.closed = 1 ORDER BY i.first LIMIT :limit OFFSET :offset;
+WHERE o.committed IS NULL AND o.closed = 1 ORDER BY i.first LIMIT :limit;
 
 -- list_operations_without_texts --
 -- Operations without a commit and without texts to commit.
