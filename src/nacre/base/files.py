@@ -72,6 +72,11 @@ def open_file(path: Path | str, flags: int, *, dir_fd: int | None = None) -> int
     return descriptor
 
 
+def open_to_append(path: Path | str) -> BinaryIO:
+    """Open a private file for appending, and create it if it is missing. Raises OSError."""
+    return os.fdopen(open_file(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), "ab")
+
+
 def write_file(path: Path, data: bytes | str, *, durable: bool = True) -> None:
     """Atomically write or replace a file that only its owner can read."""
     with new_file(path, overwrite=True, durable=durable) as file:

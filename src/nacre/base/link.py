@@ -104,8 +104,7 @@ def append(home: str, path: str, data: bytes) -> int:
     """Append data to a file in a home, and return the file's new size. Raises OSError."""
     os.stat(home)
     files.make_folder(Path(path).parent)
-    descriptor = files.open_file(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    with os.fdopen(descriptor, "ab") as file:
+    with files.open_to_append(path) as file:
         file.write(data)
         return file.tell()
 

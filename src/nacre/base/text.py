@@ -9,6 +9,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatch
 from functools import cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from nacre.base.lazy import Module
@@ -91,7 +92,6 @@ _IDENTIFIER = re.compile(
 )
 _PUNCTUATION = ".,;:!?()[]{}<>\"'`*“”‘’…"
 _IDENTIFIER_CHARACTERS = 120
-_SPACES = re.compile(r"\s+")
 _INVISIBLE = re.compile(
     "\x1b\\[[0-9;?<=>]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|\x1b[@-Z\\\\-_]"
     "|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u200b\u2060\ufeff]"
@@ -170,7 +170,7 @@ def harmless(text: str) -> str:
 
 def one_line(text: str) -> str:
     """Replace each run of whitespace with a space."""
-    return _SPACES.sub(" ", text).strip()
+    return " ".join(text.split())
 
 
 def shorten(text: str, characters: int) -> str:
@@ -370,12 +370,7 @@ def _from(text: str, place: int, characters: int) -> str:
 
 def _places(lowered: str, term: str) -> list[int]:
     beginning = term[: max(3, len(term) - 2)] if term.isascii() and len(term) > 4 else term
-    places: list[int] = []
-    at = lowered.find(beginning)
-    while at >= 0 and len(places) < 10:
-        places.append(at)
-        at = lowered.find(beginning, at + 1)
-    return places
+    return [match.start() for match in islice(re.finditer(re.escape(beginning), lowered), 10)]
 
 
 # -- Regular expressions of users and agents -------------------------------------------------------
@@ -471,14 +466,13 @@ def _undouble(word: str) -> str:
 _LINK = re.compile(r"\[\[([^\[\]\n]{1,300})\]\]")
 _CODE = re.compile(r"^ {0,3}(```+|~~~+).*?(?:^ {0,3}\1|\Z)|(`+)[^`\n]+\2", re.DOTALL | re.MULTILINE)
 _NAME_END = re.compile(r"[#|]|\\\|")
-_WORDS = re.compile(r"[^\W_]+")
 _MAX_LINKS = 500
 """Maximum number of links in a text. Text with more is not prose."""
 
 
 def name_key(name: str) -> str:
     """Normalize a name: ``Tide Gauge`` becomes ``tide-gauge``."""
-    return "-".join(_WORDS.findall(unicodedata.normalize("NFKC", name).lower()))
+    return normalise(name).replace(" ", "-")
 
 
 def mentioned(text: str) -> list[str]:
