@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -258,22 +259,18 @@ TURN_CHARACTERS = 400
 _LATEST_TURNS = 80
 
 
-class Sentences:
-    """The sentences that a session has received as context."""
+def sentences_of(text: str) -> set[str]:
+    """Return the normalised sentences of a text."""
+    return {*map(normalise, SENTENCE.split(text))} - {""}
 
-    def __init__(self) -> None:
-        self._sentences: set[str] = set()
 
-    def add(self, text: str) -> None:
-        self._sentences.update(_sentences(text))
+def has_all(known: Set[str], text: str) -> bool:
+    """Return True if every sentence of a text is known.
 
-    def has_all(self, text: str) -> bool:
-        """Return True if the session has received every sentence of a text.
-
-        A fragment of a longer sentence does not count, because it can mean the opposite.
-        """
-        parts = list(_sentences(text))
-        return bool(parts) and all(sentence in self._sentences for sentence in parts)
+    A fragment of a longer sentence does not count, because it can mean the opposite.
+    """
+    sentences = sentences_of(text)
+    return bool(sentences) and sentences <= known
 
 
 def text_of(home: home_home.Home, row: int, turn: Turn) -> str:
@@ -291,12 +288,6 @@ def text_of(home: home_home.Home, row: int, turn: Turn) -> str:
         if trust.reached_out(turns, at):
             return reading.own_words(own)
     return reading.own_words(turn.text)
-
-
-def _sentences(text: str) -> Iterator[str]:
-    for part in SENTENCE.split(text):
-        if sentence := normalise(part):
-            yield sentence
 
 
 # -- Instruction files that a host loads --------------------------------------
@@ -329,7 +320,6 @@ _NOT_IN_SLUGS = re.compile(r"[^A-Za-z0-9]")
 _MAX_HOST_CHARACTERS = 60_000
 _MAX_FOLDERS = 8
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
-_MARK_CHARACTERS = " -*+#>.!?。！？"
 _PARAGRAPH = re.compile(r"\n\s*\n|\n\s*(?=[-*+]\s|\d+[.)]\s|#)")
 
 
@@ -349,23 +339,13 @@ def _paths(tool: str, folder: str | None, user_home: Path, *, has_own: bool) -> 
             return
 
 
-def _text(path: Path) -> str:
-    try:
-        if not path.is_file():
-            return ""
-        with path.open(encoding="utf-8", errors="replace") as file:
-            return file.read(_MAX_HOST_CHARACTERS)
-    except OSError:
-        return ""
-
-
-def _sentences_host_files(text: str) -> frozenset[str]:
-    parts = (
-        normalise(sentence).strip(_MARK_CHARACTERS)
-        for paragraph in _PARAGRAPH.split(text)
+def _wrapped_sentences(text: str) -> set[str]:
+    paragraphs = _PARAGRAPH.split(text)
+    return {
+        normalise(sentence)
+        for paragraph in paragraphs
         for sentence in _SENTENCE_END.split(paragraph)
-    )
-    return frozenset(filter(None, parts))
+    } - {""}
 
 
 # -- Drafts -------------------------------------------------------------------
@@ -427,26 +407,25 @@ class Draft:
             parts = list(SHARES)
             granted = sum(SHARES[other] for other in parts[: parts.index(part) + 1])
             tokens -= self.budget_tokens - int(granted * self.budget_tokens)
-        return tokens - (0 if self._has(part) else count_tokens(title(part)))
+        return tokens - count_tokens(self._heading(part))
 
     @cached_property
-    def given_sentences(self) -> Sentences:
+    def given_sentences(self) -> set[str]:
         """The sentences that the session has received, including those in this context."""
-        history = Sentences()
+        history: set[str] = set()
         refs = [ref for ref in self.state.given if "#" in ref]
         ids = set(self.state.given).difference(refs)
         for memory in self.home.memories.in_any_state(sorted(ids)) if ids else ():
-            history.add(memory.content)
+            history |= sentences_of(memory.content)
         for handoff in self.home.handoffs.among(self.project, ids) if self.project and ids else ():
-            history.add(handoff.content)
+            history |= sentences_of(handoff.content)
         for ref in refs:
             session, _, turn = ref.rstrip("#").partition("#")
             for stored in self.home.sessions.find(session):
                 for last in self.home.sessions.last_turns(stored.row, _LATEST_TURNS):
                     if last.turn.id == turn:
-                        history.add(
-                            shorten(text_of(self.home, stored.row, last.turn), TURN_CHARACTERS)
-                        )
+                        text = text_of(self.home, stored.row, last.turn)
+                        history |= sentences_of(shorten(text, TURN_CHARACTERS))
         return history
 
     def add(self, item: ContextItem, words: str = "", subject: str | None = None) -> bool:
@@ -454,7 +433,7 @@ class Draft:
 
         ``words`` is its content without formatting, and ``subject`` the subject of a memory.
         """
-        heading = "" if self._has(item.part) else title(item.part)
+        heading = self._heading(item.part)
         tokens = count_tokens(item.text + "\n") + count_tokens(heading)
         characters = len(item.text) + 1 + len(heading)
         if tokens > self.left_tokens or characters > self.left_characters:
@@ -463,7 +442,7 @@ class Draft:
         self.left_tokens -= tokens
         self.left_characters -= characters
         self.items.append(item)
-        self.given_sentences.add(words or item.text)
+        self.given_sentences.update(sentences_of(words or item.text))
         return True
 
     def add_page(self, part: Part, lines: Sequence[str], why: str) -> None:
@@ -504,7 +483,7 @@ class Draft:
         text = self.line(memory, newer)
         tokens = count_tokens(text)
         if self.request.moment is Moment.PROMPT:
-            room = self.left_tokens - (0 if self._has(part) else count_tokens(title(part))) - 1
+            room = self.left_tokens - count_tokens(self._heading(part)) - 1
             room = min(room, _MAX_LINE_TOKENS)
             if tokens > room:
                 text = self.line(memory, newer, max(0, len(text) * room // tokens))
@@ -525,11 +504,11 @@ class Draft:
         if self.has_received(memory.content):
             return IS_REPEATED
         # A single changed word can reverse the meaning.
-        parts = _sentences_host_files(memory.content)
+        parts = _wrapped_sentences(memory.content)
         return LOADED if parts and parts <= self._host_files else ""
 
     @cached_property
-    def _host_files(self) -> frozenset[str]:
+    def _host_files(self) -> set[str]:
         tool = (self.request.session or "").partition(":")[0]
         left_characters = _MAX_HOST_CHARACTERS
         sentences: set[str] = set()
@@ -537,14 +516,15 @@ class Draft:
         for path in dict.fromkeys(
             _paths(tool, self.request.folder, self.home.settings.user_home, has_own=uses_own_memory)
         ):
-            text = _text(path)[:left_characters]
-            left_characters -= len(text)
-            sentences |= _sentences_host_files(text)
-        return frozenset(sentences)
+            with suppress(OSError), path.open(encoding="utf-8", errors="replace") as file:
+                text = file.read(left_characters)
+                left_characters -= len(text)
+                sentences |= _wrapped_sentences(text)
+        return sentences
 
     def has_received(self, text: str) -> bool:
         """Return True if the session has received each sentence of a text."""
-        return self.given_sentences.has_all(text)
+        return has_all(self.given_sentences, text)
 
     def states(self, session: str, text: str) -> bool:
         """Return True if a text repeats one of this context's memories from ``session``."""
@@ -580,8 +560,8 @@ class Draft:
             [(part, [item.text for item in self.items if item.part is part]) for part in order]
         )
 
-    def _has(self, part: Part) -> bool:
-        return any(item.part is part for item in self.items)
+    def _heading(self, part: Part) -> str:
+        return "" if any(item.part is part for item in self.items) else title(part)
 
 
 # -- CONTEXT.md, for hosts that only read files -------------------------------

@@ -77,25 +77,16 @@ def claim(home: Home, handoff: Handoff, session: str | None) -> bool:
         now = home.clock().timestamp()
         os.utime(path, (now, now))
     except OSError:
-        with suppress(OSError):
-            path.unlink()
+        forget_claim(home, handoff.id)
     if home.handoffs.is_pending(handoff):
         return True
     forget_claim(home, handoff.id)  # another session got the handoff in the meantime
     return False
 
 
-def is_held(home: Home, handoff: Handoff, session: str | None) -> bool:
+def is_held(home: Home, handoff_id: str, session: str | None) -> bool:
     """Return True if the session has claimed the handoff."""
-    return bool(session) and _holder(_path(home.settings.home, handoff.id)) == session
-
-
-def let_go(home: Home, handoff_id: str, session: str | None) -> None:
-    """Release the claim on a handoff that does not fit into the context."""
-    path = _path(home.settings.home, handoff_id)
-    if session and _holder(path) == session:
-        with suppress(OSError):
-            path.unlink()
+    return bool(session) and _holder(_path(home.settings.home, handoff_id)) == session
 
 
 def iter_delivered(home: Home) -> Iterator[tuple[str, str]]:

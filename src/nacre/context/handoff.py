@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from contextlib import closing
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -76,14 +76,6 @@ class HandoffAnswer(msgspec.Struct):
     important_facts: list[str]
 
 
-_SECTIONS = (
-    ("Working on", "working_on"),
-    ("Key findings", "key_findings"),
-    ("Open threads", "open_threads"),
-    ("Important facts", "important_facts"),
-)
-
-
 def shown_turns(turns: Sequence[Turn]) -> list[Turn]:
     """Return the last trusted turns of owner and agent, which a model may read."""
     eligible = [
@@ -128,19 +120,13 @@ def handoff_prompt(
     )
 
 
-class _Ground:
-    def __init__(self, turns: Sequence[Turn]) -> None:
-        self._text = " ".join(turn.text for turn in turns).lower()
-        self._words = frozenset[str]().union(*(reading.content_words(turn.text) for turn in turns))
-
-    def bears(self, entry: str) -> bool:
-        names = [*identifiers(entry), *_NUMBER.findall(entry)]
-        if not all(name.lower().rstrip(".,:") in self._text for name in names):
-            return False
-        entry_words = reading.content_words(entry)
-        return not entry_words or len(entry_words & self._words) >= _MIN_SUPPORTED_SHARE * len(
-            entry_words
-        )
+def _supports(text: str, text_words: Set[str], entry: str) -> bool:
+    names = [*identifiers(entry), *_NUMBER.findall(entry)]
+    entry_words = reading.content_words(entry)
+    common = len(entry_words & text_words)
+    return all(
+        name.lower().rstrip(".,:") in text for name in names
+    ) and common >= _MIN_SUPPORTED_SHARE * len(entry_words)
 
 
 def _entries(entries: Sequence[str]) -> Iterator[str]:
@@ -206,13 +192,11 @@ class LastWords:
     request: str
 
 
-def by_rules(
-    session: Session, turns: Sequence[Turn], is_nod: Callable[[str], bool] = is_idle
-) -> LastWords | None:
+def by_rules(session: Session, turns: Sequence[Turn]) -> LastWords | None:
     """Return the owner's last three messages as a handoff, or ``None`` without work to hand over.
 
     Each is cut to 200 characters. Pasted text is left out, and so are messages that only agree ("go
-    on") or for which ``is_nod`` returns True.
+    on").
     """
     bounded_turns = [reading.shorten_for_regex(turn) for turn in turns]
     spoken = [
@@ -237,7 +221,7 @@ def by_rules(
     telling = [
         (item, text)
         for item, text in messages
-        if text.strip() and not (is_idle(text) or is_nod(text))
+        if text.strip() and not (is_idle(text) or is_trivial(text))
     ]
     until = last_turn(turns)
     texts = [
@@ -278,9 +262,7 @@ def _without_pasted(utterance: sentences.Utterance, *, is_outside: bool) -> sent
 def last_turn(turns: Sequence[Turn]) -> Turn | None:
     """Return the last turn of the owner or agent that has content."""
     spoken = (
-        turn
-        for turn in reversed(turns)
-        if sentences.is_content(turn) and turn.speaker in (Speaker.OWNER, Speaker.AGENT)
+        turn for turn in reversed(turns) if sentences.is_content(turn) and turn.speaker in _SPEAKERS
     )
     return next(spoken, None)
 
@@ -298,7 +280,6 @@ QUIET = timedelta(minutes=2)
 
 _MAX_TURNS = 400
 _MAX_SESSIONS = 3
-_IN_WORDS = (Speaker.AGENT, Speaker.OWNER)
 
 
 def hand_over(home: Home, session: StoredSession, words: str | None = None) -> Handoff | None:
@@ -311,7 +292,7 @@ def hand_over(home: Home, session: StoredSession, words: str | None = None) -> H
     if session.session.kind is not SessionKind.MAIN or not session.project:
         return None
     turns = _turns(home, session)
-    last_words = by_rules(session.session, turns, is_trivial)
+    last_words = by_rules(session.session, turns)
     content, by = (
         (words, home.actor.speaker.value)
         if words
@@ -404,7 +385,7 @@ def put_away(home: Home) -> None:
             if delivered_handoff and delivered_handoff.given != session:
                 home.handoffs.write(replace(delivered_handoff, given=session))
             delivery.forget_claim(home, handoff_id)
-        for item in (*home.handoffs.everything(), *home.handoffs.damaged()):
+        for item in handoffs:
             if item.written < before:
                 home.handoffs.remove(item)
                 delivery.forget_claim(home, item.id)
@@ -434,29 +415,30 @@ def _ask(home: Home, turns: list[Turn], *, background: bool) -> tuple[str, str] 
             return None
         try:
             answer = failures.ask(model, prompt, HandoffAnswer)
-            ground = _Ground(model_turns)
+            text = " ".join(turn.text for turn in model_turns).lower()
+            text_words = {word for turn in model_turns for word in reading.content_words(turn.text)}
             words_left = MOST_WORDS
             sections: list[str] = []
-            for title, name in _SECTIONS:
+            for name in HandoffAnswer.__struct_fields__:
                 supported = []
                 for entry in _entries(getattr(answer, name)):
                     size = len(words(entry))
-                    if size <= words_left and ground.bears(entry):
+                    if size <= words_left and _supports(text, text_words, entry):
                         supported.append(f"- {entry}")
                         words_left -= size
                 if supported:
+                    title = name.replace("_", " ").capitalize()
                     sections.append("\n".join([f"{title}:", *supported]))
-            text = "\n\n".join(sections)
         except UnusableAnswerError:
             return None
-        return (text, model.name) if text else None
+        return ("\n\n".join(sections), model.name) if sections else None
 
 
 def _to_improve(home: Home, session: StoredSession, last: str) -> Handoff | None:
     for item in home.handoffs.of_session(session.session.id):
         if (
             not item.given
-            and item.by not in _IN_WORDS
+            and item.by not in _SPEAKERS
             and (item.by == BY_RULES or item.until != last)
         ):
             return item

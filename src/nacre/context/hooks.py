@@ -57,22 +57,18 @@ def read_state(home: Path, session: str | None) -> SessionState:
 
 def _read(path: Path) -> SessionState:
     values: dict[str, Any] = {}
-    record = _load(path)
-    for field in fields(SessionState):
+    record: Any = None
+    with (
+        contextlib.suppress(OSError, ValueError, RecursionError),
+        os.fdopen(files.open_file(path, os.O_RDONLY), "rb") as file,
+    ):
+        record = json.loads(file.read(_MAX_BYTES))
+    for field in fields(SessionState) if isinstance(record, dict) else ():
         value = record.get(field.name)
         value = tuple(map(str, value)) if isinstance(value, list) else value
         if type(value) is type(field.default):
             values[field.name] = value
     return SessionState(**values)
-
-
-def _load(path: Path) -> dict[str, Any]:
-    try:
-        with os.fdopen(files.open_file(path, os.O_RDONLY), "rb") as file:
-            record = json.loads(file.read(_MAX_BYTES))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return record if isinstance(record, dict) else {}
 
 
 def write_state(home: Path, session: str | None, state: SessionState | None) -> None:
@@ -329,8 +325,7 @@ def due(
     They are trusted and belong to the given project or to none. Return nothing during the cooldown,
     or when the session has reached its limit.
     """
-    now, limits = home.clock(), _SIGNAL_LIMITS.within(narrower or SignalLimits())
-    now_ms = int(now.timestamp() * 1000)
+    now_ms, limits = home.now_ms(), _SIGNAL_LIMITS.within(narrower or SignalLimits())
     since = now_ms - state.signal_at
     if not state.name or state.signal_mark < 0 or not home.settings.flag("context.signals"):
         return []
@@ -340,7 +335,7 @@ def due(
     criteria = memories.News(
         state.signal_mark,
         first_id(max(0, now_ms - limits.max_age_seconds * 1000)),
-        now - SAID_WITHIN,
+        home.now() - SAID_WITHIN,
         (state.name, *state.after),
         project,
         limits.min_importance,
@@ -352,8 +347,3 @@ def due(
         if memory.id not in state.given
     ]
     return news[: min(limits.most_at_once, remaining)]
-
-
-def start_signals(home: Home, state: SessionState) -> SessionState:
-    """Start watching for new memories from other sessions, and return the new state."""
-    return state if state.signal_mark >= 0 else replace(state, signal_mark=home.memories.last_row())

@@ -51,7 +51,7 @@ from nacre.review.pages import (
     unfit,
 )
 from nacre.review.questions import (
-    NOT_CONSULTED,
+    Consulted,
     Outcome,
     ask_about_clusters,
     consult,
@@ -161,29 +161,18 @@ def apply_steps(home: Home, steps: Sequence[Step], memories: MemoriesById) -> di
     changed: dict[str, Memory] = {}
     for step in steps:
         present = {**memories, **changed}
-        changed |= by_id(_changed(home, step, present))
-        if step.action is DreamAction.MERGE:
-            changed |= by_id(_redirect_superseded(home, step, {**memories, **changed}))
+        keeper = present.get(step.into or "")
+        if keeper and step.action is DreamAction.MERGE:
+            keeper = _enrich_keeper(home, step, keeper, present)
+            changed |= by_id(_redirect_superseded(home, step, keeper, present))
+        elif keeper:
+            links = tuple(Link(SUPERSEDES, end, f"{step.why} ({step.by})") for end in step.ends)
+            ended = (mark_ended(present[end], keeper) for end in step.ends)
+            changed |= by_id((*ended, replace(keeper, links=(*keeper.links, *links))))
     return changed
 
 
-def _changed(home: Home, step: Step, memories: MemoriesById) -> list[Memory]:
-    if step.into is None:
-        return []
-    memory = memories[step.into]
-    if step.action is DreamAction.MERGE:
-        return [_enrich_keeper(home, step, memories)]
-    if step.action is DreamAction.SUPERSEDE:
-        links = tuple(Link(SUPERSEDES, end, f"{step.why} ({step.by})") for end in step.ends)
-        return [
-            replace(memory, links=(*memory.links, *links)),
-            *(mark_ended(memories[end], memory) for end in step.ends),
-        ]
-    return []
-
-
-def _enrich_keeper(home: Home, step: Step, memories: MemoriesById) -> Memory:
-    keeper = memories[step.into or ""]
+def _enrich_keeper(home: Home, step: Step, keeper: Memory, memories: MemoriesById) -> Memory:
     # An owner's memory gets nothing from an agent's memory.
     duplicates = [
         memories[end] for end in step.ends if memories[end].is_owners or not keeper.is_owners
@@ -228,8 +217,9 @@ def _sayings(memory: Memory) -> list[Confirmation]:
     return [as_confirmation(memory), *memory.confirmed]
 
 
-def _redirect_superseded(home: Home, step: Step, memories: MemoriesById) -> list[Memory]:
-    keeper = memories[step.into or ""]
+def _redirect_superseded(
+    home: Home, step: Step, keeper: Memory, memories: MemoriesById
+) -> list[Memory]:
     old = [
         memory
         for end in step.ends
@@ -240,7 +230,7 @@ def _redirect_superseded(home: Home, step: Step, memories: MemoriesById) -> list
     linked = {link.to for link in keeper.links if link.rel == SUPERSEDES}
     links = tuple(Link(SUPERSEDES, memory.id) for memory in old if memory.id not in linked)
     followed = [replace(memory, superseded_by=keeper.id) for memory in old]
-    return [*followed, replace(keeper, links=(*keeper.links, *links))] if links else followed
+    return [*followed, replace(keeper, links=(*keeper.links, *links))]
 
 
 def retire(change: Change, steps: Sequence[Step], memories: MemoriesById) -> None:
@@ -376,7 +366,7 @@ def make_plan(
     steps = consolidate.plan_ending(free, usage, home.now(), home.settings)
     protected = home.settings.texts("forgetting.protect")
     steps += plan_merging(_staying(free, steps), usage, protected)
-    outcome, consulted, unasked = Outcome(), NOT_CONSULTED, 0
+    outcome, consulted, unasked = Outcome(), Consulted({}), 0
     is_asked = request.tier > 1 and request.writer
     writer = writer_of(home, background=background) if is_asked else nullcontext((None, None))
     with writer as (model, note):
@@ -397,7 +387,7 @@ def make_plan(
     bound = request.most
     if bound is None:
         bound = max(LEAST_A_NIGHT, int(len(memories) * SHARE_A_NIGHT))
-    steps.sort(key=lambda step: _ORDER.index(step.action))
+    steps.sort(key=lambda step: list(DreamAction).index(step.action))
     chosen, put_off = _split_at_bound(steps, bound)
     return DreamPlan(
         tuple(chosen),
@@ -424,15 +414,6 @@ def _texts(steps: Sequence[Step], memories: Sequence[Memory]) -> tuple[tuple[str
         for memory in memories
         if memory.id in named
     )
-
-
-_ORDER = [
-    DreamAction.SUPERSEDE,
-    DreamAction.MERGE,
-    DreamAction.EXPIRE,
-    DreamAction.FORGET,
-    DreamAction.PAGE,
-]
 
 
 def _staying(memories: Sequence[Memory], steps: Sequence[Step]) -> list[Memory]:

@@ -353,13 +353,8 @@ def read_page(home: Home, project: str) -> Page:
         text,
         "\n\n".join(blocks_of(text)).replace("\r\n", "\n"),
         bytes_hash(data),
-        wants_dreams(front),
+        str(front.get("dreams") or "").lower() not in _FALSE_WORDS,
     )
-
-
-def wants_dreams(front_matter: Mapping[str, Any]) -> bool:
-    """Return False if a page's front matter has ``dreams: false``."""
-    return str(front_matter.get("dreams") or "").lower() not in _FALSE_WORDS
 
 
 def page_write(home: Home, project: str, words: str) -> Intent:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import cache, partial
 from importlib.resources import files
-from itertools import accumulate, chain
+from itertools import accumulate, chain, count
 
 import msgspec
 
@@ -129,13 +129,10 @@ class Comparisons(Schema):
 def sort_prompt(clusters: Sequence[Cluster]) -> Prompt:
     """Return a prompt that asks which memories repeat each other, and which are outdated."""
     lines: list[str] = []
+    numbers = count(1)
     for cluster in clusters:
-        start = sum(line.startswith("{") for line in lines) + 1
-        lines += [
-            "A cluster:",
-            *(_as_member(memory, number) for number, memory in enumerate(cluster, start)),
-            "",
-        ]
+        members = [_as_member(memory, next(numbers)) for memory in cluster]
+        lines += ["A cluster:", *members, ""]
     return prompt_of(SORT, "\n".join(lines).strip(), Sorted)
 
 
@@ -575,9 +572,6 @@ class Consulted:
     note: str | None = None
 
 
-NOT_CONSULTED = Consulted({})
-
-
 def wanted_pages(
     home: Home, memories: Iterable[Memory], project: str | None, writer: str
 ) -> list[PageQuestion]:
@@ -588,8 +582,8 @@ def wanted_pages(
     pages = []
     for slug in [name for name in ("", *slugs) if project in (None, name)]:
         page = _page_question(home, slug, candidates, writer)
-        changes = _changes(page, looked.get(slug, ())) if page else 0
-        if page and changes:
+        changes = len({*page.marks} ^ {*looked.get(slug, ())}) if page else 0
+        if page and changes >= LEAST_NEW:
             pages.append((changes, page))
     return [page for _, page in sorted(pages, key=lambda item: (-item[0], item[1].project))]
 
@@ -603,11 +597,6 @@ def note_looked(home: Home, looked: Iterable[tuple[str, Sequence[str]]]) -> None
 
 def _read_looked(home: Home) -> dict[str, list[str]]:
     return dict(json.loads(home.usage.value(_LOOKED) or "{}"))
-
-
-def _changes(page: PageQuestion, earlier_marks: Sequence[str]) -> int:
-    count = len(set(page.marks) ^ set(earlier_marks))
-    return count if count >= LEAST_NEW else 0
 
 
 def _page_question(

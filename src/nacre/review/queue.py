@@ -76,7 +76,6 @@ from nacre.values.memory import (
 )
 from nacre.values.models import NOT_SURE, AskedQuestion
 from nacre.values.recall import Filter, Mode, RecallQuery
-from nacre.values.reports import StoreOutcome
 from nacre.values.review import QueuedReview, Reason, Unanswered, UnansweredQuestion
 from nacre.values.session import Trust, Turn
 
@@ -319,15 +318,14 @@ def keep_candidate(
     content: str | None = None,
     into: str | None = None,
     anyway: bool = False,
-) -> StoreOutcome:
+) -> Memory:
     """Turn a candidate into a trusted memory, or merge it into the memory ``into``.
 
     Raises InvalidInputError if the text depends on missing context, and DepartedError if a later
     statement contradicts it, except with ``anyway``.
     """
     if into is not None:
-        merged = merge_into(home, into, redact(home.redactor, candidate.memory), content, candidate)
-        return StoreOutcome("updated", merged.id)
+        return merge_into(home, into, redact(home.redactor, candidate.memory), content, candidate)
     memory = candidate.memory
     if content:
         memory = replace(memory, content=content, subject=title_of(content))
@@ -352,7 +350,7 @@ def keep_candidate(
     ):
         outcome = place(change, memory, by_hand=True)
         _settle_candidate(change, candidate.memory)
-    return outcome
+    return get(home, outcome.memory_id)
 
 
 def _settle_candidate(change: Change, memory: Memory) -> None:
@@ -529,8 +527,9 @@ def keep_items(
     for reference in references:
         candidate = find_candidate(home, reference)
         if candidate:
-            outcome = keep_candidate(home, candidate, content=content, into=into, anyway=anyway)
-            memories.append(get(home, outcome.memory_id))
+            memories.append(
+                keep_candidate(home, candidate, content=content, into=into, anyway=anyway)
+            )
         elif "+" in reference and into is None:
             if content is not None:
                 raise InvalidInputError(
