@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatch
 from functools import cache
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nacre.base.lazy import Module
@@ -40,6 +41,11 @@ def to_bytes(text: str) -> bytes:
 def to_text(data: bytes) -> str:
     """Decode UTF-8, with replacement characters for invalid bytes."""
     return data.decode("utf-8", "replace")
+
+
+def read_table(module_file: str, name: str) -> dict[str, Any]:
+    """Read a TOML file in a module's folder."""
+    return tomllib.loads(Path(module_file).with_name(name).read_text(encoding="utf-8"))
 
 
 def numbered(name: str, is_taken: Callable[[str], object]) -> str:
@@ -609,10 +615,7 @@ def _is_of_local_provider(name: str) -> bool:
 
 @cache
 def _words(kind: str) -> frozenset[str]:
-    from importlib.resources import files  # noqa: PLC0415 - this loads tempfile, and hooks load this module
-
-    table = tomllib.loads((files(__package__) / "open_weights.toml").read_text(encoding="utf-8"))
-    return frozenset(table[kind])
+    return frozenset(read_table(__file__, "open_weights.toml")[kind])
 
 
 @cache

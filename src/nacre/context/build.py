@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import time
-import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -21,13 +20,14 @@ from nacre.base.text import (
     harmless,
     is_unspaced,
     one_line,
+    read_table,
     shorten,
     stems,
     to_text,
 )
 from nacre.base.text import words as text_words
 from nacre.base.times import shown_day, shown_minute
-from nacre.context import delivery, hooks
+from nacre.context import hooks
 from nacre.context.categories import (
     ABOVE,
     ELSEWHERE,
@@ -122,17 +122,17 @@ def _open_handoffs(draft: Draft) -> Added:
     def is_known(session: str, line: str) -> bool:
         return draft.has_received(line) or has_all(known, line) or draft.states(session, line)
 
-    for handoff in delivery.due(
+    for handoff in hooks.due_handoffs(
         home, draft.project, request.session, own=request.occasion in _FORGOT
     ):
         if handoff.id in state.given:
             continue
-        is_due = delivery.is_late(handoff, state.started) or delivery.is_held(
+        is_due = hooks.is_late(handoff, state.started) or hooks.is_held(
             home, handoff.id, request.session
         )
         if is_late and not is_due:
             continue
-        if not delivery.claim(home, handoff, request.session):
+        if not hooks.claim(home, handoff, request.session):
             omitted.append(LeftOut(Part.HANDOFF, handoff.id, "another session gets it"))
             continue
         news = _news(handoff, partial(is_known, handoff.session))
@@ -308,14 +308,10 @@ def _remove_phrases(run: str, phrases: Sequence[str]) -> str:
 
 @cache
 def _trivial_words() -> tuple[frozenset[str], tuple[str, ...]]:
-    tables = tomllib.loads(Path(__file__).with_name("trivial.toml").read_text(encoding="utf-8"))
-    plain = frozenset(word for table in tables.values() for word in table.get("words", "").split())
-    phrases = sorted(
-        {phrase for table in tables.values() for phrase in table.get("phrases", [])},
-        key=len,
-        reverse=True,
-    )
-    return plain, tuple(phrases)
+    tables = read_table(__file__, "trivial.toml").values()
+    plain = frozenset(word for table in tables for word in table.get("words", "").split())
+    phrases = {phrase for table in tables for phrase in table.get("phrases", [])}
+    return plain, tuple(sorted(phrases, key=len, reverse=True))
 
 
 def _is_same(prompt: str, before: str) -> bool:
@@ -482,7 +478,7 @@ def _not_handed_over(draft: Draft, session: StoredSession, turns: Sequence[Turn]
         turn
         for handoff in handoffs
         if draft.includes(handoff.id)
-        for turn in delivery.covered_turns(handoff, turns)
+        for turn in hooks.covered_turns(handoff, turns)
     }
     for turn in turns:
         if turn.id in covered:
@@ -644,8 +640,8 @@ def _add(draft: Draft) -> None:
         ]
         for item in too_much:
             # Another session can receive a handoff that does not fit.
-            if item.ref and delivery.is_held(draft.home, item.ref, draft.request.session):
-                delivery.forget_claim(draft.home, item.ref)
+            if item.ref and hooks.is_held(draft.home, item.ref, draft.request.session):
+                hooks.forget_claim(draft.home, item.ref)
         if added.state is not None and not too_much:
             draft.state = added.state
 

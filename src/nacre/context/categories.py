@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 
-from nacre.base import named_files
+from nacre.base import files
 from nacre.base.text import (
     STOP_WORDS,
     count_tokens,
@@ -567,18 +567,18 @@ class Draft:
 # -- CONTEXT.md, for hosts that only read files -------------------------------
 
 
-def write_snapshot(path: Path, block: ContextBlock, keep_out: named_files.KeptOut) -> bool:
+def write_snapshot(path: Path, block: ContextBlock, keep_out: files.KeptOut) -> bool:
     """Write a context to a file, and return False if the file already contains it.
 
     Even an empty context replaces the file, so that no host reads an outdated one. Raises
     ConflictError if nacre must not write there, and UnusableStoreError if it cannot.
     """
-    named_files.refuse_named(path, keep_out)
+    files.refuse_named(path, keep_out)
     data = (block.text + "\n" if block.text else "").encode()
     try:
         if path.is_file() and path.read_bytes() == data:
             return False
-        with named_files.named_file(path, keep_out, overwrite=True) as file:
+        with files.named_file(path, keep_out, overwrite=True) as file:
             file.write(data)
     except OSError as error:
         raise UnusableStoreError(

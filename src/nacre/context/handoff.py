@@ -16,9 +16,8 @@ import msgspec
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.text import identifiers, one_line, shorten, words
-from nacre.context import delivery
+from nacre.context import hooks
 from nacre.context.build import is_trivial
-from nacre.context.hooks import read_state
 from nacre.errors import InvalidInputError, NacreError, NotFoundError, UnusableAnswerError
 from nacre.home import spending
 from nacre.home.home import Home
@@ -305,7 +304,7 @@ def hand_over(home: Home, session: StoredSession, words: str | None = None) -> H
         if not home.sessions.find(session.session.id):  # the session was forgotten in the meantime
             return None
         before = home.handoffs.of_session(session.session.id)
-        delivered = {handoff for handoff, _ in delivery.iter_delivered(home)}
+        delivered = {handoff for handoff, _ in hooks.iter_delivered(home)}
         pending = next((item for item in before if not (item.given or item.id in delivered)), None)
         if last_words and not words:
             if any(item.until == last_words.until for item in before):
@@ -374,7 +373,7 @@ def hand_over_late(home: Home, project: str, *, before: datetime, but: str) -> H
 
 def put_away(home: Home) -> None:
     """Record which handoffs were delivered, and delete those older than ``HANDED_FOR``."""
-    delivered = list(delivery.iter_delivered(home))
+    delivered = list(hooks.iter_delivered(home))
     before = home.now() - HANDED_FOR
     handoffs = (*home.handoffs.everything(), *home.handoffs.damaged())
     if not delivered and all(item.written >= before for item in handoffs):
@@ -384,11 +383,11 @@ def put_away(home: Home) -> None:
             delivered_handoff = home.handoffs.find(handoff_id)
             if delivered_handoff and delivered_handoff.given != session:
                 home.handoffs.write(replace(delivered_handoff, given=session))
-            delivery.forget_claim(home, handoff_id)
+            hooks.forget_claim(home, handoff_id)
         for item in handoffs:
             if item.written < before:
                 home.handoffs.remove(item)
-                delivery.forget_claim(home, item.id)
+                hooks.forget_claim(home, item.id)
 
 
 def latest(home: Home, project: str | None) -> Handoff | None:
@@ -512,7 +511,7 @@ def _is_from_outside(home: Home, session: StoredSession, words: str) -> bool:
 
 def _session(home: Home, reference: str | None, folder: str | None) -> StoredSession:
     own = home.settings.session  # in an agent's shell
-    if own and not reference and not read_state(home.settings.home, own).ended:
+    if own and not reference and not hooks.read_state(home.settings.home, own).ended:
         session = ingest.read_session(home, own)
         project = project_of_folder(home, Path(folder)) if folder else None
         if session and project in (None, session.project):

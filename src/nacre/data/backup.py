@@ -25,7 +25,6 @@ from nacre.base import json as json_text
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.locks import FileLock
-from nacre.base.named_files import named_file
 from nacre.base.text import to_text
 from nacre.base.zips import BROKEN
 from nacre.data.export import Overwrite
@@ -138,7 +137,7 @@ def create(
     catch_up(home)
     fold_usage(home)
     with (
-        named_file(target, territory(home.settings), overwrite=overwrite) as file,
+        files.named_file(target, territory(home.settings), overwrite=overwrite) as file,
         zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
     ):
         work = _Writing(home, archive, on_progress or (lambda _: None))

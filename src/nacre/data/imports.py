@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Annotated
 
 from nacre.base.bounds import bounds
+from nacre.base.files import is_within
 from nacre.base.frozen import frozen
-from nacre.base.named_files import is_within
 from nacre.base.text import to_bytes, words
 from nacre.data import backup as backups
 from nacre.data import export as exporting

@@ -23,11 +23,11 @@ from nacre.redact.rules import (
     VIEW_HINTS,
     RuleTable,
     Step,
+    View,
     compile_any,
     compile_rule,
     decode_base64,
     load_table,
-    view,
 )
 from nacre.redact.secrets import LOOK_BACK, PRIVATE, iter_blocks, may_begin
 
@@ -387,7 +387,7 @@ class Redactor:
                 if inner and self._must_redact(data, start, end):
                     _add_span(spans, start, end, inner[0][2])
         for hint in filter(places.of, VIEW_HINTS):
-            decoded = view(data, hint)
+            decoded = View(data, hint)
             for start, end, name in self._find_spans(decoded.text, decodes=False):
                 start, end = decoded.span(start, end)
                 if self._must_redact(data, start, end):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import cache, partial
@@ -15,7 +14,15 @@ import msgspec
 from nacre.base.frozen import frozen
 from nacre.base.ids import content_hash
 from nacre.base.json import quoted
-from nacre.base.text import count_tokens, normalise, one_line, shorten, title_of, visible
+from nacre.base.text import (
+    count_tokens,
+    normalise,
+    one_line,
+    read_table,
+    shorten,
+    title_of,
+    visible,
+)
 from nacre.base.times import shown_day
 from nacre.home.home import Home
 from nacre.home.projects import REFERENCE_CHARACTERS, as_line, references_of, rests_on_what_holds
@@ -161,8 +168,7 @@ def with_probes(clusters: Sequence[Cluster]) -> tuple[list[Cluster], list[Cluste
 @cache
 def known_pairs() -> tuple[tuple[str, str], ...]:
     """Return pairs of statements that neither repeat nor contradict each other."""
-    table = tomllib.loads((files(__package__) / "probes.toml").read_text(encoding="utf-8"))
-    return tuple((left, right) for left, right in table["pairs"])
+    return tuple((left, right) for left, right in read_table(__file__, "probes.toml")["pairs"])
 
 
 def batches(clusters: Sequence[Cluster]) -> list[list[Cluster]]:

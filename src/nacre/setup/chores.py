@@ -19,10 +19,9 @@ from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.link import CHORES_LOCK, chore_file, chores_folder
 from nacre.base.locks import FileLock
-from nacre.context import delivery
+from nacre.context import hooks
 from nacre.context.effects import record_effects
 from nacre.context.handoff import hand_over, hand_over_late, improve, put_away
-from nacre.context.hooks import prune_states
 from nacre.data.imports import capture
 from nacre.errors import (
     BudgetSpentError,
@@ -323,7 +322,7 @@ _COMPACTS_EACH_TURN = frozenset({"gemini-cli"})
 
 def _session_start(home: Home, chore: Chore) -> Sequence[Chore]:
     catch_up(home)
-    prune_states(home.settings.home, home.clock().timestamp())
+    hooks.prune_states(home.settings.home, home.clock().timestamp())
     put_away(home)
     following = (
         _late(home, chore)
@@ -331,7 +330,7 @@ def _session_start(home: Home, chore: Chore) -> Sequence[Chore]:
         else []
     )
     following += _capture_chores(home, chore)
-    if chore.session and delivery.has_claim(home, chore.session):
+    if chore.session and hooks.has_claim(home, chore.session):
         raise NotYetError(following)  # its host or nacre has not received the handoff yet
     return following
 
