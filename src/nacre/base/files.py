@@ -90,23 +90,19 @@ def new_file(path: Path, *, overwrite: bool = False, durable: bool = True) -> It
     Raises ConflictError if ``path`` exists, unless ``overwrite``. Without ``durable``, the content
     can be lost in a power failure.
     """
-    _refuse_taken(path, overwrite)
+    if path.is_dir():
+        raise ConflictError(f"{path} is a folder", hint="choose a file")
+    if os.path.lexists(path) and not overwrite:
+        raise ConflictError(f"{path} exists already", hint="choose another, or add --force")
     make_folder(path.parent)
     sweep(path.parent, path.name)
     temporary = temporary_name(path)
     try:
-        with open(
-            temporary,
-            "w+b",
-            opener=lambda name, _: open_file(name, os.O_RDWR | os.O_CREAT | os.O_EXCL),
-        ) as file:
+        with os.fdopen(open_file(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL), "w+b") as file:
             yield file
             file.flush()
             if durable:
                 os.fsync(file.fileno())
-        _refuse_taken(
-            path, overwrite
-        )  # another process might have created the file during the block
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
@@ -134,13 +130,6 @@ def _is_alive(process: int) -> bool:
     except PermissionError:
         return True
     return True
-
-
-def _refuse_taken(path: Path, overwrite: bool) -> None:
-    if path.is_dir():
-        raise ConflictError(f"{path} is a folder", hint="choose a file")
-    if os.path.lexists(path) and not overwrite:
-        raise ConflictError(f"{path} exists already", hint="choose another, or add --force")
 
 
 def refuse_unsafe(folder: Path) -> None:
@@ -194,18 +183,17 @@ KeptOut = Sequence[Path]
 """Files and folders of nacre, with everything in these folders."""
 
 
-@contextlib.contextmanager
-def named_file(path: Path, keep_out: KeptOut, *, overwrite: bool = False) -> Iterator[BinaryIO]:
-    """Yield a new file at a path chosen by the user, which appears only if the block succeeds.
+def named_file(
+    path: Path, keep_out: KeptOut, *, overwrite: bool = False
+) -> contextlib.AbstractContextManager[BinaryIO]:
+    """Open a new file at a path chosen by the user, which appears only if the block succeeds.
 
     Raises ConflictError if the path is in ``keep_out``, is not a regular file, or exists (unless
     ``overwrite``).
     """
     path = path.expanduser().absolute()
     refuse_named(path, keep_out)
-    with new_file(path, overwrite=overwrite) as file:
-        yield file
-        refuse_named(path, keep_out)  # the path might have changed during the block
+    return new_file(path, overwrite=overwrite)
 
 
 def refuse_named(path: Path, keep_out: KeptOut) -> None:

@@ -43,9 +43,14 @@ def to_text(data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
 
+def read_resource(module_file: str, name: str) -> str:
+    """Read a text file below a module's folder."""
+    return (Path(module_file).parent / name).read_text(encoding="utf-8")
+
+
 def read_table(module_file: str, name: str) -> dict[str, Any]:
-    """Read a TOML file in a module's folder."""
-    return tomllib.loads(Path(module_file).with_name(name).read_text(encoding="utf-8"))
+    """Read a TOML file below a module's folder."""
+    return tomllib.loads(read_resource(module_file, name))
 
 
 def numbered(name: str, is_taken: Callable[[str], object]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -87,8 +86,6 @@ def stats(home: Home) -> Stats:
         ToolStats(tool, sessions, turns or 0, from_ms(first), from_ms(last))
         for tool, sessions, turns, first, last in home.sessions.counts()
     )
-    files = () if home.database.server else _files(home.settings.database)
-    size = sum(file.stat().st_size for file in files if file.exists())
     return Stats(
         memories=home.memories.counts(),
         links=home.links.count(home.today()),
@@ -98,7 +95,7 @@ def stats(home: Home) -> Stats:
         vectors_missing=sum(home.vectors.missing()),
         model=home.vectors.model(),
         database=home.settings.where,
-        database_bytes=size,
+        database_bytes=0 if home.database.server else _bytes(home.settings),
         vault=home.settings.where_documents,
         vault_files=sum(1 for _ in home.vault.scan()),
         nacre=__version__,
@@ -151,7 +148,7 @@ def _earlier(
         return
     paths: list[Path] = []
     vectors = None
-    try:
+    with contextlib.closing(home):
         with contextlib.suppress(UnusableStoreError, *UNREADABLE):
             apply_intents(home)
             apply_tombstones(home)  # content forgotten on other machines is not carried over
@@ -162,14 +159,12 @@ def _earlier(
         with contextlib.suppress(EmbedderUnavailableError, UnusableStoreError, *UNREADABLE):
             vectors = home.vectors
         yield paths, vectors
-    finally:
-        home.close()
 
 
 def _build(
     home: Home, known_paths: list[Path], on_progress: OnProgress | None, *, vectors: bool
 ) -> IngestReport:
-    try:
+    with contextlib.closing(home.database):
         paths = tuple(
             path
             for path in sorted({*known_paths, *list_named_paths(home)})
@@ -188,8 +183,6 @@ def _build(
             home.sessions.mark_all_extracted()
         home.database_file.fold_log()
         return report
-    finally:
-        home.database.close()
 
 
 def _refuse_server(settings: Settings) -> None:
@@ -214,13 +207,10 @@ def reset(settings: Settings, *, open_home: OpenHome = open_home) -> Path | None
     copy = database.with_name(f"{database.name}.before-reset")
     copy.unlink(missing_ok=True)
     try:
-        home = open_home(settings)
-        try:
+        with contextlib.closing(open_home(settings)) as home:
             apply_intents(home)
             _keep_history(home)
             home.database_file.backup(copy)
-        finally:
-            home.database.close()
     except SchemaTooNewError:
         raise
     except (UnusableStoreError, *UNREADABLE):
@@ -367,9 +357,8 @@ def verify_backup(
 
     Raises NotFoundError, or InvalidInputError if the file is damaged or not a backup.
     """
-    folder = Path(tempfile.mkdtemp(prefix="nacre-drill-"))
-    home_path = folder / "home"
-    try:
+    with tempfile.TemporaryDirectory(prefix="nacre-drill-", ignore_cleanup_errors=True) as folder:
+        home_path = Path(folder, "home")
         manifest = data_backup.unpack(
             backup.expanduser().absolute(), home_path, on_progress or (lambda _: None)
         )
@@ -383,7 +372,7 @@ def verify_backup(
             home = open_home(_settings(home_path, settings))
         except NacreError as error:
             return [hashes, Check("database", FAILURE, error.message, "make another backup")]
-        try:
+        with contextlib.closing(home):
             return [
                 hashes,
                 *as_checks(prove(home, transcripts=False)),
@@ -392,10 +381,6 @@ def verify_backup(
                     for note in manifest.notes
                 ),
             ]
-        finally:
-            home.database.close()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _settings(home: Path, settings: Settings) -> Settings:

@@ -200,7 +200,7 @@ def _installation_record(
 def _show_plan(paper: Paper, installation: autostart.Installation) -> None:
     paper.line("Would write ", bold(str(installation.path)), ":")
     paper.blank()
-    for line in installation.text.splitlines():
+    for line in installation.text().splitlines():
         paper.verbatim(f"    {line}")
     paper.blank()
     paper.line("and run:")

@@ -138,7 +138,7 @@ def _open_handoffs(draft: Draft) -> Added:
         news = _news(handoff, partial(is_known, handoff.session))
         if news:
             origin = f"{shorten(harmless(handoff.session), _SESSION_CHARACTERS)}, {shown_minute(handoff.written)}"
-            by = ", in an agent's own words" if handoff.by == Speaker.AGENT.value else ""
+            by = ", in an agent's own words" if handoff.by == Speaker.AGENT else ""
             text = "\n".join([f"From {origin}{by}:", *quote("\n".join(news))])
             why = f"handed over by {origin}"
             items.append(
@@ -352,9 +352,7 @@ def add_previous(draft: Draft) -> None:
                 text = text_of(draft.home, session.row, turn)
                 if not text or draft.has_received(text) or draft.states(session.session.id, text):
                     continue
-                line = quote_turn(
-                    turn.speaker.value, text, TURN_CHARACTERS, turn.time or session.ended
-                )
+                line = quote_turn(turn.speaker, text, TURN_CHARACTERS, turn.time or session.ended)
                 room -= count_tokens(line)
                 ref = f"{session.session.id}#{turn.id}#"
                 if room < 0:

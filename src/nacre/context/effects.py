@@ -210,7 +210,7 @@ def record_effects(home: Home, stored: StoredSession) -> None:
     with home.transaction():
         for item, (outcome, project) in outcomes.items():
             home.usage.record_effect(
-                item, store.session_name(name), outcome.value, home.now_ms(), project=project
+                item, store.session_name(name), outcome, home.now_ms(), project=project
             )
 
 
@@ -237,7 +237,7 @@ class Effects:
 def pointers_are_off(home: Home, project: str | None) -> bool:
     """Return True if agents ignored the last 20 pointers in a project."""
     outcomes = home.usage.pointer_outcomes(project, _MAX_IGNORED_POINTERS) if project else []
-    return len(outcomes) == _MAX_IGNORED_POINTERS and Outcome.FOLLOWED.value not in outcomes
+    return len(outcomes) == _MAX_IGNORED_POINTERS and Outcome.FOLLOWED not in outcomes
 
 
 @operation("usefulness", command="admin usefulness")

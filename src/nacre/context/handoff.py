@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence, Set
 from contextlib import closing
 from dataclasses import replace
 from datetime import datetime, timedelta
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +14,7 @@ import msgspec
 
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
-from nacre.base.text import identifiers, one_line, shorten, words
+from nacre.base.text import identifiers, one_line, read_resource, shorten, words
 from nacre.context import hooks
 from nacre.context.build import is_trivial
 from nacre.errors import InvalidInputError, NacreError, NotFoundError, UnusableAnswerError
@@ -109,7 +108,7 @@ def handoff_prompt(
     text = "\n".join(latest_lines[::-1])
     return models.Prompt(
         task=Task.HANDOFF,
-        system=(files(__package__) / "prompts" / f"handoff-{VERSION}.md").read_text("utf-8"),
+        system=read_resource(__file__, f"prompts/handoff-{VERSION}.md"),
         text=f"{prompts.frame('session', text)}\n\nWrite the handoff.",
         answer=failures.schema_of(HandoffAnswer),
         name="handoff",
@@ -208,19 +207,12 @@ def by_rules(session: Session, turns: Sequence[Turn]) -> LastWords | None:
         (at for at, turn in enumerate(bounded_turns) if trust.reached_out([turn], 0)),
         len(bounded_turns),
     )
-    messages = [
-        (
-            item,
-            words_of(
-                bounded_turns[item.index], _without_pasted(item, is_outside=item.index >= outside)
-            ),
-        )
-        for item in spoken
-    ]
+    messages = [(item, _without_pasted(item, is_outside=item.index >= outside)) for item in spoken]
     telling = [
         (item, text)
-        for item, text in messages
-        if text.strip() and not (is_idle(text) or is_trivial(text))
+        for item, typed in messages
+        if (text := words_of(bounded_turns[item.index], typed)).strip()
+        and not (is_idle(text) or is_trivial(text))
     ]
     until = last_turn(turns)
     texts = [

@@ -394,27 +394,17 @@ def claim(home: Home, handoff: Handoff, session: str | None) -> bool:
         return False
     try:
         files.make_folder(path.parent)
-        if holder is not None:
-            aside = path.with_name(f".{path.name}.{os.getpid()}")
-            os.rename(path, aside)
-            try:
-                if _holder(aside) != holder:  # another session claimed the handoff first
-                    with contextlib.suppress(FileExistsError):
-                        os.link(aside, path)
-            finally:
-                aside.unlink()
+        if holder is not None:  # an expired claim
+            path.unlink()
         descriptor = files.open_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-    except (FileExistsError, FileNotFoundError):
-        return _holder(path) == session
-    except OSError:
-        return True
-    try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(session.encode("utf-8", "surrogatepass"))
         now = home.clock().timestamp()
         os.utime(path, (now, now))
+    except (FileExistsError, FileNotFoundError):  # another session claimed the handoff first
+        return False
     except OSError:
-        forget_claim(home, handoff.id)
+        return True
     if home.handoffs.is_pending(handoff):
         return True
     forget_claim(home, handoff.id)  # another session got the handoff in the meantime

@@ -631,7 +631,9 @@ def carry_out(home: Home, plan_: DreamPlan) -> DreamReport:
             _note(change, report, memories)
             if ending:
                 change.note(DREAM, **{ENDED: [memory.id for memory in ending]})
-    broken = _broken(pins, check_pins(home) if pins else ())
+    held = {pin.question for pin in pins}
+    now = check_pins(home) if pins else ()
+    broken = _lost(pin for pin in now if pin.question in held and not pin.holds)
     if broken:
         undo(home, change.operation_id)
         check_pins(home)
@@ -639,23 +641,22 @@ def carry_out(home: Home, plan_: DreamPlan) -> DreamReport:
     return report
 
 
-def _broken(before: Sequence[PinCheck], now: Sequence[PinCheck]) -> str | None:
-    questions = {pin.question for pin in before}
-    names = [pin.question for pin in now if pin.question in questions and not pin.holds]
-    return f"it would break a pinned answer: {'; '.join(names)}" if names else None
+def _lost(pins: Iterable[PinCheck]) -> str | None:
+    questions = "; ".join(pin.question for pin in pins)
+    return f"it would break a pinned answer: {questions}" if questions else None
 
 
 def _pin_objection(step: Step, memories: MemoriesById, pins: Sequence[PinCheck]) -> str | None:
     keeper = memories.get(step.into or "")
     kept_text = f"{keeper.subject} {step.words or keeper.content}" if keeper else ""
-    broken = [
-        replace(pin, holds=False)
+    changed = {*step.ends, *([step.into] if step.words else ())}
+    return _lost(
+        pin
         for pin in pins
         if pin.memories
-        and {*step.ends, *([step.into] if step.words else ())}.issuperset(pin.memories)
+        and changed.issuperset(pin.memories)
         and not Pin(pin.question, pin.answer).is_in(kept_text)
-    ]
-    return _broken(pins, broken)
+    )
 
 
 def _present(home: Home, steps: Iterable[Step]) -> dict[str, Memory]:

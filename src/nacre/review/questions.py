@@ -6,7 +6,6 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import cache, partial
-from importlib.resources import files
 from itertools import accumulate, chain, count
 
 import msgspec
@@ -18,6 +17,7 @@ from nacre.base.text import (
     count_tokens,
     normalise,
     one_line,
+    read_resource,
     read_table,
     shorten,
     title_of,
@@ -189,7 +189,7 @@ def prompt_of(name: str, text: str, answer: type[msgspec.Struct]) -> Prompt:
     """Build a prompt with the instructions in the prompt file ``name``."""
     return Prompt(
         Task.DREAM,
-        (files(__package__) / "prompts" / f"{name}.md").read_text(encoding="utf-8"),
+        read_resource(__file__, f"prompts/{name}.md"),
         text,
         schema_of(answer),
         name=name.partition("-")[0],
@@ -206,8 +206,8 @@ def numbered(cases: Iterable[Mapping[str, object]]) -> str:
 def _as_member(memory: Memory, number: int) -> str:
     fields = {
         "number": number,
-        "kind": memory.kind.value,
-        "said_by": memory.speaker.value,
+        "kind": memory.kind,
+        "said_by": memory.speaker,
         "said": shown_day(last_stated(memory)),
         "project": memory.project,
         "text": memory.content,
@@ -421,7 +421,7 @@ class Source:
     @property
     def statement(self) -> dict[str, object]:
         """The source's fields for a prompt, without its kind."""
-        return {"said_by": self.speaker.value, "day": self.day, "text": self.text}
+        return {"said_by": self.speaker, "day": self.day, "text": self.text}
 
 
 @frozen
@@ -654,7 +654,7 @@ def _source(memory: Memory) -> Source:
     day = memory.created if memory.kind is Kind.EVENT else memory.last_said
     return Source(
         memory.id[-REFERENCE_CHARACTERS:],
-        memory.kind.value,
+        memory.kind,
         memory.speaker,
         shown_day(day),
         f"{subject}{text}",

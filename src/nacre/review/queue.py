@@ -228,7 +228,7 @@ def settle(change: Change, pair: Pair, choice: Choice, reason: str | None = None
         released = [memory for memory in release(home, [newer]) if memory.id != older.id]
     else:
         older = replace(older, links=(*older.links, Link(APART, newer.id)))
-    note = change.entry(RESOLVE, memory=older.id, by=newer.id, choice=choice.value, reason=reason)
+    note = change.entry(RESOLVE, memory=older.id, by=newer.id, choice=choice, reason=reason)
     change.put([older, newer, *released], [note])
     if not home.reviews.doubts([older.id]):
         with home.transaction():
@@ -400,7 +400,7 @@ def resolve(
     home.actor.require_owner("nacre review resolve")
     pair = find_pair(home, reference)
     clean = home.redactor.clean(reason) if reason else None
-    why = f"{choice.value}: {clean}" if clean else choice.value
+    why = f"{choice.value}: {clean}" if clean else choice
     with home.change(RESOLVE, subject=pair.older.subject, why=why) as change:
         catch_up(home)
         return settle(change, pair, choice, clean)
@@ -437,7 +437,7 @@ def list_items(
                 pair.id,
                 PendingKind.CONFLICT,
                 pair.older,
-                Reason.CONTRADICTED.value,
+                Reason.CONTRADICTED,
                 pair.reason,
                 pair.newer.created,
                 pair.newer,
@@ -445,9 +445,7 @@ def list_items(
             for pair in pairs
         ),
         *(
-            Pending(
-                memory.id, PendingKind.DOUBT, memory, entry.reason.value, entry.detail, entry.since
-            )
+            Pending(memory.id, PendingKind.DOUBT, memory, entry.reason, entry.detail, entry.since)
             for memory, entry in first_entries.values()
         ),
         *(
@@ -455,7 +453,7 @@ def list_items(
                 candidate.memory.id,
                 PendingKind.CANDIDATE,
                 candidate.memory,
-                candidate.why.value,
+                candidate.why,
                 candidate.detail,
                 candidate.found,
             )

@@ -255,7 +255,7 @@ def _change(
 ) -> FileChange:
     last = max(group, key=lambda use: use.seq)
     stored = home.sessions.get(last.session)
-    turns = {item.row: item for item in home.sessions.by_rows([use.turn for use in group]).values()}
+    turns = home.sessions.by_rows([use.turn for use in group])
     within = [use for use in uses if use.session == last.session and use.turn in turns]
     calls = [call for item in turns.values() for call in item.turn.tool_calls]
     paths = {located[use.session, use.file] for use in group}
