@@ -92,6 +92,15 @@ class DepartedError(ConflictError):
     code = "departed"
 
 
+def refuse_several(reference: str, kind: str, ids: list[str]) -> None:
+    """Raise ConflictError if a reference matches several objects of a kind."""
+    if len(ids) > 1:
+        raise ConflictError(
+            f"{reference!r} matches several {kind}: {', '.join(ids)}",
+            hint="give more characters of the id, or one of these ids",
+        )
+
+
 class OwnerOnlyError(NacreError):
     """Only the owner may do this, not an agent."""
 

@@ -72,6 +72,11 @@ def open_file(path: Path | str, flags: int, *, dir_fd: int | None = None) -> int
     return descriptor
 
 
+def open_to_read(path: Path | str) -> BinaryIO:
+    """Open a regular file for reading. Raises OSError."""
+    return os.fdopen(open_file(path, os.O_RDONLY), "rb")
+
+
 def open_to_append(path: Path | str) -> BinaryIO:
     """Open a private file for appending, and create it if it is missing. Raises OSError."""
     return os.fdopen(open_file(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), "ab")

@@ -194,7 +194,7 @@ def shorten(text: str, characters: int) -> str:
     return (cut[:at] if at > characters * 0.6 else cut).rstrip(" ,;:.-–—") + "…"
 
 
-def title_of(text: str, characters: int = 80) -> str:
+def title_of(text: str) -> str:
     """Return the shortened first sentence of a memory as its title."""
     first = (
         next((line for line in text.strip().splitlines() if line.strip()), "")
@@ -206,7 +206,7 @@ def title_of(text: str, characters: int = 80) -> str:
         if separator and len(head) >= 12:
             first = head
             break
-    return shorten(first, characters).rstrip(".。") or "Untitled"
+    return shorten(first, 80).rstrip(".。") or "Untitled"
 
 
 def count(number: int, noun: str, many: str = "") -> str:
@@ -274,8 +274,6 @@ def identifiers(text: str) -> list[str]:
     """Return the distinct paths, code names, error codes and hashes in a text."""
     names: dict[str, None] = {}
     for token in dict.fromkeys(text.split()):
-        if len(token) < 3 or (token.isalpha() and token[1:].islower()):
-            continue
         bare = token.strip(_PUNCTUATION)
         if len(bare) < 3 or (bare.isalpha() and bare[1:].islower()):
             continue

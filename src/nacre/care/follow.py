@@ -251,17 +251,12 @@ class Pace:
         self._due = {
             "look": self.started,
             "retry": 0.0,
-            "forgive": self.started + FORGIVE_SECONDS,
         }
         self._unlearned_since = self._last_read = self.started
 
     def is_time(self, task: str, now: float) -> bool:
-        """Return True if the task (``look``, ``forgive`` or ``retry``) is due."""
+        """Return True if the task (``look`` or ``retry``) is due."""
         return now >= self._due[task]
-
-    def forgave(self, now: float) -> None:
-        """Schedule the next retry of unreadable files."""
-        self._due["forgive"] = now + FORGIVE_SECONDS
 
     def looked(self, began: float, now: float, *, polling: bool) -> None:
         """Schedule the next full scan after one that has just ended."""
@@ -414,6 +409,7 @@ class Follower:
         self._has_new_settings = False
         self._run = ""
         self._pace = Pace(time.monotonic())
+        self._forgives_at = self._pace.started + FORGIVE_SECONDS
         self._messages: queue.Queue[frozenset[Path] | RoundOutcome] = queue.Queue()
         self._notices = Notices(self._messages.put)
         self._territory = Territory(())
@@ -474,8 +470,8 @@ class Follower:
             self._pace.looked(now, time.monotonic(), polling=is_polling)
         if self._round is None and self._pace.is_time_to_learn(now):
             self._start_round()
-        if self._pace.is_time("forgive", now):
-            self._pace.forgave(now)
+        if now >= self._forgives_at:
+            self._forgives_at = now + FORGIVE_SECONDS
             self._futile.clear()
             self._reported_problems.clear()
         if self._home and now - self._pace.last_used > _IDLE_SECONDS:

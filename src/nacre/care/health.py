@@ -36,7 +36,7 @@ from nacre.care.story import Story, latest_memories, story
 from nacre.context.effects import Effects, count_effects
 from nacre.data import history
 from nacre.data import sync as data_sync
-from nacre.errors import ConflictError, NacreError, NotFoundError, UnusableStoreError
+from nacre.errors import NacreError, NotFoundError, UnusableStoreError, refuse_several
 from nacre.home import archive, consent
 from nacre.home.home import Home, open_home, open_to_read
 from nacre.home.location import projects
@@ -548,7 +548,7 @@ def _credential(home: Home, provider: str) -> Check:
 
 
 def _model(home: Home) -> Check:
-    if home.settings.text("embedding.model") == "none":
+    if not home.settings.embeds:
         return _ok("off; recall searches by words")
     try:
         embedder = consent.configured_embedder(home)
@@ -679,7 +679,7 @@ def _chores(home: Home) -> Iterator[Check]:
 
 
 def _vectors(home: Home) -> Check:
-    if home.settings.text("embedding.model") == "none":
+    if not home.settings.embeds:
         return _ok("off")
     turns, memories = home.vectors.missing()
     passages, memories_made = home.vectors.count(), home.vectors.count_memories()
@@ -794,11 +794,7 @@ def show_trace(
         raise NotFoundError(
             f"there is no trace {reference!r}", hint="nacre writer traces shows ids"
         )
-    if len(traces) > 1:
-        ids = ", ".join(trace.id for trace in traces)
-        raise ConflictError(
-            f"{reference!r} matches several traces: {ids}", hint="give more characters of the id"
-        )
+    refuse_several(reference, "traces", [trace.id for trace in traces])
     return traces[0]
 
 

@@ -165,7 +165,7 @@ def _forget_text(table: str, rows: Sequence[int], home: Home) -> None:
 
 def prove_vectors(home: Home) -> Iterator[Finding]:
     """Check that every memory and passage has a vector of the configured model."""
-    if home.settings.text("embedding.model") == "none":
+    if not home.settings.embeds:
         yield Finding(OK, "off")
         return
     try:

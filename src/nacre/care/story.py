@@ -70,8 +70,7 @@ def story(home: Home) -> Story:
 def latest_memories(home: Home, selection: Filter, limit: int) -> tuple[list[Memory], int]:
     """Return up to ``limit`` matching memories, newest first, and the number of all matches."""
     rows, total = home.selection.list_memories(selection, limit=limit, offset=0, today=home.today())
-    memories = home.memories.by_rows(rows)
-    return [memories[row] for row in rows if row in memories], total
+    return list(home.memories.by_rows(rows).values()), total
 
 
 def _line(home: Home, stored: StoredSession) -> SessionLine:
@@ -137,7 +136,7 @@ def _questions(
     yield from islice(by_question.items(), _OF_A_KIND)
     mentions: Counter[str] = Counter()
     for stored in sessions:
-        turns = [item.turn for item in home.sessions.turns_of(stored.row)]
+        turns = home.sessions.read_turns(stored.row)
         for utterance in sentences.utterances(turns):
             mentions.update(
                 {thing for part in utterance.statements for thing in _things(part.text)}

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import cache, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from nacre.base.bounds import bounds
@@ -524,9 +523,7 @@ def build(home: Home, request: ContextRequest) -> ContextBlock:
     budget = request.budget_tokens
     if budget is None:
         budget = home.settings.whole(setting)
-    project = request.project or (
-        project_of_folder(home, Path(request.folder)) if request.folder else None
-    )
+    project = request.project or project_of_folder(home, request.folder)
     draft = Draft(home, request, state, project, budget - frame_tokens())
     if draft.budget_tokens > 0:
         (add_start if is_start else _prompt)(draft)

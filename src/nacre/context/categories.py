@@ -283,7 +283,7 @@ def text_of(home: home_home.Home, row: int, turn: Turn) -> str:
         return turn.text
     own = sentences.without_chosen(turn.text)
     if own != turn.text.strip():
-        turns = [turn.turn for turn in home.sessions.turns_of(row)]
+        turns = home.sessions.read_turns(row)
         at = next((at for at, item in enumerate(turns) if item.id == turn.id), len(turns))
         if trust.reached_out(turns, at):
             return reading.own_words(own)

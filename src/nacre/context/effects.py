@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 from nacre.base.bounds import bounds
@@ -191,7 +190,7 @@ def record_effects(home: Home, stored: StoredSession) -> None:
     refs = read_state(home.settings.home, name).given
     if not refs:
         return
-    turns = [item.turn for item in home.sessions.turns_of(stored.row)]
+    turns = home.sessions.read_turns(stored.row)
     outcomes = {
         memory.id: (judge(memory.kind, memory.content, turns), "")
         for memory in home.memories.in_any_state(refs)
@@ -200,10 +199,10 @@ def record_effects(home: Home, stored: StoredSession) -> None:
         session, _, turn_id = ref.partition("#")
         if stored.project and turn_id and not turn_id.endswith("#"):
             texts = [
-                item.turn.text
+                turn.text
                 for source in home.sessions.find(session)
-                for item in home.sessions.turns_of(source.row)
-                if item.turn.id == turn_id
+                for turn in home.sessions.read_turns(source.row)
+                if turn.id == turn_id
             ]
             outcome = judge_pointer(ref, "\n".join(texts), turns)
             outcomes[store.session_name(ref)] = outcome, stored.project
@@ -264,7 +263,7 @@ def turn_pointers_on(
     folder: Annotated[str, bounds("The agent's working folder, which determines the project.")],
 ) -> str | None:
     """Turn pointers on again in a folder's project, and return the project."""
-    project = project_of_folder(home, Path(folder))
+    project = project_of_folder(home, folder)
     if project:
         home.usage.forget_pointers(project)
     return project

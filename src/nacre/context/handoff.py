@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence, Set
 from contextlib import closing
 from dataclasses import replace
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -486,7 +485,7 @@ def handoff(
             note = NOTHING
         is_waiting = current is not None and not current.given
         return HandoffView(stored.project, current, is_waiting, new_handoff is not None, note)
-    project = project_of_folder(home, Path(folder)) if folder else None
+    project = project_of_folder(home, folder)
     latest_handoff = latest(home, project)
     return HandoffView(
         project, latest_handoff, latest_handoff is not None and not latest_handoff.given
@@ -505,7 +504,7 @@ def _session(home: Home, reference: str | None, folder: str | None) -> StoredSes
     own = home.settings.session  # in an agent's shell
     if own and not reference and not hooks.read_state(home.settings.home, own).ended:
         session = ingest.read_session(home, own)
-        project = project_of_folder(home, Path(folder)) if folder else None
+        project = project_of_folder(home, folder)
         if session and project in (None, session.project):
             return session
     if reference:
@@ -520,7 +519,7 @@ def _session(home: Home, reference: str | None, folder: str | None) -> StoredSes
             )
         return session
     ingest.read_recent(home)
-    project = project_of_folder(home, Path(folder)) if folder else None
+    project = project_of_folder(home, folder)
     newest = (
         home.sessions.newest(SessionFilter(project=project, kind=SessionKind.MAIN), limit=1)
         if project

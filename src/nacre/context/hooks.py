@@ -60,7 +60,7 @@ def _read(path: Path) -> SessionState:
     record: Any = None
     with (
         contextlib.suppress(OSError, ValueError, RecursionError),
-        os.fdopen(files.open_file(path, os.O_RDONLY), "rb") as file,
+        files.open_to_read(path) as file,
     ):
         record = json.loads(file.read(_MAX_BYTES))
     for field in fields(SessionState) if isinstance(record, dict) else ():
@@ -165,8 +165,7 @@ def add_intents(draft: categories.Draft, occurrence: Occurrence) -> None:
     """Add up to three memories with a matching trigger to the context, most important first."""
     home = draft.home
     rows = home.selection.with_triggers(draft.filter(), today=home.today())
-    memories = home.memories.by_rows(rows)
-    for memory in (memories[row] for row in rows if row in memories):
+    for memory in home.memories.by_rows(rows).values():
         trigger = next(filter(occurrence.matches, memory.triggers), None)
         times = memory.trigger_times
         is_over = 0 < times <= deliveries(str(home.settings.home), memory.id)
@@ -197,7 +196,7 @@ def answer(home: Home, call: HookCall) -> HookAnswer:
         home,
         ContextRequest(Moment.PROMPT, folder=call.folder, session=call.session),
         read_state(home.settings.home, call.session),
-        location.project_of_folder(home, Path(call.folder)) if call.folder else None,
+        location.project_of_folder(home, call.folder),
         _MAX_INTENTS * _MAX_RULE_TOKENS + count_tokens(categories.title(Part.RELEVANT)),
         line_characters=_MAX_RULE_TOKENS * CHARACTERS_PER_TOKEN,
     )
@@ -472,7 +471,7 @@ def _is_free(home: Home, handoff: Handoff, session: str) -> bool:
 def _holder(path: Path) -> str | None:
     """Return the claiming session, or "" while the claim file is being written."""
     try:
-        with os.fdopen(files.open_file(path, os.O_RDONLY), "rb") as file:
+        with files.open_to_read(path) as file:
             return file.read(_MAX_CLAIM_BYTES).decode("utf-8", "replace")
     except OSError:
         return None

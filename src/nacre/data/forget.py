@@ -16,13 +16,13 @@ from nacre.base.request import Request
 from nacre.base.text import to_text
 from nacre.data.scrub import list_copies, rename
 from nacre.errors import (
-    ConflictError,
     EditConflictError,
     GitUnavailableError,
     InvalidQueryError,
     NotFoundError,
     UnusableRepositoryError,
     UnusableVaultError,
+    refuse_several,
 )
 from nacre.home.change import Change, page_path
 from nacre.home.home import Home
@@ -393,12 +393,7 @@ def _sessions_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:  # no
 
 def _session_id(home: Home, reference: str) -> str:
     sessions = home.sessions.find(reference.strip())
-    if len(sessions) > 1:
-        names = ", ".join(session.session.id for session in sessions)
-        raise ConflictError(
-            f"{reference!r} matches several sessions: {names}",
-            hint="give more characters of the id",
-        )
+    refuse_several(reference, "sessions", [session.session.id for session in sessions])
     if sessions:
         return sessions[0].session.id
     remains = home.memories.known_of(reference.strip()) or home.handoffs.of_session(
@@ -646,11 +641,7 @@ def _matching_runs(
     matching = [
         run for run in runs if run == reference or (len(reference) >= 4 and run.endswith(reference))
     ]
-    if len(matching) > 1:
-        raise ConflictError(
-            f"{reference!r} matches several deletions: {', '.join(matching)}",
-            hint="give more characters of the id",
-        )
+    refuse_several(reference, "deletions", matching)
     if matching:
         return matching, {}
     for kind, name in ((TombstoneKind.SESSION, "session"), (TombstoneKind.MEMORY, "memory")):

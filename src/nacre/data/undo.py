@@ -21,6 +21,7 @@ from nacre.errors import (
     InvalidMemoryError,
     NotFoundError,
     UnusableRepositoryError,
+    refuse_several,
 )
 from nacre.home import views
 from nacre.home.change import FEW, read_pages
@@ -100,12 +101,7 @@ def find_operation(home: Home, reference: str) -> Operation:
     operations = home.journal.find_like(reference.strip().lower())
     if not operations:
         raise NotFoundError(f"there is no operation {reference!r}", hint="nacre log shows ids")
-    if len(operations) > 1:
-        names = ", ".join(operation.id for operation in operations)
-        raise ConflictError(
-            f"{reference!r} matches several operations: {names}",
-            hint="give more characters of the id",
-        )
+    refuse_several(reference, "operations", [operation.id for operation in operations])
     return operations[0]
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from nacre.base.frozen import frozen
 from nacre.base.text import aliases_in, called
-from nacre.errors import ConflictError, InvalidMemoryError, NotFoundError
+from nacre.errors import InvalidMemoryError, NotFoundError, refuse_several
 from nacre.home.home import Home
 from nacre.redact import redactor
 from nacre.store.schema import ALIASES
@@ -84,9 +84,9 @@ class Place:
         return self.is_repository or os.path.isdir(self.folder or "")
 
 
-def project_of_folder(home: Home, folder: Path) -> str | None:
+def project_of_folder(home: Home, folder: Path | str | None) -> str | None:
     """Return the project to which a folder belongs, or ``None`` if none is known."""
-    return known_project(home, locate(str(folder)))
+    return known_project(home, locate(str(folder))) if folder else None
 
 
 def known_project(home: Home, place: Place) -> str | None:
@@ -331,12 +331,7 @@ def find_session(home: Home, reference: str | None, folder: Path | None = None) 
         raise NotFoundError(
             f"there is no session {reference!r}", hint="nacre sessions list shows ids"
         )
-    if len(sessions) > 1:
-        names = ", ".join(item.session.id for item in sessions)
-        raise ConflictError(
-            f"{reference!r} matches several sessions: {names}",
-            hint="give more characters of the id",
-        )
+    refuse_several(reference, "sessions", [item.session.id for item in sessions])
     return sessions[0]
 
 

@@ -31,6 +31,7 @@ from nacre.errors import (
     InvalidMemoryError,
     NotFoundError,
     UnusableVaultError,
+    refuse_several,
 )
 from nacre.home.change import FEW, Change, known_or_named, project_of_work
 from nacre.home.home import Home
@@ -399,7 +400,7 @@ def _by_meaning(home: Home, memory: Memory, rehearsal: Rehearsal) -> Rehearsal:
     outcome = rehearsal.outcome
     is_open = outcome.action == "stored" and not (outcome.supersedes or outcome.superseded_by)
     try:
-        if not is_open or home.settings.text("embedding.model") == "none" or not has_vectors(home):
+        if not is_open or not home.settings.embeds or not has_vectors(home):
             return rehearsal
         comparisons = next(iter(requests.weigh(home, [memory])))[1]
     except EmbedderUnavailableError:
@@ -490,12 +491,7 @@ def get(home: Home, reference: str) -> Memory:
         is_session = len(reference) >= MIN_ID_CHARACTERS and home.sessions.find(reference.strip())
         hint = f"nacre sessions show {reference}" if is_session else "nacre list shows ids"
         raise NotFoundError(f"there is no memory {reference!r}", hint=hint)
-    if len(matches) > 1:
-        names = ", ".join(memory.id for memory in matches)
-        raise ConflictError(
-            f"{reference!r} matches several memories: {names}",
-            hint="give more characters of the id",
-        )
+    refuse_several(reference, "memories", [memory.id for memory in matches])
     return matches[0]
 
 
@@ -631,8 +627,7 @@ def list_active(
     rows, total = home.selection.list_memories(
         criteria, limit=limit, offset=offset, today=today, words=words.split()
     )
-    memories = home.memories.by_rows(rows)
-    return [memories[row] for row in rows if row in memories], total
+    return list(home.memories.by_rows(rows).values()), total
 
 
 def refuse_broken(home: Home, memory: Memory) -> None:

@@ -100,10 +100,10 @@ KINDS: Mapping[str, tuple[str, Find]] = {
 """Optional kinds of redaction by setting, each with its rule's name and a search function."""
 
 
-def find_own(pattern: str, seconds: float = SECONDS_A_TEXT) -> Find:
+def find_own(pattern: str) -> Find:
     """Return a search function for one of the user's regular expressions.
 
-    If a search takes longer than ``seconds``, the whole text counts as a match. Raises
+    If a search takes longer than ``SECONDS_A_TEXT``, the whole text counts as a match. Raises
     InvalidSettingsError if the pattern is invalid or matches the empty string.
     """
     hint = "redact patterns are Python regular expressions; correct or remove this one"
@@ -121,7 +121,7 @@ def find_own(pattern: str, seconds: float = SECONDS_A_TEXT) -> Find:
 
     def find(text: str) -> list[tuple[int, int]]:
         try:
-            return [match.span() for match in compiled.finditer(text, timeout=seconds)]
+            return [match.span() for match in compiled.finditer(text, timeout=SECONDS_A_TEXT)]
         except TimeoutError:
             return [(0, len(text))]
 

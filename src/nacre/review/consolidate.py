@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import TypeVar
 
 from nacre.base.frozen import frozen
-from nacre.base.ids import content_hash
+from nacre.base.ids import short_hash
 from nacre.base.times import day_of, shown_day
 from nacre.errors import ModelRefusedError, NacreError
 from nacre.home.home import Home
@@ -65,14 +65,7 @@ class Step:
     @property
     def key(self) -> str:
         """Identifier of the step within a plan."""
-        parts = (
-            self.action,
-            self.into or "",
-            self.words,
-            self.project,
-            *self.ends,
-        )
-        return content_hash("\0".join(parts)).hex()[:16]
+        return short_hash(self.action, self.into or "", self.words, self.project, *self.ends)
 
 
 @frozen

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from nacre.base.frozen import frozen
-from nacre.base.ids import bytes_hash, content_hash
+from nacre.base.ids import bytes_hash, short_hash
 from nacre.base.text import count, harmless, identifiers, shorten, words, written
 from nacre.base.times import shown_day
 from nacre.errors import InvalidMemoryError, UnusableVaultError
@@ -175,8 +175,9 @@ def _linked_completely(pairs: Sequence[tuple[int, int, float]]) -> list[list[int
 
 def fingerprint(cluster: Sequence[Memory]) -> str:
     """Return a fingerprint of a cluster's memories."""
-    parts = sorted(f"{memory.id}\0{memory.kind}\0{memory.content}" for memory in cluster)
-    return content_hash("\0".join(parts)).hex()[:16]
+    return short_hash(
+        *sorted(f"{memory.id}\0{memory.kind}\0{memory.content}" for memory in cluster)
+    )
 
 
 # -- Checks of a writer's proposals -------------------------------------------
@@ -200,11 +201,12 @@ _NARROWS = re.compile(
 
 def mark(memories: Iterable[Memory]) -> str:
     """Return a fingerprint of the memories that a step depends on."""
-    parts = [
-        f"{memory.id}\0{memory.kind}\0{memory.content}\0{memory.speaker}\0{memory.trust}"
-        for memory in memories
-    ]
-    return content_hash("\0".join(parts)).hex()[:16]
+    return short_hash(
+        *(
+            f"{memory.id}\0{memory.kind}\0{memory.content}\0{memory.speaker}\0{memory.trust}"
+            for memory in memories
+        )
+    )
 
 
 def unfit(step: Step, memories: MemoriesById) -> str | None:
@@ -702,7 +704,7 @@ def latest(
         if not stored.ended or (since is not None and stored.ended <= since):
             continue
         if file and (os.path.exists(file) or home.archive.find(file) is not None):
-            turns = [turn.turn for turn in home.sessions.turns_of(stored.row)]
+            turns = home.sessions.read_turns(stored.row)
             summary = summarise(stored.session, turns)
             topics = (
                 topic

@@ -29,6 +29,7 @@ from nacre.errors import (
     EmbedderUnavailableError,
     InvalidInputError,
     NotFoundError,
+    refuse_several,
 )
 from nacre.home.change import Change
 from nacre.home.consent import embedder_of
@@ -186,11 +187,7 @@ def find_pair(home: Home, reference: str) -> Pair:
         raise NotFoundError(
             f"there is no conflict {reference!r}", hint="nacre review shows pending items"
         )
-    if len(pairs) > 1:
-        names = ", ".join(pair.id for pair in pairs)
-        raise ConflictError(
-            f"{reference!r} matches several conflicts: {names}", hint="use one of these ids"
-        )
+    refuse_several(reference, "conflicts", [pair.id for pair in pairs])
     return pairs[0]
 
 
@@ -264,7 +261,7 @@ def find_departure(home: Home, memory: Memory) -> Departure | None:
     ]
     rarity = rarity_of(home)
     for row in home.sessions.find(memory.source.session or ""):
-        turns = [item.turn for item in home.sessions.turns_of(row.row)]
+        turns = home.sessions.read_turns(row.row)
         departures += _in_turns(memory, turns, rarity)
     for turn in _later_turns(home, memory):
         departures += _in_turns(memory, [turn], rarity)
@@ -382,10 +379,7 @@ def find_candidate(home: Home, reference: str) -> HeldCandidate | None:
 
 def single_candidate(candidates: Sequence[HeldCandidate], reference: str) -> HeldCandidate | None:
     """Return the only candidate, or ``None``. Raises ConflictError if there are several."""
-    if len(candidates) > 1:
-        raise ConflictError(
-            f"{reference!r} matches several candidates", hint="give more characters of the id"
-        )
+    refuse_several(reference, "candidates", [candidate.memory.id for candidate in candidates])
     return next(iter(candidates), None)
 
 
@@ -657,7 +651,7 @@ def group(home: Home, questions: Sequence[str]) -> tuple[list[list[int]], str]:
     The measure is ``cosine`` or ``words``.
     """
     vectors: NDArray[np.float32] | None = None
-    if home.settings.text("embedding.model") != "none":
+    if home.settings.embeds:
         # The bundled model works offline and has a known threshold.
         with suppress(EmbedderUnavailableError):
             vectors = embedder_of(home, BUNDLED).embed(questions)

@@ -749,7 +749,7 @@ class Daemon:
                     home, RecallQuery(_SAMPLE_QUESTION, limit=1, turns=1, update=False)
                 )
                 CATALOGUE["hook"].run(home, HookCall("", HookEvent.PROMPT, prompt=_SAMPLE_QUESTION))
-                if home.settings.text("embedding.model") != "none":
+                if home.settings.embeds:
                     _ = embedder_in_use(home)  # loads the model even if there are no memories
         except NacreError as error:
             self._tell(f"the model and caches could not be loaded in advance: {error.message}")

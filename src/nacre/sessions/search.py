@@ -46,7 +46,7 @@ def opening_of(home: Home, stored: StoredSession) -> str | None:
     if stored.session.title:
         return None
     return topics.opening(
-        [item.turn for item in home.sessions.turns_of(stored.row, limit=OPENING_TURNS)],
+        home.sessions.read_turns(stored.row, OPENING_TURNS),
         stored.session.branch,
     )
 
@@ -107,7 +107,7 @@ def summarize(home: Home, request: SessionRequest) -> SessionReport:
     NotFoundError, ConflictError.
     """
     session = _find_requested(home, request)
-    turns = [item.turn for item in home.sessions.turns_of(session.row)]
+    turns = home.sessions.read_turns(session.row)
     return SessionReport(_view(home, session), topics.summarise(session.session, turns))
 
 
@@ -369,9 +369,7 @@ def _first(home: Home, sessions: Iterable[StoredSession]) -> StoredSession | Non
 
 
 def _is_own(home: Home, stored: StoredSession) -> bool:
-    return is_own_call(
-        item.turn for item in home.sessions.turns_of(stored.row, limit=OPENING_TURNS)
-    )
+    return is_own_call(home.sessions.read_turns(stored.row, OPENING_TURNS))
 
 
 def _command(home: Home, stored: StoredSession, look: str) -> tuple[str, ...]:

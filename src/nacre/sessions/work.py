@@ -212,10 +212,9 @@ def request_before(home: Home, session: Session, row: int, seq: int) -> StoredTu
     if session.kind is not SessionKind.MAIN:
         return next(iter(home.sessions.turns_of(row, limit=1)), None)
     rows = home.deeds.requests(row, seq, limit=_MAX_REQUESTS)
-    turns = home.sessions.by_rows(rows)
-    ordered = [turns[row] for row in rows if row in turns]
-    telling = (turn for turn in ordered if len(words(turn.turn.text)) >= _MIN_REQUEST_WORDS)
-    return next(telling, ordered[0] if ordered else None)
+    turns = list(home.sessions.by_rows(rows).values())
+    telling = (turn for turn in turns if len(words(turn.turn.text)) >= _MIN_REQUEST_WORDS)
+    return next(telling, turns[0] if turns else None)
 
 
 def _matches(path: str, forms: Sequence[str]) -> bool:

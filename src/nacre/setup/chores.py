@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -288,7 +287,7 @@ def _grouped_chores(home: Path) -> list[_Pending]:
 
 def _read(path: Path) -> Chore | None:
     try:
-        with os.fdopen(files.open_file(path, os.O_RDONLY), "rb") as file:
+        with files.open_to_read(path) as file:
             data = file.read(_MAX_BYTES)
     except OSError:
         return None
@@ -337,7 +336,7 @@ def _session_start(home: Home, chore: Chore) -> Sequence[Chore]:
 
 def _late(home: Home, chore: Chore) -> list[Chore]:
     read_recent(home, (chore.session or "").partition(":")[0], but=chore.transcript)
-    project = project_of_folder(home, Path(chore.folder)) if chore.folder else None
+    project = project_of_folder(home, chore.folder)
     if not project:
         return []
     before = datetime.fromtimestamp(chore.at, UTC) if chore.at else home.now()
@@ -405,7 +404,7 @@ def _judge(home: Home, chore: Chore) -> Sequence[Chore]:
         return []
     reply = "\n\n".join(
         turn.text
-        for turn in (item.turn for item in home.sessions.turns_of(session.row))
+        for turn in home.sessions.read_turns(session.row)
         if turn.speaker is Speaker.AGENT
         and turn.trust is Trust.TRUSTED
         and not turn.flags & _EXCLUDED_FLAGS
