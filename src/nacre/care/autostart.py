@@ -109,7 +109,7 @@ def pinned(settings: Settings) -> dict[str, str]:
 
     Others are left out, because they can contain secrets.
     """
-    environ = environment_of(str(settings.home), settings.environ)
+    environ = environment_of(settings.home, settings.environ)
     names = {
         "NACRE_HOME",
         "NACRE_CONFIG",
@@ -190,7 +190,7 @@ def start(settings: Settings) -> subprocess.Popen[bytes] | None:
             _run(settings, service.start)
             return None
     try:
-        return start_process(str(settings.home), settings.environ, "serve")
+        return start_process(settings.home, settings.environ, "serve")
     except OSError as error:
         raise UnavailableError(
             f"cannot start a process: {error.strerror}", hint="check for free memory"

@@ -344,7 +344,7 @@ class Round:
         options = () if reads else ("--no-read",)
         self._process = subprocess.Popen(
             [*program(), "ingest", "--json", "--background", *options],
-            env=of_the_owner(environment_of(str(settings.home), settings.environ)),
+            env=of_the_owner(environment_of(settings.home, settings.environ)),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

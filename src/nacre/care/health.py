@@ -230,7 +230,7 @@ def readers(settings: Settings) -> tuple[str, ...]:
     wired = tuple(dict.fromkeys(wish.host for wish in load(settings.home).wishes))
     names = [f"hooks from nacre init in {', '.join(wired)}"] if wired else []
     try:
-        follows = bool(link.ask(str(settings.home), "hello", {}, seconds=1.0).get("following"))
+        follows = bool(link.ask(settings.home, "hello", {}, seconds=1.0).get("following"))
     except (link.DaemonAwayError, link.DaemonRefusedError):
         follows = is_held(settings.home / link.LOCK)  # a busy daemon
     if follows:
@@ -622,7 +622,7 @@ def _daemon(home: Home) -> Iterator[Check]:
     if not (home_path / link.LOCK).exists():
         return
     try:
-        answer = link.ask(str(home_path), "hello", {}, seconds=1.0)
+        answer = link.ask(home_path, "hello", {}, seconds=1.0)
     except (link.DaemonAwayError, link.DaemonRefusedError) as error:
         if is_held(home_path / link.LOCK) and home.settings.platform == "win32":
             yield _ok("running; commands cannot reach it on Windows")
@@ -905,6 +905,6 @@ def _faults(home: Home) -> dict[str, _Look]:
     looks: dict[str, _Look] = {"archive": _archive}
     if home.journal.git_state("sync"):
         looks["sync"] = sync
-    if any(Path(link.chores_folder(str(home.settings.home))).glob("*/*")):  # abandoned chores
+    if any(Path(link.chores_folder(home.settings.home)).glob("*/*")):  # abandoned chores
         looks["chores"] = _chores
     return looks

@@ -66,7 +66,7 @@ def serve(run: Run, no_watch: bool, on_demand: bool, idle: bool, **door: Any) ->
     """
     if on_demand:
         link.start_daemon(
-            str(run.settings.home), run.settings.environ, *_words({**door, "no_watch": no_watch})
+            run.settings.home, run.settings.environ, *_words({**door, "no_watch": no_watch})
         )
         return
     _serve(run, door, watches=not no_watch, idle=idle)

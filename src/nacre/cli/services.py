@@ -151,9 +151,7 @@ def _face(home: Path | None, *, everything: str | None, structured: bool) -> cal
     with contextlib.suppress(FileNotFoundError):  # the folder was deleted
         folder = str(Path.cwd())
     # Started by a process that ends immediately, because agents stop this server with all its child processes.
-    start = partial(
-        link.start_process, str(settings.home), settings.environ, "serve", "--on-demand"
-    )
+    start = partial(link.start_process, settings.home, settings.environ, "serve", "--on-demand")
     return calling.Face(
         calling.HomeCalls(
             settings.home,

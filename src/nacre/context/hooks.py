@@ -74,7 +74,7 @@ def _read(path: Path) -> SessionState:
 def write_state(home: Path, session: str | None, state: SessionState | None) -> None:
     """Save a session's state after the context was delivered, ignoring disk errors."""
     if session and state is not None:
-        write_session(str(home), session, asdict(state))
+        write_session(home, session, asdict(state))
 
 
 def just_ended(home: Path, session: str, folder: str | None, now_ms: int) -> tuple[str, ...]:
@@ -115,7 +115,7 @@ def prune_states(home: Path, now: float) -> None:
 
 
 def _path(home: Path, session: str) -> Path:
-    return Path(session_file(str(home), session))
+    return Path(session_file(home, session))
 
 
 # -- Standing intents ---------------------------------------------------------
@@ -168,7 +168,7 @@ def add_intents(draft: categories.Draft, occurrence: Occurrence) -> None:
     for memory in home.memories.by_rows(rows).values():
         trigger = next(filter(occurrence.matches, memory.triggers), None)
         times = memory.trigger_times
-        is_over = 0 < times <= deliveries(str(home.settings.home), memory.id)
+        is_over = 0 < times <= deliveries(home.settings.home, memory.id)
         if not trigger or is_over or draft.relevant_count == _MAX_INTENTS:
             continue
         if draft.add_memory(Part.RELEVANT, memory, 1.0, f"its trigger is “{trigger}”") and times:

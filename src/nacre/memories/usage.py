@@ -239,7 +239,7 @@ def look_at(home: Home, request: decision.GetRequest) -> home_views.MemoryView:
         tuple(companions),
         store.etag_of(home, memory),
         doubt[1] if doubt else None,
-        deliveries(str(home.settings.home), memory.id),
+        deliveries(home.settings.home, memory.id),
     )
 
 

@@ -63,6 +63,11 @@ class Step:
     project: str = ""
 
     @property
+    def memories(self) -> tuple[str, ...]:
+        """The ids of the memories that the step retires or keeps."""
+        return (*self.ends, self.into) if self.into else self.ends
+
+    @property
     def key(self) -> str:
         """Identifier of the step within a plan."""
         return short_hash(self.action, self.into or "", self.words, self.project, *self.ends)

@@ -323,8 +323,7 @@ def _diary_lines(step: Step, memories: MemoriesById) -> list[str]:
 
 
 def _subject_text(step: Step, memories: MemoriesById) -> str:
-    memory_id = next(filter(None, (*step.ends, step.into)), None)
-    return _memory_line(memory_id, memories) if memory_id else step.subject
+    return _memory_line(step.memories[0], memories) if step.memories else step.subject
 
 
 def _memory_line(memory_id: str, memories: MemoriesById) -> str:
@@ -352,8 +351,10 @@ def make_plan(
     """Plan a dream for one or all projects, without changing anything.
 
     Tiers 2 and 3 ask the writer, and tier 3 also plans pages. Raises ModelRefusedError if the
-    writer cannot be opened.
+    writer cannot be opened, OwnerOnlyError, and NotFoundError for an empty project.
     """
+    if request.tier > 1 and not background:
+        home.actor.require_owner("nacre dream --tier 2")
     catch_up(home)
     fold_usage(home)
     memories = [
@@ -361,6 +362,12 @@ def make_plan(
         for memory in home.memories.everything()
         if memory.is_active and request.project in (None, memory.project)
     ]
+    has_none = request.project and not memories
+    if has_none and (request.tier < 3 or request.project not in projects(home)):
+        raise NotFoundError(
+            f"project {request.project!r} has no memories",
+            hint="nacre list shows the projects of memories",
+        )
     usage = home.usage.of([memory.id for memory in memories])
     free = may_end(home, memories)
     steps = consolidate.plan_ending(free, usage, home.now(), home.settings)
@@ -403,12 +410,13 @@ def make_plan(
         _texts(chosen, memories),
         len(memories) - len(free),
         consulted.looked,
+        tuple(step.key for step in chosen),
     )
 
 
 def _texts(steps: Sequence[Step], memories: Sequence[Memory]) -> tuple[tuple[str, str], ...]:
     pairs = (step for step in steps if step.into and step.ends)
-    named = {memory_id for step in pairs for memory_id in (*step.ends, step.into)}
+    named = {memory_id for step in pairs for memory_id in step.memories}
     return tuple(
         (memory.id, shorten(one_line(memory.content), _TEXT_CHARACTERS))
         for memory in memories
@@ -417,7 +425,7 @@ def _texts(steps: Sequence[Step], memories: Sequence[Memory]) -> tuple[tuple[str
 
 
 def _staying(memories: Sequence[Memory], steps: Sequence[Step]) -> list[Memory]:
-    named = {memory_id for step in steps for memory_id in (*step.ends, step.into)}
+    named = {memory_id for step in steps for memory_id in step.memories}
     return [memory for memory in memories if memory.id not in named]
 
 
@@ -496,27 +504,11 @@ def plan(home: Home, request: DreamPlanRequest, on_progress: OnProgress | None =
     only after the owner has seen a plan. Raises NotFoundError for a project without memories,
     ModelRefusedError.
     """
-    plan_ = _plan(home, request, on_progress)
+    plan_ = make_plan(home, request, on_progress=on_progress)
     if not home.actor.is_agent:
         with home.transaction():
             _note_shown(home, plan_)
     return plan_
-
-
-def _plan(home: Home, request: DreamPlanRequest, on_progress: OnProgress | None) -> DreamPlan:
-    if request.tier > 1:
-        home.actor.require_owner("nacre dream --tier 2")
-    plan_ = make_plan(home, request, on_progress=on_progress)
-    if (
-        request.project
-        and not plan_.seen
-        and (request.tier < 3 or request.project not in projects(home))
-    ):
-        raise NotFoundError(
-            f"project {request.project!r} has no memories",
-            hint="nacre list shows the projects of memories",
-        )
-    return replace(plan_, keys=tuple(step.key for step in plan_.steps))
 
 
 def _note_shown(home: Home, plan_: DreamPlan) -> None:
@@ -533,7 +525,7 @@ def dream(home: Home, request: DreamRequest, on_progress: OnProgress | None = No
     """
     home.actor.require_owner("nacre dream")
     with FileLock(home.settings.home / _LOCK, _PATIENCE_SECONDS):
-        plan_ = _plan(home, request, on_progress)
+        plan_ = make_plan(home, request, on_progress=on_progress)
         if request.steps is not None:
             plan_ = _restrict(plan_, request.steps)
         return _dream(home, plan_, may_act=request.first)
@@ -588,9 +580,7 @@ def _have_reviewed(home: Home, plan_: DreamPlan) -> None:
     present = _present(home, [step for step, _ in plan_.refused])
     for step, why in plan_.refused:
         if all(
-            memory_id in present and present[memory_id].is_active
-            for memory_id in (*step.ends, step.into)
-            if memory_id
+            memory_id in present and present[memory_id].is_active for memory_id in step.memories
         ):
             stays = present[step.into or ""]
             words = f", with this text: {step.words}" if step.words else ""
@@ -660,7 +650,7 @@ def _pin_objection(step: Step, memories: MemoriesById, pins: Sequence[PinCheck])
 
 
 def _present(home: Home, steps: Iterable[Step]) -> dict[str, Memory]:
-    ids = {memory_id for step in steps for memory_id in (*step.ends, step.into) if memory_id}
+    ids = {memory_id for step in steps for memory_id in step.memories}
     return by_id(home.memories.in_any_state(sorted(ids)))
 
 
@@ -680,7 +670,7 @@ def _objections(
 
 
 def _find_edit(home: Home, step: Step) -> str | None:
-    for memory_id in filter(None, (*step.ends, step.into)):
+    for memory_id in step.memories:
         file = home.files.file_of(memory_id)
         if file is None:
             continue

@@ -277,7 +277,7 @@ class Consultation:
                 return Outcome(misled=1)
             good = verified[0]
             refused += verified[1]
-        open_ = {memory_id for step in good for memory_id in (*step.ends, step.into)}
+        open_ = {memory_id for step in good for memory_id in step.memories}
         settled = [
             fingerprint(cluster)
             for cluster in clusters
@@ -336,7 +336,7 @@ class Consultation:
         mergings = (self._merging(same, over, memories) for same in answer.merges)
         # Only one step may change a memory. Outdated memories come before merges.
         for step in filter(None, (*self._endings(answer, memories), *mergings)):
-            named = {*step.ends, step.into or ""}
+            named = set(step.memories)
             ended = {end for other in good for end in other.ends}
             staying = {other.into for other in good}
             is_twice = ended & named or staying.intersection(step.ends)

@@ -162,7 +162,7 @@ class Server:
         hook: Callable[[str, str, bytes, Caller], None] = lambda *_: None,
     ) -> None:
         self._home = home
-        self.path = socket_path(str(home))
+        self.path = socket_path(home)
         self._answer = answer
         self._hook = hook
         self._tell = tell
@@ -393,9 +393,7 @@ class Tending:
         ):
             return
         try:
-            self._process = start_process(
-                str(self._settings.home), self._settings.environ, "chores"
-            )
+            self._process = start_process(self._settings.home, self._settings.environ, "chores")
         except OSError as error:
             self._tell(f"the process for chores cannot be started: {error.strerror}")
             self._not_before = time.monotonic() + _MAX_PAUSE_SECONDS

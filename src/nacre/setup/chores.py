@@ -184,7 +184,7 @@ def abandoned_chores(home: Path) -> list[Chore]:
 
 def put(home: Path, chore: Chore) -> None:
     """Write a chore's file. Raises OSError."""
-    files.write_file(Path(chore_file(str(home))), msgspec.json.encode(chore))
+    files.write_file(Path(chore_file(home)), msgspec.json.encode(chore))
 
 
 def _do_first(
@@ -267,7 +267,7 @@ def _is_due(chore: Chore, now: float) -> bool:
 
 def folder_of(home: Path) -> Path:
     """Return the folder of a home's chore files."""
-    return Path(chores_folder(str(home)))
+    return Path(chores_folder(home))
 
 
 def _files(folder: Path) -> list[Path]:
