@@ -196,11 +196,7 @@ def shorten(text: str, characters: int) -> str:
 
 def title_of(text: str) -> str:
     """Return the shortened first sentence of a memory as its title."""
-    first = (
-        next((line for line in text.strip().splitlines() if line.strip()), "")
-        .lstrip("#-*+> ")
-        .strip()
-    )
+    first = next(iter(text.strip().splitlines()), "").lstrip("#-*+> ").strip()
     for mark in (". ", "。", "; ", ": "):
         head, separator, _ = first.partition(mark)
         if separator and len(head) >= 12:

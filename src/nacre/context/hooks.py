@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from fnmatch import fnmatchcase
 from itertools import pairwise
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import Any
 
 from nacre.base import files
 from nacre.base.frozen import frozen
-from nacre.base.ids import first_id
+from nacre.base.ids import at_ms, first_id
 from nacre.base.link import deliveries, session_file, write_session
 from nacre.base.text import CHARACTERS_PER_TOKEN, count_tokens, identifiers, stems, words
 from nacre.context import categories
@@ -452,7 +452,7 @@ def is_late(handoff: Handoff, started_ms: int) -> bool:
 
     The handoff's session must have ended before that.
     """
-    started = datetime.fromtimestamp(started_ms / 1000, UTC)
+    started = at_ms(started_ms)
     return handoff.said <= started <= handoff.written + timedelta(seconds=1)
 
 

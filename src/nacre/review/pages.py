@@ -15,7 +15,7 @@ import msgspec
 from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash, short_hash
 from nacre.base.text import count, harmless, identifiers, shorten, words, written
-from nacre.base.times import shown_day
+from nacre.base.times import parsed, shown_day
 from nacre.errors import InvalidMemoryError, UnusableVaultError
 from nacre.home.change import page_path
 from nacre.home.home import Home
@@ -152,11 +152,8 @@ def may_be_one(left: Memory, right: Memory) -> bool:
 
 def _rests(memory: Memory, now: datetime) -> bool:
     noted = memory.extra.get(MERGED)
-    day = noted.get("at") if isinstance(noted, dict) else None
-    try:
-        return isinstance(day, str) and now - datetime.fromisoformat(day) < _MERGE_REST
-    except (TypeError, ValueError):
-        return False
+    merged = parsed(str(noted.get("at"))) if isinstance(noted, dict) else None
+    return merged is not None and now - merged < _MERGE_REST
 
 
 def _linked_completely(pairs: Sequence[tuple[int, int, float]]) -> list[list[int]]:
