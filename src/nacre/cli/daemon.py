@@ -191,7 +191,7 @@ def _installation_record(
     return {
         "form": installation.form,
         "path": installation.path,
-        "text": installation.text,
+        "text": installation.text(),
         "commands": installation.install,
         "done": is_done,
     }
