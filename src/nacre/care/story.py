@@ -54,8 +54,15 @@ def story(home: Home) -> Story:
         for memory in latest_memories(home, Filter(), _SAMPLE)[0]
         if not (is_own and examples.is_example(home, memory.source.file))
     ]
-    memories.sort(key=lambda memory: (memory.importance, memory.created, memory.id), reverse=True)
-    memories.sort(key=lambda memory: memory.kind is not Kind.DECISION)
+    memories.sort(
+        key=lambda memory: (
+            memory.kind is Kind.DECISION,
+            memory.importance,
+            memory.created,
+            memory.id,
+        ),
+        reverse=True,
+    )
     changes = home.deeds.largest_changes(_ATTEMPTS, without=examples.folder(home) if is_own else "")
     questions = _questions(home, memories, sessions, changes)
     return Story(
