@@ -53,7 +53,7 @@ def find_plugins(group: str) -> Mapping[str, EntryPoint]:
     """
     from importlib.metadata import entry_points  # noqa: PLC0415 - slow, and most commands need no plugins
 
-    loaded: dict[str, EntryPoint] = {}
+    loaded = {}
     for point in sorted(entry_points(group=group)):
         loaded[point.name if point.name not in loaded else f"{point.name} ({point.value})"] = point
     return loaded

@@ -285,7 +285,7 @@ def pieces(text: str, characters: int) -> list[str]:
     sentences.
     """
     text = text.strip()
-    result: list[str] = []
+    result = []
     while len(text) > characters:
         cut = _cut(text, characters)
         result.append(text[:cut].strip())

@@ -146,7 +146,7 @@ def _earlier(
     if home is None:
         yield [], None
         return
-    paths: list[Path] = []
+    paths = []
     vectors = None
     with contextlib.closing(home):
         with contextlib.suppress(UnusableStoreError, *UNREADABLE):
@@ -222,7 +222,7 @@ def reset(settings: Settings, *, open_home: OpenHome = open_home) -> Path | None
 def _put_in_place(settings: Settings, new: Path, open_home: OpenHome) -> list[Problem]:
     # The old log is removed first, because SQLite would apply it to the new database.
     database = settings.database
-    lost: list[Problem] = []
+    lost = []
     with contextlib.ExitStack() as stack:
         if database.exists():
             home = _open_old(settings, open_home)

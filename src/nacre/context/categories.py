@@ -238,7 +238,7 @@ _MORE = "> …"
 
 def cut_to_fit(lines: Sequence[str], tokens: int) -> list[str]:
     """Return the first lines that fit the budget, followed by "> …" if any are left out."""
-    fitting: list[str] = []
+    fitting = []
     for line in lines:
         tokens -= count_tokens(line + "\n")
         if tokens < 0:
@@ -412,7 +412,7 @@ class Draft:
     @cached_property
     def given_sentences(self) -> set[str]:
         """The sentences that the session has received, including those in this context."""
-        history: set[str] = set()
+        history = set()
         refs = [ref for ref in self.state.given if "#" in ref]
         ids = set(self.state.given).difference(refs)
         for memory in self.home.memories.in_any_state(sorted(ids)) if ids else ():
@@ -511,7 +511,7 @@ class Draft:
     def _host_files(self) -> set[str]:
         tool = (self.request.session or "").partition(":")[0]
         left_characters = _MAX_HOST_CHARACTERS
-        sentences: set[str] = set()
+        sentences = set()
         uses_own_memory = tool not in own_memory.load(self.home.settings.home).hosts
         for path in dict.fromkeys(
             _paths(tool, self.request.folder, self.home.settings.user_home, has_own=uses_own_memory)

@@ -95,7 +95,7 @@ def judge(kind: Kind, text: str, turns: Sequence[Turn]) -> Outcome:
 
 
 def _split(text: str) -> tuple[str, list[frozenset[str]]]:
-    orders: list[str] = []
+    orders = []
     bans: list[frozenset[str]] = []
     at = 0
     for match in _NOT.finditer(text):

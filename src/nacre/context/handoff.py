@@ -408,7 +408,7 @@ def _ask(home: Home, turns: list[Turn], *, background: bool) -> tuple[str, str] 
             text = " ".join(turn.text for turn in model_turns).lower()
             text_words = {word for turn in model_turns for word in reading.content_words(turn.text)}
             words_left = MOST_WORDS
-            sections: list[str] = []
+            sections = []
             for name in HandoffAnswer.__struct_fields__:
                 supported = []
                 for entry in _entries(getattr(answer, name)):

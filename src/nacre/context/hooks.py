@@ -83,7 +83,7 @@ def just_ended(home: Path, session: str, folder: str | None, now_ms: int) -> tup
     Sessions that they continued are included.
     """
     tool = session.partition(":")[0]
-    names: list[str] = []
+    names = []
     for state in _other_states(home, session):
         is_there = state.name.partition(":")[0] == tool and state.folder == (folder or "")
         if is_there and state.ended and 0 <= now_ms - state.ended <= _RESET_SECONDS * 1000:

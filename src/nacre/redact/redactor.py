@@ -204,7 +204,7 @@ class Places:
     def _look_at_runs(self) -> None:
         data, by_head, shaped = self.data, self._table.by_head, SHAPED
         find = (data.translate(_CLASSES) + b" ").find
-        runs: set[bytes] = set()
+        runs = set()
         start = find(_LONG_RUN)
         while start >= 0:
             end = find(b" ", start + RUN)

@@ -236,7 +236,7 @@ def answers(
     Return the answers and the first error message. The answer to a failed question is ``None``, and
     the last questions may be skipped.
     """
-    results: list[A | NacreError | None] = []
+    results = []
     for start in range(0, len(questions), _MAX_PARALLEL):
         if on_progress:
             on_progress(Progress("asking", start, len(questions)))

@@ -430,8 +430,8 @@ def _staying(memories: Sequence[Memory], steps: Sequence[Step]) -> list[Memory]:
 
 
 def _split_at_bound(steps: Sequence[Step], most: int) -> tuple[list[Step], list[Step]]:
-    chosen: list[Step] = []
-    put_off: list[Step] = []
+    chosen = []
+    put_off = []
     ending = 0
     for step in steps:
         room = most - ending

@@ -385,7 +385,7 @@ def sections_of(part: str) -> list[Section]:
 def compose(sections: Sequence[Section]) -> str:
     """Join the sections that are not empty into nacre's part of a page."""
     filled = [(title, lines) for title, lines in sections if lines]
-    parts: list[str] = []
+    parts = []
     for number, (title, lines) in enumerate(filled):
         parts += ["", f"{_HEADING}{title}", ""] if number else [f"{_HEADING}{title}", "", _NOTE, ""]
         parts += lines

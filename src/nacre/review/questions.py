@@ -135,7 +135,7 @@ class Comparisons(Schema):
 
 def sort_prompt(clusters: Sequence[Cluster]) -> Prompt:
     """Return a prompt that asks which memories repeat each other, and which are outdated."""
-    lines: list[str] = []
+    lines = []
     numbers = count(1)
     for cluster in clusters:
         members = [_as_member(memory, next(numbers)) for memory in cluster]
@@ -270,7 +270,7 @@ class Consultation:
         if any(memory.id in probe_ids for memory in _members(named, ordered)):
             return Outcome(misled=1)
         steps, refused = self._sift(answer, ordered, clusters)
-        good: list[Step] = []
+        good = []
         if steps:
             verified = self._verify(steps, by_id(ordered), probes[0])
             if verified is None:
@@ -305,8 +305,8 @@ class Consultation:
         ]
         prompt = prompt_of(COMPARE, numbered(case for _, case in cases), Comparisons)
         results = {case.number: case for case in ask(self.model, prompt, Comparisons).cases}
-        good: list[Step] = []
-        refused: list[Failed] = []
+        good = []
+        refused = []
         for number, (tested, _) in enumerate(cases, 1):
             result = results.get(number)
             if tested is None:
@@ -329,7 +329,7 @@ class Consultation:
         self, answer: Sorted, memories: Sequence[Memory], clusters: Sequence[Cluster]
     ) -> tuple[list[Step], list[Failed]]:
         good: list[Step] = []
-        refused: list[Failed] = []
+        refused = []
         by_memory_id = by_id(memories)
         together = [{memory.id for memory in cluster} for cluster in clusters]
         over = {memory.id for memory in _members([over.number for over in answer.over], memories)}
@@ -508,8 +508,8 @@ class PageQuestion:
     def _sections(self, supported: Sequence[Proposed]) -> Iterator[Section]:
         form = self.form
         lines_by_field: dict[str, list[Proposed]] = {field: [] for field, _, _ in form.sections}
-        words: set[str] = set()
-        used_sources: set[frozenset[str]] = set()
+        words = set()
+        used_sources = set()
         summary = form.ranks[0]
         for line in sorted(supported, key=lambda line: form.ranks.index(line.field)):
             references = frozenset(source.reference for source in line.sources)
@@ -639,7 +639,7 @@ def _memories_to_show(memories: Sequence[Memory], named: set[str]) -> list[Memor
     by_weight = sorted(by_day, key=lambda memory: -memory.importance)
     on_page = [memory for memory in by_day if memory.id[-REFERENCE_CHARACTERS:] in named]
     alternating = (memory for pair in zip(by_weight, by_day, strict=True) for memory in pair)
-    chosen: list[Memory] = []
+    chosen = []
     tokens_left = TOKENS_SHOWN
     for memory in by_id((*on_page, *alternating)).values():
         tokens_left -= count_tokens(_source(memory).text) + _FRAME_TOKENS

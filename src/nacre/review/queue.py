@@ -212,7 +212,7 @@ def settle(change: Change, pair: Pair, choice: Choice, reason: str | None = None
         or without_doubt(newer, older.id) == newer
     ):
         raise ConflictError(f"conflict {pair.id} is already settled", hint="nacre log shows how")
-    released: list[Memory] = []
+    released = []
     why = next((link.reason for link in newer.links if link.to == older.id), None)
     older, newer = without_doubt(older, newer.id), without_doubt(newer, older.id)
     if choice is Choice.KEEP_NEW:
@@ -514,8 +514,8 @@ def keep_items(
         raise InvalidInputError(
             "only a single item can be reworded or merged", hint="name a single item"
         )
-    memories: list[Memory] = []
-    doubtful: list[str] = []
+    memories = []
+    doubtful = []
     for reference in references:
         candidate = find_candidate(home, reference)
         if candidate:

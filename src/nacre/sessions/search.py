@@ -241,7 +241,7 @@ def _iter_passages(
         at = next(number for number, stored in enumerate(turns) if stored.seq == place)
         begin, end = _exchange(turns, at)
         covered.update((row, stored.seq) for stored in turns[begin : end + 1])
-        lines: dict[int, str] = {}
+        lines = {}
         space = CHARACTERS
         # The hit is added first, but leaves space for the rest of its exchange.
         for number in sorted(

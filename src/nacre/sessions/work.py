@@ -396,7 +396,7 @@ def _troubles(home: Home, failures: Sequence[_Failure], query: FixQuery) -> Iter
 def _repair(home: Home, failure: _Failure) -> Repair:
     stored = home.sessions.get(failure.turn.session)
     wanted = goals(failure.call)
-    steps: list[ToolCall] = []
+    steps = []
     attempts, place, worked = 0, failure.turn.seq, False
     for seq, call in _calls_after(home, failure):
         if call.action not in _CHANGING_ACTIONS:

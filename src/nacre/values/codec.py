@@ -46,7 +46,7 @@ def texts_of(value: Any, but: Container[str]) -> list[str]:
 
     Enums and the fields named in ``but`` are skipped.
     """
-    texts: list[str] = []
+    texts = []
 
     def note(text: str) -> str:
         texts.append(text)
