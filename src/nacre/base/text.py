@@ -442,7 +442,10 @@ def stem(word: str) -> str:
     word = singular(word)
     for ending, by in _VERB_ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= _MIN_LETTERS:
-            word = _undouble(word[: -len(ending)] + by)
+            word = word[: -len(ending)] + by
+            # "plann" (from "planned") becomes "plan", but "call" and "miss" stay.
+            if len(word) > _MIN_LETTERS and word[-1] == word[-2] and word[-1] not in "lsz":
+                word = word[:-1]
             break
     return word[:-1] if word.endswith("e") and len(word) > _MIN_LETTERS else word
 
@@ -457,12 +460,6 @@ def singular(word: str) -> str:
         if word.endswith(ending) and len(word) - len(ending) >= _MIN_LETTERS - 1
     )
     return next(candidates, word)
-
-
-def _undouble(word: str) -> str:
-    # "plann" (from "planned") becomes "plan", but "call" and "miss" stay.
-    is_double = len(word) > _MIN_LETTERS and word[-1] == word[-2] and word[-1] not in "lsz"
-    return word[:-1] if is_double else word
 
 
 # -- Wikilinks and names ---------------------------------------------------------------------------

@@ -368,8 +368,11 @@ def verify_backup(
             OK,
             f"{len(manifest.files):,} files, {size}, all hashes match; created {manifest.created}",
         )
+        own = {
+            name: value for name, value in settings.environ.items() if not name.startswith("NACRE_")
+        }
         try:
-            home = open_home(_settings(home_path, settings))
+            home = open_home(load_settings(home_path, own | {"NACRE_EMBEDDING_MODEL": "none"}))
         except NacreError as error:
             return [hashes, Check("database", FAILURE, error.message, "make another backup")]
         with contextlib.closing(home):
@@ -381,8 +384,3 @@ def verify_backup(
                     for note in manifest.notes
                 ),
             ]
-
-
-def _settings(home: Path, settings: Settings) -> Settings:
-    own = {name: value for name, value in settings.environ.items() if not name.startswith("NACRE_")}
-    return load_settings(home, own | {"NACRE_EMBEDDING_MODEL": "none"})

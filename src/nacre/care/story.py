@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
 from itertools import islice
 
 from nacre.base.frozen import frozen
@@ -165,7 +164,11 @@ def about(memory: Memory) -> str | None:
         return unspaced.format(subject) if is_short else None
     if subject != reading.subject_of(memory.content) and _PHRASE.fullmatch(subject):
         return spaced.format(_in_sentence_case(memory))
-    names = (name for name in _NAME.findall(memory.content) if not _is_date(name, memory.created))
+    names = (
+        name
+        for name in _NAME.findall(memory.content)
+        if not any(find_window(f"{at} {name}", memory.created) for at in ("in", "on"))
+    )
     things = (f"the {thing}" for thing in _things(memory.content))
     thing = next(names, None) or next(things, None)
     return spaced.format(thing) if thing else None
@@ -176,10 +179,6 @@ def _things(text: str) -> Iterator[str]:
         thing = match.group(1).lower()
         if not (STOP_WORDS | _VAGUE | _PREPOSITIONS).intersection(thing.split()):
             yield thing
-
-
-def _is_date(name: str, now: datetime) -> bool:
-    return any(find_window(f"{at} {name}", now) for at in ("in", "on"))
 
 
 def _in_sentence_case(memory: Memory) -> str:

@@ -670,7 +670,8 @@ def _find_hits(draft: Draft, query: str, limit: int, *, is_question: bool) -> tu
 
 def _add_hits(draft: Draft, hits: Sequence[MemoryHit], room: int) -> None:
     end = draft.left_tokens - room
-    weighed = [(hit, draft.weaken(hit.memory, hit.score)) for hit in hits]
+    # Doubt lowers a score at most by half.
+    weighed = [(hit, hit.score * (1 - draft.doubt(hit.memory)[0] / 2)) for hit in hits]
     for hit, score in sorted(weighed, key=lambda scored: -scored[1]):
         memory = hit.memory
         if draft.left_tokens <= end or draft.relevant_count >= _MAX_RELEVANT:

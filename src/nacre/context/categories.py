@@ -174,13 +174,10 @@ def line_of(
     body = f"{head}{content}"
     if len(body) + len(origin) + 5 > characters:
         origin += f"; more: nacre show {memory.id[-ID_CHARACTERS:]}"
-        body = _first_sentences(body, max(0, characters - len(origin) - 5))
+        room = max(0, characters - len(origin) - 5)
+        end = max((match.start() for match in SENTENCE.finditer(body[: room - 1])), default=0)
+        body = f"{body[:end]} …" if end > room / 3 else shorten(body, room)
     return f"- {body} ({origin}{f'; may be out of date: {one_line(harmless(doubt))}' if doubt else ''})"
-
-
-def _first_sentences(text: str, characters: int) -> str:
-    end = max((match.start() for match in SENTENCE.finditer(text[: characters - 1])), default=0)
-    return f"{text[:end]} …" if end > characters / 3 else shorten(text, characters)
 
 
 def says_otherwise(newer: Sequence[str]) -> str:
@@ -459,19 +456,16 @@ class Draft:
         """The probability and the reason that file changes made a memory outdated, by memory id."""
         return self.home.memories.stale()
 
-    def _doubt(self, memory: Memory) -> tuple[float, str]:
+    def doubt(self, memory: Memory) -> tuple[float, str]:
+        """Return the probability that a memory is outdated, and the reason."""
         return self.stale.get(memory.id, (0.0, ""))
 
     def line(self, memory: Memory, newer: Sequence[str] = (), characters: int | None = None) -> str:
         """Return a memory as one line, with a warning if files or ``newer`` memories contradict it."""
-        doubt = self._doubt(memory)[1] or says_otherwise(newer)
+        doubt = self.doubt(memory)[1] or says_otherwise(newer)
         return line_of(
             memory, characters or self.line_characters, doubt, self.spaces.get(memory.id)
         )
-
-    def weaken(self, memory: Memory, score: float) -> float:
-        """Lower the score of a memory that might be outdated, at most by half."""
-        return score * (1 - self._doubt(memory)[0] / 2)
 
     def add_memory(self, part: Part, memory: Memory, score: float, why: str) -> bool:
         """Add a memory unless :meth:`reason_against` gives a reason."""
@@ -495,7 +489,7 @@ class Draft:
         """Return the reason to leave a memory out of the context, or ""."""
         if _SUPPRESSED_AT[self.request.moment] in memory.suppressed_contexts:
             return SUPPRESSED
-        if self.request.moment is Moment.START and self._doubt(memory)[0] >= review.LEAST_REVIEWED:
+        if self.request.moment is Moment.START and self.doubt(memory)[0] >= review.LEAST_REVIEWED:
             return IN_DOUBT
         if self.includes(memory.id):
             return ABOVE
