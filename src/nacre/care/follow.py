@@ -31,7 +31,6 @@ from nacre.errors import NacreError
 from nacre.home.home import Home
 from nacre.home.parsing import Job
 from nacre.learn import discovery
-from nacre.learn.discovery import FoundFile
 from nacre.learn.ingest import jobs_for, read_changed
 from nacre.learn.learn import is_due
 from nacre.readers.adapter import SUFFIXES as DATABASES
@@ -539,7 +538,11 @@ class Follower:
             self._account(home, findings.files, jobs, read_changed(home, jobs))
 
     def _account(
-        self, home: Home, files: Sequence[FoundFile], jobs: Sequence[Job], report: IngestReport
+        self,
+        home: Home,
+        files: Sequence[discovery.FoundFile],
+        jobs: Sequence[Job],
+        report: IngestReport,
     ) -> None:
         requested = {job.path for job in jobs}
         remaining = {

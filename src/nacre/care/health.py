@@ -53,7 +53,6 @@ from nacre.recall.pins import PinCheck, broken_pins
 from nacre.sessions.search import opening_of
 from nacre.settings import Settings
 from nacre.setup import chores, models
-from nacre.setup.models import STATES, WriterStatus, read_writer_status, status_writer
 from nacre.store import packs
 from nacre.store.schema import UNREADABLE
 from nacre.store.sqlite import engine_version
@@ -64,7 +63,6 @@ from nacre.values.recall import Filter
 from nacre.values.reports import FAILURE, OK, WARNING, Check, Following, OnProgress
 from nacre.values.session import MainSession, SessionKind, Task
 from nacre.vault import files
-from nacre.vault.files import LEDGER
 
 FEWEST_NEW = 4
 """Minimum number of consecutive sessions without user messages. Fewer can be chance."""
@@ -175,7 +173,7 @@ def damaged_ledger(home: Home) -> Iterator[Check]:
     if broken:
         number = data.count(b"\n", 0, start) + broken[0]
         finding = f"{len(broken):,} of its lines are not entries, first line {number:,}"
-        yield _warning(finding, f"correct or remove them in {home.vault.root}/{LEDGER}")
+        yield _warning(finding, f"correct or remove them in {home.vault.root}/{files.LEDGER}")
 
 
 def damaged_history(home: Home) -> Iterator[Check]:
@@ -248,7 +246,7 @@ def in_words(names: Sequence[str]) -> str:
 
 def writer(home: Home) -> Iterator[Check]:
     """Report the state of the background writer and how many sessions wait for it."""
-    state = status_writer(home)
+    state = models.status_writer(home)
     if state.state == "off":
         yield _ok("none: only your explicit statements are stored (nacre writer set)")
         return
@@ -257,7 +255,9 @@ def writer(home: Home) -> Iterator[Check]:
         if state.limit is None
         else f"{state.tokens_today:,} of {state.limit:,} tokens today"
     )
-    finding = f"{state.writer}, {STATES[state.state]}, {use}; sessions waiting: {state.waiting}"
+    finding = (
+        f"{state.writer}, {models.STATES[state.state]}, {use}; sessions waiting: {state.waiting}"
+    )
     if state.problem:
         finding += f"; {state.problem}"
     if state.state == "ready":
@@ -839,7 +839,7 @@ class Status:
     doubts: int = 0
     conflicts: int = 0
     broken_pins: tuple[PinCheck, ...] = ()
-    writer: WriterStatus = WriterStatus()
+    writer: models.WriterStatus = models.WriterStatus()
     cost: int = 0
     budget: int = 0
     effects: Effects = Effects()
@@ -893,7 +893,7 @@ def status_of(home: Home, *, with_story: bool = False) -> Status:
         doubts=doubts,
         conflicts=conflicts,
         broken_pins=tuple(broken_pins(home)),
-        writer=read_writer_status(home),
+        writer=models.read_writer_status(home),
         cost=spent + noted,
         budget=daily_budget(home).most,
         effects=count_effects(home),

@@ -50,7 +50,6 @@ from nacre.context.categories import (
     text_of,
 )
 from nacre.context.effects import pointers_are_off
-from nacre.context.hooks import just_ended, read_state
 from nacre.errors import EditConflictError, InvalidInputError, UnusableVaultError
 from nacre.home import change
 from nacre.home.home import Home
@@ -65,7 +64,6 @@ from nacre.recall.question import asks_or_orders, asks_or_refers_back, refers_ba
 from nacre.recall.ranking import projects_named
 from nacre.recall.scoring import BORDER, SURE, least_confidence
 from nacre.values import fields
-from nacre.values import memory as filters
 from nacre.values.context import (
     LOOKED_FOR,
     ContextBlock,
@@ -80,7 +78,7 @@ from nacre.values.context import (
     Part,
     SessionState,
 )
-from nacre.values.memory import Expiry, Intent, Kind, Memory
+from nacre.values.memory import Expiry, Intent, Kind, Memory, SessionFilter
 from nacre.values.recall import MemoryHit, Mode, RecallQuery, TurnHit
 from nacre.values.session import BY_RULES, Flag, Handoff, SessionKind, Speaker, Trust, Turn
 from nacre.vault.files import OWN_PAGES
@@ -175,7 +173,7 @@ def _new_signals(draft: Draft) -> Added:
     now, folder, state = home.now_ms(), request.folder or "", draft.state
     after, is_start = state.after, request.moment is Moment.START
     if is_start or not state.name:
-        ended = just_ended(home.settings.home, request.session, folder, now)
+        ended = hooks.just_ended(home.settings.home, request.session, folder, now)
         after = tuple(dict.fromkeys((*after, *ended)))
     state = replace(state, name=request.session, folder=folder, seen=now, ended=0, after=after)
     news = [] if is_start else hooks.due(home, state, draft.project, request.signals)
@@ -435,7 +433,7 @@ def _session_before(draft: Draft) -> tuple[StoredSession, list[Turn]] | None:
     if not draft.project:
         return None
     sessions = draft.home.sessions
-    criteria = filters.SessionFilter(project=draft.project, kind=SessionKind.MAIN)
+    criteria = SessionFilter(project=draft.project, kind=SessionKind.MAIN)
     for stored in sessions.newest(criteria, limit=_MAX_SESSIONS):
         if stored.session.id == draft.request.session:
             continue
@@ -512,7 +510,7 @@ def build(home: Home, request: ContextRequest) -> ContextBlock:
     compaction or reset, items can be delivered again.
     """
     started = time.perf_counter()
-    before = read_state(home.settings.home, request.session)
+    before = hooks.read_state(home.settings.home, request.session)
     state = before
     is_start = request.moment is Moment.START
     if is_start:
@@ -905,7 +903,7 @@ def answer(home: Home, call: HookCall) -> HookAnswer:
     the session's start, the first prompt gets it. Hosts in ``_CONTEXT_WITH_PROMPT`` always get it
     then.
     """
-    moment, state = _MOMENTS.get(call.event), read_state(home.settings.home, call.session)
+    moment, state = _MOMENTS.get(call.event), hooks.read_state(home.settings.home, call.session)
     if call.event is HookEvent.SESSION_END and call.session and not call.is_apart:
         folder = call.folder or ""
         return HookAnswer(

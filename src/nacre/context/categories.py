@@ -28,7 +28,6 @@ from nacre.home import location
 from nacre.hosts import own_memory
 from nacre.learn import reading, sentences
 from nacre.readers import trust
-from nacre.values import review
 from nacre.values.context import (
     ContextBlock,
     ContextItem,
@@ -41,7 +40,7 @@ from nacre.values.context import (
 )
 from nacre.values.memory import Confidence, Expiry, Kind, Memory
 from nacre.values.recall import Filter, Lane
-from nacre.values.review import Usage
+from nacre.values.review import LEAST_REVIEWED, Usage
 from nacre.values.session import Speaker, Turn
 
 _RECENT, _TEMPORARY = timedelta(days=30), timedelta(days=7)
@@ -489,7 +488,7 @@ class Draft:
         """Return the reason to leave a memory out of the context, or ""."""
         if _SUPPRESSED_AT[self.request.moment] in memory.suppressed_contexts:
             return SUPPRESSED
-        if self.request.moment is Moment.START and self.doubt(memory)[0] >= review.LEAST_REVIEWED:
+        if self.request.moment is Moment.START and self.doubt(memory)[0] >= LEAST_REVIEWED:
             return IN_DOUBT
         if self.includes(memory.id):
             return ABOVE

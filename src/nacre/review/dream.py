@@ -30,13 +30,13 @@ from nacre.memories.store import fold_usage
 from nacre.memories.usage import is_protected
 from nacre.operations import operation
 from nacre.recall.pins import PinCheck, check_pins
-from nacre.review import consolidate
 from nacre.review.consolidate import (
     DreamAction,
     DreamPlan,
     DreamReport,
     MemoriesById,
     Step,
+    plan_ending,
     writer_of,
 )
 from nacre.review.pages import (
@@ -370,7 +370,7 @@ def make_plan(
         )
     usage = home.usage.of([memory.id for memory in memories])
     free = may_end(home, memories)
-    steps = consolidate.plan_ending(free, usage, home.now(), home.settings)
+    steps = plan_ending(free, usage, home.now(), home.settings)
     protected = home.settings.texts("forgetting.protect")
     steps += plan_merging(_staying(free, steps), usage, protected)
     outcome, consulted, unasked = Outcome(), Consulted({}), 0

@@ -41,7 +41,6 @@ from nacre.home.views import Choice, Pair, Pending, PendingKind, PendingPage
 from nacre.learn.explicit import leans
 from nacre.learn.sentences import language_of, utterances
 from nacre.llm.calibration import calibration_of
-from nacre.memories import store
 from nacre.memories.decision import Expected, keep
 from nacre.memories.edit import catch_up, scan
 from nacre.memories.judge import (
@@ -58,11 +57,18 @@ from nacre.memories.judge import (
     without_doubt,
 )
 from nacre.memories.placement import place, rarity_of, unite
-from nacre.memories.store import fold_usage, get, queue_reviews, refuse_broken
+from nacre.memories.store import (
+    fold_usage,
+    get,
+    queue_reviews,
+    refuse_broken,
+    refuse_changed,
+    retire,
+)
 from nacre.memories.usage import KEPT_QUALITY, note_stale
 from nacre.operations import operation
-from nacre.recall import question as recall_question
 from nacre.recall import recall as recall_recall
+from nacre.recall.question import is_question_word
 from nacre.values.fields import Offset, OnlyProject
 from nacre.values.memory import (
     DROP,
@@ -556,7 +562,7 @@ def _keep_doubted(
     with home.change(REVIEW, subject=subject_of(memories), why=why) as change:
         if expected is not None:
             scan(home)
-            store.refuse_changed(home, memories[0].id, expected)
+            refuse_changed(home, memories[0].id, expected)
         for pair in pairs:
             settle(change, pair, Choice.KEEP_BOTH)
         # Reload the memories, because settling added links.
@@ -609,7 +615,7 @@ def drop(
     pending = _find_pending(home, memories) if memories else []
     dropped_memories = drop_candidates(home, dropped) if dropped else []
     for memory, entry in pending:
-        dropped_memories += store.retire(home, [memory.id], reason or f"review: {entry.detail}")
+        dropped_memories += retire(home, [memory.id], reason or f"review: {entry.detail}")
     return dropped_memories
 
 
@@ -639,9 +645,7 @@ def stems_of(question: str) -> frozenset[str]:
     """Return the stems of a question's content words, or of all words if there are none."""
     all_words = words(question)
     return frozenset(
-        stem(word)
-        for word in all_words
-        if word not in STOP_WORDS and not recall_question.is_question_word(word)
+        stem(word) for word in all_words if word not in STOP_WORDS and not is_question_word(word)
     ) or frozenset(all_words)
 
 

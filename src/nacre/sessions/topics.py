@@ -52,7 +52,6 @@ from nacre.sessions.summary import (
     states_work,
     ticks,
 )
-from nacre.sessions.summary import opening as first_sentence
 from nacre.values.session import (
     Action,
     Ending,
@@ -483,7 +482,7 @@ def _outcome_by_text(end: End, report: Turn) -> SessionOutcome:
     text = report.text
     done, gave_up, has_failing_check = says_done(text), giving_up(text), failing(end.work)
 
-    quote = first_sentence(text)
+    quote = summary.opening(text)
     if gave_up and (has_failing_check or not done):
         return _quoting(Ending.FAILED, "the agent says that it did not work", report, gave_up)
     if has_failing_check and not done and any(map(is_change, calls(end.work, 0, len(end.work)))):
