@@ -1,4 +1,4 @@
-"""Private files (mode 0600, folders 0700), and output files at a path given by the caller.
+"""Private files (mode 0600, folders 0700), and named output files.
 
 These modes do not depend on the umask. On Windows, permissions are left unchanged.
 """
@@ -181,7 +181,7 @@ def shared(paths: list[Path]) -> Iterator[tuple[Path, int]]:
             yield path, stat.S_IMODE(status.st_mode) & FOLDER_MODE
 
 
-# -- Files that a command writes outside the home, at a path given by the caller ---------------------
+# -- Named output files outside the home -----------------------------------------------------------
 
 
 KeptOut = Sequence[Path]

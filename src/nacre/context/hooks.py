@@ -349,8 +349,8 @@ def due(
 
 
 # -- Claims to handoffs -------------------------------------------------------
-# Only one session gets each handoff: the one that creates a claim file in ``run/handoffs``, so that no
-# locks are needed. Its state records the delivery, without which the claim expires after a minute.
+# The session that creates a claim file in ``run/handoffs`` gets the handoff, so that no locks are
+# needed. Its state records the delivery, without which the claim expires after a minute.
 
 
 CLAIM_SECONDS = 60.0
