@@ -242,7 +242,7 @@ class MemoryHome:
         InvalidQueryError.
         """
         with self._home.turn:
-            here = project_of_folder(self._home, Path(folder)) if folder else None
+            here = project_of_folder(self._home, folder)
         return self._perform(
             deep.deep_recall,
             {},

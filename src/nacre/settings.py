@@ -96,6 +96,11 @@ class Settings:
         return self._of(list[str], key)
 
     @property
+    def embeds(self) -> bool:
+        """Whether an embedding model computes vectors for texts."""
+        return self.text("embedding.model") != "none"
+
+    @property
     def redaction(self) -> tuple[list[str], list[str], tuple[str, ...]]:
         """The configured redaction rules: patterns, exceptions, and additional kinds of secrets."""
         kinds = tuple(
@@ -261,7 +266,7 @@ def _resolve(
 
 def _read_file(config: Path) -> dict[str, Any]:
     try:
-        with os.fdopen(files.open_file(os.path.realpath(config), os.O_RDONLY), "rb") as file:
+        with files.open_to_read(os.path.realpath(config)) as file:
             data = file.read(_MAX_BYTES + 1)
         text = data.decode("utf-8")
     except (FileNotFoundError, NotADirectoryError):

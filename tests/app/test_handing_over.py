@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from nacre.care.health import contents
-from nacre.context import delivery
+from nacre.context import hooks
 from nacre.context.build import build
 from nacre.context.handoff import handoff
 from nacre.context.hooks import write_state
@@ -377,10 +377,10 @@ def test_handoff_given_to_another_session_is_not_given_again(
     world: World,
 ) -> None:
     end_session(world, talk(world, REQUEST, "I moved it."))
-    (handoff_,) = delivery.due(world.context(), "acme-billing", THIRD)
+    (handoff_,) = hooks.due_handoffs(world.context(), "acme-billing", THIRD)
     assert handoff_texts(start_session(world, SECOND))
     process_start(world)
-    assert not delivery.claim(world.context(), handoff_, THIRD)
+    assert not hooks.claim(world.context(), handoff_, THIRD)
     assert list((world.home / "run" / "handoffs").iterdir()) == []
 
 

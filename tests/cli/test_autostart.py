@@ -51,20 +51,20 @@ def called(calls: Path) -> list[list[str]]:
 def test_systemd_unit_has_absolute_program_and_home_paths(user_home: Path) -> None:
     service = installation(replace(load_settings(), platform="linux"))
     assert service.path == user_home / ".config/systemd/user/nacre.service"
-    assert f'ExecStart="{sys.executable}" "-P" "-m" "nacre" "serve"\n' in service.text
-    assert f'Environment="NACRE_HOME={user_home}/.nacre"' in service.text
+    assert f'ExecStart="{sys.executable}" "-P" "-m" "nacre" "serve"\n' in service.text()
+    assert f'Environment="NACRE_HOME={user_home}/.nacre"' in service.text()
 
 
 def test_special_characters_are_quoted_for_systemd(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NACRE_HOME", '/home/ann/50% "mine"')
     service = installation(replace(load_settings(), platform="linux"))
-    assert 'Environment="NACRE_HOME=/home/ann/50%% \\"mine\\""' in service.text
+    assert 'Environment="NACRE_HOME=/home/ann/50%% \\"mine\\""' in service.text()
 
 
 def test_launchd_agent_is_a_property_list(user_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NACRE_HOME", "/Users/ann/R&D <mine>")
     service = installation(replace(load_settings(), platform="darwin"))
-    plist = plistlib.loads(service.text.encode())
+    plist = plistlib.loads(service.text().encode())
     assert service.path == user_home / "Library/LaunchAgents/nacre.serve.plist"
     assert plist["ProgramArguments"] == [sys.executable, "-P", "-m", "nacre", "serve"]
     assert plist["EnvironmentVariables"]["NACRE_HOME"] == "/Users/ann/R&D <mine>"
@@ -74,7 +74,7 @@ def test_launchd_agent_is_a_property_list(user_home: Path, monkeypatch: pytest.M
 
 def test_windows_task_is_xml() -> None:
     service = installation(replace(load_settings(), platform="win32"))
-    root = ElementTree.fromstring(service.text.encode("utf-16"))  # noqa: S314 - it is ours
+    root = ElementTree.fromstring(service.text().encode("utf-16"))  # noqa: S314 - it is ours
     arguments = [element.text for element in root.iter() if element.tag.endswith("Arguments")]
     assert arguments == ["-P -m nacre serve"]
     assert service.install[0][:3] == ("schtasks", "/Create", "/F")
@@ -86,8 +86,10 @@ def test_secrets_of_the_environment_are_not_written_to_units(
     monkeypatch.setenv("CLAUDE_CODE_OAUTH_TOKEN", "walnut-token")
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", "/elsewhere/claude")
     for platform in ("linux", "darwin", "win32"):
-        assert "walnut-token" not in installation(replace(load_settings(), platform=platform)).text
-    assert "/elsewhere/claude" in installation(replace(load_settings(), platform="linux")).text
+        assert (
+            "walnut-token" not in installation(replace(load_settings(), platform=platform)).text()
+        )
+    assert "/elsewhere/claude" in installation(replace(load_settings(), platform="linux")).text()
 
 
 @pytest.mark.parametrize(
@@ -99,7 +101,7 @@ def test_transcript_folder_variables_are_written_to_the_unit(
     monkeypatch.setenv(name, "/elsewhere/kept")
     assert (
         f'Environment="{name}=/elsewhere/kept"'
-        in installation(replace(load_settings(), platform="linux")).text
+        in installation(replace(load_settings(), platform="linux")).text()
     )
 
 

@@ -100,11 +100,7 @@ def stored(home: Path) -> dict[str, list[Any]]:
 
 def report_of(outcome: Any) -> dict[str, Any]:
     report = {**outcome.json, "archived": {**outcome.json["archived"], "seconds": None}}
-    return {
-        key: value
-        for key, value in report.items()
-        if key not in ("seconds", "read_seconds", "memories")
-    }
+    return {key: value for key, value in report.items() if key not in ("seconds", "memories")}
 
 
 def test_multi_process_ingest_equals_single_process_ingest(

@@ -89,7 +89,6 @@ _DIFFERS = (
     "memory_id",
     "id",
     "seconds",
-    "read_seconds",
     "home",
     "database_bytes",
     "bytes",

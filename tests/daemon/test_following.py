@@ -175,7 +175,7 @@ def test_disabled_following_reads_nothing(serving: Serve, nacre: Nacre) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="systemd")
 def test_installed_service_unit_starts_a_serving_daemon(serving: Serve, user_home: Path) -> None:
-    unit = installation(load_settings()).text
+    unit = installation(load_settings()).text()
     line = next(line for line in unit.splitlines() if line.startswith("ExecStart="))
     words = [word.strip('"') for word in line.removeprefix("ExecStart=").split(" ")]
     assert words[-2:] == ["nacre", "serve"]

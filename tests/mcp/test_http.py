@@ -56,7 +56,7 @@ def served(application: ASGIApp) -> Iterator[int]:
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen()
-        server = uvicorn.Server(listening_config(application))
+        server = uvicorn.Server(listening_config(application, "", "", 0))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:

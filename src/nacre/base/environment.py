@@ -104,7 +104,7 @@ def of_the_owner(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the environment without an agent's variables and, if it had any, without the owner's
     settings.
     """
-    removed = {*AGENTS, *SESSIONS, *(OWNERS if any(environ.get(name) for name in AGENTS) else ())}
+    removed = {*AGENTS, *SESSIONS, *(OWNERS if agent_in(environ) else ())}
     return {name: value for name, value in environ.items() if name not in removed}
 
 
@@ -114,13 +114,11 @@ def turn_off_telemetry() -> None:
 
 
 def _home_of_account() -> str:
-    if os.name == "nt":
-        return os.path.expanduser("~")
-    import pwd  # noqa: PLC0415 - missing on Windows
-
     try:
+        import pwd  # noqa: PLC0415 - missing on Windows
+
         return pwd.getpwuid(os.getuid()).pw_dir
-    except KeyError:
+    except (ImportError, KeyError):
         return os.path.expanduser("~")
 
 
@@ -195,11 +193,10 @@ def is_orphan(pid: int) -> bool:
         return False
     parent, words = parent_and_words
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            terminal = int(file.read().rpartition(b")")[2].split()[4])
-    except (OSError, ValueError, IndexError):
+        terminal = _status(pid)[4]
+    except (OSError, IndexError):
         return True
-    return not terminal and (parent == 1 or _stem(words[0]) in _ADOPTERS)
+    return terminal == "0" and (parent == 1 or _stem(words[0]) in _ADOPTERS)
 
 
 @cache
@@ -227,10 +224,14 @@ def _stem(path: str) -> str:
     return re.sub(r"\.(?:exe|cmd|[cm]?js|py)\Z", "", name).lower()
 
 
+def _status(pid: int) -> list[str]:
+    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+        return file.read().rpartition(")")[2].split()
+
+
 def _parent_by_proc(pid: int) -> tuple[int, tuple[str, ...]] | None:
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            parent = int(file.read().rpartition(b")")[2].split()[1])
+        parent = int(_status(pid)[1])
         with open(f"/proc/{parent}/cmdline", "rb") as file:
             words = (
                 file.read(_MAX_COMMAND_BYTES).decode("utf-8", "replace").rstrip("\0").split("\0")

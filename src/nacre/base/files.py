@@ -1,4 +1,4 @@
-"""Private files (mode 0600, folders 0700).
+"""Private files (mode 0600, folders 0700), and named output files.
 
 These modes do not depend on the umask. On Windows, permissions are left unchanged.
 """
@@ -11,7 +11,7 @@ import glob
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -72,6 +72,16 @@ def open_file(path: Path | str, flags: int, *, dir_fd: int | None = None) -> int
     return descriptor
 
 
+def open_to_read(path: Path | str) -> BinaryIO:
+    """Open a regular file for reading. Raises OSError."""
+    return os.fdopen(open_file(path, os.O_RDONLY), "rb")
+
+
+def open_to_append(path: Path | str) -> BinaryIO:
+    """Open a private file for appending, and create it if it is missing. Raises OSError."""
+    return os.fdopen(open_file(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), "ab")
+
+
 def write_file(path: Path, data: bytes | str, *, durable: bool = True) -> None:
     """Atomically write or replace a file that only its owner can read."""
     with new_file(path, overwrite=True, durable=durable) as file:
@@ -90,18 +100,12 @@ def new_file(path: Path, *, overwrite: bool = False, durable: bool = True) -> It
     sweep(path.parent, path.name)
     temporary = temporary_name(path)
     try:
-        with open(
-            temporary,
-            "w+b",
-            opener=lambda name, _: open_file(name, os.O_RDWR | os.O_CREAT | os.O_EXCL),
-        ) as file:
+        with os.fdopen(open_file(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL), "w+b") as file:
             yield file
             file.flush()
             if durable:
                 os.fsync(file.fileno())
-        _refuse_taken(
-            path, overwrite
-        )  # another process might have created the file during the block
+        _refuse_taken(path, overwrite)  # another process might have created the file meanwhile
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
@@ -180,3 +184,53 @@ def shared(paths: list[Path]) -> Iterator[tuple[Path, int]]:
             continue
         if not stat.S_ISLNK(status.st_mode) and status.st_mode & 0o077:
             yield path, stat.S_IMODE(status.st_mode) & FOLDER_MODE
+
+
+# -- Named output files outside the home -----------------------------------------------------------
+
+
+KeptOut = Sequence[Path]
+"""Files and folders of nacre, with everything in these folders."""
+
+
+@contextlib.contextmanager
+def named_file(path: Path, keep_out: KeptOut, *, overwrite: bool = False) -> Iterator[BinaryIO]:
+    """Yield a new file at a path chosen by the user, which appears only if the block succeeds.
+
+    Raises ConflictError if the path is in ``keep_out``, is not a regular file, or exists (unless
+    ``overwrite``).
+    """
+    path = path.expanduser().absolute()
+    refuse_named(path, keep_out)
+    with new_file(path, overwrite=overwrite) as file:
+        yield file
+        refuse_named(path, keep_out)  # the path might have changed during the block
+
+
+def refuse_named(path: Path, keep_out: KeptOut) -> None:
+    """Raise ConflictError for a path that must not be written even with ``overwrite``."""
+    path = path.expanduser().absolute()
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        status = path.lstat()
+        if stat.S_ISLNK(status.st_mode):
+            raise ConflictError(
+                f"{path} is a link to {os.path.realpath(path)}",
+                hint="give that path, or another",
+            )
+        if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
+            raise ConflictError(f"{path} is not a regular file", hint="choose another path")
+    if is_within(path, keep_out):
+        raise ConflictError(f"{path} is inside nacre's own home", hint="choose a path outside it")
+
+
+def is_within(path: Path, owned: KeptOut) -> bool:
+    """Return True if a path equals or lies inside one of the given paths."""
+    place = Path(os.path.realpath(path.parent), path.name)
+    return any(_is_same(own, above) for own in owned for above in (place, *place.parents))
+
+
+def _is_same(first: Path, second: Path) -> bool:
+    try:
+        return os.path.samefile(first, second)
+    except OSError:
+        return first == second

@@ -72,6 +72,11 @@ def content_hash(text: str) -> bytes:
     return bytes_hash(text.encode("utf-8", errors="replace"))
 
 
+def short_hash(*parts: str) -> str:
+    """Hash strings to 16 hex digits."""
+    return content_hash("\0".join(parts)).hex()[:16]
+
+
 def keyed_hash(key: bytes, *parts: str) -> str:
     """Hash strings to 16 hex digits that reveal nothing without the key."""
     joined = "\0".join(parts).encode("utf-8", errors="replace")

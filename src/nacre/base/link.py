@@ -23,6 +23,8 @@ from nacre.base import environment, files, locks
 if TYPE_CHECKING:
     import subprocess
 
+StrPath = str | os.PathLike[str]
+
 LOCK = "daemon.lock"
 """Lock file in the home. The daemon holds the lock while it runs."""
 
@@ -36,7 +38,7 @@ _MAX_NAME_CHARACTERS = 200
 _CHORE_NUMBERS = itertools.count()
 
 
-def socket_path(home: str) -> str:
+def socket_path(home: StrPath) -> str:
     """Return the path of the daemon's socket, in the home or, if that path is too long, in
     :func:`run_folder`.
     """
@@ -52,19 +54,19 @@ def run_folder() -> str:
     return os.path.join(base, f"nacre-{os.getuid() if hasattr(os, 'getuid') else 'user'}")
 
 
-def session_file(home: str, session: str) -> str:
+def session_file(home: StrPath, session: str) -> str:
     """Return the path of the file that records which context a session has already received."""
     return os.path.join(home, "run", "sessions", f"{_name(session)}.json")
 
 
-def delivery_file(home: str, memory: str) -> str:
+def delivery_file(home: StrPath, memory: str) -> str:
     """Return the path of the file that grows by one byte each time a limited memory is
     delivered.
     """
     return os.path.join(home, "run", "intents", _name(memory))
 
 
-def deliveries(home: str, memory: str) -> int:
+def deliveries(home: StrPath, memory: str) -> int:
     """Return how often a limited memory was delivered, or 0 for other memories."""
     try:
         return os.stat(delivery_file(home, memory)).st_size
@@ -72,18 +74,18 @@ def deliveries(home: str, memory: str) -> int:
         return 0
 
 
-def chores_folder(home: str) -> str:
+def chores_folder(home: StrPath) -> str:
     """Return the path of the folder that contains one file per chore."""
     return os.path.join(home, "run", "chores")
 
 
-def chore_file(home: str) -> str:
+def chore_file(home: StrPath) -> str:
     """Return a path for a new chore's file; these names sort by time."""
     name = f"{time.time_ns():020d}-{os.getpid()}-{next(_CHORE_NUMBERS)}.json"
     return os.path.join(chores_folder(home), name)
 
 
-def write_session(home: str, session: str, state: Mapping[str, Any]) -> None:
+def write_session(home: StrPath, session: str, state: Mapping[str, Any]) -> None:
     """Save a session's state after a delivery, and count deliveries of limited memories.
 
     Disk errors are ignored: at worst, the session gets the same context again.
@@ -94,18 +96,17 @@ def write_session(home: str, session: str, state: Mapping[str, Any]) -> None:
         write_json(home, session_file(home, session), {**state, "limited": ()})
 
 
-def write_json(home: str, path: str, value: Mapping[str, Any]) -> None:
+def write_json(home: StrPath, path: str, value: Mapping[str, Any]) -> None:
     """Atomically write a JSON file in a home. Raises OSError."""
     os.stat(home)  # a missing home is not created
     files.write_file(Path(path), json.dumps(value), durable=False)
 
 
-def append(home: str, path: str, data: bytes) -> int:
+def append(home: StrPath, path: str, data: bytes) -> int:
     """Append data to a file in a home, and return the file's new size. Raises OSError."""
     os.stat(home)
     files.make_folder(Path(path).parent)
-    descriptor = files.open_file(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    with os.fdopen(descriptor, "ab") as file:
+    with files.open_to_append(path) as file:
         file.write(data)
         return file.tell()
 
@@ -174,7 +175,7 @@ class DaemonRefusedError(Exception):
         self.error = error
 
 
-def ask(home: str, operation: str, request: dict[str, Any], *, seconds: float) -> Any:
+def ask(home: StrPath, operation: str, request: dict[str, Any], *, seconds: float) -> Any:
     """Run an operation in the daemon and return its result as parsed JSON.
 
     ``seconds`` limits the whole call. Raises DaemonAwayError or, if the operation fails,
@@ -184,7 +185,7 @@ def ask(home: str, operation: str, request: dict[str, Any], *, seconds: float) -
 
 
 def ask_whole(
-    home: str, operation: str, request: dict[str, Any], *, seconds: float, **more: Any
+    home: StrPath, operation: str, request: dict[str, Any], *, seconds: float, **more: Any
 ) -> dict[str, Any]:
     """Run an operation like :func:`ask`, but return the whole response.
 
@@ -207,7 +208,7 @@ def ask_whole(
     return answer
 
 
-def post(home: str, target: str, body: bytes, *, seconds: float) -> tuple[int, bytes]:
+def post(home: StrPath, target: str, body: bytes, *, seconds: float) -> tuple[int, bytes]:
     """Send a POST request to the daemon and return the status and body. Raises DaemonAwayError."""
     if not hasattr(socket, "AF_UNIX"):
         raise DaemonAwayError("this system has no local sockets")
@@ -250,7 +251,7 @@ def _remaining(until: float) -> float:
 def ask_to_stop(home: Path) -> bool:
     """Ask a home's daemon to stop, and return True if it did so in time."""
     with contextlib.suppress(DaemonAwayError, DaemonRefusedError):
-        ask(str(home), "stop", {}, seconds=1.0)
+        ask(home, "stop", {}, seconds=1.0)
     until = time.monotonic() + _STOP_SECONDS
     while locks.is_held(home / LOCK):
         if time.monotonic() > until:
@@ -266,7 +267,7 @@ _PATH_VARIABLES = ("NACRE_CONFIG", "NACRE_DB")
 
 
 def start_daemon(
-    home: str, environ: Mapping[str, str], *options: str
+    home: StrPath, environ: Mapping[str, str], *options: str
 ) -> subprocess.Popen[bytes] | None:
     """Start the home's daemon, unless it is running or the system has no local sockets. Raises
     OSError.
@@ -276,14 +277,14 @@ def start_daemon(
     return start_process(home, environ, "serve", "--idle", *options)
 
 
-def start_chores(home: str, environ: Mapping[str, str]) -> None:
+def start_chores(home: StrPath, environ: Mapping[str, str]) -> None:
     """Start a process that does the pending chores, unless one is running. Raises OSError."""
     if not locks.is_held(Path(home) / CHORES_LOCK):
         start_process(home, environ, "chores")
 
 
 def start_process(
-    home: str, environ: Mapping[str, str], *arguments: str
+    home: StrPath, environ: Mapping[str, str], *arguments: str
 ) -> subprocess.Popen[bytes]:
     """Start ``nacre <arguments>`` for a home in the background, without an agent's variables.
     Raises OSError.
@@ -310,7 +311,7 @@ def program() -> list[str]:
     return [sys.executable, "-P", "-m", "nacre"]
 
 
-def environment_of(home: str, environ: Mapping[str, str]) -> dict[str, str]:
+def environment_of(home: StrPath, environ: Mapping[str, str]) -> dict[str, str]:
     """Return environment variables, with absolute paths, for a process that uses the same home."""
     variables = {**environ, "NACRE_HOME": os.path.abspath(home)}
     variables |= {

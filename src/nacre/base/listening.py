@@ -70,13 +70,7 @@ class Bounded(H11Protocol):
             self._check_later()
 
 
-def listening_config(
-    app: ASGIApp,
-    cert: str = "",
-    key: str = "",
-    *,
-    room: int = 0,
-) -> uvicorn.Config:
+def listening_config(app: ASGIApp, cert: str, key: str, room: int) -> uvicorn.Config:
     """Return uvicorn's configuration for an app, with TLS if ``cert`` is given.
 
     ``room`` overrides the maximum number of connections.

@@ -155,8 +155,12 @@ class FileLock:
                 if now >= give_up:
                     return False
                 if now >= warn_at:
+                    import logging  # noqa: PLC0415 - 8 ms, only while waiting
+
                     warn_at = give_up
-                    _warn(f"waiting for another process, which has {self._path}")
+                    logging.getLogger("nacre").warning(
+                        f"waiting for another process, which has {self._path}"
+                    )
                 _join_queue(queue)
                 time.sleep(_PAUSE_SECONDS)
         return True
@@ -237,12 +241,6 @@ def is_held(path: Path) -> bool:
         return not _try(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _warn(message: str) -> None:
-    import logging  # noqa: PLC0415 - 8 ms, only while waiting
-
-    logging.getLogger("nacre").warning(message)
 
 
 def _open(path: Path) -> int:

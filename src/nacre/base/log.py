@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from pathlib import Path
 
@@ -20,9 +19,8 @@ class Log:
     def write(self, line: str) -> None:
         """Append a line. The file may be moved or deleted between calls."""
         files.make_folder(self.path.parent)
-        descriptor = files.open_file(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        with os.fdopen(descriptor, "a", encoding="utf-8", errors="replace") as file:
-            file.write(f"{line}\n")
+        with files.open_to_append(self.path) as file:
+            file.write(f"{line}\n".encode(errors="replace"))
             is_full = file.tell() > MAX_BYTES
         if is_full:
             self.path.replace(self.path.with_suffix(".log.1"))

@@ -53,7 +53,7 @@ def find_plugins(group: str) -> Mapping[str, EntryPoint]:
     """
     from importlib.metadata import entry_points  # noqa: PLC0415 - slow, and most commands need no plugins
 
-    loaded: dict[str, EntryPoint] = {}
+    loaded = {}
     for point in sorted(entry_points(group=group)):
         loaded[point.name if point.name not in loaded else f"{point.name} ({point.value})"] = point
     return loaded
@@ -83,37 +83,33 @@ def load_plugin(point: EntryPoint, kind: type[T]) -> T:
 
 
 @cache
-def _load(group: str, kind: Any) -> Mapping[str, Any]:
+def _load(group: str, kind: Any) -> tuple[Mapping[str, Any], list[UnavailableError]]:
     loaded: dict[str, Any] = {}
+    broken = []
     for name, point in find_plugins(group).items():
         try:
             loaded[name] = load_plugin(point, kind)
         except UnavailableError as error:
-            loaded[name] = error
-    return loaded
+            broken.append(error)
+    return loaded, broken
 
 
-def load_plugins(group: str, kind: Any = object) -> Mapping[str, Any]:
+def load_plugins(group: str, kind: Any) -> Mapping[str, Any]:
     """Return a group's plugins by name. Raises UnavailableError if one is broken."""
-    for error in broken_plugins(group, kind):
+    loaded, broken = _load(group, kind)
+    for error in broken:
         raise error
-    return _load(group, kind)
+    return loaded
 
 
 def load_usable_plugins(group: str, kind: Any = object) -> Mapping[str, Any]:
     """Return a group's plugins by name, without broken ones."""
-    return {
-        name: loaded
-        for name, loaded in _load(group, kind).items()
-        if not isinstance(loaded, UnavailableError)
-    }
+    return _load(group, kind)[0]
 
 
-def broken_plugins(group: str, kind: Any = object) -> list[UnavailableError]:
+def broken_plugins(group: str) -> list[UnavailableError]:
     """Return the error of each plugin in a group that cannot be loaded."""
-    return [
-        loaded for loaded in _load(group, kind).values() if isinstance(loaded, UnavailableError)
-    ]
+    return _load(group, object)[1]
 
 
 def load_engine(address: str) -> Engine:

@@ -204,20 +204,19 @@ def values_of(scope: Scope, name: bytes) -> list[str]:
 EVERYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104 - used only if configured
 """Hosts that stand for all addresses of the machine."""
 
-_LOOPBACK = {"127.0.0.1", "::1", "localhost"}
-
 
 def names_of(host: str) -> tuple[str, ...]:
     """Return the names under which other machines reach a host; a loopback address has none."""
-    if host in _LOOPBACK:
+    name = f"[{host}]" if ":" in host else host
+    if name in LOOPBACK:
         return ()
     if host not in EVERYWHERE:
-        return (f"[{host}]" if ":" in host else host,)
+        return (name,)
     own = socket.gethostname()
+    addresses = set()
     with suppress(OSError):
         addresses = {str(info[4][0]) for info in socket.getaddrinfo(own, None, socket.AF_INET)}
-        return (own, f"{own}.local", *sorted(addresses))
-    return (own, f"{own}.local")
+    return (own, f"{own}.local", *sorted(addresses))
 
 
 def split_place(place: str) -> tuple[str, int]:

@@ -29,11 +29,13 @@ class Spool:
 
     def append(self, line: bytes) -> None:
         """Append a line. Nothing happens if the disk is full or the file locked."""
-        with suppress(StoreBusyError, OSError), self._lock():
-            descriptor = files.open_file(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-            with os.fdopen(descriptor, "ab") as file:
-                # The newline comes first, so that a truncated line does not damage the next.
-                file.write(b"\n" + line)
+        with (
+            suppress(StoreBusyError, OSError),
+            self._lock(),
+            files.open_to_append(self.path) as file,
+        ):
+            # The newline comes first, so that a truncated line does not damage the next.
+            file.write(b"\n" + line)
 
     def leftovers(self) -> list[Path]:
         """Return files whose processing a crash interrupted, oldest first."""

@@ -27,7 +27,7 @@ def statements(package: str, folder: str) -> dict[str, str]:
 
     Raises ValueError if two have the same name.
     """
-    result: dict[str, str] = {}
+    result = {}
     for file in sorted(
         Path(modules[package].__path__[0], folder).iterdir(), key=lambda file: file.name
     ):

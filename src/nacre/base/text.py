@@ -9,6 +9,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatch
 from functools import cache
+from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nacre.base.lazy import Module
@@ -39,6 +41,16 @@ def to_bytes(text: str) -> bytes:
 def to_text(data: bytes) -> str:
     """Decode UTF-8, with replacement characters for invalid bytes."""
     return data.decode("utf-8", "replace")
+
+
+def read_resource(module_file: str, name: str) -> str:
+    """Read a text file below a module's folder."""
+    return (Path(module_file).parent / name).read_text(encoding="utf-8")
+
+
+def read_table(module_file: str, name: str) -> dict[str, Any]:
+    """Read a TOML file below a module's folder."""
+    return tomllib.loads(read_resource(module_file, name))
 
 
 def numbered(name: str, is_taken: Callable[[str], object]) -> str:
@@ -91,7 +103,6 @@ _IDENTIFIER = re.compile(
 )
 _PUNCTUATION = ".,;:!?()[]{}<>\"'`*“”‘’…"
 _IDENTIFIER_CHARACTERS = 120
-_SPACES = re.compile(r"\s+")
 _INVISIBLE = re.compile(
     "\x1b\\[[0-9;?<=>]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|\x1b[@-Z\\\\-_]"
     "|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u200b\u2060\ufeff]"
@@ -170,7 +181,7 @@ def harmless(text: str) -> str:
 
 def one_line(text: str) -> str:
     """Replace each run of whitespace with a space."""
-    return _SPACES.sub(" ", text).strip()
+    return " ".join(text.split())
 
 
 def shorten(text: str, characters: int) -> str:
@@ -183,19 +194,15 @@ def shorten(text: str, characters: int) -> str:
     return (cut[:at] if at > characters * 0.6 else cut).rstrip(" ,;:.-–—") + "…"
 
 
-def title_of(text: str, characters: int = 80) -> str:
+def title_of(text: str) -> str:
     """Return the shortened first sentence of a memory as its title."""
-    first = (
-        next((line for line in text.strip().splitlines() if line.strip()), "")
-        .lstrip("#-*+> ")
-        .strip()
-    )
+    first = next(iter(text.strip().splitlines()), "").lstrip("#-*+> ").strip()
     for mark in (". ", "。", "; ", ": "):
         head, separator, _ = first.partition(mark)
         if separator and len(head) >= 12:
             first = head
             break
-    return shorten(first, characters).rstrip(".。") or "Untitled"
+    return shorten(first, 80).rstrip(".。") or "Untitled"
 
 
 def count(number: int, noun: str, many: str = "") -> str:
@@ -265,8 +272,6 @@ def identifiers(text: str) -> list[str]:
     """Return the distinct paths, code names, error codes and hashes in a text."""
     names: dict[str, None] = {}
     for token in dict.fromkeys(text.split()):
-        if len(token) < 3 or (token.isalpha() and token[1:].islower()):
-            continue
         bare = token.strip(_PUNCTUATION)
         if len(bare) < 3 or (bare.isalpha() and bare[1:].islower()):
             continue
@@ -282,7 +287,7 @@ def pieces(text: str, characters: int) -> list[str]:
     sentences.
     """
     text = text.strip()
-    result: list[str] = []
+    result = []
     while len(text) > characters:
         cut = _cut(text, characters)
         result.append(text[:cut].strip())
@@ -372,12 +377,7 @@ def _from(text: str, place: int, characters: int) -> str:
 
 def _places(lowered: str, term: str) -> list[int]:
     beginning = term[: max(3, len(term) - 2)] if term.isascii() and len(term) > 4 else term
-    places: list[int] = []
-    at = lowered.find(beginning)
-    while at >= 0 and len(places) < 10:
-        places.append(at)
-        at = lowered.find(beginning, at + 1)
-    return places
+    return [match.start() for match in islice(re.finditer(re.escape(beginning), lowered), 10)]
 
 
 # -- Regular expressions of users and agents -------------------------------------------------------
@@ -444,7 +444,10 @@ def stem(word: str) -> str:
     word = singular(word)
     for ending, by in _VERB_ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= _MIN_LETTERS:
-            word = _undouble(word[: -len(ending)] + by)
+            word = word[: -len(ending)] + by
+            # "plann" (from "planned") becomes "plan", but "call" and "miss" stay.
+            if len(word) > _MIN_LETTERS and word[-1] == word[-2] and word[-1] not in "lsz":
+                word = word[:-1]
             break
     return word[:-1] if word.endswith("e") and len(word) > _MIN_LETTERS else word
 
@@ -461,26 +464,19 @@ def singular(word: str) -> str:
     return next(candidates, word)
 
 
-def _undouble(word: str) -> str:
-    # "plann" (from "planned") becomes "plan", but "call" and "miss" stay.
-    is_double = len(word) > _MIN_LETTERS and word[-1] == word[-2] and word[-1] not in "lsz"
-    return word[:-1] if is_double else word
-
-
 # -- Wikilinks and names ---------------------------------------------------------------------------
 
 
 _LINK = re.compile(r"\[\[([^\[\]\n]{1,300})\]\]")
 _CODE = re.compile(r"^ {0,3}(```+|~~~+).*?(?:^ {0,3}\1|\Z)|(`+)[^`\n]+\2", re.DOTALL | re.MULTILINE)
 _NAME_END = re.compile(r"[#|]|\\\|")
-_WORDS = re.compile(r"[^\W_]+")
 _MAX_LINKS = 500
 """Maximum number of links in a text. Text with more is not prose."""
 
 
 def name_key(name: str) -> str:
     """Normalize a name: ``Tide Gauge`` becomes ``tide-gauge``."""
-    return "-".join(_WORDS.findall(unicodedata.normalize("NFKC", name).lower()))
+    return normalise(name).replace(" ", "-")
 
 
 def mentioned(text: str) -> list[str]:
@@ -617,10 +613,7 @@ def _is_of_local_provider(name: str) -> bool:
 
 @cache
 def _words(kind: str) -> frozenset[str]:
-    from importlib.resources import files  # noqa: PLC0415 - this loads tempfile, and hooks load this module
-
-    table = tomllib.loads((files(__package__) / "open_weights.toml").read_text(encoding="utf-8"))
-    return frozenset(table[kind])
+    return frozenset(read_table(__file__, "open_weights.toml")[kind])
 
 
 @cache

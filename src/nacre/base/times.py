@@ -1,14 +1,11 @@
-"""Local days, formatting of times, and dates in natural language.
-
-``zone`` is the local time zone by default.
-"""
+"""Local days, formatting of times, and dates in natural language."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import MAXYEAR, MINYEAR, UTC, date, datetime, time, timedelta, tzinfo
+from datetime import MAXYEAR, MINYEAR, UTC, date, datetime, time, timedelta
 from functools import cache
 
 from nacre.base.frozen import frozen
@@ -33,13 +30,11 @@ def day_of(moment: datetime) -> date:
     return (localised(moment) or moment).date()
 
 
-def in_utc(moment: datetime, zone: tzinfo | None = None) -> datetime:
+def in_utc(moment: datetime) -> datetime:
     """Convert a time to UTC; without a zone, it is local.
 
     Raises OverflowError outside the years 1 to 9999.
     """
-    if moment.tzinfo is None and zone is not None:
-        moment = moment.replace(tzinfo=zone)
     return moment.astimezone(UTC)
 
 
@@ -61,10 +56,10 @@ def parsed(text: str) -> datetime | None:
         return None
 
 
-def localised(moment: datetime, zone: tzinfo | None = None) -> datetime | None:
+def localised(moment: datetime) -> datetime | None:
     """Convert a time to the local zone, or to ``None`` if it is unknown or out of range."""
     try:
-        return moment.astimezone(zone) if is_known(moment) else None
+        return moment.astimezone() if is_known(moment) else None
     except (
         OverflowError,
         OSError,
@@ -223,7 +218,7 @@ class Window:
     words: str
 
 
-def parse_moment(text: str, now: datetime, zone: tzinfo | None = None) -> datetime:
+def parse_moment(text: str, now: datetime) -> datetime:
     """Convert a user's time, such as ``3d``, ``yesterday``, ``march`` or ISO 8601, to UTC. Raises
     InvalidQueryError.
     """
@@ -232,11 +227,11 @@ def parse_moment(text: str, now: datetime, zone: tzinfo | None = None) -> dateti
     try:
         if relative:
             return now - int(relative[1]) * _UNITS[relative[2]]
-        return in_utc(datetime.fromisoformat(text.strip()), zone)
+        return in_utc(datetime.fromisoformat(text.strip()))
     except (ValueError, OverflowError):
         pass
     for expression in (cleaned, f"on {cleaned}", f"in {cleaned}"):
-        window = find_window(expression, now, zone)
+        window = find_window(expression, now)
         if window and window.since and window.words.strip() == expression:
             return window.since
     raise InvalidQueryError(
@@ -244,14 +239,14 @@ def parse_moment(text: str, now: datetime, zone: tzinfo | None = None) -> dateti
     )
 
 
-def find_window(query: str, now: datetime, zone: tzinfo | None = None) -> Window | None:
+def find_window(query: str, now: datetime) -> Window | None:
     """Return the time span, in UTC, of the first time expression in a question."""
-    local = localised(now, zone)
+    local = localised(now)
     window = _find(query.lower(), local.replace(tzinfo=None)) if local else None
     if window is None:
         return None
     try:
-        since, until = (in_utc(end, zone) if end else None for end in (window.since, window.until))
+        since, until = (in_utc(end) if end else None for end in (window.since, window.until))
     except (OverflowError, ValueError):  # outside the calendar
         return None
     return Window(since, until, window.words)
@@ -351,36 +346,29 @@ def _weekday_of_week(match: re.Match[str], now: datetime) -> Window:
     return _day(match, today - (today.weekday() + 7 * _STEPS[match["which"]] - ahead) * _DAY)
 
 
-def _number(text: str) -> int:
-    return _NUMBERS[text] if text in _NUMBERS else int(text)
+def _numbers(text: str) -> tuple[int, int]:
+    """Return the lowest and the highest number that a word such as "3", "few" or "两三" means."""
+    if "十" in text:
+        tens, _, ones = text.partition("十")
+        numbers = [10 * _CHINESE_NUMBERS.get(tens, 1) + _CHINESE_NUMBERS.get(ones, 0)]
+    elif text in _NUMBERS or text.isdecimal():
+        numbers = [_NUMBERS[text] if text in _NUMBERS else int(text)]
+    else:
+        numbers = [_CHINESE_NUMBERS[digit] for digit in text]
+    return min(numbers), max(numbers)
 
 
 def _past(match: re.Match[str], now: datetime) -> Window | None:
-    count = _number(match["count"] or "1")
-    return _side(match, now - count * _UNITS[match["unit"]], now + _DAY) if count else None
+    count, _ = _numbers(match["count"] or "1")
+    since = now - count * _UNITS[match["unit"].removeprefix("个")]
+    return _side(match, since, now + _DAY) if count else None
 
 
 def _ago(match: re.Match[str], now: datetime) -> Window | None:
-    count = _number(match["count"])
-    return _back(match, now, count, count) if count else None
-
-
-def _chinese_ago(match: re.Match[str], now: datetime) -> Window | None:
-    number = match["count"]
-    if number.isdecimal():
-        least = most = int(number)
-    elif "十" in number:
-        tens, _, ones = number.partition("十")
-        least = most = 10 * _CHINESE_NUMBERS.get(tens, 1) + _CHINESE_NUMBERS.get(ones, 0)
-    else:
-        least, most = sorted((_CHINESE_NUMBERS[number[0]], _CHINESE_NUMBERS[number[-1]]))
-    return _back(match, now, least, most) if least else None
-
-
-def _back(match: re.Match[str], now: datetime, least: int, most: int) -> Window:
+    least, most = _numbers(match["count"])
     unit = _UNITS[match["unit"].removeprefix("个")]
     since, until = now - most * unit - unit / 2, now - least * unit + unit / 2
-    return _side(match, _midnight(since), _midnight(until) + _DAY)
+    return _side(match, _midnight(since), _midnight(until) + _DAY) if least else None
 
 
 def _relative_day(match: re.Match[str], now: datetime) -> Window:
@@ -461,16 +449,6 @@ def _fixed_span(match: re.Match[str], now: datetime) -> Window:
         match,
         _midnight(now) - (days + days // 4) * _DAY,
         _midnight(now) - (days - days // 4) * _DAY,
-    )
-
-
-def _chinese_past(match: re.Match[str], now: datetime) -> Window | None:
-    number = match["count"]
-    count = int(number) if number.isdecimal() else _CHINESE_NUMBERS[number[-1]]
-    return (
-        _side(match, now - count * _UNITS[match["unit"].removeprefix("个")], now + _DAY)
-        if count
-        else None
     )
 
 
@@ -558,7 +536,7 @@ _PATTERNS: tuple[tuple[str, str, _Reader], ...] = (
         r"(?:最近|过去|近|前)(?:的)?(?P<count>\d{1,3}|[一两二三四五六七八九几])(?P<unit>个?小时|天|周|个?星期|个月|年)"
         r"(?![前之])",
         "近 过去 前",
-        _chinese_past,
+        _past,
     ),
     (rf"{_SIDE}(?:a\s+fortnight|half\s+a\s+year)\s+ago\b", "ago", _fixed_span),
     (rf"{_SIDE}(?:the\s+)?(?P<which>last|this)\s+(?P<unit>week|month|year)\b", "last this", _unit),
@@ -583,7 +561,7 @@ _PATTERNS: tuple[tuple[str, str, _Reader], ...] = (
     (
         rf"(?P<count>{_CHINESE_COUNT})(?P<unit>个?小时|天|周|个?星期|个月|年)(?:以|之)?前",
         "前",
-        _chinese_ago,
+        _ago,
     ),
     (
         rf"{_SIDE}(?:the\s+)?(?P<day>today|day before yesterday|yesterday)\b",

@@ -30,9 +30,9 @@ _COLON = re.compile(r"[ \t]*:")
 class NotPlainError(ValueError):
     """Text outside the supported subset of YAML. ``line`` counts from 0, if known."""
 
-    def __init__(self, problem: str, line: int | None = None) -> None:
+    def __init__(self, problem: str, mark: yaml.Mark | None = None) -> None:
         super().__init__(problem)
-        self.line = line
+        self.line: int | None = mark.line if mark else None
 
 
 @frozen
@@ -56,9 +56,8 @@ def read(document: str) -> tuple[dict[str, Any], dict[str, Span]]:
     except UnicodeEncodeError as error:
         raise NotPlainError("it contains unpaired surrogates") from error
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-        raise NotPlainError(problem, mark.line if mark else None) from error
+        raise NotPlainError(problem, getattr(error, "problem_mark", None)) from error
 
 
 class _Reader:
@@ -71,9 +70,13 @@ class _Reader:
     def read(self) -> tuple[dict[str, Any], dict[str, Span]]:
         values: dict[str, Any] = {}
         spans: dict[str, Span] = {}
-        event = self._begin()
-        if event is None:
+        self._next()
+        event = self._next()
+        if isinstance(event, yaml.StreamEndEvent):
             return values, spans
+        if event.explicit:
+            raise NotPlainError("more than one document", event.start_mark)
+        event = self._next()
         if (
             not isinstance(event, yaml.MappingStartEvent)
             or event.flow_style
@@ -85,24 +88,15 @@ class _Reader:
             start, key_end = event.start_mark.index, event.end_mark.index
             colon = _COLON.match(self._document, key_end)
             if colon is None:
-                raise NotPlainError("a key has no colon", _line(event))
+                raise NotPlainError("a key has no colon", event.start_mark)
             self._end = key_end
             values[key] = self._value(self._next(), 1)
             end = key_end + len(self._document[key_end : self._end].rstrip())
             spans[key] = Span(start, key_end, max(end, colon.end()))
         event = self._next()
         if event.explicit or not isinstance(self._next(), yaml.StreamEndEvent):
-            raise NotPlainError("more than one document", _line(event))
+            raise NotPlainError("more than one document", event.start_mark)
         return values, spans
-
-    def _begin(self) -> Any:
-        self._next()
-        event = self._next()
-        if isinstance(event, yaml.StreamEndEvent):
-            return None
-        if event.explicit:
-            raise NotPlainError("more than one document", _line(event))
-        return self._next()
 
     def _next(self) -> Any:
         self._count += 1
@@ -112,20 +106,20 @@ class _Reader:
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
             raise NotPlainError(
                 "anchors and aliases (& and *) are not supported; quote the text",
-                _line(event),
+                event.start_mark,
             )
         if getattr(event, "tag", None):
-            raise NotPlainError("tags (!) are not supported; quote the text", _line(event))
+            raise NotPlainError("tags (!) are not supported; quote the text", event.start_mark)
         return event
 
     def _key(self, event: Any, previous: Mapping[str, Any]) -> str:
         if not isinstance(event, yaml.ScalarEvent):
-            raise NotPlainError("a key is not a plain word", _line(event))
+            raise NotPlainError("a key is not a plain word", event.start_mark)
         key: str = event.value
         if key == "<<" and event.implicit[0]:
-            raise NotPlainError("merge keys (<<) are not supported", _line(event))
+            raise NotPlainError("merge keys (<<) are not supported", event.start_mark)
         if key in previous:
-            raise NotPlainError(f"{key[:80]!r} occurs twice", _line(event))
+            raise NotPlainError(f"{key[:80]!r} occurs twice", event.start_mark)
         return key
 
     def _value(self, event: Any, depth: int) -> Any:
@@ -146,8 +140,3 @@ class _Reader:
         if event.flow_style:
             self._end = inner.end_mark.index
         return values if is_list else by_key
-
-
-def _line(event: Any) -> int:
-    line: int = event.start_mark.line
-    return line

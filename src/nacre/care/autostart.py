@@ -8,7 +8,6 @@ import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
@@ -17,6 +16,7 @@ from nacre.base import files as private_files
 from nacre.base.environment import server_address
 from nacre.base.frozen import frozen
 from nacre.base.link import ask_to_stop, environment_of, program, start_process
+from nacre.base.text import read_resource
 from nacre.errors import ConflictError, NotFoundError, UnavailableError
 from nacre.home.parsing import roots_of
 from nacre.readers.adapter import Places
@@ -66,8 +66,8 @@ def _quote_for_systemd(word: str) -> str:
 
 
 def _fill_template(name: str, places: Mapping[str, str]) -> str:
-    text = files(__package__).joinpath("units", name).read_text(encoding="utf-8")
-    return re.sub(r"@([A-Z]+)@", lambda match: places[match.group(1)], text)
+    text = read_resource(__file__, f"units/{name}")
+    return re.sub(r"@([A-Z]+)@", lambda match: places[match[1]], text)
 
 
 @frozen
@@ -75,23 +75,18 @@ class Installation:
     """The system service that runs a home's daemon.
 
     ``form``: ``systemd``, ``launchd`` or ``task``.
-    ``write``: function that returns the content of the service's file.
+    ``text``: function that returns the content of the service's file.
     ``home``: text in the file by which the home is recognised.
     """
 
     form: str
     path: Path
-    write: Callable[[], str]
+    text: Callable[[], str]
     install: tuple[Command, ...]
     start: tuple[Command, ...]
     remove: tuple[Command, ...]
     home: str
     encoding: str = "utf-8"
-
-    @property
-    def text(self) -> str:
-        """The content that the service's file should have."""
-        return self.write()
 
     @property
     def is_installed(self) -> bool:
@@ -114,7 +109,7 @@ def pinned(settings: Settings) -> dict[str, str]:
 
     Others are left out, because they can contain secrets.
     """
-    environ = environment_of(str(settings.home), settings.environ)
+    environ = environment_of(settings.home, settings.environ)
     names = {
         "NACRE_HOME",
         "NACRE_CONFIG",
@@ -163,7 +158,7 @@ def install(settings: Settings) -> Installation:
         )
     stop(settings)
     private_files.make_folder(service.path.parent)
-    private_files.write_file(service.path, service.text.encode(service.encoding))
+    private_files.write_file(service.path, service.text().encode(service.encoding))
     _run(settings, service.install)
     return service
 
@@ -195,7 +190,7 @@ def start(settings: Settings) -> subprocess.Popen[bytes] | None:
             _run(settings, service.start)
             return None
     try:
-        return start_process(str(settings.home), settings.environ, "serve")
+        return start_process(settings.home, settings.environ, "serve")
     except OSError as error:
         raise UnavailableError(
             f"cannot start a process: {error.strerror}", hint="check for free memory"

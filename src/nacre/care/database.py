@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -87,8 +86,6 @@ def stats(home: Home) -> Stats:
         ToolStats(tool, sessions, turns or 0, from_ms(first), from_ms(last))
         for tool, sessions, turns, first, last in home.sessions.counts()
     )
-    files = () if home.database.server else _files(home.settings.database)
-    size = sum(file.stat().st_size for file in files if file.exists())
     return Stats(
         memories=home.memories.counts(),
         links=home.links.count(home.today()),
@@ -98,7 +95,7 @@ def stats(home: Home) -> Stats:
         vectors_missing=sum(home.vectors.missing()),
         model=home.vectors.model(),
         database=home.settings.where,
-        database_bytes=size,
+        database_bytes=0 if home.database.server else _bytes(home.settings),
         vault=home.settings.where_documents,
         vault_files=sum(1 for _ in home.vault.scan()),
         nacre=__version__,
@@ -149,9 +146,9 @@ def _earlier(
     if home is None:
         yield [], None
         return
-    paths: list[Path] = []
+    paths = []
     vectors = None
-    try:
+    with contextlib.closing(home):
         with contextlib.suppress(UnusableStoreError, *UNREADABLE):
             apply_intents(home)
             apply_tombstones(home)  # content forgotten on other machines is not carried over
@@ -162,14 +159,12 @@ def _earlier(
         with contextlib.suppress(EmbedderUnavailableError, UnusableStoreError, *UNREADABLE):
             vectors = home.vectors
         yield paths, vectors
-    finally:
-        home.close()
 
 
 def _build(
     home: Home, known_paths: list[Path], on_progress: OnProgress, *, vectors: bool
 ) -> IngestReport:
-    try:
+    with contextlib.closing(home.database):
         paths = tuple(
             path
             for path in sorted({*known_paths, *list_named_paths(home)})
@@ -188,8 +183,6 @@ def _build(
             home.sessions.mark_all_extracted()
         home.database_file.fold_log()
         return report
-    finally:
-        home.database.close()
 
 
 def _refuse_server(settings: Settings) -> None:
@@ -214,13 +207,10 @@ def reset(settings: Settings, *, open_home: OpenHome = open_home) -> Path | None
     copy = database.with_name(f"{database.name}.before-reset")
     copy.unlink(missing_ok=True)
     try:
-        home = open_home(settings)
-        try:
+        with contextlib.closing(open_home(settings)) as home:
             apply_intents(home)
             _keep_history(home)
             home.database_file.backup(copy)
-        finally:
-            home.database.close()
     except SchemaTooNewError:
         raise
     except (UnusableStoreError, *UNREADABLE):
@@ -232,7 +222,7 @@ def reset(settings: Settings, *, open_home: OpenHome = open_home) -> Path | None
 def _put_in_place(settings: Settings, new: Path, open_home: OpenHome) -> list[Problem]:
     # The old log is removed first, because SQLite would apply it to the new database.
     database = settings.database
-    lost: list[Problem] = []
+    lost = []
     with contextlib.ExitStack() as stack:
         if database.exists():
             home = _open_old(settings, open_home)
@@ -367,9 +357,8 @@ def verify_backup(
 
     Raises NotFoundError, or InvalidInputError if the file is damaged or not a backup.
     """
-    folder = Path(tempfile.mkdtemp(prefix="nacre-drill-"))
-    home_path = folder / "home"
-    try:
+    with tempfile.TemporaryDirectory(prefix="nacre-drill-", ignore_cleanup_errors=True) as folder:
+        home_path = Path(folder, "home")
         manifest = data_backup.unpack(backup.expanduser().absolute(), home_path, on_progress)
         size = f"{manifest.bytes / 1e6:,.1f} MB"
         hashes = Check(
@@ -377,11 +366,14 @@ def verify_backup(
             OK,
             f"{len(manifest.files):,} files, {size}, all hashes match; created {manifest.created}",
         )
+        own = {
+            name: value for name, value in settings.environ.items() if not name.startswith("NACRE_")
+        }
         try:
-            home = open_home(_settings(home_path, settings))
+            home = open_home(load_settings(home_path, own | {"NACRE_EMBEDDING_MODEL": "none"}))
         except NacreError as error:
             return [hashes, Check("database", FAILURE, error.message, "make another backup")]
-        try:
+        with contextlib.closing(home):
             return [
                 hashes,
                 *as_checks(prove(home, transcripts=False)),
@@ -390,12 +382,3 @@ def verify_backup(
                     for note in manifest.notes
                 ),
             ]
-        finally:
-            home.database.close()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _settings(home: Path, settings: Settings) -> Settings:
-    own = {name: value for name, value in settings.environ.items() if not name.startswith("NACRE_")}
-    return load_settings(home, own | {"NACRE_EMBEDDING_MODEL": "none"})

@@ -31,7 +31,6 @@ from nacre.errors import NacreError
 from nacre.home.home import Home
 from nacre.home.parsing import Job
 from nacre.learn import discovery
-from nacre.learn.discovery import FoundFile
 from nacre.learn.ingest import jobs_for, read_changed
 from nacre.learn.learn import is_due
 from nacre.readers.adapter import SUFFIXES as DATABASES
@@ -204,7 +203,6 @@ def _inode(path: Path) -> int:
 # -- Pace ------------------------------------------------------------------------------------------
 
 
-CHECK_SECONDS = 2.0
 POLLED_SECONDS = 1.0
 MOST_POLLED_SECONDS = 10.0
 FORGIVE_SECONDS = 3_600.0
@@ -227,7 +225,6 @@ PAUSE_SECONDS = 10.0
 """Minimum number of seconds between two rounds, unless twice the last round's duration is longer."""
 
 _IDLE_SHARE = 30
-_INTERVALS = {"check": CHECK_SECONDS, "forgive": FORGIVE_SECONDS}
 
 
 @dataclass
@@ -252,23 +249,13 @@ class Pace:
     def __post_init__(self) -> None:
         self._due = {
             "look": self.started,
-            "check": self.started,
             "retry": 0.0,
-            "forgive": self.started + FORGIVE_SECONDS,
         }
         self._unlearned_since = self._last_read = self.started
 
     def is_time(self, task: str, now: float) -> bool:
-        """Return True if the task (``look``, ``check``, ``forgive`` or ``retry``) is due."""
+        """Return True if the task (``look`` or ``retry``) is due."""
         return now >= self._due[task]
-
-    def next_due(self, now: float) -> float:
-        """Return the seconds until the next scan or check, but at least 0.01."""
-        return max(0.01, min(self._due["look"], self._due["check"]) - now)
-
-    def again(self, task: str, now: float) -> None:
-        """Schedule the next run of a task that was just completed."""
-        self._due[task] = now + _INTERVALS[task]
 
     def looked(self, began: float, now: float, *, polling: bool) -> None:
         """Schedule the next full scan after one that has just ended."""
@@ -283,10 +270,6 @@ class Pace:
         """Bring the next scan forward, because there are probably new transcripts."""
         earliest = max(now + 0.1, self._looked + max(1.0, HINTED_SHARE * self._look_cost))
         self._due["look"] = min(self._due["look"], earliest)
-
-    def look_later(self, now: float) -> None:
-        """Postpone the next scan by the usual pause."""
-        self._due["look"] = now + PAUSE_SECONDS
 
     def has_read(self, now: float) -> None:
         """Record that new turns were read."""
@@ -360,7 +343,7 @@ class Round:
         options = () if reads else ("--no-read",)
         self._process = subprocess.Popen(
             [*program(), "ingest", "--json", "--background", *options],
-            env=of_the_owner(environment_of(str(settings.home), settings.environ)),
+            env=of_the_owner(environment_of(settings.home, settings.environ)),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -425,6 +408,7 @@ class Follower:
         self._has_new_settings = False
         self._run = ""
         self._pace = Pace(time.monotonic())
+        self._forgives_at = self._pace.started + FORGIVE_SECONDS
         self._messages: queue.Queue[frozenset[Path] | RoundOutcome] = queue.Queue()
         self._notices = Notices(self._messages.put)
         self._territory = Territory(())
@@ -471,19 +455,22 @@ class Follower:
         self._tell(f"following stopped after {count(self.state.turns, 'turn')} and {learned}")
 
     def _step(self) -> None:
-        self._receive(min(_WAIT_SECONDS, self._pace.next_due(time.monotonic())))
+        self._receive(_WAIT_SECONDS)
         now = time.monotonic()
         self.state = replace(self.state, heartbeat=self._clock())
-        if self._pace.is_time("check", now):
-            self._check_places(now)
+        has_new_folder = any(folder.is_dir() for folder in self._missing)
+        if has_new_folder or _stamp(self._settings.config) != self._config:
+            self._pace.look_soon(now)
         if self._due and self._pace.is_time("retry", now):
             self._try(self._read_due)
-        if self._pace.is_time("look", now):
-            self._look_at_all(now)
+        if self._pace.is_time("look", now) and not (self._round and self._has_much):
+            self._try(self._find_all)
+            is_polling = bool(self._notices.why_not)
+            self._pace.looked(now, time.monotonic(), polling=is_polling)
         if self._round is None and self._pace.is_time_to_learn(now):
             self._start_round()
-        if self._pace.is_time("forgive", now):
-            self._pace.again("forgive", now)
+        if now >= self._forgives_at:
+            self._forgives_at = now + FORGIVE_SECONDS
             self._futile.clear()
             self._reported_problems.clear()
         if self._home and now - self._pace.last_used > _IDLE_SECONDS:
@@ -491,9 +478,7 @@ class Follower:
 
     def _receive(self, seconds: float) -> None:
         with contextlib.suppress(queue.Empty):
-            self._take(
-                self._messages.get(timeout=seconds) if seconds else self._messages.get_nowait()
-            )
+            self._take(self._messages.get(timeout=seconds))
             while True:
                 self._take(self._messages.get_nowait())
 
@@ -518,19 +503,6 @@ class Follower:
         except BaseException:
             self._due |= due
             raise
-
-    def _check_places(self, now: float) -> None:
-        self._pace.again("check", now)
-        is_set_anew = _stamp(self._settings.config) != self._config
-        if is_set_anew or any(folder.is_dir() for folder in self._missing):
-            self._pace.look_soon(now)
-
-    def _look_at_all(self, now: float) -> None:
-        if self._round and self._has_much:
-            self._pace.look_later(now)
-            return
-        self._try(self._find_all)
-        self._pace.looked(now, time.monotonic(), polling=bool(self._notices.why_not))
 
     def _find_all(self) -> None:
         with self._opened_home() as home:
@@ -566,7 +538,11 @@ class Follower:
             self._account(home, findings.files, jobs, read_changed(home, jobs))
 
     def _account(
-        self, home: Home, files: Sequence[FoundFile], jobs: Sequence[Job], report: IngestReport
+        self,
+        home: Home,
+        files: Sequence[discovery.FoundFile],
+        jobs: Sequence[Job],
+        report: IngestReport,
     ) -> None:
         requested = {job.path for job in jobs}
         remaining = {

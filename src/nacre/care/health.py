@@ -53,7 +53,6 @@ from nacre.recall.pins import PinCheck, broken_pins
 from nacre.sessions.search import opening_of
 from nacre.settings import Settings
 from nacre.setup import chores, models
-from nacre.setup.models import STATES, WriterStatus, read_writer_status, status_writer
 from nacre.store import packs
 from nacre.store.schema import UNREADABLE
 from nacre.store.sqlite import engine_version
@@ -64,7 +63,6 @@ from nacre.values.recall import Filter
 from nacre.values.reports import FAILURE, OK, WARNING, Check, Following, OnProgress
 from nacre.values.session import MainSession, SessionKind, Task
 from nacre.vault import files
-from nacre.vault.files import LEDGER
 
 FEWEST_NEW = 4
 """Minimum number of consecutive sessions without user messages. Fewer can be chance."""
@@ -175,7 +173,7 @@ def damaged_ledger(home: Home) -> Iterator[Check]:
     if broken:
         number = data.count(b"\n", 0, start) + broken[0]
         finding = f"{len(broken):,} of its lines are not entries, first line {number:,}"
-        yield _warning(finding, f"correct or remove them in {home.vault.root}/{LEDGER}")
+        yield _warning(finding, f"correct or remove them in {home.vault.root}/{files.LEDGER}")
 
 
 def damaged_history(home: Home) -> Iterator[Check]:
@@ -230,7 +228,7 @@ def readers(settings: Settings) -> tuple[str, ...]:
     wired = tuple(dict.fromkeys(wish.host for wish in load(settings.home).wishes))
     names = [f"hooks from nacre init in {', '.join(wired)}"] if wired else []
     try:
-        follows = bool(link.ask(str(settings.home), "hello", {}, seconds=1.0).get("following"))
+        follows = bool(link.ask(settings.home, "hello", {}, seconds=1.0).get("following"))
     except (link.DaemonAwayError, link.DaemonRefusedError):
         follows = is_held(settings.home / link.LOCK)  # a busy daemon
     if follows:
@@ -248,7 +246,7 @@ def in_words(names: Sequence[str]) -> str:
 
 def writer(home: Home) -> Iterator[Check]:
     """Report the state of the background writer and how many sessions wait for it."""
-    state = status_writer(home)
+    state = models.status_writer(home)
     if state.state == "off":
         yield _ok("none: only your explicit statements are stored (nacre writer set)")
         return
@@ -257,7 +255,9 @@ def writer(home: Home) -> Iterator[Check]:
         if state.limit is None
         else f"{state.tokens_today:,} of {state.limit:,} tokens today"
     )
-    finding = f"{state.writer}, {STATES[state.state]}, {use}; sessions waiting: {state.waiting}"
+    finding = (
+        f"{state.writer}, {models.STATES[state.state]}, {use}; sessions waiting: {state.waiting}"
+    )
     if state.problem:
         finding += f"; {state.problem}"
     if state.state == "ready":
@@ -548,7 +548,7 @@ def _credential(home: Home, provider: str) -> Check:
 
 
 def _model(home: Home) -> Check:
-    if home.settings.text("embedding.model") == "none":
+    if not home.settings.embeds:
         return _ok("off; recall searches by words")
     try:
         embedder = embedder_of(home)
@@ -622,7 +622,7 @@ def _daemon(home: Home) -> Iterator[Check]:
     if not (home_path / link.LOCK).exists():
         return
     try:
-        answer = link.ask(str(home_path), "hello", {}, seconds=1.0)
+        answer = link.ask(home_path, "hello", {}, seconds=1.0)
     except (link.DaemonAwayError, link.DaemonRefusedError) as error:
         if is_held(home_path / link.LOCK) and home.settings.platform == "win32":
             yield _ok("running; commands cannot reach it on Windows")
@@ -679,7 +679,7 @@ def _chores(home: Home) -> Iterator[Check]:
 
 
 def _vectors(home: Home) -> Check:
-    if home.settings.text("embedding.model") == "none":
+    if not home.settings.embeds:
         return _ok("off")
     turns, memories = home.vectors.missing()
     passages, memories_made = home.vectors.count(), home.vectors.count_memories()
@@ -839,7 +839,7 @@ class Status:
     doubts: int = 0
     conflicts: int = 0
     broken_pins: tuple[PinCheck, ...] = ()
-    writer: WriterStatus = WriterStatus()
+    writer: models.WriterStatus = models.WriterStatus()
     cost: int = 0
     budget: int = 0
     effects: Effects = Effects()
@@ -893,7 +893,7 @@ def status_of(home: Home, *, with_story: bool = False) -> Status:
         doubts=doubts,
         conflicts=conflicts,
         broken_pins=tuple(broken_pins(home)),
-        writer=read_writer_status(home),
+        writer=models.read_writer_status(home),
         cost=spent + noted,
         budget=daily_budget(home).most,
         effects=count_effects(home),
@@ -905,6 +905,6 @@ def _faults(home: Home) -> dict[str, _Look]:
     looks: dict[str, _Look] = {"archive": _archive}
     if home.journal.git_state("sync"):
         looks["sync"] = sync
-    if any(Path(link.chores_folder(str(home.settings.home))).glob("*/*")):  # abandoned chores
+    if any(Path(link.chores_folder(home.settings.home)).glob("*/*")):  # abandoned chores
         looks["chores"] = _chores
     return looks

@@ -39,7 +39,6 @@ from nacre.values.reports import FAILURE, OK, WARNING, Check, OnProgress, Proble
 from nacre.values.session import SeenFile, Session
 from nacre.vault import files
 from nacre.vault.documents import parse
-from nacre.vault.files import LEDGER, FileStat
 
 REBUILD = "nacre admin db rebuild; the vault has all memories"
 DEEP_REPAIR = "nacre admin doctor --deep --repair"
@@ -165,7 +164,7 @@ def _forget_text(table: str, rows: Sequence[int], home: Home) -> None:
 
 def prove_vectors(home: Home) -> Iterator[Finding]:
     """Check that every memory and passage has a vector of the configured model."""
-    if home.settings.text("embedding.model") == "none":
+    if not home.settings.embeds:
         yield Finding(OK, "off")
         return
     try:
@@ -327,7 +326,7 @@ def prove_files(home: Home) -> Iterator[Finding]:
         yield Finding(FAILURE, sentence, DEEP_REPAIR, partial(_write_file_again, memory))
 
 
-def _compare_file(home: Home, stat: FileStat, seen_file: SeenMemoryFile) -> Iterator[Finding]:
+def _compare_file(home: Home, stat: files.FileStat, seen_file: SeenMemoryFile) -> Iterator[Finding]:
     row = home.memories.find(seen_file.memory)
     # If the file has no date, only the index knows the date.
     modified = row.created if row else home.now()
@@ -432,7 +431,9 @@ def prove_ledger(home: Home) -> Iterator[Finding]:
     yield Finding(OK, f"{len(entries):,} entries")
     for number in files.broken_lines(data):
         sentence = f"line {number} of ledger.jsonl is not an entry"
-        yield Finding(WARNING, sentence, f"correct or remove it in {home.vault.root}/{LEDGER}")
+        yield Finding(
+            WARNING, sentence, f"correct or remove it in {home.vault.root}/{files.LEDGER}"
+        )
     last_actions: dict[object, str] = {}
     for entry in entries:
         if entry.action in _RETIREMENT_ACTIONS:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
 from itertools import islice
 
 from nacre.base.frozen import frozen
@@ -54,8 +53,15 @@ def story(home: Home) -> Story:
         for memory in latest_memories(home, Filter(), _SAMPLE)[0]
         if not (is_own and examples.is_example(home, memory.source.file))
     ]
-    memories.sort(key=lambda memory: (memory.importance, memory.created, memory.id), reverse=True)
-    memories.sort(key=lambda memory: memory.kind is not Kind.DECISION)
+    memories.sort(
+        key=lambda memory: (
+            memory.kind is Kind.DECISION,
+            memory.importance,
+            memory.created,
+            memory.id,
+        ),
+        reverse=True,
+    )
     changes = home.deeds.largest_changes(_ATTEMPTS, without=examples.folder(home) if is_own else "")
     questions = _questions(home, memories, sessions, changes)
     return Story(
@@ -70,8 +76,7 @@ def story(home: Home) -> Story:
 def latest_memories(home: Home, selection: Filter, limit: int) -> tuple[list[Memory], int]:
     """Return up to ``limit`` matching memories, newest first, and the number of all matches."""
     rows, total = home.selection.list_memories(selection, limit=limit, offset=0, today=home.today())
-    memories = home.memories.by_rows(rows)
-    return [memories[row] for row in rows if row in memories], total
+    return list(home.memories.by_rows(rows).values()), total
 
 
 def _line(home: Home, stored: StoredSession) -> SessionLine:
@@ -137,7 +142,7 @@ def _questions(
     yield from islice(by_question.items(), _OF_A_KIND)
     mentions: Counter[str] = Counter()
     for stored in sessions:
-        turns = [item.turn for item in home.sessions.turns_of(stored.row)]
+        turns = home.sessions.read_turns(stored.row)
         for utterance in sentences.utterances(turns):
             mentions.update(
                 {thing for part in utterance.statements for thing in _things(part.text)}
@@ -159,7 +164,11 @@ def about(memory: Memory) -> str | None:
         return unspaced.format(subject) if is_short else None
     if subject != reading.subject_of(memory.content) and _PHRASE.fullmatch(subject):
         return spaced.format(_in_sentence_case(memory))
-    names = (name for name in _NAME.findall(memory.content) if not _is_date(name, memory.created))
+    names = (
+        name
+        for name in _NAME.findall(memory.content)
+        if not any(find_window(f"{at} {name}", memory.created) for at in ("in", "on"))
+    )
     things = (f"the {thing}" for thing in _things(memory.content))
     thing = next(names, None) or next(things, None)
     return spaced.format(thing) if thing else None
@@ -170,10 +179,6 @@ def _things(text: str) -> Iterator[str]:
         thing = match.group(1).lower()
         if not (STOP_WORDS | _VAGUE | _PREPOSITIONS).intersection(thing.split()):
             yield thing
-
-
-def _is_date(name: str, now: datetime) -> bool:
-    return any(find_window(f"{at} {name}", now) for at in ("in", "on"))
 
 
 def _in_sentence_case(memory: Memory) -> str:

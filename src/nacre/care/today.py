@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from datetime import date, timedelta
 from typing import Annotated
@@ -122,12 +121,18 @@ def activity(
 ) -> Activity:
     """Return the days of a period with sessions. Raises InvalidInputError if it ends before it begins."""
     period = period_of(home, since, until, project, _DEFAULT_SPAN)
-    days: dict[str, tuple[int, int]] = {}
-    for day, _, sessions, turns in home.activity.sessions(period):
-        before = days.get(day, (0, 0))
-        days[day] = (before[0] + sessions, before[1] + turns)
+    days = _sum_by(0, home.activity.sessions(period))
     calendar = (CalendarDay(date.fromisoformat(day), *counts) for day, counts in days.items())
     return Activity(period.first, period.last, tuple(calendar))
+
+
+def _sum_by(column: int, rows: Sequence[Row]) -> dict[str, tuple[int, int]]:
+    # Each row has a day, a tool, and the numbers of sessions and turns.
+    sums: dict[str, tuple[int, int]] = {}
+    for row in rows:
+        sessions, turns = sums.get(row[column], (0, 0))
+        sums[row[column]] = (sessions + row[2], turns + row[3])
+    return sums
 
 
 def period_of(
@@ -180,6 +185,8 @@ def today(
         filter=SessionFilter(project=period.project, since=period.since, until=period.until),
         limit=limit,
     )
+    sums = _sum_by(1, home.activity.sessions(period))
+    tools = [ToolSessions(tool, *counts) for tool, counts in sums.items()]
     day = home.today()
     calls = home.activity.calls(day.replace(day=1), day)
     return Today(
@@ -194,7 +201,7 @@ def today(
                 project=period.project, since=period.since, until=period.until, limit=limit
             )
         ),
-        _by_tool(home.activity.sessions(period)),
+        tuple(sorted(tools, key=lambda tool: -tool.turns)),
         list_sessions(home, sessions_request).lines,
         pending.conflicts,
         pending.doubts,
@@ -203,12 +210,3 @@ def today(
         sum(row[3] for row in calls),
         tuple(problems(home)),
     )
-
-
-def _by_tool(rows: Sequence[Row]) -> tuple[ToolSessions, ...]:
-    sessions: Counter[str] = Counter()
-    turns: Counter[str] = Counter()
-    for _, tool, began, turn_count in rows:
-        sessions[tool] += began
-        turns[tool] += turn_count
-    return tuple(ToolSessions(tool, sessions[tool], count) for tool, count in turns.most_common())

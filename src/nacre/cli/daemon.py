@@ -68,7 +68,7 @@ def serve(run: Run, no_watch: bool, on_demand: bool, idle: bool, **door: Any) ->
     """
     if on_demand:
         link.start_daemon(
-            str(run.settings.home), run.settings.environ, *_words({**door, "no_watch": no_watch})
+            run.settings.home, run.settings.environ, *_words({**door, "no_watch": no_watch})
         )
         return
     _serve(run, door, watches=not no_watch, idle=idle)
@@ -193,7 +193,7 @@ def _installation_record(
     return {
         "form": installation.form,
         "path": installation.path,
-        "text": installation.text,
+        "text": installation.text(),
         "commands": installation.install,
         "done": is_done,
     }
@@ -202,7 +202,7 @@ def _installation_record(
 def _show_plan(paper: Paper, installation: autostart.Installation) -> None:
     paper.line("Would write ", bold(str(installation.path)), ":")
     paper.blank()
-    for line in installation.text.splitlines():
+    for line in installation.text().splitlines():
         paper.verbatim(f"    {line}")
     paper.blank()
     paper.line("and run:")
@@ -454,9 +454,7 @@ def _face(home: Path | None, *, everything: str | None, structured: bool) -> cal
     with suppress(FileNotFoundError):  # the folder was deleted
         folder = str(Path.cwd())
     # Started by a process that ends immediately, because agents stop this server with all its child processes.
-    start = partial(
-        link.start_process, str(settings.home), settings.environ, "serve", "--on-demand"
-    )
+    start = partial(link.start_process, settings.home, settings.environ, "serve", "--on-demand")
     return calling.Face(
         calling.HomeCalls(
             settings.home,

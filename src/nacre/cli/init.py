@@ -55,7 +55,7 @@ class DaemonChange:
 def _start_for_hosts(settings: Settings) -> DaemonChange | None:
     try:
         started = (
-            link.start_daemon(str(settings.home), settings.environ)
+            link.start_daemon(settings.home, settings.environ)
             if settings.flag("daemon.enabled")
             else None
         )

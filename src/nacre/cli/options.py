@@ -62,7 +62,7 @@ def ask(run: Run, result: type[Result], operation: str, /, **fields: Any) -> Res
     if not run.by_itself:
         try:
             answer = link.ask_whole(
-                str(run.settings.home),
+                run.settings.home,
                 operation,
                 json.to_plain(fields),
                 seconds=_DAEMON_SECONDS,

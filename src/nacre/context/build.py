@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 import time
-import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import cache, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from nacre.base.bounds import bounds
@@ -21,12 +19,14 @@ from nacre.base.text import (
     harmless,
     is_unspaced,
     one_line,
+    read_table,
     shorten,
     stems,
+    to_text,
 )
 from nacre.base.text import words as text_words
 from nacre.base.times import shown_day, shown_minute
-from nacre.context import delivery, hooks
+from nacre.context import hooks
 from nacre.context.categories import (
     ABOVE,
     ELSEWHERE,
@@ -38,18 +38,18 @@ from nacre.context.categories import (
     SHARES,
     TURN_CHARACTERS,
     Draft,
-    Sentences,
     frame_tokens,
+    has_all,
     is_guess,
     lack_of_evidence,
     line_of,
     part_of,
     quote,
     quote_turn,
+    sentences_of,
     text_of,
 )
 from nacre.context.effects import pointers_are_off
-from nacre.context.hooks import just_ended, read_state
 from nacre.errors import EditConflictError, InvalidInputError, UnusableVaultError
 from nacre.home import change
 from nacre.home.home import Home
@@ -64,7 +64,6 @@ from nacre.recall.question import asks_or_orders, asks_or_refers_back, refers_ba
 from nacre.recall.ranking import projects_named
 from nacre.recall.scoring import BORDER, SURE, least_confidence
 from nacre.values import fields
-from nacre.values import memory as filters
 from nacre.values.context import (
     LOOKED_FOR,
     ContextBlock,
@@ -79,7 +78,7 @@ from nacre.values.context import (
     Part,
     SessionState,
 )
-from nacre.values.memory import Expiry, Intent, Kind, Memory
+from nacre.values.memory import Expiry, Intent, Kind, Memory, SessionFilter
 from nacre.values.recall import MemoryHit, Mode, RecallQuery, TurnHit
 from nacre.values.session import BY_RULES, Flag, Handoff, SessionKind, Speaker, Trust, Turn
 from nacre.vault.files import OWN_PAGES
@@ -114,28 +113,29 @@ def _open_handoffs(draft: Draft) -> Added:
     # If the session start was missed, the first prompt counts as the start.
     if not is_late and request.occasion is not Occasion.RESUME:
         state = replace(state, started=home.now_ms(), handed=False)
-    items, omitted, known_lines = [], [], Sentences()
+    items, omitted = [], []
+    known: set[str] = set()
 
     def is_known(session: str, line: str) -> bool:
-        return draft.has_received(line) or known_lines.has_all(line) or draft.states(session, line)
+        return draft.has_received(line) or has_all(known, line) or draft.states(session, line)
 
-    for handoff in delivery.due(
+    for handoff in hooks.due_handoffs(
         home, draft.project, request.session, own=request.occasion in _FORGOT
     ):
         if handoff.id in state.given:
             continue
-        is_due = delivery.is_late(handoff, state.started) or delivery.is_held(
-            home, handoff, request.session
+        is_due = hooks.is_late(handoff, state.started) or hooks.is_held(
+            home, handoff.id, request.session
         )
         if is_late and not is_due:
             continue
-        if not delivery.claim(home, handoff, request.session):
+        if not hooks.claim(home, handoff, request.session):
             omitted.append(LeftOut(Part.HANDOFF, handoff.id, "another session gets it"))
             continue
         news = _news(handoff, partial(is_known, handoff.session))
         if news:
             origin = f"{shorten(harmless(handoff.session), _SESSION_CHARACTERS)}, {shown_minute(handoff.written)}"
-            by = ", in an agent's own words" if handoff.by == Speaker.AGENT.value else ""
+            by = ", in an agent's own words" if handoff.by == Speaker.AGENT else ""
             text = "\n".join([f"From {origin}{by}:", *quote("\n".join(news))])
             why = f"handed over by {origin}"
             items.append(
@@ -143,7 +143,7 @@ def _open_handoffs(draft: Draft) -> Added:
                     Part.HANDOFF, text, count_tokens(text), handoff.id, handoff.written, why=why
                 )
             )
-            known_lines.add("\n".join(news))
+            known |= sentences_of("\n".join(news))
         else:
             omitted.append(LeftOut(Part.HANDOFF, handoff.id, IS_REPEATED))
     return Added(
@@ -171,26 +171,26 @@ def _new_signals(draft: Draft) -> Added:
     if not request.session:
         return Added()
     now, folder, state = home.now_ms(), request.folder or "", draft.state
-    after = state.after
-    if request.moment is Moment.START or not state.name:
-        ended = just_ended(home.settings.home, request.session, folder, now)
+    after, is_start = state.after, request.moment is Moment.START
+    if is_start or not state.name:
+        ended = hooks.just_ended(home.settings.home, request.session, folder, now)
         after = tuple(dict.fromkeys((*after, *ended)))
     state = replace(state, name=request.session, folder=folder, seen=now, ended=0, after=after)
-    if request.moment is Moment.START:
-        return Added(state=hooks.start_signals(home, state))
-    news = hooks.due(home, state, draft.project, request.signals)
+    news = [] if is_start else hooks.due(home, state, draft.project, request.signals)
     memories = [memory for _, memory in news if not draft.reason_against(memory)]
     if news:
         at = now if memories else state.signal_at
         signals = state.signals + len(memories)
         state = replace(state, signals=signals, signal_mark=news[-1][0], signal_at=at)
+    elif state.signal_mark < 0:
+        state = replace(state, signal_mark=home.memories.last_row())
     why = "stored by another session just now"
     items = tuple(
         ContextItem(Part.SIGNALS, text, count_tokens(text), memory.id, memory.updated, why=why)
         for memory in memories
         for text in [line_of(memory)]
     )
-    return Added(items, state=hooks.start_signals(home, state))
+    return Added(items, state=state)
 
 
 def _store_reminder(draft: Draft) -> Added:
@@ -305,14 +305,10 @@ def _remove_phrases(run: str, phrases: Sequence[str]) -> str:
 
 @cache
 def _trivial_words() -> tuple[frozenset[str], tuple[str, ...]]:
-    tables = tomllib.loads(Path(__file__).with_name("trivial.toml").read_text(encoding="utf-8"))
-    plain = frozenset(word for table in tables.values() for word in table.get("words", "").split())
-    phrases = sorted(
-        {phrase for table in tables.values() for phrase in table.get("phrases", [])},
-        key=len,
-        reverse=True,
-    )
-    return plain, tuple(phrases)
+    tables = read_table(__file__, "trivial.toml").values()
+    plain = frozenset(word for table in tables for word in table.get("words", "").split())
+    phrases = {phrase for table in tables for phrase in table.get("phrases", [])}
+    return plain, tuple(sorted(phrases, key=len, reverse=True))
 
 
 def _is_same(prompt: str, before: str) -> bool:
@@ -333,7 +329,6 @@ _MAX_SESSIONS = 5
 _MAX_TURNS = 80
 _MAX_BROWSED = 100
 _PAGE_CHARACTERS = 8_000
-_PROFILE = "profile.md"
 _MARK = "nacre:start"
 """Marker that dreams leave in changed pages."""
 
@@ -354,9 +349,7 @@ def add_previous(draft: Draft) -> None:
                 text = text_of(draft.home, session.row, turn)
                 if not text or draft.has_received(text) or draft.states(session.session.id, text):
                     continue
-                line = quote_turn(
-                    turn.speaker.value, text, TURN_CHARACTERS, turn.time or session.ended
-                )
+                line = quote_turn(turn.speaker, text, TURN_CHARACTERS, turn.time or session.ended)
                 room -= count_tokens(line)
                 ref = f"{session.session.id}#{turn.id}#"
                 if room < 0:
@@ -423,25 +416,24 @@ def _add_learned(draft: Draft, part: Part, memories: Sequence[Memory]) -> None:
         return
 
 
-def _page(draft: Draft, part: Part, *paths: str) -> None:
+def _add_own_page(draft: Draft, part: Part) -> None:
     if not draft.wants(part):
         return
-    for path in paths:
-        try:
-            text = draft.home.vault.read(path).decode("utf-8", errors="replace")
-        except (OSError, UnusableVaultError):
-            continue
-        own = files.drop_blocks(text) if _MARK in text else text
-        clean = draft.home.redactor.clean(own[:_PAGE_CHARACTERS])
-        draft.add_page(part, quote(clean), f"{path} in the vault")
+    try:
+        path, data = _read(draft.home, part, None)
+    except (OSError, UnusableVaultError):
         return
+    text = to_text(data or b"")
+    own = files.drop_blocks(text) if _MARK in text else text
+    clean = draft.home.redactor.clean(own[:_PAGE_CHARACTERS])
+    draft.add_page(part, quote(clean), f"{path} in the vault")
 
 
 def _session_before(draft: Draft) -> tuple[StoredSession, list[Turn]] | None:
     if not draft.project:
         return None
     sessions = draft.home.sessions
-    criteria = filters.SessionFilter(project=draft.project, kind=SessionKind.MAIN)
+    criteria = SessionFilter(project=draft.project, kind=SessionKind.MAIN)
     for stored in sessions.newest(criteria, limit=_MAX_SESSIONS):
         if stored.session.id == draft.request.session:
             continue
@@ -481,7 +473,7 @@ def _not_handed_over(draft: Draft, session: StoredSession, turns: Sequence[Turn]
         turn
         for handoff in handoffs
         if draft.includes(handoff.id)
-        for turn in delivery.covered_turns(handoff, turns)
+        for turn in hooks.covered_turns(handoff, turns)
     }
     for turn in turns:
         if turn.id in covered:
@@ -518,7 +510,7 @@ def build(home: Home, request: ContextRequest) -> ContextBlock:
     compaction or reset, items can be delivered again.
     """
     started = time.perf_counter()
-    before = read_state(home.settings.home, request.session)
+    before = hooks.read_state(home.settings.home, request.session)
     state = before
     is_start = request.moment is Moment.START
     if is_start:
@@ -529,9 +521,7 @@ def build(home: Home, request: ContextRequest) -> ContextBlock:
     budget = request.budget_tokens
     if budget is None:
         budget = home.settings.whole(setting)
-    project = request.project or (
-        project_of_folder(home, Path(request.folder)) if request.folder else None
-    )
+    project = request.project or project_of_folder(home, request.folder)
     draft = Draft(home, request, state, project, budget - frame_tokens())
     if draft.budget_tokens > 0:
         (add_start if is_start else _prompt)(draft)
@@ -559,15 +549,15 @@ def add_start(draft: Draft) -> None:
     A resumed session already has the pages and the previous session's end.
     """
     if not draft.has_begun:
-        _page(draft, Part.IDENTITY, *sorted(OWN_PAGES, reverse=True))
-        _page(draft, Part.PROFILE, _PROFILE)
+        _add_own_page(draft, Part.IDENTITY)
+        _add_own_page(draft, Part.PROFILE)
         if draft.project and draft.wants(Part.PROJECT):
             text = change.page_text(draft.home, draft.project, own=True)[:_PAGE_CHARACTERS]
             draft.add_page(Part.PROJECT, quote(text), "the project's page")
     learned = _learned(draft)
     for part in (Part.RULES, Part.ACTIVE, Part.DECISIONS):
         _add_learned(draft, part, learned[part])
-    _add(draft, Moment.START)
+    _add(draft)
     if not draft.has_begun:
         add_previous(draft)
     prompt = query_of(draft.request.prompt)[0]
@@ -590,7 +580,7 @@ def _prompt(draft: Draft) -> None:
             _choose_projects(draft, query)
             room, is_first = draft.left_tokens, not state.heard
             _add_relevant(draft, query, _PROMPT_HITS, room, is_first=is_first)
-    _add(draft, Moment.PROMPT)
+    _add(draft)
 
 
 def _add_relevant(draft: Draft, query: str, limit: int, room: int, *, is_first: bool) -> None:
@@ -629,9 +619,9 @@ def _choose_projects(draft: Draft, query: str) -> None:
         draft.leave(Part.RELEVANT, None, ELSEWHERE)
 
 
-def _add(draft: Draft, moment: Moment) -> None:
+def _add(draft: Draft) -> None:
     additions = {Part.HANDOFF: _open_handoffs, Part.SIGNALS: _new_signals}
-    if moment is Moment.PROMPT:
+    if draft.request.moment is Moment.PROMPT:
         additions[Part.NUDGE] = _store_reminder
     for part, find in additions.items():
         if not draft.wants(part):
@@ -641,9 +631,10 @@ def _add(draft: Draft, moment: Moment) -> None:
         too_much = [
             item for item in added.items if not (draft.includes(item.ref) or draft.add(item))
         ]
-        if part is Part.HANDOFF:
-            for item in too_much:
-                delivery.let_go(draft.home, str(item.ref), draft.request.session)
+        for item in too_much:
+            # Another session can receive a handoff that does not fit.
+            if item.ref and hooks.is_held(draft.home, item.ref, draft.request.session):
+                hooks.forget_claim(draft.home, item.ref)
         if added.state is not None and not too_much:
             draft.state = added.state
 
@@ -677,7 +668,8 @@ def _find_hits(draft: Draft, query: str, limit: int, *, is_question: bool) -> tu
 
 def _add_hits(draft: Draft, hits: Sequence[MemoryHit], room: int) -> None:
     end = draft.left_tokens - room
-    weighed = [(hit, draft.weaken(hit.memory, hit.score)) for hit in hits]
+    # Doubt lowers a score at most by half.
+    weighed = [(hit, hit.score * (1 - draft.doubt(hit.memory)[0] / 2)) for hit in hits]
     for hit, score in sorted(weighed, key=lambda scored: -scored[1]):
         memory = hit.memory
         if draft.left_tokens <= end or draft.relevant_count >= _MAX_RELEVANT:
@@ -761,7 +753,6 @@ def _typed_words(turn: Turn) -> str:
 # -- The owner's pages --------------------------------------------------------
 
 
-PAGES = (Part.IDENTITY.value, Part.PROFILE.value, Part.PROJECT.value)
 _MAX_PAGE_CHARACTERS = 100_000
 
 
@@ -785,14 +776,12 @@ class OwnPage:
 
 def _as_shown(home: Home, name: str, slug: str | None) -> OwnPage:
     path, data = _read(home, name, slug)
-    text = home.redactor.clean((data or b"").decode("utf-8", errors="replace")).strip()
+    text = home.redactor.clean(to_text(data or b"")).strip()
     told_tokens = int(SHARES[Part(name)] * home.settings.whole("context.budget_tokens"))
     return OwnPage(name, path, text, told_tokens, _etag(data))
 
 
 def _slug(home: Home, name: str, project: str | None) -> str | None:
-    if name not in PAGES:
-        raise InvalidInputError(f"there is no page {name!r}", hint=f"one of: {', '.join(PAGES)}")
     if (name == Part.PROJECT) != bool(project):
         raise InvalidInputError(
             "only the page 'project' belongs to a project, which must be given",
@@ -809,11 +798,9 @@ def _etag(data: bytes | None) -> str:
 
 
 def _read(home: Home, name: str, slug: str | None) -> tuple[str, bytes | None]:
-    paths = {
-        Part.IDENTITY.value: sorted(OWN_PAGES, reverse=True),
-        Part.PROJECT.value: [change.page_path(slug or "")],
-    }
-    places = paths.get(name, ["profile.md"])
+    places = [change.page_path(slug)] if slug else ["profile.md"]
+    if name == Part.IDENTITY:
+        places = sorted(OWN_PAGES, reverse=True)
     for path in places:
         if home.vault.exists(path):
             return path, home.vault.read(path)
@@ -916,12 +903,11 @@ def answer(home: Home, call: HookCall) -> HookAnswer:
     the session's start, the first prompt gets it. Hosts in ``_CONTEXT_WITH_PROMPT`` always get it
     then.
     """
-    moment = _MOMENTS.get(call.event)
+    moment, state = _MOMENTS.get(call.event), hooks.read_state(home.settings.home, call.session)
     if call.event is HookEvent.SESSION_END and call.session and not call.is_apart:
-        now = int(home.clock().timestamp() * 1000)
-        state = read_state(home.settings.home, call.session)
+        folder = call.folder or ""
         return HookAnswer(
-            state=replace(state, name=call.session, folder=call.folder or "", ended=now)
+            state=replace(state, name=call.session, folder=folder, ended=home.now_ms())
         )
     if call.event is HookEvent.TOOL:
         return hooks.answer(home, call)
@@ -929,7 +915,6 @@ def answer(home: Home, call: HookCall) -> HookAnswer:
         return HookAnswer()
     occasion = call.occasion
     if call.session:
-        state = read_state(home.settings.home, call.session)
         if moment is Moment.PROMPT and state.owed in tuple(Occasion):
             moment, occasion = Moment.START, Occasion(state.owed)
         elif call.host in _CONTEXT_WITH_PROMPT and moment is Moment.START:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 
-from nacre.base import named_files
+from nacre.base import files
 from nacre.base.text import (
     STOP_WORDS,
     count_tokens,
@@ -27,7 +28,6 @@ from nacre.home import location
 from nacre.hosts import own_memory
 from nacre.learn import reading, sentences
 from nacre.readers import trust
-from nacre.values import review
 from nacre.values.context import (
     ContextBlock,
     ContextItem,
@@ -40,7 +40,7 @@ from nacre.values.context import (
 )
 from nacre.values.memory import Confidence, Expiry, Kind, Memory
 from nacre.values.recall import Filter, Lane
-from nacre.values.review import Usage
+from nacre.values.review import LEAST_REVIEWED, Usage
 from nacre.values.session import Speaker, Turn
 
 _RECENT, _TEMPORARY = timedelta(days=30), timedelta(days=7)
@@ -173,13 +173,10 @@ def line_of(
     body = f"{head}{content}"
     if len(body) + len(origin) + 5 > characters:
         origin += f"; more: nacre show {memory.id[-ID_CHARACTERS:]}"
-        body = _first_sentences(body, max(0, characters - len(origin) - 5))
+        room = max(0, characters - len(origin) - 5)
+        end = max((match.start() for match in SENTENCE.finditer(body[: room - 1])), default=0)
+        body = f"{body[:end]} …" if end > room / 3 else shorten(body, room)
     return f"- {body} ({origin}{f'; may be out of date: {one_line(harmless(doubt))}' if doubt else ''})"
-
-
-def _first_sentences(text: str, characters: int) -> str:
-    end = max((match.start() for match in SENTENCE.finditer(text[: characters - 1])), default=0)
-    return f"{text[:end]} …" if end > characters / 3 else shorten(text, characters)
 
 
 def says_otherwise(newer: Sequence[str]) -> str:
@@ -237,7 +234,7 @@ _MORE = "> …"
 
 def cut_to_fit(lines: Sequence[str], tokens: int) -> list[str]:
     """Return the first lines that fit the budget, followed by "> …" if any are left out."""
-    fitting: list[str] = []
+    fitting = []
     for line in lines:
         tokens -= count_tokens(line + "\n")
         if tokens < 0:
@@ -258,22 +255,18 @@ TURN_CHARACTERS = 400
 _LATEST_TURNS = 80
 
 
-class Sentences:
-    """The sentences that a session has received as context."""
+def sentences_of(text: str) -> set[str]:
+    """Return the normalised sentences of a text."""
+    return {*map(normalise, SENTENCE.split(text))} - {""}
 
-    def __init__(self) -> None:
-        self._sentences: set[str] = set()
 
-    def add(self, text: str) -> None:
-        self._sentences.update(_sentences(text))
+def has_all(known: Set[str], text: str) -> bool:
+    """Return True if every sentence of a text is known.
 
-    def has_all(self, text: str) -> bool:
-        """Return True if the session has received every sentence of a text.
-
-        A fragment of a longer sentence does not count, because it can mean the opposite.
-        """
-        parts = list(_sentences(text))
-        return bool(parts) and all(sentence in self._sentences for sentence in parts)
+    A fragment of a longer sentence does not count, because it can mean the opposite.
+    """
+    sentences = sentences_of(text)
+    return bool(sentences) and sentences <= known
 
 
 def text_of(home: home_home.Home, row: int, turn: Turn) -> str:
@@ -286,17 +279,11 @@ def text_of(home: home_home.Home, row: int, turn: Turn) -> str:
         return turn.text
     own = sentences.without_chosen(turn.text)
     if own != turn.text.strip():
-        turns = [turn.turn for turn in home.sessions.turns_of(row)]
+        turns = home.sessions.read_turns(row)
         at = next((at for at, item in enumerate(turns) if item.id == turn.id), len(turns))
         if trust.reached_out(turns, at):
             return reading.own_words(own)
     return reading.own_words(turn.text)
-
-
-def _sentences(text: str) -> Iterator[str]:
-    for part in SENTENCE.split(text):
-        if sentence := normalise(part):
-            yield sentence
 
 
 # -- Instruction files that a host loads --------------------------------------
@@ -329,7 +316,6 @@ _NOT_IN_SLUGS = re.compile(r"[^A-Za-z0-9]")
 _MAX_HOST_CHARACTERS = 60_000
 _MAX_FOLDERS = 8
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
-_MARK_CHARACTERS = " -*+#>.!?。！？"
 _PARAGRAPH = re.compile(r"\n\s*\n|\n\s*(?=[-*+]\s|\d+[.)]\s|#)")
 
 
@@ -349,23 +335,13 @@ def _paths(tool: str, folder: str | None, user_home: Path, *, has_own: bool) -> 
             return
 
 
-def _text(path: Path) -> str:
-    try:
-        if not path.is_file():
-            return ""
-        with path.open(encoding="utf-8", errors="replace") as file:
-            return file.read(_MAX_HOST_CHARACTERS)
-    except OSError:
-        return ""
-
-
-def _sentences_host_files(text: str) -> frozenset[str]:
-    parts = (
-        normalise(sentence).strip(_MARK_CHARACTERS)
-        for paragraph in _PARAGRAPH.split(text)
+def _wrapped_sentences(text: str) -> set[str]:
+    paragraphs = _PARAGRAPH.split(text)
+    return {
+        normalise(sentence)
+        for paragraph in paragraphs
         for sentence in _SENTENCE_END.split(paragraph)
-    )
-    return frozenset(filter(None, parts))
+    } - {""}
 
 
 # -- Drafts -------------------------------------------------------------------
@@ -427,26 +403,25 @@ class Draft:
             parts = list(SHARES)
             granted = sum(SHARES[other] for other in parts[: parts.index(part) + 1])
             tokens -= self.budget_tokens - int(granted * self.budget_tokens)
-        return tokens - (0 if self._has(part) else count_tokens(title(part)))
+        return tokens - count_tokens(self._heading(part))
 
     @cached_property
-    def given_sentences(self) -> Sentences:
+    def given_sentences(self) -> set[str]:
         """The sentences that the session has received, including those in this context."""
-        history = Sentences()
+        history = set()
         refs = [ref for ref in self.state.given if "#" in ref]
         ids = set(self.state.given).difference(refs)
         for memory in self.home.memories.in_any_state(sorted(ids)) if ids else ():
-            history.add(memory.content)
+            history |= sentences_of(memory.content)
         for handoff in self.home.handoffs.among(self.project, ids) if self.project and ids else ():
-            history.add(handoff.content)
+            history |= sentences_of(handoff.content)
         for ref in refs:
             session, _, turn = ref.rstrip("#").partition("#")
             for stored in self.home.sessions.find(session):
                 for last in self.home.sessions.last_turns(stored.row, _LATEST_TURNS):
                     if last.turn.id == turn:
-                        history.add(
-                            shorten(text_of(self.home, stored.row, last.turn), TURN_CHARACTERS)
-                        )
+                        text = text_of(self.home, stored.row, last.turn)
+                        history |= sentences_of(shorten(text, TURN_CHARACTERS))
         return history
 
     def add(self, item: ContextItem, words: str = "", subject: str | None = None) -> bool:
@@ -454,7 +429,7 @@ class Draft:
 
         ``words`` is its content without formatting, and ``subject`` the subject of a memory.
         """
-        heading = "" if self._has(item.part) else title(item.part)
+        heading = self._heading(item.part)
         tokens = count_tokens(item.text + "\n") + count_tokens(heading)
         characters = len(item.text) + 1 + len(heading)
         if tokens > self.left_tokens or characters > self.left_characters:
@@ -463,7 +438,7 @@ class Draft:
         self.left_tokens -= tokens
         self.left_characters -= characters
         self.items.append(item)
-        self.given_sentences.add(words or item.text)
+        self.given_sentences.update(sentences_of(words or item.text))
         return True
 
     def add_page(self, part: Part, lines: Sequence[str], why: str) -> None:
@@ -480,19 +455,16 @@ class Draft:
         """The probability and the reason that file changes made a memory outdated, by memory id."""
         return self.home.memories.stale()
 
-    def _doubt(self, memory: Memory) -> tuple[float, str]:
+    def doubt(self, memory: Memory) -> tuple[float, str]:
+        """Return the probability that a memory is outdated, and the reason."""
         return self.stale.get(memory.id, (0.0, ""))
 
     def line(self, memory: Memory, newer: Sequence[str] = (), characters: int | None = None) -> str:
         """Return a memory as one line, with a warning if files or ``newer`` memories contradict it."""
-        doubt = self._doubt(memory)[1] or says_otherwise(newer)
+        doubt = self.doubt(memory)[1] or says_otherwise(newer)
         return line_of(
             memory, characters or self.line_characters, doubt, self.spaces.get(memory.id)
         )
-
-    def weaken(self, memory: Memory, score: float) -> float:
-        """Lower the score of a memory that might be outdated, at most by half."""
-        return score * (1 - self._doubt(memory)[0] / 2)
 
     def add_memory(self, part: Part, memory: Memory, score: float, why: str) -> bool:
         """Add a memory unless :meth:`reason_against` gives a reason."""
@@ -504,7 +476,7 @@ class Draft:
         text = self.line(memory, newer)
         tokens = count_tokens(text)
         if self.request.moment is Moment.PROMPT:
-            room = self.left_tokens - (0 if self._has(part) else count_tokens(title(part))) - 1
+            room = self.left_tokens - count_tokens(self._heading(part)) - 1
             room = min(room, _MAX_LINE_TOKENS)
             if tokens > room:
                 text = self.line(memory, newer, max(0, len(text) * room // tokens))
@@ -516,7 +488,7 @@ class Draft:
         """Return the reason to leave a memory out of the context, or ""."""
         if _SUPPRESSED_AT[self.request.moment] in memory.suppressed_contexts:
             return SUPPRESSED
-        if self.request.moment is Moment.START and self._doubt(memory)[0] >= review.LEAST_REVIEWED:
+        if self.request.moment is Moment.START and self.doubt(memory)[0] >= LEAST_REVIEWED:
             return IN_DOUBT
         if self.includes(memory.id):
             return ABOVE
@@ -525,26 +497,27 @@ class Draft:
         if self.has_received(memory.content):
             return IS_REPEATED
         # A single changed word can reverse the meaning.
-        parts = _sentences_host_files(memory.content)
+        parts = _wrapped_sentences(memory.content)
         return LOADED if parts and parts <= self._host_files else ""
 
     @cached_property
-    def _host_files(self) -> frozenset[str]:
+    def _host_files(self) -> set[str]:
         tool = (self.request.session or "").partition(":")[0]
         left_characters = _MAX_HOST_CHARACTERS
-        sentences: set[str] = set()
+        sentences = set()
         uses_own_memory = tool not in own_memory.load(self.home.settings.home).hosts
         for path in dict.fromkeys(
             _paths(tool, self.request.folder, self.home.settings.user_home, has_own=uses_own_memory)
         ):
-            text = _text(path)[:left_characters]
-            left_characters -= len(text)
-            sentences |= _sentences_host_files(text)
-        return frozenset(sentences)
+            with suppress(OSError), path.open(encoding="utf-8", errors="replace") as file:
+                text = file.read(left_characters)
+                left_characters -= len(text)
+                sentences |= _wrapped_sentences(text)
+        return sentences
 
     def has_received(self, text: str) -> bool:
         """Return True if the session has received each sentence of a text."""
-        return self.given_sentences.has_all(text)
+        return has_all(self.given_sentences, text)
 
     def states(self, session: str, text: str) -> bool:
         """Return True if a text repeats one of this context's memories from ``session``."""
@@ -580,25 +553,25 @@ class Draft:
             [(part, [item.text for item in self.items if item.part is part]) for part in order]
         )
 
-    def _has(self, part: Part) -> bool:
-        return any(item.part is part for item in self.items)
+    def _heading(self, part: Part) -> str:
+        return "" if any(item.part is part for item in self.items) else title(part)
 
 
 # -- CONTEXT.md, for hosts that only read files -------------------------------
 
 
-def write_snapshot(path: Path, block: ContextBlock, keep_out: named_files.KeptOut) -> bool:
+def write_snapshot(path: Path, block: ContextBlock, keep_out: files.KeptOut) -> bool:
     """Write a context to a file, and return False if the file already contains it.
 
     Even an empty context replaces the file, so that no host reads an outdated one. Raises
     ConflictError if nacre must not write there, and UnusableStoreError if it cannot.
     """
-    named_files.refuse_named(path, keep_out)
+    files.refuse_named(path, keep_out)
     data = (block.text + "\n" if block.text else "").encode()
     try:
         if path.is_file() and path.read_bytes() == data:
             return False
-        with named_files.named_file(path, keep_out, overwrite=True) as file:
+        with files.named_file(path, keep_out, overwrite=True) as file:
             file.write(data)
     except OSError as error:
         raise UnusableStoreError(

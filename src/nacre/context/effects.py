@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 from nacre.base.bounds import bounds
@@ -96,7 +95,7 @@ def judge(kind: Kind, text: str, turns: Sequence[Turn]) -> Outcome:
 
 
 def _split(text: str) -> tuple[str, list[frozenset[str]]]:
-    orders: list[str] = []
+    orders = []
     bans: list[frozenset[str]] = []
     at = 0
     for match in _NOT.finditer(text):
@@ -191,7 +190,7 @@ def record_effects(home: Home, stored: StoredSession) -> None:
     refs = read_state(home.settings.home, name).given
     if not refs:
         return
-    turns = [item.turn for item in home.sessions.turns_of(stored.row)]
+    turns = home.sessions.read_turns(stored.row)
     outcomes = {
         memory.id: (judge(memory.kind, memory.content, turns), "")
         for memory in home.memories.in_any_state(refs)
@@ -200,17 +199,17 @@ def record_effects(home: Home, stored: StoredSession) -> None:
         session, _, turn_id = ref.partition("#")
         if stored.project and turn_id and not turn_id.endswith("#"):
             texts = [
-                item.turn.text
+                turn.text
                 for source in home.sessions.find(session)
-                for item in home.sessions.turns_of(source.row)
-                if item.turn.id == turn_id
+                for turn in home.sessions.read_turns(source.row)
+                if turn.id == turn_id
             ]
             outcome = judge_pointer(ref, "\n".join(texts), turns)
             outcomes[store.session_name(ref)] = outcome, stored.project
     with home.transaction():
         for item, (outcome, project) in outcomes.items():
             home.usage.record_effect(
-                item, store.session_name(name), outcome.value, home.now_ms(), project=project
+                item, store.session_name(name), outcome, home.now_ms(), project=project
             )
 
 
@@ -237,7 +236,7 @@ class Effects:
 def pointers_are_off(home: Home, project: str | None) -> bool:
     """Return True if agents ignored the last 20 pointers in a project."""
     outcomes = home.usage.pointer_outcomes(project, _MAX_IGNORED_POINTERS) if project else []
-    return len(outcomes) == _MAX_IGNORED_POINTERS and Outcome.FOLLOWED.value not in outcomes
+    return len(outcomes) == _MAX_IGNORED_POINTERS and Outcome.FOLLOWED not in outcomes
 
 
 @operation("usefulness", command="admin usefulness")
@@ -264,7 +263,7 @@ def turn_pointers_on(
     folder: Annotated[str, bounds("The agent's working folder, which determines the project.")],
 ) -> str | None:
     """Turn pointers on again in a folder's project, and return the project."""
-    project = project_of_folder(home, Path(folder))
+    project = project_of_folder(home, folder)
     if project:
         home.usage.forget_pointers(project)
     return project

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from contextlib import closing
 from dataclasses import replace
 from datetime import datetime, timedelta
-from importlib.resources import files
-from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
-from nacre.base.text import identifiers, one_line, shorten, words
-from nacre.context import delivery
+from nacre.base.text import identifiers, one_line, read_resource, shorten, words
+from nacre.context import hooks
 from nacre.context.build import is_trivial
-from nacre.context.hooks import read_state
 from nacre.errors import InvalidInputError, NacreError, NotFoundError, UnusableAnswerError
 from nacre.home import spending
 from nacre.home.home import Home
@@ -76,14 +73,6 @@ class HandoffAnswer(msgspec.Struct):
     important_facts: list[str]
 
 
-_SECTIONS = (
-    ("Working on", "working_on"),
-    ("Key findings", "key_findings"),
-    ("Open threads", "open_threads"),
-    ("Important facts", "important_facts"),
-)
-
-
 def shown_turns(turns: Sequence[Turn]) -> list[Turn]:
     """Return the last trusted turns of owner and agent, which a model may read."""
     eligible = [
@@ -118,7 +107,7 @@ def handoff_prompt(
     text = "\n".join(latest_lines[::-1])
     return models.Prompt(
         task=Task.HANDOFF,
-        system=(files(__package__) / "prompts" / f"handoff-{VERSION}.md").read_text("utf-8"),
+        system=read_resource(__file__, f"prompts/handoff-{VERSION}.md"),
         text=f"{prompts.frame('session', text)}\n\nWrite the handoff.",
         answer=failures.schema_of(HandoffAnswer),
         name="handoff",
@@ -128,19 +117,13 @@ def handoff_prompt(
     )
 
 
-class _Ground:
-    def __init__(self, turns: Sequence[Turn]) -> None:
-        self._text = " ".join(turn.text for turn in turns).lower()
-        self._words = frozenset[str]().union(*(reading.content_words(turn.text) for turn in turns))
-
-    def bears(self, entry: str) -> bool:
-        names = [*identifiers(entry), *_NUMBER.findall(entry)]
-        if not all(name.lower().rstrip(".,:") in self._text for name in names):
-            return False
-        entry_words = reading.content_words(entry)
-        return not entry_words or len(entry_words & self._words) >= _MIN_SUPPORTED_SHARE * len(
-            entry_words
-        )
+def _supports(text: str, text_words: Set[str], entry: str) -> bool:
+    names = [*identifiers(entry), *_NUMBER.findall(entry)]
+    entry_words = reading.content_words(entry)
+    common = len(entry_words & text_words)
+    return all(
+        name.lower().rstrip(".,:") in text for name in names
+    ) and common >= _MIN_SUPPORTED_SHARE * len(entry_words)
 
 
 def _entries(entries: Sequence[str]) -> Iterator[str]:
@@ -206,13 +189,11 @@ class LastWords:
     request: str
 
 
-def by_rules(
-    session: Session, turns: Sequence[Turn], is_nod: Callable[[str], bool] = is_idle
-) -> LastWords | None:
+def by_rules(session: Session, turns: Sequence[Turn]) -> LastWords | None:
     """Return the owner's last three messages as a handoff, or ``None`` without work to hand over.
 
     Each is cut to 200 characters. Pasted text is left out, and so are messages that only agree ("go
-    on") or for which ``is_nod`` returns True.
+    on").
     """
     bounded_turns = [reading.shorten_for_regex(turn) for turn in turns]
     spoken = [
@@ -225,19 +206,12 @@ def by_rules(
         (at for at, turn in enumerate(bounded_turns) if trust.reached_out([turn], 0)),
         len(bounded_turns),
     )
-    messages = [
-        (
-            item,
-            words_of(
-                bounded_turns[item.index], _without_pasted(item, is_outside=item.index >= outside)
-            ),
-        )
-        for item in spoken
-    ]
+    messages = [(item, _without_pasted(item, is_outside=item.index >= outside)) for item in spoken]
     telling = [
         (item, text)
-        for item, text in messages
-        if text.strip() and not (is_idle(text) or is_nod(text))
+        for item, typed in messages
+        if (text := words_of(bounded_turns[item.index], typed)).strip()
+        and not (is_idle(text) or is_trivial(text))
     ]
     until = last_turn(turns)
     texts = [
@@ -278,9 +252,7 @@ def _without_pasted(utterance: sentences.Utterance, *, is_outside: bool) -> sent
 def last_turn(turns: Sequence[Turn]) -> Turn | None:
     """Return the last turn of the owner or agent that has content."""
     spoken = (
-        turn
-        for turn in reversed(turns)
-        if sentences.is_content(turn) and turn.speaker in (Speaker.OWNER, Speaker.AGENT)
+        turn for turn in reversed(turns) if sentences.is_content(turn) and turn.speaker in _SPEAKERS
     )
     return next(spoken, None)
 
@@ -298,7 +270,6 @@ QUIET = timedelta(minutes=2)
 
 _MAX_TURNS = 400
 _MAX_SESSIONS = 3
-_IN_WORDS = (Speaker.AGENT, Speaker.OWNER)
 
 
 def hand_over(home: Home, session: StoredSession, words: str | None = None) -> Handoff | None:
@@ -311,7 +282,7 @@ def hand_over(home: Home, session: StoredSession, words: str | None = None) -> H
     if session.session.kind is not SessionKind.MAIN or not session.project:
         return None
     turns = _turns(home, session)
-    last_words = by_rules(session.session, turns, is_trivial)
+    last_words = by_rules(session.session, turns)
     content, by = (
         (words, home.actor.speaker.value)
         if words
@@ -324,7 +295,7 @@ def hand_over(home: Home, session: StoredSession, words: str | None = None) -> H
         if not home.sessions.find(session.session.id):  # the session was forgotten in the meantime
             return None
         before = home.handoffs.of_session(session.session.id)
-        delivered = {handoff for handoff, _ in delivery.iter_delivered(home)}
+        delivered = {handoff for handoff, _ in hooks.iter_delivered(home)}
         pending = next((item for item in before if not (item.given or item.id in delivered)), None)
         if last_words and not words:
             if any(item.until == last_words.until for item in before):
@@ -393,7 +364,7 @@ def hand_over_late(home: Home, project: str, *, before: datetime, but: str) -> H
 
 def put_away(home: Home) -> None:
     """Record which handoffs were delivered, and delete those older than ``HANDED_FOR``."""
-    delivered = list(delivery.iter_delivered(home))
+    delivered = list(hooks.iter_delivered(home))
     before = home.now() - HANDED_FOR
     handoffs = (*home.handoffs.everything(), *home.handoffs.damaged())
     if not delivered and all(item.written >= before for item in handoffs):
@@ -403,11 +374,11 @@ def put_away(home: Home) -> None:
             delivered_handoff = home.handoffs.find(handoff_id)
             if delivered_handoff and delivered_handoff.given != session:
                 home.handoffs.write(replace(delivered_handoff, given=session))
-            delivery.forget_claim(home, handoff_id)
-        for item in (*home.handoffs.everything(), *home.handoffs.damaged()):
+            hooks.forget_claim(home, handoff_id)
+        for item in handoffs:
             if item.written < before:
                 home.handoffs.remove(item)
-                delivery.forget_claim(home, item.id)
+                hooks.forget_claim(home, item.id)
 
 
 def latest(home: Home, project: str | None) -> Handoff | None:
@@ -434,29 +405,30 @@ def _ask(home: Home, turns: list[Turn], *, background: bool) -> tuple[str, str] 
             return None
         try:
             answer = failures.ask(model, prompt, HandoffAnswer)
-            ground = _Ground(model_turns)
+            text = " ".join(turn.text for turn in model_turns).lower()
+            text_words = {word for turn in model_turns for word in reading.content_words(turn.text)}
             words_left = MOST_WORDS
-            sections: list[str] = []
-            for title, name in _SECTIONS:
+            sections = []
+            for name in HandoffAnswer.__struct_fields__:
                 supported = []
                 for entry in _entries(getattr(answer, name)):
                     size = len(words(entry))
-                    if size <= words_left and ground.bears(entry):
+                    if size <= words_left and _supports(text, text_words, entry):
                         supported.append(f"- {entry}")
                         words_left -= size
                 if supported:
+                    title = name.replace("_", " ").capitalize()
                     sections.append("\n".join([f"{title}:", *supported]))
-            text = "\n\n".join(sections)
         except UnusableAnswerError:
             return None
-        return (text, model.name) if text else None
+        return ("\n\n".join(sections), model.name) if sections else None
 
 
 def _to_improve(home: Home, session: StoredSession, last: str) -> Handoff | None:
     for item in home.handoffs.of_session(session.session.id):
         if (
             not item.given
-            and item.by not in _IN_WORDS
+            and item.by not in _SPEAKERS
             and (item.by == BY_RULES or item.until != last)
         ):
             return item
@@ -513,7 +485,7 @@ def handoff(
             note = NOTHING
         is_waiting = current is not None and not current.given
         return HandoffView(stored.project, current, is_waiting, new_handoff is not None, note)
-    project = project_of_folder(home, Path(folder)) if folder else None
+    project = project_of_folder(home, folder)
     latest_handoff = latest(home, project)
     return HandoffView(
         project, latest_handoff, latest_handoff is not None and not latest_handoff.given
@@ -530,9 +502,9 @@ def _is_from_outside(home: Home, session: StoredSession, words: str) -> bool:
 
 def _session(home: Home, reference: str | None, folder: str | None) -> StoredSession:
     own = home.settings.session  # in an agent's shell
-    if own and not reference and not read_state(home.settings.home, own).ended:
+    if own and not reference and not hooks.read_state(home.settings.home, own).ended:
         session = ingest.read_session(home, own)
-        project = project_of_folder(home, Path(folder)) if folder else None
+        project = project_of_folder(home, folder)
         if session and project in (None, session.project):
             return session
     if reference:
@@ -547,7 +519,7 @@ def _session(home: Home, reference: str | None, folder: str | None) -> StoredSes
             )
         return session
     ingest.read_recent(home)
-    project = project_of_folder(home, Path(folder)) if folder else None
+    project = project_of_folder(home, folder)
     newest = (
         home.sessions.newest(SessionFilter(project=project, kind=SessionKind.MAIN), limit=1)
         if project

@@ -1,4 +1,4 @@
-"""Session state for hooks, memories for tool calls, reminders and signals.
+"""Session state for hooks, memories for tool calls, reminders, signals and claims to handoffs.
 
 Each session's state is a small file without locks. If a concurrent write loses an update, the
 session gets an item twice.
@@ -20,7 +20,7 @@ from typing import Any
 
 from nacre.base import files
 from nacre.base.frozen import frozen
-from nacre.base.ids import first_id
+from nacre.base.ids import at_ms, first_id
 from nacre.base.link import deliveries, session_file, write_session
 from nacre.base.text import CHARACTERS_PER_TOKEN, count_tokens, identifiers, stems, words
 from nacre.context import categories
@@ -38,7 +38,7 @@ from nacre.values.context import (
     SignalLimits,
 )
 from nacre.values.memory import Kind, Memory
-from nacre.values.session import Action
+from nacre.values.session import BY_RULES, HANDED_FOR, Action, Handoff, Speaker, Turn
 
 KEPT_DAYS = 7
 _DAY_SECONDS = 86_400
@@ -57,8 +57,13 @@ def read_state(home: Path, session: str | None) -> SessionState:
 
 def _read(path: Path) -> SessionState:
     values: dict[str, Any] = {}
-    record = _load(path)
-    for field in fields(SessionState):
+    record: Any = None
+    with (
+        contextlib.suppress(OSError, ValueError, RecursionError),
+        files.open_to_read(path) as file,
+    ):
+        record = json.loads(file.read(_MAX_BYTES))
+    for field in fields(SessionState) if isinstance(record, dict) else ():
         value = record.get(field.name)
         value = tuple(map(str, value)) if isinstance(value, list) else value
         if type(value) is type(field.default):
@@ -66,19 +71,10 @@ def _read(path: Path) -> SessionState:
     return SessionState(**values)
 
 
-def _load(path: Path) -> dict[str, Any]:
-    try:
-        with os.fdopen(files.open_file(path, os.O_RDONLY), "rb") as file:
-            record = json.loads(file.read(_MAX_BYTES))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return record if isinstance(record, dict) else {}
-
-
 def write_state(home: Path, session: str | None, state: SessionState | None) -> None:
     """Save a session's state after the context was delivered, ignoring disk errors."""
     if session and state is not None:
-        write_session(str(home), session, asdict(state))
+        write_session(home, session, asdict(state))
 
 
 def just_ended(home: Path, session: str, folder: str | None, now_ms: int) -> tuple[str, ...]:
@@ -87,7 +83,7 @@ def just_ended(home: Path, session: str, folder: str | None, now_ms: int) -> tup
     Sessions that they continued are included.
     """
     tool = session.partition(":")[0]
-    names: list[str] = []
+    names = []
     for state in _other_states(home, session):
         is_there = state.name.partition(":")[0] == tool and state.folder == (folder or "")
         if is_there and state.ended and 0 <= now_ms - state.ended <= _RESET_SECONDS * 1000:
@@ -119,7 +115,7 @@ def prune_states(home: Path, now: float) -> None:
 
 
 def _path(home: Path, session: str) -> Path:
-    return Path(session_file(str(home), session))
+    return Path(session_file(home, session))
 
 
 # -- Standing intents ---------------------------------------------------------
@@ -169,11 +165,10 @@ def add_intents(draft: categories.Draft, occurrence: Occurrence) -> None:
     """Add up to three memories with a matching trigger to the context, most important first."""
     home = draft.home
     rows = home.selection.with_triggers(draft.filter(), today=home.today())
-    memories = home.memories.by_rows(rows)
-    for memory in (memories[row] for row in rows if row in memories):
+    for memory in home.memories.by_rows(rows).values():
         trigger = next(filter(occurrence.matches, memory.triggers), None)
         times = memory.trigger_times
-        is_over = 0 < times <= deliveries(str(home.settings.home), memory.id)
+        is_over = 0 < times <= deliveries(home.settings.home, memory.id)
         if not trigger or is_over or draft.relevant_count == _MAX_INTENTS:
             continue
         if draft.add_memory(Part.RELEVANT, memory, 1.0, f"its trigger is “{trigger}”") and times:
@@ -201,7 +196,7 @@ def answer(home: Home, call: HookCall) -> HookAnswer:
         home,
         ContextRequest(Moment.PROMPT, folder=call.folder, session=call.session),
         read_state(home.settings.home, call.session),
-        location.project_of_folder(home, Path(call.folder)) if call.folder else None,
+        location.project_of_folder(home, call.folder),
         _MAX_INTENTS * _MAX_RULE_TOKENS + count_tokens(categories.title(Part.RELEVANT)),
         line_characters=_MAX_RULE_TOKENS * CHARACTERS_PER_TOKEN,
     )
@@ -329,8 +324,7 @@ def due(
     They are trusted and belong to the given project or to none. Return nothing during the cooldown,
     or when the session has reached its limit.
     """
-    now, limits = home.clock(), _SIGNAL_LIMITS.within(narrower or SignalLimits())
-    now_ms = int(now.timestamp() * 1000)
+    now_ms, limits = home.now_ms(), _SIGNAL_LIMITS.within(narrower or SignalLimits())
     since = now_ms - state.signal_at
     if not state.name or state.signal_mark < 0 or not home.settings.flag("context.signals"):
         return []
@@ -340,7 +334,7 @@ def due(
     criteria = memories.News(
         state.signal_mark,
         first_id(max(0, now_ms - limits.max_age_seconds * 1000)),
-        now - SAID_WITHIN,
+        home.now() - SAID_WITHIN,
         (state.name, *state.after),
         project,
         limits.min_importance,
@@ -354,6 +348,138 @@ def due(
     return news[: min(limits.most_at_once, remaining)]
 
 
-def start_signals(home: Home, state: SessionState) -> SessionState:
-    """Start watching for new memories from other sessions, and return the new state."""
-    return state if state.signal_mark >= 0 else replace(state, signal_mark=home.memories.last_row())
+# -- Claims to handoffs -------------------------------------------------------
+# The session that creates a claim file in ``run/handoffs`` gets the handoff, so that no locks are
+# needed. Its state records the delivery, without which the claim expires after a minute.
+
+
+CLAIM_SECONDS = 60.0
+_MAX_CLAIM_BYTES = 1_000
+_MAX_HANDOFFS = 3
+
+
+def due_handoffs(
+    home: Home, project: str | None, session: str | None, *, own: bool = False
+) -> list[Handoff]:
+    """Return the handoffs of a project that a session can receive, latest first.
+
+    Handoffs that other sessions received or claimed are left out unless ``session`` is ``None``.
+    Handoffs about the session itself are left out unless it needs them after a compaction or reset
+    (``own``).
+    """
+    if not project:
+        return []
+    since = home.now() - HANDED_FOR
+    recent = [item for item in home.handoffs.pending(project) if item.written >= since]
+    candidates = [item for item in recent if own or not session or item.session != session]
+    return [item for item in candidates if not session or _is_free(home, item, session)][
+        :_MAX_HANDOFFS
+    ]
+
+
+def claim(home: Home, handoff: Handoff, session: str | None) -> bool:
+    """Claim a handoff for a session, and return True if the session can receive it.
+
+    A handoff about the session itself is not claimed, because the next session also needs it. If
+    nacre's home is not writable, every session receives it.
+    """
+    if not session or handoff.session == session:
+        return True
+    path = _claim_path(home.settings.home, handoff.id)
+    holder = _holder(path)
+    if holder == session:
+        return True
+    if not _is_free(home, handoff, session):
+        return False
+    try:
+        files.make_folder(path.parent)
+        if holder is not None:  # an expired claim
+            path.unlink()
+        descriptor = files.open_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(session.encode("utf-8", "surrogatepass"))
+        now = home.clock().timestamp()
+        os.utime(path, (now, now))
+    except (FileExistsError, FileNotFoundError):  # another session claimed the handoff first
+        return False
+    except OSError:
+        return True
+    if home.handoffs.is_pending(handoff):
+        return True
+    forget_claim(home, handoff.id)  # another session got the handoff in the meantime
+    return False
+
+
+def is_held(home: Home, handoff_id: str, session: str | None) -> bool:
+    """Return True if the session has claimed the handoff."""
+    return bool(session) and _holder(_claim_path(home.settings.home, handoff_id)) == session
+
+
+def iter_delivered(home: Home) -> Iterator[tuple[str, str]]:
+    """Yield the id of each handoff that was delivered but is still claimed, and its session."""
+    home_path = home.settings.home
+    for path in _claims(home_path):
+        holder = _holder(path)
+        if holder and path.name in read_state(home_path, holder).given:
+            yield path.name, holder
+
+
+def has_claim(home: Home, session: str) -> bool:
+    """Return True if any session has claimed a handoff."""
+    return any(_holder(path) == session for path in _claims(home.settings.home))
+
+
+def forget_claim(home: Home, handoff_id: str) -> None:
+    """Delete the claim on a handoff."""
+    with contextlib.suppress(OSError):
+        _claim_path(home.settings.home, handoff_id).unlink()
+
+
+def covered_turns(handoff: Handoff, turns: Sequence[Turn]) -> frozenset[str]:
+    """Return the ids of the turns that a handoff summarises, only the owner's if no model wrote it."""
+    ids = [turn.id for turn in turns]
+    if handoff.until in ids:
+        earlier = list(turns[: ids.index(handoff.until) + 1])
+    else:
+        earlier = [turn for turn in turns if turn.time and turn.time <= handoff.said]
+    return frozenset(
+        turn.id for turn in earlier if turn.speaker is Speaker.OWNER or handoff.by != BY_RULES
+    )
+
+
+def is_late(handoff: Handoff, started_ms: int) -> bool:
+    """Return True if a handoff was written after the current session had started.
+
+    The handoff's session must have ended before that.
+    """
+    started = at_ms(started_ms)
+    return handoff.said <= started <= handoff.written + timedelta(seconds=1)
+
+
+def _is_free(home: Home, handoff: Handoff, session: str) -> bool:
+    path = _claim_path(home.settings.home, handoff.id)
+    holder = _holder(path)
+    if holder is None or holder == session:
+        return True
+    if handoff.id in read_state(home.settings.home, holder).given:
+        return False
+    with contextlib.suppress(OSError):
+        return home.clock().timestamp() - path.stat().st_mtime > CLAIM_SECONDS
+    return True
+
+
+def _holder(path: Path) -> str | None:
+    """Return the claiming session, or "" while the claim file is being written."""
+    try:
+        with files.open_to_read(path) as file:
+            return file.read(_MAX_CLAIM_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return None
+
+
+def _claims(home: Path) -> list[Path]:
+    return list((home / "run" / "handoffs").glob("[!.]*"))
+
+
+def _claim_path(home: Path, handoff_id: str) -> Path:
+    return home / "run" / "handoffs" / handoff_id

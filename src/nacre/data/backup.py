@@ -25,7 +25,6 @@ from nacre.base import json as json_text
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.locks import FileLock
-from nacre.base.named_files import is_within, named_file
 from nacre.base.text import to_text
 from nacre.base.zips import BROKEN
 from nacre.data.export import Overwrite
@@ -139,7 +138,7 @@ def create(
     catch_up(home)
     fold_usage(home)
     with (
-        named_file(target, territory(home.settings), overwrite=overwrite) as file,
+        files.named_file(target, territory(home.settings), overwrite=overwrite) as file,
         zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
     ):
         work = _Writing(home, archive, on_progress)
@@ -333,7 +332,7 @@ def restore(
             "this memory is on a server, but a backup contains files",
             hint="--to FOLDER restores the files; docs/server.md describes how to restore a server",
         )
-    if home != settings.home and is_within(home, territory(settings)):
+    if home != settings.home and files.is_within(home, territory(settings)):
         raise ConflictError(f"{home} is inside the existing home", hint="give a folder elsewhere")
     if os.path.lexists(home) and not home.is_dir():
         raise ConflictError(

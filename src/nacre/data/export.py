@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 
 from nacre.base.bounds import bounds
+from nacre.base.files import named_file
 from nacre.base.frozen import frozen
-from nacre.base.named_files import named_file
 from nacre.base.request import Request
 from nacre.base.text import one_line, shorten, to_bytes, to_text
 from nacre.home.home import Home, territory

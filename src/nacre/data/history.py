@@ -352,7 +352,7 @@ def _start(home: Home, lock: str, interval: timedelta, *arguments: str) -> bool:
     if abs(home.clock() - _tried(home, lock)) < interval:
         return False
     (home.settings.home / lock).touch(mode=0o600)
-    start_process(str(home.settings.home), home.settings.environ, *arguments)
+    start_process(home.settings.home, home.settings.environ, *arguments)
     return True
 
 

@@ -24,7 +24,6 @@ from nacre.base import files
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import at_ms, bytes_hash, to_ms
-from nacre.base.named_files import named_file
 from nacre.errors import (
     ConflictError,
     DamagedArchiveError,
@@ -899,7 +898,7 @@ def _archived_as(home: Home, stored: StoredSession) -> Archived | None:
 def _write(home: Home, target: Path, parts: list[Part]) -> list[tuple[int, int]]:
     places: list[tuple[int, int]] = []
     try:
-        with named_file(target, territory(home.settings)) as file:
+        with files.named_file(target, territory(home.settings)) as file:
             for start, payload in parts:
                 new_offset = file.tell()
                 for old_offset, line in payload.lines(start):

@@ -878,7 +878,7 @@ def place(
     if name in (None, "", HERE):
         # A client with a key works on another machine.
         folder = None if home.actor.bearer else folder
-        slug = project_of_folder(home, Path(folder)) if folder else None
+        slug = project_of_folder(home, folder)
         return views.Place(
             slug, slugs, namesake=_namesake(home, folder, slugs) if folder and not slug else None
         )

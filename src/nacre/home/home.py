@@ -14,7 +14,6 @@ from nacre.base import environment, files, plugins
 from nacre.base.ids import Clock, Ids, to_millisecond, utc_now, uuid7_source
 from nacre.base.lazy import Lazy, load
 from nacre.base.locks import FileLock, Observe, Turn
-from nacre.base.named_files import KeptOut
 from nacre.base.times import day_of
 from nacre.errors import (
     EmbedderUnavailableError,
@@ -381,7 +380,7 @@ def _load_with_numpy(target: str) -> Any:
 # -- Protected paths -----------------------------------------------------------
 
 
-def territory(settings: Settings) -> KeptOut:
+def territory(settings: Settings) -> files.KeptOut:
     """Return the paths that nacre uses itself, so that exports can avoid them."""
     database = [
         settings.database.with_name(f"{settings.database.name}{suffix}")

@@ -84,9 +84,9 @@ class Place:
         return self.is_repository or os.path.isdir(self.folder or "")
 
 
-def project_of_folder(home: Home, folder: Path) -> str | None:
+def project_of_folder(home: Home, folder: Path | str | None) -> str | None:
     """Return the project to which a folder belongs, or ``None`` if none is known."""
-    return known_project(home, locate(str(folder)))
+    return known_project(home, locate(str(folder))) if folder else None
 
 
 def known_project(home: Home, place: Place) -> str | None:

@@ -232,7 +232,7 @@ def daemon_of_another(settings: Settings) -> Iterator[Check]:
 
 def _daemon_status(home: Path) -> Values:
     try:
-        return mapping(ask(str(home), "hello", {}, seconds=_REQUEST_TIMEOUT_SECONDS))
+        return mapping(ask(home, "hello", {}, seconds=_REQUEST_TIMEOUT_SECONDS))
     except (DaemonAwayError, DaemonRefusedError):
         return {}
 
@@ -252,7 +252,7 @@ def warm_daemon(settings: Settings) -> Iterator[None]:
     home, daemon = settings.home, None
     with suppress(OSError):
         if settings.flag("daemon.enabled"):
-            daemon = start_daemon(str(home), settings.environ, "--no-watch")
+            daemon = start_daemon(home, settings.environ, "--no-watch")
     if daemon is None:
         yield
         return

@@ -756,7 +756,7 @@ class WaitingCandidates:
     def _same_in_meaning(self, memory: Memory, memories: Sequence[Memory]) -> list[Memory]:
         parts = _parts(memory.content)
         memories = [other for other in memories if _parts(other.content) == parts]
-        if self._home.settings.text("embedding.model") == "none" or is_unspaced(memory.content):
+        if not self._home.settings.embeds or is_unspaced(memory.content):
             return []
         new = (
             [item for item in (memory, *memories) if item.id not in self._vectors]

@@ -491,11 +491,10 @@ class _Ingest:
         if not options.from_archive:
             fold_usage(self._home)
         self._read()
-        read_seconds = time.perf_counter() - started
         report, tally = self._learn(), self._tally.in_report()
         tally["problems"] += report.problems
         tally["unread"] += tuple(discovery.missing_readers(self._home))
-        report = replace(report, **tally, hints=self._hints, read_seconds=read_seconds)
+        report = replace(report, **tally, hints=self._hints)
         if options.paths and options.remember_paths and report.files:
             _note_paths(self._home, self._run, options.paths, report.memories)
         report = replace(report, archived=archive(self._home, self._notify))
@@ -612,8 +611,7 @@ def read_changed(home: Home, jobs: Sequence[Job]) -> IngestReport:
     started = time.perf_counter()
     tally = ReadTally()
     read_jobs(home, None, jobs, tally, lambda _: None)
-    seconds = time.perf_counter() - started
-    return IngestReport(**tally.in_report(), read_seconds=seconds, seconds=seconds)
+    return IngestReport(**tally.in_report(), seconds=time.perf_counter() - started)
 
 
 # -- Plans and estimates ---------------------------------------------------------------------------

@@ -320,7 +320,7 @@ def propose(
         conversations = _sessions_in_file(home, request.path, request.session)
     else:
         stored = find_session(home, request.session or "")
-        turns = sort_by_time([item.turn for item in home.sessions.turns_of(stored.row)])
+        turns = sort_by_time(home.sessions.read_turns(stored.row))
         conversations = [(stored.session, stored.project, turns)]
     model = _model(home, request.model)
     try:

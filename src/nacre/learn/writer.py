@@ -833,7 +833,7 @@ def stored_in(home: Home, session: str, turns: Sequence[Turn]) -> tuple[Memory, 
 
 
 def _nearest(home: Home, filter_: Filter, texts: Sequence[str]) -> list[tuple[Memory, float]]:
-    if not texts or home.settings.text("embedding.model") == "none":
+    if not texts or not home.settings.embeds:
         return []
     best: dict[int, float] = {}
     with suppress(EmbedderUnavailableError):
@@ -846,8 +846,7 @@ def _nearest(home: Home, filter_: Filter, texts: Sequence[str]) -> list[tuple[Me
                 if row in admitted:
                     best[row] = max(cosine, best.get(row, -1.0))
     rows = sorted(best, key=lambda row: -best[row])[:_MAX_NEAREST_ROWS]
-    memories = home.memories.by_rows(rows)
-    return [(memories[row], best[row]) for row in rows if row in memories]
+    return [(memory, best[row]) for row, memory in home.memories.by_rows(rows).items()]
 
 
 def _in_words(home: Home, filter_: Filter, statements: Sequence[str]) -> list[tuple[Memory, float]]:

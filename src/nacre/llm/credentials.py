@@ -179,7 +179,7 @@ def read_small(path: Path) -> tuple[str, str]:
     larger than 256 KB.
     """
     try:
-        with os.fdopen(private_files.open_file(os.path.realpath(path), os.O_RDONLY), "rb") as file:
+        with private_files.open_to_read(os.path.realpath(path)) as file:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
             data = file.read(_MAX_BYTES + 1)
         if len(data) > _MAX_BYTES:

@@ -314,7 +314,7 @@ def limit_triggers(home: Home, memory: Memory, times: int | None) -> Memory:
     """
     if times is None:
         return memory
-    Path(delivery_file(str(home.settings.home), memory.id)).unlink(missing_ok=True)
+    Path(delivery_file(home.settings.home, memory.id)).unlink(missing_ok=True)
     extra = memory.extra | {TRIGGER_TIMES: times}
     if not times:
         del extra[TRIGGER_TIMES]

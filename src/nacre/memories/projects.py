@@ -601,7 +601,6 @@ def show_project(home: Home, project: Name) -> ProjectDetail:
     rows = home.selection.latest_memories(
         Filter((slug,), strict=True), limit=_MAX_LATEST, today=home.today()
     )
-    memories = home.memories.by_rows(rows)
     remotes, roots, labels = (
         tuple(map(home.redactor.clean, lists.get(key, ())))
         for key in ("remotes", "roots", "labels")
@@ -613,7 +612,7 @@ def show_project(home: Home, project: Name) -> ProjectDetail:
         roots,
         labels,
         needed_by=tuple(line.slug for line in listed.values() if slug in line.dependencies),
-        latest=tuple(memories[row] for row in rows if row in memories),
+        latest=tuple(home.memories.by_rows(rows).values()),
     )
 
 

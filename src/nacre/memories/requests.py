@@ -87,7 +87,7 @@ def decisions(home: Home, memories: Iterable[Memory], asking: Asking) -> Decisio
         doubtful = list(_doubtful(home, undecided, asking))
         return _decide(home, model, doubtful, asking.seconds) if doubtful else Decisions()
     except EmbedderUnavailableError as error:
-        is_expected = home.settings.text("embedding.model") == "none" and not asking.online
+        is_expected = not home.settings.embeds and not asking.online
         return Decisions(note=None if is_expected else _note(error))
     finally:
         model.close()

@@ -400,7 +400,7 @@ def _by_meaning(home: Home, memory: Memory, rehearsal: Rehearsal) -> Rehearsal:
     outcome = rehearsal.outcome
     is_open = outcome.action == "stored" and not (outcome.supersedes or outcome.superseded_by)
     try:
-        if not is_open or home.settings.text("embedding.model") == "none" or not has_vectors(home):
+        if not is_open or not home.settings.embeds or not has_vectors(home):
             return rehearsal
         comparisons = next(iter(requests.weigh(home, [memory])))[1]
     except EmbedderUnavailableError:
@@ -631,8 +631,7 @@ def list_active(
     rows, total = home.selection.list_memories(
         criteria, limit=limit, offset=offset, today=today, words=words.split()
     )
-    memories = home.memories.by_rows(rows)
-    return [memories[row] for row in rows if row in memories], total
+    return list(home.memories.by_rows(rows).values()), total
 
 
 def refuse_broken(home: Home, memory: Memory) -> None:

@@ -239,7 +239,7 @@ def look_at(home: Home, request: decision.GetRequest) -> home_views.MemoryView:
         tuple(companions),
         store.etag_of(home, memory),
         doubt[1] if doubt else None,
-        deliveries(str(home.settings.home), memory.id),
+        deliveries(home.settings.home, memory.id),
     )
 
 
@@ -273,9 +273,8 @@ def list_beliefs(
     rows, total = home.selection.list_memories(
         criteria, limit=limit, offset=offset, today=home.today(), for_list=False
     )
-    memories = home.memories.by_rows(rows)
     beliefs = []
-    for memory in (memories[row] for row in rows if row in memories):
+    for memory in home.memories.by_rows(rows).values():
         chain: dict[str, Memory] = {}
         if replaced:
             _add_predecessors(home, memory, chain)

@@ -246,7 +246,7 @@ def embed_memories(home: Home) -> dict[str, StoreOutcome]:
     outcomes: dict[str, StoreOutcome] = {}
     home.memories.has_new_rows = False
     try:
-        if home.settings.text("embedding.model") == "none" or not home.vectors.memories_to_embed(1):
+        if not home.settings.embeds or not home.vectors.memories_to_embed(1):
             return outcomes  # before loading the model, which is slow
         if home.vectors.model() is None:
             _choose_first_model(home, home.settings.text("embedding.model"), is_asked=False)

@@ -801,7 +801,7 @@ def open_lanes(home: Home, query: RecallQuery, question: Question) -> Lanes:
     vector = None
     if query.mode in (Mode.LEXICAL, Mode.BROWSE):
         reports.append(Lane("vector", LaneState.SKIPPED))
-    elif home.settings.text("embedding.model") == "none":
+    elif not home.settings.embeds:
         reports.append(Lane("vector", LaneState.SKIPPED, note="off in the settings"))
     elif (
         lexical

@@ -821,7 +821,7 @@ def _used_in(home: Home, session: str) -> list[Memory]:
 def _similarities(
     home: Home, texts: Mapping[str, str]
 ) -> tuple[Borders, Callable[[str, str], float]]:
-    if home.settings.text("embedding.model") != "none":
+    if home.settings.embeds:
         try:
             embedder = embedder_of(home, BUNDLED)
             vectors = {key: embedder.embed(passages(text)) for key, text in texts.items()}

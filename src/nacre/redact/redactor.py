@@ -23,11 +23,11 @@ from nacre.redact.rules import (
     VIEW_HINTS,
     RuleTable,
     Step,
+    View,
     compile_any,
     compile_rule,
     decode_base64,
     load_table,
-    view,
 )
 from nacre.redact.secrets import LOOK_BACK, PRIVATE, iter_blocks, may_begin
 
@@ -100,10 +100,10 @@ KINDS: Mapping[str, tuple[str, Find]] = {
 """Optional kinds of redaction by setting, each with its rule's name and a search function."""
 
 
-def find_own(pattern: str, seconds: float = SECONDS_A_TEXT) -> Find:
+def find_own(pattern: str) -> Find:
     """Return a search function for one of the user's regular expressions.
 
-    If a search takes longer than ``seconds``, the whole text counts as a match. Raises
+    If a search takes longer than ``SECONDS_A_TEXT``, the whole text counts as a match. Raises
     InvalidSettingsError if the pattern is invalid or matches the empty string.
     """
     hint = "redact patterns are Python regular expressions; correct or remove this one"
@@ -121,7 +121,7 @@ def find_own(pattern: str, seconds: float = SECONDS_A_TEXT) -> Find:
 
     def find(text: str) -> list[tuple[int, int]]:
         try:
-            return [match.span() for match in compiled.finditer(text, timeout=seconds)]
+            return [match.span() for match in compiled.finditer(text, timeout=SECONDS_A_TEXT)]
         except TimeoutError:
             return [(0, len(text))]
 
@@ -204,7 +204,7 @@ class Places:
     def _look_at_runs(self) -> None:
         data, by_head, shaped = self.data, self._table.by_head, SHAPED
         find = (data.translate(_CLASSES) + b" ").find
-        runs: set[bytes] = set()
+        runs = set()
         start = find(_LONG_RUN)
         while start >= 0:
             end = find(b" ", start + RUN)
@@ -387,7 +387,7 @@ class Redactor:
                 if inner and self._must_redact(data, start, end):
                     _add_span(spans, start, end, inner[0][2])
         for hint in filter(places.of, VIEW_HINTS):
-            decoded = view(data, hint)
+            decoded = View(data, hint)
             for start, end, name in self._find_spans(decoded.text, decodes=False):
                 start, end = decoded.span(start, end)
                 if self._must_redact(data, start, end):

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import binascii
 import re
-import tomllib
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from html import entities
-from importlib.resources import files
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from nacre.base.frozen import frozen
+from nacre.base.text import read_table
 from nacre.redact.secrets import (
     CHECKS,
     LOOK_BACK,
@@ -114,9 +113,9 @@ class View:
 
     __slots__ = ("_escapes", "_starts", "text")
 
-    def __init__(
-        self, data: bytes, pattern: re.Pattern[bytes], decode: Callable[[bytes], bytes]
-    ) -> None:
+    def __init__(self, data: bytes, hint: bytes) -> None:
+        """Decode the escapes in a text that begin with ``hint``, one of :data:`VIEW_HINTS`."""
+        pattern, decode = _DECODERS[hint]
         pieces: list[bytes] = []
         self._escapes: list[tuple[int, int, int]] = []
         self._starts: list[int] = []
@@ -171,11 +170,6 @@ _DECODERS: Mapping[bytes, tuple[re.Pattern[bytes], Callable[[bytes], bytes]]] = 
 
 VIEW_HINTS = tuple(_DECODERS)
 """Byte strings that suggest encoded text."""
-
-
-def view(data: bytes, hint: bytes) -> View:
-    """Decode the escapes in a text that begin with ``hint``, one of :data:`VIEW_HINTS`."""
-    return View(data, *_DECODERS[hint])
 
 
 def decode_base64(data: bytes, place: int) -> tuple[int, int, bytes] | None:
@@ -493,7 +487,6 @@ class Rule:
     each: bytes = b""
     stop: bytes = b""
     reach: int = LOOK_BACK
-    before_names: bool = False
     find: str = ""
     whole: bool = False
 
@@ -506,7 +499,7 @@ class Rule:
             spans = FINDERS[self.find](data, match)
         elif self.each:
             spans = self._iter_each(data, match)
-        elif self.before_names:
+        elif _compile_part(self.before).groups:
             spans = (before,)
         else:
             start, end = secret_span(match)
@@ -575,9 +568,7 @@ class RuleTable:
 @cache
 def load_table() -> RuleTable:
     """Load the rules from ``rules.toml``."""
-    content = tomllib.loads(
-        files("nacre.redact").joinpath("rules.toml").read_text(encoding="utf-8")
-    )
+    content = read_table(__file__, "rules.toml")
     parts = {name: text.encode() for name, text in content["parts"].items()}
     names = {f"@{name}": tuple(words) for name, words in content["names"].items()}
     names |= {"@run": ("\0run",), "@keyed": ("\0keyed",)}
@@ -678,7 +669,6 @@ def _parse_rule(
             **row,
             **expanded,
             "literals": tuple(word.encode() for word in literals),
-            "before_names": bool(re.compile(expanded["before"]).groups),
         }
     )
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TypeVar
 
 from nacre.base.frozen import frozen
-from nacre.base.ids import content_hash
+from nacre.base.ids import short_hash
 from nacre.base.times import day_of, shown_day
 from nacre.errors import ModelRefusedError, NacreError
 from nacre.home.home import Home
@@ -30,17 +30,17 @@ Section = tuple[str, tuple[str, ...]]
 
 
 class DreamAction(StrEnum):
-    """A change by a dream.
+    """A change by a dream, in the order in which a dream makes them.
 
     ``expire`` retires a memory whose time has passed, ``forget`` one that is never used, and
     ``merge`` those that a kept memory repeats. ``page`` writes a project's page or the owner's
     profile. Nothing is deleted.
     """
 
+    SUPERSEDE = "supersede"
+    MERGE = "merge"
     EXPIRE = "expire"
     FORGET = "forget"
-    MERGE = "merge"
-    SUPERSEDE = "supersede"
     PAGE = "page"
 
 
@@ -63,16 +63,14 @@ class Step:
     project: str = ""
 
     @property
+    def memories(self) -> tuple[str, ...]:
+        """The ids of the memories that the step retires or keeps."""
+        return (*self.ends, self.into) if self.into else self.ends
+
+    @property
     def key(self) -> str:
         """Identifier of the step within a plan."""
-        parts = (
-            self.action,
-            self.into or "",
-            self.words,
-            self.project,
-            *self.ends,
-        )
-        return content_hash("\0".join(parts)).hex()[:16]
+        return short_hash(self.action, self.into or "", self.words, self.project, *self.ends)
 
 
 @frozen
@@ -215,23 +213,19 @@ def writer_of(home: Home, *, background: bool) -> Iterator[tuple[LanguageModel |
 
     Raises ModelRefusedError if the model cannot be opened, except in the background.
     """
+    model = None
+    note = NO_WRITER if name_for(home, Task.DREAM) == NONE else "models.background is off"
     try:
-        model = model_for(home, Task.DREAM, background=background)
+        if background and home.settings.flag("writer.paused"):
+            note = "the writer is paused"
+        else:
+            model = model_for(home, Task.DREAM, background=background)
     except ModelRefusedError as error:
         if not background:
             raise
-        yield None, error.message
-        return
-    if model is None:
-        yield None, NO_WRITER if name_for(home, Task.DREAM) == NONE else "models.background is off"
-        return
-    try:
-        if background and home.settings.flag("writer.paused"):
-            yield None, "the writer is paused"
-        else:
-            yield model, ""
-    finally:
-        model.close()
+        note = error.message
+    with closing(model) if model else nullcontext():
+        yield model, "" if model else note
 
 
 def answers(
@@ -239,15 +233,14 @@ def answers(
 ) -> tuple[list[A | None], str | None]:
     """Ask the writer several questions in parallel.
 
-    Return the answers and the first error message. Failed and skipped questions have the answer
-    ``None``.
+    Return the answers and the first error message. The answer to a failed question is ``None``, and
+    the last questions may be skipped.
     """
-    results: list[A | NacreError | None] = []
+    results = []
     for start in range(0, len(questions), _MAX_PARALLEL):
         on_progress(Progress("asking", start, len(questions)))
         results += ask_all(home, questions[start : start + _MAX_PARALLEL], _MAX_PARALLEL)
         if any(map(is_final, results)):
             break
     failed = next((result.message for result in results if isinstance(result, NacreError)), None)
-    good = [None if isinstance(result, NacreError) else result for result in results]
-    return [*good, *(None for _ in questions[len(good) :])], failed
+    return [None if isinstance(result, NacreError) else result for result in results], failed

@@ -30,13 +30,13 @@ from nacre.memories.store import fold_usage
 from nacre.memories.usage import is_protected
 from nacre.operations import operation
 from nacre.recall.pins import PinCheck, check_pins
-from nacre.review import consolidate
 from nacre.review.consolidate import (
     DreamAction,
     DreamPlan,
     DreamReport,
     MemoriesById,
     Step,
+    plan_ending,
     writer_of,
 )
 from nacre.review.pages import (
@@ -51,7 +51,7 @@ from nacre.review.pages import (
     unfit,
 )
 from nacre.review.questions import (
-    NOT_CONSULTED,
+    Consulted,
     Outcome,
     ask_about_clusters,
     consult,
@@ -161,29 +161,18 @@ def apply_steps(home: Home, steps: Sequence[Step], memories: MemoriesById) -> di
     changed: dict[str, Memory] = {}
     for step in steps:
         present = {**memories, **changed}
-        changed |= by_id(_changed(home, step, present))
-        if step.action is DreamAction.MERGE:
-            changed |= by_id(_redirect_superseded(home, step, {**memories, **changed}))
+        keeper = present.get(step.into or "")
+        if keeper and step.action is DreamAction.MERGE:
+            keeper = _enrich_keeper(home, step, keeper, present)
+            changed |= by_id(_redirect_superseded(home, step, keeper, present))
+        elif keeper:
+            links = tuple(Link(SUPERSEDES, end, f"{step.why} ({step.by})") for end in step.ends)
+            ended = (mark_ended(present[end], keeper) for end in step.ends)
+            changed |= by_id((*ended, replace(keeper, links=(*keeper.links, *links))))
     return changed
 
 
-def _changed(home: Home, step: Step, memories: MemoriesById) -> list[Memory]:
-    if step.into is None:
-        return []
-    memory = memories[step.into]
-    if step.action is DreamAction.MERGE:
-        return [_enrich_keeper(home, step, memories)]
-    if step.action is DreamAction.SUPERSEDE:
-        links = tuple(Link(SUPERSEDES, end, f"{step.why} ({step.by})") for end in step.ends)
-        return [
-            replace(memory, links=(*memory.links, *links)),
-            *(mark_ended(memories[end], memory) for end in step.ends),
-        ]
-    return []
-
-
-def _enrich_keeper(home: Home, step: Step, memories: MemoriesById) -> Memory:
-    keeper = memories[step.into or ""]
+def _enrich_keeper(home: Home, step: Step, keeper: Memory, memories: MemoriesById) -> Memory:
     # An owner's memory gets nothing from an agent's memory.
     duplicates = [
         memories[end] for end in step.ends if memories[end].is_owners or not keeper.is_owners
@@ -228,8 +217,9 @@ def _sayings(memory: Memory) -> list[Confirmation]:
     return [as_confirmation(memory), *memory.confirmed]
 
 
-def _redirect_superseded(home: Home, step: Step, memories: MemoriesById) -> list[Memory]:
-    keeper = memories[step.into or ""]
+def _redirect_superseded(
+    home: Home, step: Step, keeper: Memory, memories: MemoriesById
+) -> list[Memory]:
     old = [
         memory
         for end in step.ends
@@ -240,7 +230,7 @@ def _redirect_superseded(home: Home, step: Step, memories: MemoriesById) -> list
     linked = {link.to for link in keeper.links if link.rel == SUPERSEDES}
     links = tuple(Link(SUPERSEDES, memory.id) for memory in old if memory.id not in linked)
     followed = [replace(memory, superseded_by=keeper.id) for memory in old]
-    return [*followed, replace(keeper, links=(*keeper.links, *links))] if links else followed
+    return [*followed, replace(keeper, links=(*keeper.links, *links))]
 
 
 def retire(change: Change, steps: Sequence[Step], memories: MemoriesById) -> None:
@@ -333,8 +323,7 @@ def _diary_lines(step: Step, memories: MemoriesById) -> list[str]:
 
 
 def _subject_text(step: Step, memories: MemoriesById) -> str:
-    memory_id = next(filter(None, (*step.ends, step.into)), None)
-    return _memory_line(memory_id, memories) if memory_id else step.subject
+    return _memory_line(step.memories[0], memories) if step.memories else step.subject
 
 
 def _memory_line(memory_id: str, memories: MemoriesById) -> str:
@@ -362,8 +351,10 @@ def make_plan(
     """Plan a dream for one or all projects, without changing anything.
 
     Tiers 2 and 3 ask the writer, and tier 3 also plans pages. Raises ModelRefusedError if the
-    writer cannot be opened.
+    writer cannot be opened, OwnerOnlyError, and NotFoundError for an empty project.
     """
+    if request.tier > 1 and not background:
+        home.actor.require_owner("nacre dream --tier 2")
     catch_up(home)
     fold_usage(home)
     memories = [
@@ -371,12 +362,18 @@ def make_plan(
         for memory in home.memories.everything()
         if memory.is_active and request.project in (None, memory.project)
     ]
+    has_none = request.project and not memories
+    if has_none and (request.tier < 3 or request.project not in projects(home)):
+        raise NotFoundError(
+            f"project {request.project!r} has no memories",
+            hint="nacre list shows the projects of memories",
+        )
     usage = home.usage.of([memory.id for memory in memories])
     free = may_end(home, memories)
-    steps = consolidate.plan_ending(free, usage, home.now(), home.settings)
+    steps = plan_ending(free, usage, home.now(), home.settings)
     protected = home.settings.texts("forgetting.protect")
     steps += plan_merging(_staying(free, steps), usage, protected)
-    outcome, consulted, unasked = Outcome(), NOT_CONSULTED, 0
+    outcome, consulted, unasked = Outcome(), Consulted({}), 0
     is_asked = request.tier > 1 and request.writer
     writer = writer_of(home, background=background) if is_asked else nullcontext((None, None))
     with writer as (model, note):
@@ -397,7 +394,7 @@ def make_plan(
     bound = request.most
     if bound is None:
         bound = max(LEAST_A_NIGHT, int(len(memories) * SHARE_A_NIGHT))
-    steps.sort(key=lambda step: _ORDER.index(step.action))
+    steps.sort(key=lambda step: list(DreamAction).index(step.action))
     chosen, put_off = _split_at_bound(steps, bound)
     return DreamPlan(
         tuple(chosen),
@@ -413,12 +410,13 @@ def make_plan(
         _texts(chosen, memories),
         len(memories) - len(free),
         consulted.looked,
+        tuple(step.key for step in chosen),
     )
 
 
 def _texts(steps: Sequence[Step], memories: Sequence[Memory]) -> tuple[tuple[str, str], ...]:
     pairs = (step for step in steps if step.into and step.ends)
-    named = {memory_id for step in pairs for memory_id in (*step.ends, step.into)}
+    named = {memory_id for step in pairs for memory_id in step.memories}
     return tuple(
         (memory.id, shorten(one_line(memory.content), _TEXT_CHARACTERS))
         for memory in memories
@@ -426,23 +424,14 @@ def _texts(steps: Sequence[Step], memories: Sequence[Memory]) -> tuple[tuple[str
     )
 
 
-_ORDER = [
-    DreamAction.SUPERSEDE,
-    DreamAction.MERGE,
-    DreamAction.EXPIRE,
-    DreamAction.FORGET,
-    DreamAction.PAGE,
-]
-
-
 def _staying(memories: Sequence[Memory], steps: Sequence[Step]) -> list[Memory]:
-    named = {memory_id for step in steps for memory_id in (*step.ends, step.into)}
+    named = {memory_id for step in steps for memory_id in step.memories}
     return [memory for memory in memories if memory.id not in named]
 
 
 def _split_at_bound(steps: Sequence[Step], most: int) -> tuple[list[Step], list[Step]]:
-    chosen: list[Step] = []
-    put_off: list[Step] = []
+    chosen = []
+    put_off = []
     ending = 0
     for step in steps:
         room = most - ending
@@ -517,27 +506,11 @@ def plan(
     only after the owner has seen a plan. Raises NotFoundError for a project without memories,
     ModelRefusedError.
     """
-    plan_ = _plan(home, request, on_progress)
+    plan_ = make_plan(home, request, on_progress=on_progress)
     if not home.actor.is_agent:
         with home.transaction():
             _note_shown(home, plan_)
     return plan_
-
-
-def _plan(home: Home, request: DreamPlanRequest, on_progress: OnProgress) -> DreamPlan:
-    if request.tier > 1:
-        home.actor.require_owner("nacre dream --tier 2")
-    plan_ = make_plan(home, request, on_progress=on_progress)
-    if (
-        request.project
-        and not plan_.seen
-        and (request.tier < 3 or request.project not in projects(home))
-    ):
-        raise NotFoundError(
-            f"project {request.project!r} has no memories",
-            hint="nacre list shows the projects of memories",
-        )
-    return replace(plan_, keys=tuple(step.key for step in plan_.steps))
 
 
 def _note_shown(home: Home, plan_: DreamPlan) -> None:
@@ -556,7 +529,7 @@ def dream(
     """
     home.actor.require_owner("nacre dream")
     with FileLock(home.settings.home / _LOCK, _PATIENCE_SECONDS):
-        plan_ = _plan(home, request, on_progress)
+        plan_ = make_plan(home, request, on_progress=on_progress)
         if request.steps is not None:
             plan_ = _restrict(plan_, request.steps)
         return _dream(home, plan_, may_act=request.first)
@@ -611,9 +584,7 @@ def _have_reviewed(home: Home, plan_: DreamPlan) -> None:
     present = _present(home, [step for step, _ in plan_.refused])
     for step, why in plan_.refused:
         if all(
-            memory_id in present and present[memory_id].is_active
-            for memory_id in (*step.ends, step.into)
-            if memory_id
+            memory_id in present and present[memory_id].is_active for memory_id in step.memories
         ):
             stays = present[step.into or ""]
             words = f", with this text: {step.words}" if step.words else ""
@@ -654,7 +625,9 @@ def carry_out(home: Home, plan_: DreamPlan) -> DreamReport:
             _note(change, report, memories)
             if ending:
                 change.note(DREAM, **{ENDED: [memory.id for memory in ending]})
-    broken = _broken(pins, check_pins(home) if pins else ())
+    held = {pin.question for pin in pins}
+    now = check_pins(home) if pins else ()
+    broken = _lost(pin for pin in now if pin.question in held and not pin.holds)
     if broken:
         undo(home, change.operation.id)
         check_pins(home)
@@ -662,27 +635,26 @@ def carry_out(home: Home, plan_: DreamPlan) -> DreamReport:
     return report
 
 
-def _broken(before: Sequence[PinCheck], now: Sequence[PinCheck]) -> str | None:
-    questions = {pin.question for pin in before}
-    names = [pin.question for pin in now if pin.question in questions and not pin.holds]
-    return f"it would break a pinned answer: {'; '.join(names)}" if names else None
+def _lost(pins: Iterable[PinCheck]) -> str | None:
+    questions = "; ".join(pin.question for pin in pins)
+    return f"it would break a pinned answer: {questions}" if questions else None
 
 
 def _pin_objection(step: Step, memories: MemoriesById, pins: Sequence[PinCheck]) -> str | None:
     keeper = memories.get(step.into or "")
     kept_text = f"{keeper.subject} {step.words or keeper.content}" if keeper else ""
-    broken = [
-        replace(pin, holds=False)
+    changed = {*step.ends, *([step.into] if step.words else ())}
+    return _lost(
+        pin
         for pin in pins
         if pin.memories
-        and {*step.ends, *([step.into] if step.words else ())}.issuperset(pin.memories)
+        and changed.issuperset(pin.memories)
         and not Pin(pin.question, pin.answer).is_in(kept_text)
-    ]
-    return _broken(pins, broken)
+    )
 
 
 def _present(home: Home, steps: Iterable[Step]) -> dict[str, Memory]:
-    ids = {memory_id for step in steps for memory_id in (*step.ends, step.into) if memory_id}
+    ids = {memory_id for step in steps for memory_id in step.memories}
     return by_id(home.memories.in_any_state(sorted(ids)))
 
 
@@ -702,7 +674,7 @@ def _objections(
 
 
 def _find_edit(home: Home, step: Step) -> str | None:
-    for memory_id in filter(None, (*step.ends, step.into)):
+    for memory_id in step.memories:
         file = home.files.file_of(memory_id)
         if file is None:
             continue

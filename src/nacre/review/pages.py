@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 
 from nacre.base.frozen import frozen
-from nacre.base.ids import bytes_hash, content_hash
+from nacre.base.ids import bytes_hash, short_hash
 from nacre.base.text import count, harmless, identifiers, shorten, words, written
-from nacre.base.times import shown_day
+from nacre.base.times import parsed, shown_day
 from nacre.errors import InvalidMemoryError, UnusableVaultError
 from nacre.home.change import page_path
 from nacre.home.home import Home
@@ -152,11 +152,8 @@ def may_be_one(left: Memory, right: Memory) -> bool:
 
 def _rests(memory: Memory, now: datetime) -> bool:
     noted = memory.extra.get(MERGED)
-    day = noted.get("at") if isinstance(noted, dict) else None
-    try:
-        return isinstance(day, str) and now - datetime.fromisoformat(day) < _MERGE_REST
-    except (TypeError, ValueError):
-        return False
+    merged = parsed(str(noted.get("at"))) if isinstance(noted, dict) else None
+    return merged is not None and now - merged < _MERGE_REST
 
 
 def _linked_completely(pairs: Sequence[tuple[int, int, float]]) -> list[list[int]]:
@@ -175,8 +172,9 @@ def _linked_completely(pairs: Sequence[tuple[int, int, float]]) -> list[list[int
 
 def fingerprint(cluster: Sequence[Memory]) -> str:
     """Return a fingerprint of a cluster's memories."""
-    parts = sorted(f"{memory.id}\0{memory.kind}\0{memory.content}" for memory in cluster)
-    return content_hash("\0".join(parts)).hex()[:16]
+    return short_hash(
+        *sorted(f"{memory.id}\0{memory.kind}\0{memory.content}" for memory in cluster)
+    )
 
 
 # -- Checks of a writer's proposals -------------------------------------------
@@ -200,11 +198,12 @@ _NARROWS = re.compile(
 
 def mark(memories: Iterable[Memory]) -> str:
     """Return a fingerprint of the memories that a step depends on."""
-    parts = [
-        f"{memory.id}\0{memory.kind}\0{memory.content}\0{memory.speaker}\0{memory.trust}"
-        for memory in memories
-    ]
-    return content_hash("\0".join(parts)).hex()[:16]
+    return short_hash(
+        *(
+            f"{memory.id}\0{memory.kind}\0{memory.content}\0{memory.speaker}\0{memory.trust}"
+            for memory in memories
+        )
+    )
 
 
 def unfit(step: Step, memories: MemoriesById) -> str | None:
@@ -353,13 +352,8 @@ def read_page(home: Home, project: str) -> Page:
         text,
         "\n\n".join(blocks_of(text)).replace("\r\n", "\n"),
         bytes_hash(data),
-        wants_dreams(front),
+        str(front.get("dreams") or "").lower() not in _FALSE_WORDS,
     )
-
-
-def wants_dreams(front_matter: Mapping[str, Any]) -> bool:
-    """Return False if a page's front matter has ``dreams: false``."""
-    return str(front_matter.get("dreams") or "").lower() not in _FALSE_WORDS
 
 
 def page_write(home: Home, project: str, words: str) -> Intent:
@@ -391,7 +385,7 @@ def sections_of(part: str) -> list[Section]:
 def compose(sections: Sequence[Section]) -> str:
     """Join the sections that are not empty into nacre's part of a page."""
     filled = [(title, lines) for title, lines in sections if lines]
-    parts: list[str] = []
+    parts = []
     for number, (title, lines) in enumerate(filled):
         parts += ["", f"{_HEADING}{title}", ""] if number else [f"{_HEADING}{title}", "", _NOTE, ""]
         parts += lines
@@ -707,7 +701,7 @@ def latest(
         if not stored.ended or (since is not None and stored.ended <= since):
             continue
         if file and (os.path.exists(file) or home.archive.find(file) is not None):
-            turns = [turn.turn for turn in home.sessions.turns_of(stored.row)]
+            turns = home.sessions.read_turns(stored.row)
             summary = summarise(stored.session, turns)
             topics = (
                 topic

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import cache, partial
-from importlib.resources import files
-from itertools import accumulate, chain
+from itertools import accumulate, chain, count
 
 import msgspec
 
 from nacre.base.frozen import frozen
 from nacre.base.ids import content_hash
 from nacre.base.json import quoted
-from nacre.base.text import count_tokens, normalise, one_line, shorten, title_of, visible
+from nacre.base.text import (
+    count_tokens,
+    normalise,
+    one_line,
+    read_resource,
+    read_table,
+    shorten,
+    title_of,
+    visible,
+)
 from nacre.base.times import shown_day
 from nacre.home.home import Home
 from nacre.home.projects import REFERENCE_CHARACTERS, as_line, references_of, rests_on_what_holds
@@ -128,14 +135,11 @@ class Comparisons(Schema):
 
 def sort_prompt(clusters: Sequence[Cluster]) -> Prompt:
     """Return a prompt that asks which memories repeat each other, and which are outdated."""
-    lines: list[str] = []
+    lines = []
+    numbers = count(1)
     for cluster in clusters:
-        start = sum(line.startswith("{") for line in lines) + 1
-        lines += [
-            "A cluster:",
-            *(_as_member(memory, number) for number, memory in enumerate(cluster, start)),
-            "",
-        ]
+        members = [_as_member(memory, next(numbers)) for memory in cluster]
+        lines += ["A cluster:", *members, ""]
     return prompt_of(SORT, "\n".join(lines).strip(), Sorted)
 
 
@@ -164,8 +168,7 @@ def with_probes(clusters: Sequence[Cluster]) -> tuple[list[Cluster], list[Cluste
 @cache
 def known_pairs() -> tuple[tuple[str, str], ...]:
     """Return pairs of statements that neither repeat nor contradict each other."""
-    table = tomllib.loads((files(__package__) / "probes.toml").read_text(encoding="utf-8"))
-    return tuple((left, right) for left, right in table["pairs"])
+    return tuple((left, right) for left, right in read_table(__file__, "probes.toml")["pairs"])
 
 
 def batches(clusters: Sequence[Cluster]) -> list[list[Cluster]]:
@@ -186,7 +189,7 @@ def prompt_of(name: str, text: str, answer: type[msgspec.Struct]) -> Prompt:
     """Build a prompt with the instructions in the prompt file ``name``."""
     return Prompt(
         Task.DREAM,
-        (files(__package__) / "prompts" / f"{name}.md").read_text(encoding="utf-8"),
+        read_resource(__file__, f"prompts/{name}.md"),
         text,
         schema_of(answer),
         name=name.partition("-")[0],
@@ -203,8 +206,8 @@ def numbered(cases: Iterable[Mapping[str, object]]) -> str:
 def _as_member(memory: Memory, number: int) -> str:
     fields = {
         "number": number,
-        "kind": memory.kind.value,
-        "said_by": memory.speaker.value,
+        "kind": memory.kind,
+        "said_by": memory.speaker,
         "said": shown_day(last_stated(memory)),
         "project": memory.project,
         "text": memory.content,
@@ -267,14 +270,14 @@ class Consultation:
         if any(memory.id in probe_ids for memory in _members(named, ordered)):
             return Outcome(misled=1)
         steps, refused = self._sift(answer, ordered, clusters)
-        good: list[Step] = []
+        good = []
         if steps:
             verified = self._verify(steps, by_id(ordered), probes[0])
             if verified is None:
                 return Outcome(misled=1)
             good = verified[0]
             refused += verified[1]
-        open_ = {memory_id for step in good for memory_id in (*step.ends, step.into)}
+        open_ = {memory_id for step in good for memory_id in step.memories}
         settled = [
             fingerprint(cluster)
             for cluster in clusters
@@ -302,8 +305,8 @@ class Consultation:
         ]
         prompt = prompt_of(COMPARE, numbered(case for _, case in cases), Comparisons)
         results = {case.number: case for case in ask(self.model, prompt, Comparisons).cases}
-        good: list[Step] = []
-        refused: list[Failed] = []
+        good = []
+        refused = []
         for number, (tested, _) in enumerate(cases, 1):
             result = results.get(number)
             if tested is None:
@@ -326,14 +329,14 @@ class Consultation:
         self, answer: Sorted, memories: Sequence[Memory], clusters: Sequence[Cluster]
     ) -> tuple[list[Step], list[Failed]]:
         good: list[Step] = []
-        refused: list[Failed] = []
+        refused = []
         by_memory_id = by_id(memories)
         together = [{memory.id for memory in cluster} for cluster in clusters]
         over = {memory.id for memory in _members([over.number for over in answer.over], memories)}
         mergings = (self._merging(same, over, memories) for same in answer.merges)
         # Only one step may change a memory. Outdated memories come before merges.
         for step in filter(None, (*self._endings(answer, memories), *mergings)):
-            named = {*step.ends, step.into or ""}
+            named = set(step.memories)
             ended = {end for other in good for end in other.ends}
             staying = {other.into for other in good}
             is_twice = ended & named or staying.intersection(step.ends)
@@ -418,7 +421,7 @@ class Source:
     @property
     def statement(self) -> dict[str, object]:
         """The source's fields for a prompt, without its kind."""
-        return {"said_by": self.speaker.value, "day": self.day, "text": self.text}
+        return {"said_by": self.speaker, "day": self.day, "text": self.text}
 
 
 @frozen
@@ -505,8 +508,8 @@ class PageQuestion:
     def _sections(self, supported: Sequence[Proposed]) -> Iterator[Section]:
         form = self.form
         lines_by_field: dict[str, list[Proposed]] = {field: [] for field, _, _ in form.sections}
-        words: set[str] = set()
-        used_sources: set[frozenset[str]] = set()
+        words = set()
+        used_sources = set()
         summary = form.ranks[0]
         for line in sorted(supported, key=lambda line: form.ranks.index(line.field)):
             references = frozenset(source.reference for source in line.sources)
@@ -575,9 +578,6 @@ class Consulted:
     note: str | None = None
 
 
-NOT_CONSULTED = Consulted({})
-
-
 def wanted_pages(
     home: Home, memories: Iterable[Memory], project: str | None, writer: str
 ) -> list[PageQuestion]:
@@ -588,8 +588,8 @@ def wanted_pages(
     pages = []
     for slug in [name for name in ("", *slugs) if project in (None, name)]:
         page = _page_question(home, slug, candidates, writer)
-        changes = _changes(page, looked.get(slug, ())) if page else 0
-        if page and changes:
+        changes = len({*page.marks} ^ {*looked.get(slug, ())}) if page else 0
+        if page and changes >= LEAST_NEW:
             pages.append((changes, page))
     return [page for _, page in sorted(pages, key=lambda item: (-item[0], item[1].project))]
 
@@ -603,11 +603,6 @@ def note_looked(home: Home, looked: Iterable[tuple[str, Sequence[str]]]) -> None
 
 def _read_looked(home: Home) -> dict[str, list[str]]:
     return dict(json.loads(home.usage.value(_LOOKED) or "{}"))
-
-
-def _changes(page: PageQuestion, earlier_marks: Sequence[str]) -> int:
-    count = len(set(page.marks) ^ set(earlier_marks))
-    return count if count >= LEAST_NEW else 0
 
 
 def _page_question(
@@ -644,7 +639,7 @@ def _memories_to_show(memories: Sequence[Memory], named: set[str]) -> list[Memor
     by_weight = sorted(by_day, key=lambda memory: -memory.importance)
     on_page = [memory for memory in by_day if memory.id[-REFERENCE_CHARACTERS:] in named]
     alternating = (memory for pair in zip(by_weight, by_day, strict=True) for memory in pair)
-    chosen: list[Memory] = []
+    chosen = []
     tokens_left = TOKENS_SHOWN
     for memory in by_id((*on_page, *alternating)).values():
         tokens_left -= count_tokens(_source(memory).text) + _FRAME_TOKENS
@@ -659,7 +654,7 @@ def _source(memory: Memory) -> Source:
     day = memory.created if memory.kind is Kind.EVENT else memory.last_said
     return Source(
         memory.id[-REFERENCE_CHARACTERS:],
-        memory.kind.value,
+        memory.kind,
         memory.speaker,
         shown_day(day),
         f"{subject}{text}",

@@ -40,7 +40,6 @@ from nacre.home.views import Choice, Pair, Pending, PendingKind, PendingPage
 from nacre.learn.explicit import leans
 from nacre.learn.sentences import language_of, utterances
 from nacre.llm.calibration import calibration_of
-from nacre.memories import store
 from nacre.memories.decision import Expected, keep
 from nacre.memories.edit import catch_up, scan
 from nacre.memories.judge import (
@@ -57,11 +56,18 @@ from nacre.memories.judge import (
     without_doubt,
 )
 from nacre.memories.placement import place, rarity_of, unite
-from nacre.memories.store import fold_usage, get, queue_reviews, refuse_broken
+from nacre.memories.store import (
+    fold_usage,
+    get,
+    queue_reviews,
+    refuse_broken,
+    refuse_changed,
+    retire,
+)
 from nacre.memories.usage import KEPT_QUALITY, note_stale
 from nacre.operations import operation
-from nacre.recall import question as recall_question
 from nacre.recall import recall as recall_recall
+from nacre.recall.question import is_question_word
 from nacre.values.fields import Offset, OnlyProject
 from nacre.values.memory import (
     DROP,
@@ -76,7 +82,6 @@ from nacre.values.memory import (
 )
 from nacre.values.models import NOT_SURE, AskedQuestion
 from nacre.values.recall import Filter, Mode, RecallQuery
-from nacre.values.reports import StoreOutcome
 from nacre.values.review import QueuedReview, Reason, Unanswered, UnansweredQuestion
 from nacre.values.session import Trust, Turn
 
@@ -187,11 +192,7 @@ def find_pair(home: Home, reference: str) -> Pair:
         raise NotFoundError(
             f"there is no conflict {reference!r}", hint="nacre review shows pending items"
         )
-    if len(pairs) > 1:
-        names = ", ".join(pair.id for pair in pairs)
-        raise ConflictError(
-            f"{reference!r} matches several conflicts: {names}", hint="use one of these ids"
-        )
+    refuse_several((pair.id for pair in pairs), reference, "conflicts")
     return pairs[0]
 
 
@@ -216,7 +217,7 @@ def settle(change: Change, pair: Pair, choice: Choice, reason: str | None = None
         or without_doubt(newer, older.id) == newer
     ):
         raise ConflictError(f"conflict {pair.id} is already settled", hint="nacre log shows how")
-    released: list[Memory] = []
+    released = []
     why = next((link.reason for link in newer.links if link.to == older.id), None)
     older, newer = without_doubt(older, newer.id), without_doubt(newer, older.id)
     if choice is Choice.KEEP_NEW:
@@ -229,7 +230,7 @@ def settle(change: Change, pair: Pair, choice: Choice, reason: str | None = None
         released = [memory for memory in release(home, [newer]) if memory.id != older.id]
     else:
         older = replace(older, links=(*older.links, Link(APART, newer.id)))
-    note = change.entry(RESOLVE, memory=older.id, by=newer.id, choice=choice.value, reason=reason)
+    note = change.entry(RESOLVE, memory=older.id, by=newer.id, choice=choice, reason=reason)
     change.put([older, newer, *released], [note])
     if not home.reviews.doubts([older.id]):
         with home.transaction():
@@ -265,7 +266,7 @@ def find_departure(home: Home, memory: Memory) -> Departure | None:
     ]
     rarity = rarity_of(home)
     for row in home.sessions.find(memory.source.session or ""):
-        turns = [item.turn for item in home.sessions.turns_of(row.row)]
+        turns = home.sessions.read_turns(row.row)
         departures += _in_turns(memory, turns, rarity)
     for turn in _later_turns(home, memory):
         departures += _in_turns(memory, [turn], rarity)
@@ -319,15 +320,14 @@ def keep_candidate(
     content: str | None = None,
     into: str | None = None,
     anyway: bool = False,
-) -> StoreOutcome:
+) -> Memory:
     """Turn a candidate into a trusted memory, or merge it into the memory ``into``.
 
     Raises InvalidInputError if the text depends on missing context, and DepartedError if a later
     statement contradicts it, except with ``anyway``.
     """
     if into is not None:
-        merged = merge_into(home, into, redact(home.redactor, candidate.memory), content, candidate)
-        return StoreOutcome("updated", merged.id)
+        return merge_into(home, into, redact(home.redactor, candidate.memory), content, candidate)
     memory = candidate.memory
     if content:
         memory = replace(memory, content=content, subject=title_of(content))
@@ -352,7 +352,7 @@ def keep_candidate(
     ):
         outcome = place(change, memory, by_hand=True)
         _settle_candidate(change, candidate.memory)
-    return outcome
+    return get(home, outcome.memory_id)
 
 
 def _settle_candidate(change: Change, memory: Memory) -> None:
@@ -399,7 +399,7 @@ def resolve(
     home.actor.require_owner("nacre review resolve")
     pair = find_pair(home, reference)
     clean = home.redactor.clean(reason) if reason else None
-    why = f"{choice.value}: {clean}" if clean else choice.value
+    why = f"{choice.value}: {clean}" if clean else choice
     with home.change(RESOLVE, subject=pair.older.subject, why=why) as change:
         catch_up(home)
         return settle(change, pair, choice, clean)
@@ -436,7 +436,7 @@ def list_items(
                 pair.id,
                 PendingKind.CONFLICT,
                 pair.older,
-                Reason.CONTRADICTED.value,
+                Reason.CONTRADICTED,
                 pair.reason,
                 pair.newer.created,
                 pair.newer,
@@ -444,9 +444,7 @@ def list_items(
             for pair in pairs
         ),
         *(
-            Pending(
-                memory.id, PendingKind.DOUBT, memory, entry.reason.value, entry.detail, entry.since
-            )
+            Pending(memory.id, PendingKind.DOUBT, memory, entry.reason, entry.detail, entry.since)
             for memory, entry in first_entries.values()
         ),
         *(
@@ -454,7 +452,7 @@ def list_items(
                 candidate.memory.id,
                 PendingKind.CANDIDATE,
                 candidate.memory,
-                candidate.why.value,
+                candidate.why,
                 candidate.detail,
                 candidate.found,
             )
@@ -521,13 +519,14 @@ def keep_items(
         raise InvalidInputError(
             "only a single item can be reworded or merged", hint="name a single item"
         )
-    memories: list[Memory] = []
-    doubtful: list[str] = []
+    memories = []
+    doubtful = []
     for reference in references:
         candidate = find_candidate(home, reference)
         if candidate:
-            outcome = keep_candidate(home, candidate, content=content, into=into, anyway=anyway)
-            memories.append(get(home, outcome.memory_id))
+            memories.append(
+                keep_candidate(home, candidate, content=content, into=into, anyway=anyway)
+            )
         elif "+" in reference and into is None:
             if content is not None:
                 raise InvalidInputError(
@@ -562,7 +561,7 @@ def _keep_doubted(
     with home.change(REVIEW, subject=subject_of(memories), why=why) as change:
         if expected is not None:
             scan(home)
-            store.refuse_changed(home, memories[0].id, expected)
+            refuse_changed(home, memories[0].id, expected)
         for pair in pairs:
             settle(change, pair, Choice.KEEP_BOTH)
         # Reload the memories, because settling added links.
@@ -615,7 +614,7 @@ def drop(
     pending = _find_pending(home, memories) if memories else []
     dropped_memories = drop_candidates(home, dropped) if dropped else []
     for memory, entry in pending:
-        dropped_memories += store.retire(home, [memory.id], reason or f"review: {entry.detail}")
+        dropped_memories += retire(home, [memory.id], reason or f"review: {entry.detail}")
     return dropped_memories
 
 
@@ -645,9 +644,7 @@ def stems_of(question: str) -> frozenset[str]:
     """Return the stems of a question's content words, or of all words if there are none."""
     all_words = words(question)
     return frozenset(
-        stem(word)
-        for word in all_words
-        if word not in STOP_WORDS and not recall_question.is_question_word(word)
+        stem(word) for word in all_words if word not in STOP_WORDS and not is_question_word(word)
     ) or frozenset(all_words)
 
 
@@ -657,7 +654,7 @@ def group(home: Home, questions: Sequence[str]) -> tuple[list[list[int]], str]:
     The measure is ``cosine`` or ``words``.
     """
     vectors: NDArray[np.float32] | None = None
-    if home.settings.text("embedding.model") != "none":
+    if home.settings.embeds:
         # The bundled model works offline and has a known threshold.
         with suppress(EmbedderUnavailableError):
             vectors = embedder_of(home, BUNDLED).embed(questions)

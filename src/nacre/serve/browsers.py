@@ -117,7 +117,7 @@ class Browsers:
     def _load(self) -> _StoredBrowsers:
         with (
             suppress(OSError, msgspec.MsgspecError),
-            os.fdopen(files.open_file(self._file, os.O_RDONLY), "rb") as file,
+            files.open_to_read(self._file) as file,
         ):
             return json.decode(file.read(1_000_000), _StoredBrowsers)
         return _StoredBrowsers()

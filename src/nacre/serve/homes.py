@@ -591,6 +591,6 @@ class Greeting:
 def greet(home: Path) -> Greeting | None:
     """Ask a home's daemon for its status. Return ``None`` if there is no answer."""
     try:
-        return json.convert(ask(str(home), "hello", {}, seconds=1.0), Greeting)
+        return json.convert(ask(home, "hello", {}, seconds=1.0), Greeting)
     except (DaemonAwayError, DaemonRefusedError, msgspec.ValidationError):
         return None

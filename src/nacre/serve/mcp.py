@@ -398,7 +398,7 @@ class HomeCalls:
         )
         try:
             answer = ask_whole(
-                str(self._home_path),
+                self._home_path,
                 entry.name,
                 json_values.to_plain(fields),
                 seconds=seconds,

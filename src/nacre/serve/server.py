@@ -92,7 +92,7 @@ class Server:
         hook: Callable[[str, str, bytes, Caller], None] = lambda *_: None,
     ) -> None:
         self._home = home
-        self.path = socket_path(str(home))
+        self.path = socket_path(home)
         self._answer = answer
         self._hook = hook
         self._tell = tell
@@ -311,9 +311,7 @@ class Tending:
         ):
             return
         try:
-            self._process = start_process(
-                str(self._settings.home), self._settings.environ, "chores"
-            )
+            self._process = start_process(self._settings.home, self._settings.environ, "chores")
         except OSError as error:
             self._tell(f"the process for chores cannot be started: {error.strerror}")
             self._not_before = time.monotonic() + _MAX_PAUSE_SECONDS
@@ -654,7 +652,7 @@ class Daemon:
                     home, RecallQuery(_SAMPLE_QUESTION, limit=1, turns=1, update=False)
                 )
                 CATALOGUE["hook"].run(home, HookCall("", HookEvent.PROMPT, prompt=_SAMPLE_QUESTION))
-                if home.settings.text("embedding.model") != "none":
+                if home.settings.embeds:
                     _ = embedder_in_use(home)  # loads the model even if there are no memories
         except NacreError as error:
             self._tell(f"the model and caches could not be loaded in advance: {error.message}")

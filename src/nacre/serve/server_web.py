@@ -6,7 +6,6 @@ Requires the extra ``web``.
 from __future__ import annotations
 
 import math
-import os
 import secrets
 import socket
 import ssl
@@ -198,7 +197,7 @@ def token_of(home: Path) -> str:
     path = home / TOKEN
     try:
         with suppress(FileNotFoundError):
-            with os.fdopen(files.open_file(path, os.O_RDONLY), "rb") as file:
+            with files.open_to_read(path) as file:
                 stored = file.read(_MAX_TOKEN_BYTES).decode("ascii", "replace").strip()
             if stored:
                 return stored

@@ -204,8 +204,7 @@ def _turns(home: home.Home, criteria: Filter) -> Iterator[StoredTurn]:
     for rows in home.selection.newest_turns(criteria):
         for start in range(0, len(rows), _ROWS_PER_QUERY):
             portion = rows[start : start + _ROWS_PER_QUERY]
-            stored = home.sessions.by_rows(portion)
-            yield from (stored[row] for row in portion if row in stored)
+            yield from home.sessions.by_rows(portion).values()
 
 
 def _texts(turn: Turn) -> Iterator[tuple[str, Trust]]:

@@ -21,7 +21,7 @@ from nacre.home.views import Resumption, SessionLine, SessionPage, SessionReport
 from nacre.learn import discovery
 from nacre.memories import edit, store
 from nacre.operations import operation
-from nacre.readers import adapter, nacre_chat, registry
+from nacre.readers import nacre_chat, registry
 from nacre.readers.conversation import is_own_call
 from nacre.recall import recall, requests
 from nacre.sessions import topics
@@ -46,7 +46,7 @@ def opening_of(home: Home, stored: StoredSession) -> str | None:
     if stored.session.title:
         return None
     return topics.opening(
-        [item.turn for item in home.sessions.turns_of(stored.row, limit=OPENING_TURNS)],
+        home.sessions.read_turns(stored.row, OPENING_TURNS),
         stored.session.branch,
     )
 
@@ -107,7 +107,7 @@ def summarize(home: Home, request: SessionRequest) -> SessionReport:
     NotFoundError, ConflictError.
     """
     session = _find_requested(home, request)
-    turns = [item.turn for item in home.sessions.turns_of(session.row)]
+    turns = home.sessions.read_turns(session.row)
     return SessionReport(_view(home, session), topics.summarise(session.session, turns))
 
 
@@ -241,7 +241,7 @@ def _iter_passages(
         at = next(number for number, stored in enumerate(turns) if stored.seq == place)
         begin, end = _exchange(turns, at)
         covered.update((row, stored.seq) for stored in turns[begin : end + 1])
-        lines: dict[int, str] = {}
+        lines = {}
         space = CHARACTERS
         # The hit is added first, but leaves space for the rest of its exchange.
         for number in sorted(
@@ -284,8 +284,8 @@ def _is_agents(stored: StoredTurn) -> bool:
 def _line(home: Home, stored: StoredTurn, room: int, terms: Sequence[str]) -> str:
     turn: Turn = with_texts(stored.turn, home.redactor.clean, ("id",))
     # People choose their own names, so names must not imitate the format.
-    author = one_line(turn.author or turn.speaker.value).replace(":", " ")
-    speaker = turn.speaker.value if turn.trust is Trust.TRUSTED else f"{author} (untrusted)"
+    author = one_line(turn.author or turn.speaker).replace(":", " ")
+    speaker = turn.speaker if turn.trust is Trust.TRUSTED else f"{author} (untrusted)"
     head = f"[{shown_minute(turn.time)}] {speaker}: " if turn.time else f"{speaker}: "
     room = max(_MIN_CHARACTERS // 2, room - len(head))
     # Indented lines do not look like turns.
@@ -369,15 +369,21 @@ def _first(home: Home, sessions: Iterable[StoredSession]) -> StoredSession | Non
 
 
 def _is_own(home: Home, stored: StoredSession) -> bool:
-    return is_own_call(
-        item.turn for item in home.sessions.turns_of(stored.row, limit=OPENING_TURNS)
-    )
+    return is_own_call(home.sessions.read_turns(stored.row, OPENING_TURNS))
 
 
 def _command(home: Home, stored: StoredSession, look: str) -> tuple[str, ...]:
     session, file = stored.session, Path(stored.file or "")
     label = next((reader.label for reader in registry.adapters_of(session.tool)), session.tool)
-    keeper = next((reader for reader in _keepers(home, session.tool, file) if reader.resume), None)
+    keepers = (
+        reader
+        for reader, root in discovery.tool_roots(home, (), [])
+        if reader.tool == session.tool
+        and reader.resume
+        and file.is_relative_to(root.folder)
+        and any(file.match(Path(pattern).name) for pattern in root.patterns)
+    )
+    keeper = next(keepers, None)
     if keeper is None or not _ID.fullmatch(session.native_id):
         raise UnavailableError(
             f"{label} has no command that opens transcripts in {file.parent}", hint=look
@@ -386,10 +392,3 @@ def _command(home: Home, stored: StoredSession, look: str) -> tuple[str, ...]:
         hint = f"nacre sessions restore {session.id} restores it if it was archived"
         raise NotFoundError(f"the transcript of {session.id} is gone: {file}", hint=hint)
     return tuple(word.replace("{id}", session.native_id) for word in keeper.resume)
-
-
-def _keepers(home: Home, tool: str, file: Path) -> Iterator[adapter.Adapter]:
-    for reader, root in discovery.tool_roots(home, (), []):
-        is_there = reader.tool == tool and file.is_relative_to(root.folder)
-        if is_there and any(file.match(Path(pattern).name) for pattern in root.patterns):
-            yield reader

@@ -175,7 +175,7 @@ def failing(turns: Sequence[Turn]) -> list[tuple[Turn, ToolCall]]:
 
     A passing check of the whole project also proves that it builds.
     """
-    failed_by_kind: dict[str, tuple[Turn, ToolCall]] = {}
+    failed_by_kind = {}
     for turn in turns:
         for call in turn.tool_calls:
             kinds = _check_kinds(call)
@@ -437,8 +437,8 @@ _OVER = frozenset({"completed", "done", "deleted", "cancelled"})
 
 def open_todos(turns: Sequence[Turn]) -> list[tuple[Turn, str]]:
     """Return the open items of the agent's last todo list, and its open tasks."""
-    items: list[tuple[Turn, str]] = []
-    tasks: dict[str, tuple[Turn, str]] = {}
+    items = []
+    tasks = {}
     for turn in turns:
         for call in turn.tool_calls if turn.trust is Trust.TRUSTED else ():
             if call.action is Action.PLAN and ("[ ] " in call.input or "[x] " in call.input):

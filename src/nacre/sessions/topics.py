@@ -52,7 +52,6 @@ from nacre.sessions.summary import (
     states_work,
     ticks,
 )
-from nacre.sessions.summary import opening as first_sentence
 from nacre.values.session import (
     Action,
     Ending,
@@ -322,10 +321,8 @@ class End:
             (
                 turn
                 for turn in reversed(self.turns[self.begin :])
-                if (
-                    not turn.flags & Flag.SIDECHAIN
-                    and (turn.speaker is Speaker.AGENT or bool(turn.flags & Flag.INTERRUPTED))
-                )
+                if not turn.flags & Flag.SIDECHAIN
+                and (turn.speaker is Speaker.AGENT or turn.flags & Flag.INTERRUPTED)
             ),
             None,
         )
@@ -362,12 +359,10 @@ class End:
     def has_acted(self) -> bool:
         """True if a call after the last request did more than read or check."""
         return any(
-            (
-                call.outcome == "ok"
-                and call.action not in _READING
-                and does(call)
-                and not is_check(call)
-            )
+            call.outcome == "ok"
+            and call.action not in _READING
+            and does(call)
+            and not is_check(call)
             for call in calls(self.work, 0, len(self.work))
         )
 
@@ -478,25 +473,16 @@ def _outcome_by_report(end: End) -> SessionOutcome | None:
     if not _objection(end, last, speaks_against(last.text)):
         if pass_at_the_end(end.work):
             return SessionOutcome(Ending.DONE, "its checks pass at the end")
-        if _has_committed(end):
+        if summary.commits(end.agent):
             return SessionOutcome(Ending.DONE, "the work was committed")
     return SessionOutcome(Ending.UNKNOWN, "its last message uses external text")
-
-
-def _has_committed(end: End) -> bool:
-    return any(
-        name.startswith("commit ")
-        for turn in end.agent
-        for call in turn.tool_calls
-        for name in call.made
-    )
 
 
 def _outcome_by_text(end: End, report: Turn) -> SessionOutcome:
     text = report.text
     done, gave_up, has_failing_check = says_done(text), giving_up(text), failing(end.work)
 
-    quote = first_sentence(text)
+    quote = summary.opening(text)
     if gave_up and (has_failing_check or not done):
         return _quoting(Ending.FAILED, "the agent says that it did not work", report, gave_up)
     if has_failing_check and not done and any(map(is_change, calls(end.work, 0, len(end.work)))):
@@ -504,7 +490,7 @@ def _outcome_by_text(end: End, report: Turn) -> SessionOutcome:
     if question := asks_last(text):
         return _quoting(Ending.STOPPED, "the agent waits for an answer", report, question)
     if objection := _objection(
-        end, report, says_undone(text) if _has_committed(end) else speaks_against(text)
+        end, report, says_undone(text) if summary.commits(end.agent) else speaks_against(text)
     ):
         return objection
     reason = _evidence(end, text, done=done)

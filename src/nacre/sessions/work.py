@@ -212,10 +212,9 @@ def request_before(home: Home, session: Session, row: int, seq: int) -> StoredTu
     if session.kind is not SessionKind.MAIN:
         return next(iter(home.sessions.turns_of(row, limit=1)), None)
     rows = home.deeds.requests(row, seq, limit=_MAX_REQUESTS)
-    turns = home.sessions.by_rows(rows)
-    ordered = [turns[row] for row in rows if row in turns]
-    telling = (turn for turn in ordered if len(words(turn.turn.text)) >= _MIN_REQUEST_WORDS)
-    return next(telling, ordered[0] if ordered else None)
+    turns = list(home.sessions.by_rows(rows).values())
+    telling = (turn for turn in turns if len(words(turn.turn.text)) >= _MIN_REQUEST_WORDS)
+    return next(telling, turns[0] if turns else None)
 
 
 def _matches(path: str, forms: Sequence[str]) -> bool:
@@ -255,7 +254,7 @@ def _change(
 ) -> FileChange:
     last = max(group, key=lambda use: use.seq)
     stored = home.sessions.get(last.session)
-    turns = {item.row: item for item in home.sessions.by_rows([use.turn for use in group]).values()}
+    turns = home.sessions.by_rows([use.turn for use in group])
     within = [use for use in uses if use.session == last.session and use.turn in turns]
     calls = [call for item in turns.values() for call in item.turn.tool_calls]
     paths = {located[use.session, use.file] for use in group}
@@ -397,7 +396,7 @@ def _troubles(home: Home, failures: Sequence[_Failure], query: FixQuery) -> Iter
 def _repair(home: Home, failure: _Failure) -> Repair:
     stored = home.sessions.get(failure.turn.session)
     wanted = goals(failure.call)
-    steps: list[ToolCall] = []
+    steps = []
     attempts, place, worked = 0, failure.turn.seq, False
     for seq, call in _calls_after(home, failure):
         if call.action not in _CHANGING_ACTIONS:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -20,10 +19,9 @@ from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.link import CHORES_LOCK, chore_file, chores_folder
 from nacre.base.locks import FileLock
-from nacre.context import delivery
+from nacre.context import hooks
 from nacre.context.effects import record_effects
 from nacre.context.handoff import hand_over, hand_over_late, improve, put_away
-from nacre.context.hooks import prune_states
 from nacre.data.imports import capture
 from nacre.errors import (
     BudgetSpentError,
@@ -183,7 +181,7 @@ def abandoned_chores(home: Path) -> list[Chore]:
 
 def put(home: Path, chore: Chore) -> None:
     """Write a chore's file. Raises OSError."""
-    files.write_file(Path(chore_file(str(home))), json.encode(chore))
+    files.write_file(Path(chore_file(home)), json.encode(chore))
 
 
 def _do_first(
@@ -262,7 +260,7 @@ def _is_due(chore: Chore, now: float) -> bool:
 
 def folder_of(home: Path) -> Path:
     """Return the folder of a home's chore files."""
-    return Path(chores_folder(str(home)))
+    return Path(chores_folder(home))
 
 
 def _files(folder: Path) -> list[Path]:
@@ -282,7 +280,7 @@ def _grouped_chores(home: Path) -> list[_Pending]:
 
 def _read(path: Path) -> Chore | None:
     try:
-        with os.fdopen(files.open_file(path, os.O_RDONLY), "rb") as file:
+        with files.open_to_read(path) as file:
             data = file.read()
     except OSError:
         return None
@@ -315,19 +313,19 @@ _COMPACTS_EACH_TURN = frozenset({"gemini-cli"})
 
 def _session_start(home: Home, chore: Chore) -> Sequence[Chore]:
     catch_up(home)
-    prune_states(home.settings.home, home.clock().timestamp())
+    hooks.prune_states(home.settings.home, home.clock().timestamp())
     put_away(home)
     following = _capture_chores(home, chore)
     if chore.tries <= 1 and chore.occasion in (None, "", "startup", "clear"):
         following += _late(home, chore)
-    if chore.session and delivery.has_claim(home, chore.session):
+    if chore.session and hooks.has_claim(home, chore.session):
         raise NotYetError(following)  # its host or nacre has not received the handoff yet
     return following
 
 
 def _late(home: Home, chore: Chore) -> list[Chore]:
     read_recent(home, (chore.session or "").partition(":")[0], but=chore.transcript)
-    project = project_of_folder(home, Path(chore.folder)) if chore.folder else None
+    project = project_of_folder(home, chore.folder)
     if not project:
         return []
     before = datetime.fromtimestamp(chore.at, UTC) if chore.at else home.now()

@@ -176,8 +176,9 @@ class Memories(Store):
         return self._build(rows)
 
     def by_rows(self, rows: Sequence[int]) -> dict[int, Memory]:
-        """Return the memories in the given rows, keyed by row, without retired ones."""
-        return self._by_row(self._db.all("find_memories_by_row", rows=rows))
+        """Return the memories in the given rows, in this order and keyed by row, without retired ones."""
+        memories = self._by_row(self._db.all("find_memories_by_row", rows=rows))
+        return {row: memories[row] for row in rows if row in memories}
 
     def _by_row(self, rows: list[Row]) -> dict[int, Memory]:
         return dict(zip((row[0] for row in rows), self._build(rows), strict=True))

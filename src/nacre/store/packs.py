@@ -514,7 +514,7 @@ def _sum(head: _Head, frame: bytes) -> str:
 
 def _open_pack(place: Path) -> BinaryIO:
     try:
-        return os.fdopen(files.open_file(place, os.O_RDONLY), "rb")
+        return files.open_to_read(place)
     except FileNotFoundError as error:
         raise DamagedArchiveError(f"{place} is gone") from error
     except OSError as error:

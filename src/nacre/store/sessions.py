@@ -434,6 +434,10 @@ class Sessions(Store):
         turns = self._db.all("list_turns", session=row, first=first, limit=limit)
         return [stored_turn((turn[0], row, *turn[1:])) for turn in turns]
 
+    def read_turns(self, row: int, limit: int = -1) -> list[Turn]:
+        """Return a session's turns in order, without their places."""
+        return [item.turn for item in self.turns_of(row, limit=limit)]
+
     def all_turns(self, row: int) -> list[Turn]:
         """Return a session's turns in order, with ``unique`` set where it applies."""
         tool = self.get(row).session.tool
@@ -450,9 +454,9 @@ class Sessions(Store):
         return self._db.value("find_turn_in_session", session=row, native_id=native_id)
 
     def by_rows(self, rows: Sequence[int]) -> dict[int, StoredTurn]:
-        """Return the turns in these rows."""
-        turns = self._db.all("find_turns", rows=rows)
-        return {row[0]: stored_turn(row) for row in turns}
+        """Return the turns in these rows, in this order and keyed by row."""
+        turns = {row[0]: stored_turn(row) for row in self._db.all("find_turns", rows=rows)}
+        return {row: turns[row] for row in rows if row in turns}
 
     def places(self, rows: Sequence[int]) -> dict[int, tuple[int, int]]:
         """Map turn rows to (session row, seq)."""

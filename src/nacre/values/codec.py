@@ -5,7 +5,7 @@ Keys are field names by default. ``field(metadata={"key": "from"})`` sets a diff
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable
 from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, date, datetime
 from enum import Enum
@@ -41,25 +41,19 @@ def plain_fields(value: Any, names: Iterable[str] | None = None) -> dict[str, An
     }
 
 
-def texts_of(value: Any, but: Container[str]) -> Iterator[str]:
-    """Yield all strings in a value at any depth, including mapping keys.
+def texts_of(value: Any, but: Container[str]) -> list[str]:
+    """Return all strings in a value at any depth, including mapping keys.
 
     Enums and the fields named in ``but`` are skipped.
     """
-    if isinstance(value, str):
-        if not isinstance(value, Enum):
-            yield value
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield str(key)
-            yield from texts_of(item, but)
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from texts_of(item, but)
-    elif is_dataclass(value):
-        for field in fields(value):
-            if field.name not in but:
-                yield from texts_of(getattr(value, field.name), but)
+    texts = []
+
+    def note(text: str) -> str:
+        texts.append(text)
+        return text
+
+    with_texts(value, note, but, keys=True)
+    return texts
 
 
 def with_texts(
@@ -81,7 +75,8 @@ def with_texts(
     if not is_dataclass(value) or isinstance(value, type):
         return value
     names = [field.name for field in fields(value) if field.name not in but]
-    return replace(value, **{name: with_texts(getattr(value, name), change, but) for name in names})
+    changed = {name: with_texts(getattr(value, name), change, but, keys=keys) for name in names}
+    return replace(value, **changed)
 
 
 def keys_of(kind: Any) -> dict[str, str]:

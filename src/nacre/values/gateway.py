@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
 
@@ -135,7 +134,7 @@ class Answer:
     input_tokens: int = 0
     output_tokens: int = 0
     cost: float = 0.0
-    steps: tuple[str, ...] = field(default_factory=tuple)
+    steps: tuple[str, ...] = ()
     """Descriptions of the agent's tool calls, one line each."""
 
 

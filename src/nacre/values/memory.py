@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
-from nacre.base import bounds as base_bounds
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.errors import OwnerOnlyError
 from nacre.values.session import SessionKind, Speaker, ToolCall, Trust
@@ -450,21 +450,17 @@ def acting_now() -> Actor | None:
 class SessionFilter:
     """A filter for sessions. Empty fields are ignored, and sub-agents are left out by default."""
 
-    tool: Annotated[
-        str | None, base_bounds.bounds("Only sessions with this tool, e.g. claude-code.")
-    ] = None
-    project: Annotated[str | None, base_bounds.bounds("Only sessions of this project.")] = None
-    since: Annotated[datetime | None, base_bounds.bounds("Start time.")] = None
-    until: Annotated[datetime | None, base_bounds.bounds("End, excluded.")] = None
-    subagents: Annotated[
-        bool, base_bounds.bounds("Also sessions of sub-agents and schedulers.")
-    ] = False
-    branch: Annotated[str | None, base_bounds.bounds("Only sessions on this branch.")] = None
-    model: Annotated[str | None, base_bounds.bounds("Only sessions with this model.")] = None
-    kind: Annotated[SessionKind | None, base_bounds.bounds("Only sessions of this kind.")] = None
+    tool: Annotated[str | None, bounds("Only sessions with this tool, e.g. claude-code.")] = None
+    project: Annotated[str | None, bounds("Only sessions of this project.")] = None
+    since: Annotated[datetime | None, bounds("Start time.")] = None
+    until: Annotated[datetime | None, bounds("End, excluded.")] = None
+    subagents: Annotated[bool, bounds("Also sessions of sub-agents and schedulers.")] = False
+    branch: Annotated[str | None, bounds("Only sessions on this branch.")] = None
+    model: Annotated[str | None, bounds("Only sessions with this model.")] = None
+    kind: Annotated[SessionKind | None, bounds("Only sessions of this kind.")] = None
     words: Annotated[
         str | None,
-        base_bounds.bounds(
+        bounds(
             "Only sessions with these words in the title or, without a title, in the first request."
         ),
     ] = None
@@ -474,10 +470,10 @@ class SessionFilter:
 class DeedFilter:
     """A filter for tool calls with ``since <= time < until``. Empty fields are ignored."""
 
-    project: Annotated[str | None, base_bounds.bounds("Only in this project.")] = None
-    tool: Annotated[str | None, base_bounds.bounds("Only with this tool, e.g. claude-code.")] = None
-    since: Annotated[datetime | None, base_bounds.bounds("Start time.")] = None
-    until: Annotated[datetime | None, base_bounds.bounds("End, excluded.")] = None
+    project: Annotated[str | None, bounds("Only in this project.")] = None
+    tool: Annotated[str | None, bounds("Only with this tool, e.g. claude-code.")] = None
+    since: Annotated[datetime | None, bounds("Start time.")] = None
+    until: Annotated[datetime | None, bounds("End, excluded.")] = None
 
 
 # -- Operations ----------------------------------------------------------------

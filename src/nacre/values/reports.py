@@ -96,7 +96,6 @@ class IngestReport:
     ``vectors_left``: number of passages and memories without a vector.
     ``empty``: paths of empty databases, whose sessions are lost, if there were any.
     ``unread``: sentences about transcripts that were not understood or need a plugin.
-    ``read_seconds``: time until everything could be searched.
     ``seconds``: total time.
     """
 
@@ -109,7 +108,6 @@ class IngestReport:
     left_out: int = 0
     duplicates: int = 0
     bytes_read: int = 0
-    read_seconds: float = 0.0
     seconds: float = 0.0
     vectors_made: int = 0
     vectors_left: int = 0

@@ -317,7 +317,6 @@ class ErrorMet:
     call: str
     times: int
     mended: bool
-    trust: Trust = Trust.UNTRUSTED
 
 
 @frozen
@@ -436,7 +435,6 @@ class Trouble:
     times: int
     sessions: int
     repairs: tuple[Repair, ...]
-    trust: Trust = Trust.UNTRUSTED
 
     @property
     def mended(self) -> int:

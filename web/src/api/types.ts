@@ -183,7 +183,6 @@ export interface ErrorMet {
   call: string;
   times: number;
   mended: boolean;
-  trust: Trust;
 }
 
 export interface Evidence {

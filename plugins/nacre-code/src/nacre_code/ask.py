@@ -648,7 +648,7 @@ def read_file(root: Path, path: str) -> bytes | None:
     if ".." in path.split("/") or os.path.realpath(place.parent) != os.path.normpath(inside):
         return None
     try:
-        with open(base_files.open_file(place, os.O_RDONLY), "rb") as file:
+        with base_files.open_to_read(place) as file:
             data = file.read(MAX_BYTES + 1)
     except (OSError, ValueError):
         return None
@@ -856,7 +856,7 @@ def _working_tree(home: Home, memory: Memory, folder: str | None) -> Path | None
     if (
         not folder
         or not os.path.isdir(folder)
-        or location.project_of_folder(home, Path(folder)) != memory.project
+        or location.project_of_folder(home, folder) != memory.project
     ):
         return None
     return toplevel(Path(folder), home.settings.environ)
