@@ -43,7 +43,7 @@ def leans(text: str, language: Language) -> bool:
     if pronoun is None:
         return False
     before = text[: pronoun.start()]
-    return not (language.lean.named.search(before) or content_words(before, language))
+    return not (language.lean.named.search(before) or len(content_words(before, language)) > 1)
 
 
 # -- Explicit statements ---------------------------------------------------------------------------

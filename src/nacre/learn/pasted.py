@@ -92,6 +92,7 @@ _CLAUSE = (
 """The start of a clause that can contain an order."""
 
 _BEGINNING = "^"
+_APOSTROPHE = re.compile(r"'(?=[a-z])")
 _BEFORE = {
     "remember": _CLAUSE,
     "decided": _CLAUSE,
@@ -155,6 +156,7 @@ def _pattern(lists: Mapping[str, str], before: str = "") -> Regex:
     spaced, unspaced = (
         "|".join(lists.get(name, "").split("\n")[:-1]) for name in ("spaced", "unspaced")
     )
+    spaced = _APOSTROPHE.sub("['’]?", spaced)
     parts = [rf"{before}(?<![\w-])(?:{spaced})(?![\w])"] if spaced else []
     parts += [rf"{before if before == _BEGINNING else ''}(?:{unspaced})"] if unspaced else []
     return re.compile("|".join(parts), re.IGNORECASE)

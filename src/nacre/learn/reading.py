@@ -197,7 +197,7 @@ def limit_strong(findings: Sequence[Finding]) -> list[Finding]:
 # -- Repetitions within a session ------------------------------------------------------------------
 
 
-_WORD = re.compile(r"[a-z0-9_./]{2,}|[\u4e00-\u9fff]{2}", re.IGNORECASE)
+_WORD = re.compile(r"[a-z0-9_./]{2,}(?:'t)?|[\u4e00-\u9fff]{2}", re.IGNORECASE)
 
 
 def drop_repetitions(findings: Sequence[Finding]) -> list[Finding]:
