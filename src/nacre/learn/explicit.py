@@ -69,6 +69,7 @@ _NOT_KEPT = (*_REFUSED, "question", "hypothetical", "meta", "transient", "errand
 """Names of the cues of statements that are not worth keeping."""
 
 _FEWEST, _FEWEST_INTRODUCED = 4, 3
+_FRAGMENT_WORDS = 5
 _OPINION = re.compile(
     r"^(?:(?:ok(?:ay)?|so|and|but|also|yes|yeah|no)\W+)*"
     r"i (?:\w+ )?(?:think|feel|believe|guess|reckon|mean)\b(?: that)?\W*",
@@ -109,6 +110,7 @@ _THAT_ONE = re.compile(
 )
 """The start of a sentence that refers to the previous sentence."""
 _MAX_CONFIRMING_WORDS = 12
+_VERB = re.compile(r"\b(?:is|are|was|has|goes|needs?|should|must|ist|war)\b|^\s*(?:all|each|every|only)\b")
 _TO = re.compile(r"^to\s+(?=\w)", re.IGNORECASE)
 _RECALLED, _LONGEST_RECALLED = 3, 400
 _OF_BEFORE = re.compile(r"\b(?:it|this|these|those|they|them|both)\b", re.IGNORECASE)
@@ -237,14 +239,17 @@ def find_stated(text: str) -> ExplicitStatement | None:
     request = cues().requested.match(bare)
     if request:
         wish = bare[request.end() :].strip(" ,?？")
-        is_habit = cues().habit.search(bare) and _is_sized(wish) and _stands_alone(wish)
-        return (
-            ExplicitStatement(Kind.PREFERENCE, wish) if is_habit and not _is_passing(wish) else None
+        is_habit = cues().habit.search(request.group()) or (
+            cues().habit.search(wish) and not _is_passing(wish)
         )
+        is_kept = is_habit and _is_sized(wish) and _stands_alone(wish)
+        return ExplicitStatement(Kind.PREFERENCE, wish) if is_kept else None
     mentioned = _find_mentioned(text)
     if mentioned or not (_is_sized(bare) and is_stated(text) and _stands_alone(bare)):
         return mentioned
     kind = _kind_of(bare)
+    if kind and _is_fragment(bare):
+        return None
     if kind is None:
         own = cues().owned.match(bare)
         if not (own and _CONCRETE.search(bare[own.end() :])):
@@ -339,6 +344,18 @@ def _kind_of(text: str) -> Kind | None:
     return Kind.FACT if table.practice.search(text) else None
 
 
+def _is_fragment(text: str) -> bool:
+    """Return True for a short rule without a verb, such as "Tuesdays from now on"."""
+    language, rule = language_of(text), cues().rule.search(text)
+    if rule is None or text[rule.end() :].strip(" .!"):
+        return False
+    subject = text[: rule.start()].strip(" ,")
+    verbs = language.mark["imperative"], language.reject["errand"], cues().wished, _VERB
+    return len(subject.split()) <= _FRAGMENT_WORDS and not (
+        _kind_of(subject) or any(pattern.search(subject) for pattern in verbs)
+    )
+
+
 def _kind_to_keep(text: str) -> Kind:
     is_order = language_of(text).mark["imperative"].search(text) or cues().lasting.search(text)
     return _kind_of(text) or (Kind.PREFERENCE if is_order else Kind.FACT)
@@ -375,6 +392,7 @@ def names_this_object(text: str) -> bool:
 
 def _is_kept(text: str, without: str = "") -> bool:
     language = language_of(text)
+    without = "transient" if cues().habit.search(text) else without
     return not any(language.reject[name].search(text) for name in _NOT_KEPT if name != without)
 
 
@@ -395,21 +413,24 @@ def _find_ordered(order: re.Match[str]) -> ExplicitStatement | None:
     before = order.string[: order.start()].rstrip(_BETWEEN)
     if cues().passing.search(before):
         return None  # "when you are done, remember to …" is about the current task
+    is_todo = _TO_DO.search(f"{order.group()} {content}")
     pointer, pointed = cues().pointing.match(content), cues().pointing.search(order.group())
     if (pointer or (pointed and not _introduces(order))) or not any(map(str.isalnum, content)):
         own = next(filter(_is_sized, (behind, before)), None)
-        if own == before and cues().supposed.search(before):
+        rest = content[pointer.end() :] if pointer and own is None else ""
+        is_about_pointed = len(content_words(rest)) > 1 or _VERB.search(rest)
+        if is_about_pointed or (own == before and cues().supposed.search(before)):
             return None
     elif (_introduces(order) and _is_sized(content, _FEWEST_INTRODUCED)) or (
         _is_sized(content)
-        and (_TO_DO.search(order.group()) or _FOR_AGENTS.search(order.group()) or _is_kept(content))
+        and (is_todo or _FOR_AGENTS.search(order.group()) or _is_kept(content))
     ):
         own = content
     else:
         return None
-    kind = (
-        Kind.TODO if _TO_DO.search(f"{order.group()} {content}") else _kind_to_keep(own or content)
-    )
+    if not is_todo and cues().passing.search(own or ""):
+        return None
+    kind = Kind.TODO if is_todo else _kind_to_keep(own or content)
     return ExplicitStatement(
         kind, _TO.sub("", own or content), ORDER_IMPORTANCE, points=own is None
     )
@@ -540,9 +561,14 @@ def complete(
     elif (
         question.closing
         and not question.options
-        and cues.yes.match(first)
-        and cues.choice.search(question.question)
-        and not cues.either.search(question.question)
+        and (
+            _is_fragment(first)
+            or (
+                cues.yes.match(first)
+                and cues.choice.search(question.question)
+                and not cues.either.search(question.question)
+            )
+        )
     ):
         answers = [_answer(question.question, _join(first, *more), language)]
     return [answer for answer in answers if answer][:_MAX_ANSWERS]
