@@ -42,8 +42,7 @@ def leans(text: str, language: Language) -> bool:
     pronoun = language.lean.inside.search(text)
     if pronoun is None:
         return False
-    before = text[: pronoun.start()]
-    return not (language.lean.named.search(before) or len(content_words(before, language)) > 1)
+    return not language.lean.named.search(text[: pronoun.start()])
 
 
 # -- Explicit statements ---------------------------------------------------------------------------
@@ -110,7 +109,7 @@ _THAT_ONE = re.compile(
 )
 """The start of a sentence that refers to the previous sentence."""
 _MAX_CONFIRMING_WORDS = 12
-_VERB = re.compile(r"\b(?:is|are|was|has|goes|needs?|should|must|ist|war)\b|^\s*(?:all|each|every|only)\b")
+_VERB = re.compile(r"\b(?:is|are|was|has|goes|needs?|should|must|ist|war)\b|^\s*(?:all|each|every|no)\b|\bonly\b")
 _TO = re.compile(r"^to\s+(?=\w)", re.IGNORECASE)
 _RECALLED, _LONGEST_RECALLED = 3, 400
 _OF_BEFORE = re.compile(r"\b(?:it|this|these|those|they|them|both)\b", re.IGNORECASE)
@@ -346,7 +345,7 @@ def _kind_of(text: str) -> Kind | None:
 
 def _is_fragment(text: str) -> bool:
     """Return True for a short rule without a verb, such as "Tuesdays from now on"."""
-    language, rule = language_of(text), cues().rule.search(text)
+    language, rule = language_of(text), cues().rule.search(text) or cues().place.search(text)
     if rule is None or text[rule.end() :].strip(" .!"):
         return False
     subject = text[: rule.start()].strip(" ,")

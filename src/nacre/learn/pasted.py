@@ -383,9 +383,7 @@ def _mark_runs(lines: list[_Line]) -> list[_Line]:
                 if neighbour != at and (abs(neighbour - at) <= _NEAR or pattern is _STAMPED)
             ]
             # Lines such as "Remember: …" do not count.
-            if near and not all(
-                words_of("kept").match(lines[place].text.lstrip()) for place in (at, *near)
-            ):
+            if near and not words_of("kept").match(lines[at].text.lstrip()):
                 is_marked = marked[at].is_marked or pattern is _STAMPED
                 marked[at] = replace(marked[at], is_form=True, is_marked=is_marked)
     return marked
