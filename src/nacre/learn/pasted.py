@@ -16,6 +16,21 @@ from nacre.base.text import identifiers
 Regex = re.Pattern[str]
 
 
+class Pattern:
+    """A case-insensitive :class:`re.Pattern` that is compiled on first use."""
+
+    __slots__ = ("_compiled", "pattern")
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+        self._compiled: re.Pattern[str] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        if self._compiled is None:
+            self._compiled = re.compile(self.pattern, re.IGNORECASE)
+        return getattr(self._compiled, name)
+
+
 @cache
 def words_of(name: str) -> Regex:
     """Return a pattern for the word list ``name`` of ``pasted.toml``."""
@@ -138,8 +153,12 @@ class Cues:
 
 def reads_as_rule(text: str) -> bool:
     """Return True if a text contains words of a standing rule, such as "always"."""
-    table = cues()
-    return any(pattern.search(text) for pattern in (table.rule, table.lasting, table.place))
+    return matches(text, cues().rule, cues().lasting, cues().place)
+
+
+def matches(text: str, *patterns: Regex | Pattern) -> bool:
+    """Return True if a text contains any of the patterns."""
+    return any(pattern.search(text) for pattern in patterns)
 
 
 @cache
@@ -293,7 +312,7 @@ def _is_finding(paragraph: str) -> bool:
         cues().remember.match(text)
         or _INTERJECTION.match(text)
         or _QUESTION_MARK.search(text)
-        or any(words_of(name).search(text) for name in ("self", "polite", "shared", "kept"))
+        or matches(text, *map(words_of, ("self", "polite", "shared", "kept")))
     ):
         return False
     names = identifiers(text)

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from nacre.base.frozen import frozen
 from nacre.base.text import normalise, pieces, shorten, stem, words
-from nacre.learn.pasted import cues, pointing_words, words_of
+from nacre.learn.pasted import cues, matches, pointing_words, words_of
 from nacre.learn.sentences import (
     Answers,
     Language,
@@ -358,9 +358,7 @@ def _statements(lines: Sequence[str]) -> tuple[Statement, ...]:
 
 
 _FRAMES = (">", "<", "{", "|")
-_ANNOUNCES_TEXT = re.compile(
-    r"[:：?？]|\b(?:this|these|those|from)\b|\bthat\W*$|^\W*$", re.IGNORECASE
-)
+_ANNOUNCES_TEXT = re.compile(r"[:：?？]|\b(?:this|these|from)\b", re.IGNORECASE)
 _MAX_ERRAND_WORDS = 3
 """Maximum length of a request before pasted text, such as "please fix this:"."""
 
@@ -384,7 +382,7 @@ def _goes_on(statement: Statement) -> bool:
     is_casual = first[:1].islower() and opening[:1].islower()
     has_lead = language_of(first).lead.match(first)
     return bool(is_casual or (has_lead and has_lead.end())) and not (
-        _ANNOUNCES_TEXT.search(opening) or pointing_words().search(opening)
+        matches(opening, _ANNOUNCES_TEXT, pointing_words())
     )
 
 
@@ -412,5 +410,5 @@ def _is_errand(text: str) -> bool:
 def announces(text: str) -> bool:
     """Return True if a text ends with a colon and announces a rule or note."""
     own = (cues().remember, cues().rule, cues().place, words_of("announcing"))
-    is_lead = text.rstrip().endswith((":", "：")) and any(pattern.search(text) for pattern in own)
+    is_lead = text.rstrip().endswith((":", "：")) and matches(text, *own)
     return is_lead and not leads_others(text)
