@@ -44,7 +44,8 @@ def leans(text: str, language: Language) -> bool:
     pronoun = language.lean.inside.search(text)
     if pronoun is None:
         return False
-    return not language.lean.named.search(text[: pronoun.start()])
+    before = text[: pronoun.start()]
+    return not language.lean.named.search(before) and len(content_words(before)) < _FEWEST
 
 
 # -- Explicit statements ---------------------------------------------------------------------------
@@ -210,17 +211,16 @@ def is_stated(text: str) -> bool:
 
 def _find_remembered(text: str) -> ExplicitStatement | None:
     table, bare = cues(), language_of(text).trim(text)
-    if table.irony.search(text) or (is_asking(text) and not table.requested.search(bare)):
-        return None
     request = table.requested.search(bare)
+    if table.irony.search(text) or (is_asking(text) and not request):
+        return None
     order = table.remember.search(bare) or (
         table.remember.match(bare[request.end() :].lstrip()) if request else None
     )
     if order and not table.not_remembered.search(bare):
         return _find_ordered(order)
     is_short = ":" not in bare and len(bare.split()) <= _MAX_CONFIRMING_WORDS
-    is_rule = table.kept_words.search(bare) or table.rule.search(bare)
-    if is_short and is_rule and _THAT_ONE.match(bare):
+    if is_short and matches(bare, table.kept_words, table.rule) and _THAT_ONE.match(bare):
         return ExplicitStatement(Kind.PREFERENCE, bare, points=True)
     return None
 
@@ -380,7 +380,7 @@ def _find_ordered(order: re.Match[str]) -> ExplicitStatement | None:
         own = content
     else:
         return None
-    if not is_todo and cues().passing.search(own or ""):
+    if (own is None) if is_todo else cues().passing.search(own or ""):
         return None
     kind = Kind.TODO if is_todo else _kind_to_keep(own or content)
     return ExplicitStatement(
