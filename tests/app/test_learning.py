@@ -226,3 +226,66 @@ def test_stored_statement_that_is_perhaps_retracted_waits_for_review(
     ]
     with world.open() as memory:
         assert len(doubts(memory._home)) == doubted
+
+
+def learn_session(world: World, *turns: tuple[str, str]) -> tuple[list[str], list[str]]:
+    """Ingest a session and return the contents of its memories and of its candidates."""
+    lines = [says(role, text, uuid=f"u{at}") for at, (role, text) in enumerate(turns)]
+    contents = ingest_contents(world, world.transcript("s1", *lines))
+    with world.open() as memory:
+        items = memory.call("review", only="candidate", limit=0).items
+    return contents, [item.memory.content for item in items]
+
+
+def test_first_person_statements_are_learned(world: World) -> None:
+    messages = {
+        "i dont like retries in the nightly jobs": "I dont like retries in the nightly jobs",
+        "lesson: no browser on the tide server": "No browser on the tide server",
+        "note to self, the gauge wants local time": "The gauge wants local time",
+        "we never sail without a word from someone at the pier": (
+            "We never sail without a word from someone at the pier"
+        ),
+        "i really hate it when you rewrite log books": (
+            "I really hate it when you rewrite log books"
+        ),
+        "nice, that fixed it.\n\nbtw from now on weigh the nets before each trip": (
+            "From now on weigh the nets before each trip"
+        ),
+        "can you make it a habit to run the chart checker after each change?": (
+            "Run the chart checker after each change"
+        ),
+    }
+
+    contents, _ = learn_session(world, *(("user", message) for message in messages))
+
+    assert sorted(contents) == sorted(messages.values())
+
+
+def test_remarks_about_the_task_are_not_learned(world: World) -> None:
+    messages = [
+        "i dont like it",
+        "i dont like the colour of the buoy",
+        "i prefer to look at the charts first",
+        "we never got the mail of the pilot",
+        "we always get a 500 from the gauge",
+        "you always forget the anchor",
+        "note: this only happens at night in the harbour",
+        "remember to close the hatch in this function",
+        "we dropped the table by accident",
+        "can we change the script so we are always up to date?",
+    ]
+
+    contents, _ = learn_session(world, *(("user", message) for message in messages))
+
+    assert contents == []
+
+
+def test_rule_without_its_subject_waits_with_its_question(world: World) -> None:
+    contents, candidates = learn_session(
+        world,
+        ("assistant", "The backup is ready. When should the backup run?"),
+        ("user", "Tuesday 12:00 from now on"),
+    )
+
+    assert contents == []
+    assert candidates == ["When should the backup run? Tuesday 12:00 from now on"]

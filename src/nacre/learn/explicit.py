@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from nacre.base.frozen import frozen
 from nacre.base.text import shorten
-from nacre.learn.pasted import cues
+from nacre.learn.pasted import cues, matches
 from nacre.learn.reading import (
     ClosingQuestion,
     Finding,
@@ -21,10 +21,12 @@ from nacre.learn.reading import (
     parse_question,
 )
 from nacre.learn.sentences import (
+    VERB,
     Language,
     Statement,
     Utterance,
     behind_own_lead,
+    forms,
     is_chosen,
     language_of,
     split,
@@ -43,7 +45,7 @@ def leans(text: str, language: Language) -> bool:
     if pronoun is None:
         return False
     before = text[: pronoun.start()]
-    return not (language.lean.named.search(before) or content_words(before, language))
+    return not language.lean.named.search(before) and len(content_words(before)) < _FEWEST
 
 
 # -- Explicit statements ---------------------------------------------------------------------------
@@ -69,10 +71,9 @@ _NOT_KEPT = (*_REFUSED, "question", "hypothetical", "meta", "transient", "errand
 """Names of the cues of statements that are not worth keeping."""
 
 _FEWEST, _FEWEST_INTRODUCED = 4, 3
+_FRAGMENT_WORDS = 5
 _OPINION = re.compile(
-    r"^(?:(?:ok(?:ay)?|so|and|but|also|yes|yeah|no)\W+)*"
-    r"i (?:\w+ )?(?:think|feel|believe|guess|reckon|mean)\b(?: that)?\W*",
-    re.IGNORECASE,
+    r"^i (?:\w+ )?(?:think|feel|believe|guess|reckon|mean)\b(?: that)?\W*", re.IGNORECASE
 )
 _UNFINISHED = (":", "：", "...", "…", " to", " to.", " of")
 WITH_NAME = 0.2
@@ -142,9 +143,10 @@ def explicit(
             limit = limit_score(spoken, at, place)
             if not limit:
                 continue
-            candidate = find_remembered(statement.text)
+            text = statement.text.replace("’", "'")
+            candidate = _find_remembered(text)
             if candidate is None and is_typed:
-                candidate = _find_content(statement) or find_likely(statement.text)
+                candidate = _find_content(statement, text) or _find_likely(text)
             may_be_pasted = not is_note and may_be_others(statement)
             if candidate is None or (
                 may_be_pasted and (candidate.points or candidate.score < SURE)
@@ -204,114 +206,83 @@ def limit_score(spoken: Sequence[Utterance], at: int, place: int) -> float:
 
 def is_stated(text: str) -> bool:
     """Return True unless a sentence is a question, a supposition or ironic."""
-    return not is_asking(text) and not any(
-        pattern.search(text) for pattern in (cues().asking, cues().supposed, cues().irony)
-    )
+    return not (is_asking(text) or matches(text, cues().asking, cues().supposed, cues().irony))
 
 
-def find_remembered(text: str) -> ExplicitStatement | None:
-    """Return the statement that a sentence asks the agent to remember, or ``None``."""
-    table = cues()
-    text = text.replace("’", "'")
-    bare = language_of(text).trim(text)
-    if table.irony.search(text) or (is_asking(text) and not table.requested.search(bare)):
+def _find_remembered(text: str) -> ExplicitStatement | None:
+    table, bare = cues(), language_of(text).trim(text)
+    request = table.requested.search(bare)
+    if table.irony.search(text) or (is_asking(text) and not request):
         return None
-    order = _order(bare)
+    order = table.remember.search(bare) or (
+        table.remember.match(bare[request.end() :].lstrip()) if request else None
+    )
     if order and not table.not_remembered.search(bare):
         return _find_ordered(order)
-    return _confirming_pointer(bare)
+    is_short = ":" not in bare and len(bare.split()) <= _MAX_CONFIRMING_WORDS
+    if is_short and matches(bare, table.kept_words, table.rule) and _THAT_ONE.match(bare):
+        return ExplicitStatement(Kind.PREFERENCE, bare, points=True)
+    return None
 
 
-def _confirming_pointer(text: str) -> ExplicitStatement | None:
-    if ":" in text or len(text.split()) > _MAX_CONFIRMING_WORDS or not _THAT_ONE.match(text):
-        return None
-    if not (cues().kept_words.search(text) or cues().rule.search(text)):
-        return None
-    return ExplicitStatement(Kind.PREFERENCE, text, points=True)
-
-
-def find_stated(text: str) -> ExplicitStatement | None:
-    """Return the rule, preference, decision or fact that a sentence states, or ``None``."""
-    text = _QUESTION.sub("", text.replace("’", "'"))
+def _find_stated(text: str) -> ExplicitStatement | None:
+    text = _QUESTION.sub("", text)
     bare = _bare(text)
     request = cues().requested.match(bare)
     if request:
         wish = bare[request.end() :].strip(" ,?？")
-        is_habit = cues().habit.search(bare) and _is_sized(wish) and _stands_alone(wish)
-        return (
-            ExplicitStatement(Kind.PREFERENCE, wish) if is_habit and not _is_passing(wish) else None
+        is_habit = cues().habit.search(request.group()) or (
+            cues().habit.search(wish) and not _is_passing(wish)
         )
-    mentioned = _find_mentioned(text)
-    if mentioned or not (_is_sized(bare) and is_stated(text) and _stands_alone(bare)):
-        return mentioned
+        is_kept = is_habit and _is_sized(wish) and _stands_alone(wish)
+        return ExplicitStatement(Kind.PREFERENCE, wish) if is_kept else None
+    announced, mentioned = cues().announced.match(text), cues().mentioned.match(text)
+    if lead := announced or mentioned:
+        content = text[lead.end() :].lstrip(_BETWEEN)
+        fact = _find_fact(content) if announced or _CONCRETE.search(content) else None
+        if fact:
+            return fact
     kind = _kind_of(bare)
     if kind is None:
         own = cues().owned.match(bare)
-        if not (own and _CONCRETE.search(bare[own.end() :])):
-            return None
-        return ExplicitStatement(Kind.FACT, bare) if _is_lasting_fact(bare) else None
-    return None if _is_passing(bare) else ExplicitStatement(kind, bare)
-
-
-def _find_mentioned(text: str) -> ExplicitStatement | None:
-    announced = cues().announced.match(text)
-    lead = announced or cues().mentioned.match(text)
-    fact = text[lead.end() :].lstrip(_BETWEEN) if lead else ""
-    if not (fact and (announced or _CONCRETE.search(fact)) and _is_lasting_fact(fact)):
+        return _find_fact(bare) if own and _CONCRETE.search(bare[own.end() :]) else None
+    is_kept = _is_sized(bare) and is_stated(text) and _stands_alone(bare)
+    if not is_kept or _is_passing(bare) or _is_fragment(bare):
         return None
-    return ExplicitStatement(_kind_to_keep(fact), fact)
+    return ExplicitStatement(kind, bare)
 
 
-def _is_lasting_fact(text: str) -> bool:
-    return (
-        _is_sized(text)
-        and is_stated(text)
-        and _stands_alone(text)
-        and _is_kept(text)
-        and not (_is_passing(text) or cues().own_errand.match(text))
-    )
-
-
-def _find_content(statement: Statement) -> ExplicitStatement | None:
-    text = statement.text.replace("’", "'")
-    if text.lstrip().startswith(">"):
+def _find_fact(text: str, fewest: int = _FEWEST) -> ExplicitStatement | None:
+    is_clear = _is_sized(text, fewest) and is_stated(text) and _stands_alone(text)
+    if not (is_clear and _is_kept(text)) or _is_passing(text) or cues().own_errand.match(text):
         return None
-    statement_text = behind_own_lead(text)
-    if not announces(text.removesuffix(statement_text) if statement_text else statement.lead or ""):
-        return (find_stated(statement_text) if statement_text else None) or find_stated(text)
-    content = _bare(statement_text or text)
-    if not (
-        _is_sized(content, _FEWEST_INTRODUCED)
-        and is_stated(content)
-        and _stands_alone(content)
-        and _is_kept(content)
-    ):
+    return ExplicitStatement(_kind_to_keep(text), text)
+
+
+def _find_content(statement: Statement, text: str) -> ExplicitStatement | None:
+    if text.startswith(">"):
         return None
-    return None if _is_passing(content) else ExplicitStatement(_kind_to_keep(content), content)
+    content = behind_own_lead(text)
+    if announces(text.removesuffix(content) if content else statement.lead or ""):
+        return _find_fact(_bare(content or text), _FEWEST_INTRODUCED)
+    return (_find_stated(content) if content else None) or _find_stated(text)
 
 
-def find_likely(text: str) -> ExplicitStatement | None:
-    """Return a wish that may apply beyond the current task, or ``None``."""
-    text = _OPINION.sub("", text.replace("’", "'"))
-    bare = _bare(text)
+def _find_likely(text: str) -> ExplicitStatement | None:
+    opinion = _OPINION.sub("", language_of(text).trim(text))
+    bare = _bare(opinion)
     request = cues().requested.match(bare)
     wish = bare[request.end() :].strip(" ,?？") if request else bare
-    if not cues().wished.search(bare):
-        return None
-    is_stated_now = is_stated(wish if request else text) and is_understood(wish)
-    if not (is_stated_now and _is_sized(text, _FEWEST_INTRODUCED)) or _is_errand(wish):
+    is_clear = is_stated(wish if request else opinion) and is_understood(wish)
+    is_wish = cues().wished.search(bare) and _is_sized(text, _FEWEST_INTRODUCED)
+    # An order with a reason is a decision.
+    is_kept = _is_kept(wish, "errand" if cues().reason.search(wish) else "")
+    if not (is_wish and is_clear and is_kept) or names_this_object(wish):
         return None
     is_order = language_of(wish).mark["imperative"].search(wish)
     kind = Kind.PREFERENCE if is_order else Kind.DECISION
     score = LIKELY + (WITH_NAME if _CONCRETE.search(wish) else 0)
     return ExplicitStatement(kind, wish, STATEMENT_IMPORTANCE - 1, score=score)
-
-
-def _is_errand(text: str) -> bool:
-    # An order with a reason is a decision.
-    is_reasoned = cues().reason.search(text) is not None
-    is_kept = _is_kept(text, without="errand" if is_reasoned else "")
-    return not is_kept or names_this_object(text)
 
 
 def is_understood(text: str) -> bool:
@@ -329,14 +300,23 @@ def _bare(text: str) -> str:
 
 def _kind_of(text: str) -> Kind | None:
     table = cues()
-    if table.decided.search(text) or table.changed.search(text):
+    if matches(text, table.decided, table.changed):
         return Kind.DECISION
-    if any(
-        pattern.search(text)
-        for pattern in (table.ordered, table.rule, table.standing, table.place, table.preferred)
-    ):
+    if matches(text, table.ordered, table.rule, table.standing, table.place, table.preferred):
         return Kind.PREFERENCE
     return Kind.FACT if table.practice.search(text) else None
+
+
+def _is_fragment(text: str) -> bool:
+    """Return True for a short rule without a verb, such as "Tuesdays from now on"."""
+    language, rule = language_of(text), cues().rule.search(text) or cues().place.search(text)
+    if rule is None or text[rule.end() :].strip(" .!"):
+        return False
+    subject = text[: rule.start()].strip(" ,")
+    verbs = language.mark["imperative"], language.reject["errand"], cues().wished, VERB
+    return len(subject.split()) <= _FRAGMENT_WORDS and not (
+        _kind_of(subject) or matches(subject, *verbs)
+    )
 
 
 def _kind_to_keep(text: str) -> Kind:
@@ -356,33 +336,23 @@ def _stands_alone(text: str) -> bool:
 
 def _is_passing(text: str) -> bool:
     table, language = cues(), language_of(text)
-    is_rule = bool(table.rule.search(text) or table.standing.search(text))
+    is_rule = matches(text, table.rule, table.standing)
     refused = _REFUSED if is_rule else (*_REFUSED, "errand")
-    if table.passing.search(text) or any(language.reject[name].search(text) for name in refused):
+    if matches(text, table.passing, *map(language.reject.__getitem__, refused)):
         return True
-    is_lasting = is_rule or bool(table.lasting.search(text) or table.habit.search(text))
+    is_lasting = is_rule or matches(text, table.lasting, table.habit)
     return not is_lasting and names_this_object(text)
 
 
 def names_this_object(text: str) -> bool:
     """Return True if a text refers to the current task, as in "this PR" or "once done"."""
-    table = cues()
-    return any(
-        pattern.search(text)
-        for pattern in (table.passing, table.step, language_of(text).mark["deixis"])
-    )
+    return matches(text, cues().passing, cues().step, language_of(text).mark["deixis"])
 
 
 def _is_kept(text: str, without: str = "") -> bool:
-    language = language_of(text)
-    return not any(language.reject[name].search(text) for name in _NOT_KEPT if name != without)
-
-
-def _order(text: str) -> re.Match[str] | None:
-    request = cues().requested.search(text)
-    return cues().remember.search(text) or (
-        cues().remember.match(text[request.end() :].lstrip()) if request else None
-    )
+    reject = language_of(text).reject
+    without = "transient" if cues().habit.search(text) else without
+    return not matches(text, *(reject[name] for name in _NOT_KEPT if name != without))
 
 
 def _find_ordered(order: re.Match[str]) -> ExplicitStatement | None:
@@ -395,34 +365,36 @@ def _find_ordered(order: re.Match[str]) -> ExplicitStatement | None:
     before = order.string[: order.start()].rstrip(_BETWEEN)
     if cues().passing.search(before):
         return None  # "when you are done, remember to …" is about the current task
+    is_todo = _TO_DO.search(f"{order.group()} {content}")
     pointer, pointed = cues().pointing.match(content), cues().pointing.search(order.group())
-    if (pointer or (pointed and not _introduces(order))) or not any(map(str.isalnum, content)):
+    is_introduced = order.string[order.end() :].lstrip().startswith((":", "："))
+    if (pointer or (pointed and not is_introduced)) or not any(map(str.isalnum, content)):
         own = next(filter(_is_sized, (behind, before)), None)
-        if own == before and cues().supposed.search(before):
+        rest = content[pointer.end() :] if pointer and own is None else ""
+        is_about_pointed = len(content_words(rest)) > 1 or VERB.search(rest)
+        if is_about_pointed or (own == before and cues().supposed.search(before)):
             return None
-    elif (_introduces(order) and _is_sized(content, _FEWEST_INTRODUCED)) or (
-        _is_sized(content)
-        and (_TO_DO.search(order.group()) or _FOR_AGENTS.search(order.group()) or _is_kept(content))
+    elif _is_sized(content, _FEWEST_INTRODUCED if is_introduced else _FEWEST) and (
+        is_introduced or is_todo or _FOR_AGENTS.search(order.group()) or _is_kept(content)
     ):
         own = content
     else:
         return None
-    kind = (
-        Kind.TODO if _TO_DO.search(f"{order.group()} {content}") else _kind_to_keep(own or content)
-    )
+    if (own is None) if is_todo else cues().passing.search(own or ""):
+        return None
+    kind = Kind.TODO if is_todo else _kind_to_keep(own or content)
     return ExplicitStatement(
         kind, _TO.sub("", own or content), ORDER_IMPORTANCE, points=own is None
     )
 
 
-def _introduces(order: re.Match[str]) -> bool:
-    return order.string[order.end() :].lstrip().startswith((":", "："))
-
-
 def _is_sized(text: str, fewest: int = _FEWEST) -> bool:
-    # Two Chinese characters count as a word.
-    wide = sum(character > "\u2e7f" for character in text)
-    return fewest <= len(text.split()) + wide // 2 <= _MOST
+    return fewest <= count_words(text) <= _MOST
+
+
+def count_words(text: str) -> int:
+    """Count the words of a text. Two Chinese characters count as a word."""
+    return len(text.split()) + sum(character > "\u2e7f" for character in text) // 2
 
 
 def _content_before(
@@ -469,7 +441,6 @@ def size_refusal(content: str, most: int = MAX_CHARACTERS) -> str | None:
 # -- Answers ("A.", "yes"), completed with their questions -----------------------------------------
 
 
-_PAIR = re.compile(r"^(?P<question>.{10,400}?[?？])\s*(?:[→⇒]|=>|->)\s*(?P<answer>\S.*)$")
 _MAX_QUESTION = 300
 _MAX_ANSWERS = 2
 _MIN_ANSWER_WORDS = 3
@@ -484,7 +455,9 @@ def iter_answers(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> Iterator
     for utterance in spoken:
         language = language_of(utterance.text)
         texts: list[tuple[str, tuple[int, ...]]] = [
-            (text, (utterance.index,)) for text in pairs(utterance.text, language)
+            (text, (utterance.index,))
+            for form in forms(utterance.text)
+            if (text := _answer(form.question, form.answer, language))
         ]
         agent = trusted_agent(turns, utterance.index)
         undo = language.reversal.undo
@@ -503,13 +476,6 @@ def iter_answers(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> Iterator
                 STATEMENT_IMPORTANCE,
                 CHOSEN_ANSWER,
             )
-
-
-def pairs(text: str, language: Language) -> list[str]:
-    """Return the questions and answers in a tool's output, as in "Which port? → 8080"."""
-    matches = (_PAIR.match(line.strip()) for line in text.split("\n"))
-    answers = (_answer(match["question"], match["answer"], language) for match in matches if match)
-    return [answer for answer in answers if answer]
 
 
 def complete(
@@ -540,9 +506,14 @@ def complete(
     elif (
         question.closing
         and not question.options
-        and cues.yes.match(first)
-        and cues.choice.search(question.question)
-        and not cues.either.search(question.question)
+        and (
+            _is_fragment(first)
+            or (
+                cues.yes.match(first)
+                and cues.choice.search(question.question)
+                and not cues.either.search(question.question)
+            )
+        )
     ):
         answers = [_answer(question.question, _join(first, *more), language)]
     return [answer for answer in answers if answer][:_MAX_ANSWERS]

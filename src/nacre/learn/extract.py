@@ -34,7 +34,7 @@ from nacre.home import spending
 from nacre.home.change import Change, Exclusions
 from nacre.home.home import BUNDLED, Home
 from nacre.learn.checks import Overtaken
-from nacre.learn.explicit import SURE, explicit, iter_answers
+from nacre.learn.explicit import SURE, count_words, explicit, iter_answers
 from nacre.learn.reading import (
     Finding,
     drop_repetitions,
@@ -643,9 +643,6 @@ def last_of_owner(turns: Sequence[Turn]) -> int:
 _SUBSTANCE_WORDS = 6
 """Minimum number of words in a message that makes a session worth a model call."""
 
-_WORDS_PER_CHARACTER = 0.625
-"""Number of words per character of text without spaces."""
-
 
 def is_worth_asking(session: Session, turns: Sequence[Turn], *, begin: int = 0) -> bool:
     """Return True if a session is worth a model call.
@@ -656,7 +653,7 @@ def is_worth_asking(session: Session, turns: Sequence[Turn], *, begin: int = 0) 
     if session.kind is not SessionKind.MAIN:
         return False
     if any(
-        sum(_count_words(item.text) for item in utterance.statements) >= _SUBSTANCE_WORDS
+        sum(count_words(item.text) for item in utterance.statements) >= _SUBSTANCE_WORDS
         for utterance in utterances(turns)
         if utterance.index >= begin
     ):
@@ -664,12 +661,6 @@ def is_worth_asking(session: Session, turns: Sequence[Turn], *, begin: int = 0) 
     if any(is_accepted_plan(turns, at) for at in range(begin, len(turns))):
         return True
     return bool(extract(session, turns, begin=begin))
-
-
-def _count_words(text: str) -> float:
-    if is_unspaced(text):
-        return _WORDS_PER_CHARACTER * sum(character.isalnum() for character in text)
-    return len(text.split())
 
 
 # -- Pending candidates, which become memories if the owner repeats them in a different session ----

@@ -16,6 +16,21 @@ from nacre.base.text import identifiers
 Regex = re.Pattern[str]
 
 
+class Pattern:
+    """A case-insensitive :class:`re.Pattern` that is compiled on first use."""
+
+    __slots__ = ("_compiled", "pattern")
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+        self._compiled: re.Pattern[str] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        if self._compiled is None:
+            self._compiled = re.compile(self.pattern, re.IGNORECASE)
+        return getattr(self._compiled, name)
+
+
 @cache
 def words_of(name: str) -> Regex:
     """Return a pattern for the word list ``name`` of ``pasted.toml``."""
@@ -92,6 +107,7 @@ _CLAUSE = (
 """The start of a clause that can contain an order."""
 
 _BEGINNING = "^"
+_APOSTROPHE = re.compile(r"'(?=[a-z])")
 _BEFORE = {
     "remember": _CLAUSE,
     "decided": _CLAUSE,
@@ -137,8 +153,12 @@ class Cues:
 
 def reads_as_rule(text: str) -> bool:
     """Return True if a text contains words of a standing rule, such as "always"."""
-    table = cues()
-    return any(pattern.search(text) for pattern in (table.rule, table.lasting, table.place))
+    return matches(text, cues().rule, cues().lasting, cues().place)
+
+
+def matches(text: str, *patterns: Regex | Pattern) -> bool:
+    """Return True if a text contains any of the patterns."""
+    return any(pattern.search(text) for pattern in patterns)
 
 
 @cache
@@ -155,6 +175,7 @@ def _pattern(lists: Mapping[str, str], before: str = "") -> Regex:
     spaced, unspaced = (
         "|".join(lists.get(name, "").split("\n")[:-1]) for name in ("spaced", "unspaced")
     )
+    spaced = _APOSTROPHE.sub("['’]?", spaced)
     parts = [rf"{before}(?<![\w-])(?:{spaced})(?![\w])"] if spaced else []
     parts += [rf"{before if before == _BEGINNING else ''}(?:{unspaced})"] if unspaced else []
     return re.compile("|".join(parts), re.IGNORECASE)
@@ -291,7 +312,7 @@ def _is_finding(paragraph: str) -> bool:
         cues().remember.match(text)
         or _INTERJECTION.match(text)
         or _QUESTION_MARK.search(text)
-        or any(words_of(name).search(text) for name in ("self", "polite", "shared", "kept"))
+        or matches(text, *map(words_of, ("self", "polite", "shared", "kept")))
     ):
         return False
     names = identifiers(text)
@@ -381,9 +402,7 @@ def _mark_runs(lines: list[_Line]) -> list[_Line]:
                 if neighbour != at and (abs(neighbour - at) <= _NEAR or pattern is _STAMPED)
             ]
             # Lines such as "Remember: …" do not count.
-            if near and not all(
-                words_of("kept").match(lines[place].text.lstrip()) for place in (at, *near)
-            ):
+            if near and not words_of("kept").match(lines[at].text.lstrip()):
                 is_marked = marked[at].is_marked or pattern is _STAMPED
                 marked[at] = replace(marked[at], is_form=True, is_marked=is_marked)
     return marked

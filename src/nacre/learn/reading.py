@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from nacre.base.frozen import frozen
 from nacre.base.text import normalise, pieces, shorten, stem, words
-from nacre.learn.pasted import cues, words_of
+from nacre.learn.pasted import cues, matches, pointing_words, words_of
 from nacre.learn.sentences import (
     Answers,
     Language,
@@ -197,7 +197,7 @@ def limit_strong(findings: Sequence[Finding]) -> list[Finding]:
 # -- Repetitions within a session ------------------------------------------------------------------
 
 
-_WORD = re.compile(r"[a-z0-9_./]{2,}|[\u4e00-\u9fff]{2}", re.IGNORECASE)
+_WORD = re.compile(r"[a-z0-9_./]{2,}(?:'t)?|[\u4e00-\u9fff]{2}", re.IGNORECASE)
 
 
 def drop_repetitions(findings: Sequence[Finding]) -> list[Finding]:
@@ -358,6 +358,7 @@ def _statements(lines: Sequence[str]) -> tuple[Statement, ...]:
 
 
 _FRAMES = (">", "<", "{", "|")
+_ANNOUNCES_TEXT = re.compile(r"[:：?？]|\b(?:this|these|from)\b", re.IGNORECASE)
 _MAX_ERRAND_WORDS = 3
 """Maximum length of a request before pasted text, such as "please fix this:"."""
 
@@ -370,9 +371,19 @@ def may_be_others(statement: Statement) -> bool:
     before, colon, _ = statement.text.replace("：", ":").partition(":")
     if statement.marked or (colon and _is_errand(before) and not announces(before + colon)):
         return True
-    if not statement.line or _is_order(statement.opening):
+    if not statement.line or _is_order(statement.opening) or _goes_on(statement):
         return False
     return not any(map(announces, (statement.lead or "", statement.opening)))
+
+
+def _goes_on(statement: Statement) -> bool:
+    """Return True if a later line is typed like the first, which announces no other text."""
+    first, opening = statement.text, statement.opening
+    is_casual = first[:1].islower() and opening[:1].islower()
+    has_lead = language_of(first).lead.match(first)
+    return bool(is_casual or (has_lead and has_lead.end())) and not (
+        matches(opening, _ANNOUNCES_TEXT, pointing_words())
+    )
 
 
 def own_words(text: str) -> str:
@@ -399,5 +410,5 @@ def _is_errand(text: str) -> bool:
 def announces(text: str) -> bool:
     """Return True if a text ends with a colon and announces a rule or note."""
     own = (cues().remember, cues().rule, cues().place, words_of("announcing"))
-    is_lead = text.rstrip().endswith((":", "：")) and any(pattern.search(text) for pattern in own)
+    is_lead = text.rstrip().endswith((":", "：")) and matches(text, *own)
     return is_lead and not leads_others(text)

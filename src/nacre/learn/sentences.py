@@ -15,11 +15,13 @@ from nacre.base import json
 from nacre.base.frozen import frozen
 from nacre.base.text import normalise, words
 from nacre.learn.pasted import (
+    Pattern,
     apart,
     author_words,
     cues,
     is_terminal,
     labelled_words,
+    matches,
     quoting_words,
     saying_words,
     words_of,
@@ -27,22 +29,6 @@ from nacre.learn.pasted import (
 from nacre.llm import minilm
 from nacre.readers.trust import CHOSEN, TYPED, is_outside_source
 from nacre.values.session import Flag, Speaker, Trust, Turn
-
-
-class Pattern:
-    """A case-insensitive :class:`re.Pattern` that is compiled on first use."""
-
-    __slots__ = ("_compiled", "pattern")
-
-    def __init__(self, pattern: str) -> None:
-        self.pattern = pattern
-        self._compiled: re.Pattern[str] | None = None
-
-    def __getattr__(self, name: str) -> Any:
-        if self._compiled is None:
-            self._compiled = re.compile(self.pattern, re.IGNORECASE)
-        return getattr(self._compiled, name)
-
 
 # -- Cues of a language ----------------------------------------------------------------------------
 
@@ -147,9 +133,7 @@ class ReversalCues:
 _FALLBACK = "en"
 _LOOKBEHIND = re.compile(r"(\(\?<[!=][^)]*\))")
 _SPACED_WORD = re.compile(r"[^\W\d_\u2e80-\uffff]+")
-_APOSTROPHE = re.compile(
-    r"(?<=[a-z]n)'(?=t\b)|(?<=\blet)'(?=s\b)|(?<=hat)'(?=s\b)|(?<=here)'(?=s\b)"
-)
+_APOSTROPHE = re.compile(r"(?<=n)'(?=t\b)|(?<=let|hat|ere)'(?=s\b)")
 
 
 @frozen
@@ -162,7 +146,6 @@ class Language:
     lead: Pattern
     tail: Pattern
     correction: Pattern
-    remember: Pattern
     lean: Lean
     answers: Answers
     accepted: AcceptedCues
@@ -194,20 +177,15 @@ def _pattern(type_: type, value: Any) -> Any:
 @cache
 def languages() -> tuple[Language, ...]:
     """Return the languages that have a cue table. English, the fallback, is the last."""
-    names = sorted(
-        entry.name
+    tables = [
+        tomllib.loads(entry.read_text(encoding="utf-8"))
         for entry in (files(__package__) / "cues").iterdir()
         if entry.name.endswith(".toml")
-    )
-    tables = [
-        json.convert(
-            tomllib.loads((files(__package__) / "cues" / name).read_text(encoding="utf-8")),
-            Language,
-            dec_hook=_pattern,
-        )
-        for name in names
     ]
-    return tuple(sorted(tables, key=lambda language: language.language == _FALLBACK))
+    return tuple(
+        json.convert(table | {"stop": table["stop"].split()}, Language, dec_hook=_pattern)
+        for table in sorted(tables, key=lambda table: table["language"] == _FALLBACK)
+    )
 
 
 def language_of(text: str) -> Language:
@@ -257,8 +235,8 @@ _FIRST_PERSON = re.compile(
     r"\b(?:i|we|you|ich|wir|je|nous|yo|io|eu|ik|wij|ja|я|мы)(?:['’]\w+)?(?:\s[\w'’]+){0,3}\s*$|[我咱你]们?$",
     re.IGNORECASE,
 )
-_VERB = re.compile(
-    r"\b(?:is|are|was|has|have|goes?|stays?|needs?|must|should|will|can|may|(?:that|this|it|there|here)['’]s)\b",
+VERB = re.compile(
+    r"\b(?:is|are|was|has|have|goes?|stays?|needs?|must|should|will|can|may|all|each|every|no|only|(?:that|this|it|there|here)['’]s)\b",
     re.IGNORECASE,
 )
 _NAME = re.compile(r"[^\W\d_][^\W\d_A-Z]*(?:['’-][^\W\d_]+)*$")
@@ -390,16 +368,14 @@ def _is_own(lead: str) -> bool:
         words_of("announcing"),
         words_of("kept"),
     )
-    if any(pattern.search(text) for pattern in own) or language_of(text).remember.match(
-        f"{text} x"
-    ):
+    if matches(text, *own):
         return True
     return words_of("self").search(lead) is not None and words_of("people").search(lead) is None
 
 
 def _is_other_source(lead: str) -> bool:
     tokens = _TOKEN.findall(lead)
-    if not 0 < len(tokens) <= _MAX_LEAD_TOKENS or _VERB.search(lead):
+    if not 0 < len(tokens) <= _MAX_LEAD_TOKENS or VERB.search(lead):
         return False
     if _HEADER.fullmatch(lead) or any(
         _SOURCE.match(token) or is_outside_source(token) for token in tokens[:2]
