@@ -30,16 +30,18 @@ from nacre.llm import minilm
 from nacre.llm.calibration import Calibration, MeanCosines, calibration_of
 from nacre.llm.failures import Schema, schema_of
 from nacre.memories.statements import (
+    JOINING,
     MOST_LEFT_OUT,
     Departure,
-    Slot,
     Statement,
+    Token,
     adds,
     cues,
     exchanges,
     leaves_out,
     lost,
     lost_denial,
+    negations,
     read,
     swaps,
 )
@@ -63,11 +65,14 @@ _MAX_RARE_SHARE = 0.0004
 _MAX_RARE_SHARE_AT_HOME = 0.02
 _MIN_COMMON_SHARE = 0.34
 _MIN_OVERLAP = 0.7
-_MAX_BLOCK_WORDS = 3
+_MAX_BLOCK_WORDS = 4
 _CLAIMS = {Kind.FACT, Kind.DECISION, Kind.PREFERENCE, Kind.RELATIONSHIP}
 _ASIDE = re.compile(r"[,;:(]\s|[，；：（]")
+_WORD = re.compile(r"\w+")
 _TIME_SORTS = frozenset({"weekday", "date", "time", "path"})
-_JOINING = frozenset({"and", "und"})
+_WE = (["i"], ["we"], ["ich"], ["wir"])
+_INDEFINITE = frozenset({"a", "an", "ein", "eine", "einen", "einem", "einer"})
+_PURPOSE = frozenset({"for", "für"})
 _INVERTING_WORDS = frozenset({"of", "by", "von"})
 """Words that can invert the word order, as in "the gate of the quarry"."""
 
@@ -153,17 +158,15 @@ def judge(
     if not _cannot_supersede(earlier.kind, later.kind) and not old.text.rstrip().endswith(
         ("?", "？")
     ):
-        change = _departure(old, new, rarity)
-        if (
-            change is None
-            and not (old.has("unsure") or new.has("unsure"))
-            and later.kind in {*_CLAIMS, Kind.TODO}
-        ):
-            change = _other_value(old, new, rarity) or _contradiction(
-                earlier, later, old, new, rarity
-            )
-        if change:
-            return change
+        changes = [_departure(old, new, rarity)]
+        if not (old.has("unsure") or new.has("unsure")) and later.kind in {*_CLAIMS, Kind.TODO}:
+            if negations(old.claim) == negations(new.claim):
+                changes += [_other_value(old, new, rarity), _other_phrase(old, new, rarity)]
+            if not (old.departures or new.departures):
+                changes.append(_contradiction(earlier, later, old, new))
+        found = [change for change in changes if change]
+        if found:
+            return max(found, key=lambda change: change.relation is Relation.SUPERSEDES)
     is_near = cosine is not None and cosine >= limits.link
     subjects = read(earlier.subject).words, read(later.subject).words
     has_overlap = 2 * len(old.words & new.words) >= _MIN_OVERLAP * max(
@@ -211,20 +214,32 @@ def _is_same(old: Statement, new: Statement, cosine: float | None, limits: Calib
 
 def _departure(old: Statement, new: Statement, rarity: Rarity) -> Verdict | None:
     for departure in new.departures:
-        if (
-            not departure.subject <= old.words
-            or departure.case - old.words
-            or _denies(old, departure)
-        ):
+        is_about = (
+            departure.subject
+            and departure.subject <= old.words
+            and departure.values <= old.values
+            and not departure.case - old.words
+        )
+        rest = old.words - departure.subject - new.words
+        # If both have words that the other lacks, they are about different things.
+        if not is_about or (rest and departure.context - old.words) or _denies(old, departure):
             continue
-        gone_words = [word.text.lower() for word in old.tokens if word.stem in departure.subject]
-        is_rare = rarity.has_rare(gone_words)
-        if is_rare or (
-            2 * len(departure.context & old.words) >= len(departure.context)
-            and _common(old, new) >= _MIN_COMMON_SHARE
+        gone = [word for word in old.tokens if word.stem in departure.subject]
+        is_rare = rarity.has_rare([word.text.lower() for word in gone])
+        is_whole = old.words <= departure.subject and departure.values == old.values
+        if (
+            is_rare
+            or is_whole
+            or {old.content[0].stem, old.content[-1].stem} & departure.subject
+            or (
+                2 * len(departure.context & old.words) >= len(departure.context)
+                and _common(old, new) >= _MIN_COMMON_SHARE
+            )
         ):
-            is_certain = is_rare and _asserts(old, departure) and departure.context <= old.words
-            relation = Relation.SUPERSEDES if is_certain else Relation.DOUBTS
+            is_certain = (is_rare or is_whole) and departure.context <= old.words
+            relation = (
+                Relation.SUPERSEDES if is_certain and _asserts(old, departure) else Relation.DOUBTS
+            )
             return Verdict(relation, f"no longer: {departure.text}", _common(old, new))
     if (
         new.has("again")
@@ -263,91 +278,175 @@ def _common(old: Statement, new: Statement) -> float:
 
 
 def _other_value(old: Statement, new: Statement, rarity: Rarity) -> Verdict | None:
-    old_slots, new_slots = _slots_not_in(old.slots, new.slots), _slots_not_in(new.slots, old.slots)
-    if not (len(old_slots) == len(new_slots) == 1) or old_slots[0].sort != new_slots[0].sort:
+    """Compare statements that are the same except for values, such as days and versions."""
+    kept = _essential(old, new)
+    sides = (sorted(words, key=lambda word: word.stem) for words in (kept, new.content))
+    pairs = list(zip(*sides, strict=False))
+    is_same = len(kept) == len(new.content) == sum(a.stem == b.stem for a, b in pairs)
+    changed = [(a, b) for a, b in pairs if a.value != b.value]
+    values = {(word.stem[1:], word.value) for word, _ in changed}
+    sorts = {sort for sort, _ in values}
+    if not (is_same and (len(changed) == 1 or (changed and sorts <= _TIME_SORTS))):
         return None
-    change, place = f"{old_slots[0].text} → {new_slots[0].text}", f"\x00{old_slots[0].sort}"
+    topics = {word.stem for word in kept if not word.value}
     frame, new_frame = ([word.stem for word in statement.frame] for statement in (old, new))
-    if old.negations == new.negations and frame == new_frame and frame.index(place) > 1:
-        is_sure = new.has("now") or old_slots[0].sort not in _TIME_SORTS
-        return Verdict(Relation.SUPERSEDES if is_sure else Relation.DOUBTS, change, 1.0)
-    if _topic(old) == _topic(new) and len(_topic(old)) > (not new.has("now")):
-        is_sure = new.has("now") and rarity.is_known
-        return Verdict(Relation.SUPERSEDES if is_sure else Relation.DOUBTS, change, 1.0)
-    return None
+    is_equal = frame == new_frame
+    if new.departures:
+        is_sure = any(values <= departure.values for departure in new.departures)
+        if not (is_sure and topics):
+            return None
+    elif is_equal and min(frame.index(word.stem) for word, _ in changed) > 1:
+        is_sure = new.has("now") or sorts.isdisjoint(_TIME_SORTS)
+    elif len(topics) > (not new.is_change) or (new.is_change and is_equal):
+        is_sure = new.is_change and rarity.is_known
+    else:
+        return None
+    phrases = (" ".join(word.text for word in words) for words in zip(*changed, strict=True))
+    return _changed(phrases, is_sure=is_sure and kept == old.content)
 
 
-def _slots_not_in(slots: Sequence[Slot], excluded_slots: Sequence[Slot]) -> list[Slot]:
-    excluded = {(slot.sort, slot.value) for slot in excluded_slots}
-    return [slot for slot in slots if (slot.sort, slot.value) not in excluded]
+def _changed(phrases: Iterable[str], *, is_sure: bool | None) -> Verdict:
+    return Verdict(Relation.SUPERSEDES if is_sure else Relation.DOUBTS, " → ".join(phrases), 1.0)
 
 
-def _topic(statement: Statement) -> frozenset[str]:
-    return statement.words - {
-        token.stem for slot in statement.slots for token in read(f"{slot.sort} {slot.text}").tokens
-    }
+def _essential(old: Statement, new: Statement) -> list[Token]:
+    """Return the content of ``old`` without details that a change may leave out.
+
+    These are words after the last value, words before "and", and the verb that "moved to" replaces.
+    """
+    stems = {word.stem for word in new.content}
+    last_value = max((word.start for word in old.content if word.value), default=len(old.claim))
+    first_word = old.content[0] if _WORD.findall(old.claim.lower())[:1] in _WE else None
+
+    def is_optional(word: Token) -> bool:
+        following = _WORD.search(old.claim, word.start + len(word.text))
+        next_word = following.group().lower() if following else ""
+        is_verb = not word.is_name and (word == first_word or next_word in cues().plain)
+        is_replaced = is_verb and new.has("moved")
+        return next_word in JOINING or is_replaced or (new.is_change and word.start > last_value)
+
+    return [word for word in old.content if word.stem in stems or not is_optional(word)]
+
+
+def _other_phrase(old: Statement, new: Statement, rarity: Rarity) -> Verdict | None:
+    """Compare statements that differ in one phrase, like "use tabs" and "use two spaces"."""
+    kept = _essential(old, new)
+    stems, new_stems = ([word.stem for word in words] for words in (kept, new.content))
+    changes = [
+        (begin, kept[begin:end], new.content[start:stop])
+        for tag, begin, end, start, stop in SequenceMatcher(
+            None, stems, new_stems, autojunk=False
+        ).get_opcodes()
+        if tag != "equal"
+    ]
+    if len(changes) == 2 and not (changes[0][2] or changes[1][1]):  # "X is the Y", "the Y is X"
+        changes = [(*changes[0][:2], changes[1][2])]
+    values, new_values = (
+        [word.value for word in words if word.value] for words in (kept, new.content)
+    )
+    if len(changes) != 1 or values != new_values:
+        return None
+    _, gone, come = changes[0]
+    phrases = _phrase(old.claim, gone), _phrase(new.claim, come)
+    if not all(phrases) or len(gone) == len(kept):
+        return None
+    if new.departures:
+        stems_gone = {word.stem for word in gone}
+        is_named = any(stems_gone == departure.subject for departure in new.departures)
+        return _changed(phrases, is_sure=kept == old.content) if is_named else None
+    numbers = [word.stem.isdigit() for word in (*gone, *come)]
+    if any(numbers) and (new.is_change or len(numbers) == 2):
+        is_sure = _is_other_number(old, new, gone, come, rarity)
+    else:
+        has_tail = kept[-1] is not gone[-1]
+        is_sure = False if _is_replaced(old, new, gone, come, has_tail=has_tail) else None
+    return None if is_sure is None else _changed(phrases, is_sure=is_sure)
+
+
+def _phrase(text: str, words: Sequence[Token]) -> str:
+    """Return the text of some words, or an empty text if it is long or contains other words."""
+    is_long = len(words) > _MAX_BLOCK_WORDS or sum(map(_is_common, words)) > 1
+    if not words or is_long:
+        return ""
+    phrase = text[words[0].start : words[-1].start + len(words[-1].text)]
+    return phrase if "".join(phrase.split()) == "".join(word.text for word in words) else ""
+
+
+def _is_common(word: Token) -> bool:
+    return not word.is_name and word.text.isascii()
+
+
+def _neighbours(statement: Statement, words: Sequence[Token]) -> tuple[str, str]:
+    """Return the stems of the words before and after some words in the frame."""
+    frame = statement.frame
+    begin, end = frame.index(words[0]), frame.index(words[-1]) + 1
+    return frame[begin - 1].stem if begin else "", frame[end].stem if end < len(frame) else ""
+
+
+def _is_other_number(
+    old: Statement, new: Statement, gone: Sequence[Token], come: Sequence[Token], rarity: Rarity
+) -> bool | None:
+    """Return True if a version certainly changed, and None if two numbers are names ("Room 12")."""
+    (before, after), new_place = _neighbours(old, gone), _neighbours(new, come)
+    is_number = all(word.stem.isdigit() for word in (*gone, *come))
+    is_count = before in cues().plain and after == new_place[1] and after not in cues().border
+    if new.is_change and is_count and (after or is_number):
+        return False
+    at = old.frame.index(gone[0])
+    name = old.frame[at - 1]
+    choice = cues().pattern["choice"].search(old.claim[: name.start])
+    is_version = name.is_name and (choice or (new.is_change and at > 1))
+    if not (at and is_number and before == new_place[0] and is_version):
+        return None
+    # Only versions of the same thing are certain: "use Postgres 15" and "use Postgres 17".
+    return bool(choice and choice.lastindex) and rarity.has_rare([name.text.lower()])
+
+
+def _is_replaced(
+    old: Statement, new: Statement, gone: Sequence[Token], come: Sequence[Token], *, has_tail: bool
+) -> bool:
+    """Return True if a verb that has only one subject or object has a different one."""
+    before, after = old.claim[: gone[0].start], old.claim[gone[-1].start + len(gone[-1].text) :]
+    words = _WORD.findall(before.lower())
+    new_words = _WORD.findall(new.claim[: come[0].start].lower())
+    patterns, border = cues().pattern, cues().border
+    if cues().silent.issuperset(words):
+        return new.is_change and patterns["role"].match(after) is not None
+    (place, following), (new_place, _) = _neighbours(old, gone), _neighbours(new, come)
+    is_chosen = patterns["choice"].search(before) and all(word.is_name for word in (*gone, *come))
+    if (
+        place in _PURPOSE
+        or (place != new_place and not new.has("moved"))
+        or _INDEFINITE.isdisjoint(words[-1:]) != _INDEFINITE.isdisjoint(new_words[-1:])
+        or not (is_chosen or not following or following in border or following > "\u3400")
+    ):
+        return False
+    if new.is_change:
+        return has_tail or not patterns["many"].search(before)
+    is_order = words[0] not in cues().silent and border.union(cues().plain).issuperset(words)
+    return (is_order and has_tail) or (new.has("equation") and not has_tail)
 
 
 def _contradiction(
-    earlier: Memory, later: Memory, old: Statement, new: Statement, rarity: Rarity
+    earlier: Memory, later: Memory, old: Statement, new: Statement
 ) -> Verdict | None:
-    if old.departures or new.departures or earlier.kind not in _CLAIMS:
+    if earlier.kind not in _CLAIMS:
         return None
-    is_opposite = (old.negations > 0) != (new.negations > 0)
     has_subject = earlier.subject == later.subject != title_of(later.content)
-    if (
-        is_opposite
-        and old.words
-        and (old.words == new.words or (has_subject and old.words & new.words))
-    ):
-        return Verdict(Relation.DOUBTS, "says the opposite", 1.0)
-    old_slots, new_slots = _slots_not_in(old.slots, new.slots), _slots_not_in(new.slots, old.slots)
+    if (old.negations > 0) != (new.negations > 0):
+        is_same = old.words == new.words or (has_subject and old.words & new.words)
+        return Verdict(Relation.DOUBTS, "says the opposite", 1.0) if is_same and old.words else None
+    gone, come = (
+        [slot for slot in a.slots if (slot.sort, slot.value) not in b.values]
+        for a, b in ((old, new), (new, old))
+    )
     if (
         has_subject
-        and len(old_slots) == len(new_slots) == 1
-        and old_slots[0].sort == new_slots[0].sort
+        and [slot.sort for slot in gone] == [slot.sort for slot in come]
+        and len(gone) == 1
     ):
-        return Verdict(
-            Relation.DOUBTS, f"{old_slots[0].text} → {new_slots[0].text}", _common(old, new)
-        )
-    return None if is_opposite else _other_object(old, new, rarity)
-
-
-def _other_object(old: Statement, new: Statement, rarity: Rarity) -> Verdict | None:
-    """Compare statements whose verb has different objects, like "use tabs" and "use spaces"."""
-    old_stems, new_stems = ([word.stem for word in statement.frame] for statement in (old, new))
-    changes = [
-        (old.frame[begin:end], new.frame[start:stop], begin, end)
-        for tag, begin, end, start, stop in SequenceMatcher(
-            None, old_stems, new_stems, autojunk=False
-        ).get_opcodes()
-        if tag != "equal" and (tag == "replace" or not _JOINING & {*old_stems[begin:end]})
-    ]
-    if len(changes) != 1:
-        return None
-    *blocks, begin, end = changes[0]
-    if not (begin and all(0 < len(block) <= _MAX_BLOCK_WORDS for block in blocks)):
-        return None
-    is_number = any(
-        all(word.stem.isdigit() or word.stem[0] == "\x00" for word in block) for block in blocks
-    )
-    first = old.frame[begin - is_number]
-    choice = cues().pattern["choice"].search(old.text.partition(first.text)[0])
-    is_chosen = choice and all(
-        word.stem.isdigit() if is_number else word.is_name for block in blocks for word in block
-    )
-    if not is_chosen and (is_number or not cues().border.issuperset(old_stems[end : end + 1])):
-        return None
-    is_order = old.tokens[0].stem == old_stems[0] and set(old_stems[1:begin]) <= cues().border
-    if not (is_number or is_order or new.has("now") or new.has("equation")):
-        return None
-    # Only versions of the same thing are certain: "use Postgres 15" and "use Postgres 17".
-    is_sure = is_number and first.is_name and rarity.has_rare([first.text.lower()])
-    return Verdict(
-        Relation.SUPERSEDES if is_sure and choice and choice.lastindex else Relation.DOUBTS,
-        " → ".join(" ".join(word.text for word in block) for block in blocks),
-        1.0,
-    )
+        return Verdict(Relation.DOUBTS, f"{gone[0].text} → {come[0].text}", _common(old, new))
+    return None
 
 
 def closes(todo: Memory, later: Memory) -> bool:
