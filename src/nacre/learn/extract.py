@@ -54,6 +54,7 @@ from nacre.store.memories import LearnedMemory
 from nacre.values.codec import stamp
 from nacre.values.memory import (
     Candidate,
+    Confidence,
     Expiry,
     HeldCandidate,
     Kind,
@@ -596,6 +597,7 @@ def _candidate(finding: Finding, turns: Sequence[Turn], *, is_sure: bool) -> Can
         held=None if is_sure else Why.FOUND,
         detail=finding.detail,
         mixed=finding.mixed,
+        confidence=Confidence.EXTRACTED if finding.ordered else Confidence.INFERRED,
         score=1.0 if is_sure else round(min(1.0, finding.score / _MAX_SCORE), 2),
     )
 

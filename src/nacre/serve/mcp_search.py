@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -356,7 +356,7 @@ def _hit(hit: MemoryHit) -> str:
         else ""
     )
     doubts = (
-        f"\n  may be outdated by {', '.join(map(short_id, hit.outdated_by))}"
+        f"\n  may be out of date: see {', '.join(map(short_id, hit.outdated_by))}"
         if hit.outdated_by
         else ""
     )
@@ -428,6 +428,7 @@ def list_memories(desk: Desk, arguments: mcp_arguments.List) -> str:
         min_importance=arguments.min_importance,
     )
     at = page_of(arguments.cursor)
+    outdated_by: Mapping[str, Sequence[str]] = {}
     if arguments.beliefs:
         project = next(iter(memory_filter.projects), None)
         kinds = {"kinds": arguments.kinds} if arguments.kinds else {}
@@ -440,9 +441,12 @@ def list_memories(desk: Desk, arguments: mcp_arguments.List) -> str:
             "list", filter=memory_filter, words=arguments.query, limit=arguments.limit, offset=at
         )
         total, entries = listing.total, [(memory, None) for memory in listing.memories]
+        outdated_by = listing.outdated_by
     lines = [
         f"- [{short_id(memory.id)}] {title_of(memory)} ({origin_of(memory)})"
         + (f": “{plain_line(quote.excerpt)}”" if quote else "")
+        + ("; may be out of date: see " if memory.id in outdated_by else "")
+        + ", ".join(map(short_id, outdated_by.get(memory.id, ())))
         for memory, quote in entries
     ]
     visible = count_fitting(lines, arguments.budget)

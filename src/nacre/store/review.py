@@ -193,6 +193,14 @@ class Reviews(Store):
         """
         return records(Doubt, self._db.all("list_doubts", ids=memory_ids, both_ways=both_ways))
 
+    def newer(self, memory_ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Map each memory that may be out of date to the newer ones that contradict it."""
+        doubts = self.doubts(memory_ids, both_ways=True)
+        return {
+            doubt.older: tuple(other.newer for other in doubts if other.older == doubt.older)
+            for doubt in doubts
+        }
+
     @runs("delete_ended_doubts")
     def end_doubts(self, doubtful: Sequence[str]) -> None:
         """Delete pending reviews of contradictions, except for ``doubtful`` memories."""
