@@ -30,6 +30,7 @@ from nacre.llm import minilm
 from nacre.llm.calibration import Calibration, MeanCosines, calibration_of
 from nacre.llm.failures import Schema, schema_of
 from nacre.memories.statements import (
+    ASIDE,
     JOINING,
     MOST_LEFT_OUT,
     Departure,
@@ -65,13 +66,10 @@ _MAX_RARE_SHARE = 0.0004
 _MAX_RARE_SHARE_AT_HOME = 0.02
 _MIN_COMMON_SHARE = 0.34
 _MIN_OVERLAP = 0.7
-_MAX_BLOCK_WORDS = 4
+_MAX_PHRASE_WORDS = 4
 _CLAIMS = {Kind.FACT, Kind.DECISION, Kind.PREFERENCE, Kind.RELATIONSHIP}
-_ASIDE = re.compile(r"[,;:(]\s|[，；：（]")
 _WORD = re.compile(r"\w+")
 _TIME_SORTS = frozenset({"weekday", "date", "time", "path"})
-_WE = (["i"], ["we"], ["ich"], ["wir"])
-_INDEFINITE = frozenset({"a", "an", "ein", "eine", "einen", "einem", "einer"})
 _PURPOSE = frozenset({"for", "für"})
 _INVERTING_WORDS = frozenset({"of", "by", "von"})
 """Words that can invert the word order, as in "the gate of the quarry"."""
@@ -161,7 +159,7 @@ def judge(
         changes = [_departure(old, new, rarity)]
         if not (old.has("unsure") or new.has("unsure")) and later.kind in {*_CLAIMS, Kind.TODO}:
             if negations(old.claim) == negations(new.claim):
-                changes += [_other_value(old, new, rarity), _other_phrase(old, new, rarity)]
+                changes.append(_replacement(old, new, rarity))
             if not (old.departures or new.departures):
                 changes.append(_contradiction(earlier, later, old, new))
         found = [change for change in changes if change]
@@ -215,10 +213,7 @@ def _is_same(old: Statement, new: Statement, cosine: float | None, limits: Calib
 def _departure(old: Statement, new: Statement, rarity: Rarity) -> Verdict | None:
     for departure in new.departures:
         is_about = (
-            departure.subject
-            and departure.subject <= old.words
-            and departure.values <= old.values
-            and not departure.case - old.words
+            departure.subject and departure.subject <= old.words and departure.values <= old.values
         )
         rest = old.words - departure.subject - new.words
         # If both have words that the other lacks, they are about different things.
@@ -253,14 +248,14 @@ def _departure(old: Statement, new: Statement, rarity: Rarity) -> Verdict | None
 
 
 def _denies(old: Statement, departure: Departure) -> bool:
-    clauses = [read(clause) for clause in _ASIDE.split(old.text)]
+    clauses = [read(clause) for clause in ASIDE.split(old.text)]
     is_denied = any(clause.negations for clause in clauses if departure.subject & clause.words)
     return is_denied or any(departure.subject & other.subject for other in old.departures)
 
 
 def _asserts(old: Statement, departure: Departure) -> bool:
     """Return True if ``old`` is mainly about the thing that is gone, not just mentions it."""
-    if not departure.subject <= read(_ASIDE.split(old.text)[0]).words:
+    if not departure.subject <= read(old.claim).words:
         return False
     last_gone = max(
         index for index, token in enumerate(old.tokens) if token.stem in departure.subject
@@ -277,154 +272,138 @@ def _common(old: Statement, new: Statement) -> float:
     return len(old.words & new.words) / len(old.words) if old.words else 0.0
 
 
-def _other_value(old: Statement, new: Statement, rarity: Rarity) -> Verdict | None:
-    """Compare statements that are the same except for values, such as days and versions."""
+def _replacement(old: Statement, new: Statement, rarity: Rarity) -> Verdict | None:
+    """Compare statements that are the same except for values, such as days, or for one phrase."""
     kept = _essential(old, new)
-    sides = (sorted(words, key=lambda word: word.stem) for words in (kept, new.content))
-    pairs = list(zip(*sides, strict=False))
-    is_same = len(kept) == len(new.content) == sum(a.stem == b.stem for a, b in pairs)
-    changed = [(a, b) for a, b in pairs if a.value != b.value]
-    values = {(word.stem[1:], word.value) for word, _ in changed}
-    sorts = {sort for sort, _ in values}
-    if not (is_same and (len(changed) == 1 or (changed and sorts <= _TIME_SORTS))):
-        return None
-    topics = {word.stem for word in kept if not word.value}
-    frame, new_frame = ([word.stem for word in statement.frame] for statement in (old, new))
-    is_equal = frame == new_frame
-    if new.departures:
-        is_sure = any(values <= departure.values for departure in new.departures)
-        if not (is_sure and topics):
-            return None
-    elif is_equal and min(frame.index(word.stem) for word, _ in changed) > 1:
-        is_sure = new.has("now") or sorts.isdisjoint(_TIME_SORTS)
-    elif len(topics) > (not new.is_change) or (new.is_change and is_equal):
-        is_sure = new.is_change and rarity.is_known
+    sides = [sorted(words, key=lambda word: word.stem) for words in (kept, new.content)]
+    has_phrase = _stems(sides[0]) != _stems(sides[1])
+    if has_phrase:
+        gone, come = _difference(kept, new.content)
     else:
+        pairs = [pair for pair in zip(*sides, strict=True) if pair[0].value != pair[1].value]
+        gone, come = [a for a, _ in pairs], [b for _, b in pairs]
+    if not (gone and come) or (has_phrase and len(gone) == len(kept)):
         return None
-    phrases = (" ".join(word.text for word in words) for words in zip(*changed, strict=True))
-    return _changed(phrases, is_sure=is_sure and kept == old.content)
+    phrases = _text(old, gone), _text(new, come)
+    if has_phrase and not (_is_phrase(phrases[0], gone) and _is_phrase(phrases[1], come)):
+        return None
+    values = {(word.stem[1:], word.value) for word in gone}
+    if new.departures:
+        is_sure = any(
+            values <= departure.values or {*_stems(gone)} == departure.subject
+            for departure in new.departures
+        )
+        if not is_sure:
+            return None
+    elif has_phrase:
+        is_sure = _is_other_phrase(old, new, gone, come, rarity, has_tail=kept[-1] != gone[-1])
+    else:
+        is_sure = _is_other_value(old, new, gone, len(kept) - len(gone), rarity)
+    if is_sure is None:
+        return None
+    relation = Relation.SUPERSEDES if is_sure and kept == old.content else Relation.DOUBTS
+    return Verdict(relation, " → ".join(phrases), 1.0)
 
 
-def _changed(phrases: Iterable[str], *, is_sure: bool | None) -> Verdict:
-    return Verdict(Relation.SUPERSEDES if is_sure else Relation.DOUBTS, " → ".join(phrases), 1.0)
+def _stems(words: Iterable[Token]) -> list[str]:
+    return [word.stem for word in words]
 
 
 def _essential(old: Statement, new: Statement) -> list[Token]:
-    """Return the content of ``old`` without details that a change may leave out.
-
-    These are words after the last value, words before "and", and the verb that "moved to" replaces.
-    """
+    """Return the content of ``old``, except for words before "and" and a verb that "moved to" replaces."""
     stems = {word.stem for word in new.content}
-    last_value = max((word.start for word in old.content if word.value), default=len(old.claim))
-    first_word = old.content[0] if _WORD.findall(old.claim.lower())[:1] in _WE else None
-
-    def is_optional(word: Token) -> bool:
-        following = _WORD.search(old.claim, word.start + len(word.text))
-        next_word = following.group().lower() if following else ""
-        is_verb = not word.is_name and (word == first_word or next_word in cues().plain)
-        is_replaced = is_verb and new.has("moved")
-        return next_word in JOINING or is_replaced or (new.is_change and word.start > last_value)
-
-    return [word for word in old.content if word.stem in stems or not is_optional(word)]
-
-
-def _other_phrase(old: Statement, new: Statement, rarity: Rarity) -> Verdict | None:
-    """Compare statements that differ in one phrase, like "use tabs" and "use two spaces"."""
-    kept = _essential(old, new)
-    stems, new_stems = ([word.stem for word in words] for words in (kept, new.content))
-    changes = [
-        (begin, kept[begin:end], new.content[start:stop])
-        for tag, begin, end, start, stop in SequenceMatcher(
-            None, stems, new_stems, autojunk=False
-        ).get_opcodes()
-        if tag != "equal"
+    optional = JOINING | cues().plain if new.has("moved") else JOINING
+    return [
+        word
+        for word in old.content
+        if word.stem in stems
+        or old.claim[word.start + len(word.text) :].strip().partition(" ")[0].lower()
+        not in (JOINING if word.is_name else optional)
     ]
-    if len(changes) == 2 and not (changes[0][2] or changes[1][1]):  # "X is the Y", "the Y is X"
-        changes = [(*changes[0][:2], changes[1][2])]
-    values, new_values = (
-        [word.value for word in words if word.value] for words in (kept, new.content)
-    )
-    if len(changes) != 1 or values != new_values:
+
+
+def _difference(old: Sequence[Token], new: Sequence[Token]) -> tuple[list[Token], list[Token]]:
+    """Return the words that differ, if each side has one group of them."""
+    changes = SequenceMatcher(None, _stems(old), _stems(new), autojunk=False).get_opcodes()
+    gone = [old[begin:end] for tag, begin, end, _, _ in changes if tag in ("replace", "delete")]
+    come = [new[begin:end] for tag, _, _, begin, end in changes if tag in ("replace", "insert")]
+    values, new_values = ([word.value for word in words if word.value] for words in (old, new))
+    is_single = len(gone) == len(come) == 1 and values == new_values
+    return (list(gone[0]), list(come[0])) if is_single else ([], [])
+
+
+def _text(statement: Statement, words: Sequence[Token]) -> str:
+    ends = [word.start + len(word.text) for word in words]
+    return statement.claim[min(word.start for word in words) : max(ends)]
+
+
+def _is_phrase(text: str, words: Sequence[Token]) -> bool:
+    """Return True if a text is short and contains no other words."""
+    common = [word for word in words if not word.is_name and word.text.isascii()]
+    is_short = len(words) <= _MAX_PHRASE_WORDS and len(common) <= 1
+    return is_short and "".join(text.split()) == "".join(word.text for word in words)
+
+
+def _is_other_value(
+    old: Statement, new: Statement, gone: Sequence[Token], topics: int, rarity: Rarity
+) -> bool | None:
+    """Return True if a value certainly changed, False if perhaps, and None if it did not."""
+    sorts = {word.stem[1:] for word in gone}
+    frame, new_frame = _stems(old.frame), _stems(new.frame)
+    if len(gone) > 1 and not sorts <= _TIME_SORTS:
         return None
-    _, gone, come = changes[0]
-    phrases = _phrase(old.claim, gone), _phrase(new.claim, come)
-    if not all(phrases) or len(gone) == len(kept):
+    if frame == new_frame and min(frame.index(word.stem) for word in gone) > 1:
+        return new.has("now") or sorts.isdisjoint(_TIME_SORTS)
+    if topics > (not new.is_change) or (new.is_change and frame == new_frame):
+        return new.is_change and rarity.is_known
+    return None
+
+
+def _is_other_phrase(
+    old: Statement,
+    new: Statement,
+    gone: Sequence[Token],
+    come: Sequence[Token],
+    rarity: Rarity,
+    *,
+    has_tail: bool,
+) -> bool | None:
+    """Return True if a version certainly changed, False if a verb perhaps has another object."""
+    patterns, border, plain = cues().pattern, cues().border, cues().plain
+    (before, after), (new_before, new_after) = _neighbours(old, gone), _neighbours(new, come)
+    text = old.claim[: gone[0].start]
+    words = _WORD.findall(text.lower())
+    if cues().silent.issuperset(words):
+        rest = old.claim[gone[-1].start + len(gone[-1].text) :]
+        return False if new.is_change and patterns["role"].match(rest) else None
+    if before != new_before and not new.has("moved"):
         return None
-    if new.departures:
-        stems_gone = {word.stem for word in gone}
-        is_named = any(stems_gone == departure.subject for departure in new.departures)
-        return _changed(phrases, is_sure=kept == old.content) if is_named else None
     numbers = [word.stem.isdigit() for word in (*gone, *come)]
     if any(numbers) and (new.is_change or len(numbers) == 2):
-        is_sure = _is_other_number(old, new, gone, come, rarity)
-    else:
-        has_tail = kept[-1] is not gone[-1]
-        is_sure = False if _is_replaced(old, new, gone, come, has_tail=has_tail) else None
-    return None if is_sure is None else _changed(phrases, is_sure=is_sure)
-
-
-def _phrase(text: str, words: Sequence[Token]) -> str:
-    """Return the text of some words, or an empty text if it is long or contains other words."""
-    is_long = len(words) > _MAX_BLOCK_WORDS or sum(map(_is_common, words)) > 1
-    if not words or is_long:
-        return ""
-    phrase = text[words[0].start : words[-1].start + len(words[-1].text)]
-    return phrase if "".join(phrase.split()) == "".join(word.text for word in words) else ""
-
-
-def _is_common(word: Token) -> bool:
-    return not word.is_name and word.text.isascii()
+        is_count = before in plain and after == new_after and after not in border
+        if new.is_change and is_count and (after or all(numbers)):
+            return False
+        name = old.frame[old.frame.index(gone[0]) - 1]
+        choice = patterns["choice"].search(old.claim[: name.start])
+        has_verb = choice or (new.is_change and name != old.frame[0])
+        if not (all(numbers) and name.is_name and has_verb):
+            return None
+        # Only versions of the same thing are certain: "use Postgres 15" and "use Postgres 17".
+        return bool(choice and choice.lastindex) and rarity.has_rare([name.text.lower()])
+    is_chosen = patterns["choice"].search(text) and all(word.is_name for word in (*gone, *come))
+    ends_phrase = is_chosen or not after or after in border or after > "\u3400"
+    if before in _PURPOSE or not ends_phrase:
+        return None
+    if new.is_change:
+        return False if has_tail or not patterns["many"].search(text) else None
+    is_order = words[0] not in cues().silent and border.union(plain).issuperset(words)
+    return False if (is_order if has_tail else new.has("equation")) else None
 
 
 def _neighbours(statement: Statement, words: Sequence[Token]) -> tuple[str, str]:
     """Return the stems of the words before and after some words in the frame."""
-    frame = statement.frame
-    begin, end = frame.index(words[0]), frame.index(words[-1]) + 1
-    return frame[begin - 1].stem if begin else "", frame[end].stem if end < len(frame) else ""
-
-
-def _is_other_number(
-    old: Statement, new: Statement, gone: Sequence[Token], come: Sequence[Token], rarity: Rarity
-) -> bool | None:
-    """Return True if a version certainly changed, and None if two numbers are names ("Room 12")."""
-    (before, after), new_place = _neighbours(old, gone), _neighbours(new, come)
-    is_number = all(word.stem.isdigit() for word in (*gone, *come))
-    is_count = before in cues().plain and after == new_place[1] and after not in cues().border
-    if new.is_change and is_count and (after or is_number):
-        return False
-    at = old.frame.index(gone[0])
-    name = old.frame[at - 1]
-    choice = cues().pattern["choice"].search(old.claim[: name.start])
-    is_version = name.is_name and (choice or (new.is_change and at > 1))
-    if not (at and is_number and before == new_place[0] and is_version):
-        return None
-    # Only versions of the same thing are certain: "use Postgres 15" and "use Postgres 17".
-    return bool(choice and choice.lastindex) and rarity.has_rare([name.text.lower()])
-
-
-def _is_replaced(
-    old: Statement, new: Statement, gone: Sequence[Token], come: Sequence[Token], *, has_tail: bool
-) -> bool:
-    """Return True if a verb that has only one subject or object has a different one."""
-    before, after = old.claim[: gone[0].start], old.claim[gone[-1].start + len(gone[-1].text) :]
-    words = _WORD.findall(before.lower())
-    new_words = _WORD.findall(new.claim[: come[0].start].lower())
-    patterns, border = cues().pattern, cues().border
-    if cues().silent.issuperset(words):
-        return new.is_change and patterns["role"].match(after) is not None
-    (place, following), (new_place, _) = _neighbours(old, gone), _neighbours(new, come)
-    is_chosen = patterns["choice"].search(before) and all(word.is_name for word in (*gone, *come))
-    if (
-        place in _PURPOSE
-        or (place != new_place and not new.has("moved"))
-        or _INDEFINITE.isdisjoint(words[-1:]) != _INDEFINITE.isdisjoint(new_words[-1:])
-        or not (is_chosen or not following or following in border or following > "\u3400")
-    ):
-        return False
-    if new.is_change:
-        return has_tail or not patterns["many"].search(before)
-    is_order = words[0] not in cues().silent and border.union(cues().plain).issuperset(words)
-    return (is_order and has_tail) or (new.has("equation") and not has_tail)
+    stems = ["", *_stems(statement.frame), ""]
+    return stems[statement.frame.index(words[0])], stems[statement.frame.index(words[-1]) + 2]
 
 
 def _contradiction(
@@ -436,16 +415,10 @@ def _contradiction(
     if (old.negations > 0) != (new.negations > 0):
         is_same = old.words == new.words or (has_subject and old.words & new.words)
         return Verdict(Relation.DOUBTS, "says the opposite", 1.0) if is_same and old.words else None
-    gone, come = (
-        [slot for slot in a.slots if (slot.sort, slot.value) not in b.values]
-        for a, b in ((old, new), (new, old))
-    )
-    if (
-        has_subject
-        and [slot.sort for slot in gone] == [slot.sort for slot in come]
-        and len(gone) == 1
-    ):
-        return Verdict(Relation.DOUBTS, f"{gone[0].text} → {come[0].text}", _common(old, new))
+    gone, come = dict(old.values - new.values), dict(new.values - old.values)
+    if has_subject and len(gone) == 1 and gone.keys() == come.keys():
+        change = " → ".join((*gone.values(), *come.values()))
+        return Verdict(Relation.DOUBTS, change, _common(old, new))
     return None
 
 

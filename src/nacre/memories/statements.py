@@ -22,11 +22,10 @@ _NAME = re.compile(r"[/_@#\d]|\w\.\w|[a-z][A-Z]|[A-Z].*[A-Z]")
 _SIGNS = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*|[<>=~≤≥]=?|!=")
 JOINING = frozenset({"and", "und"})
 _CONTRACTED = re.compile(r"'(?:s|re|ve|ll|m|d)$")
-_CASE = re.compile(r"\b(?:for|in|on|at|für|im|in|beim?|auf) ((?:\S+ ?){1,3})", re.IGNORECASE)
 _PLURAL = re.compile(r"^([A-Z]{2,})s$")
 _CLAUSE = re.compile(r"[,;:!?，。；：！？\n]|\.(?!\w)")
 _BETWEEN_DIGITS = re.compile(r"(?<=\d)[,_](?=\d{3})")
-_ASIDE = re.compile(r"[,;(]\s|[，；（。！!]|(?<=\w{3})\.\s|\s(?=because |since |weil )|因为")
+ASIDE = re.compile(r"[,;(]\s|[，；（。！!]|(?<=\w{3})\.\s|\s(?=because |since |weil )|因为")
 _PHRASE = r"(?:[^.,;:!?，。；：！？\n]|\.(?=\w))+"
 
 
@@ -61,47 +60,29 @@ class Departure:
     text: str
     values: frozenset[tuple[str, str]]
     context: frozenset[str] = frozenset()
-    case: frozenset[str] = frozenset()
 
 
 class Cues:
     """The patterns and word lists that ``departures.toml`` defines."""
 
     def __init__(self, table: dict[str, Any]) -> None:
-        self.departures = [_phrases(pattern) for pattern in table["departures"]]
+        self.departures = [_phrases(_expand(text, table)) for text in table["departures"]]
         self.border = frozenset(table["border"].split())
         self.silent = frozenset(
             form for word in table["silent"].split() for form in (word, stem(word))
         )
-        changing = table["changing"]
-        own = frozenset(f"{table['small']} {table['light']} {changing}".split())
-        self.plain = own | STOP_WORDS | {stem(word) for word in own}
+        words = ("small", "light", "border", "silent", "months", "changing", "dropping")
+        own = STOP_WORDS.union(re.findall(r"[^ |]+", " ".join(table[name] for name in words)))
+        self.plain = own | {stem(word) for word in own}
         self.numbers = {
             word: str(at) for at, words in enumerate(table["numbers"]) for word in words.split()
         }
         self.unspaced = re.compile(
             "|".join(sorted(table["small_unspaced"].split(), key=len, reverse=True))
         )
-        named = (
-            "ended",
-            "again",
-            "now",
-            "unsure",
-            "done",
-            "undone",
-            "denial",
-            "firm",
-            "equation",
-            "choice",
-            "lead",
-            "condition",
-            "moved",
-            "many",
-            "role",
-        )
         self.pattern = {
-            name: re.compile(table[name].replace("CHANGED", "|".join(changing.split())), re.I)
-            for name in named
+            name: re.compile(_expand(text, table), re.IGNORECASE)
+            for name, text in table["patterns"].items()
         }
         days = "|".join(f"(?P<d{at}>{_word_pattern(day)})" for at, day in enumerate(table["days"]))
         self.calendar = frozenset(
@@ -120,6 +101,10 @@ class Cues:
             rf"|(?P<number>(?<![A-Za-z\d.])\d+(?:\.\d+)?) ?(?P<unit>{units})",
             re.IGNORECASE,
         )
+
+
+def _expand(text: str, table: dict[str, Any]) -> str:
+    return text.replace("CHANGING", table["changing"]).replace("DROPPING", table["dropping"])
 
 
 def _word_pattern(words: str) -> str:
@@ -194,7 +179,7 @@ class Statement:
         for departure in self.departures:
             text = text.replace(departure.text, " ", 1)
         text = " ".join(cues().pattern["lead"].sub("", text).split())
-        return _ASIDE.split(text.strip(" ,，"), maxsplit=1)[0]
+        return ASIDE.split(text.strip(" ,，"), maxsplit=1)[0]
 
     @cached_property
     def frame(self) -> list[Token]:
@@ -205,7 +190,9 @@ class Statement:
             slot = _slot(match)
             tokens += (
                 *_tokens(self.claim[: match.start()], at, 1),
-                Token(slot.text, f"\x00{slot.sort}", match.start(), True, slot.value),
+                Token(
+                    slot.text, f"\x00{slot.sort}", match.end() - len(slot.text), True, slot.value
+                ),
             )
             at = match.end()
         tokens += _tokens(self.claim, at, 1)
@@ -276,8 +263,7 @@ class Statement:
         clause = self.text[max(ends, default=0) : end]
         rest = clause.replace(phrase, " ", 1).replace(verb, " ", 1)
         context = self._topical_stems(rest) - subject - cues().calendar
-        case = context & self._topical_stems(" ".join(_CASE.findall(clause)))
-        return Departure(subject, phrase.strip(" ."), read(phrase).values, context, case)
+        return Departure(subject, phrase.strip(" ."), read(phrase).values, context)
 
     def _topical_stems(self, text: str) -> frozenset[str]:
         topical = (token.stem for token in _tokens(text) if _is_topical(token))
