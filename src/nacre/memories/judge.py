@@ -30,10 +30,8 @@ from nacre.llm import minilm
 from nacre.llm.calibration import Calibration, MeanCosines, calibration_of
 from nacre.llm.failures import Schema, schema_of
 from nacre.memories.statements import (
-    ASIDE,
     JOINING,
     MOST_LEFT_OUT,
-    Departure,
     Statement,
     Token,
     adds,
@@ -211,31 +209,26 @@ def _is_same(old: Statement, new: Statement, cosine: float | None, limits: Calib
 
 
 def _departure(old: Statement, new: Statement, rarity: Rarity) -> Verdict | None:
-    for departure in new.departures:
-        is_about = (
-            departure.subject and departure.subject <= old.words and departure.values <= old.values
-        )
-        rest = old.words - departure.subject - new.words
+    claim, likeness = read(old.claim), _common(old, new)
+    for departure in () if claim.negations else new.departures:
+        subject, rest = departure.subject, old.words - departure.subject - new.words
         # If both have words that the other lacks, they are about different things.
-        if not is_about or (rest and departure.context - old.words) or _denies(old, departure):
-            continue
-        gone = [word for word in old.tokens if word.stem in departure.subject]
-        is_rare = rarity.has_rare([word.text.lower() for word in gone])
-        is_whole = old.words <= departure.subject and departure.values == old.values
         if (
-            is_rare
-            or is_whole
-            or {old.content[0].stem, old.content[-1].stem} & departure.subject
-            or (
-                2 * len(departure.context & old.words) >= len(departure.context)
-                and _common(old, new) >= _MIN_COMMON_SHARE
-            )
+            not (subject and subject <= claim.words and departure.values <= old.values)
+            or (rest and departure.context - old.words)
+            or any(subject & other.subject for other in old.departures)
         ):
-            is_certain = (is_rare or is_whole) and departure.context <= old.words
-            relation = (
-                Relation.SUPERSEDES if is_certain and _asserts(old, departure) else Relation.DOUBTS
-            )
-            return Verdict(relation, f"no longer: {departure.text}", _common(old, new))
+            continue
+        gone = [word for word in old.tokens if word.stem in subject]
+        is_whole = old.words <= subject and departure.values == old.values
+        is_clear = is_whole or rarity.has_rare([word.text.lower() for word in gone])
+        is_main = {old.content[0].stem, old.content[-1].stem} & subject
+        if is_clear or is_main or likeness >= _MIN_COMMON_SHARE:
+            # The word after it shows if the statement is about another thing, like "Redis outage".
+            following = old.tokens[old.tokens.index(gone[-1]) + 1 :][:1]
+            asserts = old.tokens[0] == gone[0] or {*_stems(following)}.isdisjoint(old.words)
+            is_sure = is_clear and asserts and departure.context <= old.words
+            return _verdict(f"no longer: {departure.text}", likeness, is_sure=is_sure)
     if (
         new.has("again")
         and old.negations
@@ -243,29 +236,8 @@ def _departure(old: Statement, new: Statement, rarity: Rarity) -> Verdict | None
         and old.words
         and old.words <= new.words
     ):
-        return Verdict(Relation.SUPERSEDES, "allowed again", 1.0)
+        return _verdict("allowed again", is_sure=True)
     return None
-
-
-def _denies(old: Statement, departure: Departure) -> bool:
-    clauses = [read(clause) for clause in ASIDE.split(old.text)]
-    is_denied = any(clause.negations for clause in clauses if departure.subject & clause.words)
-    return is_denied or any(departure.subject & other.subject for other in old.departures)
-
-
-def _asserts(old: Statement, departure: Departure) -> bool:
-    """Return True if ``old`` is mainly about the thing that is gone, not just mentions it."""
-    if not departure.subject <= read(old.claim).words:
-        return False
-    last_gone = max(
-        index for index, token in enumerate(old.tokens) if token.stem in departure.subject
-    )
-    following = old.tokens[last_gone + 1 : last_gone + 2]
-    return (
-        last_gone < len(departure.subject) + 1
-        or not following
-        or following[0].stem not in old.words
-    )
 
 
 def _common(old: Statement, new: Statement) -> float:
@@ -301,8 +273,11 @@ def _replacement(old: Statement, new: Statement, rarity: Rarity) -> Verdict | No
         is_sure = _is_other_value(old, new, gone, len(kept) - len(gone), rarity)
     if is_sure is None:
         return None
-    relation = Relation.SUPERSEDES if is_sure and kept == old.content else Relation.DOUBTS
-    return Verdict(relation, " → ".join(phrases), 1.0)
+    return _verdict(" → ".join(phrases), is_sure=is_sure and kept == old.content)
+
+
+def _verdict(reason: str, likeness: float = 1.0, *, is_sure: bool) -> Verdict:
+    return Verdict(Relation.SUPERSEDES if is_sure else Relation.DOUBTS, reason, likeness)
 
 
 def _stems(words: Iterable[Token]) -> list[str]:
@@ -414,11 +389,11 @@ def _contradiction(
     has_subject = earlier.subject == later.subject != title_of(later.content)
     if (old.negations > 0) != (new.negations > 0):
         is_same = old.words == new.words or (has_subject and old.words & new.words)
-        return Verdict(Relation.DOUBTS, "says the opposite", 1.0) if is_same and old.words else None
+        return _verdict("says the opposite", is_sure=False) if is_same and old.words else None
     gone, come = dict(old.values - new.values), dict(new.values - old.values)
     if has_subject and len(gone) == 1 and gone.keys() == come.keys():
         change = " → ".join((*gone.values(), *come.values()))
-        return Verdict(Relation.DOUBTS, change, _common(old, new))
+        return _verdict(change, is_sure=False)
     return None
 
 

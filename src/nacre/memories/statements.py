@@ -25,7 +25,7 @@ _CONTRACTED = re.compile(r"'(?:s|re|ve|ll|m|d)$")
 _PLURAL = re.compile(r"^([A-Z]{2,})s$")
 _CLAUSE = re.compile(r"[,;:!?，。；：！？\n]|\.(?!\w)")
 _BETWEEN_DIGITS = re.compile(r"(?<=\d)[,_](?=\d{3})")
-ASIDE = re.compile(r"[,;(]\s|[，；（。！!]|(?<=\w{3})\.\s|\s(?=because |since |weil )|因为")
+_ASIDE = re.compile(r"[,;(]\s|[，；（。！!]|(?<=\w{3})\.\s|\s(?=because |since |weil )|因为")
 _PHRASE = r"(?:[^.,;:!?，。；：！？\n]|\.(?=\w))+"
 
 
@@ -179,7 +179,7 @@ class Statement:
         for departure in self.departures:
             text = text.replace(departure.text, " ", 1)
         text = " ".join(cues().pattern["lead"].sub("", text).split())
-        return ASIDE.split(text.strip(" ,，"), maxsplit=1)[0]
+        return _ASIDE.split(text.strip(" ,，"), maxsplit=1)[0]
 
     @cached_property
     def frame(self) -> list[Token]:
