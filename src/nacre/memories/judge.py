@@ -1,10 +1,7 @@
 """Compare statements and decide how a new memory affects stored memories.
 
-Without a model, only clear cases are decided. Two statements are the same if their words are equal,
-or if their vectors are close and their numbers, names and negations are equal. A statement supersedes
-an earlier statement if it says that something rare in the earlier statement is gone, or if it gives
-a different value, such as a version. If an earlier statement might be outdated, the owner decides. In
-all other cases, both are kept.
+Without a model, only clear cases are decided, as docs/duplicates.md explains. If an earlier
+statement might be outdated, the owner decides. In all other cases, both are kept.
 """
 
 from __future__ import annotations
@@ -68,7 +65,7 @@ _MAX_PHRASE_WORDS = 4
 _CLAIMS = {Kind.FACT, Kind.DECISION, Kind.PREFERENCE, Kind.RELATIONSHIP}
 _WORD = re.compile(r"\w+")
 _TIME_SORTS = frozenset({"weekday", "date", "time", "path"})
-_PURPOSE = frozenset({"for", "für"})
+_PURPOSE = frozenset({"about", "for", "für"})
 _INVERTING_WORDS = frozenset({"of", "by", "von"})
 """Words that can invert the word order, as in "the gate of the quarry"."""
 
@@ -115,17 +112,12 @@ class Rarity:
 
     def has_rare(self, words: Sequence[str]) -> bool:
         """Return True if at least one of the words is rare."""
-        turns, counts = self._count(words)
-        for word, count in zip(words, counts, strict=True):
-            expected = min(1.0, _expected_share(word))
-            if turns < ENOUGH_TURNS:
-                if expected < _MAX_RARE_SHARE:
-                    return True
-            elif (count + _PRIOR_TURNS * expected) / (
-                turns + _PRIOR_TURNS
-            ) < _MAX_RARE_SHARE_AT_HOME:
-                return True
-        return False
+        turns, counts = self._count(words) if self.is_known else (0, [0] * len(words))
+        limit = _MAX_RARE_SHARE_AT_HOME if turns else _MAX_RARE_SHARE
+        return any(
+            count + _PRIOR_TURNS * min(1.0, _expected_share(word)) < limit * (turns + _PRIOR_TURNS)
+            for word, count in zip(words, counts, strict=True)
+        )
 
 
 def _expected_share(word: str) -> float:
@@ -212,10 +204,12 @@ def _departure(old: Statement, new: Statement, rarity: Rarity) -> Verdict | None
     claim, likeness = read(old.claim), _common(old, new)
     for departure in () if claim.negations else new.departures:
         subject, rest = departure.subject, old.words - departure.subject - new.words
+        unknown = departure.context - old.words
         # If both have words that the other lacks, they are about different things.
         if (
             not (subject and subject <= claim.words and departure.values <= old.values)
-            or (rest and departure.context - old.words)
+            or (rest and unknown)
+            or unknown.intersection(_stems(new.content[:1]))
             or any(subject & other.subject for other in old.departures)
         ):
             continue
@@ -227,15 +221,9 @@ def _departure(old: Statement, new: Statement, rarity: Rarity) -> Verdict | None
             # The word after it shows if the statement is about another thing, like "Redis outage".
             following = old.tokens[old.tokens.index(gone[-1]) + 1 :][:1]
             asserts = old.tokens[0] == gone[0] or {*_stems(following)}.isdisjoint(old.words)
-            is_sure = is_clear and asserts and departure.context <= old.words
+            is_sure = is_clear and asserts and not unknown
             return _verdict(f"no longer: {departure.text}", likeness, is_sure=is_sure)
-    if (
-        new.has("again")
-        and old.negations
-        and not new.negations
-        and old.words
-        and old.words <= new.words
-    ):
+    if new.has("again") and old.negations > new.negations and old.words and old.words <= new.words:
         return _verdict("allowed again", is_sure=True)
     return None
 
@@ -261,12 +249,11 @@ def _replacement(old: Statement, new: Statement, rarity: Rarity) -> Verdict | No
         return None
     values = {(word.stem[1:], word.value) for word in gone}
     if new.departures:
-        is_sure = any(
+        is_named = any(
             values <= departure.values or {*_stems(gone)} == departure.subject
             for departure in new.departures
         )
-        if not is_sure:
-            return None
+        is_sure = is_named or None
     elif has_phrase:
         is_sure = _is_other_phrase(old, new, gone, come, rarity, has_tail=kept[-1] != gone[-1])
     else:
@@ -302,7 +289,9 @@ def _difference(old: Sequence[Token], new: Sequence[Token]) -> tuple[list[Token]
     changes = SequenceMatcher(None, _stems(old), _stems(new), autojunk=False).get_opcodes()
     gone = [old[begin:end] for tag, begin, end, _, _ in changes if tag in ("replace", "delete")]
     come = [new[begin:end] for tag, _, _, begin, end in changes if tag in ("replace", "insert")]
-    values, new_values = ([word.value for word in words if word.value] for words in (old, new))
+    values, new_values = (
+        [(word.stem, word.value) for word in words if word.value] for words in (old, new)
+    )
     is_single = len(gone) == len(come) == 1 and values == new_values
     return (list(gone[0]), list(come[0])) if is_single else ([], [])
 
@@ -314,9 +303,13 @@ def _text(statement: Statement, words: Sequence[Token]) -> str:
 
 def _is_phrase(text: str, words: Sequence[Token]) -> bool:
     """Return True if a text is short and contains no other words."""
-    common = [word for word in words if not word.is_name and word.text.isascii()]
-    is_short = len(words) <= _MAX_PHRASE_WORDS and len(common) <= 1
-    return is_short and "".join(text.split()) == "".join(word.text for word in words)
+    is_short = len(words) <= _MAX_PHRASE_WORDS and sum(map(_is_common, words)) <= 1
+    own = "".join(word.text for word in words)
+    return is_short and "".join(_WORD.findall(text)) == "".join(_WORD.findall(own))
+
+
+def _is_common(word: Token) -> bool:
+    return not word.is_name and word.text.isascii()
 
 
 def _is_other_value(
@@ -343,7 +336,7 @@ def _is_other_phrase(
     *,
     has_tail: bool,
 ) -> bool | None:
-    """Return True if a version certainly changed, False if a verb perhaps has another object."""
+    """Return True if a version certainly changed, and False if a phrase perhaps did."""
     patterns, border, plain = cues().pattern, cues().border, cues().plain
     (before, after), (new_before, new_after) = _neighbours(old, gone), _neighbours(new, come)
     text = old.claim[: gone[0].start]
@@ -367,7 +360,7 @@ def _is_other_phrase(
         return bool(choice and choice.lastindex) and rarity.has_rare([name.text.lower()])
     is_chosen = patterns["choice"].search(text) and all(word.is_name for word in (*gone, *come))
     ends_phrase = is_chosen or not after or after in border or after > "\u3400"
-    if before in _PURPOSE or not ends_phrase:
+    if before in _PURPOSE or not ends_phrase or (gone[-1].is_name and _is_common(come[-1])):
         return None
     if new.is_change:
         return False if has_tail or not patterns["many"].search(text) else None

@@ -71,8 +71,9 @@ class Cues:
         self.silent = frozenset(
             form for word in table["silent"].split() for form in (word, stem(word))
         )
-        words = ("small", "light", "border", "silent", "months", "changing", "dropping")
-        own = STOP_WORDS.union(re.findall(r"[^ |]+", " ".join(table[name] for name in words)))
+        lists = ("small", "light", "border", "silent", "months", "changing", "dropping")
+        text = " ".join((*(table[name] for name in lists), table["patterns"]["denial"]))
+        own = STOP_WORDS.union(re.findall(r"[a-zäöüß]+", text))
         self.plain = own | {stem(word) for word in own}
         self.numbers = {
             word: str(at) for at, words in enumerate(table["numbers"]) for word in words.split()
@@ -104,7 +105,9 @@ class Cues:
 
 
 def _expand(text: str, table: dict[str, Any]) -> str:
-    return text.replace("CHANGING", table["changing"]).replace("DROPPING", table["dropping"])
+    for name in ("changing", "dropping", "was"):
+        text = text.replace(name.upper(), table[name])
+    return text
 
 
 def _word_pattern(words: str) -> str:

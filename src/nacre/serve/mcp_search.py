@@ -445,8 +445,10 @@ def list_memories(desk: Desk, arguments: mcp_arguments.List) -> str:
     lines = [
         f"- [{short_id(memory.id)}] {title_of(memory)} ({origin_of(memory)})"
         + (f": “{plain_line(quote.excerpt)}”" if quote else "")
-        + ("; may be out of date: see " if memory.id in outdated_by else "")
-        + ", ".join(map(short_id, outdated_by.get(memory.id, ())))
+        + "".join(
+            f"; may be out of date: see {short_id(newer)}"
+            for newer in outdated_by.get(memory.id, ())
+        )
         for memory, quote in entries
     ]
     visible = count_fitting(lines, arguments.budget)

@@ -195,11 +195,10 @@ class Reviews(Store):
 
     def newer(self, memory_ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Map each memory that may be out of date to the newer ones that contradict it."""
-        doubts = self.doubts(memory_ids, both_ways=True)
-        return {
-            doubt.older: tuple(other.newer for other in doubts if other.older == doubt.older)
-            for doubt in doubts
-        }
+        newer: dict[str, tuple[str, ...]] = {}
+        for doubt in self.doubts(memory_ids, both_ways=True):
+            newer[doubt.older] = (*newer.get(doubt.older, ()), doubt.newer)
+        return newer
 
     @runs("delete_ended_doubts")
     def end_doubts(self, doubtful: Sequence[str]) -> None:
