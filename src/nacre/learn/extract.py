@@ -802,8 +802,12 @@ class WaitingCandidates:
 
 def _parts(text: str) -> tuple[object, ...]:
     statement = read(text)
-    slots = sorted((slot.sort, slot.value) for slot in statement.slots)
-    return sorted(statement.names), slots, sorted(statement.signs), statement.negations > 0
+    return (
+        sorted(statement.names),
+        sorted(statement.values),
+        sorted(statement.signs),
+        statement.negations > 0,
+    )
 
 
 def _is_independent(memory: Memory, other: Memory) -> bool:

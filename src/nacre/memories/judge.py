@@ -193,7 +193,12 @@ def _is_same(old: Statement, new: Statement, cosine: float | None, limits: Calib
     )
     is_named = of_old == of_new or (inverts and sorted(of_old) == sorted(of_new))
     parts, new_parts = (
-        (item.slots, item.negations, bool(item.departures), item.has("unsure"))
+        (
+            [slot.text for slot in item.slots],
+            item.negations,
+            bool(item.departures),
+            item.has("unsure"),
+        )
         for item in (old, new)
     )
     adds_words = len(new.words - old.words) > len(old.words - new.words)
@@ -237,23 +242,19 @@ def _replacement(old: Statement, new: Statement, rarity: Rarity) -> Verdict | No
     kept = _essential(old, new)
     sides = [sorted(words, key=lambda word: word.stem) for words in (kept, new.content)]
     has_phrase = _stems(sides[0]) != _stems(sides[1])
-    if has_phrase:
-        gone, come = _difference(kept, new.content)
-    else:
-        pairs = [pair for pair in zip(*sides, strict=True) if pair[0].value != pair[1].value]
-        gone, come = [a for a, _ in pairs], [b for _, b in pairs]
-    if not (gone and come) or (has_phrase and len(gone) == len(kept)):
+    gone, come = _difference(*((kept, new.content) if has_phrase else sides))
+    if not gone or (has_phrase and len(gone) == len(kept)):
         return None
     phrases = _text(old, gone), _text(new, come)
     if has_phrase and not (_is_phrase(phrases[0], gone) and _is_phrase(phrases[1], come)):
         return None
-    values = {(word.stem[1:], word.value) for word in gone}
+    values = {(word.stem, word.value) for word in gone}
     if new.departures:
         is_named = any(
             values <= departure.values or {*_stems(gone)} == departure.subject
             for departure in new.departures
         )
-        is_sure = is_named or None
+        is_sure: bool | None = is_named or None
     elif has_phrase:
         is_sure = _is_other_phrase(old, new, gone, come, rarity, has_tail=kept[-1] != gone[-1])
     else:
@@ -284,16 +285,20 @@ def _essential(old: Statement, new: Statement) -> list[Token]:
     ]
 
 
-def _difference(old: Sequence[Token], new: Sequence[Token]) -> tuple[list[Token], list[Token]]:
+def _difference(
+    old: Sequence[Token], new: Sequence[Token]
+) -> tuple[Sequence[Token], Sequence[Token]]:
     """Return the words that differ, if each side has one group of them."""
-    changes = SequenceMatcher(None, _stems(old), _stems(new), autojunk=False).get_opcodes()
-    gone = [old[begin:end] for tag, begin, end, _, _ in changes if tag in ("replace", "delete")]
-    come = [new[begin:end] for tag, _, _, begin, end in changes if tag in ("replace", "insert")]
-    values, new_values = (
-        [(word.stem, word.value) for word in words if word.value] for words in (old, new)
-    )
-    is_single = len(gone) == len(come) == 1 and values == new_values
-    return (list(gone[0]), list(come[0])) if is_single else ([], [])
+    keys = ([word.stem + word.value for word in words] for words in (old, new))
+    groups = [
+        (old[begin:end], new[start:stop])
+        for tag, begin, end, start, stop in SequenceMatcher(
+            None, *keys, autojunk=False
+        ).get_opcodes()
+        if tag != "equal"
+    ]
+    gone, come = [words for words, _ in groups if words], [words for _, words in groups if words]
+    return (gone[0], come[0]) if len(gone) == len(come) == 1 else ((), ())
 
 
 def _text(statement: Statement, words: Sequence[Token]) -> str:
@@ -304,6 +309,7 @@ def _text(statement: Statement, words: Sequence[Token]) -> str:
 def _is_phrase(text: str, words: Sequence[Token]) -> bool:
     """Return True if a text is short and contains no other words."""
     is_short = len(words) <= _MAX_PHRASE_WORDS and sum(map(_is_common, words)) <= 1
+    is_short = is_short and not any(word.value for word in words)
     own = "".join(word.text for word in words)
     return is_short and "".join(_WORD.findall(text)) == "".join(_WORD.findall(own))
 
@@ -383,7 +389,10 @@ def _contradiction(
     if (old.negations > 0) != (new.negations > 0):
         is_same = old.words == new.words or (has_subject and old.words & new.words)
         return _verdict("says the opposite", is_sure=False) if is_same and old.words else None
-    gone, come = dict(old.values - new.values), dict(new.values - old.values)
+    gone, come = (
+        {slot.stem: slot.text for slot in a.slots if (slot.stem, slot.value) not in b.values}
+        for a, b in ((old, new), (new, old))
+    )
     if has_subject and len(gone) == 1 and gone.keys() == come.keys():
         change = " → ".join((*gone.values(), *come.values()))
         return _verdict(change, is_sure=False)

@@ -31,22 +31,13 @@ _PHRASE = r"(?:[^.,;:!?，。；：！？\n]|\.(?=\w))+"
 
 @frozen
 class Token:
-    """A word or number in a statement. Only the placeholder of a slot has a ``value``."""
+    """A word in a statement, or a value: a day, a time, a version, or a number with its unit."""
 
     text: str
     stem: str
     start: int
     is_name: bool
     value: str = ""
-
-
-@frozen
-class Slot:
-    """A value in a statement: a day, a time, a version, or a number with its unit or label."""
-
-    sort: str
-    value: str
-    text: str
 
 
 @frozen
@@ -88,7 +79,7 @@ class Cues:
         days = "|".join(f"(?P<d{at}>{_word_pattern(day)})" for at, day in enumerate(table["days"]))
         self.calendar = frozenset(
             stem(word) for word in re.findall(r"[a-zäöüß]{3,}", f"{days} {table['months']}".lower())
-        ) | frozenset(stem(word[:-1]) for word in re.findall(r"[a-zäöüß]+s(?=\?)", days))
+        )
         units = _word_pattern(table["units"])
         self.slots = re.compile(
             rf"{days}|(?P<date>\d{{4}}-\d\d-\d\d|\d{{1,2}}(?:st|nd|rd|th)\b|\d{{1,2}}月(?:\d{{1,2}}[日号])?"
@@ -161,14 +152,14 @@ class Statement:
         return _SIGNS.findall(self.text)
 
     @cached_property
-    def slots(self) -> list[Slot]:
+    def slots(self) -> list[Token]:
         """Days, times, versions and measures in the statement."""
         return [_slot(match) for match in cues().slots.finditer(self.text)]
 
     @property
     def values(self) -> frozenset[tuple[str, str]]:
         """The sorts and values of the slots."""
-        return frozenset((slot.sort, slot.value) for slot in self.slots)
+        return frozenset((slot.stem, slot.value) for slot in self.slots)
 
     @property
     def is_change(self) -> bool:
@@ -190,13 +181,7 @@ class Statement:
         tokens: list[Token] = []
         at = 0
         for match in cues().slots.finditer(self.claim):
-            slot = _slot(match)
-            tokens += (
-                *_tokens(self.claim[: match.start()], at, 1),
-                Token(
-                    slot.text, f"\x00{slot.sort}", match.end() - len(slot.text), True, slot.value
-                ),
-            )
+            tokens += (*_tokens(self.claim[: match.start()], at, 1), _slot(match))
             at = match.end()
         tokens += _tokens(self.claim, at, 1)
         return [token for token in tokens if token.stem not in cues().silent]
@@ -317,21 +302,20 @@ def _parts(run: str, start: int, width: int) -> Iterator[Token]:
         at = border.end() if border else at
 
 
-def _slot(match: re.Match[str]) -> Slot:
-    kind = match.lastgroup or ""
-    if kind[1:].isdigit():
-        return Slot("weekday", kind[1:], match.group())
-    if kind == "labelled":
-        return Slot(
-            match["label"].lower(), match["labelled"].lower().lstrip("v"), match["labelled"]
-        )
-    if kind == "unit":
-        return Slot(stem(match["unit"].lower()), match["number"], match.group())
-    value = re.sub(r"[\s,v]", "", match.group().lower())
+def _slot(match: re.Match[str]) -> Token:
+    sort, text = match.lastgroup or "", match.group()
+    value = re.sub(r"[\s,v]", "", text.lower())
     hour, _, minute = value.rstrip("apmuhr").partition(":")
-    if kind == "time" and hour.isdecimal():
+    if sort[1:].isdigit():
+        sort, value = "weekday", sort
+    elif sort == "labelled":
+        sort, text = match["label"].lower(), match["labelled"]
+        value = text.lower().lstrip("v")
+    elif sort == "unit":
+        sort, value = stem(match["unit"].lower()), match["number"]
+    elif sort == "time" and hour.isdecimal():
         value = f"{int(hour) % 12 + 12 * value.endswith('pm') if value.endswith('m') else int(hour)}:{minute or '00'}"
-    return Slot(kind, value, match.group())
+    return Token(text, f"\x00{sort}", match.end() - len(text), is_name=True, value=value)
 
 
 def negations(text: str) -> int:
@@ -386,13 +370,11 @@ def lost(text: str, replacements: Sequence[str]) -> str | None:
     for name in identifiers(statement.text):
         if not any(name.lower().replace("-", by) in all_text for by in ("-", " ", "")):
             return name
-    new_values = {
-        (slot.sort, slot.value) for new_statement in new_statements for slot in new_statement.slots
-    }
+    new_values = {value for new_statement in new_statements for value in new_statement.values}
     value_stems = {
         token.stem
         for slot in statement.slots
-        if (slot.sort, slot.value) in new_values
+        if (slot.stem, slot.value) in new_values
         for token in read(slot.text).tokens
     }
     for token in statement.tokens:
@@ -406,7 +388,7 @@ def lost(text: str, replacements: Sequence[str]) -> str | None:
         if token.is_name or is_first:
             return token.text
     for slot in statement.slots:
-        if (slot.sort, slot.value) not in new_values:
+        if (slot.stem, slot.value) not in new_values:
             return slot.text
     new_negations = sum(new_statement.negations for new_statement in new_statements)
     return "a negation" if statement.negations > new_negations else None
