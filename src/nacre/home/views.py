@@ -326,7 +326,7 @@ class Overview:
 class Listing:
     """One page of memories. ``total`` counts the memories on all pages.
 
-    ``outdated_by``: for memories that may be out of date, the newer ones that contradict them.
+    ``outdated_by``: newer memories that contradict the older ones.
     """
 
     memories: tuple[Memory, ...]

@@ -585,8 +585,8 @@ def _share_a_key(memory: Memory, other: Memory) -> bool:
 
 # -- Succession ----------------------------------------------------------------
 #
-# The old memory stores ``superseded_by`` and the day until which it was true. The new memory stores
-# a ``supersedes`` link with the reason. Each side can be undone on its own.
+# The old memory stores ``superseded_by`` and its last day, the new one a ``supersedes`` link with
+# the reason. Each side can be undone on its own.
 
 
 OUTLIVED = "its successor was forgotten"
@@ -749,8 +749,8 @@ def reconcile(home: Home, changed: Iterable[tuple[Memory | None, Memory]]) -> li
 #
 # ADD, UPDATE, SKIP and SUPERSEDE come from agenr, which asks at a cosine similarity of .72 or more.
 # AMEND is for memories that are partly outdated. A model refers to memories by their numbers in the
-# prompt. A decision is discarded if it would lose a number, name or negation, or if a weaker source
-# would change a memory from a stronger source.
+# prompt. A decision that loses a number, name or negation, or lets a weaker source change a stronger
+# one, is discarded.
 
 
 VERSION = "decide-2"
@@ -988,8 +988,7 @@ def system(name: str) -> str:
 
 # -- Standing retirements ------------------------------------------------------
 #
-# A memory that matches a standing retirement is retired as soon as it is stored. The ledger
-# contains all standing retirements, so that they apply on all machines.
+# A memory that matches one is retired when it is stored. The ledger contains them for all machines.
 
 
 SUPPRESSED = ("session-start",)
