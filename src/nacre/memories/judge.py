@@ -289,11 +289,11 @@ def _difference(
     old: Sequence[Token], new: Sequence[Token]
 ) -> tuple[Sequence[Token], Sequence[Token]]:
     """Return the words that differ, if each side has one group of them."""
-    keys = ([word.stem + word.value for word in words] for words in (old, new))
+    keys, new_keys = ([word.stem + word.value for word in words] for words in (old, new))
     groups = [
         (old[begin:end], new[start:stop])
         for tag, begin, end, start, stop in SequenceMatcher(
-            None, *keys, autojunk=False
+            None, keys, new_keys, autojunk=False
         ).get_opcodes()
         if tag != "equal"
     ]
