@@ -49,7 +49,7 @@ LONGEST = 4_000
 """Maximum number of characters to compare in a text."""
 
 ENOUGH_TURNS = 500
-"""Minimum number of turns in a nacre home before its word counts determine which words are rare."""
+"""Minimum number of turns before a home's word counts show which words are rare."""
 
 _PRIOR_TURNS = 500
 _WORDS_PER_TURN = 20
@@ -273,7 +273,7 @@ def _stems(words: Iterable[Token]) -> list[str]:
 
 
 def _essential(old: Statement, new: Statement) -> list[Token]:
-    """Return the content of ``old``, except for words before "and" and a verb that "moved to" replaces."""
+    """Return the content of ``old`` without words before "and" and a verb that "moved to" replaces."""
     stems = {word.stem for word in new.content}
     optional = JOINING | cues().plain if new.has("moved") else JOINING
     return [
@@ -418,7 +418,7 @@ def closes(todo: Memory, later: Memory) -> bool:
 
 
 def says_done(text: str, start: int = 0, end: int | None = None) -> bool | None:
-    """Return whether ``text[start:end]`` says that a task is done, or ``None`` if unclear."""
+    """Return whether ``text[start:end]`` says that a task is done, if clear."""
     match = cues().pattern["done"].search(text, start, len(text) if end is None else end)
     if match is None:
         return None
@@ -444,7 +444,7 @@ CONTRADICTS = "contradicts"
 _BOTH_HOLD = frozenset({APART, SPECIALIZES})
 
 _UNTRUSTED = Verdict(Relation.RELATED, "from an untrusted source")
-"""Verdict for text from an untrusted source, which cannot supersede, close or confirm the owner's statements."""
+"""Verdict for untrusted text, which cannot change or confirm the owner's statements."""
 
 
 @frozen
@@ -672,8 +672,8 @@ def detach(
 ) -> list[Memory]:
     """Return the other memories that must change when ``removed`` memories are forgotten.
 
-    Memories that a removed memory superseded get its successor, or are retired if there is none.
-    ``other_changes`` contains memories that have already been changed, by id.
+    Memories that a removed memory superseded get its successor, or are retired without one.
+    ``other_changes`` contains changed memories by id.
     """
     gone_ids = {memory.id for memory in removed}
     changed = dict(other_changes)

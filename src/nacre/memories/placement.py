@@ -235,7 +235,7 @@ def reword(
 
 
 def as_confirmation(memory: Memory) -> Confirmation:
-    """Return a memory's date, session and turns as a confirmation of another memory."""
+    """Return a memory as a confirmation of another memory."""
     return Confirmation(memory.created, memory.source.session, memory.source.turns)
 
 
@@ -399,7 +399,7 @@ def _known_outcome(
 
 
 def _reverse_doubts(change: Change, known_id: str, memory: Memory) -> None:
-    """Doubt the newer memories that contradict a memory, now that it is stated again."""
+    """Doubt newer memories that contradict a memory stated again."""
     home = change.home
     existing = home.memories.find(known_id)
     doubting = home.memories.in_any_state(

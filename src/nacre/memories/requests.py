@@ -228,7 +228,7 @@ def _decide(
 
 
 def count_by_action(decisions: Iterable[Decision]) -> Mapping[str, int]:
-    """Count the decisions for each action."""
+    """Count decisions by action."""
     actions = [decision.action for decision in decisions]
     return {action.value: actions.count(action) for action in Action if action in actions}
 

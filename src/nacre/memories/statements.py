@@ -361,7 +361,7 @@ _KIN = 5
 def lost(text: str, replacements: Sequence[str]) -> str | None:
     """Return the first name, number or negation in ``text`` that no replacement contains.
 
-    Words are compared by spelling, so a paraphrase may count as missing.
+    A paraphrase may count as missing.
     """
     statement = read(whole_numbers(text))
     new_statements = [read(whole_numbers(replacement)) for replacement in replacements]
@@ -401,7 +401,7 @@ def leaves_out(text: str, replacement: str) -> float:
 
 
 def lost_denial(text: str, remainder: str) -> str | None:
-    """Return a message if ``text`` contains a negation but ``remainder`` does not."""
+    """Return a message if ``remainder`` lacks the negation of ``text``."""
     return "a negation is lost" if read(text).negations and not read(remainder).negations else None
 
 
@@ -472,10 +472,7 @@ def _triples(statement: Statement) -> list[tuple[str, str, str]]:
 
 
 def exchanges(text: str, other: str) -> str | None:
-    """Return a message if two texts contain the same values in a different order.
-
-    An example is "7 days in staging, 30 in production" and the reverse.
-    """
+    """Return a message if two texts contain the same values in a different order."""
     values, other_values = _values(text), _values(other)
     for now, before in zip(
         (value for value in values if value in other_values),
