@@ -96,7 +96,7 @@ class Cues:
 
 
 def _expand(text: str, table: dict[str, Any]) -> str:
-    for name in ("changing", "dropping", "was"):
+    for name in ("changing", "dropping", "present", "was"):
         text = text.replace(name.upper(), table[name])
     return text
 
@@ -401,7 +401,7 @@ def leaves_out(text: str, replacement: str) -> float:
 
 
 def lost_denial(text: str, remainder: str) -> str | None:
-    """Return a message if ``remainder`` lacks the negation of ``text``."""
+    """Return a message if ``remainder`` lacks a negation."""
     return "a negation is lost" if read(text).negations and not read(remainder).negations else None
 
 
