@@ -360,7 +360,7 @@ def test_long_rules_are_cut_at_a_sentence(home: World) -> None:
 def test_guessed_memories_need_evidence(home: World) -> None:
     home.transcript(
         "s2",
-        says("user", "Remember that the quay camera is blue.", uuid="q1", session="5e55-0002"),
+        says("user", "FYI, the quay camera is blue.", uuid="q1", session="5e55-0002"),
     )
     ingest(home.context())
     assert "quay camera is blue. (" not in start(home).text
@@ -370,10 +370,20 @@ def test_guessed_memories_need_evidence(home: World) -> None:
     assert "quay camera is blue. (" in start(home).text
 
 
-def test_guessed_facts_match_questions_but_not_orders(home: World) -> None:
+def test_fact_that_the_owner_asked_to_remember_needs_no_evidence(home: World) -> None:
     home.transcript(
         "s2",
         says("user", "Remember that the quay camera is blue.", uuid="q1", session="5e55-0002"),
+    )
+    ingest(home.context())
+    assert "quay camera is blue. (" in start(home).text
+    assert "quay camera is blue. (" in prompt_context(home, "paint the quay camera blue").text
+
+
+def test_guessed_facts_match_questions_but_not_orders(home: World) -> None:
+    home.transcript(
+        "s2",
+        says("user", "FYI, the quay camera is blue.", uuid="q1", session="5e55-0002"),
     )
     ingest(home.context())
     question, order = "Which colour has the quay camera?", "paint the quay camera blue"
@@ -392,7 +402,7 @@ def test_guessed_facts_match_questions_but_not_orders(home: World) -> None:
 def test_guessed_facts_do_not_match_long_prompts(home: World) -> None:
     home.transcript(
         "s2",
-        says("user", "Remember that the quay camera is blue.", uuid="q1", session="5e55-0002"),
+        says("user", "FYI, the quay camera is blue.", uuid="q1", session="5e55-0002"),
     )
     ingest(home.context())
     question = "Which colour has the quay camera?"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from nacre.base import ids, times
@@ -39,7 +39,12 @@ _COLUMNS = ("id", "date", "kind", "imp.", "project", "memory")
 
 
 def render_table(
-    paper: Paper, memories: Sequence[Memory], *, is_overview: bool = False, indent: int = 0
+    paper: Paper,
+    memories: Sequence[Memory],
+    outdated_by: Mapping[str, Sequence[str]] | None = None,
+    *,
+    is_overview: bool = False,
+    indent: int = 0,
 ) -> None:
     """Print memories as a table, whose less important columns are left out on a narrow terminal.
 
@@ -52,7 +57,7 @@ def render_table(
             kind_span(memory.kind),
             Span(f"{memory.importance:>4}", "bold" if memory.importance >= 8 else ""),
             shorten(place_name(memory), 24),
-            subject_and_content(memory),
+            subject_and_content(memory, (outdated_by or {}).get(memory.id, ())),
         )
         for memory in memories
     ]
@@ -62,9 +67,11 @@ def render_table(
         paper.table(rows, header=_COLUMNS, drop=(3, 2, 1, 4), indent=indent)
 
 
-def subject_and_content(memory: Memory) -> tuple[Part, ...]:
+def subject_and_content(memory: Memory, newer: Sequence[str] = ()) -> tuple[Part, ...]:
     """Return a memory's subject and content for a table row, after a warning if there is one."""
     warning = "proposed: " if memory.proposed else ""
+    if newer:
+        warning = f"{_out_of_date(newer)}: "
     if memory.trust is Trust.UNTRUSTED:
         warning = "untrusted: "
     if memory.expires_on and memory.expires_on <= times.day_of(ids.utc_now()):
@@ -89,7 +96,7 @@ def render_list(paper: Paper, listing: Listing, *, nothing: str, offset: int = 0
     """Print a page of memories and the total, or ``nothing`` for an empty page."""
     if not listing.memories:
         paper.line(nothing)
-    render_table(paper, listing.memories)
+    render_table(paper, listing.memories, listing.outdated_by)
     number, end = len(listing.memories), offset + len(listing.memories)
     if number and end < listing.total:
         paper.footer(f"{number} of {count(listing.total, 'memory')}; more: --offset {end}")
@@ -226,12 +233,15 @@ def _render_notes(paper: Paper, hit: MemoryHit) -> None:
         keep = f"pending candidate; to keep it: nacre review keep {short_id(memory)}"
         paper.note(keep, "yellow", indent=_INDENT)
     if hit.outdated_by:
-        newer = joined([memory_id[-SHORT_ID:] for memory_id in hit.outdated_by], ", ")
-        paper.note(f"may be outdated: see {newer}", "yellow", indent=_INDENT)
+        paper.note(_out_of_date(hit.outdated_by), "yellow", indent=_INDENT)
     if hit.doubt:
         paper.note(f"may be out of date: {hit.doubt}", "yellow", indent=_INDENT)
     if hit.evidence:
         _evidence_line(paper, hit.evidence, memory)
+
+
+def _out_of_date(newer: Sequence[str]) -> str:
+    return f"may be out of date, see {joined([item[-SHORT_ID:] for item in newer], ', ')}"
 
 
 def _evidence_line(paper: Paper, evidence: Sequence[Evidence], memory: Memory) -> None:

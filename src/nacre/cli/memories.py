@@ -254,9 +254,10 @@ def list_memories(run: Run, words: tuple[str, ...], criteria: Filter, **paging: 
     nacre recall.
     """
     request = {"filter": criteria, "words": " ".join(words), **paging}
-    last, memories = ask_pages(run, views.Listing, "list", "memories", **request)
+    pages, memories = ask_pages(run, views.Listing, "list", "memories", **request)
+    outdated_by = {old: newer for page in pages for old, newer in page.outdated_by.items()}
     nothing = "No more memories." if paging["offset"] else "No memory matches."
-    listing = replace(last, memories=memories)
+    listing = views.Listing(memories, pages[-1].total, outdated_by)
     hits.present(run, listing, memories, hits.render_list, nothing=nothing, offset=paging["offset"])
 
 

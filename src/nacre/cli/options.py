@@ -556,20 +556,22 @@ def ask_pages(
     everything: bool,
     offset: int = 0,
     **fields: Any,
-) -> tuple[Page, tuple[Any, ...]]:
-    """Request a list page by page, and return the last page and all items.
+) -> tuple[list[Page], tuple[Any, ...]]:
+    """Request a list page by page, and return the pages and all items.
 
     ``limit`` is ignored if ``everything`` is set. ``items`` is the page's attribute for its items,
     or empty if the page is itself a list.
     """
     results: list[Any] = []
+    pages = []
     while True:
         size = _PAGE if everything else min(limit - len(results), _PAGE)
         page = ask(run, result, operation, limit=size, offset=offset + len(results), **fields)
         page_items: Any = getattr(page, items) if items else page
         results += page_items
+        pages.append(page)
         if len(page_items) < size or (len(results) >= limit and not everything):
-            return page, tuple(results)
+            return pages, tuple(results)
 
 
 def project_slug(

@@ -305,7 +305,7 @@ def list_sessions(
     WORDS select sessions by title, or by your first message if they have no title.
     """
     filters["words"] = " ".join(words) or None
-    last, lines = ask_pages(
+    pages, lines = ask_pages(
         run,
         views.SessionPage,
         "sessions",
@@ -316,7 +316,7 @@ def list_sessions(
         everything=everything,
     )
 
-    page = replace(last, lines=lines)
+    page = replace(pages[-1], lines=lines)
     hits.present(run, page, lines, _render_sessions, offset=offset)
 
 

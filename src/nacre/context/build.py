@@ -375,7 +375,7 @@ def _learned(draft: Draft) -> dict[Part, list[Memory]]:
     ]
     memories = home.memories.by_rows(list(dict.fromkeys(rows))).values()
     ids = [memory.id for memory in memories]
-    outdated = {doubt.older for doubt in home.reviews.doubts(ids, both_ways=True)}
+    outdated = home.reviews.newer(ids)
     usage = home.usage.of(ids)
     learned: dict[Part, list[Memory]] = {part: [] for part in _MAX_MEMORIES}
     for memory in sorted(

@@ -472,7 +472,7 @@ class Draft:
         if reason:
             self.leave(part, memory.id, reason, memory.subject)
             return False
-        newer = [doubt.newer for doubt in self.home.reviews.doubts([memory.id], both_ways=True)]
+        newer = self.home.reviews.newer([memory.id]).get(memory.id, ())
         text = self.line(memory, newer)
         tokens = count_tokens(text)
         if self.request.moment is Moment.PROMPT:

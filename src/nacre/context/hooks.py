@@ -210,8 +210,7 @@ def answer(home: Home, call: HookCall) -> HookAnswer:
         verbal = [program for program in writing if program.subcommands]
         rows = {row for program in verbal for row in _naming_command(home, program, where)}
         rules += home.memories.by_rows(sorted(rows)).values()
-        doubts = home.reviews.doubts([memory.id for memory in rules], both_ways=True)
-        outdated = {doubt.older for doubt in doubts}
+        outdated = home.reviews.newer([memory.id for memory in rules])
         for memory in sorted(
             rules, key=lambda memory: (memory.importance, memory.updated), reverse=True
         ):

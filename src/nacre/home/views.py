@@ -324,10 +324,14 @@ class Overview:
 
 @frozen
 class Listing:
-    """One page of memories. ``total`` counts the memories on all pages."""
+    """One page of memories. ``total`` counts the memories on all pages.
+
+    ``outdated_by``: newer memories that contradict the older ones.
+    """
 
     memories: tuple[Memory, ...]
     total: int
+    outdated_by: dict[str, tuple[str, ...]]
 
 
 @frozen

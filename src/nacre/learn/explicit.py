@@ -176,6 +176,7 @@ def explicit(
                     candidate.importance,
                     detail,
                     statement.mixed and not is_note,
+                    candidate.importance == ORDER_IMPORTANCE,
                 )
 
 

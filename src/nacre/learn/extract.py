@@ -53,6 +53,7 @@ from nacre.store.memories import LearnedMemory
 from nacre.values.codec import stamp
 from nacre.values.memory import (
     Candidate,
+    Confidence,
     Expiry,
     HeldCandidate,
     Kind,
@@ -593,6 +594,7 @@ def _candidate(finding: Finding, turns: Sequence[Turn], *, is_sure: bool) -> Can
         held=None if is_sure else Why.FOUND,
         detail=finding.detail,
         mixed=finding.mixed,
+        confidence=Confidence.EXTRACTED if finding.ordered else Confidence.INFERRED,
         score=1.0 if is_sure else round(min(1.0, finding.score / _MAX_SCORE), 2),
     )
 
@@ -790,8 +792,12 @@ class WaitingCandidates:
 
 def _parts(text: str) -> tuple[object, ...]:
     statement = read(text)
-    slots = sorted((slot.sort, slot.value) for slot in statement.slots)
-    return sorted(statement.names), slots, sorted(statement.signs), statement.negations > 0
+    return (
+        sorted(statement.names),
+        sorted(statement.values),
+        sorted(statement.signs),
+        statement.negations > 0,
+    )
 
 
 def _is_independent(memory: Memory, other: Memory) -> bool:

@@ -687,7 +687,7 @@ class _Learner:
             memory = self.home.memories.find(memory_id)
             if memory is None or not memory.is_active or memory.confirmed:
                 continue
-            if not memory.is_learned or memory.source.session != stored.session.id:
+            if memory.source.session != stored.session.id:
                 continue
             places = [
                 places_by_turn[turn] for turn in memory.source.turns if turn in places_by_turn

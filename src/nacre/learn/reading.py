@@ -146,7 +146,7 @@ class Finding:
 
     ``spoken``: the original words. ``evidence``: indexes of the supporting turns, with the owner's
     message last. ``detail``: the reason why it stays a candidate even if repeated. ``mixed``:
-    whether the message might contain pasted text.
+    whether the message might contain pasted text. ``ordered``: the owner asked to remember it.
     """
 
     kind: Kind
@@ -157,6 +157,7 @@ class Finding:
     importance: int
     detail: str = ""
     mixed: bool = False
+    ordered: bool = False
 
     @property
     def index(self) -> int:

@@ -249,9 +249,9 @@ def unsaid(home: Home) -> Iterator[str]:
 
 # -- Rules for agents ----------------------------------------------------------
 #
-# A memory that an agent stores is a proposal. Search finds proposals, but they are not shown
-# unsolicited and supersede nothing until the owner keeps them (``nacre review``) or states them. An
-# agent's request to retire, edit or suppress the owner's memories goes into the review queue.
+# An agent's memory is a proposal: search finds it, but it is not shown unsolicited and supersedes
+# nothing until the owner keeps it (``nacre review``) or states it. An agent's request to change the
+# owner's memories goes into the review queue.
 
 
 MOST_IMPORTANT = 7

@@ -1,10 +1,7 @@
 """Compare statements and decide how a new memory affects stored memories.
 
-Without a model, only clear cases are decided. Two statements are the same if their words are equal,
-or if their vectors are close and their numbers, names and negations are equal. A statement supersedes
-an earlier statement if it says that something rare in the earlier statement is gone, or if it gives
-a different value, such as a version. If an earlier statement might be outdated, the owner decides. In
-all other cases, both are kept.
+Without a model, only clear cases are decided, as docs/duplicates.md explains. If an earlier
+statement might be outdated, the owner decides. In all other cases, both are kept.
 """
 
 from __future__ import annotations
@@ -30,16 +27,17 @@ from nacre.llm import minilm
 from nacre.llm.calibration import Calibration, MeanCosines, calibration_of
 from nacre.llm.failures import Schema, schema_of
 from nacre.memories.statements import (
+    JOINING,
     MOST_LEFT_OUT,
-    Departure,
-    Slot,
     Statement,
+    Token,
     adds,
     cues,
     exchanges,
     leaves_out,
     lost,
     lost_denial,
+    negations,
     read,
     swaps,
 )
@@ -51,7 +49,7 @@ LONGEST = 4_000
 """Maximum number of characters to compare in a text."""
 
 ENOUGH_TURNS = 500
-"""Minimum number of turns in a nacre home before its word counts determine which words are rare."""
+"""Minimum number of turns before a home's word counts show which words are rare."""
 
 _PRIOR_TURNS = 500
 _WORDS_PER_TURN = 20
@@ -63,11 +61,11 @@ _MAX_RARE_SHARE = 0.0004
 _MAX_RARE_SHARE_AT_HOME = 0.02
 _MIN_COMMON_SHARE = 0.34
 _MIN_OVERLAP = 0.7
-_MAX_BLOCK_WORDS = 3
+_MAX_PHRASE_WORDS = 4
 _CLAIMS = {Kind.FACT, Kind.DECISION, Kind.PREFERENCE, Kind.RELATIONSHIP}
-_ASIDE = re.compile(r"[,;:(]\s|[，；：（]")
+_WORD = re.compile(r"\w+")
 _TIME_SORTS = frozenset({"weekday", "date", "time", "path"})
-_JOINING = frozenset({"and", "und"})
+_PURPOSE = frozenset({"about", "for", "für"})
 _INVERTING_WORDS = frozenset({"of", "by", "von"})
 """Words that can invert the word order, as in "the gate of the quarry"."""
 
@@ -114,17 +112,12 @@ class Rarity:
 
     def has_rare(self, words: Sequence[str]) -> bool:
         """Return True if at least one of the words is rare."""
-        turns, counts = self._count(words)
-        for word, count in zip(words, counts, strict=True):
-            expected = min(1.0, _expected_share(word))
-            if turns < ENOUGH_TURNS:
-                if expected < _MAX_RARE_SHARE:
-                    return True
-            elif (count + _PRIOR_TURNS * expected) / (
-                turns + _PRIOR_TURNS
-            ) < _MAX_RARE_SHARE_AT_HOME:
-                return True
-        return False
+        turns, counts = self._count(words) if self.is_known else (0, [0] * len(words))
+        limit = _MAX_RARE_SHARE_AT_HOME if turns else _MAX_RARE_SHARE
+        return any(
+            count + _PRIOR_TURNS * min(1.0, _expected_share(word)) < limit * (turns + _PRIOR_TURNS)
+            for word, count in zip(words, counts, strict=True)
+        )
 
 
 def _expected_share(word: str) -> float:
@@ -153,17 +146,15 @@ def judge(
     if not _cannot_supersede(earlier.kind, later.kind) and not old.text.rstrip().endswith(
         ("?", "？")
     ):
-        change = _departure(old, new, rarity)
-        if (
-            change is None
-            and not (old.has("unsure") or new.has("unsure"))
-            and later.kind in {*_CLAIMS, Kind.TODO}
-        ):
-            change = _other_value(old, new, rarity) or _contradiction(
-                earlier, later, old, new, rarity
-            )
-        if change:
-            return change
+        changes = [_departure(old, new, rarity)]
+        if not (old.has("unsure") or new.has("unsure")) and later.kind in {*_CLAIMS, Kind.TODO}:
+            if negations(old.claim) == negations(new.claim):
+                changes.append(_replacement(old, new, rarity))
+            if not (old.departures or new.departures):
+                changes.append(_contradiction(earlier, later, old, new))
+        found = [change for change in changes if change]
+        if found:
+            return max(found, key=lambda change: change.relation is Relation.SUPERSEDES)
     is_near = cosine is not None and cosine >= limits.link
     subjects = read(earlier.subject).words, read(later.subject).words
     has_overlap = 2 * len(old.words & new.words) >= _MIN_OVERLAP * max(
@@ -202,7 +193,12 @@ def _is_same(old: Statement, new: Statement, cosine: float | None, limits: Calib
     )
     is_named = of_old == of_new or (inverts and sorted(of_old) == sorted(of_new))
     parts, new_parts = (
-        (item.slots, item.negations, bool(item.departures), item.has("unsure"))
+        (
+            [slot.text for slot in item.slots],
+            item.negations,
+            bool(item.departures),
+            item.has("unsure"),
+        )
         for item in (old, new)
     )
     adds_words = len(new.words - old.words) > len(old.words - new.words)
@@ -210,144 +206,197 @@ def _is_same(old: Statement, new: Statement, cosine: float | None, limits: Calib
 
 
 def _departure(old: Statement, new: Statement, rarity: Rarity) -> Verdict | None:
-    for departure in new.departures:
+    claim, likeness = read(old.claim), _common(old, new)
+    for departure in () if claim.negations else new.departures:
+        subject, rest = departure.subject, old.words - departure.subject - new.words
+        unknown = departure.context - old.words
+        # If both have words that the other lacks, they are about different things.
         if (
-            not departure.subject <= old.words
-            or departure.case - old.words
-            or _denies(old, departure)
+            not (subject and subject <= claim.words and departure.values <= old.values)
+            or (rest and unknown)
+            or unknown.intersection(_stems(new.content[:1]))
+            or any(subject & other.subject for other in old.departures)
         ):
             continue
-        gone_words = [word.text.lower() for word in old.tokens if word.stem in departure.subject]
-        is_rare = rarity.has_rare(gone_words)
-        if is_rare or (
-            2 * len(departure.context & old.words) >= len(departure.context)
-            and _common(old, new) >= _MIN_COMMON_SHARE
-        ):
-            is_certain = is_rare and _asserts(old, departure) and departure.context <= old.words
-            relation = Relation.SUPERSEDES if is_certain else Relation.DOUBTS
-            return Verdict(relation, f"no longer: {departure.text}", _common(old, new))
-    if (
-        new.has("again")
-        and old.negations
-        and not new.negations
-        and old.words
-        and old.words <= new.words
-    ):
-        return Verdict(Relation.SUPERSEDES, "allowed again", 1.0)
+        gone = [word for word in old.tokens if word.stem in subject]
+        is_whole = old.words <= subject and departure.values == old.values
+        is_clear = is_whole or rarity.has_rare([word.text.lower() for word in gone])
+        is_main = {old.content[0].stem, old.content[-1].stem} & subject
+        if is_clear or is_main or likeness >= _MIN_COMMON_SHARE:
+            # The word after it shows if the statement is about another thing, like "Redis outage".
+            following = old.tokens[old.tokens.index(gone[-1]) + 1 :][:1]
+            asserts = old.tokens[0] == gone[0] or {*_stems(following)}.isdisjoint(old.words)
+            is_sure = is_clear and asserts and not unknown
+            return _verdict(f"no longer: {departure.text}", likeness, is_sure=is_sure)
+    if new.has("again") and old.negations > new.negations and old.words and old.words <= new.words:
+        return _verdict("allowed again", is_sure=True)
     return None
-
-
-def _denies(old: Statement, departure: Departure) -> bool:
-    clauses = [read(clause) for clause in _ASIDE.split(old.text)]
-    is_denied = any(clause.negations for clause in clauses if departure.subject & clause.words)
-    return is_denied or any(departure.subject & other.subject for other in old.departures)
-
-
-def _asserts(old: Statement, departure: Departure) -> bool:
-    """Return True if ``old`` is mainly about the thing that is gone, not just mentions it."""
-    if not departure.subject <= read(_ASIDE.split(old.text)[0]).words:
-        return False
-    last_gone = max(
-        index for index, token in enumerate(old.tokens) if token.stem in departure.subject
-    )
-    following = old.tokens[last_gone + 1 : last_gone + 2]
-    return (
-        last_gone < len(departure.subject) + 1
-        or not following
-        or following[0].stem not in old.words
-    )
 
 
 def _common(old: Statement, new: Statement) -> float:
     return len(old.words & new.words) / len(old.words) if old.words else 0.0
 
 
-def _other_value(old: Statement, new: Statement, rarity: Rarity) -> Verdict | None:
-    old_slots, new_slots = _slots_not_in(old.slots, new.slots), _slots_not_in(new.slots, old.slots)
-    if not (len(old_slots) == len(new_slots) == 1) or old_slots[0].sort != new_slots[0].sort:
+def _replacement(old: Statement, new: Statement, rarity: Rarity) -> Verdict | None:
+    """Compare statements that are the same except for values, such as days, or for one phrase."""
+    kept = _essential(old, new)
+    sides = [sorted(words, key=lambda word: word.stem) for words in (kept, new.content)]
+    has_phrase = _stems(sides[0]) != _stems(sides[1])
+    gone, come = _difference(*((kept, new.content) if has_phrase else sides))
+    if not gone or (has_phrase and len(gone) == len(kept)):
         return None
-    change, place = f"{old_slots[0].text} → {new_slots[0].text}", f"\x00{old_slots[0].sort}"
-    frame, new_frame = ([word.stem for word in statement.frame] for statement in (old, new))
-    if old.negations == new.negations and frame == new_frame and frame.index(place) > 1:
-        is_sure = new.has("now") or old_slots[0].sort not in _TIME_SORTS
-        return Verdict(Relation.SUPERSEDES if is_sure else Relation.DOUBTS, change, 1.0)
-    if _topic(old) == _topic(new) and len(_topic(old)) > (not new.has("now")):
-        is_sure = new.has("now") and rarity.is_known
-        return Verdict(Relation.SUPERSEDES if is_sure else Relation.DOUBTS, change, 1.0)
+    phrases = _text(old, gone), _text(new, come)
+    if has_phrase and not (_is_phrase(phrases[0], gone) and _is_phrase(phrases[1], come)):
+        return None
+    values = {(word.stem, word.value) for word in gone}
+    if new.departures:
+        is_named = any(
+            values <= departure.values or {*_stems(gone)} == departure.subject
+            for departure in new.departures
+        )
+        is_sure: bool | None = is_named or None
+    elif has_phrase:
+        is_sure = _is_other_phrase(old, new, gone, come, rarity, has_tail=kept[-1] != gone[-1])
+    else:
+        is_sure = _is_other_value(old, new, gone, len(kept) - len(gone), rarity)
+    if is_sure is None:
+        return None
+    return _verdict(" → ".join(phrases), is_sure=is_sure and kept == old.content)
+
+
+def _verdict(reason: str, likeness: float = 1.0, *, is_sure: bool) -> Verdict:
+    return Verdict(Relation.SUPERSEDES if is_sure else Relation.DOUBTS, reason, likeness)
+
+
+def _stems(words: Iterable[Token]) -> list[str]:
+    return [word.stem for word in words]
+
+
+def _essential(old: Statement, new: Statement) -> list[Token]:
+    """Return the content of ``old`` without words before "and" and a verb that "moved to" replaces."""
+    stems = {word.stem for word in new.content}
+    optional = JOINING | cues().plain if new.has("moved") else JOINING
+    return [
+        word
+        for word in old.content
+        if word.stem in stems
+        or old.claim[word.start + len(word.text) :].strip().partition(" ")[0].lower()
+        not in (JOINING if word.is_name else optional)
+    ]
+
+
+def _difference(
+    old: Sequence[Token], new: Sequence[Token]
+) -> tuple[Sequence[Token], Sequence[Token]]:
+    """Return the words that differ, if each side has one group of them."""
+    keys, new_keys = ([word.stem + word.value for word in words] for words in (old, new))
+    groups = [
+        (old[begin:end], new[start:stop])
+        for tag, begin, end, start, stop in SequenceMatcher(
+            None, keys, new_keys, autojunk=False
+        ).get_opcodes()
+        if tag != "equal"
+    ]
+    gone, come = [words for words, _ in groups if words], [words for _, words in groups if words]
+    return (gone[0], come[0]) if len(gone) == len(come) == 1 else ((), ())
+
+
+def _text(statement: Statement, words: Sequence[Token]) -> str:
+    ends = [word.start + len(word.text) for word in words]
+    return statement.claim[min(word.start for word in words) : max(ends)]
+
+
+def _is_phrase(text: str, words: Sequence[Token]) -> bool:
+    """Return True if a text is short and contains no other words."""
+    is_short = len(words) <= _MAX_PHRASE_WORDS and sum(map(_is_common, words)) <= 1
+    is_short = is_short and not any(word.value for word in words)
+    own = "".join(word.text for word in words)
+    return is_short and "".join(_WORD.findall(text)) == "".join(_WORD.findall(own))
+
+
+def _is_common(word: Token) -> bool:
+    return not word.is_name and word.text.isascii()
+
+
+def _is_other_value(
+    old: Statement, new: Statement, gone: Sequence[Token], topics: int, rarity: Rarity
+) -> bool | None:
+    """Return True if a value certainly changed, False if perhaps, and None if it did not."""
+    sorts = {word.stem[1:] for word in gone}
+    frame, new_frame = _stems(old.frame), _stems(new.frame)
+    if len(gone) > 1 and not sorts <= _TIME_SORTS:
+        return None
+    if frame == new_frame and min(frame.index(word.stem) for word in gone) > 1:
+        return new.has("now") or sorts.isdisjoint(_TIME_SORTS)
+    if topics > (not new.is_change) or (new.is_change and frame == new_frame):
+        return new.is_change and rarity.is_known
     return None
 
 
-def _slots_not_in(slots: Sequence[Slot], excluded_slots: Sequence[Slot]) -> list[Slot]:
-    excluded = {(slot.sort, slot.value) for slot in excluded_slots}
-    return [slot for slot in slots if (slot.sort, slot.value) not in excluded]
+def _is_other_phrase(
+    old: Statement,
+    new: Statement,
+    gone: Sequence[Token],
+    come: Sequence[Token],
+    rarity: Rarity,
+    *,
+    has_tail: bool,
+) -> bool | None:
+    """Return True if a version certainly changed, and False if a phrase perhaps did."""
+    patterns, border, plain = cues().pattern, cues().border, cues().plain
+    (before, after), (new_before, new_after) = _neighbours(old, gone), _neighbours(new, come)
+    text = old.claim[: gone[0].start]
+    words = _WORD.findall(text.lower())
+    if cues().silent.issuperset(words):
+        rest = old.claim[gone[-1].start + len(gone[-1].text) :]
+        return False if new.is_change and patterns["role"].match(rest) else None
+    if before != new_before and not new.has("moved"):
+        return None
+    numbers = [word.stem.isdigit() for word in (*gone, *come)]
+    if any(numbers) and (new.is_change or len(numbers) == 2):
+        is_count = before in plain and after == new_after and after not in border
+        if new.is_change and is_count and (after or all(numbers)):
+            return False
+        name = old.frame[old.frame.index(gone[0]) - 1]
+        choice = patterns["choice"].search(old.claim[: name.start])
+        has_verb = choice or (new.is_change and name != old.frame[0])
+        if not (all(numbers) and name.is_name and has_verb):
+            return None
+        # Only versions of the same thing are certain: "use Postgres 15" and "use Postgres 17".
+        return bool(choice and choice.lastindex) and rarity.has_rare([name.text.lower()])
+    is_chosen = patterns["choice"].search(text) and all(word.is_name for word in (*gone, *come))
+    ends_phrase = is_chosen or not after or after in border or after > "\u3400"
+    if before in _PURPOSE or not ends_phrase or (gone[-1].is_name and _is_common(come[-1])):
+        return None
+    if new.is_change:
+        return False if has_tail or not patterns["many"].search(text) else None
+    is_order = words[0] not in cues().silent and border.union(plain).issuperset(words)
+    return False if (is_order if has_tail else new.has("equation")) else None
 
 
-def _topic(statement: Statement) -> frozenset[str]:
-    return statement.words - {
-        token.stem for slot in statement.slots for token in read(f"{slot.sort} {slot.text}").tokens
-    }
+def _neighbours(statement: Statement, words: Sequence[Token]) -> tuple[str, str]:
+    """Return the stems of the words before and after some words in the frame."""
+    stems = ["", *_stems(statement.frame), ""]
+    return stems[statement.frame.index(words[0])], stems[statement.frame.index(words[-1]) + 2]
 
 
 def _contradiction(
-    earlier: Memory, later: Memory, old: Statement, new: Statement, rarity: Rarity
+    earlier: Memory, later: Memory, old: Statement, new: Statement
 ) -> Verdict | None:
-    if old.departures or new.departures or earlier.kind not in _CLAIMS:
+    if earlier.kind not in _CLAIMS:
         return None
-    is_opposite = (old.negations > 0) != (new.negations > 0)
     has_subject = earlier.subject == later.subject != title_of(later.content)
-    if (
-        is_opposite
-        and old.words
-        and (old.words == new.words or (has_subject and old.words & new.words))
-    ):
-        return Verdict(Relation.DOUBTS, "says the opposite", 1.0)
-    old_slots, new_slots = _slots_not_in(old.slots, new.slots), _slots_not_in(new.slots, old.slots)
-    if (
-        has_subject
-        and len(old_slots) == len(new_slots) == 1
-        and old_slots[0].sort == new_slots[0].sort
-    ):
-        return Verdict(
-            Relation.DOUBTS, f"{old_slots[0].text} → {new_slots[0].text}", _common(old, new)
-        )
-    return None if is_opposite else _other_object(old, new, rarity)
-
-
-def _other_object(old: Statement, new: Statement, rarity: Rarity) -> Verdict | None:
-    """Compare statements whose verb has different objects, like "use tabs" and "use spaces"."""
-    old_stems, new_stems = ([word.stem for word in statement.frame] for statement in (old, new))
-    changes = [
-        (old.frame[begin:end], new.frame[start:stop], begin, end)
-        for tag, begin, end, start, stop in SequenceMatcher(
-            None, old_stems, new_stems, autojunk=False
-        ).get_opcodes()
-        if tag != "equal" and (tag == "replace" or not _JOINING & {*old_stems[begin:end]})
-    ]
-    if len(changes) != 1:
-        return None
-    *blocks, begin, end = changes[0]
-    if not (begin and all(0 < len(block) <= _MAX_BLOCK_WORDS for block in blocks)):
-        return None
-    is_number = any(
-        all(word.stem.isdigit() or word.stem[0] == "\x00" for word in block) for block in blocks
+    if (old.negations > 0) != (new.negations > 0):
+        is_same = old.words == new.words or (has_subject and old.words & new.words)
+        return _verdict("says the opposite", is_sure=False) if is_same and old.words else None
+    gone, come = (
+        {slot.stem: slot.text for slot in a.slots if (slot.stem, slot.value) not in b.values}
+        for a, b in ((old, new), (new, old))
     )
-    first = old.frame[begin - is_number]
-    choice = cues().pattern["choice"].search(old.text.partition(first.text)[0])
-    is_chosen = choice and all(
-        word.stem.isdigit() if is_number else word.is_name for block in blocks for word in block
-    )
-    if not is_chosen and (is_number or not cues().border.issuperset(old_stems[end : end + 1])):
-        return None
-    is_order = old.tokens[0].stem == old_stems[0] and set(old_stems[1:begin]) <= cues().border
-    if not (is_number or is_order or new.has("now") or new.has("equation")):
-        return None
-    # Only versions of the same thing are certain: "use Postgres 15" and "use Postgres 17".
-    is_sure = is_number and first.is_name and rarity.has_rare([first.text.lower()])
-    return Verdict(
-        Relation.SUPERSEDES if is_sure and choice and choice.lastindex else Relation.DOUBTS,
-        " → ".join(" ".join(word.text for word in block) for block in blocks),
-        1.0,
-    )
+    if has_subject and len(gone) == 1 and gone.keys() == come.keys():
+        change = " → ".join((*gone.values(), *come.values()))
+        return _verdict(change, is_sure=False)
+    return None
 
 
 def closes(todo: Memory, later: Memory) -> bool:
@@ -369,7 +418,7 @@ def closes(todo: Memory, later: Memory) -> bool:
 
 
 def says_done(text: str, start: int = 0, end: int | None = None) -> bool | None:
-    """Return whether ``text[start:end]`` says that a task is done, or ``None`` if unclear."""
+    """Return whether ``text[start:end]`` says that a task is done, if clear."""
     match = cues().pattern["done"].search(text, start, len(text) if end is None else end)
     if match is None:
         return None
@@ -395,7 +444,7 @@ CONTRADICTS = "contradicts"
 _BOTH_HOLD = frozenset({APART, SPECIALIZES})
 
 _UNTRUSTED = Verdict(Relation.RELATED, "from an untrusted source")
-"""Verdict for text from an untrusted source, which cannot supersede, close or confirm the owner's statements."""
+"""Verdict for untrusted text, which cannot change or confirm the owner's statements."""
 
 
 @frozen
@@ -536,8 +585,8 @@ def _share_a_key(memory: Memory, other: Memory) -> bool:
 
 # -- Succession ----------------------------------------------------------------
 #
-# The old memory stores ``superseded_by`` and the day until which it was true. The new memory stores
-# a ``supersedes`` link with the reason. Each side can be undone on its own.
+# The old memory stores ``superseded_by`` and its last day, the new one a ``supersedes`` link with
+# the reason. Each side can be undone on its own.
 
 
 OUTLIVED = "its successor was forgotten"
@@ -623,8 +672,8 @@ def detach(
 ) -> list[Memory]:
     """Return the other memories that must change when ``removed`` memories are forgotten.
 
-    Memories that a removed memory superseded get its successor, or are retired if there is none.
-    ``other_changes`` contains memories that have already been changed, by id.
+    Memories that a removed memory superseded get its successor, or are retired without one.
+    ``other_changes`` contains changed memories by id.
     """
     gone_ids = {memory.id for memory in removed}
     changed = dict(other_changes)
@@ -700,8 +749,8 @@ def reconcile(home: Home, changed: Iterable[tuple[Memory | None, Memory]]) -> li
 #
 # ADD, UPDATE, SKIP and SUPERSEDE come from agenr, which asks at a cosine similarity of .72 or more.
 # AMEND is for memories that are partly outdated. A model refers to memories by their numbers in the
-# prompt. A decision is discarded if it would lose a number, name or negation, or if a weaker source
-# would change a memory from a stronger source.
+# prompt. A decision that loses a number, name or negation, or lets a weaker source change a stronger
+# one, is discarded.
 
 
 VERSION = "decide-2"
@@ -939,8 +988,7 @@ def system(name: str) -> str:
 
 # -- Standing retirements ------------------------------------------------------
 #
-# A memory that matches a standing retirement is retired as soon as it is stored. The ledger
-# contains all standing retirements, so that they apply on all machines.
+# A memory that matches one is retired when it is stored. The ledger contains them for all machines.
 
 
 SUPPRESSED = ("session-start",)

@@ -215,7 +215,7 @@ def unite(home: Home, target: Memory, memory: Memory, decision: Decision) -> Mem
 def reword(
     home: Home, memory: Memory, words: str, statement: Confirmation, *, by: str, reason: str
 ) -> Memory:
-    """Return a memory with new text, which the model ``by`` wrote because of a new statement.
+    """Return a memory with new text, which the model ``by`` wrote.
 
     Speaker and trust stay, and so does the subject unless it was derived from the old text.
     """
@@ -235,7 +235,7 @@ def reword(
 
 
 def as_confirmation(memory: Memory) -> Confirmation:
-    """Return a memory's date, session and turns as a confirmation of another memory."""
+    """Return a memory as a confirmation of another memory."""
     return Confirmation(memory.created, memory.source.session, memory.source.turns)
 
 
@@ -245,7 +245,7 @@ def _confirmed(memory: Memory, added: Confirmation) -> tuple[Confirmation, ...]:
 
 
 def put(change: Change, memory: Memory, comparisons: Sequence[Comparison]) -> StoreOutcome:
-    """Write a memory, and the changes to other memories that follow from its comparisons."""
+    """Write a memory, and the changes to other memories."""
     with change.home.transaction():
         newest = min(
             (comparison for comparison in comparisons if comparison.is_replaced),
@@ -399,7 +399,7 @@ def _known_outcome(
 
 
 def _reverse_doubts(change: Change, known_id: str, memory: Memory) -> None:
-    """Doubt the newer memories that contradict a memory, now that it is stated again."""
+    """Doubt newer memories that contradict a memory stated again."""
     home = change.home
     existing = home.memories.find(known_id)
     doubting = home.memories.in_any_state(

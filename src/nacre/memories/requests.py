@@ -1,9 +1,8 @@
 """Requests for a language model's decisions about new memories.
 
-The model decides only if the rules are unsure how a new memory relates to stored memories. No lock
-or transaction is held while the model decides, so the decision is checked again under the lock when
-the memory is placed (:mod:`nacre.memories.placement`), and refused if the stored memory has since
-changed. If no model is permitted, or the model fails or times out, only the rules place the memory.
+The model decides only if the rules are unsure. No lock is held meanwhile, so the decision is checked
+again when the memory is placed (:mod:`nacre.memories.placement`). Without a decision, only the rules
+place the memory.
 """
 
 from __future__ import annotations
@@ -228,7 +227,7 @@ def _decide(
 
 
 def count_by_action(decisions: Iterable[Decision]) -> Mapping[str, int]:
-    """Count the decisions for each action."""
+    """Count decisions by action."""
     actions = [decision.action for decision in decisions]
     return {action.value: actions.count(action) for action in Action if action in actions}
 

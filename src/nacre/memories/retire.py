@@ -241,7 +241,8 @@ def list_memories(home: Home, request: ListRequest) -> Listing:
         limit=request.limit,
         offset=request.offset,
     )
-    return Listing(tuple(memories), total)
+    newer = home.reviews.newer([memory.id for memory in memories])
+    return Listing(tuple(memories), total, {} if request.filter.as_of else newer)
 
 
 @operation("edit", writes=True, by_key=True)

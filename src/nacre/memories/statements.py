@@ -13,97 +13,92 @@ from nacre.base.frozen import frozen
 from nacre.base.text import STOP_WORDS, identifiers, stem
 
 _HAN = "\u3400-\u9fff"
+_FIRST_HAN = _HAN[0]
 _TOKEN = re.compile(
     rf"\d+(?:[.,:/-]\d+)*|[{_HAN}]+"
     rf"|[^\W{_HAN}](?:(?:(?![{_HAN}])[\w'’.+#@&/_-])*[^\W{_HAN}])?[+#]*|[$€£¥%]"
 )
 _NAME = re.compile(r"[/_@#\d]|\w\.\w|[a-z][A-Z]|[A-Z].*[A-Z]")
 _SIGNS = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*|[<>=~≤≥]=?|!=")
+JOINING = frozenset({"and", "und"})
 _CONTRACTED = re.compile(r"'(?:s|re|ve|ll|m|d)$")
-_CASE = re.compile(r"\b(?:for|in|on|at|für|im|in|beim?|auf) ((?:\S+ ?){1,3})", re.IGNORECASE)
 _PLURAL = re.compile(r"^([A-Z]{2,})s$")
 _CLAUSE = re.compile(r"[,;:!?，。；：！？\n]|\.(?!\w)")
 _BETWEEN_DIGITS = re.compile(r"(?<=\d)[,_](?=\d{3})")
+_ASIDE = re.compile(r"[,;(]\s|[，；（。！!]|(?<=\w{3})\.\s|\s(?=because |since |weil )|因为")
 _PHRASE = r"(?:[^.,;:!?，。；：！？\n]|\.(?=\w))+"
 
 
 @frozen
 class Token:
-    """A word or number in a statement."""
+    """A word in a statement, or a value: a day, a time, a version, or a number with its unit."""
 
     text: str
     stem: str
     start: int
     is_name: bool
-
-
-@frozen
-class Slot:
-    """A value in a statement: a day, a time, a version, or a number with its unit or label."""
-
-    sort: str
-    value: str
-    text: str
+    value: str = ""
 
 
 @frozen
 class Departure:
-    """A mention of something that is gone.
+    """A mention of something that is gone, with its words and its values.
 
     ``context`` has the stems of the other words in the clause.
     """
 
     subject: frozenset[str]
     text: str
+    values: frozenset[tuple[str, str]]
     context: frozenset[str] = frozenset()
-    case: frozenset[str] = frozenset()
 
 
 class Cues:
     """The patterns and word lists that ``departures.toml`` defines."""
 
     def __init__(self, table: dict[str, Any]) -> None:
-        self.departures = [_phrases(pattern) for pattern in table["departures"]]
+        self.departures = [_phrases(_expand(text, table)) for text in table["departures"]]
         self.border = frozenset(table["border"].split())
         self.silent = frozenset(
             form for word in table["silent"].split() for form in (word, stem(word))
         )
-        own = frozenset(f"{table['small']} {table['light']}".split())
-        self.plain = own | STOP_WORDS | {stem(word) for word in own}
+        lists = ("small", "light", "border", "silent", "months", "changing", "dropping")
+        text = " ".join((*(table[name] for name in lists), table["patterns"]["denial"]))
+        own = STOP_WORDS.union(re.findall(r"[a-zäöüß]+", text))
+        self.plain = own | {stem(word) for word in own}
         self.numbers = {
             word: str(at) for at, words in enumerate(table["numbers"]) for word in words.split()
         }
         self.unspaced = re.compile(
             "|".join(sorted(table["small_unspaced"].split(), key=len, reverse=True))
         )
-        named = (
-            "ended",
-            "again",
-            "now",
-            "unsure",
-            "done",
-            "undone",
-            "denial",
-            "firm",
-            "equation",
-            "choice",
-            "lead",
-            "condition",
-        )
-        self.pattern = {name: re.compile(table[name], re.IGNORECASE) for name in named}
+        self.pattern = {
+            name: re.compile(_expand(text, table), re.IGNORECASE)
+            for name, text in table["patterns"].items()
+        }
         days = "|".join(f"(?P<d{at}>{_word_pattern(day)})" for at, day in enumerate(table["days"]))
         self.calendar = frozenset(
             stem(word) for word in re.findall(r"[a-zäöüß]{3,}", f"{days} {table['months']}".lower())
-        ) | frozenset(stem(word[:-1]) for word in re.findall(r"[a-zäöüß]+s(?=\?)", days))
+        )
+        units = _word_pattern(table["units"])
         self.slots = re.compile(
-            rf"{days}|(?P<date>\d{{4}}-\d\d-\d\d|\b(?:{table['months']}) \d{{1,2}}\b)"
-            r"|(?P<time>\b\d{1,2}:\d\d(?: ?[ap]m)?|\b\d{1,2} ?[ap]m\b)"
+            rf"{days}|(?P<date>\d{{4}}-\d\d-\d\d|\d{{1,2}}(?:st|nd|rd|th)\b|\d{{1,2}}月(?:\d{{1,2}}[日号])?"
+            rf"|(?:(?<=(?:in|im|to|on) )|(?=\w+ \d))\b(?:{table['months']})\b(?: \d{{1,2}}\b)?)"
+            rf"|(?P<time>{table['times']})"
             r"|(?P<path>(?<![\w/])(?:/[\w.-]+)+)"
-            rf"|(?P<label>{_word_pattern(table['labels'])}) ?(?:is |to |of |: ?)?(?P<labelled>v?\d[\d.]*\d|\d)"
-            r"|(?P<version>\bv?\d+(?:\.\d+)+)"
-            rf"|(?P<money>[$€£¥] ?\d[\d.,]*)|(?P<number>\b\d+(?:\.\d+)?) ?(?P<unit>{_word_pattern(table['units'])})",
+            rf"|(?P<label>{_word_pattern(table['labels'])})"
+            rf" ?(?:{table['equals']})*(?P<labelled>v?\d[\d.]*\d|\d)(?![\d.]*\d| ?{units})"
+            r"|(?P<version>(?<![A-UW-Za-uw-z\d.])v?\d+(?:\.\d+)+)"
+            r"|(?P<money>[$€£¥] ?\d[\d.,]*)"
+            rf"|(?P<number>(?<![A-Za-z\d.])\d+(?:\.\d+)?) ?(?P<unit>{units})",
             re.IGNORECASE,
         )
+
+
+def _expand(text: str, table: dict[str, Any]) -> str:
+    for name in ("changing", "dropping", "present", "was"):
+        text = text.replace(name.upper(), table[name])
+    return text
 
 
 def _word_pattern(words: str) -> str:
@@ -157,25 +152,49 @@ class Statement:
         return _SIGNS.findall(self.text)
 
     @cached_property
-    def slots(self) -> list[Slot]:
+    def slots(self) -> list[Token]:
         """Days, times, versions and measures in the statement."""
         return [_slot(match) for match in cues().slots.finditer(self.text)]
 
+    @property
+    def values(self) -> frozenset[tuple[str, str]]:
+        """The sorts and values of the slots."""
+        return frozenset((slot.stem, slot.value) for slot in self.slots)
+
+    @property
+    def is_change(self) -> bool:
+        """True if the statement says that something has changed."""
+        return self.has("now") or self.has("moved")
+
+    @cached_property
+    def claim(self) -> str:
+        """The main clause, without the parts that are gone and words such as "now"."""
+        text = self.text
+        for departure in self.departures:
+            text = text.replace(departure.text, " ", 1)
+        text = " ".join(cues().pattern["lead"].sub("", text).split())
+        return _ASIDE.split(text.strip(" ,，"), maxsplit=1)[0]
+
     @cached_property
     def frame(self) -> list[Token]:
-        """The statement without optional words. Placeholders stand for days, times and measures."""
-        text = cues().pattern["lead"].sub(" ", self.text)
+        """The claim without optional words. Placeholders stand for days, times and measures."""
         tokens: list[Token] = []
         at = 0
-        for match in cues().slots.finditer(text):
-            slot = _slot(match)
-            tokens += (
-                *_tokens(text[at : match.start()]),
-                Token(slot.text, f"\x00{slot.sort}", at, is_name=True),
-            )
+        for match in cues().slots.finditer(self.claim):
+            tokens += (*_tokens(self.claim[: match.start()], at, 1), _slot(match))
             at = match.end()
-        tokens += _tokens(text[at:])
+        tokens += _tokens(self.claim, at, 1)
         return [token for token in tokens if token.stem not in cues().silent]
+
+    @cached_property
+    def content(self) -> list[Token]:
+        """The names, values and topical words in the frame, without labels such as "date"."""
+        labels = {token.stem[1:] for token in self.frame if token.value}
+        return [
+            token
+            for token in self.frame
+            if token.value or (_is_topical(token) and token.text.lower() not in labels)
+        ]
 
     @property
     def negations(self) -> int:
@@ -204,43 +223,38 @@ class Statement:
                 continue
             subject = self._topical_stems(clause) - cues().calendar
             words = " ".join(token.text for token in _tokens(clause) if token.stem in subject)
-            departures.append(Departure(subject, words))
-        return [departure for departure in departures if departure and departure.subject]
+            departures.append(Departure(subject, words, read(clause).values))
+        return [
+            departure
+            for departure in departures
+            if departure and (departure.subject or departure.values)
+        ]
 
     def _departure(self, pattern: re.Pattern[str], *, leads: bool) -> Departure | None:
         match = pattern.search(self.text)
         if match is None:
             return None
         phrase, verb = match["gone"].strip(), match.groupdict().get("come") or ""
-        borders = [token for token in _tokens(phrase) if token.text.lower() in cues().border]
-        if borders:
-            last = borders[-1]
-            phrase = phrase[last.start + len(last.text) :] if leads else phrase[: borders[0].start]
-        subject = self._topical_stems(phrase) - cues().calendar
         end = match.end() + len(_CLAUSE.split(self.text[match.end() :], maxsplit=1)[0])
+        borders = [token for token in _tokens(phrase) if token.text.lower() in cues().border]
+        if borders and leads:
+            phrase = phrase[borders[-1].start + len(borders[-1].text) :]
+        elif borders:
+            phrase = phrase[: borders[0].start]
+            if borders[0].text.lower() in JOINING:
+                end = match.start("gone") + borders[0].start
+        subject = self._topical_stems(phrase) - cues().calendar
         around = match.group().replace(phrase, "")
         if cues().pattern["unsure"].search(self.text[:end]) or read(around).negations:
             return None
         ends = (border.end() for border in _CLAUSE.finditer(self.text[: match.start()]))
         clause = self.text[max(ends, default=0) : end]
-        context = (
-            self._topical_stems(clause) - subject - self._topical_stems(verb) - cues().calendar
-        )
-        case = context & self._topical_stems(" ".join(_CASE.findall(clause)))
-        return Departure(subject, phrase.strip(" ."), context, case)
+        rest = clause.replace(phrase, " ", 1).replace(verb, " ", 1)
+        context = self._topical_stems(rest) - subject - cues().calendar
+        return Departure(subject, phrase.strip(" ."), read(phrase).values, context)
 
     def _topical_stems(self, text: str) -> frozenset[str]:
-        plain = cues().plain
-        topical = (
-            token.stem
-            for token in _tokens(text)
-            if token.is_name
-            or (
-                not {token.text.lower(), token.stem} & plain
-                and len(token.text) > 1
-                and not token.text.endswith("n't")
-            )
-        )
+        topical = (token.stem for token in _tokens(text) if _is_topical(token))
         return frozenset(topical) - self._project
 
 
@@ -250,16 +264,25 @@ def read(text: str, project: str | None = None) -> Statement:
     return Statement(text, project)
 
 
-def _tokens(text: str) -> Iterator[Token]:
-    for match in _TOKEN.finditer(text):
+def _is_topical(token: Token) -> bool:
+    forms = {token.text.lower()} if token.is_name else {token.text.lower(), token.stem}
+    if forms & cues().plain and not token.text.isupper():
+        return False
+    is_long = len(token.text) > 1 or token.text > _FIRST_HAN
+    return token.is_name or (is_long and not token.text.endswith("n't"))
+
+
+def _tokens(text: str, start: int = 0, width: int = 2) -> Iterator[Token]:
+    """Yield words from ``start``, and overlapping parts of ``width`` Chinese characters."""
+    for match in _TOKEN.finditer(text, start):
         word = match.group()
         if "\u3400" <= word[0] <= "\u9fff":
-            yield from _pairs(word, match.start())
+            yield from _parts(word, match.start(), width)
             continue
         bare = _PLURAL.sub(r"\1", _CONTRACTED.sub("", word).rstrip("'."))
         before = text[: match.start()].rstrip()
         is_name = bool(_NAME.search(bare)) or (
-            bare[:1].isupper() and before[-1:] not in ".!?:;" and len(bare) > 1
+            bare[:1].isupper() and before[-1:] not in ".!?:;" and bare != "I"
         )
         for part in bare.split("-") if bare.replace("-", "").isalpha() else [bare]:
             number = cues().numbers.get(part.lower())
@@ -268,36 +291,31 @@ def _tokens(text: str) -> Iterator[Token]:
             )
 
 
-def _pairs(run: str, start: int) -> Iterator[Token]:
-    """Yield overlapping pairs of characters, because Chinese has no spaces between words."""
+def _parts(run: str, start: int, width: int) -> Iterator[Token]:
+    # Chinese has no spaces between words.
     at = 0
     for border in [*cues().unspaced.finditer(run), None]:
         piece = run[at : border.start() if border else len(run)]
-        for place in range(max(1, len(piece) - 1) if piece else 0):
-            yield Token(
-                piece[place : place + 2],
-                piece[place : place + 2],
-                start + at + place,
-                is_name=False,
-            )
+        for place in range(max(1, len(piece) - width + 1) if piece else 0):
+            part = piece[place : place + width]
+            yield Token(part, part, start + at + place, is_name=False)
         at = border.end() if border else at
 
 
-def _slot(match: re.Match[str]) -> Slot:
-    kind = match.lastgroup or ""
-    if kind[1:].isdigit():
-        return Slot("weekday", kind[1:], match.group())
-    if kind == "labelled":
-        return Slot(
-            match["label"].lower(), match["labelled"].lower().lstrip("v"), match["labelled"]
-        )
-    if kind == "unit":
-        return Slot(stem(match["unit"].lower()), match["number"], match.group())
-    value = re.sub(r"[\s,v]", "", match.group().lower())
-    if kind == "time":
-        hour, _, minute = value.rstrip("apm").partition(":")
+def _slot(match: re.Match[str]) -> Token:
+    sort, text = match.lastgroup or "", match.group()
+    value = re.sub(r"[\s,v]", "", text.lower())
+    hour, _, minute = value.rstrip("apmuhr").partition(":")
+    if sort[1:].isdigit():
+        sort, value = "weekday", sort
+    elif sort == "labelled":
+        sort, text = match["label"].lower(), match["labelled"]
+        value = text.lower().lstrip("v")
+    elif sort == "unit":
+        sort, value = stem(match["unit"].lower()), match["number"]
+    elif sort == "time" and hour.isdecimal():
         value = f"{int(hour) % 12 + 12 * value.endswith('pm') if value.endswith('m') else int(hour)}:{minute or '00'}"
-    return Slot(kind, value, match.group())
+    return Token(text, f"\x00{sort}", match.end() - len(text), is_name=True, value=value)
 
 
 def negations(text: str) -> int:
@@ -343,7 +361,7 @@ _KIN = 5
 def lost(text: str, replacements: Sequence[str]) -> str | None:
     """Return the first name, number or negation in ``text`` that no replacement contains.
 
-    Words are compared by spelling, so a paraphrase may count as missing.
+    A paraphrase may count as missing.
     """
     statement = read(whole_numbers(text))
     new_statements = [read(whole_numbers(replacement)) for replacement in replacements]
@@ -352,13 +370,11 @@ def lost(text: str, replacements: Sequence[str]) -> str | None:
     for name in identifiers(statement.text):
         if not any(name.lower().replace("-", by) in all_text for by in ("-", " ", "")):
             return name
-    new_values = {
-        (slot.sort, slot.value) for new_statement in new_statements for slot in new_statement.slots
-    }
+    new_values = {value for new_statement in new_statements for value in new_statement.values}
     value_stems = {
         token.stem
         for slot in statement.slots
-        if (slot.sort, slot.value) in new_values
+        if (slot.stem, slot.value) in new_values
         for token in read(slot.text).tokens
     }
     for token in statement.tokens:
@@ -372,7 +388,7 @@ def lost(text: str, replacements: Sequence[str]) -> str | None:
         if token.is_name or is_first:
             return token.text
     for slot in statement.slots:
-        if (slot.sort, slot.value) not in new_values:
+        if (slot.stem, slot.value) not in new_values:
             return slot.text
     new_negations = sum(new_statement.negations for new_statement in new_statements)
     return "a negation" if statement.negations > new_negations else None
@@ -385,7 +401,7 @@ def leaves_out(text: str, replacement: str) -> float:
 
 
 def lost_denial(text: str, remainder: str) -> str | None:
-    """Return a message if ``text`` contains a negation but ``remainder`` does not."""
+    """Return a message if ``remainder`` lacks a negation."""
     return "a negation is lost" if read(text).negations and not read(remainder).negations else None
 
 
@@ -398,6 +414,7 @@ def adds(text: str, both: Sequence[str]) -> str | None:
         ("firm", "that nothing else applies"),
         ("unsure", "a guess"),
         ("now", "a change"),
+        ("moved", "a change"),
     ):
         if statement.cues(sort).difference(*(other.cues(sort) for other in statements)):
             return addition
@@ -455,10 +472,7 @@ def _triples(statement: Statement) -> list[tuple[str, str, str]]:
 
 
 def exchanges(text: str, other: str) -> str | None:
-    """Return a message if two texts contain the same values in a different order.
-
-    An example is "7 days in staging, 30 in production" and the reverse.
-    """
+    """Return a message if two texts contain the same values in a different order."""
     values, other_values = _values(text), _values(other)
     for now, before in zip(
         (value for value in values if value in other_values),

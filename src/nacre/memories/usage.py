@@ -222,7 +222,8 @@ def look_at(home: Home, request: decision.GetRequest) -> home_views.MemoryView:
     """Return a memory with its evidence, links, file and usage."""
     memory = read_memory(home, request)
     file = home.files.file_of(memory.id)
-    doubt = home.memories.stale().get(memory.id)
+    stale = home.memories.stale().get(memory.id)
+    newer = ", ".join(other[-8:] for other in home.reviews.newer([memory.id]).get(memory.id, ()))
     usage = home.usage.of([memory.id])[memory.id]
     edges = home.co_recall.of([memory.id], store.today(home))[:_MAX_COMPANIONS]
     memories = by_id(home.memories.rows_of([edge.other for edge in edges]).values())
@@ -238,7 +239,7 @@ def look_at(home: Home, request: decision.GetRequest) -> home_views.MemoryView:
         maturity(usage),
         tuple(companions),
         store.etag_of(home, memory),
-        doubt[1] if doubt else None,
+        stale[1] if stale else f"see {newer}" if newer else None,
         deliveries(home.settings.home, memory.id),
     )
 

@@ -120,7 +120,7 @@ def _origin(hit: MemoryHit) -> str:
     dates = shown_day(memory.created)
     if day_of(memory.updated) != day_of(memory.created):
         dates += f", changed {shown_day(memory.updated)}"
-    newer = f"may be outdated by {', '.join(hit.outdated_by)}" if hit.outdated_by else ""
+    newer = f"may be out of date: see {', '.join(hit.outdated_by)}" if hit.outdated_by else ""
     doubt = f"may be out of date: {hit.doubt}" if hit.doubt else ""
     parts = (
         memory.kind.value,
@@ -810,16 +810,15 @@ def _hits_of(
     run: _Run, chosen: Sequence[Memory], ranked: Sequence[MemoryHit]
 ) -> tuple[MemoryHit, ...]:
     by_id = {hit.memory.id: hit for hit in ranked}
-    doubts = run.home.reviews.doubts([memory.id for memory in chosen], both_ways=True)
+    newer = run.home.reviews.newer([memory.id for memory in chosen])
     is_private = run.query.filter.scope is Scope.PRIVATE
     stale = run.home.memories.stale() if is_private else {}
     hits = []
     for memory in chosen:
         evidence = evidence_of(run.home, memory) if is_private else ()
-        newer = tuple(doubt.newer for doubt in doubts if doubt.older == memory.id)
         doubt = stale[memory.id][1] if memory.id in stale else None
         hit = by_id.get(memory.id) or MemoryHit(
-            memory, 0.0, {}, HitConfidence.LIKELY, evidence, newer, doubt
+            memory, 0.0, {}, HitConfidence.LIKELY, evidence, newer.get(memory.id, ()), doubt
         )
         hits.append(replace(hit, components={**hit.components, "chosen": 1.0}))
     return tuple(hits)

@@ -671,12 +671,6 @@ def confident(
     ]
 
 
-def doubts(home: Home, hits: Sequence[ScoredMemory]) -> list[tuple[str, str]]:
-    """Return pairs of an older memory and a newer one that probably replaces it."""
-    pairs = home.reviews.doubts([item.memory.id for item in hits], both_ways=True)
-    return [(doubt.older, doubt.newer) for doubt in pairs]
-
-
 def newest_first(
     home: Home, query: RecallQuery, hits: Sequence[ScoredMemory]
 ) -> list[ScoredMemory]:
@@ -684,7 +678,8 @@ def newest_first(
 
     For a prompt, drop memories that are probably outdated.
     """
-    doubted_pairs = doubts(home, hits)
+    newer_ids = home.reviews.newer([item.memory.id for item in hits])
+    doubted_pairs = [(older, newer) for older, ids in newer_ids.items() for newer in ids]
     memories = {item.memory.id: item.memory for item in hits}
     alternatives = [
         pair

@@ -69,7 +69,6 @@ from nacre.recall.ranking import (
     current_first,
     diverse,
     diversify,
-    doubts,
     engine_of,
     in_one_list,
     most_of,
@@ -242,7 +241,8 @@ def recall(home: Home, query: RecallQuery) -> RecallResult:
         )
     selected = [item for item in selected if item.score >= query.threshold]
     hits, truncated = _fit_budget(selected[: query.limit], query)
-    outdated = [] if query.filter.as_of else doubts(home, hits)
+    ids = [] if query.filter.as_of else [item.memory.id for item in hits]
+    newer = home.reviews.newer(ids)
     is_private = query.filter.scope is Scope.PRIVATE
     stale = home.memories.stale() if hits and is_private and not query.filter.as_of else {}
     home_turns = home.turn_search.corpus(()).rows
@@ -253,7 +253,7 @@ def recall(home: Home, query: RecallQuery) -> RecallResult:
             {**item.components, **_confidence_components(item)},
             in_words(item, home_turns),
             evidence_of(home, item.memory) if is_private else (),
-            tuple(newer for older, newer in outdated if older == item.memory.id),
+            newer.get(item.memory.id, ()),
             stale[item.memory.id][1] if item.memory.id in stale else None,
             candidate=item in pending,
         )

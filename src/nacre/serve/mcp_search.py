@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -175,7 +175,7 @@ def _hit(hit: MemoryHit) -> str:
     rest = f"\n  (cut: memory_get {short_id(memory.id)} has the rest)"
     notice = "" if content == memory.content else rest
     newer = ", ".join(map(short_id, hit.outdated_by))
-    doubts = f"\n  may be outdated by {newer}" if newer else ""
+    doubts = f"\n  may be out of date: see {newer}" if newer else ""
     if hit.candidate:
         keep = f"the owner can keep it: nacre review keep {short_id(memory.id)}"
         doubts += f"\n  pending candidate, not confirmed by the owner; {keep}"
@@ -237,6 +237,7 @@ def list_memories(desk: Desk, arguments: List) -> str:
     """List active memories, newest first."""
     memory_filter = desk.filter(arguments)
     at = page_of(arguments.cursor)
+    outdated_by: Mapping[str, Sequence[str]] = {}
     if arguments.beliefs:
         project = next(iter(memory_filter.projects), None)
         kinds = {"kinds": arguments.kinds} if arguments.kinds else {}
@@ -249,9 +250,14 @@ def list_memories(desk: Desk, arguments: List) -> str:
             "list", filter=memory_filter, words=arguments.query, limit=arguments.limit, offset=at
         )
         total, entries = listing.total, [(memory, None) for memory in listing.memories]
+        outdated_by = listing.outdated_by
     lines = [
         f"- [{short_id(memory.id)}] {title_of(memory)} ({origin_of(memory)})"
         + (f": “{plain_line(quote.excerpt)}”" if quote else "")
+        + "".join(
+            f"; may be out of date: see {short_id(newer)}"
+            for newer in outdated_by.get(memory.id, ())
+        )
         for memory, quote in entries
     ]
     visible = count_fitting(lines, arguments.budget)

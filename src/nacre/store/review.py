@@ -190,6 +190,13 @@ class Reviews(Store):
         """
         return self._records(Doubt, "list_doubts", ids=memory_ids, both_ways=both_ways)
 
+    def newer(self, memory_ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Map each memory that may be out of date to the newer ones that contradict it."""
+        newer: dict[str, tuple[str, ...]] = {}
+        for doubt in self.doubts(memory_ids, both_ways=True):
+            newer[doubt.older] = (*newer.get(doubt.older, ()), doubt.newer)
+        return newer
+
     @runs("delete_ended_doubts")
     def end_doubts(self, doubtful: Sequence[str]) -> None:
         """Delete pending reviews of contradictions, except for ``doubtful`` memories."""

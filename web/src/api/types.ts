@@ -308,6 +308,7 @@ export interface Listed {
 export interface Listing {
   memories: Array<Memory>;
   total: number;
+  outdated_by: Record<string, Array<string>>;
 }
 
 export type Loose = "failing" | "next step" | "question" | "request" | "todo";
