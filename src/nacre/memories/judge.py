@@ -14,6 +14,7 @@ from difflib import SequenceMatcher
 from enum import StrEnum
 from functools import cache, cached_property
 from importlib.resources import files
+from itertools import takewhile
 from typing import Literal
 
 import msgspec
@@ -132,11 +133,13 @@ def judge(
     cosine: float | None,
     limits: Calibration,
     rarity: Rarity | None = None,
+    *,
+    is_nearest: bool = True,
 ) -> Verdict:
     """Decide how the statement ``later`` relates to ``earlier``.
 
     Both must apply to the same project. ``cosine`` is their similarity, or ``None`` if one of them
-    has no vector.
+    has no vector. ``is_nearest`` is False if another statement is more similar.
     """
     project, rarity = later.project or earlier.project, rarity or Rarity()
     old, new = read(earlier.content[:LONGEST], project), read(later.content[:LONGEST], project)
@@ -152,6 +155,8 @@ def judge(
                 changes.append(_replacement(old, new, rarity))
             if not (old.departures or new.departures):
                 changes.append(_contradiction(earlier, later, old, new))
+                if is_nearest and not any(changes):
+                    changes.append(_event(old, new, cosine, limits))
         found = [change for change in changes if change]
         if found:
             return max(found, key=lambda change: change.relation is Relation.SUPERSEDES)
@@ -262,6 +267,17 @@ def _replacement(old: Statement, new: Statement, rarity: Rarity) -> Verdict | No
     if is_sure is None:
         return None
     return _verdict(" → ".join(phrases), is_sure=is_sure and kept == old.content)
+
+
+def _event(
+    old: Statement, new: Statement, cosine: float | None, limits: Calibration
+) -> Verdict | None:
+    """Doubt a statement if the later one says that something has changed about its subject."""
+    subject = [*takewhile(lambda word: word.stem in old.words, new.content)]
+    is_other = new.words - old.words or new.values - old.values
+    if not (new.is_change and subject and is_other and cosine and cosine >= limits.link):
+        return None
+    return _verdict(f"changed: {_text(new, subject)}", is_sure=False)
 
 
 def _verdict(reason: str, likeness: float = 1.0, *, is_sure: bool) -> Verdict:
@@ -500,8 +516,9 @@ def compare(
     """
     limits = calibration_of(model, mean_cosines)
     cosines = cosines or {}
+    highest = max(cosines.values(), default=None)
     comparisons = [
-        _compare_pair(memory, other, cosines.get(other.id), limits, rarity)
+        _compare_pair(memory, other, cosines.get(other.id), limits, rarity, highest)
         for other in candidates
         if other.id != memory.id
         and other.shares_place(memory)
@@ -530,7 +547,12 @@ def compare(
 
 
 def _compare_pair(
-    memory: Memory, other: Memory, cosine: float | None, limits: Calibration, rarity: Rarity | None
+    memory: Memory,
+    other: Memory,
+    cosine: float | None,
+    limits: Calibration,
+    rarity: Rarity | None,
+    highest: float | None,
 ) -> Comparison:
     # If the times are equal, the new memory counts as later.
     is_later = vouches(memory, other) or memory.last_said >= other.last_said
@@ -540,7 +562,7 @@ def _compare_pair(
     if earlier.kind is Kind.TODO and closes(earlier, later):
         verdict = Verdict(Relation.SUPERSEDES, "done")
     else:
-        verdict = judge(earlier, later, cosine, limits, rarity)
+        verdict = judge(earlier, later, cosine, limits, rarity, is_nearest=cosine == highest)
     if _share_a_key(earlier, later) and verdict.relation not in _SAYING_THE_SAME:
         verdict = Verdict(Relation.SUPERSEDES, f"has the key {later.canonical_key}")
     if outranks(earlier, later):

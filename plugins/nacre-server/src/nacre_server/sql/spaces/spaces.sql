@@ -87,13 +87,6 @@ ON t.space = n.space
 WHEN MATCHED THEN UPDATE SET number = greatest(t.number, n.number)
 WHEN NOT MATCHED THEN INSERT (space, number) VALUES (n.space, n.number)
 
--- weigh_database --
-SELECT pg_database_size(current_database())
-
--- count_anew --
--- Update the planner's statistics; otherwise the server does within a minute or two.
-ANALYZE
-
 -- list_tables --
 -- Tables with rows of tenants, referenced ones last.
 SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
