@@ -902,7 +902,7 @@ def test_rules_extract_memories_after_a_model_failure(world: World, failure: Any
         )
     model = ScriptedModel([failure], repeats=True)
     memories, report = learn(world, model)
-    assert [memory.confidence for memory in memories] == [Confidence.INFERRED] * len(memories)
+    assert [memory.confidence for memory in memories] == [Confidence.EXTRACTED] * len(memories)
     assert "ten years" in memories[0].content
     extraction = model_extraction(report)
     assert (

@@ -134,7 +134,7 @@ def test_later_questions_get_a_pointer_only_if_they_refer_back(home: World) -> N
 
 
 def test_pointer_precedes_guessed_facts(home: World) -> None:
-    fact = "Keep in mind that Valkey can cache the ferry timetable and flush it."
+    fact = "FYI, Valkey can cache the ferry timetable and flush it."
     talk(home, fact, "I will.", session="9c1e-0003")
     assert home.context().memories.last_row()
     write_state(home.home, SESSION, SessionState(started=1))

@@ -254,7 +254,7 @@ def test_recall_can_leave_usage_unchanged(nacre: Nacre, learned: dict[str, Any])
 def test_list_as_json_has_the_promised_fields(nacre: Nacre, learned: dict[str, Any]) -> None:
     nacre("store", "Told by hand")
     answer = nacre("list", "--json").json
-    assert set(answer) == {"memories", "total"}
+    assert set(answer) == {"memories", "outdated_by", "total"}
     by_hand, *imported = answer["memories"]
     assert set(by_hand) >= {
         "id",

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from nacre.llm.credentials import provider_of
-from nacre.llm.failures import absence, environment_of
+from nacre.llm.failures import absence, key_of_billing
 from nacre.settings import load_settings
 from tests.cli.conftest import Nacre, Outcome
 from tests.fakes.provider import FakeProvider
@@ -199,18 +199,18 @@ def test_subscription_agent_gets_no_billed_key(
 def test_macos_agent_keeps_its_key_without_login_file(
     user_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def proposed_key() -> tuple[str | None, str]:
+    def proposed_key() -> tuple[str, str]:
         settings = replace(load_settings(), platform="darwin")
         claude = provider_of(settings, "claude-cli")
-        return environment_of(settings, claude).get("ANTHROPIC_API_KEY"), absence(settings, claude)
+        return key_of_billing(settings, claude), absence(settings, claude)
 
-    assert proposed_key() == (None, "")  # the keychain may hold a login
+    assert proposed_key() == ("", "")  # the keychain may hold a login
     monkeypatch.setenv("ANTHROPIC_API_KEY", "a-key-of-a-test")
     key, output = proposed_key()
-    assert key == "a-key-of-a-test"
+    assert key == "$ANTHROPIC_API_KEY"
     assert "would be billed to the key in $ANTHROPIC_API_KEY" in output
     signed_in(user_home)
-    assert proposed_key() == (None, "")
+    assert proposed_key() == ("", "")
 
 
 def test_agent_paid_by_key_is_a_priced_writer(

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from nacre.base.text import words
 from nacre.care.proofs import prove_database, prove_full_text
-from nacre.context import delivery
+from nacre.context import hooks
 from nacre.context.build import build
 from nacre.context.handoff import hand_over, improve, put_away
 from nacre.context.hooks import write_state
@@ -430,7 +430,7 @@ def give_handoff(context: Home) -> None:
     Repeated minutes later, the command gives it again, to this session or the next.
     """
     home = _at_noon(context)
-    earlier = home.clock().timestamp() - 2 * delivery.CLAIM_SECONDS
+    earlier = home.clock().timestamp() - 2 * hooks.CLAIM_SECONDS
     for claim in (home.settings.home / "run/handoffs").glob("*"):
         os.utime(claim, (earlier, earlier))
     for session in ("claude-code:5e55-0009", "claude-code:5e55-0010"):
@@ -438,7 +438,7 @@ def give_handoff(context: Home) -> None:
         write_state(home.settings.home, session, block.state)
         if block.state:  # the session is new
             break
-    if delivery.due(home, "harbour", None) and not any(delivery.iter_delivered(home)):
+    if hooks.due_handoffs(home, "harbour", None) and not any(hooks.iter_delivered(home)):
         raise UnavailableError(
             "what the session was given cannot be kept", hint="the next one is given it, too"
         )

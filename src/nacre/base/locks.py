@@ -84,9 +84,10 @@ class FileLock:
 
     def release(self) -> None:
         """Undo one acquisition; the last one releases the lock."""
-        if self._depth == 1:
-            self._free()
+        is_last = self._depth == 1
         self._depth = max(0, self._depth - 1)
+        if is_last:
+            self._free()
 
     def let_others(self) -> None:
         """Let waiting processes have the lock, then acquire it again, unless an outer block holds

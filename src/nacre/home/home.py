@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import cached_property
@@ -17,6 +17,7 @@ from nacre.base.locks import FileLock, Observe, Turn
 from nacre.base.times import day_of
 from nacre.errors import (
     EmbedderUnavailableError,
+    InvalidSettingsError,
     NacreError,
     StoreBusyError,
     UnavailableError,
@@ -183,7 +184,9 @@ class Home(Stores):
 
     def check_place(self) -> None:
         """Raise StoreBusyError if the memory was moved since it was opened."""
-        if self.settings.read_again().server != self.settings.server:
+        with suppress(InvalidSettingsError):
+            if self.settings.read_again().server == self.settings.server:
+                return
             raise StoreBusyError(
                 "this memory was just moved to another place",
                 hint="nothing was written: repeat the command",

@@ -45,7 +45,9 @@ def leans(text: str, language: Language) -> bool:
     if pronoun is None:
         return False
     before = text[: pronoun.start()]
-    return not language.lean.named.search(before) and len(content_words(before)) < _FEWEST
+    return (
+        not language.lean.named.search(before) and len(content_words(before)) < _FEWEST_INTRODUCED
+    )
 
 
 # -- Explicit statements ---------------------------------------------------------------------------

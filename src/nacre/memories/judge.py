@@ -150,7 +150,10 @@ def judge(
         ("?", "？")
     ):
         changes = [_departure(old, new, rarity)]
-        if not (old.has("unsure") or new.has("unsure")) and later.kind in {*_CLAIMS, Kind.TODO}:
+        is_lasting = not any(
+            item.has(sort) for item in (old, new) for sort in ("unsure", "passing")
+        )
+        if is_lasting and later.kind in {*_CLAIMS, Kind.TODO}:
             if negations(old.claim) == negations(new.claim):
                 changes.append(_replacement(old, new, rarity))
             if not (old.departures or new.departures):
@@ -386,7 +389,12 @@ def _is_other_phrase(
         return None
     if new.is_change:
         return False if has_tail or not patterns["many"].search(text) else None
+    following = (
+        statement.claim[part[-1].start + len(part[-1].text) :].split()[:1]
+        for statement, part in ((old, gone), (new, come))
+    )
     is_order = words[0] not in cues().silent and border.union(plain).issuperset(words)
+    is_order = is_order and next(following) == next(following)
     return False if (is_order if has_tail else new.has("equation")) else None
 
 
