@@ -67,6 +67,7 @@ KEY = "NACRE_REMOTE_KEY"
 _CREDENTIAL_NAME = "nacre-remote"
 _TIMEOUT_SECONDS = 300.0
 """Timeout in seconds. A busy server can be slow."""
+_MAX_ANSWER_BYTES = 32 << 20
 _CONNECT_SECONDS = 10.0
 
 
@@ -92,7 +93,12 @@ class Connection:
 
     def ask(self, operation: str, answer: type[T], **request: Any) -> T:
         try:
-            response = self._client.post(f"/api/v1/{operation}", content=json.encode(request))
+            path, content, data = f"/api/v1/{operation}", json.encode(request), bytearray()
+            with self._client.stream("POST", path, content=content) as response:
+                for piece in response.iter_bytes():
+                    data += piece
+                    if len(data) > _MAX_ANSWER_BYTES:
+                        raise RemoteRefusedError("the server's answer is too large for nacre")
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
             raise RemoteUnreachableError(
                 f"the server cannot be reached ({type(error).__name__})",
@@ -100,8 +106,8 @@ class Connection:
             ) from None
         if response.status_code != 200:
             problem = None
-            with suppress(ValueError):
-                problem = json.parse(response.content)
+            with suppress(ValueError, RecursionError):
+                problem = json.parse(bytes(data))
             message = string(problem, "detail", "title") or f"status {response.status_code}"
             hint = string(problem, "hint")
             if response.status_code == 401:
@@ -117,7 +123,7 @@ class Connection:
                 )
             raise RemoteRefusedError(f"the server refuses: {message}", hint=hint)
         try:
-            return json.decode(response.content, answer)
+            return json.decode(bytes(data), answer)
         except msgspec.DecodeError:
             raise RemoteRefusedError(
                 "the server's answer is unexpected",
