@@ -124,7 +124,7 @@ class Settings:
 
         Raises InvalidSettingsError.
         """
-        now = load_settings(self.home, self.environ)
+        now = load_settings(self.home, {**self.environ, "NACRE_CONFIG": str(self.config)})
         read = ("default", str(self.config))
         own = {
             key: value

@@ -248,7 +248,7 @@ def test_first_person_statements_are_learned(world: World) -> None:
         "i really hate it when you rewrite log books": (
             "I really hate it when you rewrite log books"
         ),
-        "nice, that fixed it.\n\nbtw from now on weigh the nets before each trip": (
+        "nice, that fixed it. from now on weigh the nets before each trip": (
             "From now on weigh the nets before each trip"
         ),
         "can you make it a habit to run the chart checker after each change?": (

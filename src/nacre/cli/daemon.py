@@ -333,10 +333,6 @@ def daemon_logs(run: Run, lines: int) -> None:
 # ``nacre open``.
 
 
-# ----------------------------------------------------------------------------
-# ``nacre open``.
-
-
 _SECONDS = 30.0
 
 

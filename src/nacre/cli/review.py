@@ -324,7 +324,7 @@ def _render_gap(paper: Paper, gap: UnansweredQuestion) -> None:
 
 
 # ----------------------------------------------------------------------------
-# The review on a
+# The review on a terminal.
 
 
 _KEYS = {

@@ -509,6 +509,8 @@ class Draft:
         for path in dict.fromkeys(
             _paths(tool, self.request.folder, self.home.settings.user_home, has_own=uses_own_memory)
         ):
+            if not path.is_file():  # a pipe would block
+                continue
             with suppress(OSError), path.open(encoding="utf-8", errors="replace") as file:
                 text = file.read(left_characters)
                 left_characters -= len(text)

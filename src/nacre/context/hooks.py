@@ -393,7 +393,13 @@ def claim(home: Home, handoff: Handoff, session: str | None) -> bool:
     try:
         files.make_folder(path.parent)
         if holder is not None:  # an expired claim
-            path.unlink()
+            aside = path.with_name(f".{path.name}.{os.getpid()}")
+            path.rename(aside)
+            try:
+                if _holder(aside) != holder:  # another session claimed the handoff first
+                    os.link(aside, path)
+            finally:
+                aside.unlink()
         descriptor = files.open_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         with os.fdopen(descriptor, "wb") as file:
             file.write(session.encode("utf-8", "surrogatepass"))

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from nacre.base.frozen import frozen
 from nacre.base.text import normalise, pieces, shorten, stem, words
-from nacre.learn.pasted import cues, matches, pointing_words, words_of
+from nacre.learn.pasted import cues, matches, words_of
 from nacre.learn.sentences import (
     Answers,
     Language,
@@ -372,19 +372,9 @@ def may_be_others(statement: Statement) -> bool:
     before, colon, _ = statement.text.replace("：", ":").partition(":")
     if statement.marked or (colon and _is_errand(before) and not announces(before + colon)):
         return True
-    if not statement.line or _is_order(statement.opening) or _goes_on(statement):
+    if not statement.line or _is_order(statement.opening):
         return False
     return not any(map(announces, (statement.lead or "", statement.opening)))
-
-
-def _goes_on(statement: Statement) -> bool:
-    """Return True if a later line is typed like the first, which announces no other text."""
-    first, opening = statement.text, statement.opening
-    is_casual = first[:1].islower() and opening[:1].islower()
-    has_lead = language_of(first).lead.match(first)
-    return bool(is_casual or (has_lead and has_lead.end())) and not (
-        matches(opening, _ANNOUNCES_TEXT, pointing_words())
-    )
 
 
 def own_words(text: str) -> str:

@@ -302,6 +302,7 @@ def as_counted(dollars: Decimal | None) -> int | None:
 
 
 _LIST_TIMEOUT_SECONDS = 0.5
+_MAX_LIST_BYTES = 1_000_000
 
 
 def list_proposed(provider: Provider) -> list[str]:
@@ -335,7 +336,7 @@ def listed_here(provider: Provider) -> list[str] | None:
     )
     try:
         connection.request("GET", f"{address.path.rstrip('/')}/models")
-        answer = json.loads(connection.getresponse().read())
+        answer = json.loads(connection.getresponse().read(_MAX_LIST_BYTES))
         names = [str(entry["id"]) for entry in answer["data"]]
         return [name for name in names if "embed" not in name.lower() and not traits_of(name).names]
     except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError, RecursionError):

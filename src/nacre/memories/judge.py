@@ -227,6 +227,8 @@ def _departure(old: Statement, new: Statement, rarity: Rarity) -> Verdict | None
         ):
             continue
         gone = [word for word in old.tokens if word.stem in subject]
+        if not (gone and old.content):
+            continue
         is_whole = old.words <= subject and departure.values == old.values
         is_clear = is_whole or rarity.has_rare([word.text.lower() for word in gone])
         is_main = {old.content[0].stem, old.content[-1].stem} & subject

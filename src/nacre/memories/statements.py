@@ -236,6 +236,12 @@ class Statement:
             return None
         phrase, verb = match["gone"].strip(), match.groupdict().get("come") or ""
         end = match.end() + len(_CLAUSE.split(self.text[match.end() :], maxsplit=1)[0])
+        scope = next(
+            (token for token in _tokens(verb) if token.text.lower() in cues().border), None
+        )
+        verb = verb[: scope.start] if scope else verb  # "SQLite in tests"
+        if f" for {verb}" in self.text and not any(token.is_name for token in _tokens(verb)):
+            verb = ""  # "dropped Redis for sessions" names a purpose
         borders = [token for token in _tokens(phrase) if token.text.lower() in cues().border]
         if borders and leads:
             phrase = phrase[borders[-1].start + len(borders[-1].text) :]

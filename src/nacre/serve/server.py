@@ -165,9 +165,14 @@ class Server:
         while self._socket is listening:
             try:
                 link, _ = listening.accept()
-                threading.Thread(
-                    target=self._serve, args=(link,), daemon=True, name="answering"
-                ).start()
+                self._note(1)
+                try:
+                    threading.Thread(
+                        target=self._serve, args=(link,), daemon=True, name="answering"
+                    ).start()
+                except RuntimeError:
+                    self._note(-1)
+                    raise
             except (OSError, RuntimeError) as error:
                 # Out of file descriptors or threads, perhaps only briefly.
                 if self._socket is listening:
@@ -175,7 +180,6 @@ class Server:
                     time.sleep(_ACCEPT_PAUSE_SECONDS)
 
     def _serve(self, link: socket.socket) -> None:
-        self._note(1)
         try:
             with link, suppress(OSError):
                 self._respond(Caller(link))

@@ -109,7 +109,7 @@ class Connection:
             with suppress(ValueError, RecursionError):
                 problem = json.parse(bytes(data))
             message = string(problem, "detail", "title") or f"status {response.status_code}"
-            hint = string(problem, "hint")
+            message, hint = message[:500], (string(problem, "hint") or "")[:500]
             if response.status_code == 401:
                 raise NotAllowedError(
                     "the server rejects the key",
