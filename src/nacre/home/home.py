@@ -148,7 +148,7 @@ class Home(Stores):
     def folder(self) -> Path:
         """The folder for spools and handoffs.
 
-        Each space on a server has its own, unless the home's config file selects the space.
+        Each space on a server has its own folder, unless the home's config file selects the space.
         """
         origin = self.settings.values["storage.tenant"].origin
         if not self.database.server or origin in ("default", str(self.settings.config)):

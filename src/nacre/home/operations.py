@@ -148,7 +148,7 @@ def is_going_on(home: Home, operation: Operation) -> bool:
 
 
 def memories_in_entry(memories: Iterable[str]) -> dict[str, object]:
-    """Return ledger fields that name the given memories, or only count them if there are many."""
+    """Return ledger fields that name the given memories or, if there are many, their number."""
     ids = sorted(memories)
     if len(ids) == 1:
         return {"memory": ids[0]}

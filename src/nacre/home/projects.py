@@ -125,7 +125,7 @@ class Handoffs:
         return _read_all(self._folder / project, _MAX_WAITING)
 
     def of_project(self, project: str) -> list[Handoff]:
-        """Return a project's handoffs, pending before delivered, each latest first."""
+        """Return a project's handoffs, latest first, but pending before delivered ones."""
         folder = self._folder / project
         return [*_read_all(folder), *_read_all(folder / _DELIVERED)]
 
@@ -139,7 +139,7 @@ class Handoffs:
         return [handoff for project in self._projects() for handoff in self.of_project(project)]
 
     def damaged(self) -> list[Handoff]:
-        """Return a handoff for each damaged file, with the file as its content and no session."""
+        """Return a handoff for each damaged file, with the file's text and no session."""
         folders = (self._folder / project for project in self._projects())
         return [
             handoff

@@ -160,7 +160,7 @@ class _Note:
 
 
 def note(home: Home, record: AskedQuestion | Call) -> None:
-    """Spool a question that someone asked, or a call that was not background work.
+    """Add a question, or a call that was not background work, to the spool.
 
     Its texts must already be redacted.
     """
@@ -230,7 +230,7 @@ _EXPECTED_ANSWER_TOKENS = 2_000
 
 
 def resets_at(home: Home) -> datetime:
-    """Return the next local midnight, when the daily limits start again."""
+    """Return the next local midnight, when the daily limits are reset."""
     return day_interval(home.today())[1]
 
 
@@ -596,7 +596,7 @@ class SpendingMeter:
         self._is_requested = is_requested
 
     def check(self, tokens: int, *, is_question: bool) -> None:
-        """Raise EmbedderHeldError if that many tokens must not be sent now."""
+        """Raise EmbedderHeldError if this number of tokens must not be sent now."""
         if self._is_requested:
             return
         if error := refusal(self._home, self._setting, tokens, is_question=is_question):
@@ -690,7 +690,7 @@ def ask_all(
 ) -> list[A | NacreError | None]:
     """Call up to ``at_once`` functions at the same time, and return their results in order.
 
-    A result is an answer, an error, or ``None`` for a question that was not asked or that took more
+    A result is an answer, an error, or ``None`` for a question that was not asked or took longer
     than ``seconds``. An error that would affect every question prevents further questions.
     """
     if not questions:
