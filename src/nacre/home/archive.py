@@ -1,5 +1,4 @@
-"""The transcript archive, which keeps redacted, compressed transcripts after tools delete the
-originals.
+"""The archive keeps redacted, compressed transcripts after tools delete the originals.
 
 Archiving runs after ingest and adds newly ingested content. Apart from redaction, lines are stored
 unchanged. If a file has no lines, or contains forgotten or excluded content, its indexed turns are
@@ -284,7 +283,7 @@ class ArchivedSource(Source):
 
 
 def missing(home: Home) -> list[Archived]:
-    """Return archived transcripts whose original file no longer exists, oldest first."""
+    """Return archived transcripts whose original file is gone, oldest first."""
     return [state for state in reversed(home.archive.all()) if state.pack and _is_missing(state)]
 
 
@@ -491,7 +490,9 @@ def is_on(home: Home) -> bool:
 
 
 def withhold(home: Home, paths: Sequence[tuple[str, str]]) -> None:
-    """Mark transcripts, as (tool, path), whose packs :func:`settle` must reduce to indexed turns."""
+    """Mark (tool, path) pairs of transcripts whose packs :func:`settle` must reduce to indexed
+    turns.
+    """
     with home.transaction():
         for tool, path in paths:
             home.archive.withhold(path, tool)

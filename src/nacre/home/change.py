@@ -80,7 +80,7 @@ A crash can split a larger write.
 class Change(operations.OpenOperation):
     """A change to the vault, made while the vault lock is held.
 
-    Each method uses its own transaction, unless one is already open.
+    Each method uses its own transaction, unless one is open.
     """
 
     @contextmanager
@@ -759,7 +759,7 @@ def _name(path: str | None) -> str | None:
 def put_in_place(fresh: Path, home: Path) -> Path | None:
     """Replace a home with the complete home ``fresh`` while no other process writes to either.
 
-    Return the folder that now holds the previous home, or ``None`` if there was none.
+    Return the folder that now holds the previous home, if any.
     """
     ready = _staging_path(home)
     if ready.exists():

@@ -226,7 +226,9 @@ class Home(Stores):
 
     @cached_property
     def vectors(self) -> Vectors:
-        """The vectors of memories and passages. Raises EmbedderUnavailableError without numpy."""
+        """The vectors of memories and passages. Raises EmbedderUnavailableError if numpy is
+        missing.
+        """
         vectors: Vectors = _load_with_numpy("nacre.store.search:Vectors")(self.database)
         return vectors
 

@@ -143,7 +143,7 @@ def left_open(home: Home) -> list[Operation]:
 
 
 def is_going_on(home: Home, operation: Operation) -> bool:
-    """Return True if a long operation is still running in some process."""
+    """Return True if a long operation is still running in any process."""
     return is_held(_lock_of(home, operation.id))
 
 

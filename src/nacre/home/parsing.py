@@ -184,7 +184,7 @@ def roots_of(adapter: Adapter, places: Places) -> Sequence[Root] | Problem:
 
 
 def count_processes(jobs: Sequence[Job], requested: int = 0) -> int:
-    """Return how many processes should read the files, where 1 means only this process.
+    """Return how many processes should read the files (1 means only this process).
 
     If ``requested`` is 0, the unread bytes and the processor cores decide.
     """
@@ -284,7 +284,7 @@ class ForeignFormatError(InvalidInputError):
 
 
 class EmptyError(ForeignFormatError):
-    """The error for an empty database, such as some tools create at startup."""
+    """The error for an empty database, which some tools create at startup."""
 
 
 @contextlib.contextmanager

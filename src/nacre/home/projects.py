@@ -37,7 +37,7 @@ _SESSION_REFERENCE = re.compile(r"[\w.-]+:\S+")
 def references_of(line: str) -> tuple[str, ...]:
     """Return the session ids and shortened memory ids at the end of a page's line.
 
-    If anything else is among them, return nothing.
+    Return nothing if anything else is there.
     """
     match = _REFERENCES.search(line)
     names = tuple(match[1].split(", ")) if match else ()
@@ -67,7 +67,7 @@ def memory_named(home: Home, reference: str) -> Memory | None:
 
 
 def is_current(memory: Memory, today: date) -> bool:
-    """Return True if a memory is active, outside the inbox, and still valid on the given day."""
+    """Return True if a memory is active, outside the inbox, and valid on the given day."""
     has_ended = (memory.valid.until and memory.valid.until < today) or (
         memory.expires_on and memory.expires_on <= today
     )

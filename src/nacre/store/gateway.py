@@ -113,7 +113,7 @@ class GatewayStore:
             return None
 
     def is_in_place(self) -> bool:
-        """Return True if the database file is still the one that was opened."""
+        """Return True if the opened file is still in place."""
         return self._db.is_in_place()
 
     def close(self) -> None:
@@ -181,7 +181,7 @@ class GatewayStore:
         return self._db.all("list_waiting_keys")
 
     def last_waiting(self, key: str) -> tuple[datetime | None, int]:
-        """Return the time of a conversation's last waiting message, and the number of all."""
+        """Return when a conversation's last waiting message arrived, and how many are waiting."""
         moment, count = self._db.one("last_waiting", key=key) or (None, 0)
         return from_ms(moment), count
 

@@ -56,8 +56,8 @@ class VaultIndex(Store):
         return {row[0]: SeenMemoryFile(*row) for row in self._db.all("list_vault_files")}
 
     def file_states(self) -> FileStates:
-        """Return the times and sizes of indexed files, the paths of pending writes, and the reasons
-        why some files are not memories.
+        """Return the times and sizes of indexed files, the paths of pending writes, and why some
+        files are not memories.
         """
         # The state is read before the rows, so that a concurrent write invalidates the cache.
         state = self._db.state()
@@ -104,7 +104,7 @@ class VaultIndex(Store):
         return record(SeenMemoryFile, self._db.one("find_vault_file_at", path=path))
 
     def journal_paths(self) -> set[str]:
-        """Return the paths of all writes that are not committed yet."""
+        """Return the paths of all uncommitted writes."""
         return set(self._db.column("list_journal_paths"))
 
     def is_taken(self, path: str) -> bool:
@@ -176,7 +176,7 @@ class VaultIndex(Store):
         return self._db.value("find_project_by_key", key=key, value=value)
 
     def project_keys(self) -> list[tuple[str, str, str]]:
-        """Return (key, value, slug) for every ``remote``, ``root``, ``label`` and ``alias`` of a
+        """Return (key, value, slug) for each ``remote``, ``root``, ``label`` and ``alias`` of a
         project.
         """
         return self._db.all("list_project_keys")
@@ -280,7 +280,7 @@ class Journal(Store):
         return self._records(Intent, "list_journal", operation=operation_id)
 
     def pending(self, limit: int = 2**31) -> list[Operation]:
-        """Return closed operations that are not committed yet, in the order of their writes."""
+        """Return closed, uncommitted operations in the order of their writes."""
         return self._records(Operation, "list_pending_operations", limit=limit)
 
     def without_texts(self) -> list[Operation]:
@@ -344,9 +344,7 @@ class Journal(Store):
         return records(Operation, rows)
 
     def find_like(self, reference: str) -> list[Operation]:
-        """Find up to three operations whose id starts or ends with the given four or more
-        characters.
-        """
+        """Find up to three operations by four or more characters at either end of the id."""
         if len(reference) < _MIN_REFERENCE_CHARACTERS or not set(reference) <= set(
             "0123456789abcdef-"
         ):
@@ -412,8 +410,8 @@ class Spending(Store):
     def tokens_in_background(
         self, day: date, model: str, *, is_chat: bool = False
     ) -> tuple[int, int]:
-        """Return how many tokens and calls a provider's background work used on a day, for either
-        chats or everything else.
+        """Return how many of a provider's tokens and calls background work used on a day, for chats
+        or for everything else.
         """
         provider = model.partition(":")[0]
         row = self._db.one("sum_background_tokens", day=day, provider=provider, is_chat=is_chat)
@@ -452,7 +450,7 @@ class Spending(Store):
         return [*map(_call, self._db.all("list_traces", task=kind, since=since, limit=limit))]
 
     def find(self, reference: str) -> list[models.Call]:
-        """Return calls that have a stored prompt by the start or end of their id."""
+        """Find the calls with a stored prompt whose id starts or ends with ``reference``."""
         return [*map(_call, self._db.all("find_traces", reference=reference))]
 
     def texts(self) -> list[str]:
@@ -571,7 +569,7 @@ class Tombstones(Store):
         self.add_standing(rules)
 
     def edition(self) -> str:
-        """Return a token that changes with every new tombstone, or "" without tombstones."""
+        """Return a token that changes with every new tombstone, or "" if none exist."""
         return self.value("edition") or ""
 
     def due(self) -> set[str]:

@@ -338,7 +338,7 @@ class GatewayErasure(GatewayStore):
         ]
 
     def names(self) -> list[str]:
-        """Return the names of conversations and of people who asked for access."""
+        """Return the names of conversations and people who asked for access."""
         return self._db.column("list_chat_names")
 
     @in_transaction
@@ -529,7 +529,7 @@ class Soundness:
         self._db = database
 
     def pages(self) -> int:
-        """Return the number of pages in the database file."""
+        """Return the database file's number of pages."""
         return self._db.value("count_pages") or 0
 
     def unreadable(self) -> list[str]:

@@ -392,7 +392,7 @@ class CoRecall(Store):
 
 
 def faded(weight: float, days: int) -> float:
-    """Return a weight after its daily decay."""
+    """Return a weight after ``days`` of decay."""
     return weight * FADE ** max(0, days)
 
 
@@ -471,7 +471,7 @@ class Links(Store):
     def page(
         self, criteria: EdgeFilter, *, limit: int, offset: int = 0
     ) -> tuple[list[StoredLink], int]:
-        """Return a page of links, newest memory first, and the number of all."""
+        """Return a page of links, newest memory first, and their total number."""
         rows = self._db.all(
             "page_links",
             **asdict(criteria),
@@ -550,7 +550,7 @@ _STEPS = (3, 10, 25)
 
 @frozen
 class Buckets:
-    """The numbers of active memories that were ``never`` recalled, 1 to 5 times (``some``), or more
+    """The numbers of active memories recalled ``never``, 1 to 5 times (``some``), or more
     (``often``).
     """
 
@@ -616,7 +616,7 @@ class UsageLog(Store):
         return self._db.column("list_pointer_outcomes", project=project, limit=limit)
 
     def pointer_projects(self) -> list[str]:
-        """Return the projects in which sessions received pointers to earlier ones."""
+        """Return the projects in which sessions received pointers to earlier sessions."""
         return self._db.column("list_pointer_projects")
 
     @runs("forget_pointers")
@@ -704,7 +704,7 @@ class SessionUses(Store):
         return self._db.column("list_unjudged", session=session)
 
     def first_unjudged(self, session: str) -> int | None:
-        """Return when the oldest unjudged use in a session took place (epoch milliseconds)."""
+        """Return the time of the oldest unjudged use in a session (epoch milliseconds)."""
         return self._db.value("first_unjudged", session=session)
 
     def judge(self, session: str, memory_ids: Sequence[str]) -> None:

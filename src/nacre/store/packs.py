@@ -27,7 +27,7 @@ class Payload:
     """Cleaned lines of a transcript.
 
     ``lengths`` contains the number and original length in bytes of each line whose length changed.
-    Offsets in the transcript thus still identify turns.
+    Offsets thus still identify turns.
     """
 
     text: bytes
@@ -238,9 +238,7 @@ def _value_of(paired: str, name: str) -> str:
 
 
 LEVEL = 9
-"""Compression level. Its output is a tenth smaller than that of level 3. Level 19 is ten times
-slower.
-"""
+"""Compression level. Output is a tenth smaller than at level 3. Level 19 is ten times slower."""
 
 
 def is_installed() -> bool:

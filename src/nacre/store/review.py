@@ -271,7 +271,7 @@ class Comparisons(Store):
         """Remove a memory from the comparison queue."""
 
     def queued(self, rows: Sequence[int]) -> list[str]:
-        """Return those memories in the given rows that are queued, oldest first."""
+        """Return the queued memories in the given rows, oldest first."""
         return self._db.column("list_unsettled", rows=rows)
 
     def link_alike(self, memory_id: str, near: Mapping[str, float]) -> None:

@@ -442,7 +442,7 @@ WHERE t.row IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) AND {where}
 
 
 class Admission:
-    """A query for the turns that match a filter. They can be too many to load."""
+    """A query for turns that match a filter, which can be too many to load."""
 
     def __init__(self, database: Database, where: Clause) -> None:
         self._db = database
@@ -601,7 +601,7 @@ class Vectors:
         self._set_value("seen", json.dumps(cosines))
 
     def dimensions(self) -> int:
-        """Return the number of dimensions of the vectors, or 0 without any."""
+        """Return the number of dimensions of the vectors, or 0 if there are none."""
         return int(self._db.value("one_size") or 0)
 
     def size(self) -> int:
@@ -609,7 +609,7 @@ class Vectors:
         return int(self._db.value("size_of_vectors") or 0)
 
     def begin(self, model: str, setting: str = "minilm") -> None:
-        """Prepare for a model's vectors, deleting those of any other model.
+        """Prepare for a model's vectors, and delete any other model's.
 
         ``setting``: the value of ``embedding.model``.
         """
@@ -894,7 +894,7 @@ class Vectors:
 
 @frozen
 class VectorsOf:
-    """A search of one model's vectors, which finds nothing if the stored ones are another model's."""
+    """A search of one model's vectors. It finds nothing if another model's vectors are stored."""
 
     _vectors: Vectors
     name: str

@@ -620,7 +620,7 @@ class Activity(Store):
     """Daily counts of sessions, memories and model calls."""
 
     def sessions(self, period: Period) -> list[Row]:
-        """Return (day, tool, sessions started, turns), without sub-agent and scheduled sessions."""
+        """Return (day, tool, sessions started, turns), excluding sub-agent and scheduled sessions."""
         days = {"first": period.first, "last": period.last}
         return self._db.all("count_sessions_by_day", **period._moments, **days)
 
@@ -788,7 +788,7 @@ class ProjectContents(Store):
     """The sessions and memories of each project."""
 
     def sessions(self) -> Counted:
-        """Count each project's sessions, without sub-agent and scheduled sessions."""
+        """Count each project's sessions, excluding sub-agent and scheduled sessions."""
         return self._counted("count_sessions_by_project")
 
     def memories(self) -> Counted:

@@ -57,7 +57,7 @@ def newest(folder: str = MAIN) -> int:
 
 
 def migrate(connection: apsw.Connection, path: Path, folder: str = MAIN) -> None:
-    """Migrate a database to the current schema, keeping a copy of the old one in the same folder.
+    """Migrate a database to the current schema, and keep a copy of the old one in its folder.
 
     Raises SchemaTooNewError if a newer nacre has written it.
     """
@@ -247,7 +247,7 @@ class FileDatabase(Queries):
         return self._inode
 
     def is_in_place(self) -> bool:
-        """Return True if the database file is still the one that was opened."""
+        """Return True if the opened file is still in place."""
         try:
             return not self._inode or self.path.stat().st_ino == self._inode
         except OSError:
@@ -603,7 +603,7 @@ _CORRUPTION_ERRORS = (apsw.CorruptError, apsw.NotADBError)
 def open_database(
     path: Path, observe: Observe | None = None, migrations: str = MAIN
 ) -> FileDatabase:
-    """Open a database, and create it if needed. Without write access, it is read-only.
+    """Open a database, and create it if needed. Without write access, open it read-only.
 
     Raises UnusableStoreError, StoreBusyError, UnavailableError, or SchemaTooNewError for a newer
     nacre's database.
