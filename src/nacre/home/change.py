@@ -327,7 +327,7 @@ LISTS = {
 }
 """Names of the lists in a page's front matter, with the corresponding kind of key.
 
-The first commit of a repository identifies it after its folder was renamed.
+A repository's first commit identifies it even if its folder was renamed.
 """
 
 

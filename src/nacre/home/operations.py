@@ -66,7 +66,7 @@ class OpenOperation:
     ) -> None:
         """Set details that were unknown at the start, before anything is written.
 
-        Has no effect on a long operation.
+        This has no effect on a long operation.
         """
         if self.is_long:
             return
@@ -135,7 +135,7 @@ def close(home: Home, operation: Operation) -> None:
 def left_open(home: Home) -> list[Operation]:
     """Return operations that a crash interrupted.
 
-    Without the vault lock, operations of other running processes can be among them.
+    Unless the vault lock is held, these can include operations of other running processes.
     """
     return [
         operation for operation in home.journal.unfinished() if not is_going_on(home, operation)

@@ -54,7 +54,7 @@ def is_session(reference: str) -> bool:
 
 
 def as_line(words: str, references: Iterable[str], *, by_agent: bool = False) -> str:
-    """Return a list item for a page that ends with its references."""
+    """Return a list item for a page, with its references at the end."""
     return f"- {words} ({AGENTS if by_agent else ''}{', '.join(references)})"
 
 

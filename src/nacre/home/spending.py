@@ -173,7 +173,7 @@ def note(home: Home, record: AskedQuestion | Call) -> None:
 
 
 def noted_calls(home: Home) -> Iterator[Call]:
-    """Yield the spooled calls that are not in the database yet, without removing them."""
+    """Yield the spooled calls that are not in the database yet, but keep them."""
     notes = Spool(home.folder, SPOOL)
     with suppress(OSError):
         paths = [*notes.leftovers(), notes.path]
@@ -247,7 +247,7 @@ def over_budget(
     key: str = DAILY,
     form: Callable[[int], str] = dollars,
 ) -> BudgetSpentError | None:
-    """Return an error if a background call would exceed a daily limit, or else ``None``.
+    """Return an error if a background call would exceed a daily limit, else ``None``.
 
     ``key`` is the setting that contains the limit.
     """
@@ -529,7 +529,9 @@ def missing_consent(settings: Settings, setting: str) -> EmbedderHeldError | Non
 
 
 def consent_notice(settings: Settings, setting: str) -> str | None:
-    """Return what a user who selects a remote model must know. Raises EmbedderUnavailableError."""
+    """Return what users must know before they select a remote model. Raises
+    EmbedderUnavailableError.
+    """
     if error := missing_consent(settings, setting):
         return f"{error.message}: {error.hint}"
     place = place_of(settings, setting)
@@ -568,7 +570,7 @@ def refusal(
     *,
     is_question: bool = False,
 ) -> EmbedderHeldError | None:
-    """Return an error if consent or budget forbids sending text to a model now, or else ``None``.
+    """Return an error if consent or budget forbids sending text to a model now, else ``None``.
 
     Raises EmbedderUnavailableError.
     """
@@ -604,7 +606,8 @@ class SpendingMeter:
 
     @contextlib.contextmanager
     def count(self, tokens: int, *, is_question: bool) -> Iterator[embeddings.Usage]:
-        """Record a call of about ``tokens`` tokens, even a failed one, which may be charged, too.
+        """Record a call of about ``tokens`` tokens. Failed calls count, because they may be
+        charged.
 
         Raises EmbedderUnavailableError.
         """

@@ -147,7 +147,7 @@ class Step:
 
 @frozen
 class Version:
-    """The path and text of a version of a file."""
+    """The path and text of one version of a file."""
 
     path: str
     text: str

@@ -7,7 +7,7 @@ column names in the file. How a file is opened depends on its state:
 - With a write-ahead log that is in use or left by a crash: read-only, with a read-only log index
   (``-shm``), so that readers only take locks.
 - With a missing or empty log and no index: no process has the file open. Only the file is read, and
-  results are returned only if no process opened the file in the meantime.
+  results are returned only if no process has opened it since.
 - With a log but no index (as in a copy), or a journal to roll back: a copy of limited size is read.
 
 See decision 7.
@@ -164,7 +164,7 @@ class ForeignDatabase:
 
 @contextlib.contextmanager
 def open_foreign(path: Path, clean: Callable[[str], str] = str) -> Iterator[ForeignDatabase]:
-    """Open another program's database read-only. ``clean`` filters its text.
+    """Open another program's database read-only. ``clean`` filters the text of rows.
 
     Raises InvalidInputError if the file is not a SQLite database, or is empty, encrypted, locked or
     damaged.

@@ -357,7 +357,7 @@ class GatewayStore:
         self._db.run("prune_pairings", before=before)
 
     def traffic(self) -> list[ChannelTraffic]:
-        """Return the numbers of pending and recent messages by channel."""
+        """Return each channel's numbers of pending and recent messages."""
         return records(ChannelTraffic, self._db.all("gateway_counts"))
 
     def problems(self, limit: int = 5) -> list[Undelivered]:

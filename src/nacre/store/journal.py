@@ -52,7 +52,7 @@ class VaultIndex(Store):
         self._file_states: tuple[object, FileStates] = None, ({}, set(), {})
 
     def indexed(self) -> dict[str, SeenMemoryFile]:
-        """Return all indexed vault files by path."""
+        """Return all indexed vault files, keyed by path."""
         return {row[0]: SeenMemoryFile(*row) for row in self._db.all("list_vault_files")}
 
     def file_states(self) -> FileStates:
@@ -253,7 +253,7 @@ class Journal(Store):
         return self._records(Operation, "list_open_operations")
 
     def is_in_ledger(self, operation_id: str) -> bool:
-        """Return True if an operation has a line in the ledger."""
+        """Return True if the ledger has a line for an operation."""
         return self._db.one("find_ledger_line", operation=operation_id) is not None
 
     @runs("close_operation")
@@ -309,7 +309,7 @@ class Journal(Store):
         self._db.run("delete_operation", id=operation_id)
 
     def add_past(self, operation: Operation, touched: Iterable[tuple[str, str]]) -> None:
-        """Record an operation found in the git history. ``touched``: (path, memory) pairs."""
+        """Record an operation found in the git history. ``touched`` are (path, memory) pairs."""
         self._db.run("insert_past_operation", **asdict(operation))
         self.touch(operation.id, touched)
 
@@ -411,7 +411,7 @@ class Spending(Store):
         self, day: date, model: str, *, is_chat: bool = False
     ) -> tuple[int, int]:
         """Return how many of a provider's tokens and calls background work used on a day, for chats
-        or for everything else.
+        or everything else.
         """
         provider = model.partition(":")[0]
         row = self._db.one("sum_background_tokens", day=day, provider=provider, is_chat=is_chat)
@@ -465,8 +465,8 @@ class Spending(Store):
     def prune(
         self, before: date, texts_since: datetime, answers_since: datetime, texts: int
     ) -> None:
-        """Delete calls older than ``before``, and text older than ``texts_since`` or not among the
-        latest ``texts``.
+        """Delete calls older than ``before``, and text older than ``texts_since`` or beyond the
+        latest ``texts`` calls.
 
         Answers older than ``answers_since`` are shortened and no longer reused.
         """
@@ -532,7 +532,7 @@ class Questions(Store):
 
 
 class Tombstones(Store):
-    """Records of forgotten memories and standing retirements, which also retire later memories."""
+    """Records of forgotten memories, and of standing retirements, which also affect later memories."""
 
     def all(self) -> list[Tombstone]:
         """Return all tombstones in effect."""

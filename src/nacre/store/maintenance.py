@@ -338,7 +338,7 @@ class GatewayErasure(GatewayStore):
         ]
 
     def names(self) -> list[str]:
-        """Return the names of conversations and people who asked for access."""
+        """Return the names of conversations and of people who asked for access."""
         return self._db.column("list_chat_names")
 
     @in_transaction

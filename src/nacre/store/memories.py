@@ -218,9 +218,7 @@ class Memories(Store):
 
     @in_transaction
     def set_stale(self, stale: Iterable[tuple[str, float, str]]) -> None:
-        """Replace the list of possibly outdated memories, and delete all other memories' pending
-        reviews.
-        """
+        """Replace the list of possibly outdated memories, and delete pending reviews of all others."""
         rows = [
             {"memory": memory, "confidence": confidence, "detail": detail}
             for memory, confidence, detail in stale
@@ -270,8 +268,8 @@ class Memories(Store):
         return [memory for memory in memories if memory]
 
     def lost(self) -> list[tuple[str, str]]:
-        """Return the id and subject of each superseded memory that recall misses, because its
-        successor is not valid.
+        """Return (id, subject) of superseded memories that recall misses, because their successor
+        is not valid.
         """
         return [(row[0], row[1]) for row in self._db.all("list_lost")]
 
@@ -343,7 +341,7 @@ class Edge:
 
 
 class CoRecall(Store):
-    """Weighted pairs of memories that were used together. Days are counted from 1970-01-01 (UTC)."""
+    """Weighted pairs of memories used together. Days are counted from 1970-01-01 (UTC)."""
 
     @in_transaction
     def join(self, newcomers: Sequence[str], present: Sequence[str], day: int) -> list[str]:
@@ -593,7 +591,7 @@ class UsageLog(Store):
         self._db.run_many("record_recall", rows)
 
     def look(self, memory_ids: Sequence[str]) -> None:
-        """Record that memories were viewed, which does not count as a recall."""
+        """Record that memories were viewed, which is an access but not a recall."""
         self._db.run_each("record_look", "memory", memory_ids)
 
     @runs("record_effect")

@@ -611,7 +611,7 @@ class Vectors:
     def begin(self, model: str, setting: str = "minilm") -> None:
         """Prepare for a model's vectors, and delete any other model's.
 
-        ``setting``: the value of ``embedding.model``.
+        ``setting`` is the value of ``embedding.model``.
         """
         if self.model() == model:
             if self.setting() != setting:

@@ -150,7 +150,7 @@ OPENING_TURNS = 12
 _ALL_SESSIONS = SessionFilter()
 
 TurnBatch = tuple[str, int, Sequence[Turn]]
-"""A session's tool, its row, and some of its turns in order."""
+"""A session's tool, its row, and turns of the session in order."""
 
 
 _Identified = tuple[int, dict[bytes, Turn]]

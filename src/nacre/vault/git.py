@@ -659,7 +659,7 @@ class Repository:
         return self.git.attempt("merge-base", commit, other).stdout.decode().strip() or None
 
     def new_blobs(self, commit: str, known_commit: str | None) -> dict[str, str]:
-        """Return the ids and paths of blobs in the history of ``commit`` but not ``known_commit``."""
+        """Return ids and paths of blobs in the history of ``commit`` but not ``known_commit``."""
         excluded = [f"^{known_commit}"] if known_commit else []
         out = self.git.run("rev-list", "--objects", commit, *excluded)
         paths = {}
