@@ -23,9 +23,7 @@ class Candidates(Store):
     """Proposed memories, which are not in the vault yet."""
 
     def add(self, candidates: Iterable[HeldCandidate]) -> int:
-        """Add candidates unless their text is already pending or rejected, and return how many were
-        added.
-        """
+        """Add candidates whose text is not pending or rejected yet, and return how many were added."""
         rows = [
             {
                 "id": candidate.memory.id,
@@ -226,8 +224,8 @@ class Comparisons(Store):
     """The queue of memories to compare with others, and the resulting similarity links."""
 
     def alike(self, memory: Memory, *, limit: int) -> list[int]:
-        """Return rows of active memories that share a project, and a title, key or rare words, with
-        a memory.
+        """Return rows of active memories in the same project with the same title, key or rare
+        words.
         """
         titled = self._db.all(
             "list_memories_titled",

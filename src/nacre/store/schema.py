@@ -285,7 +285,7 @@ class Database(Queries, Protocol):
     """
 
     unwritable: NacreError | None
-    """The error to raise on writes, if the database is read-only."""
+    """The error that writes raise if the database is read-only."""
 
     @property
     def server(self) -> Server | None:
@@ -532,7 +532,7 @@ def records(kind: type[T], rows: Iterable[Row]) -> list[T]:
 
 
 def record(kind: type[T], row: Row | None) -> T | None:
-    """Build a value from a row like :func:`records`, or return ``None`` without a row."""
+    """Build a value from a row like :func:`records`, or return ``None`` if the row is missing."""
     return records(kind, [row])[0] if row else None
 
 
