@@ -1,8 +1,8 @@
-"""The transcript archive: keeps redacted, compressed transcripts after tools delete the originals.
+"""The archive keeps redacted, compressed transcripts after tools delete the originals.
 
-Archiving runs after ingest and adds the content ingested since the last run. Apart from
-redaction, lines are stored unchanged. If a file has no lines, or contains forgotten or excluded
-content, its indexed turns are stored instead. An interruption at any point is harmless.
+Archiving runs after ingest and adds newly ingested content. Apart from redaction, lines are stored
+unchanged. If a file has no lines, or contains forgotten or excluded content, its indexed turns are
+stored instead. An interruption at any point is harmless.
 """
 
 from __future__ import annotations
@@ -242,7 +242,7 @@ _NOWHERE = "nowhere"
 
 
 Part = tuple[int, Payload]
-"""The offset of a part of a transcript, and its archived content."""
+"""The offset of a part of a transcript, and that part's archived content."""
 
 
 class KeptSession(msgspec.Struct):
@@ -283,7 +283,7 @@ class ArchivedSource(Source):
 
 
 def missing(home: Home) -> list[Archived]:
-    """Return archived transcripts whose original file no longer exists, oldest first."""
+    """Return archived transcripts whose original file is gone, oldest first."""
     return [state for state in reversed(home.archive.all()) if state.pack and _is_missing(state)]
 
 
@@ -437,7 +437,7 @@ def _new_work(home: Home) -> _Work:
 def archive(home: Home, on_progress: OnProgress = lambda _: None) -> ArchiveReport:
     """Archive newly ingested files, then delete transcripts that exceed the archive's limits.
 
-    Does nothing while another process uses the archive. The report lists files that failed.
+    This does nothing while another process uses the archive. The report lists files that failed.
     """
     began = time.perf_counter()
     if not is_on(home) or not home.archive_lock.acquire():
@@ -490,14 +490,16 @@ def is_on(home: Home) -> bool:
 
 
 def withhold(home: Home, paths: Sequence[tuple[str, str]]) -> None:
-    """Mark (tool, path) pairs whose packs :func:`settle` must reduce to the indexed turns."""
+    """Mark (tool, path) pairs of transcripts whose packs :func:`settle` must reduce to indexed
+    turns.
+    """
     with home.transaction():
         for tool, path in paths:
             home.archive.withhold(path, tool)
 
 
 def settle(home: Home) -> None:
-    """Rewrite the packs from which forgotten or secret text must disappear.
+    """Rewrite packs to remove forgotten or secret text.
 
     Raises StoreBusyError while another process uses the archive.
     """

@@ -1,11 +1,11 @@
 """Changes to the vault, project pages, replacement of homes, and excluded sessions.
 
-A change holds the vault lock for one operation. One transaction stores the complete new files as
-pending writes (intents), together with the index rows. From then on, a memory is durable. Then the
-files are written, and the intents are deleted. After a crash, opening the home completes this.
+A change holds the vault lock for one operation. One transaction stores the complete files as
+pending writes (intents), with the index rows. Memories are then durable. Next, the files are
+written, and the intents deleted. After a crash, opening the home completes this.
 
 The lock is held from the first read until the files are written, so that other processes never see
-a row whose file is missing. An operation stays in the journal until git has committed it.
+a row without its file. An operation stays in the journal until git commits it.
 """
 
 from __future__ import annotations
@@ -80,12 +80,12 @@ A crash can split a larger write.
 class Change(operations.OpenOperation):
     """A change to the vault, made while the vault lock is held.
 
-    Each method uses its own transaction, unless one is already open.
+    Each method uses its own transaction, unless one is open.
     """
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Run the block in one transaction, and end the operation with it.
+        """Run the block in one transaction that also ends the operation.
 
         Long changes use several transactions and :meth:`yield_locks` instead.
         """
@@ -132,7 +132,7 @@ class Change(operations.OpenOperation):
                 self.home.memories.set_importance(memory.id, memory.importance)
 
     def set_links(self, memory: Memory) -> None:
-        """Write a memory's links, but no new ``updated`` or vectors. Raises EditConflictError."""
+        """Write a memory's links, but keep ``updated`` and vectors. Raises EditConflictError."""
         with self.home.transaction():
             if self._adjust(memory, {"links": plain(memory.links)}, gives_way=False):
                 self.home.memories.set_links(memory)
@@ -163,9 +163,9 @@ class Change(operations.OpenOperation):
     def yield_locks(self, first: Callable[[], object] | None = None) -> bool:
         """Give other processes a chance to write between two steps of a long transaction.
 
-        The locks are released only after some time and never in a nested transaction. ``first`` is
-        called before that. Return True if another process wrote, so that data read earlier may be
-        outdated.
+        The locks are released only if they were held for a while, never in a nested transaction.
+        ``first`` is called before that. Return True if another process wrote, so earlier data may
+        be outdated.
         """
 
         def between() -> None:
@@ -327,7 +327,7 @@ LISTS = {
 }
 """Names of the lists in a page's front matter, with the corresponding kind of key.
 
-The first commit of a repository identifies it after its folder was renamed.
+A repository's first commit identifies it even if its folder was renamed.
 """
 
 
@@ -500,7 +500,7 @@ def known_or_named(home: Home, folder: Path) -> str | None:
 
 
 def write_new_page(run: Run, path: str, document: str) -> bool:
-    """Write a new page of a project or of the owner, and return True if it was written."""
+    """Write a new page of a project or the owner. Return False if its path is invalid or taken."""
     slug = path.split("/")[1] if path.startswith("projects/") else ""
     if slug and (slugify(slug) != slug or path != page_path(slug)):
         return False
@@ -759,7 +759,7 @@ def _name(path: str | None) -> str | None:
 def put_in_place(fresh: Path, home: Path) -> Path | None:
     """Replace a home with the complete home ``fresh`` while no other process writes to either.
 
-    Return the folder that now holds the previous home, or ``None`` if there was none.
+    Return the folder that now holds the previous home, if any.
     """
     ready = _staging_path(home)
     if ready.exists():
@@ -840,7 +840,7 @@ def read_pins(home: Home) -> list[Pin]:
 
 
 def write_pins(change: Change, is_dropped: Callable[[Pin], bool], *added: Pin) -> bool:
-    """Remove and add pins in the file, and return True if it changed. Other lines stay."""
+    """Remove and add pins in the file, and return True if it changed. Other lines are kept."""
     before = _read_pinned(change.home)
     remaining_lines = [
         line for line in before.splitlines() if not ((pin := pin_in(line)) and is_dropped(pin))
@@ -960,7 +960,7 @@ class Exclusions:
         )
 
     def reason(self, home: Home, session: Session) -> str | None:
-        """Return why a session must not be stored, or ``None`` if it may be.
+        """Return why a session must not be stored, or ``None`` if it may be stored.
 
         The reason is ``path``, ``project``, or ``id`` for an invalid session id.
         """

@@ -148,7 +148,7 @@ class Home(Stores):
     def folder(self) -> Path:
         """The folder for spools and handoffs.
 
-        Each space on a server has its own, unless the home's config file selects the space.
+        Each space on a server has its own folder, unless the home's config file selects the space.
         """
         origin = self.settings.values["storage.tenant"].origin
         if not self.database.server or origin in ("default", str(self.settings.config)):
@@ -226,7 +226,9 @@ class Home(Stores):
 
     @cached_property
     def vectors(self) -> Vectors:
-        """The vectors of memories and passages. Raises EmbedderUnavailableError without numpy."""
+        """The vectors of memories and passages. Raises EmbedderUnavailableError if numpy is
+        missing.
+        """
         vectors: Vectors = _load_with_numpy("nacre.store.search:Vectors")(self.database)
         return vectors
 

@@ -1,4 +1,4 @@
-"""Find sessions, projects and a folder's repository, and redact stored values.
+"""Functions that find sessions, projects and repositories, and redact stored values.
 
 Hooks use this module, so it must load fast.
 """

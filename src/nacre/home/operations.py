@@ -66,7 +66,7 @@ class OpenOperation:
     ) -> None:
         """Set details that were unknown at the start, before anything is written.
 
-        Has no effect on a long operation.
+        This has no effect on a long operation.
         """
         if self.is_long:
             return
@@ -135,7 +135,7 @@ def close(home: Home, operation: Operation) -> None:
 def left_open(home: Home) -> list[Operation]:
     """Return operations that a crash interrupted.
 
-    Without the vault lock, operations of other running processes can be among them.
+    Unless the vault lock is held, these can include operations of other running processes.
     """
     return [
         operation for operation in home.journal.unfinished() if not is_going_on(home, operation)
@@ -143,12 +143,12 @@ def left_open(home: Home) -> list[Operation]:
 
 
 def is_going_on(home: Home, operation: Operation) -> bool:
-    """Return True if a long operation is still running in some process."""
+    """Return True if a long operation is still running in any process."""
     return is_held(_lock_of(home, operation.id))
 
 
 def memories_in_entry(memories: Iterable[str]) -> dict[str, object]:
-    """Return ledger fields that name the given memories, or only count them if there are many."""
+    """Return ledger fields that name the given memories or, if there are many, their number."""
     ids = sorted(memories)
     if len(ids) == 1:
         return {"memory": ids[0]}

@@ -1,7 +1,7 @@
 """Parse and redact transcripts.
 
 Stored names of files, sessions and turns are redacted, too. A redacted name ends with a hash of the
-original, because names are keys and must stay different.
+original, because names are keys and must differ.
 """
 
 from __future__ import annotations
@@ -166,7 +166,9 @@ class FileFailed:
     """True for a session started by nacre to call a model."""
 
     unread_of: str | None = None
-    """Label of the tool to which a file in an unknown format belongs. It probably has sessions."""
+    """Label of the tool to which a file in an unknown format belongs. The file probably has
+    sessions.
+    """
 
 
 Event = Batch | FileDone | FileFailed
@@ -182,7 +184,7 @@ def roots_of(adapter: Adapter, places: Places) -> Sequence[Root] | Problem:
 
 
 def count_processes(jobs: Sequence[Job], requested: int = 0) -> int:
-    """Return how many processes should read the files, where 1 means only this process.
+    """Return how many processes should read the files (1 means only this process).
 
     If ``requested`` is 0, the unread bytes and the processor cores decide.
     """
@@ -282,7 +284,7 @@ class ForeignFormatError(InvalidInputError):
 
 
 class EmptyError(ForeignFormatError):
-    """The error for an empty database, such as some tools create at startup."""
+    """The error for an empty database, which some tools create at startup."""
 
 
 @contextlib.contextmanager
@@ -359,7 +361,7 @@ def recognise(job: Job) -> Adapter | None:
 
 
 def iter_parsed(adapter: Adapter, source: Source) -> Iterator[Session | Turn]:
-    """Yield a transcript's sessions and turns. What third-party adapters print goes to stderr."""
+    """Yield a transcript's sessions and turns. Output of third-party adapters goes to stderr."""
     items = iter(adapter.parse(source))
     return (
         items if adapter.parse.__module__.startswith("nacre.") else _with_stdout_redirected(items)
@@ -528,7 +530,7 @@ SEGMENT_BYTES = 4_000_000
 
 
 def cut(file: BinaryIO, start: int, size: int) -> Iterator[tuple[int, bytes]]:
-    """Yield complete lines in blocks of some megabytes, each with its offset.
+    """Yield complete lines in blocks of a few megabytes, each with its offset.
 
     Lines that are too long become blank.
     """

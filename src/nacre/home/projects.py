@@ -37,7 +37,7 @@ _SESSION_REFERENCE = re.compile(r"[\w.-]+:\S+")
 def references_of(line: str) -> tuple[str, ...]:
     """Return the session ids and shortened memory ids at the end of a page's line.
 
-    If anything else is among them, return nothing.
+    Return nothing if anything else is there.
     """
     match = _REFERENCES.search(line)
     names = tuple(match[1].split(", ")) if match else ()
@@ -54,7 +54,7 @@ def is_session(reference: str) -> bool:
 
 
 def as_line(words: str, references: Iterable[str], *, by_agent: bool = False) -> str:
-    """Return a list item for a page that ends with its references."""
+    """Return a list item for a page, with its references at the end."""
     return f"- {words} ({AGENTS if by_agent else ''}{', '.join(references)})"
 
 
@@ -67,7 +67,7 @@ def memory_named(home: Home, reference: str) -> Memory | None:
 
 
 def is_current(memory: Memory, today: date) -> bool:
-    """Return True if a memory is active, outside the inbox, and still valid on the given day."""
+    """Return True if a memory is active, outside the inbox, and valid on the given day."""
     has_ended = (memory.valid.until and memory.valid.until < today) or (
         memory.expires_on and memory.expires_on <= today
     )
@@ -125,7 +125,7 @@ class Handoffs:
         return _read_all(self._folder / project, _MAX_WAITING)
 
     def of_project(self, project: str) -> list[Handoff]:
-        """Return a project's handoffs, pending before delivered, each latest first."""
+        """Return a project's handoffs, latest first, but pending before delivered ones."""
         folder = self._folder / project
         return [*_read_all(folder), *_read_all(folder / _DELIVERED)]
 
@@ -139,7 +139,7 @@ class Handoffs:
         return [handoff for project in self._projects() for handoff in self.of_project(project)]
 
     def damaged(self) -> list[Handoff]:
-        """Return a handoff for each damaged file, with the file as its content and no session."""
+        """Return a handoff for each damaged file, with the file's text and no session."""
         folders = (self._folder / project for project in self._projects())
         return [
             handoff

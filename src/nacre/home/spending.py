@@ -160,7 +160,7 @@ class _Note:
 
 
 def note(home: Home, record: AskedQuestion | Call) -> None:
-    """Spool a question that someone asked, or a call that was not background work.
+    """Add a question, or a call that was not background work, to the spool.
 
     Its texts must already be redacted.
     """
@@ -173,7 +173,7 @@ def note(home: Home, record: AskedQuestion | Call) -> None:
 
 
 def noted_calls(home: Home) -> Iterator[Call]:
-    """Yield the spooled calls that are not in the database yet, without removing them."""
+    """Yield the spooled calls that are not in the database yet, but keep them."""
     notes = Spool(home.folder, SPOOL)
     with suppress(OSError):
         paths = [*notes.leftovers(), notes.path]
@@ -230,7 +230,7 @@ _EXPECTED_ANSWER_TOKENS = 2_000
 
 
 def resets_at(home: Home) -> datetime:
-    """Return the next local midnight, when the daily limits start again."""
+    """Return the next local midnight, when the daily limits are reset."""
     return day_interval(home.today())[1]
 
 
@@ -247,7 +247,7 @@ def over_budget(
     key: str = DAILY,
     form: Callable[[int], str] = dollars,
 ) -> BudgetSpentError | None:
-    """Return an error if a background call would exceed a daily limit, or else ``None``.
+    """Return an error if a background call would exceed a daily limit, else ``None``.
 
     ``key`` is the setting that contains the limit.
     """
@@ -529,7 +529,9 @@ def missing_consent(settings: Settings, setting: str) -> EmbedderHeldError | Non
 
 
 def consent_notice(settings: Settings, setting: str) -> str | None:
-    """Return what a user who selects a remote model must know. Raises EmbedderUnavailableError."""
+    """Return what users must know before they select a remote model. Raises
+    EmbedderUnavailableError.
+    """
     if error := missing_consent(settings, setting):
         return f"{error.message}: {error.hint}"
     place = place_of(settings, setting)
@@ -568,7 +570,7 @@ def refusal(
     *,
     is_question: bool = False,
 ) -> EmbedderHeldError | None:
-    """Return an error if consent or budget forbids sending text to a model now, or else ``None``.
+    """Return an error if consent or budget forbids sending text to a model now, else ``None``.
 
     Raises EmbedderUnavailableError.
     """
@@ -596,7 +598,7 @@ class SpendingMeter:
         self._is_requested = is_requested
 
     def check(self, tokens: int, *, is_question: bool) -> None:
-        """Raise EmbedderHeldError if that many tokens must not be sent now."""
+        """Raise EmbedderHeldError if this number of tokens must not be sent now."""
         if self._is_requested:
             return
         if error := refusal(self._home, self._setting, tokens, is_question=is_question):
@@ -604,7 +606,8 @@ class SpendingMeter:
 
     @contextlib.contextmanager
     def count(self, tokens: int, *, is_question: bool) -> Iterator[embeddings.Usage]:
-        """Record a call of about ``tokens`` tokens, even a failed one, which may be charged, too.
+        """Record a call of about ``tokens`` tokens. Failed calls count, because they may be
+        charged.
 
         Raises EmbedderUnavailableError.
         """
@@ -690,7 +693,7 @@ def ask_all(
 ) -> list[A | NacreError | None]:
     """Call up to ``at_once`` functions at the same time, and return their results in order.
 
-    A result is an answer, an error, or ``None`` for a question that was not asked or that took more
+    A result is an answer, an error, or ``None`` for a question that was not asked or took longer
     than ``seconds``. An error that would affect every question prevents further questions.
     """
     if not questions:

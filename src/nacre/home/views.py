@@ -147,7 +147,7 @@ class Step:
 
 @frozen
 class Version:
-    """The path and text of a file at some time."""
+    """The path and text of one version of a file."""
 
     path: str
     text: str
@@ -222,7 +222,9 @@ class Pair:
 
 
 class PendingKind(StrEnum):
-    """The kinds of items in review: a conflict of two memories, a doubtful memory, or a candidate."""
+    """The kinds of items in review: a conflict between two memories, a doubtful memory, or a
+    candidate.
+    """
 
     CONFLICT = "conflict"
     DOUBT = "doubt"
@@ -288,7 +290,7 @@ class Place:
     """The current project and all known projects.
 
     ``is_known`` is False if the requested project does not exist. ``namesake`` is a project with
-    the folder's name if the folder belongs to none.
+    the name of a folder that belongs to no project.
     """
 
     project: str | None

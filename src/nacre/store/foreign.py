@@ -1,4 +1,4 @@
-"""Read-only access to other programs' SQLite databases, even while those programs write.
+"""Read-only access to other programs' SQLite databases, even while they write.
 
 No files are created next to the databases. SQL statements are fixed, or composed from the table and
 column names in the file. How a file is opened depends on its state:
@@ -7,7 +7,7 @@ column names in the file. How a file is opened depends on its state:
 - With a write-ahead log that is in use or left by a crash: read-only, with a read-only log index
   (``-shm``), so that readers only take locks.
 - With a missing or empty log and no index: no process has the file open. Only the file is read, and
-  results are returned only if no process opened the file in the meantime.
+  results are returned only if no process has opened it since.
 - With a log but no index (as in a copy), or a journal to roll back: a copy of limited size is read.
 
 See decision 7.
@@ -164,9 +164,9 @@ class ForeignDatabase:
 
 @contextlib.contextmanager
 def open_foreign(path: Path, clean: Callable[[str], str] = str) -> Iterator[ForeignDatabase]:
-    """Open a database read-only. ``clean`` filters the text in :meth:`ForeignDatabase.rows`.
+    """Open another program's database read-only. ``clean`` filters the text of rows.
 
-    Raises InvalidInputError if this is not a SQLite database, or it is empty, encrypted, locked or
+    Raises InvalidInputError if the file is not a SQLite database, or is empty, encrypted, locked or
     damaged.
     """
     database = ForeignDatabase(path, clean)
@@ -226,7 +226,7 @@ def _must_roll_back(error: apsw.Error, signature: Signature) -> bool:
 
 
 def _only_tables(connection: apsw.Connection) -> Callable[..., int]:
-    """Return an authorizer that rejects virtual tables and views, whose queries might never end."""
+    """Return an authorizer that rejects virtual tables and views. Querying them might never end."""
     unsafe = {
         str(name).lower()
         for (name,) in connection.execute(

@@ -1,7 +1,7 @@
 """The gateway's database: incoming messages, answers to send, sessions and permitted senders.
 
-The database is a separate file, ``gateway/gateway.db`` in nacre's home folder, so that receiving a
-message never waits for a process that writes memories.
+It is a separate file, ``gateway/gateway.db`` in nacre's home folder, so that incoming messages
+never wait for a process that writes memories.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ PROBLEM = "gateway.problem"
 
 _MILLIONTHS = 1_000_000
 _MAX_MESSAGES_PER_TURN = 200
-"""Maximum number of messages per turn. Further messages go into the next turn."""
+"""Maximum number of messages per turn. Others go into the next turn."""
 
 _READERS_PATIENCE_MS = 100
 
 
 @frozen
 class OpenMessage:
-    """A message whose turn is not finished.
+    """An unanswered message.
 
-    ``state``: ``heard``, ``waiting`` or ``taken``. ``line``: its id in the transcript.
+    ``state`` is ``heard``, ``waiting`` or ``taken``, and ``line`` is its id in the transcript.
     """
 
     received: Received
@@ -113,7 +113,7 @@ class GatewayStore:
             return None
 
     def is_in_place(self) -> bool:
-        """Return True if the database file is still the one that was opened."""
+        """Return True if the opened file is still in place."""
         return self._db.is_in_place()
 
     def close(self) -> None:
@@ -135,7 +135,7 @@ class GatewayStore:
     def receive(
         self, channel: str, messages: Iterable[tuple[Received, str]], state: Mapping[str, str]
     ) -> list[tuple[Received, str]]:
-        """Store received messages and the channel's new state, and return the new messages."""
+        """Store received messages and a channel's new state, and return the new messages."""
         new = []
         for received, new_state in messages:
             if self._db.run(
@@ -156,14 +156,15 @@ class GatewayStore:
 
     @in_transaction
     def trim_heard(self, key: str, entries: int, keys: int) -> None:
-        """Keep only the last ``entries`` overheard messages of a conversation, and those of at most
-        ``keys`` conversations.
+        """Delete all but the last ``entries`` overheard messages of a conversation.
+
+        Overheard messages are kept for at most ``keys`` conversations.
         """
         self._db.run("trim_heard", key=key, keep=entries)
         self._db.run("trim_heard_keys", keep=keys)
 
     def open_messages(self, key: str) -> list[OpenMessage]:
-        """Return a conversation's unanswered messages, and others heard since the last answer."""
+        """Return a conversation's unanswered messages and those overheard since the last answer."""
         rows = self._db.all("list_open_inbound", key=key, limit=_MAX_MESSAGES_PER_TURN)
         return [
             OpenMessage(
@@ -180,7 +181,7 @@ class GatewayStore:
         return self._db.all("list_waiting_keys")
 
     def last_waiting(self, key: str) -> tuple[datetime | None, int]:
-        """Return the time of a conversation's last waiting message, and how many are waiting."""
+        """Return when a conversation's last waiting message arrived, and how many are waiting."""
         moment, count = self._db.one("last_waiting", key=key) or (None, 0)
         return from_ms(moment), count
 
@@ -194,7 +195,7 @@ class GatewayStore:
     ) -> None:
         """Mark messages as being answered, and queue lines for the transcript.
 
-        ``lines_by_number``: message numbers, each with the id of its transcript line.
+        ``lines_by_number`` pairs message numbers with ids of transcript lines.
         """
         for seq, line in lines_by_number:
             self._db.run("take_inbound", seq=seq, line=line)
@@ -202,7 +203,7 @@ class GatewayStore:
 
     @runs("release_inbound")
     def release(self) -> None:
-        """Do not count attempts to answer that a shutdown of the gateway cut short."""
+        """Subtract the attempts to answer that a shutdown of the gateway interrupted."""
 
     @in_transaction
     def finish(
@@ -218,7 +219,7 @@ class GatewayStore:
     ) -> None:
         """Finish a turn, queue its answer, and add to the session's counts.
 
-        If a message was forgotten meanwhile, only the answer's cost is stored.
+        If a message has been forgotten since, only the answer's cost is stored.
         """
         if any(self._db.one("is_done_inbound", seq=seq) for seq in numbers):
             parts, lines, messages = (), (), 0
@@ -255,7 +256,7 @@ class GatewayStore:
 
     @runs("drop_pending_lines")
     def drop_lines(self, session: str, seq: int) -> None:
-        """Delete a session's queued lines up to number ``seq``, once they are written."""
+        """Delete a session's queued lines up to number ``seq`` after they were written."""
 
     def open_session(self, key: str) -> ChatSession | None:
         """Return the open session of a conversation."""
@@ -302,9 +303,7 @@ class GatewayStore:
         """Record how many of a session's messages are searchable."""
 
     def state(self, most: int) -> object:
-        """Return a token that changes with sessions, pending messages, senders and delivery
-        errors.
-        """
+        """Return a token that changes when sessions, pending messages, senders or errors change."""
         parts = (
             self._db.all("list_recent_chat_states", most=most),
             self._db.all("list_open_chat_states"),
@@ -314,7 +313,7 @@ class GatewayStore:
         return parts if any(parts) else None
 
     def add_part(self, key: str, part: Outgoing, at: datetime) -> None:
-        """Queue part of a message for sending, unless its key is already queued."""
+        """Queue a part of a message for sending, unless its key is already queued."""
         self._db.run(
             "insert_outbound",
             id=part.key,
@@ -358,7 +357,7 @@ class GatewayStore:
         self._db.run("prune_pairings", before=before)
 
     def traffic(self) -> list[ChannelTraffic]:
-        """Return the numbers of pending and recent messages by channel."""
+        """Return each channel's numbers of pending and recent messages."""
         return records(ChannelTraffic, self._db.all("gateway_counts"))
 
     def problems(self, limit: int = 5) -> list[Undelivered]:
@@ -378,7 +377,7 @@ class GatewayStore:
         return records(Pairing, self._db.all("list_pairings"))
 
     def asking_since(self, channel: str, since: datetime) -> int:
-        """Count a channel's pending access requests made since a given time."""
+        """Count a channel's pending access requests since a given time."""
         return self._db.value("count_pairings_since", channel=channel, since=since) or 0
 
     def ask_pairing(self, pairing: Pairing) -> None:
@@ -392,7 +391,7 @@ class GatewayStore:
         self._db.run("approve_pairing", channel=pairing.channel, sender=pairing.sender, at=at)
 
     def drop_pairing(self, channel: str, sender: str) -> bool:
-        """Delete a sender's access or access request. Return False if there was neither."""
+        """Delete a sender's access or request for it. Return False if there was neither."""
         return bool(self._db.run("drop_pairing", channel=channel, sender=sender))
 
 

@@ -45,19 +45,19 @@ FileStates = tuple[Times, Set[str], Mapping[str, str]]
 
 
 class VaultIndex(Store):
-    """Index of the vault's files, their pending writes, and projects."""
+    """The index of the vault's files, pending writes, and projects."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
         self._file_states: tuple[object, FileStates] = None, ({}, set(), {})
 
     def indexed(self) -> dict[str, SeenMemoryFile]:
-        """Return all indexed vault files by path."""
+        """Return all indexed vault files, keyed by path."""
         return {row[0]: SeenMemoryFile(*row) for row in self._db.all("list_vault_files")}
 
     def file_states(self) -> FileStates:
-        """Return the times and sizes of indexed files, the paths of pending writes, and the reasons
-        why some files are not memories.
+        """Return the times and sizes of indexed files, the paths of pending writes, and why some
+        files are not memories.
         """
         # The state is read before the rows, so that a concurrent write invalidates the cache.
         state = self._db.state()
@@ -76,16 +76,14 @@ class VaultIndex(Store):
     def keep_unreadable(self, present: Set[tuple[str, int, int]]) -> None:
         """Delete entries for unreadable files that have since changed or disappeared.
 
-        ``present``: path, time and size of every existing file.
+        ``present`` contains each existing file's path, time and size.
         """
         for row in self._db.all("list_unreadable"):
             if row not in present:
                 self._db.run("delete_unreadable", path=row[0])
 
     def why_unreadable(self, path: str, mtime_ns: int, size: int) -> str | None:
-        """Return why a file is not a memory, if this nacre version has already read the current
-        file.
-        """
+        """Return why a file is not a memory, if this nacre version has read the current file."""
         return self._db.value(
             "find_unreadable", path=path, mtime_ns=mtime_ns, size=size, version=__version__
         )
@@ -106,7 +104,7 @@ class VaultIndex(Store):
         return record(SeenMemoryFile, self._db.one("find_vault_file_at", path=path))
 
     def journal_paths(self) -> set[str]:
-        """Return the paths of all writes that are not committed yet."""
+        """Return the paths of all uncommitted writes."""
         return set(self._db.column("list_journal_paths"))
 
     def is_taken(self, path: str) -> bool:
@@ -126,7 +124,7 @@ class VaultIndex(Store):
         self._db.run("delete_vault_file", path=path)
 
     def intend(self, intents: Iterable[Intent], *, applied: bool = False) -> None:
-        """Record pending writes, or with ``applied``, writes that have already happened.
+        """Record pending writes or, if ``applied`` is True, completed ones.
 
         Call this in the transaction that changes the index.
         """
@@ -178,13 +176,15 @@ class VaultIndex(Store):
         return self._db.value("find_project_by_key", key=key, value=value)
 
     def project_keys(self) -> list[tuple[str, str, str]]:
-        """Return (key, value, slug) for every ``remote``, ``root``, ``label`` and ``alias`` of a
+        """Return (key, value, slug) for each ``remote``, ``root``, ``label`` and ``alias`` of a
         project.
         """
         return self._db.all("list_project_keys")
 
     def name_now(self, name: str) -> str:
-        """Return a project's current name, given any of its names, or ``name`` if unknown."""
+        """Return a project's current name, given any of its names. Unknown names are returned
+        unchanged.
+        """
         return self._db.value("find_other_name", other=name) or name
 
     def dependencies(self, project: str | None = None) -> list[tuple[str, str]]:
@@ -192,14 +192,14 @@ class VaultIndex(Store):
         return self._db.all("list_dependencies", project=project)
 
     def forget_project(self, slug: str, *, unless: str = "") -> None:
-        """Delete the project with a slug, unless its id is ``unless``."""
+        """Delete the project with this slug, unless its id is ``unless``."""
         if self._db.run("delete_project_at", slug=slug, id=unless):
             self._db.run("delete_orphaned_project_keys")
 
     def save_project(
         self, project: Project, keys: Iterable[tuple[str, str]], dependencies: Iterable[str] = ()
     ) -> None:
-        """Store a project with its keys and dependencies, replacing any other with its slug."""
+        """Store a project with its keys and dependencies. It replaces any project with its slug."""
         self.forget_project(project.slug, unless=project.id)
         self._db.run("upsert_project", **asdict(project))
         self._db.run("delete_project_keys", project=project.id)
@@ -224,7 +224,7 @@ _MIN_REFERENCE_CHARACTERS = 4
 
 
 class Journal(Store):
-    """Operations on the vault and their writes, until these are committed to git."""
+    """A record of operations on the vault, and of writes until git commits them."""
 
     @in_transaction
     def record(self, operation: Operation, intents: Iterable[Intent]) -> None:
@@ -234,7 +234,7 @@ class Journal(Store):
         self.touch(operation.id, ((intent.path, intent.memory or "") for intent in written))
 
     def touch(self, operation_id: str, touched: Iterable[tuple[str, str]]) -> None:
-        """Record which files an operation touched, each with its memory's id or ""."""
+        """Record the files that an operation touched, each with its memory's id or ""."""
         rows = [
             {"operation": operation_id, "path": path, "memory": memory} for path, memory in touched
         ]
@@ -253,7 +253,7 @@ class Journal(Store):
         return self._records(Operation, "list_open_operations")
 
     def is_in_ledger(self, operation_id: str) -> bool:
-        """Return True if an operation has a line in the ledger."""
+        """Return True if the ledger has a line for an operation."""
         return self._db.one("find_ledger_line", operation=operation_id) is not None
 
     @runs("close_operation")
@@ -261,7 +261,7 @@ class Journal(Store):
         """Close an operation, so that it can be committed to git."""
 
     def withdraw(self, path: str) -> None:
-        """Delete uncommitted versions of a file that contained a secret."""
+        """Delete a file's uncommitted versions, because they contain a secret."""
         if self._db.run("delete_withheld", path=path):
             self._db.run("delete_empty_operations")
 
@@ -280,7 +280,7 @@ class Journal(Store):
         return self._records(Intent, "list_journal", operation=operation_id)
 
     def pending(self, limit: int = 2**31) -> list[Operation]:
-        """Return closed operations that are not committed yet, in the order of their writes."""
+        """Return closed, uncommitted operations in the order of their writes."""
         return self._records(Operation, "list_pending_operations", limit=limit)
 
     def without_texts(self) -> list[Operation]:
@@ -309,7 +309,7 @@ class Journal(Store):
         self._db.run("delete_operation", id=operation_id)
 
     def add_past(self, operation: Operation, touched: Iterable[tuple[str, str]]) -> None:
-        """Record an operation found in the git history. ``touched``: (path, memory) pairs."""
+        """Record an operation found in the git history. ``touched`` are (path, memory) pairs."""
         self._db.run("insert_past_operation", **asdict(operation))
         self.touch(operation.id, touched)
 
@@ -344,7 +344,7 @@ class Journal(Store):
         return records(Operation, rows)
 
     def find_like(self, reference: str) -> list[Operation]:
-        """Find up to three operations by at least four characters at either end of the id."""
+        """Find up to three operations by four or more characters at either end of the id."""
         if len(reference) < _MIN_REFERENCE_CHARACTERS or not set(reference) <= set(
             "0123456789abcdef-"
         ):
@@ -361,8 +361,8 @@ class Journal(Store):
         return self._db.column("list_withheld")
 
     def keep_last(self, operations: int) -> int:
-        """Delete the text of all but the newest operations, and return how many entries were
-        deleted.
+        """Delete the text of all but the newest operations, and return the number of deleted
+        entries.
 
         Call this only if there is no git history.
         """
@@ -378,20 +378,20 @@ class Journal(Store):
         """Store a commit id under the key ``read`` or ``index``."""
 
     def ledger_end(self) -> tuple[int, bytes]:
-        """Return how many bytes of the ledger were read, and a hash of the last ones."""
+        """Return how many bytes of the ledger were read, and a hash of their end."""
         row = self._db.one("find_ledger_end")
         return (int(row[0]), bytes(row[1])) if row else (0, b"")
 
     @runs("upsert_ledger_end")
     def set_ledger_end(self, size: int, digest: bytes) -> None:
-        """Record how many bytes of the ledger were read, and a hash of the last ones."""
+        """Record how many bytes of the ledger were read, and a hash of their end."""
 
 
 # -- Model calls, and questions asked with recall ------------------------------
 
 
 class Spending(Store):
-    """A record of model calls. Only the latest keep their prompts and answers."""
+    """A record of model calls. Only the latest calls keep their prompts and answers."""
 
     def add(self, call: models.Call) -> None:
         """Record a call, unless it is already recorded."""
@@ -402,16 +402,16 @@ class Spending(Store):
         self._db.run("finish_model_call", **_call_row(call))
 
     def background_cost(self, since: date) -> int:
-        """Return the cost of background calls since a day, assuming the maximum for running
-        ones.
+        """Return the cost of background calls since a day. Running calls count with their maximum
+        cost.
         """
         return self._db.value("sum_background_cost", since=since) or 0
 
     def tokens_in_background(
         self, day: date, model: str, *, is_chat: bool = False
     ) -> tuple[int, int]:
-        """Return the tokens and calls that a provider's background work used on a day, either for
-        chats or for everything else.
+        """Return how many of a provider's tokens and calls background work used on a day, for chats
+        or everything else.
         """
         provider = model.partition(":")[0]
         row = self._db.one("sum_background_tokens", day=day, provider=provider, is_chat=is_chat)
@@ -423,7 +423,7 @@ class Spending(Store):
         return records(models.TaskCost, rows)
 
     def health(self, model: str) -> models.Health | None:
-        """Return a model's failure, or ``None`` if its last call succeeded."""
+        """Return the failure of a model's last call, or ``None`` if it succeeded."""
         return record(models.Health, self._db.one("get_model_health", model=model))
 
     def fail(self, health: models.Health) -> None:
@@ -440,7 +440,7 @@ class Spending(Store):
 
     @runs("drop_model_answer")
     def drop_answer(self, key: str) -> None:
-        """Do not reuse this answer."""
+        """Prevent reuse of a stored answer."""
 
     def traces(
         self, task: Task | None = None, since: datetime | None = None, limit: int = 20
@@ -450,7 +450,7 @@ class Spending(Store):
         return [*map(_call, self._db.all("list_traces", task=kind, since=since, limit=limit))]
 
     def find(self, reference: str) -> list[models.Call]:
-        """Return the calls with a stored prompt whose id starts or ends with ``reference``."""
+        """Find the calls with a stored prompt whose id starts or ends with ``reference``."""
         return [*map(_call, self._db.all("find_traces", reference=reference))]
 
     def texts(self) -> list[str]:
@@ -465,10 +465,10 @@ class Spending(Store):
     def prune(
         self, before: date, texts_since: datetime, answers_since: datetime, texts: int
     ) -> None:
-        """Delete calls from before ``before``, and text from before ``texts_since`` or beyond the
-        latest ``texts``.
+        """Delete calls older than ``before``, and text older than ``texts_since`` or beyond the
+        latest ``texts`` calls.
 
-        Answers from before ``answers_since`` are shortened and no longer reused.
+        Answers older than ``answers_since`` are shortened and no longer reused.
         """
         self._db.run("prune_model_calls", before=before)
         self._db.run("prune_call_texts", since=texts_since, most=texts)
@@ -489,7 +489,7 @@ def _call(row: Row) -> models.Call:
 
 
 class Questions(Store):
-    """Questions that were asked with recall."""
+    """A record of questions asked with recall."""
 
     def add(self, question: models.AskedQuestion) -> None:
         """Store a question unless it is already stored."""
@@ -525,14 +525,14 @@ class Questions(Store):
 
     @runs("prune_questions")
     def prune(self, before: datetime, most: int) -> None:
-        """Delete questions from before a given time, and all but the latest ``most``."""
+        """Delete questions older than a given time, and all but the latest ``most`` questions."""
 
 
 # -- Tombstones and standing retirements from the ledger ----------------------
 
 
 class Tombstones(Store):
-    """Records of forgotten memories and of standing retirements."""
+    """Records of forgotten memories, and of standing retirements, which also affect later memories."""
 
     def all(self) -> list[Tombstone]:
         """Return all tombstones in effect."""
@@ -569,7 +569,7 @@ class Tombstones(Store):
         self.add_standing(rules)
 
     def edition(self) -> str:
-        """Return a token that changes with every new tombstone, or "" if there is none."""
+        """Return a token that changes with every new tombstone, or "" if none exist."""
         return self.value("edition") or ""
 
     def due(self) -> set[str]:

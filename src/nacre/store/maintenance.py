@@ -58,9 +58,9 @@ CARRIED = {
     "code_outside": ("imports in code", ""),
     "ingest_log": ("times of ingests", ""),
 }
-"""Tables to copy to a rebuilt database, each with a description and its columns of memory ids.
+"""Tables to copy to a rebuilt database.
 
-Instead of columns, an entry can name a statement that copies the rows.
+Each entry has a description, and either its columns of memory ids or a statement for copying.
 """
 
 DERIVED = frozenset(
@@ -86,7 +86,7 @@ _WRITE_ERRORS = (
 
 def carry_over(earlier: Path, database: FileDatabase) -> list[str]:
     """Copy the tables in ``CARRIED`` from an earlier database, and return descriptions of
-    unreadable ones.
+    unreadable tables.
 
     Both databases must have the current schema. Raises UnusableStoreError, StoreBusyError or
     UnavailableError if ``database`` cannot be written.
@@ -164,7 +164,7 @@ class Erasing(Store):
         return self._records(SessionPlace, "list_session_places")
 
     def turn_places(self) -> Iterator[TurnPlace]:
-        """Yield all turns, without their text."""
+        """Yield all turns without their text."""
         after = 0
         while rows := self._db.all("list_turn_places", after=after, limit=_TURNS_AT_ONCE):
             yield from records(TurnPlace, rows)
@@ -189,7 +189,9 @@ class Erasing(Store):
     def turns_before(
         self, moment: datetime, projects: Sequence[str] | None
     ) -> list[tuple[int, int]]:
-        """Return (row, session row) of turns before ``moment`` in the given projects, or in all."""
+        """Return (row, session row) of each turn before ``moment`` in the given projects, or in
+        all.
+        """
         return self._db.all("list_turns_before", projects=projects, before=moment)
 
     def linking(self, memory_ids: Sequence[str]) -> list[str]:
@@ -203,7 +205,7 @@ class Erasing(Store):
     def delete_turns(self, session: int, rows: Sequence[int]) -> None:
         """Delete turns and their full-text entries, and update their session.
 
-        Short transactions let other processes write meanwhile.
+        Short transactions let other processes write in between.
         """
         for start in range(0, len(rows), _TURNS_PER_TRANSACTION):
             portion = rows[start : start + _TURNS_PER_TRANSACTION]
@@ -215,7 +217,7 @@ class Erasing(Store):
 
     @in_transaction
     def delete_sessions(self, rows: Sequence[int]) -> None:
-        """Delete sessions that have no turns any more."""
+        """Delete sessions that no longer have turns."""
         self._db.run_each("delete_session", "row", rows)
 
     @in_transaction
@@ -243,9 +245,7 @@ class Erasing(Store):
 
     @in_transaction
     def clear_journal(self, is_quoted: Callable[[str], object]) -> None:
-        """Delete journal text that ``is_quoted`` accepts, so that its operations cannot be
-        undone.
-        """
+        """Delete journal text that ``is_quoted`` accepts. This prevents undoing its operations."""
         intents = self._db.all("list_journal_texts")
         written = [seq for seq, *texts in intents if any(map(is_quoted, texts))]
         operations = self._db.all("list_operation_texts")
@@ -260,7 +260,7 @@ class Erasing(Store):
         self._db.run_each("delete_touched_path", "path", paths)
 
     def blank_passages(self) -> int:
-        """Clear passages that belong to no turn, and return their number."""
+        """Clear the passages that belong to no turn, and return their number."""
         rows = self._db.column("list_orphaned_passages")
         for start in range(0, len(rows), _TURNS_PER_TRANSACTION):
             with self._db.transaction():
@@ -270,10 +270,10 @@ class Erasing(Store):
 
     @runs("prune_names")
     def prune_names(self) -> None:
-        """Delete identifiers that occur in no text any more (servers only)."""
+        """Delete identifiers that no longer occur in any text (servers only)."""
 
     def merge_full_text(self) -> None:
-        """Purge deleted words from the full-text index, while other processes can write."""
+        """Purge deleted words from the full-text index without blocking writers."""
         for merge in _MERGE_STATEMENTS:
             pages = -_PAGES_PER_MERGE
             while (
@@ -310,8 +310,8 @@ _ERASE_BY_KIND = {
 class PendingText:
     """Text that is kept only until it is answered, sent or written to a transcript.
 
-    ``kind``: ``inbound``, ``outbound`` or ``line``. ``seq``: its row number. ``session``: the
-    conversation's open session, or "".
+    ``kind`` is ``inbound``, ``outbound`` or ``line``. ``seq`` is the row number, and ``session``
+    the conversation's open session, or "".
     """
 
     kind: str
@@ -343,7 +343,7 @@ class GatewayErasure(GatewayStore):
 
     @in_transaction
     def erase_pending(self, texts: Iterable[PendingText], names: Iterable[str] = ()) -> None:
-        """Delete pending text, and names of conversations and people."""
+        """Delete pending text and the names of conversations and people."""
         for text in texts:
             self._db.run(_ERASE_BY_KIND[text.kind], seq=text.seq)
         for name in names:
@@ -444,7 +444,7 @@ class StoredTexts:
     def batches(self, table: TextTable) -> Iterator[list[tuple[str | None, ...]]]:
         """Yield batches of a table's rows, each row as its keys and its text columns.
 
-        Rows that are added meanwhile can be missing.
+        Rows added during the iteration can be missing.
         """
         columns = ", ".join(map(quoted, (*table.keys, *table.columns)))
         keys = ", ".join(map(quoted, table.keys))
@@ -493,7 +493,7 @@ class StoredTexts:
         DeedIndex(self._db).add([Deeds(new, calls)])
 
     def purge(self) -> None:
-        """Erase removed text from the full-text index, free pages and the write-ahead log.
+        """Erase removed text from the full-text index, the free pages and the write-ahead log.
 
         Raises StoreBusyError if another process is reading the database.
         """
@@ -529,7 +529,7 @@ class Soundness:
         self._db = database
 
     def pages(self) -> int:
-        """Return the number of pages in the database file."""
+        """Return the database file's number of pages."""
         return self._db.value("count_pages") or 0
 
     def unreadable(self) -> list[str]:
@@ -569,7 +569,7 @@ class Soundness:
         return self._db.value("count_odd_vectors", size=dimensions) or 0
 
     def bits_missing(self) -> int:
-        """Return how far the numbers of passages and bit vectors differ."""
+        """Return the difference between the numbers of passages and bit vectors."""
         return abs(int(self._db.value("count_bits_missing") or 0))
 
     def sessions_miscounted(self) -> list[tuple[int, str]]:

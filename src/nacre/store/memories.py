@@ -56,8 +56,8 @@ class LearnedMemory:
 class News:
     """Criteria for trusted memories that are new to a session, from ``project`` or from none.
 
-    ``mark``: highest row to exclude, unless the database was rebuilt. ``first_id``: smallest id.
-    ``since``: earliest creation time. ``sessions``: sessions to exclude. ``least``: lowest
+    Rows up to ``mark`` (unless the database was rebuilt) and ``sessions`` are excluded.
+    ``first_id`` is the smallest id, ``since`` the earliest creation time, and ``least`` the lowest
     importance.
     """
 
@@ -90,7 +90,7 @@ class Memories(Store):
         """Insert or replace a memory with its tags, links, names and full text, within a
         transaction.
 
-        If its content has changed, it is no longer marked as outdated.
+        A memory whose content has changed is no longer marked as outdated.
         """
         former = self.names.of(memory.id)
         if self._drop(memory.id) not in (None, memory.content):
@@ -124,7 +124,7 @@ class Memories(Store):
         self._db.words.add(Indexed.MEMORIES, [Words(number, texts, names)])
 
     def index_again(self, memory_ids: Sequence[str]) -> None:
-        """Restore missing memories in the full-text index."""
+        """Add memories that are missing from the full-text index."""
         for memory_id in memory_ids:
             row, memory = self._db.one("find_memory_row", id=memory_id), self.find(memory_id)
             if row and memory:
@@ -133,10 +133,10 @@ class Memories(Store):
 
     @runs("set_importance")
     def set_importance(self, memory: str, importance: int) -> None:
-        """Change a memory's importance, without replacing its row and vectors."""
+        """Change a memory's importance, but keep its row and vectors."""
 
     def set_links(self, memory: Memory) -> None:
-        """Change a memory's front matter links, without replacing its row and vectors."""
+        """Change a memory's front matter links, but keep its row and vectors."""
         self._put_links(memory.id, memory.links)
         self.names.resolve((), memory.id)
 
@@ -161,8 +161,8 @@ class Memories(Store):
         return self._build(self._db.all("find_memories_by_id", ids=memory_ids))
 
     def find_like(self, reference: str) -> list[Memory]:
-        """Find up to three memories by subject, id, or at least four characters at either end of
-        the id.
+        """Find up to three memories by subject, id, or four or more characters at either end of an
+        id.
 
         Active memories take precedence over superseded and retired ones.
         """
@@ -176,7 +176,9 @@ class Memories(Store):
         return self._build(rows)
 
     def by_rows(self, rows: Sequence[int]) -> dict[int, Memory]:
-        """Return the memories in the given rows, in this order and keyed by row, without retired ones."""
+        """Return the memories in the given rows, keyed by row and in this order, except retired
+        ones.
+        """
         memories = self._by_row(self._db.all("find_memories_by_row", rows=rows))
         return {row: memories[row] for row in rows if row in memories}
 
@@ -184,11 +186,11 @@ class Memories(Store):
         return dict(zip((row[0] for row in rows), self._build(rows), strict=True))
 
     def former(self) -> dict[int, int]:
-        """Map the row of each superseded memory to that of its active successor."""
+        """Map the row of each superseded memory to the row of its active successor."""
         return dict(self._db.all("find_former_memories"))
 
     def rows_of(self, memory_ids: Sequence[str]) -> dict[int, Memory]:
-        """Return the memories with the given ids, keyed by row, without retired ones."""
+        """Return the memories with the given ids, keyed by row, except retired ones."""
         return self._by_row(self._db.all("find_active_memories", ids=memory_ids))
 
     def neighbours(self, memory_ids: Sequence[str], day: date) -> list[tuple[str, str, float]]:
@@ -216,9 +218,7 @@ class Memories(Store):
 
     @in_transaction
     def set_stale(self, stale: Iterable[tuple[str, float, str]]) -> None:
-        """Replace the list of possibly outdated memories, and delete pending reviews of those not
-        on it.
-        """
+        """Replace the list of possibly outdated memories, and delete pending reviews of all others."""
         rows = [
             {"memory": memory, "confidence": confidence, "detail": detail}
             for memory, confidence, detail in stale
@@ -268,8 +268,8 @@ class Memories(Store):
         return [memory for memory in memories if memory]
 
     def lost(self) -> list[tuple[str, str]]:
-        """Return (id, subject) of superseded memories whose successor is not valid, so that recall
-        finds neither.
+        """Return (id, subject) of superseded memories that recall misses, because their successor
+        is not valid.
         """
         return [(row[0], row[1]) for row in self._db.all("list_lost")]
 
@@ -341,13 +341,11 @@ class Edge:
 
 
 class CoRecall(Store):
-    """Weighted pairs of memories that were used together. A day is counted from 1970-01-01
-    (UTC).
-    """
+    """Weighted pairs of memories used together. Days are counted from 1970-01-01 (UTC)."""
 
     @in_transaction
     def join(self, newcomers: Sequence[str], present: Sequence[str], day: int) -> list[str]:
-        """Strengthen the pairs of each newcomer with every other memory by ``STEP``, up to 1.
+        """Strengthen the pair of each newcomer and every other memory by ``STEP``, up to 1.
 
         Return the active newcomers.
         """
@@ -383,7 +381,7 @@ class CoRecall(Store):
         """Delete the pairs whose weight is too low on a given day."""
 
     def of(self, memory_ids: Sequence[str], day: int) -> list[Edge]:
-        """Return the pairs of these memories with active memories, strongest first."""
+        """Return the pairs of the given memories with active memories, strongest first."""
         return _edges(self._db.all("list_edges_of", ids=memory_ids, day=day), day)
 
     def _among(self, memory_ids: Sequence[str]) -> dict[tuple[str, str], tuple[float, int, int]]:
@@ -392,7 +390,7 @@ class CoRecall(Store):
 
 
 def faded(weight: float, days: int) -> float:
-    """Return a weight as decayed after some days."""
+    """Return a weight after ``days`` of decay."""
     return weight * FADE ** max(0, days)
 
 
@@ -418,7 +416,7 @@ _ALWAYS = Validity()
 class StoredLink:
     """A link between memories in the index.
 
-    ``strength``: 0 to 1. ``valid``: days on which the link holds; the end day is excluded.
+    ``strength`` ranges from 0 to 1. ``valid`` is the period of the link, without its end day.
     """
 
     source: str
@@ -434,9 +432,9 @@ class StoredLink:
 class EdgeFilter:
     """Criteria for links between memories.
 
-    ``memory``: one end of the links; if ``None``, both ends must be active. ``origins``: allowed
-    origins, by default all except similarity. ``day``: day on which links must be valid, or
-    ``None`` to include expired ones. ``project``: project of at least one end.
+    ``memory`` is one end of the links; if ``None``, both ends must be active. ``origins`` are the
+    allowed origins, by default all except similarity. Links must be valid on ``day``, unless it is
+    ``None``. At least one end must belong to ``project``.
     """
 
     memory: str | None = None
@@ -460,10 +458,9 @@ class Links(Store):
         without: Collection[str] = (),
         among: Collection[str] | None = None,
     ) -> list[StoredLink]:
-        """Return the links from or to these memories, except similarity links.
+        """Return these memories' links that are valid on ``day``, except similarity links.
 
-        ``day``: day on which links must be valid. ``without``: memories to exclude. ``among``:
-        allowed memories at the other end.
+        Links of memories in ``without`` are left out. The other end must be in ``among``, if given.
         """
         ends = None if among is None else [*among]
         rows = self._db.all("list_links_at", ids=[*memory_ids], day=day, among=ends)
@@ -472,7 +469,7 @@ class Links(Store):
     def page(
         self, criteria: EdgeFilter, *, limit: int, offset: int = 0
     ) -> tuple[list[StoredLink], int]:
-        """Return a page of links, newest memory first, and the total number."""
+        """Return a page of links, newest memory first, and their total number."""
         rows = self._db.all(
             "page_links",
             **asdict(criteria),
@@ -485,7 +482,8 @@ class Links(Store):
         return [], self.page(criteria, limit=1)[1] if offset else 0
 
     def count(self, day: date, project: str | None = None) -> int:
-        """Count the links between active memories on a day, all within ``project`` if given.
+        """Count the links between active memories that are valid on a day, within ``project`` if
+        given.
 
         Links derived from similarity or shared use do not count.
         """
@@ -496,7 +494,7 @@ class Links(Store):
         return self._db.value("count_alike", project=project) or 0
 
     def between(self, day: date, project: str | None) -> list[tuple[str, str, float]]:
-        """Return (source, target, strength) of each link in :meth:`count`."""
+        """Return (source, target, strength) of each link that :meth:`count` counts."""
         return [
             (row[0], row[1], row[2])
             for row in self._db.all("list_links_between", day=day, project=project)
@@ -525,7 +523,7 @@ class Links(Store):
         return self._db.all("list_map_groups")
 
     def known_files(self, names: Collection[str]) -> list[str]:
-        """Return those names that belong to files used in a session."""
+        """Return the names that belong to files used in a session."""
         return self._db.column("list_known_files", names=[*names])
 
     def alike(self) -> list[StoredLink]:
@@ -550,7 +548,7 @@ _STEPS = (3, 10, 25)
 
 @frozen
 class Buckets:
-    """Numbers of active memories that were recalled ``never``, 1 to 5 times (``some``), or more
+    """The numbers of active memories recalled ``never``, 1 to 5 times (``some``), or more
     (``often``).
     """
 
@@ -587,13 +585,13 @@ class UsageLog(Store):
     def record(self, memory_ids: Sequence[str], at: int, *, first: Collection[str]) -> None:
         """Record that memories were recalled at a time (epoch milliseconds).
 
-        The recall count increases only for those in ``first``, which are new to the session.
+        The recall count increases only for memories in ``first``, which are new to the session.
         """
         rows = [{"memory": memory, "at": at, "first": memory in first} for memory in memory_ids]
         self._db.run_many("record_recall", rows)
 
     def look(self, memory_ids: Sequence[str]) -> None:
-        """Record that memories were viewed. This is an access but not a recall."""
+        """Record that memories were viewed, which is an access but not a recall."""
         self._db.run_each("record_look", "memory", memory_ids)
 
     @runs("record_effect")
@@ -603,11 +601,11 @@ class UsageLog(Store):
         """Record how a session used a memory, or a pointer to an earlier session."""
 
     def outcomes(self, session: str) -> dict[str, str]:
-        """Return how a session used each memory that it received, by id."""
+        """Return how a session used each memory that it received, by memory id."""
         return dict(self._db.all("list_given", session=session))
 
     def effects(self, since: int) -> dict[tuple[str, bool], int]:
-        """Count outcomes since a time (epoch milliseconds) by (outcome, is a pointer)."""
+        """Count outcomes since a time (epoch milliseconds), keyed by (outcome, is a pointer)."""
         rows = self._db.all("count_effects", since=since)
         return {(outcome, bool(is_pointer)): count for outcome, is_pointer, count in rows}
 
@@ -616,7 +614,7 @@ class UsageLog(Store):
         return self._db.column("list_pointer_outcomes", project=project, limit=limit)
 
     def pointer_projects(self) -> list[str]:
-        """Return the projects in which sessions received pointers to earlier ones."""
+        """Return the projects in which sessions received pointers to earlier sessions."""
         return self._db.column("list_pointer_projects")
 
     @runs("forget_pointers")
@@ -667,14 +665,14 @@ class UsageLog(Store):
 
 
 class SessionUses(Store):
-    """A record of the memories used in each session, or at about the same time without one."""
+    """A record of memories used in each session or, outside sessions, at about the same time."""
 
     def record(
         self, session: str, memory_ids: Sequence[str], at: int, *, recalled: Collection[str]
     ) -> None:
         """Record that a session used memories at a time (epoch milliseconds).
 
-        ``recalled``: those whose use counts as a recall.
+        ``recalled`` contains the memories whose use counts as a recall.
         """
         rows = [
             {
@@ -692,7 +690,7 @@ class SessionUses(Store):
         return set(self._db.column("list_recalled", session=session, since=since))
 
     def paired(self, session: str) -> list[str]:
-        """Return the memories that were already paired with others of the session."""
+        """Return the memories that are already paired with the session's other memories."""
         return self._db.column("list_paired", session=session)
 
     def pair(self, session: str, memory_ids: Sequence[str]) -> None:
@@ -704,7 +702,7 @@ class SessionUses(Store):
         return self._db.column("list_unjudged", session=session)
 
     def first_unjudged(self, session: str) -> int | None:
-        """Return when the oldest unjudged use in a session took place (epoch milliseconds)."""
+        """Return the time of the oldest unjudged use in a session (epoch milliseconds)."""
         return self._db.value("first_unjudged", session=session)
 
     def judge(self, session: str, memory_ids: Sequence[str]) -> None:
@@ -713,4 +711,4 @@ class SessionUses(Store):
 
     @runs("delete_old_uses")
     def forget(self, before: int) -> None:
-        """Delete uses from before a time (epoch milliseconds)."""
+        """Delete uses older than a time (epoch milliseconds)."""

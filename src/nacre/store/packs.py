@@ -26,8 +26,8 @@ _LENGTHS_DECODER = msgspec.json.Decoder(list[tuple[int, int]])
 class Payload:
     """Cleaned lines of a transcript.
 
-    ``lengths``: the number and original length in bytes of each line whose length changed, so that
-    offsets in the transcript still identify turns.
+    ``lengths`` contains the number and original length in bytes of each line whose length changed.
+    Offsets thus still identify turns.
     """
 
     text: bytes
@@ -38,7 +38,7 @@ class Payload:
         return msgspec.json.encode(self.lengths) + b"\n" + self.text
 
     def lines(self, start: int) -> Iterator[tuple[int, bytes]]:
-        """Yield each line with its offset in the transcript, beginning with ``start``."""
+        """Yield each line with its offset in the transcript, starting at ``start``."""
         original_lengths = dict(self.lengths)
         for number, line in enumerate(self.text.split(b"\n")):
             yield start, line
@@ -77,7 +77,7 @@ _MAX_KNOWN_TEXTS = 100_000
 
 
 class Cleaner:
-    """A filter that removes secrets from transcripts, and caches short strings without any."""
+    """A filter that removes secrets from transcripts, and caches short strings that have none."""
 
     def __init__(self, clean_all: CleanAll) -> None:
         self._clean_all = clean_all
@@ -250,12 +250,12 @@ def is_installed() -> bool:
 
 
 def compress(data: bytes, base: bytes) -> bytes:
-    """Compress data, given similar data as a dictionary, which decompression needs too."""
+    """Compress data with similar data as a dictionary, which decompression also needs."""
     return bytes(zstd().compress(data, level=LEVEL, zstd_dict=_prefix(base)))
 
 
 def decompress(frame: bytes, base: bytes, most: int) -> bytes:
-    """Decompress a frame of exactly ``most`` bytes. Raises DamagedArchiveError."""
+    """Decompress a frame that contains exactly ``most`` bytes. Raises DamagedArchiveError."""
     library = zstd()
     reader = library.ZstdDecompressor(zstd_dict=_prefix(base))
     try:
@@ -308,8 +308,9 @@ class Title:
 class Segment:
     """The part of a pack that holds a transcript's bytes from ``start`` to ``until``.
 
-    ``digest``, ``length``: the payload's hash and size in bytes. ``size``, ``body``: size and
-    offset of its frame in the pack. ``changed``: the transcript's modification time in nanoseconds.
+    ``digest`` and ``length`` are the payload's hash and size in bytes, ``size`` and ``body`` its
+    frame's size and offset in the pack, and ``changed`` the transcript's modification time in
+    nanoseconds.
     """
 
     start: int
@@ -352,8 +353,8 @@ _HEAD = msgspec.json.Decoder(_Head)
 class Pack:
     """An archived transcript.
 
-    ``place``: path of the archive file. ``end``: offset of the next segment. ``torn``: number of
-    damaged bytes at the end, for example after a crash.
+    ``place`` is the archive file's path, ``end`` the next segment's offset, and ``torn`` the number
+    of damaged bytes at the end, for example after a crash.
     """
 
     place: Path
@@ -461,7 +462,7 @@ def create(place: Path, title: Title, fresh: Iterable[Fresh]) -> Pack:
 def load(place: Path, *, thorough: bool = False) -> Pack:
     """Load a pack, ignoring incomplete data at its end.
 
-    ``thorough`` verifies all checksums instead of only the last. Raises DamagedArchiveError, or
+    With ``thorough``, all checksums are verified, not only the last. Raises DamagedArchiveError, or
     UnavailableError if the file cannot be read.
     """
     pack = Pack(place, Title("", ""))

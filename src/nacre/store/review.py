@@ -23,9 +23,7 @@ class Candidates(Store):
     """Proposed memories, which are not in the vault yet."""
 
     def add(self, candidates: Iterable[HeldCandidate]) -> int:
-        """Add candidates unless their text is already pending or rejected, and return how many were
-        added.
-        """
+        """Add candidates whose text is not pending or rejected yet, and return how many were added."""
         rows = [
             {
                 "id": candidate.memory.id,
@@ -57,7 +55,7 @@ class Candidates(Store):
     def settle(self, candidate: str, at: int) -> None:
         """Mark a candidate as accepted or rejected, so that it is not offered again.
 
-        ``at`` is in epoch milliseconds. Its text remains until :meth:`blank` is called.
+        ``at`` is in epoch milliseconds. The candidate keeps its text until :meth:`blank` is called.
         """
 
     def blank(self, now: int) -> None:
@@ -122,8 +120,8 @@ class Reviews(Store):
     def doubt(self, memory_id: str, detail: str, at: int, shown_by: Iterable[str]) -> bool:
         """Queue a review of a possibly outdated memory, or update its pending one.
 
-        ``shown_by``: sessions that suggest it is outdated. Return False if a review with this
-        detail already exists.
+        ``shown_by`` lists the sessions that suggest this. Return False if a review with this detail
+        already exists.
         """
         about = {"memory": memory_id, "reason": Reason.STALE.value, "detail": detail}
         more = {"at": at, "shown_by": sorted(set(shown_by))}
@@ -152,8 +150,8 @@ class Reviews(Store):
         return self._db.run("dismiss_reviews", memory=memory_id, at=at)
 
     def settled(self, memory_id: str) -> tuple[int, int] | None:
-        """Return when a memory was queued and when the user decided on it (epoch milliseconds), or
-        ``None`` if the decision is pending.
+        """Return when a memory was queued and decided on (epoch milliseconds), or ``None`` if the
+        decision is pending.
         """
         row = self._db.one("find_settled_review", memory=memory_id)
         return (row[0], row[1]) if row else None
@@ -214,9 +212,9 @@ class Reviews(Store):
 
 
 MOST_ROWS = 2_000
-"""Maximum total row count of the search words.
+"""Maximum total number of rows that contain the search words.
 
-Rare words are used first. Common words are used only if there are few memories.
+Rare words are used first, and common words only if there are few memories.
 """
 
 MOST_WORDS = 16
@@ -226,7 +224,7 @@ class Comparisons(Store):
     """The queue of memories to compare with others, and the resulting similarity links."""
 
     def alike(self, memory: Memory, *, limit: int) -> list[int]:
-        """Return rows of active memories in the same project that share a title, key or rare
+        """Return rows of active memories in the same project with the same title, key or rare
         words.
         """
         titled = self._db.all(
@@ -271,11 +269,11 @@ class Comparisons(Store):
         """Remove a memory from the comparison queue."""
 
     def queued(self, rows: Sequence[int]) -> list[str]:
-        """Return those memories in the given rows that are queued, oldest first."""
+        """Return the queued memories in the given rows, oldest first."""
         return self._db.column("list_unsettled", rows=rows)
 
     def link_alike(self, memory_id: str, near: Mapping[str, float]) -> None:
-        """Replace a memory's similarity links. ``near``: cosines by memory id."""
+        """Replace a memory's similarity links. ``near`` maps memory ids to cosines."""
         self._db.run("delete_auto_links", source=memory_id)
         links: list[dict[str, object]] = [
             {"source": memory_id, "target": other, "strength": round(cosine, 4)}
@@ -284,7 +282,9 @@ class Comparisons(Store):
         self._db.run_many("insert_auto_link", links)
 
     def stated_in(self, session: str, turn: str) -> list[tuple[str, bool]]:
-        """Return the content of each memory learned from a turn, and whether it is superseded."""
+        """Return the content of each memory learned from a turn, and whether the memory is
+        superseded.
+        """
         rows = self._db.all("list_stated", session=session)
         return [
             (text, bool(is_superseded))

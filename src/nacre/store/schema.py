@@ -78,7 +78,7 @@ class Clause:
     source: str = "active_memories"
 
     def into(self, statement: str) -> str:
-        """Fill in a statement's ``{where}`` and ``{source}``."""
+        """Return a statement with ``{where}`` and ``{source}`` filled in."""
         return statement.format(where=self.sql, source=self.source)
 
     @property
@@ -268,10 +268,10 @@ class WordIndex(Protocol):
         """Remove rows from the index, if present."""
 
     def frequencies(self, kind: Indexed, stems: Sequence[str]) -> dict[str, int]:
-        """Return the number of rows that contain each stem, without zeros."""
+        """Return the number of rows that contain each stem, omitting zeros."""
 
     def best(self, kind: Indexed, words: Sequence[str], where: Clause, limit: int) -> list[int]:
-        """Return matching rows that contain any of the words, best BM25 score first.
+        """Return rows that contain any of the words, best BM25 score first.
 
         The condition refers to memories ``m``, or to ``turns t`` and their ``sessions s``.
         """
@@ -285,7 +285,7 @@ class Database(Queries, Protocol):
     """
 
     unwritable: NacreError | None
-    """The error to raise on writes, if the database is read-only."""
+    """The error that writes raise if the database is read-only."""
 
     @property
     def server(self) -> Server | None:
@@ -322,7 +322,7 @@ class Database(Queries, Protocol):
 
         ``first`` is called before the commit, ``between`` after it. Nothing happens in a nested
         block, or if the lock was held for less than 30 ms. Return True if another connection has
-        written, so that data read earlier might be outdated.
+        written, so earlier data might be outdated.
         """
 
     def edition(self) -> object:
@@ -351,13 +351,13 @@ class Database(Queries, Protocol):
 
     @property
     def identity(self) -> object:
-        """A token for the open file or, on a server, for the tenant."""
+        """A token that identifies the open file or, on a server, the tenant."""
 
     def schema(self) -> int:
         """Return the number of the last applied migration."""
 
     def interrupt(self) -> None:
-        """Interrupt the statement of another thread, in which it raises UnavailableError."""
+        """Interrupt another thread's statement, which then raises UnavailableError."""
 
     def close(self) -> None:
         """Close the connection; further calls do nothing."""
@@ -376,7 +376,7 @@ class Server(Protocol):
         """Return the full-text search of a table: ``memories`` or ``turns``."""
 
     def nearest(self, bits: NDArray[np.uint64]) -> Walk:
-        """Iterate over passages, nearest first, given the sign bits of a query's vector."""
+        """Iterate over passages by distance from a query, given the sign bits of its vector."""
 
     def allowed(
         self, home: Home, operation: str, *, writes: bool, owners: bool
@@ -411,7 +411,7 @@ def fits_index(text: str) -> bool:
 
 
 def in_transaction(method: Method) -> Method:
-    """Decorate a store's method to run in a transaction."""
+    """Make a store's method run in a transaction."""
 
     @wraps(method)
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -466,8 +466,8 @@ class Names(Store):
     def put(self, memory: Memory, former: Collection[str] = ()) -> None:
         """Store a memory's names and mentions, and update affected links.
 
-        Call this when its row is written or its file renamed, in the same transaction. ``former``:
-        names already deleted.
+        Call this in the transaction that writes its row or renames its file. ``former`` contains
+        names that are already deleted.
         """
         former = {*former, *self.of(memory.id)}
         self._db.run("delete_memory_names", memory=memory.id)
@@ -532,7 +532,7 @@ def records(kind: type[T], rows: Iterable[Row]) -> list[T]:
 
 
 def record(kind: type[T], row: Row | None) -> T | None:
-    """Build a value from a row like :func:`records`, or return ``None`` without a row."""
+    """Build a value from a row like :func:`records`, or return ``None`` if the row is missing."""
     return records(kind, [row])[0] if row else None
 
 
@@ -648,12 +648,12 @@ def encode(values: object) -> str:
 
 
 def turn_identity(tool: str, row: int, turn: Turn) -> bytes:
-    """Return a 16-byte key for a turn, which copies in other sessions share if its id is unique."""
+    """Return a 16-byte key for a turn. Copies in other sessions share it if its id is unique."""
     return shared_identity(tool if turn.unique else f"{tool}\0{row}", turn.id)
 
 
 def shared_identity(scope: str, turn_id: str) -> bytes:
-    """Return a 16-byte key for a turn in ``scope``, a tool or one of its sessions."""
+    """Return a 16-byte key for a turn in ``scope`` (a tool or one of its sessions)."""
     return content_hash(f"{scope}\0{turn_id}")
 
 

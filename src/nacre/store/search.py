@@ -104,7 +104,7 @@ class Corpus:
     frequencies: tuple[int, ...]
 
     def idf(self, count: int) -> float:
-        """Return the inverse document frequency in its non-negative variant."""
+        """Return a term's inverse document frequency, in its non-negative variant."""
         return math.log(1 + (self.rows - count + 0.5) / (count + 0.5))
 
 
@@ -120,7 +120,7 @@ class WordSearch(Store, ABC):
         return tuple(terms.values())
 
     def rows_with(self, phrases: Sequence[str]) -> dict[str, int]:
-        """Return an upper bound on the number of rows with each word or phrase, without zeros.
+        """Return an upper bound on the number of rows with each word or phrase that occurs.
 
         For a phrase, its rarest word counts.
         """
@@ -147,9 +147,9 @@ class WordSearch(Store, ABC):
 
     @abstractmethod
     def vocabulary(self, initial: str, least: int, most: int) -> list[tuple[str, int]]:
-        """Return stems that begin with a character, each with its number of rows.
+        """Return the stems that begin with a character, each with its number of rows.
 
-        ``least``, ``most``: minimum and maximum length.
+        ``least`` and ``most`` limit the length.
         """
 
     @abstractmethod
@@ -173,7 +173,7 @@ class WordSearch(Store, ABC):
     def at(self, places: Sequence[tuple[int, int]], terms: Sequence[Term]) -> list[Match]:
         """Return the turns at the given (session row, position) pairs.
 
-        Only servers also count their terms.
+        Term counts are included only on servers.
         """
 
 
@@ -200,7 +200,7 @@ class Search(WordSearch):
         return [(term, int(count)) for term, count in rows]
 
     def rows_of_stem(self, stem: str, limit: int) -> list[int]:
-        """Return rows with a word that starts with a stem, which FTS5 stems once more."""
+        """Return rows with a word that starts with a stem. FTS5 applies stemming once more."""
         sql = f"SELECT rowid FROM {self._kind}_fts WHERE {self._kind}_fts MATCH ? LIMIT ?"  # noqa: S608
         return [row for (row,) in self._db.rows(sql, (f"{quoted(stem)} *", limit))]
 
@@ -325,8 +325,8 @@ _ROWS_AT_ONCE = 256
 class PassageCache:
     """A cache of the passages' sign bits.
 
-    ``version``: model and first edition of the vectors. ``bits``: never changed in place. ``next``:
-    first row not in the cache.
+    ``version`` is the model and first edition of the vectors. ``bits`` is never changed in place.
+    ``next`` is the first row not in the cache.
     """
 
     version: tuple[str | None, str | None]
@@ -335,7 +335,7 @@ class PassageCache:
 
 
 def distances(bits: BitArray, query_bits: BitArray) -> NDArray[np.uint16]:
-    """Return the Hamming distance of each passage, a column of ``bits``, from a query."""
+    """Return the Hamming distance from a query to each passage (a column of ``bits``)."""
     count = bits.shape[1]
     result = np.zeros(count, np.uint16)
     differs, counts = np.empty(_PASSAGES_AT_ONCE, np.uint64), np.empty(_PASSAGES_AT_ONCE, np.uint8)
@@ -393,7 +393,7 @@ class Outward:
         self._next = 0
 
     def next(self, count: int) -> list[int]:
-        """Return at least ``count`` more passages, with all that tie for last place."""
+        """Return at least ``count`` more passages, including all that tie for last place."""
         if self._next >= len(self._within):
             return []
         before = int(self._within[self._next - 1]) if self._next else 0
@@ -442,7 +442,7 @@ WHERE t.row IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) AND {where}
 
 
 class Admission:
-    """A query for the turns that match a filter, which can be too many to load."""
+    """A query for turns that match a filter, which can be too many to load."""
 
     def __init__(self, database: Database, where: Clause) -> None:
         self._db = database
@@ -454,7 +454,7 @@ class Admission:
         return [row for (row,) in rows] if len(rows) <= most else None
 
     def among(self, rows: Collection[int]) -> set[int]:
-        """Return those of ``rows`` that match."""
+        """Return the matching rows among ``rows``."""
         values = ([*rows], *self._where.values)
         return {row for (row,) in self._db.rows(self._where.into(_CHECK_TURNS), values)}
 
@@ -601,7 +601,7 @@ class Vectors:
         self._set_value("seen", json.dumps(cosines))
 
     def dimensions(self) -> int:
-        """Return the number of dimensions of the vectors, or 0 without any."""
+        """Return the number of dimensions of the vectors, or 0 if there are none."""
         return int(self._db.value("one_size") or 0)
 
     def size(self) -> int:
@@ -609,9 +609,9 @@ class Vectors:
         return int(self._db.value("size_of_vectors") or 0)
 
     def begin(self, model: str, setting: str = "minilm") -> None:
-        """Prepare for a model's vectors, deleting those of any other model.
+        """Prepare for a model's vectors, and delete any other model's.
 
-        ``setting``: the value of ``embedding.model``.
+        ``setting`` is the value of ``embedding.model``.
         """
         if self.model() == model:
             if self.setting() != setting:
@@ -693,10 +693,10 @@ class Vectors:
         *,
         through: int,
     ) -> None:
-        """Store the passages of turns, except turns that no longer exist.
+        """Store the passages of turns that still exist.
 
-        ``digests_by_turn``: hashes of passages by turn row. ``fresh``, ``vectors``: hashes and unit
-        vectors of new passages. ``through``: row of the last processed turn. Raises
+        ``digests_by_turn`` maps turn rows to passage hashes. ``fresh`` and ``vectors`` are hashes
+        and unit vectors of new passages, and ``through`` is the last processed turn's row. Raises
         EmbedderUnavailableError for vectors of the wrong size.
         """
         self._check_size(vectors)
@@ -715,9 +715,9 @@ class Vectors:
         self._set_value("through", str(max(through, self._count_of("through"))))
 
     def add_memory_vectors(self, vectors_by_row: Mapping[int, FloatArray]) -> None:
-        """Store the vectors of memories, except memories that have changed or no longer exist.
+        """Store the vectors of memories that still exist and have not changed.
 
-        ``vectors_by_row``: unit vectors for the pieces of each memory's text. Raises
+        ``vectors_by_row`` contains unit vectors for the pieces of each memory's text. Raises
         EmbedderUnavailableError for vectors of the wrong size.
         """
         rows: list[dict[str, object]] = [
@@ -749,7 +749,9 @@ class Vectors:
         return sorted(turns, key=lambda near: (-near.cosine, near.row))[:limit]
 
     def cosines_of_turns(self, query: FloatArray, turns: Sequence[int]) -> dict[int, float]:
-        """Return the highest cosine similarity to a query of each turn that has vectors."""
+        """Return each turn's highest cosine similarity to a query. Turns without vectors are left
+        out.
+        """
         rows = self._db.all("find_vectors_of_turns", rows=turns)
         best: dict[int, float] = {}
         if rows:
@@ -759,7 +761,7 @@ class Vectors:
         return best
 
     def memory_cosines(self, query: FloatArray) -> dict[int, float]:
-        """Return the highest cosine similarity to a query of each memory."""
+        """Return each memory's highest cosine similarity to a query."""
         self._load_memories()
         if not len(self._memories):
             return {}
@@ -784,8 +786,8 @@ class Vectors:
         ]
 
     def near_pairs(self, rows: Sequence[int], *, least: float) -> list[tuple[int, int, float]]:
-        """Return the pairs among some memories with a cosine of at least ``least``, nearest
-        first.
+        """Return the pairs of given memories with a cosine similarity of at least ``least``,
+        highest first.
         """
         self._load_memories()
         lengths = np.diff(np.append(self._first_pieces, len(self._pieces)))
@@ -892,7 +894,7 @@ class Vectors:
 
 @frozen
 class VectorsOf:
-    """A search of the vectors of one model, which finds nothing if they come from another."""
+    """A search of one model's vectors. It finds nothing if another model's vectors are stored."""
 
     _vectors: Vectors
     name: str

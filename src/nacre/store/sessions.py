@@ -69,7 +69,7 @@ class DeedIndex(Store):
         self._add_failures(done)
 
     def index_again(self, done: Sequence[Deeds]) -> None:
-        """Rebuild the index entries of failed calls in some turns."""
+        """Rebuild the index entries of failed calls in the given turns."""
         self._db.words.drop(Indexed.FAILURES, [deeds.turn for deeds in done])
         self._add_failures(done)
 
@@ -150,7 +150,7 @@ OPENING_TURNS = 12
 _ALL_SESSIONS = SessionFilter()
 
 TurnBatch = tuple[str, int, Sequence[Turn]]
-"""A session's tool, its row, and some of its turns in order."""
+"""A session's tool, its row, and turns of the session in order."""
 
 
 _Identified = tuple[int, dict[bytes, Turn]]
@@ -165,7 +165,7 @@ class Sessions(Store):
     ) -> int:
         """Insert a session or update its known fields, and return its row.
 
-        ``is_stated``: the session names its project, so its folder does not matter.
+        With ``is_stated``, the session names its project, and its folder does not matter.
         """
         spent = session.tokens
         before = self._db.one("model_of_session", tool=session.tool, native_id=session.native_id)
@@ -184,13 +184,13 @@ class Sessions(Store):
         return int(row[0]) if row else 0
 
     def add_turns(self, session: Session, row: int, turns: Sequence[Turn]) -> int:
-        """Append turns to one session like :meth:`add_batches`."""
+        """Append turns to one session, as :meth:`add_batches` does."""
         return self.add_batches([(session.tool, row, turns)])[0]
 
     def add_batches(self, batches: Sequence[TurnBatch]) -> list[int]:
         """Append turns to their sessions, and return the number of new turns in each batch.
 
-        A changed turn replaces the known one in the same position.
+        A changed turn replaces the stored turn in the same position.
         """
         return [count for portion in _portions(batches) for count in self._add_portion(portion)]
 
@@ -252,7 +252,7 @@ class Sessions(Store):
 
     @in_transaction
     def index_again(self, rows: Sequence[int]) -> None:
-        """Restore missing turns in the full-text index."""
+        """Add turns that are missing from the full-text index."""
         for start in range(0, len(rows), _TURNS_AT_ONCE):
             turns = self.by_rows(rows[start : start + _TURNS_AT_ONCE])
             self._forget_text(list(turns))
@@ -265,9 +265,9 @@ class Sessions(Store):
         self._db.words.drop(Indexed.TURNS, rows)
 
     def retain(self, tool: str, file: str, present: Mapping[str, Sequence[str]]) -> set[int]:
-        """Delete turns that no file contains any more, and return the affected sessions.
+        """Delete turns that are no longer in any file, and return the affected sessions.
 
-        Call this after reading a whole file. ``present``: its turn ids by native session id.
+        Call this after reading a whole file. ``present`` maps native session ids to its turn ids.
         """
         touched = set()
         for row, native_id, stored_ids in self._db.all(
@@ -322,7 +322,7 @@ class Sessions(Store):
         return self._db.column("list_folders")
 
     def without_folder(self, tool: str) -> list[int]:
-        """Return the rows of a tool's sessions for which no working directory is known."""
+        """Return the rows of a tool's sessions whose working directory is unknown."""
         return self._db.column("list_without_folder", tool=tool)
 
     @runs("refresh_session")
@@ -346,9 +346,9 @@ class Sessions(Store):
     def mark_learned(
         self, unlearned: Unlearned, seq: int, unwritten: int | None, requested_at: datetime | None
     ) -> None:
-        """Record how far extraction (``seq``) and the writer (``unwritten``) are in a session.
+        """Record the progress of extraction (``seq``) and the writer (``unwritten``) in a session.
 
-        ``requested_at``: time of the writer's last call. Concurrent changes take precedence.
+        ``requested_at`` is the time of the writer's last call. Concurrent changes take precedence.
         """
         self._db.run(
             "mark_learned",
@@ -380,7 +380,7 @@ class Sessions(Store):
         return [_session_from_row(row) for row in exact or rows]
 
     def get(self, row: int) -> StoredSession:
-        """Return the session in a row. Raises KeyError."""
+        """Return the session in a row, or raise KeyError."""
         session = self._db.one("find_session_by_row", row=row)
         if session is None:
             raise KeyError(row)
@@ -416,7 +416,7 @@ class Sessions(Store):
         return [*map(_session_from_row, rows)]
 
     def active(self, rows: Sequence[int]) -> dict[int, timedelta]:
-        """Return how long each session was active, without pauses over 30 minutes."""
+        """Return how long each session was active, not counting pauses over 30 minutes."""
         rows_found = self._db.all("sum_active", rows=rows, pause=_PAUSE_MS)
         return {row: timedelta(milliseconds=total) for row, total in rows_found}
 
@@ -435,11 +435,11 @@ class Sessions(Store):
         return [stored_turn((turn[0], row, *turn[1:])) for turn in turns]
 
     def read_turns(self, row: int, limit: int = -1) -> list[Turn]:
-        """Return a session's turns in order, without their places."""
+        """Return a session's turns in order, without their positions."""
         return [item.turn for item in self.turns_of(row, limit=limit)]
 
     def all_turns(self, row: int) -> list[Turn]:
-        """Return a session's turns in order, with ``unique`` set where it applies."""
+        """Return a session's turns in order, each with ``unique`` set if its id is unique."""
         tool = self.get(row).session.tool
         identities: dict[int, bytes] = dict(self._db.all("list_identities", session=row))
         turns = []
@@ -493,7 +493,7 @@ class Sessions(Store):
     ) -> None:
         """Store a transcript's read position and its counts of unknown and corrupt entries.
 
-        ``goes_on``: add to the previous counts.
+        With ``goes_on``, they are added to the previous counts.
         """
         self._db.run(
             "save_cursor",
@@ -540,7 +540,7 @@ class Sessions(Store):
         return self.by_rows(row)[row[0]] if row else None
 
     def main_sessions(self, latest: int) -> list[MainSession]:
-        """Return each tool's latest main sessions, with whether the owner spoke."""
+        """Return each tool's latest main sessions, and whether the owner spoke in each."""
         return self._records(MainSession, "list_heard", latest=latest)
 
 
@@ -555,9 +555,7 @@ def index_texts(database: Database, texts: Sequence[tuple[int, str, Sequence[Too
 
 
 def _portions(batches: Sequence[TurnBatch]) -> Iterator[list[_Identified]]:
-    """Group batches without repeating a turn in a group, because its first copy must be stored
-    first.
-    """
+    """Group batches so that no turn is repeated in a group. Its first copy must be stored first."""
     portion: list[_Identified] = []
     identities: set[bytes] = set()
     for tool, row, turns in batches:
@@ -622,7 +620,7 @@ class Activity(Store):
     """Daily counts of sessions, memories and model calls."""
 
     def sessions(self, period: Period) -> list[Row]:
-        """Return (day, tool, sessions started, turns), without sub-agent and scheduled sessions."""
+        """Return (day, tool, sessions started, turns), excluding sub-agent and scheduled sessions."""
         days = {"first": period.first, "last": period.last}
         return self._db.all("count_sessions_by_day", **period._moments, **days)
 
@@ -644,8 +642,8 @@ class Activity(Store):
 class MemoryChange:
     """A change to a memory.
 
-    ``change``: ``stored``, ``changed``, ``retired`` (or superseded), ``restored`` or ``removed``.
-    ``operation``: the last operation on the memory.
+    ``change`` is ``stored``, ``changed``, ``retired`` (or superseded), ``restored`` or ``removed``.
+    ``operation`` is the last operation on the memory.
     """
 
     change: str
@@ -695,7 +693,7 @@ class Changes:
         return self._db.all("list_operations_since", since=since)
 
     def doubted(self) -> frozenset[str]:
-        """Return memories that newer ones might have made outdated. This reads all links."""
+        """Return the memories that newer ones might have made outdated. This reads all links."""
         return frozenset(self._db.column("list_doubted"))
 
     def queued(self) -> frozenset[str]:
@@ -714,10 +712,10 @@ class Changes:
 class Archived:
     """How far a transcript is archived.
 
-    ``kind``, ``pack``, ``size``: contents, path within the archive, and size of its pack. ``raw``:
-    transcript bytes in the pack. ``until``: offset up to which the transcript is archived.
-    ``changed``, ``inode``: modification time (ns) and inode at the last check. ``withheld``: the
-    transcript's own text is never archived.
+    ``kind`` is the contents of its pack, ``pack`` the path in the archive, and ``size`` the pack's
+    size. ``raw`` is the number of transcript bytes in the pack, and ``until`` the offset up to
+    which the transcript is archived. ``changed`` and ``inode`` are its modification time (ns) and
+    inode at the last check. If ``withheld``, its own text is never archived.
     """
 
     path: str
@@ -790,7 +788,7 @@ class ProjectContents(Store):
     """The sessions and memories of each project."""
 
     def sessions(self) -> Counted:
-        """Count each project's sessions, without sub-agent and scheduled sessions."""
+        """Count each project's sessions, excluding sub-agent and scheduled sessions."""
         return self._counted("count_sessions_by_project")
 
     def memories(self) -> Counted:

@@ -57,7 +57,7 @@ def newest(folder: str = MAIN) -> int:
 
 
 def migrate(connection: apsw.Connection, path: Path, folder: str = MAIN) -> None:
-    """Migrate a database to the current schema, keeping a copy of the old one in the same folder.
+    """Migrate a database to the current schema, and keep a copy of the old one in its folder.
 
     Raises SchemaTooNewError if a newer nacre has written it.
     """
@@ -125,7 +125,7 @@ _BUSY_MS = 1_000
 def connect_to_read(path: Path, patience_ms: int | None, migrations: str) -> apsw.Connection | None:
     """Connect read-only to a database with the current schema, or return ``None``.
 
-    ``patience_ms``: longest wait for a lock. If ``None``, an exclusive connection, which briefly
+    ``patience_ms`` limits the wait for a lock. If ``None``, an exclusive connection, which briefly
     blocks other processes, is also tried.
     """
     for connection in _connections(path, patience_ms):
@@ -189,9 +189,9 @@ _MIN_FREE_BYTES = 65_536
 class FileDatabase(Queries):
     """A :class:`~nacre.store.schema.Database` in a file, migrated to the current schema.
 
-    ``observe``: called with ``write`` and how long a transaction held the write lock.
-    ``unwritable``: error that writes raise; the file is then opened read-only. ``patience_ms``:
-    longest wait for a lock on a read-only database.
+    ``observe`` is called with ``write`` and how long a transaction held the write lock. With
+    ``unwritable``, the file is read-only and writes raise this error. ``patience_ms`` limits the
+    wait for a lock on a read-only database.
     """
 
     server = None
@@ -247,7 +247,7 @@ class FileDatabase(Queries):
         return self._inode
 
     def is_in_place(self) -> bool:
-        """Return True if the database file is still the one that was opened."""
+        """Return True if the opened file is still in place."""
         try:
             return not self._inode or self.path.stat().st_ino == self._inode
         except OSError:
@@ -384,8 +384,8 @@ class FileDatabase(Queries):
             raise self.unwritable
 
     def _measure(self, observe: Observe) -> None:
-        """Report write times in a hook, which must also checkpoint the log because it replaces
-        SQLite's own.
+        """Report write times in a hook. It replaces SQLite's own hook, so it must also checkpoint
+        the log.
         """
 
         def committed(connection: apsw.Connection, _: str, pages: int) -> int:
@@ -520,7 +520,7 @@ def _translate_errors(path: Path) -> Iterator[None]:
 
 
 def _lower(*arguments: Any) -> Any:
-    """Lowercase all letters in SQL, where SQLite's own ``lower`` handles only ASCII."""
+    """Lowercase all letters in SQL. SQLite's own ``lower`` handles only ASCII."""
     (text,) = arguments
     return text.lower() if isinstance(text, str) else text
 
@@ -603,7 +603,7 @@ _CORRUPTION_ERRORS = (apsw.CorruptError, apsw.NotADBError)
 def open_database(
     path: Path, observe: Observe | None = None, migrations: str = MAIN
 ) -> FileDatabase:
-    """Open a database, and create it if needed. Without write access, it is read-only.
+    """Open a database, and create it if needed. Without write access, open it read-only.
 
     Raises UnusableStoreError, StoreBusyError, UnavailableError, or SchemaTooNewError for a newer
     nacre's database.
@@ -652,7 +652,7 @@ class Snapshot:
         self._connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
 
     def copy(self, target: Path, on_progress: Callable[[int, int], None]) -> None:
-        """Write the snapshot to a new file, reporting copied and total pages. Raises
+        """Write the snapshot to a new file, and report the copied and total pages. Raises
         UnusableStoreError.
         """
         try:

@@ -2,9 +2,8 @@
 
 All scalars are read as text: ``no`` does not become false, ``0755`` does not become 493, and no
 number or date is too large. For speed, aliases, tags, merge keys and repeated keys are rejected,
-and text size, number of values and depth are limited. When a document is rewritten, changed values
-are replaced in place; unknown keys, comments, quotes and key order stay. Every YAML reader reads
-the output in the same way.
+and text size, number of values and depth are limited. Rewriting a document replaces changed values
+in place; unknown keys, comments, quotes and key order stay. All YAML readers read the output alike.
 """
 
 from __future__ import annotations
@@ -571,10 +570,10 @@ class MergeOutcome(StrEnum):
     """Both sides changed the same sentence. There are now two memories that contradict each other."""
 
     KEPT_EDITED = "kept_edited"
-    """One side deleted the memory, the other side changed it. The memory is kept."""
+    """One side deleted the memory, and the other changed it. The memory is kept."""
 
     STAYS_RETIRED = "stays_retired"
-    """One side retired the memory, the other side changed it. The changed version is retired."""
+    """One side retired the memory, and the other changed it. The changed version is retired."""
 
     RENAMED = "renamed"
     """Two memories needed the same path."""
@@ -593,7 +592,7 @@ class MergeOutcome(StrEnum):
 class Note:
     """A message for the user about the merge of a memory or file.
 
-    ``other``: path of a second memory or file that the merge left.
+    ``other``: path of a second memory or file that remains after the merge.
     ``fields``: names of the fields that both sides changed.
     """
 

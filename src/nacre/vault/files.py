@@ -207,10 +207,10 @@ _CHECKED_BYTES = 4096
 
 @frozen
 class FileStat:
-    """A memory file and its status in the file system.
+    """The path, size and times of a memory file.
 
     ``modified_ns``: modification time.
-    ``mtime_ns``: number that also changes if a program resets the modification time.
+    ``mtime_ns``: a number that changes even if a program resets that time.
     ``refusal``: why the file cannot be read, or "".
     """
 
@@ -397,8 +397,8 @@ class Vault:
     ) -> tuple[int, bytes]:
         """Append the lines that a file lacks, and wait until they are on disk.
 
-        Return the file's new size and a hash of its last bytes. Pass them as ``end`` to the next
-        call, so that it need not read the whole file again.
+        Return the file's new size and a hash of its last bytes. Pass them to the next call as
+        ``end``, so that it need not reread the whole file.
         """
         with (
             _translate_errors(self.root / path),

@@ -3,7 +3,7 @@
 A repository's configuration is not trusted, because a vault from elsewhere could configure filters,
 transports, signers or helpers that run programs. A setting is used only if it is known not to name
 a program. Other settings are reset to the user's global configuration. Filters never run, not even
-the user's, because they would make files in git differ from files in the vault.
+the user's, so that files in git and in the vault are equal.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ class GitProgram:
     """The ``git`` program, run in one repository and never in an enclosing one.
 
     Only the ``GIT_…`` variables for ssh and configuration files are passed on, because others might
-    come from a hook of another repository.
+    come from another repository's hook.
     """
 
     def __init__(self, work_tree: Path, environ: Mapping[str, str]) -> None:
@@ -557,12 +557,12 @@ class Repository:
         return os.fsdecode(self.git.attempt("symbolic-ref", "--quiet", "HEAD").stdout).strip()
 
     def author(self) -> str:
-        """Return the commit author as ``name <address>``, which is nacre unless git has a user."""
+        """Return the commit author as ``name <address>``. The default is nacre."""
         values = [_plain(self.git.setting(name)) for name in ("user.name", "user.email")]
         return "{} <{}>".format(*values) if all(values) else "nacre <nacre@localhost>"
 
     def tree(self, commit: str | None) -> Entries:
-        """Return the files in a commit, or nothing for ``None``."""
+        """Return the files in a commit, or ``{}`` for ``None``."""
         return self._tree(commit) if commit else {}
 
     def _read_tree(self, commit: str) -> Entries:
@@ -575,7 +575,7 @@ class Repository:
         return algorithm(b"blob %d\0%b" % (len(data), data)).hexdigest()
 
     def read(self, names: Sequence[str]) -> dict[str, bytes]:
-        """Return blob contents by name (``<commit>:<path>`` or id), without missing blobs."""
+        """Return blob contents by name (``<commit>:<path>`` or id). Missing blobs are left out."""
         plain = [name for name in dict.fromkeys(names) if "\n" not in name]
         if not plain:
             return {}
@@ -645,7 +645,7 @@ class Repository:
         )
 
     def is_ancestor(self, commit: str | None, of: str | None) -> bool:
-        """Return True if ``commit`` is ``of``, an ancestor of it, or ``None``."""
+        """Return True if ``commit`` is ``None``, equal to ``of`` or its ancestor."""
         if commit is None or commit == of or (commit, of) in self._descents:
             return True
         if of is None or (of, commit) in self._descents:
@@ -659,7 +659,7 @@ class Repository:
         return self.git.attempt("merge-base", commit, other).stdout.decode().strip() or None
 
     def new_blobs(self, commit: str, known_commit: str | None) -> dict[str, str]:
-        """Return ids and paths of blobs in the history of ``commit``, but not ``known_commit``."""
+        """Return ids and paths of blobs in the history of ``commit`` but not ``known_commit``."""
         excluded = [f"^{known_commit}"] if known_commit else []
         out = self.git.run("rev-list", "--objects", commit, *excluded)
         paths = {}

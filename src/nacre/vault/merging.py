@@ -1,7 +1,7 @@
 """Three-way merges of values, text, documents and whole vaults.
 
-Swapping the two sides never changes the result, so two machines get the same result. ``base`` is
-their common ancestor, or ``None`` if there is none. Changes made by only one side are accepted.
+Swapping the sides never changes the result, so two machines get the same result. ``base`` is their
+common ancestor or ``None``. Changes made by only one side are accepted.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ _PUSH_REFUSALS: tuple[tuple[str, str, str], ...] = (
 
 @frozen
 class Remote:
-    """A git remote. Its calls end within ``timeout`` seconds and never prompt."""
+    """A git remote. Calls end within ``timeout`` seconds and never ask for input."""
 
     repository: Repository
     name: str
@@ -114,7 +114,7 @@ class Remote:
     def branch(self, local: str) -> str:
         """Return the remote branch that matches a local branch.
 
-        It is the configured one, else the one with the same name, else the default branch. Raises
+        This is the configured branch, else one with the same name, else the default branch. Raises
         RemoteUnreachableError, or RemoteRefusedError if there are only other branches.
         """
         if merge := self.tracked_branch(local):
