@@ -83,7 +83,7 @@ def withdraw(home: Home, affected: Affected) -> None:
 
 
 def withdraw_matching(home: Home, match: Pattern) -> None:
-    """Reduce archived transcripts that match a pattern to the messages in the index."""
+    """Keep only the indexed messages of archived transcripts that match a pattern."""
     states = [
         state
         for state in home.archive.all()
@@ -524,7 +524,7 @@ def remove_empty_projects(home: Home, slugs: Iterable[str]) -> None:
 
 
 def _name_sessions(home: Home, affected: Affected, runs: Sequence[Tombstone]) -> None:
-    """Bar each session forgotten by date or project, so that new turns do not restore it."""
+    """Add a tombstone for each session forgotten by date or project, so that new turns stay out."""
     named_ids = {tombstone.value for tombstone in runs if tombstone.kind is TombstoneKind.SESSION}
     scopes = sorted({tombstone.run for tombstone in runs if tombstone.kind is TombstoneKind.BEFORE})
     session_ids = sorted({session.id for session in affected.sessions} - named_ids)

@@ -50,7 +50,7 @@ LONGEST = 4_000
 """Maximum number of characters to compare in a text."""
 
 ENOUGH_TURNS = 500
-"""Minimum number of turns before a home's word counts show which words are rare."""
+"""Minimum number of turns in a home for its word counts to show which words are rare."""
 
 _PRIOR_TURNS = 500
 _WORDS_PER_TURN = 20
@@ -292,7 +292,10 @@ def _stems(words: Iterable[Token]) -> list[str]:
 
 
 def _essential(old: Statement, new: Statement) -> list[Token]:
-    """Return the content of ``old`` without words before "and" and a verb that "moved to" replaces."""
+    """Return the content of ``old`` without the words that ``new`` may omit.
+
+    These are words before "and", and a verb that "moved to" replaces.
+    """
     stems = {word.stem for word in new.content}
     optional = JOINING | cues().plain if new.has("moved") else JOINING
     return [
@@ -307,7 +310,7 @@ def _essential(old: Statement, new: Statement) -> list[Token]:
 def _difference(
     old: Sequence[Token], new: Sequence[Token]
 ) -> tuple[Sequence[Token], Sequence[Token]]:
-    """Return the words that differ, if each side has one group of them."""
+    """Return the words that differ, or nothing unless each side has one group of them."""
     keys, new_keys = ([word.stem + word.value for word in words] for words in (old, new))
     groups = [
         (old[begin:end], new[start:stop])
@@ -340,7 +343,9 @@ def _is_common(word: Token) -> bool:
 def _is_other_value(
     old: Statement, new: Statement, gone: Sequence[Token], topics: int, rarity: Rarity
 ) -> bool | None:
-    """Return True if a value certainly changed, False if perhaps, and None if it did not."""
+    """Return True if a value certainly changed, False if it perhaps changed, and None if it did
+    not.
+    """
     sorts = {word.stem[1:] for word in gone}
     frame, new_frame = _stems(old.frame), _stems(new.frame)
     if len(gone) > 1 and not sorts <= _TIME_SORTS:
@@ -361,7 +366,9 @@ def _is_other_phrase(
     *,
     has_tail: bool,
 ) -> bool | None:
-    """Return True if a version certainly changed, and False if a phrase perhaps did."""
+    """Return True if a version certainly changed, False if a phrase perhaps did, and None
+    otherwise.
+    """
     patterns, border, plain = cues().pattern, cues().border, cues().plain
     (before, after), (new_before, new_after) = _neighbours(old, gone), _neighbours(new, come)
     text = old.claim[: gone[0].start]
@@ -399,7 +406,7 @@ def _is_other_phrase(
 
 
 def _neighbours(statement: Statement, words: Sequence[Token]) -> tuple[str, str]:
-    """Return the stems of the words before and after some words in the frame."""
+    """Return the stems of the frame's words before and after the given words."""
     stems = ["", *_stems(statement.frame), ""]
     return stems[statement.frame.index(words[0])], stems[statement.frame.index(words[-1]) + 2]
 
@@ -442,7 +449,7 @@ def closes(todo: Memory, later: Memory) -> bool:
 
 
 def says_done(text: str, start: int = 0, end: int | None = None) -> bool | None:
-    """Return whether ``text[start:end]`` says that a task is done, if clear."""
+    """Return whether ``text[start:end]`` says that a task is done, or None if it says nothing."""
     match = cues().pattern["done"].search(text, start, len(text) if end is None else end)
     if match is None:
         return None
@@ -520,7 +527,7 @@ def compare(
     """Compare a memory with all candidates that apply to the same project.
 
     ``cosines`` maps ids of candidates to their similarity according to ``model``. For an unknown
-    model, ``mean_cosines`` serves to estimate thresholds.
+    model, the thresholds are estimated from ``mean_cosines``.
     """
     limits = calibration_of(model, mean_cosines)
     cosines = cosines or {}
@@ -668,7 +675,7 @@ def superseded_ids(memory: Memory) -> dict[str, str | None]:
 def release(home: Home, removed: Sequence[Memory]) -> list[Memory]:
     """Return the other memories that must change when ``removed`` memories are retired.
 
-    Memories that a removed memory superseded become active again or get its successor.
+    Memories that a removed memory superseded become active again, or its successor supersedes them.
     """
     gone_ids = {memory.id for memory in removed}
     changed: dict[str, Memory] = {}
@@ -702,7 +709,7 @@ def detach(
 ) -> list[Memory]:
     """Return the other memories that must change when ``removed`` memories are forgotten.
 
-    Memories that a removed memory superseded get its successor, or are retired without one.
+    Memories that a removed memory superseded get its successor, or are retired if it has none.
     ``other_changes`` contains changed memories by id.
     """
     gone_ids = {memory.id for memory in removed}
@@ -848,7 +855,7 @@ class Decision:
 
 
 def mark(memory: Memory) -> str:
-    """Return a hash by which to detect that a memory has changed since a model decided about it."""
+    """Return a hash that shows whether a memory has changed since a model decided about it."""
     parts = (
         memory.subject,
         memory.content,
@@ -1018,7 +1025,7 @@ def system(name: str) -> str:
 
 # -- Standing retirements ------------------------------------------------------
 #
-# A memory that matches one is retired when it is stored. The ledger contains them for all machines.
+# They retire matching memories as soon as these are stored. The ledger shares them with all machines.
 
 
 SUPPRESSED = ("session-start",)
@@ -1052,7 +1059,7 @@ def standing_for(home: Home, memory: Memory) -> StandingRetirement | None:
 
 
 def retired_by(home: Home, memory: Memory, rule: StandingRetirement) -> Memory:
-    """Return a memory as retired by a standing retirement."""
+    """Return a copy of a memory, retired by a standing retirement."""
     contexts = tuple(dict.fromkeys((*memory.suppressed_contexts, *rule.contexts)))
     reason = rule.reason or f"memories about {rule.pattern!r} are always retired"
     return replace(memory, retired=Retirement(home.now(), reason), suppressed_contexts=contexts)

@@ -197,7 +197,7 @@ def _follow(
 def unite(home: Home, target: Memory, memory: Memory, decision: Decision) -> Memory:
     """Return ``target`` with the text that a model merged from both memories.
 
-    Speaker, trust and subject stay, and the later date applies.
+    The speaker, trust and subject stay the same, and the later date applies.
     """
     is_inferred = Confidence.INFERRED in (target.confidence, memory.confidence)
     merged = replace(
@@ -217,7 +217,7 @@ def reword(
 ) -> Memory:
     """Return a memory with new text, which the model ``by`` wrote.
 
-    Speaker and trust stay, and so does the subject unless it was derived from the old text.
+    The speaker and trust stay the same, and so does a subject not derived from the old text.
     """
     subject = title_of(words) if memory.subject == title_of(memory.content) else memory.subject
     shortened_reason = shorten(home.redactor.clean(visible(reason)), _MAX_REASON_CHARACTERS)
@@ -399,7 +399,7 @@ def _known_outcome(
 
 
 def _reverse_doubts(change: Change, known_id: str, memory: Memory) -> None:
-    """Doubt newer memories that contradict a memory stated again."""
+    """Mark newer memories as doubtful if they contradict a memory that was stated again."""
     home = change.home
     existing = home.memories.find(known_id)
     doubting = home.memories.in_any_state(

@@ -54,7 +54,7 @@ class Scope(StrEnum):
 
 
 class Confidence(StrEnum):
-    """The way in which a memory was obtained.
+    """The way a memory was obtained.
 
     ``extracted``: memory that was stored on purpose, or found by a model with evidence.
     ``inferred``: memory found by rules.
@@ -66,7 +66,9 @@ class Confidence(StrEnum):
 
 @frozen
 class Validity:
-    """The period in which a memory is true, whenever it was recorded. Both ends are optional.
+    """The period in which a memory is true, regardless of when it was recorded.
+
+    Both ends are optional.
 
     Files and JSON use the keys ``from`` and ``to``.
     """
@@ -99,7 +101,7 @@ class Link:
     ``rel``: type, such as ``related_to``, ``supersedes`` or ``alternative_to``.
     ``origin``: who created it, such as ``agent`` or ``import``.
     ``strength``: 0 to 1, by default :data:`USUAL_STRENGTH`.
-    ``valid``: period in which it applies, without its end day.
+    ``valid``: period in which it applies, excluding the end day.
     """
 
     rel: str
@@ -120,25 +122,25 @@ class Confirmation:
 
 
 UNDONE = "undone"
-"""Retirement reason of a memory if the operation that created it was undone."""
+"""Reason for retiring a memory when the operation that created it is undone."""
 
 
 BESIDE_PASTE = "beside_paste"
-"""Front-matter key of a memory learned from a message that seems to contain pasted text.
+"""Front-matter key for memories learned from a message that seems to contain pasted text.
 
 Pasted text might be another person's words.
 """
 
 NODDED = "nodded"
-"""Front-matter key of a memory that the owner accepted but did not state in their own words.
+"""Front-matter key for memories that the owner accepted but did not put into words.
 
-The agent had read external text before. The key also marks memories that retire a statement
-this way.
+The agent had read external text before. The key also marks memories that retire a statement in this
+way.
 """
 
 
 TRIGGER_TIMES = "trigger_times"
-"""Front-matter key with the number of deliveries after which a memory's triggers end."""
+"""Front-matter key for the number of times that a memory's triggers can deliver it."""
 
 _NOT_OWN_WORDS_KEYS = frozenset({BESIDE_PASTE, NODDED})
 
@@ -159,7 +161,7 @@ class Memory:
     ``importance``: 1 to 10; at 7, it matters in every session of the project; at 10, it is never
         forgotten.
     ``project``: slug of the project, or None if it applies everywhere.
-    ``inbox``: whether its project is still unknown; until then, only searches find it.
+    ``inbox``: whether its project is still unknown; only searches find such memories.
     ``expires_on``: day from which recall and context omit it, even if it is still true.
     ``proposed``: whether an agent stored it without the owner's confirmation; contexts omit it.
     ``confirmed``: later statements that repeat it.
@@ -204,7 +206,7 @@ class Memory:
 
     @property
     def was_taken_out(self) -> bool:
-        """Whether an undo retired the memory, so that stating it again restores it."""
+        """Whether an undo retired the memory. Stating it again then restores it."""
         return self.retired is not None and self.retired.reason == UNDONE and not self.superseded_by
 
     @property
@@ -259,7 +261,7 @@ class Memory:
     def is_said_after(self, other: Memory) -> bool:
         """Return True if this memory was stated later than ``other``.
 
-        At equal times, a repeated statement counts as later than a first one, and then the ids
+        At equal times, a repeated statement counts as later than a first one; otherwise, ids
         decide.
         """
         return self._order() > other._order()
@@ -295,8 +297,8 @@ class Candidate:
 
     ``turns``: ids of the turns that support it.
     ``importance``: 7, or 8 for knowledge that would change the work of other running sessions.
-    ``confidence_score``: share of its words that the evidence contains, if a model chose them.
-    ``held``, ``detail``: why it waits for review, or None, and an explanation.
+    ``confidence_score``: share of its words found in the evidence, if a model chose them.
+    ``held``, ``detail``: reason why it waits for review, or None, and an explanation.
     ``score``: estimated relevance, 0 to 1.
     ``nodded``, ``mixed``: see :data:`NODDED` and :data:`BESIDE_PASTE`.
     """
@@ -332,7 +334,7 @@ class HeldCandidate:
 
 
 # -- Actors --------------------------------------------------------------------
-# The actor alone, never the content of a text, determines whether an operation is the owner's.
+# Only the actor determines whether an operation is the owner's, never the content of a text.
 # Outside :func:`acting`, the settings determine the actor.
 
 
@@ -602,9 +604,9 @@ class Tombstone:
 
 
 class Match(StrEnum):
-    """The required match between a pattern and a subject.
+    """The way a pattern must match a subject.
 
-    ``exact``: the whole subject is equal. ``contains``: the subject contains the pattern.
+    ``exact``: the subject equals the pattern. ``contains``: the subject contains the pattern.
     ``pattern``: ``*`` in the pattern matches any text.
     """
 
@@ -632,7 +634,10 @@ class StandingRetirement:
 
 @frozen
 class Excerpt:
-    """Matching text and its surroundings. ``of`` is the id of the session, memory or handoff."""
+    """Text that matches, with its surroundings.
+
+    ``of`` is the id of the session, memory or handoff.
+    """
 
     of: str
     text: str
@@ -652,7 +657,7 @@ class ForgetPlan:
     ``files``: transcripts that contain the content.
     ``match``: text or regular expression to forget.
     ``traces``: number of recorded questions and model calls that quote ``match``.
-    ``held``: number of messages and names that only the gateway's database contains.
+    ``held``: number of messages and names that exist only in the gateway's database.
     ``project``: project to remove completely, with its indexed code.
     """
 
