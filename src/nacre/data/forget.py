@@ -1,4 +1,4 @@
-"""Permanent deletion ("forgetting")."""
+"""Permanent deletion, called forgetting."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ from nacre.vault import files
 
 
 def clear_reasons(change: Change, match: Pattern) -> None:
-    """Remove the reasons of all links whose reason matches a pattern."""
+    """Remove the reason from each link whose reason matches a pattern."""
     home = change.home
     for memory in [*home.memories.everything()]:
         links = tuple(

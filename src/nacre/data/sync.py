@@ -88,7 +88,7 @@ class FileChange:
 
 
 Changes = Mapping[str, FileChange]
-"""The changed files, by path."""
+"""File changes by path."""
 
 
 @frozen
@@ -155,7 +155,7 @@ def plan_join(
 def plan_merge(
     home: Home, base: Tree, local: Tree, remote_tree: Tree, *, is_rewritten: bool = False
 ) -> tuple[Plan, Tree]:
-    """Merge the local and the remote vault, and return the plan and the merged files.
+    """Merge the local and the remote vault. Return the plan and the merged files.
 
     Set ``is_rewritten`` if files missing from the remote were removed deliberately.
     """
@@ -637,7 +637,10 @@ def last_sync(home: Home) -> LastSync | None:
 
 
 def long_failing(home: Home) -> LastSync | None:
-    """Return the last sync if syncs have failed for a day, but only once, to warn the user."""
+    """Return the last sync if syncs have failed for a day.
+
+    Returns it only once, to warn the user.
+    """
     last = last_sync(home)
     if last is None or last.is_reported or not last.failing_since:
         return None

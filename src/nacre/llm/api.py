@@ -344,8 +344,9 @@ def anthropic_tokens(usage: Values) -> Tokens:
 
 
 class AnthropicModel(_LibraryModel):
-    """A model called through Anthropic's messages API. If it refuses the schema of the answer, the
-    prompt describes the schema.
+    """A model called through Anthropic's messages API.
+
+    If it refuses the answer's schema, the prompt describes the schema instead.
     """
 
     library = "anthropic"
@@ -420,8 +421,9 @@ class _Chat(_Answer, kw_only=True):
 
 
 class OpenAIModel(_LibraryModel):
-    """A model called through the chat completions API. If it refuses the schema of the answer, this
-    and all later prompts describe the schema.
+    """A model called through the chat completions API.
+
+    If it refuses the answer's schema, this and all later prompts describe the schema instead.
     """
 
     library = "openai"

@@ -78,8 +78,10 @@ def seen_by(questions: NDArray[np.float32], passages: NDArray[np.float32]) -> Me
 
 @cache
 def calibration_of(model: str | None, cosines: MeanCosines | None = None) -> Calibration:
-    """Return a model's thresholds. Those of an unknown model are estimated from ``cosines``, the
-    result of :func:`seen_by`; without it, they have default values.
+    """Return a model's thresholds.
+
+    For an unknown model, they are estimated from ``cosines``, the result of :func:`seen_by`, or are
+    the defaults.
     """
     tables = _tables()
     if model in tables:

@@ -62,7 +62,7 @@ def full_name(name: str) -> str:
 
 @cache
 def aliases() -> Mapping[str, Mapping[str, str]]:
-    """Return the models that each provider's aliases stand for."""
+    """Return each provider's aliases, mapped to the names of models."""
     return read_table("aliases.toml")
 
 
@@ -193,7 +193,7 @@ def _environment(settings: Settings, provider: Provider) -> Mapping[str, str]:
 
 
 def obstacle(settings: Settings, target: CallTarget) -> NacreError | None:
-    """Return the error that opening a model would raise, or ``None``. This loads nothing."""
+    """Return the error that opening a model would raise, or ``None``, without loading anything."""
     if target.provider.needs_key and target.credential is None:
         return failures.no_key(target)
     if client := _CLIENTS.get(target.provider.api):
@@ -267,10 +267,10 @@ def failed_usage(
 
 
 def max_cost(prompt: Prompt, able: Capabilities) -> int | None:
-    """Return the maximum cost of a prompt in millionths of a US dollar, or ``None`` without a
-    price.
+    """Return the highest possible cost of a prompt in millionths of a US dollar.
 
-    This assumes the longest answer, an empty cache, and two bytes per token.
+    Assumes the longest answer, an empty cache, and two bytes per token. Returns ``None`` if the
+    price is unknown.
     """
     if able.price is None:
         return None

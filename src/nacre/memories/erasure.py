@@ -524,7 +524,10 @@ def remove_empty_projects(home: Home, slugs: Iterable[str]) -> None:
 
 
 def _name_sessions(home: Home, affected: Affected, runs: Sequence[Tombstone]) -> None:
-    """Add a tombstone for each session forgotten by date or project, so that new turns stay out."""
+    """Add a tombstone for each session forgotten by date or project.
+
+    New turns then cannot restore the session.
+    """
     named_ids = {tombstone.value for tombstone in runs if tombstone.kind is TombstoneKind.SESSION}
     scopes = sorted({tombstone.run for tombstone in runs if tombstone.kind is TombstoneKind.BEFORE})
     session_ids = sorted({session.id for session in affected.sessions} - named_ids)

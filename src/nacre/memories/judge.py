@@ -343,9 +343,7 @@ def _is_common(word: Token) -> bool:
 def _is_other_value(
     old: Statement, new: Statement, gone: Sequence[Token], topics: int, rarity: Rarity
 ) -> bool | None:
-    """Return True if a value certainly changed, False if it perhaps changed, and None if it did
-    not.
-    """
+    """Return True if a value certainly changed, False if it might have, and None if it did not."""
     sorts = {word.stem[1:] for word in gone}
     frame, new_frame = _stems(old.frame), _stems(new.frame)
     if len(gone) > 1 and not sorts <= _TIME_SORTS:
@@ -366,9 +364,7 @@ def _is_other_phrase(
     *,
     has_tail: bool,
 ) -> bool | None:
-    """Return True if a version certainly changed, False if a phrase perhaps did, and None
-    otherwise.
-    """
+    """Return True if a version certainly changed, False if a phrase might have, or else None."""
     patterns, border, plain = cues().pattern, cues().border, cues().plain
     (before, after), (new_before, new_after) = _neighbours(old, gone), _neighbours(new, come)
     text = old.claim[: gone[0].start]
@@ -449,7 +445,7 @@ def closes(todo: Memory, later: Memory) -> bool:
 
 
 def says_done(text: str, start: int = 0, end: int | None = None) -> bool | None:
-    """Return whether ``text[start:end]`` says that a task is done, or None if it says nothing."""
+    """Return True if ``text[start:end]`` says that a task is done, False if not done, or else None."""
     match = cues().pattern["done"].search(text, start, len(text) if end is None else end)
     if match is None:
         return None

@@ -138,7 +138,7 @@ def standing_retirements(entries: Sequence[files.LedgerEntry]) -> list[StandingR
 
 
 class Barred:
-    """The sessions, turns, memories and text that the user has deleted for good."""
+    """The sessions, turns, memories and text that the user asked nacre to forget."""
 
     def __init__(self, tombstones: Iterable[Tombstone] = ()) -> None:
         values: dict[TombstoneKind, set[str]] = {kind: set() for kind in TombstoneKind}

@@ -82,8 +82,8 @@ def quality_after(before: float, verdict: Verdict, kind: Kind, share: float = RE
 def is_protected(memory: Memory, patterns: Sequence[str]) -> bool:
     """Return True if a memory must not be forgotten automatically.
 
-    This applies to evergreen memories, to importance 10, and to subjects that match a pattern.
-    Patterns ignore case and can contain ``*``.
+    This applies to evergreen memories, memories of importance 10, and subjects that match a
+    pattern. Patterns ignore case and can contain ``*``.
     """
     subject = memory.subject.lower()
     return (

@@ -634,10 +634,7 @@ class StandingRetirement:
 
 @frozen
 class Excerpt:
-    """Text that matches, with its surroundings.
-
-    ``of`` is the id of the session, memory or handoff.
-    """
+    """Matching text in context. ``of`` is the id of the session, memory or handoff."""
 
     of: str
     text: str

@@ -62,8 +62,7 @@ class Capabilities:
 class Tokens:
     """Counts of the tokens in one model call.
 
-    ``input`` excludes tokens that were read from a cache (``cached``) or written to it
-    (``written``).
+    ``input`` excludes those read from a cache (``cached``) or written to it (``written``).
     """
 
     input: int = 0
