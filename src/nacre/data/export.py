@@ -217,8 +217,8 @@ class ImportOptions(Request):
 class ExportReport:
     """A summary of an export.
 
-    ``left_out`` counts retired memories that were not requested, and ``withheld`` unconfirmed ones,
-    which other programs would trust.
+    ``left_out`` counts retired memories that were not requested. ``withheld`` counts unconfirmed
+    memories, which other programs would trust.
     """
 
     path: str

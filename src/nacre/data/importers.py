@@ -275,7 +275,7 @@ class Page:
 
 @frozen
 class Operation:
-    """A ledger entry from another vault."""
+    """A ledger entry of another vault."""
 
     values: Values
 
@@ -705,13 +705,13 @@ def objects_of(value: object) -> list[Values]:
 
 
 def listed(value: object) -> list[Any]:
-    """Return a list, possibly given as JSON text, or an empty one for other values."""
+    """Return a list, parsed if it is JSON text. Other values give an empty list."""
     value = _parsed_text(value)
     return value if isinstance(value, list) else []
 
 
 def named(value: object) -> Values:
-    """Return a dictionary, possibly given as JSON text, or an empty one for other values."""
+    """Return a dictionary, parsed if it is JSON text. Other values give an empty dictionary."""
     value = _parsed_text(value)
     return value if isinstance(value, dict) else {}
 

@@ -70,7 +70,7 @@ _STATEMENT = "#"
 
 
 def origin_of(memory: Memory) -> Mapping[str, str]:
-    """Return where a memory was imported from, or an empty mapping if it was not imported."""
+    """Return the origin of an imported memory, or an empty mapping for other memories."""
     return mapping(memory.extra, ORIGIN)
 
 
@@ -255,7 +255,7 @@ def plan_import(home: Home, options: ImportOptions) -> ImportPlan:
 def carry_out(
     home: Home, plan: ImportPlan, on_progress: OnProgress = lambda _: None
 ) -> ImportReport:
-    """Import as planned. After a crash, the next import completes the work.
+    """Carry out an import plan. After a crash, the next import completes the work.
 
     Raises OwnerOnlyError if an agent imports conversations, which would count as the user's words.
     """

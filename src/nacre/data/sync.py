@@ -822,7 +822,10 @@ def _keep(home: Home, last: LastSync) -> None:
 
 
 def keep_history(home: Home, *, commits: bool = True) -> None:
-    """Embed new memories, and unless ``commits`` is False, start any due sync or commit."""
+    """Embed new memories.
+
+    Unless ``commits`` is False, also start any sync or commit that is due.
+    """
     if home.database.unwritable:
         return
     embed_new_memories(home)

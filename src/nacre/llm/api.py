@@ -49,8 +49,10 @@ def load_library(name: str, target: CallTarget) -> ModuleType:
 
 
 def http_client(target: CallTarget, library: ModuleType) -> Any:
-    """Return the HTTP client for a provider's library. It bypasses proxies for servers on this
-    machine, and does not follow redirects, which could reveal the key and the prompt.
+    """Return the HTTP client for a provider's library.
+
+    It bypasses proxies for servers on this machine. It follows no redirects, which could reveal the
+    key and the prompt.
     """
     client = library.DefaultHttpxClient
     hooks = {"request": [_refuse_late], "response": [_forbid_late_retry]}
@@ -261,7 +263,7 @@ def system_of(prompt: Prompt, able: Capabilities) -> str:
 
 
 STREAMED_TOKENS = 8_192
-"""Longer answers are streamed, because proxies close connections that stay silent for minutes."""
+"""Maximum tokens of an answer that is not streamed. Proxies close connections that stay silent for minutes."""
 
 _LOGIN = {"anthropic-beta": "oauth-2025-04-20"}
 _CUT = ("max_tokens", "model_context_window_exceeded")

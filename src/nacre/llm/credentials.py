@@ -493,7 +493,7 @@ class Place:
 
     @property
     def is_usable(self) -> bool:
-        """True if there is a credential here without a problem."""
+        """True if there is a usable credential here."""
         return self.credential is not None and not self.problem
 
 

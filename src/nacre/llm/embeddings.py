@@ -276,8 +276,9 @@ class RemoteEmbedder:
         return self._shared.tokens
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return a float32 matrix with the unit vector of each text as a row. Raises
-        EmbedderUnavailableError if a call fails.
+        """Return a float32 matrix with the unit vector of each text as a row.
+
+        Raises EmbedderUnavailableError if a call fails.
         """
         if not texts:
             return np.empty((0, self.dimensions), np.float32)
@@ -292,8 +293,9 @@ class RemoteEmbedder:
             raise _unavailable(error) from error
 
     def within(self, seconds: float, *, question: bool = False) -> RemoteEmbedder:
-        """Return a copy that gives up after one attempt of at most ``seconds``. With ``question``,
-        the copy embeds texts as questions.
+        """Return a copy that gives up after one attempt of at most ``seconds``.
+
+        With ``question``, the copy embeds texts as questions.
         """
         copied = copy.copy(self)
         copied._seconds = seconds

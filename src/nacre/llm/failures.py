@@ -150,8 +150,9 @@ _ROWS = (
 def refusal(
     target: CallTarget, status: int, detail: str, headers: Mapping[str, str], codes: str = ""
 ) -> NacreError:
-    """Return the error for an unsuccessful HTTP status, with the provider's message (``detail``)
-    or, if there is none, its error ``codes``.
+    """Return the error for an unsuccessful HTTP status.
+
+    It contains the provider's message (``detail``) or, without one, the error ``codes``.
     """
     response = f"{status} {codes} {detail}"
     detail = detail or codes
@@ -185,7 +186,7 @@ def _busy(
 
 
 def unreachable(target: CallTarget, error: BaseException) -> ModelUnavailableError:
-    """Return the error for a connection that failed or broke."""
+    """Return the error for a connection that could not be made or broke off."""
     causes = list(_causes(error))
     text = " ".join(str(cause) for cause in causes)
     if "CERTIFICATE" in text.upper():
@@ -244,7 +245,7 @@ def broken(target: CallTarget) -> ModelUnavailableError:
 
 
 def strange(target: CallTarget, kind: str = "", body: bytes = b"") -> ModelUnavailableError:
-    """Return the error for a successful response in another format, such as a web page."""
+    """Return the error for a successful response in the wrong format, such as a web page."""
     if "html" in kind or body.lstrip()[:1] == b"<":
         return UnexpectedServiceError(
             f"{target.host} sent a web page instead of {target.provider.label}'s format ({target.name})",

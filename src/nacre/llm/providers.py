@@ -100,7 +100,7 @@ def capabilities_of(settings: Settings, provider: Provider, model: str) -> Capab
 
 
 def own_price(settings: Settings, provider: Provider, model: str) -> Decimal | None:
-    """Return the price of a million input tokens in the user's settings, if any."""
+    """Return the price per million input tokens from the user's settings, if any."""
     price = _with_overrides(settings, provider, model, Capabilities()).price
     return price.input if price else None
 
@@ -182,8 +182,10 @@ def open_model(settings: Settings, name: str) -> LanguageModel:
 
 
 def _environment(settings: Settings, provider: Provider) -> Mapping[str, str]:
-    """Return the environment for an agent's command, without keys that bypass a subscription, and
-    without the credentials for channels, which the agent's tools could read.
+    """Return the environment for an agent's command.
+
+    It omits keys that bypass a subscription, and credentials for channels, which the agent's tools
+    could read.
     """
     channels = settings["gateway.channels"].values()
     hidden = {str(value) for options in channels for value in options.values()}

@@ -244,7 +244,7 @@ def _record(line: bytes) -> dict[str, Any]:
 
 
 def erase_quoting(home: Home, match: Pattern) -> None:
-    """Erase old versions of documents if their text or path matches a pattern."""
+    """Erase old versions of documents whose text or path matches a pattern."""
     home.vault.forget_former(
         lambda path, data: bool(match.search(to_text(data))) or is_in_path(match, path)
     )
@@ -468,7 +468,10 @@ def _erase_memories(change: Change, affected: Affected) -> None:
 
 
 def _erase_memory(home: Home, memory_id: str) -> None:
-    """Delete a memory and its file without a pending write, which would store the text again."""
+    """Delete a memory and its file.
+
+    This makes no pending write, which would store the text again.
+    """
     if file := home.files.file_of(memory_id):
         home.vault.forget(file.path)
         home.files.forget(file.path)

@@ -168,7 +168,7 @@ class LinkChange:
 
     @property
     def counts(self) -> str:
-        """The numbers of changes in words, such as ``2 new, 1 removed``."""
+        """The counts of changes as text, such as ``2 new, 1 removed``."""
         counts = ((self.made, "new"), (self.changed, "changed"), (self.removed, "removed"))
         return ", ".join(f"{number:,} {word}" for number, word in counts if number)
 
@@ -214,7 +214,7 @@ class CentralMemory:
 
 @frozen
 class Central:
-    """The memories with the most links, and the numbers of all memories and links."""
+    """The memories with the most links, and the total numbers of memories and links."""
 
     found: tuple[CentralMemory, ...]
     memories: int

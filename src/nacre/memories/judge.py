@@ -275,7 +275,7 @@ def _replacement(old: Statement, new: Statement, rarity: Rarity) -> Verdict | No
 def _event(
     old: Statement, new: Statement, cosine: float | None, limits: Calibration
 ) -> Verdict | None:
-    """Doubt a statement if the later one says that something has changed about its subject."""
+    """Doubt a statement if the later one says that its subject has changed."""
     subject = [*takewhile(lambda word: word.stem in old.words, new.content)]
     is_other = new.words - old.words or new.values - old.values
     if not (new.is_change and subject and is_other and cosine and cosine >= limits.link):
@@ -1041,7 +1041,7 @@ def fits(subject: str, pattern: str, match: Match) -> bool:
 
 
 def plain(subject: str) -> str:
-    """Normalise case and spaces in a subject for comparison."""
+    """Return a subject with normalised case and spaces, for comparison."""
     return " ".join(subject.casefold().split())
 
 

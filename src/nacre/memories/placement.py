@@ -67,7 +67,7 @@ def place(
     is_echo: bool = False,
     decision: Decision | None = None,
 ) -> StoreOutcome:
-    """Store a new memory, or confirm a stored memory that says the same.
+    """Store a new memory, or confirm a stored memory that says the same thing.
 
     ``more`` contains additional memories to compare. Set ``by_hand`` if a retired memory may be
     restored, and ``is_echo`` if the agent might only be repeating what it read in nacre. If
@@ -235,7 +235,7 @@ def reword(
 
 
 def as_confirmation(memory: Memory) -> Confirmation:
-    """Return a memory as a confirmation of another memory."""
+    """Convert a memory to a confirmation of another memory."""
     return Confirmation(memory.created, memory.source.session, memory.source.turns)
 
 
@@ -245,7 +245,7 @@ def _confirmed(memory: Memory, added: Confirmation) -> tuple[Confirmation, ...]:
 
 
 def put(change: Change, memory: Memory, comparisons: Sequence[Comparison]) -> StoreOutcome:
-    """Write a memory, and the changes to other memories."""
+    """Write a memory and the resulting changes to other memories."""
     with change.home.transaction():
         newest = min(
             (comparison for comparison in comparisons if comparison.is_replaced),

@@ -267,7 +267,7 @@ def edit(home: Home, request: EditRequest) -> Memory:
 
 
 def changes_of(request: EditRequest) -> dict[str, Any]:
-    """Return the new values in a request by field name."""
+    """Return a request's new values by field name."""
     fields = (
         (name, getattr(request, name))
         for name in request.__struct_fields__

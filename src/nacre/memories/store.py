@@ -165,9 +165,10 @@ def today(home: Home) -> int:
 
 
 def queue_reviews(home: Home) -> None:
-    """Queue memories for review that are contradicted, proposed by an agent, or of low quality.
+    """Queue doubtful memories for review.
 
-    Memories that their source document no longer supports are queued, too.
+    These are contradicted, proposed by an agent, of low quality, or no longer supported by their
+    document.
     """
     at = home.now_ms()
     for memory, quality, recalls in home.reviews.low_quality():
@@ -433,7 +434,7 @@ def new_memory(
     project_of: Callable[[Home, Path], str | None],
     statement: OwnerWords | None,
 ) -> Memory:
-    """Build the memory to store, without secrets, and as a proposal if an agent states it.
+    """Build the memory to store, without secrets. A memory stated by an agent becomes a proposal.
 
     Raises InvalidMemoryError.
     """

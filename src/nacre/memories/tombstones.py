@@ -88,7 +88,7 @@ def forgetting_in(data: bytes) -> Iterator[files.LedgerEntry]:
 
 
 def standing_tombstones(entries: Sequence[files.LedgerEntry]) -> list[Tombstone]:
-    """Return the tombstones in a ledger that no other entry lifts."""
+    """Return the tombstones in a ledger that no other entry removes."""
     lifted: set[tuple[str, str]] = set()
     allowed = []
     for item in entries:
@@ -436,7 +436,7 @@ def survey(home: Home, barred: Barred) -> Affected:
 def handed_over(
     home: Home, sessions: Sequence[SessionPlace], barred: Barred
 ) -> tuple[Handoff, ...]:
-    """Return the handoffs of the given sessions, and others that are forgotten or damaged."""
+    """Return the handoffs of the given sessions, and any that are forgotten or damaged."""
     ids, projects = {session.id for session in sessions}, {session.project for session in sessions}
     return (
         *(
@@ -527,7 +527,7 @@ class Pattern:
 
 
 def excerpt_of(match: Pattern, texts: Iterable[str]) -> str | None:
-    """Return the first match in the texts with its context, as one line."""
+    """Return the first match in the texts and its context as a single line."""
     for text in texts:
         hit = match.search(text)
         if hit:

@@ -45,7 +45,7 @@ class Part(StrEnum):
     PREVIOUS = "previous"
     """The last turns of the previous session."""
     RELEVANT = "relevant"
-    """Memories relevant to the prompt."""
+    """Memories that are relevant to the prompt."""
     POINTER = "pointer"
     """The earlier turn that answers the prompt's question."""
     RULES = "rules"
@@ -224,7 +224,7 @@ class HookEvent(StrEnum):
 
 @frozen
 class HookCall:
-    """A host's call of a hook.
+    """A hook call by a host.
 
     ``session``: id of the session as in its transcript, ``<tool>:<the host's id>``.
     ``is_apart``: whether a sub-agent, a scheduled run or a heartbeat made the call; these get no
@@ -253,7 +253,7 @@ class HookCall:
 
 @frozen
 class HookAnswer:
-    """The text that a hook adds to the host's prompt, and queued work.
+    """The text that a hook adds to the host's prompt, and the work that it queues.
 
     ``chores``: names of the queued work, such as writing a handoff.
     ``state``: the session's new state, to be stored only after the text is delivered.

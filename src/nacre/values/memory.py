@@ -147,7 +147,7 @@ _NOT_OWN_WORDS_KEYS = frozenset({BESIDE_PASTE, NODDED})
 
 @frozen
 class Retirement:
-    """The time at which a memory was retired, and the reason."""
+    """When a memory was retired, and why."""
 
     at: datetime
     reason: str | None = None
@@ -249,7 +249,7 @@ class Memory:
 
     @property
     def last_said(self) -> datetime:
-        """The last time at which the memory was stated or edited."""
+        """The time when the memory was last stated or edited."""
         return max(
             (self.created, self.updated, *(confirmation.at for confirmation in self.confirmed))
         )
@@ -279,7 +279,7 @@ def by_id(memories: Iterable[Memory]) -> dict[str, Memory]:
 
 
 class Why(StrEnum):
-    """The reason why a candidate is pending.
+    """The reason for holding a candidate back.
 
     ``found``: only rules found it. ``unproven``: its evidence does not support it. ``untrusted``:
     it might come from external text. ``minor``: its session has more important memories.
@@ -324,7 +324,7 @@ class Candidate:
 
 @frozen
 class HeldCandidate:
-    """A candidate that waits for review, with the reason, its score, and the time it was found."""
+    """A candidate waiting for review, with the reason, its score, and when it was found."""
 
     memory: Memory
     why: Why
@@ -415,7 +415,7 @@ class Actor:
 
     @property
     def in_words(self) -> str:
-        """The caller's interface and, if it is an agent, its tool: ``mcp, claude-code``."""
+        """The caller's interface and, for agents, the tool, such as ``mcp, claude-code``."""
         return f"{self.face.value}, {self.agent}" if self.agent else self.face.value
 
     def require_owner(self, what: str) -> None:

@@ -334,7 +334,7 @@ class Route(StrEnum):
 
 
 class DecidedBy(StrEnum):
-    """The author of a decision: a language model, rules, or the caller."""
+    """The maker of a decision: a language model, rules, or the caller."""
 
     MODEL = "model"
     RULES = "rules"

@@ -32,7 +32,7 @@ class Maturity(StrEnum):
 
 
 class Reason(StrEnum):
-    """The reason why a memory is queued for review.
+    """The reason for reviewing a memory.
 
     ``proposed``: an agent stored the memory. ``wish``: an agent asks to retire or change the
     memory. ``merge``: a writer considers the memory a duplicate, but rules do not. ``stale``: the
@@ -103,7 +103,7 @@ class FeedbackReport:
 
 @frozen
 class QueuedReview:
-    """A memory that waits for review, with the reason and the time at which it was queued."""
+    """A memory waiting for review, with the reason and the time when it was queued."""
 
     memory: str
     reason: Reason
@@ -135,8 +135,7 @@ class Usage:
 class StepsDue:
     """A memory whose importance should rise because it was recalled often.
 
-    ``earned`` is the number of increases that it deserves, and ``applied`` the number it already
-    got.
+    ``earned`` is the number of increases that it deserves, and ``applied`` the number already made.
     """
 
     memory: str

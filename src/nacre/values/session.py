@@ -97,7 +97,10 @@ class ToolCall:
 
     @property
     def failed(self) -> bool:
-        """Whether the call ended with an error or nonzero exit code. A rejection is no failure."""
+        """Whether the call ended with an error or nonzero exit code.
+
+        A rejection is not a failure.
+        """
         return bool(self.outcome) and self.outcome not in ("ok", "rejected")
 
 
@@ -424,7 +427,7 @@ class Repair:
 
 @frozen
 class Trouble:
-    """An error in earlier sessions, with its repairs, best first.
+    """An error from earlier sessions, with its repairs, best first.
 
     ``likeness`` is the similarity to the given error, from 0 to 1.
     """
