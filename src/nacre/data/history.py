@@ -384,7 +384,7 @@ def sync_in_background(home: Home) -> bool:
 
 
 def exchange_in_background(home: Home) -> None:
-    """Start exchanging data with the home's server in the background, if this is due."""
+    """Start a background data exchange with the home's server, if one is due."""
     settings = home.settings
     if not settings.text("remote.url") or home.database.server:
         return

@@ -637,10 +637,7 @@ def last_sync(home: Home) -> LastSync | None:
 
 
 def long_failing(home: Home) -> LastSync | None:
-    """Return the last sync if syncs have failed for a day.
-
-    Returns it only once, to warn the user.
-    """
+    """Return the last sync if syncs have failed for a day, but only once, to warn the user."""
     last = last_sync(home)
     if last is None or last.is_reported or not last.failing_since:
         return None

@@ -289,7 +289,7 @@ class Undoing:
 
     @property
     def conflicts(self) -> list[Step]:
-        """The steps that are impossible because of later changes."""
+        """The steps that later changes make impossible."""
         return [step for step in self.steps if step.action == "conflict"]
 
 

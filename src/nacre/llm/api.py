@@ -263,7 +263,7 @@ def system_of(prompt: Prompt, able: Capabilities) -> str:
 
 
 STREAMED_TOKENS = 8_192
-"""Maximum tokens of an answer that is not streamed. Proxies close connections that stay silent for minutes."""
+"""Maximum number of output tokens without streaming. Proxies close connections that are silent for minutes."""
 
 _LOGIN = {"anthropic-beta": "oauth-2025-04-20"}
 _CUT = ("max_tokens", "model_context_window_exceeded")

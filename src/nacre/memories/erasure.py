@@ -427,7 +427,7 @@ def _without_sync(home: Home, work: Callable[[], object]) -> None:
 def clear_words(home: Home, memory_ids: Iterable[str], quotes: Pattern | None = None) -> None:
     """Remove text from ledger entries that concern forgotten memories or match ``quotes``.
 
-    This is the only exception to the rule that the ledger is append-only.
+    Apart from this, the ledger is append-only.
     """
     data = home.ledger()
     text = to_text(data)
@@ -468,10 +468,7 @@ def _erase_memories(change: Change, affected: Affected) -> None:
 
 
 def _erase_memory(home: Home, memory_id: str) -> None:
-    """Delete a memory and its file.
-
-    This makes no pending write, which would store the text again.
-    """
+    """Delete a memory and its file without a pending write, which would store the text again."""
     if file := home.files.file_of(memory_id):
         home.vault.forget(file.path)
         home.files.forget(file.path)

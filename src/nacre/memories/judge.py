@@ -97,7 +97,7 @@ class Verdict:
 _UNRELATED = Verdict(Relation.UNRELATED)
 
 Counts = Callable[[Sequence[str]], tuple[int, Sequence[int]]]
-"""Function that returns the number of turns in a home, and the number of turns that contain each word."""
+"""Function that returns the number of turns in a home, and the number with each word."""
 
 
 class Rarity:
@@ -310,7 +310,7 @@ def _essential(old: Statement, new: Statement) -> list[Token]:
 def _difference(
     old: Sequence[Token], new: Sequence[Token]
 ) -> tuple[Sequence[Token], Sequence[Token]]:
-    """Return the words that differ, or nothing unless each side has one group of them."""
+    """Return the words that differ, if each side has exactly one group of them."""
     keys, new_keys = ([word.stem + word.value for word in words] for words in (old, new))
     groups = [
         (old[begin:end], new[start:stop])
@@ -588,7 +588,7 @@ def _compare_pair(
 def vouches(memory: Memory, other: Memory) -> bool:
     """Return True if ``memory`` is trustworthy and ``other`` is not.
 
-    In that case, ``memory`` counts as the later one, regardless of dates.
+    Then ``memory`` counts as the later one, regardless of dates.
     """
     return memory.is_vouched and not other.is_vouched
 
@@ -596,7 +596,7 @@ def vouches(memory: Memory, other: Memory) -> bool:
 def outranks(memory: Memory, other: Memory) -> bool:
     """Return True if ``memory`` is the owner's statement and ``other`` is not in the owner's words.
 
-    In that case, ``other`` cannot supersede ``memory``.
+    Then ``other`` cannot supersede ``memory``.
     """
     return memory.is_owners and not other.is_worded
 

@@ -513,9 +513,7 @@ def _source_and_target(home: Home, project: str, other: str) -> tuple[str, str]:
 
 
 def _refuse_privacy(home: Home, source: str, into: str) -> None:
-    """Refuse a merge that would restore forgotten content, forget other content, or lift an
-    exclusion.
-    """
+    """Refuse a merge that would restore forgotten content, forget too much, or lift an exclusion."""
     barred = Barred(home.tombstones.all())
     for until, scope in barred.before:
         affected = barred.projects(scope, (source, into)) if scope else None

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 AT_ONCE = 4
-"""Maximum number of questions asked at the same time."""
+"""Maximum number of simultaneous questions."""
 
 _MAX_NEAR = 5
 _MAX_BY_WORDS = 12
@@ -62,7 +62,7 @@ class Decisions:
 
 
 def decisions(home: Home, memories: Iterable[Memory], asking: Asking) -> Decisions:
-    """Ask a model about new memories, which must be in the order of storing.
+    """Ask a model about new memories, given in the order in which they will be stored.
 
     Call this without holding a lock or a transaction. Failures are reported in the result's
     ``note``.

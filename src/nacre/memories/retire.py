@@ -31,7 +31,7 @@ from nacre.values.fields import References
 from nacre.values.memory import Match, Memory, StandingRetirement, by_id
 
 NEARLY = 0.8
-"""Minimum share of letters that similar subjects have in common. It allows at least one typo."""
+"""Minimum share of letters that similar subjects have in common. Allows at least one typo."""
 
 
 @frozen
@@ -127,9 +127,9 @@ def retire_chosen(
 ) -> tuple[list[Memory], list[StandingRetirement]]:
     """Retire the chosen memories. Return them and any new standing retirements.
 
-    With ``persist``, matching memories that are stored later are retired, too. If an agent chose
-    memories that are not its own, they are only queued for review. Raises ConflictError for a
-    retired memory, OwnerOnlyError if an agent chose no stored memory, or EditConflictError.
+    With ``persist``, matching memories that are stored later are retired, too. An agent's request
+    for memories that are not its own is only queued for review. Raises ConflictError for a retired
+    memory, OwnerOnlyError if an agent chose no stored memory, or EditConflictError.
     """
     if home.actor.is_agent:
         return _retire_for_agent(home, chosen.memories, reason, persist=persist), []

@@ -401,7 +401,7 @@ def leaves_out(text: str, replacement: str) -> float:
 
 
 def lost_denial(text: str, remainder: str) -> str | None:
-    """Return a message if ``remainder`` lacks a negation."""
+    """Return a message if ``text`` contains a negation and ``remainder`` does not."""
     return "a negation is lost" if read(text).negations and not read(remainder).negations else None
 
 

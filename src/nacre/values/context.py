@@ -25,7 +25,7 @@ class Moment(StrEnum):
 class Occasion(StrEnum):
     """The event that starts a session.
 
-    Resuming, resetting and compacting a session also count as starts.
+    Resuming, resetting and compacting also count as starts.
     """
 
     STARTUP = "startup"
@@ -45,7 +45,7 @@ class Part(StrEnum):
     PREVIOUS = "previous"
     """The last turns of the previous session."""
     RELEVANT = "relevant"
-    """Memories that are relevant to the prompt."""
+    """Memories relevant to the prompt."""
     POINTER = "pointer"
     """The earlier turn that answers the prompt's question."""
     RULES = "rules"

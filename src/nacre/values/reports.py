@@ -353,7 +353,7 @@ TRAILER = "trailer"
 
 @frozen
 class Following:
-    """The state of the process that follows transcripts, and its counts since it started."""
+    """The state of the process that follows transcripts, with counts since its start."""
 
     started: datetime
     heartbeat: datetime

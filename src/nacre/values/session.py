@@ -97,10 +97,7 @@ class ToolCall:
 
     @property
     def failed(self) -> bool:
-        """Whether the call ended with an error or nonzero exit code.
-
-        A rejection is not a failure.
-        """
+        """Whether the call had an error or nonzero exit code. A rejection is not a failure."""
         return bool(self.outcome) and self.outcome not in ("ok", "rejected")
 
 
@@ -541,7 +538,7 @@ class HandoffView:
 
 @frozen
 class ChoresReport:
-    """Counts of the queued tasks that were finished.
+    """Counts of the queued tasks that were processed.
 
     Tasks in ``failed`` will be retried; tasks in ``given_up`` will not.
     """
