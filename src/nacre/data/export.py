@@ -215,7 +215,7 @@ class ImportOptions(Request):
 
 @frozen
 class ExportReport:
-    """A summary of an export.
+    """The result of an export.
 
     ``left_out`` counts retired memories that were not requested. ``withheld`` counts unconfirmed
     memories, which other programs would trust.

@@ -153,7 +153,7 @@ def pattern_of(request: ForgetRequest | ForgetPlan) -> Pattern | None:
 
 
 def unreached(home: Home, plan: ForgetPlan) -> tuple[Unreached, ...]:
-    """List places, such as backups, that may still contain the forgotten content."""
+    """Return places, such as backups, that may still contain the forgotten content."""
     match = pattern_of(plan)
     transcripts = [file for file in plan.files if Path(file).exists()]
     remedy = "delete the host's file yourself; nacre no longer reads it"

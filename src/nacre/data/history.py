@@ -423,7 +423,7 @@ _Held = dict[str, UncommittedFile]
 
 @frozen
 class Committed:
-    """The result of committing.
+    """The result of a commit run.
 
     Each commit is given by its id and title. ``held`` lists skipped files.
     """

@@ -255,7 +255,7 @@ class ImportedMemory:
 
 @frozen
 class Skipped:
-    """An item, or ``count`` similar items, not imported, with the reason.
+    """One or more (``count``) similar items that were not imported, with the reason.
 
     ``where`` is a file, an id or a description.
     """

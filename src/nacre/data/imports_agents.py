@@ -183,7 +183,7 @@ def _fact(
 
 
 def _cwd(tree: Tree, folder: str) -> str | None:
-    """Return the working folder recorded in the transcripts next to a project's memory folder."""
+    """Return the working folder that the transcripts beside a project's memory folder record."""
     place = (tree.root / folder).parent
     if not place.is_dir():
         return None

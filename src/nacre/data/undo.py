@@ -277,7 +277,7 @@ class Step:
 
 @frozen
 class Undoing:
-    """A planned or completed undo. Only a completed one has an id (``op``).
+    """A planned or completed undo. Only a completed undo has an id (``op``).
 
     ``waiting`` contains the memories that return to the review queue.
     """

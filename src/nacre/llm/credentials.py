@@ -366,7 +366,7 @@ def may_be_in_keychain(settings: Settings, tool: str) -> bool:
 
 
 def elsewhere(settings: Settings, tool: str) -> str:
-    """Return a note about where else an agent's command might keep its login, or ""."""
+    """Return a note on where else an agent's command might keep its login, or ""."""
     if tool == "claude":
         return (
             "it is in the macOS keychain, which nacre does not read"

@@ -186,7 +186,7 @@ def _busy(
 
 
 def unreachable(target: CallTarget, error: BaseException) -> ModelUnavailableError:
-    """Return the error for a connection that could not be made or broke off."""
+    """Return the error for a connection that failed or was lost."""
     causes = list(_causes(error))
     text = " ".join(str(cause) for cause in causes)
     if "CERTIFICATE" in text.upper():
@@ -238,7 +238,7 @@ def ended(target: CallTarget) -> ModelUnavailableError:
 
 
 def broken(target: CallTarget) -> ModelUnavailableError:
-    """Return the error for an answer that broke off."""
+    """Return the error for an incomplete answer."""
     return ModelUnavailableError(
         f"the answer of {target.name} was cut off ({target.host})", hint="try again later"
     )
@@ -312,7 +312,7 @@ def program_failed(target: CallTarget, detail: str, status: int = 0) -> NacreErr
 
 
 def no_such_tool(target: CallTarget, tools: Iterable[str], available: str) -> ModelRefusedError:
-    """Return the error for requested tools that an agent's command does not have."""
+    """Return the error for requested tools that an agent's command lacks."""
     names = ", ".join(tools)
     return ModelRefusedError(
         f"{target.provider.label} has no tools named {names} ({target.name})",

@@ -40,10 +40,10 @@ class CommandModel:
     The command runs in an empty folder, with nacre's hooks switched off. Each question begins with
     a mark, so that nacre does not learn from its own calls.
 
-    Subclasses define ``invoke``, which returns arguments and additional environment variables,
-    ``read``, which returns the answer in the output (``failed`` is the end of a failed command's
-    error output), and ``complaint``, which returns the error that a command was still retrying at
-    the timeout. Raises ModelRefusedError if the program is not on PATH.
+    Subclasses define three methods: ``invoke`` returns arguments and additional environment
+    variables. ``read`` returns the answer in the output; ``failed`` is the end of a failed
+    command's error output. ``complaint`` returns the error that a command was still retrying at the
+    timeout. Raises ModelRefusedError if the program is not on PATH.
     """
 
     has_tools = False

@@ -392,8 +392,9 @@ def key_of(prompt: Prompt) -> str:
 
 
 class RecordingModel:
-    """A wrapper that records a model's successful answers in a folder. ``redact`` removes secrets
-    from the recordings.
+    """A wrapper that saves a model's successful answers in a folder.
+
+    ``redact`` removes secrets from the recordings.
     """
 
     def __init__(self, model: LanguageModel, folder: Path, redact: Redact) -> None:

@@ -279,7 +279,7 @@ def as_proposed(memory: Memory) -> Memory:
 def as_quoted(memory: Memory, source: Source, at: datetime) -> Memory:
     """Attribute a memory to the owner, whom an agent quoted.
 
-    Its importance is limited and its key removed, because the agent chose them.
+    The agent chose its importance and key, so the importance is limited and the key removed.
     """
     return replace(
         _without_weight(memory, MOST_IMPORTANT_QUOTED),

@@ -746,7 +746,7 @@ def _still_holding(home: Home, memory: Memory, gone_ids: Collection[str]) -> Mem
 
 
 def reconcile(home: Home, changed: Iterable[tuple[Memory | None, Memory]]) -> list[Memory]:
-    """Return the updates that make memories and their successors refer to each other after edits.
+    """Return updates so that memories and their successors refer to each other after edits.
 
     ``changed`` contains each edited memory before and after the edit.
     """

@@ -128,8 +128,8 @@ def retire_chosen(
     """Retire the chosen memories. Return them and any new standing retirements.
 
     With ``persist``, matching memories that are stored later are retired, too. An agent's request
-    for memories that are not its own is only queued for review. Raises ConflictError for a retired
-    memory, OwnerOnlyError if an agent chose no stored memory, or EditConflictError.
+    for other memories than its own is queued for review. Raises ConflictError for a retired memory,
+    OwnerOnlyError if an agent chose no stored memory, or EditConflictError.
     """
     if home.actor.is_agent:
         return _retire_for_agent(home, chosen.memories, reason, persist=persist), []

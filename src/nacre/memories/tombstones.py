@@ -585,7 +585,7 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 
 
 class Quotes:
-    """A search for quotes from forgotten text."""
+    """A search for quotations from forgotten text."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._wholes: set[str] = set()

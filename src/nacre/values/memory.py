@@ -44,8 +44,8 @@ class Expiry(StrEnum):
 class Scope(StrEnum):
     """The visibility of a memory.
 
-    A private request sees all memories, a personal one only personal and public memories, and a
-    public one only public memories.
+    A private request sees all memories, a personal request personal and public ones, and a public
+    request only public ones.
     """
 
     PRIVATE = "private"
@@ -324,7 +324,7 @@ class Candidate:
 
 @frozen
 class HeldCandidate:
-    """A candidate waiting for review, with the reason, its score, and when it was found."""
+    """A candidate waiting for review, with the reason, score and time of discovery."""
 
     memory: Memory
     why: Why
@@ -693,7 +693,7 @@ class ForgetPlan:
 
 @frozen
 class Unreached:
-    """A location that might still contain forgotten content, and what the user can do about it."""
+    """A place that might still contain forgotten content, and what the user can do about it."""
 
     what: str
     where: str

@@ -291,12 +291,12 @@ class RecallResult:
 
     @property
     def degraded(self) -> tuple[Lane, ...]:
-        """The search methods that worked only partly or not at all."""
+        """The search methods that failed or worked only partly."""
         return degraded(self.lanes)
 
     @property
     def ranked(self) -> tuple[MemoryHit | TurnHit, ...]:
-        """Memories, candidates and turns in one list, best first, but all weak hits last."""
+        """Memories, candidates and turns in one list, best first, with weak hits last."""
         return tuple(
             sorted(
                 (*self.hits, *self.turns),

@@ -227,7 +227,7 @@ class SeenFile:
 
 @frozen
 class MainSession:
-    """A main session, and the version of the tool that ran it.
+    """A main session and the version of its tool.
 
     ``owner_spoke`` is True if the owner wrote a message in it.
     """
@@ -238,7 +238,7 @@ class MainSession:
 
 
 class Unlearned(NamedTuple):
-    """A session with turns that are not processed yet.
+    """A session with unprocessed turns.
 
     ``begin``, ``end``: positions of the turns that extraction must process.
     ``unwritten``: position of the first turn that the writer must process.
@@ -255,7 +255,7 @@ class Unlearned(NamedTuple):
 
     @property
     def first(self) -> int:
-        """The position of the first turn that is still unprocessed."""
+        """The position of the first unprocessed turn."""
         if self.is_older:
             return self.unwritten or 0
         return self.begin if self.unwritten is None else min(self.begin, self.unwritten)
