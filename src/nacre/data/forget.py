@@ -584,7 +584,7 @@ def _before(moment: datetime, key: bytes, project: str | None) -> Tombstone:
 
 
 def _key(home: Home) -> Tombstone:
-    """Return the hash key that all machines share, or create one for the first deletion."""
+    """Return the hash key that all machines share. The first deletion creates it."""
     keys = sorted(stone.value for stone in home.tombstones.all() if stone.kind is TombstoneKind.KEY)
     key = keys[0] if keys else content_hash(home.ids() + home.ids()).hex()
     return Tombstone(TombstoneKind.KEY, key)

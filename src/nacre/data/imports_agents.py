@@ -183,7 +183,7 @@ def _fact(
 
 
 def _cwd(tree: Tree, folder: str) -> str | None:
-    """Return the working folder that the transcripts beside a project's memory folder record."""
+    """Return the working folder named in the transcripts beside a project's memory folder."""
     place = (tree.root / folder).parent
     if not place.is_dir():
         return None

@@ -219,7 +219,7 @@ def _as_operations(operation: Operation, changes: Changes) -> list[OperationPath
 
 
 def _unsent(home: Home, head: Head, since: str, onto: Changes) -> list[OperationPaths]:
-    """Read unpushed operations from the database, since commits can contain forgotten text."""
+    """Return unpushed operations from the database, because commits can contain forgotten text."""
     unsent: list[OperationPaths] = []
     for recorded in _operations_in(home, since, head.commit or since):
         operation = home.journal.find(recorded.operation.id)

@@ -329,7 +329,7 @@ def _text(statement: Statement, words: Sequence[Token]) -> str:
 
 
 def _is_phrase(text: str, words: Sequence[Token]) -> bool:
-    """Return True if a text is short and contains no other words."""
+    """Return True if a text is short and contains only the given words."""
     is_short = len(words) <= _MAX_PHRASE_WORDS and sum(map(_is_common, words)) <= 1
     is_short = is_short and not any(word.value for word in words)
     own = "".join(word.text for word in words)

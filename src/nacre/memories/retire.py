@@ -128,7 +128,7 @@ def retire_chosen(
     """Retire the chosen memories. Return them and any new standing retirements.
 
     With ``persist``, matching memories that are stored later are retired, too. An agent's request
-    for other memories than its own is queued for review. Raises ConflictError for a retired memory,
+    for memories other than its own is queued for review. Raises ConflictError for a retired memory,
     OwnerOnlyError if an agent chose no stored memory, or EditConflictError.
     """
     if home.actor.is_agent:

@@ -60,10 +60,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PASSAGE_CHARACTERS = 900
-"""Maximum number of characters of a passage, about 220 English tokens. The bundled model reads 256 tokens."""
+"""Maximum number of characters in a passage, about 220 English tokens. The bundled model reads 256 tokens."""
 
 MAX_PASSAGES_A_TURN = 24
-"""Maximum number of passages per turn. Longer turns are pasted text, whose beginning suffices."""
+"""Maximum number of passages per turn. Longer turns are pasted text, and their beginning is enough."""
 
 STEP_TURNS = 128
 STEP_MEMORIES = 64

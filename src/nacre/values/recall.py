@@ -159,7 +159,7 @@ class RecallQuery:
 class HitConfidence(StrEnum):
     """The likelihood that a hit answers the question.
 
-    A ``weak`` hit only shares words or meaning with the question.
+    A ``weak`` hit merely shares words or meaning with the question.
     """
 
     SURE = "sure"

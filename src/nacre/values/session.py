@@ -265,7 +265,7 @@ class Unlearned(NamedTuple):
 
 
 class Ending(StrEnum):
-    """How a session ended, judged by its last messages and actions."""
+    """How a session ended, judging by its last messages and actions."""
 
     DONE = "done"
     STOPPED = "stopped"
@@ -525,7 +525,7 @@ class HandoffView:
     """The latest handoff of a project.
 
     ``waits``: whether it is still pending.
-    ``is_new``: whether it was stored just now.
+    ``is_new``: whether it has just been stored.
     ``note``: why it could not be written or stored.
     """
 
@@ -573,7 +573,7 @@ class FlushReport:
 class Cursor:
     """The position up to which a transcript was read.
 
-    ``fingerprint``: hash of up to 256 bytes at the start, by which a replaced file is recognised.
+    ``fingerprint``: hash of up to 256 bytes at the start, which reveals a replaced file.
     ``carry``: data that the adapter needs to continue.
     """
 
