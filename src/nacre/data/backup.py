@@ -101,7 +101,7 @@ class BackupReport:
 
 @frozen
 class RestoreReport:
-    """The result of a restore. An existing home was moved to ``kept``."""
+    """The result of a restore. ``kept`` is the former home's new path, if there was one."""
 
     home: Path
     kept: Path | None

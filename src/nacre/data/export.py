@@ -45,8 +45,8 @@ _HEADINGS = {Kind.PREFERENCE: "Rule", Kind.DECISION: "Decisions", Kind.TODO: "Ne
 def write_snapshot(now: datetime, memories: Sequence[Memory], file: BinaryIO) -> int:
     """Write memories in ClawXMemory's JSON format and return the size in bytes.
 
-    Preferences of a project become feedback, and its other memories project files. Memories without
-    a project go to the user profile, and retired ones are marked as deprecated.
+    A project's preferences become feedback, and its other memories become project files. Memories
+    without a project go to the user profile, and retired ones are marked as deprecated.
     """
     files = [{"relativePath": path, "content": content} for path, content in _files(now, memories)]
     bundle = {"formatVersion": FORMAT, "exportedAt": stamp(now), "files": files}
@@ -138,7 +138,7 @@ _FENCE = re.compile(r"^ {0,3}(```|~~~)")
 def session_lines(
     stored: StoredSession, turns: Sequence[Turn], *, title: str | None = None
 ) -> Iterator[str]:
-    """Yield the lines of a session in Markdown, with untrusted turns as quotes."""
+    """Yield the lines of a session in Markdown. Untrusted turns become quotes."""
     session = stored.session
     yield f"# {one_line(session.title or title or session.native_id)}"
     kind = "" if session.kind is SessionKind.MAIN else session.kind.value
@@ -215,10 +215,10 @@ class ImportOptions(Request):
 
 @frozen
 class ExportReport:
-    """A summary of an export.
+    """The result of an export.
 
-    ``left_out`` counts retired memories that were not requested, and ``withheld`` unconfirmed ones,
-    which other programs would trust.
+    ``left_out`` counts retired memories that were not requested. ``withheld`` counts unconfirmed
+    memories, which other programs would trust.
     """
 
     path: str

@@ -1,4 +1,4 @@
-"""Permanent deletion ("forgetting")."""
+"""Permanent deletion, called forgetting."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ from nacre.vault import files
 
 
 def clear_reasons(change: Change, match: Pattern) -> None:
-    """Remove the reasons of all links whose reason matches a pattern."""
+    """Remove the reason from each link whose reason matches a pattern."""
     home = change.home
     for memory in [*home.memories.everything()]:
         links = tuple(
@@ -153,7 +153,7 @@ def pattern_of(request: ForgetRequest | ForgetPlan) -> Pattern | None:
 
 
 def unreached(home: Home, plan: ForgetPlan) -> tuple[Unreached, ...]:
-    """List places, such as backups, that may still contain the forgotten content."""
+    """Return places, such as backups, that may still contain the forgotten content."""
     match = pattern_of(plan)
     transcripts = [file for file in plan.files if Path(file).exists()]
     remedy = "delete the host's file yourself; nacre no longer reads it"
@@ -584,7 +584,7 @@ def _before(moment: datetime, key: bytes, project: str | None) -> Tombstone:
 
 
 def _key(home: Home) -> Tombstone:
-    """Return the hash key that all machines share, or create one for the first deletion."""
+    """Return the hash key that all machines share. The first deletion creates it."""
     keys = sorted(stone.value for stone in home.tombstones.all() if stone.kind is TombstoneKind.KEY)
     key = keys[0] if keys else content_hash(home.ids() + home.ids()).hex()
     return Tombstone(TombstoneKind.KEY, key)

@@ -75,12 +75,12 @@ class RecordedOperation:
 
 
 def unnamed(path: str, clean: Clean) -> bool:
-    """Return True if a file name contains a line break or a secret, so no commit may mention it."""
+    """Return True if a file name contains a line break or a secret, which no commit may mention."""
     return "\n" in path or clean(path) != path
 
 
 def write_message(operations: Sequence[OperationPaths], clean: Clean) -> str:
-    """Write the commit message for some operations and the files that they changed."""
+    """Return the commit message for operations and the files that they changed."""
     lines = [clean(_title([operation for operation, _ in operations])), ""]
     for operation, paths in operations:
         lines.append(f"- {operation.action}: {clean(operation.subject or '')}".rstrip())
@@ -184,7 +184,7 @@ def catch_up(home: Home) -> None:
 def operations_of(home: Home, commit: PastCommit) -> list[RecordedOperation]:
     """Return the operations in a commit.
 
-    A commit by another program counts as one operation, but a clean merge as none.
+    A commit by another program counts as one operation, and a clean merge counts as none.
     """
     message = home.redactor.clean(commit.message)
     operations = read_message(message, commit.id)
@@ -258,7 +258,8 @@ OWN_FILES = {
 }
 """Configuration files of the vault's repository.
 
-git keeps bytes unchanged, merges ledgers, and ignores temporary files and Obsidian's workspace.
+They make git keep bytes unchanged, merge ledgers, and ignore temporary files and Obsidian's
+workspace.
 """
 
 
@@ -327,8 +328,8 @@ _SYNC_EVERY = timedelta(seconds=300)
 def is_due(home: Home) -> bool:
     """Return True if it is time for a background commit.
 
-    Many operations must be pending, or one for longer than ``git.commit_after_seconds``. The same
-    time must have passed since the last commit started.
+    Either many operations are pending, or one for longer than ``git.commit_after_seconds``. That
+    time must also have passed since the last commit started.
     """
     settings = home.settings
     if not settings.flag("git.enabled") or not settings.flag("git.background"):
@@ -343,7 +344,7 @@ def is_due(home: Home) -> bool:
 
 
 def _tried(home: Home, lock: str) -> datetime:
-    """Return when the last background process started: the lock file's modification time."""
+    """Return the start time of the last background process: the lock file's modification time."""
     path = home.settings.home / lock
     return datetime.fromtimestamp(path.stat().st_mtime if path.exists() else 0, UTC)
 
@@ -383,7 +384,7 @@ def sync_in_background(home: Home) -> bool:
 
 
 def exchange_in_background(home: Home) -> None:
-    """Start a background exchange of data with the home's server, if one is due."""
+    """Start a background data exchange with the home's server, if one is due."""
     settings = home.settings
     if not settings.text("remote.url") or home.database.server:
         return
@@ -403,7 +404,7 @@ _MAX_OPERATIONS_PER_RUN = 2000
 _MAX_TRIES = 5
 _NO_COMMIT = "-"
 UNWRITTEN = "not written yet"
-"""The reason for holding back a file that another process is about to write."""
+"""The reason not to commit a file that another process is about to write."""
 
 _MAX_FILE_BYTES = 20_000_000
 
@@ -422,9 +423,9 @@ _Held = dict[str, UncommittedFile]
 
 @frozen
 class Committed:
-    """The result of committing.
+    """The result of a commit run.
 
-    Each commit is a pair of id and title, and ``held`` lists skipped files.
+    Each commit is given by its id and title. ``held`` lists skipped files.
     """
 
     commits: tuple[tuple[str, str], ...] = ()
@@ -632,7 +633,7 @@ def _written(
 
 
 def _mended(home: Home, path: str) -> str | None:
-    """Return the text of a file held back because of a secret, if the secret is gone."""
+    """Return the text of a file that was held back for a secret, if the secret is gone."""
     try:
         data = home.vault.read(path)
     except FileNotFoundError:

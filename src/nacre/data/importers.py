@@ -77,8 +77,8 @@ class Leaf:
 class Tree:
     """The files to import, with secrets removed from their names.
 
-    ``root`` is a file if ``single`` is set, and otherwise a folder or zip. Call ``clean`` on a
-    string before splitting it, since it cannot recognise half a secret.
+    ``root`` is a file if ``single`` is set, and otherwise a folder or zip. Call ``clean`` before
+    splitting a string, because it cannot recognise half a secret.
     """
 
     root: Path
@@ -126,7 +126,7 @@ class Tree:
         return self.root if self.single else self.root / self.leaves[name].name
 
     def grown(self, leaves: Mapping[str, str]) -> Tree:
-        """Return a tree with the same root but new files, given as text by name."""
+        """Return a tree with the same root and other files: ``leaves`` maps names to text."""
         modified = next(iter(self.leaves.values())).modified
         written = {
             name: _written(name, text, modified) for name, text in leaves.items() if safe_name(name)
@@ -255,7 +255,7 @@ class ImportedMemory:
 
 @frozen
 class Skipped:
-    """An item that was not imported, or ``count`` similar ones, with the reason.
+    """One or more (``count``) similar items that were not imported, with the reason.
 
     ``where`` is a file, an id or a description.
     """
@@ -275,7 +275,7 @@ class Page:
 
 @frozen
 class Operation:
-    """A ledger entry from another vault."""
+    """A ledger entry of another vault."""
 
     values: Values
 
@@ -342,7 +342,7 @@ def database_with(tree: Tree, tables: Tables) -> Path | None:
 
 
 def refused(tree: Tree, reason: str) -> Iterator[Skipped]:
-    """Yield every database as skipped. Raises InvalidInputError if one is unreadable."""
+    """Yield every database as a skipped item. Raises InvalidInputError if one is unreadable."""
     for name in tree.names:
         with open_foreign(tree.path_of(name)):
             yield Skipped(str(tree.path_of(name)), reason)
@@ -403,7 +403,7 @@ def notes(text: str, *, allow_short: bool = False) -> Iterator[Note]:
 
 
 def kind_of(headings: Sequence[str], default: Kind) -> Kind:
-    """Guess a memory's kind from the headings above it, innermost first."""
+    """Guess a memory's kind from the headings above it, starting with the innermost."""
     for heading in reversed(headings):
         lowered = heading.lower()
         for kind, words in _table():
@@ -568,7 +568,7 @@ def imported_id(source: str, key: str, date: datetime | None) -> str:
 
 
 def words_hash(content: str) -> str:
-    """Return a hash of a memory's content by which to detect later edits."""
+    """Return a hash of a memory's content, used to detect later edits."""
     return content_hash(content.strip()).hex()
 
 
@@ -587,7 +587,7 @@ def shape(
     extra: Mapping[str, Any] | None = None,
     **more: Any,
 ) -> Memory:
-    """Build a memory from imported content, by default stated by the agent.
+    """Build a memory from imported content, by default as a statement of the agent.
 
     ``date`` defaults to ``modified``, and ``ended`` is the reason for retiring the memory. Reserved
     keys in ``extra`` are dropped, because a file must not make a memory trusted.
@@ -705,13 +705,13 @@ def objects_of(value: object) -> list[Values]:
 
 
 def listed(value: object) -> list[Any]:
-    """Return a list, possibly given as JSON text, or an empty one for other values."""
+    """Return a list, parsed if it is JSON text. Other values give an empty list."""
     value = _parsed_text(value)
     return value if isinstance(value, list) else []
 
 
 def named(value: object) -> Values:
-    """Return a dictionary, possibly given as JSON text, or an empty one for other values."""
+    """Return a dictionary, parsed if it is JSON text. Other values give an empty dictionary."""
     value = _parsed_text(value)
     return value if isinstance(value, dict) else {}
 

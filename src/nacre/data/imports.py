@@ -1,7 +1,7 @@
 """Import memories from other systems, and capture hosts' own memories.
 
-Statements in notes have no ids and are identified by their words. An edited statement therefore looks like a removed
-and an added statement, which are paired if enough words agree.
+Statements in notes have no ids and are identified by their words. An edited statement therefore
+looks like a removed and an added statement, which are paired if they share enough words.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _STATEMENT = "#"
 
 
 def origin_of(memory: Memory) -> Mapping[str, str]:
-    """Return where a memory was imported from, or an empty mapping if it was not imported."""
+    """Return the origin of an imported memory, or an empty mapping for other memories."""
     return mapping(memory.extra, ORIGIN)
 
 
@@ -82,7 +82,7 @@ def is_untouched(memory: Memory) -> bool:
 def edited_statements(home: Home, source: str, offered: Sequence[Memory]) -> dict[str, Memory]:
     """Find the memories whose statements were edited in the source since the last import.
 
-    Returns the old memories by the ids of the new ones, except memories also edited in nacre.
+    Returns each old memory by the id of the new one, except memories also edited in nacre.
     """
     keys = {origin_of(memory).get("id", "") for memory in offered}
     statements = [memory for memory in offered if _file_of(memory)]
@@ -162,7 +162,7 @@ class Step:
 
 @dataclass(slots=True)
 class ImportPlan:
-    """The contents of an import, with a decision about each memory."""
+    """The content of an import, with a decision about each memory."""
 
     options: ImportOptions
     source: ImportSource
@@ -255,10 +255,9 @@ def plan_import(home: Home, options: ImportOptions) -> ImportPlan:
 def carry_out(
     home: Home, plan: ImportPlan, on_progress: OnProgress = lambda _: None
 ) -> ImportReport:
-    """Import as planned. After a crash, the next import completes the work.
+    """Carry out an import plan. After a crash, the next import completes the work.
 
-    Raises OwnerOnlyError if an agent imports conversations, which nacre would believe the user
-    said.
+    Raises OwnerOnlyError if an agent imports conversations, which would count as the user's words.
     """
     if plan.transcripts:
         home.actor.require_owner("nacre data import of conversations")

@@ -59,7 +59,7 @@ _POINTER = re.compile(r"\[[^\]]*\]\([^)\s]+\.md\)")
 _LINK = re.compile(r"\[\[([^\]\n|#]{1,120})")
 _DAILY_NOTE = re.compile(r"\d{4}-\d\d-\d\d.*\.md")
 _GEMINI_ROOT = ".project_root"
-"""File next to Gemini CLI's memory folder that contains the project's path."""
+"""Name of the file beside Gemini CLI's memory folder that contains the project's path."""
 
 _KNOWN_KEYS = frozenset(
     {"name", "description", "type", "metadata", "tags", "created", "updated", "modified"}
@@ -183,7 +183,7 @@ def _fact(
 
 
 def _cwd(tree: Tree, folder: str) -> str | None:
-    """Return the working folder recorded in the transcripts next to a project's memory folder."""
+    """Return the working folder named in the transcripts beside a project's memory folder."""
     place = (tree.root / folder).parent
     if not place.is_dir():
         return None

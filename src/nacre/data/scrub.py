@@ -44,7 +44,7 @@ from nacre.vault.files import LEDGER, is_memory_file, slugify
 from nacre.vault.remotes import rewrite_history
 
 _UNFINISHED_FILE = "scrub.unfinished"
-"""File that exists during a scrub. If it remains, removed text can remain in the database's free pages."""
+"""File that exists during a scrub. If it remains, the database's free pages may contain removed text."""
 
 _DATABASE_FILES = ("", "-wal", "-shm")
 _OWN_FILES = frozenset({"config.toml"})
@@ -229,7 +229,7 @@ def _scrub_history(home: Home, tally: Tally, options: ScrubOptions) -> int:
 
 
 def _renamed(home: Home, path: str, data: bytes) -> str:
-    """Return the path without the words that were redacted from the memory's subject."""
+    """Return the file's path without the words that were redacted from the memory's subject."""
     try:
         memory = parse(data.decode("utf-8"), path, new_id=lambda: "", modified=datetime.now(UTC))
     except (InvalidMemoryError, UnicodeDecodeError):

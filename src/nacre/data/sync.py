@@ -88,7 +88,7 @@ class FileChange:
 
 
 Changes = Mapping[str, FileChange]
-"""The changed files, by path."""
+"""File changes by path."""
 
 
 @frozen
@@ -155,7 +155,7 @@ def plan_join(
 def plan_merge(
     home: Home, base: Tree, local: Tree, remote_tree: Tree, *, is_rewritten: bool = False
 ) -> tuple[Plan, Tree]:
-    """Merge the local and the remote vault, and return the plan and the merged files.
+    """Merge the local and the remote vault. Return the plan and the merged files.
 
     Set ``is_rewritten`` if files missing from the remote were removed deliberately.
     """
@@ -219,7 +219,7 @@ def _as_operations(operation: Operation, changes: Changes) -> list[OperationPath
 
 
 def _unsent(home: Home, head: Head, since: str, onto: Changes) -> list[OperationPaths]:
-    """Read unpushed operations from the database, since commits can contain forgotten text."""
+    """Return unpushed operations from the database, because commits can contain forgotten text."""
     unsent: list[OperationPaths] = []
     for recorded in _operations_in(home, since, head.commit or since):
         operation = home.journal.find(recorded.operation.id)
@@ -819,7 +819,10 @@ def _keep(home: Home, last: LastSync) -> None:
 
 
 def keep_history(home: Home, *, commits: bool = True) -> None:
-    """Embed new memories, and unless ``commits`` is False, start any due sync or commit."""
+    """Embed new memories.
+
+    Unless ``commits`` is False, also start any sync or commit that is due.
+    """
     if home.database.unwritable:
         return
     embed_new_memories(home)

@@ -1,4 +1,4 @@
-"""Listing, showing and undoing operations from the journal or the history."""
+"""Listing, showing and undoing the operations in the journal and the history."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def resolve_operation(home: Home, reference: str | None) -> Operation:
 
 
 def look(home: Home) -> None:
-    """Read manual edits and new commits, so that they count as operations."""
+    """Read manual edits and new commits, so that these count as operations."""
     scan(home)
     with contextlib.suppress(GitUnavailableError, UnusableRepositoryError):
         catch_up(home)
@@ -277,7 +277,7 @@ class Step:
 
 @frozen
 class Undoing:
-    """A planned or completed undo. Only a completed one has an id (``op``).
+    """A planned or completed undo. Only a completed undo has an id (``op``).
 
     ``waiting`` contains the memories that return to the review queue.
     """
@@ -289,7 +289,7 @@ class Undoing:
 
     @property
     def conflicts(self) -> list[Step]:
-        """The steps that later changes prevent."""
+        """The steps that later changes make impossible."""
         return [step for step in self.steps if step.action == "conflict"]
 
 
@@ -365,7 +365,7 @@ def _find_undoable(home: Home, reference: str | None) -> tuple[Undoing, list[Cha
 def not_undone(home: Home) -> Iterator[Operation]:
     """Yield the operations that an undo without an id can revert, newest first.
 
-    Undos, and edits by the user or other programs, can be undone only by id.
+    Undos, and edits by the user or other programs, can be undone only with an id.
     """
     undone: set[str] = set()
     for listed in home.journal.operations(limit=_MAX_SEARCHED):

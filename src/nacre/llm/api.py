@@ -49,8 +49,10 @@ def load_library(name: str, target: CallTarget) -> ModuleType:
 
 
 def http_client(target: CallTarget, library: ModuleType) -> Any:
-    """Return the HTTP client for a provider's library. It bypasses proxies for servers on this
-    machine, and does not follow redirects, which could reveal the key and the prompt.
+    """Return the HTTP client for a provider's library.
+
+    It bypasses proxies for servers on this machine. It follows no redirects, which could reveal the
+    key and the prompt.
     """
     client = library.DefaultHttpxClient
     hooks = {"request": [_refuse_late], "response": [_forbid_late_retry]}
@@ -261,7 +263,7 @@ def system_of(prompt: Prompt, able: Capabilities) -> str:
 
 
 STREAMED_TOKENS = 8_192
-"""Longer answers are streamed, because proxies close connections that stay silent for minutes."""
+"""Maximum number of output tokens without streaming. Proxies close connections that are silent for minutes."""
 
 _LOGIN = {"anthropic-beta": "oauth-2025-04-20"}
 _CUT = ("max_tokens", "model_context_window_exceeded")
@@ -344,8 +346,9 @@ def anthropic_tokens(usage: Values) -> Tokens:
 
 
 class AnthropicModel(_LibraryModel):
-    """A model called through Anthropic's messages API. If it refuses the schema of the answer, the
-    prompt describes the schema.
+    """A model called through Anthropic's messages API.
+
+    If it refuses the answer's schema, the prompt describes the schema instead.
     """
 
     library = "anthropic"
@@ -420,8 +423,9 @@ class _Chat(_Answer, kw_only=True):
 
 
 class OpenAIModel(_LibraryModel):
-    """A model called through the chat completions API. If it refuses the schema of the answer, this
-    and all later prompts describe the schema.
+    """A model called through the chat completions API.
+
+    If it refuses the answer's schema, this and all later prompts describe the schema instead.
     """
 
     library = "openai"

@@ -32,10 +32,10 @@ class Calibration:
     ``unrelated``, ``related``: the typical cosines of a question with an unrelated text and with a
     text that restates it. ``reads_unspaced``: True if the model understands scripts without spaces.
 
-    The others are the minimum cosines for two statements on the same subject (``link``), for two
-    that might mean the same (``same``), for asking a language model whether they do (``ask``, or
-    ``ask_more`` if it can compare many statements), for a reply that uses a memory (``used``), and
-    for an agent's memory that repeats a correction (``corrected``).
+    The others are minimum cosines: ``link`` for two statements on the same subject, ``same`` if
+    they might mean the same, ``ask`` for asking a language model about it (``ask_more`` if it can
+    compare many statements), ``used`` for a reply that uses a memory, and ``corrected`` for an
+    agent's memory that repeats a correction.
     """
 
     unrelated: float
@@ -78,8 +78,10 @@ def seen_by(questions: NDArray[np.float32], passages: NDArray[np.float32]) -> Me
 
 @cache
 def calibration_of(model: str | None, cosines: MeanCosines | None = None) -> Calibration:
-    """Return a model's thresholds. Those of an unknown model are estimated from ``cosines``, the
-    result of :func:`seen_by`; without it, they have default values.
+    """Return a model's thresholds.
+
+    For an unknown model, they are estimated from ``cosines``, the result of :func:`seen_by`, or are
+    the defaults.
     """
     tables = _tables()
     if model in tables:

@@ -325,7 +325,7 @@ def login_file(settings: Settings, tool: str) -> Path:
 
 
 def read_login(settings: Settings, tool: str) -> list[Login]:
-    """Return the logins of an agent's command that nacre can read."""
+    """Return the readable logins that an agent's command has stored."""
     if tool not in _READERS:
         return []
     path = login_file(settings, tool)
@@ -366,7 +366,7 @@ def may_be_in_keychain(settings: Settings, tool: str) -> bool:
 
 
 def elsewhere(settings: Settings, tool: str) -> str:
-    """Return a note about where else an agent's command might keep its login, or ""."""
+    """Return a note on where else an agent's command might keep its login, or ""."""
     if tool == "claude":
         return (
             "it is in the macOS keychain, which nacre does not read"
@@ -461,8 +461,10 @@ def mask(secret: str) -> str:
 
 @frozen
 class Credential:
-    """A secret for signing in, which ``repr`` omits. ``kind``: ``api-key``, or ``bearer`` for a
-    login's token. ``origin``: the source, such as ``$OPENAI_API_KEY``.
+    """A secret for signing in.
+
+    ``repr`` omits the secret. ``kind``: ``api-key``, or ``bearer`` for a login's token. ``origin``:
+    the source, such as ``$OPENAI_API_KEY``.
     """
 
     kind: str
@@ -491,7 +493,7 @@ class Place:
 
     @property
     def is_usable(self) -> bool:
-        """True if there is a credential here without a problem."""
+        """True if there is a usable credential here."""
         return self.credential is not None and not self.problem
 
 
@@ -529,7 +531,7 @@ def fits(settings: Settings, place: Place, provider: str) -> bool:
 
 
 def look(settings: Settings, provider: str, *, clock: Clock = utc_now) -> Iterator[Place]:
-    """Yield the sources that can contain a provider's credential. Each is read when reached."""
+    """Yield the sources that can contain a provider's credential, reading each only when needed."""
     if written := provider_of(settings, provider).api_key.strip():
         origin = settings.values["models.providers"].origin
         yield _place(

@@ -155,7 +155,7 @@ BATCH_TOKENS = 60_000
 """Number of tokens per call, well below every provider's limit."""
 
 _BYTES_PER_TOKEN = 3
-"""Low estimate. English tokens have about four bytes, Chinese tokens three."""
+"""Estimated bytes per token, on the low side. English tokens have about four, Chinese tokens three."""
 
 _MAX_TRIES = 5
 
@@ -164,8 +164,7 @@ _CHOOSE_ANOTHER_HINT = "choose another model: nacre writer embedding provider:mo
 
 
 def open_embedder(settings: Settings, name: str) -> RemoteEmbedder:
-    """Open the embedding model ``provider:model`` or ``provider:model@dimensions``, without sending
-    anything.
+    """Open the embedding model ``provider:model`` or ``provider:model@dimensions``. Sends nothing.
 
     Raises EmbedderUnavailableError if the provider is unknown or its key is missing.
     """
@@ -200,13 +199,13 @@ def _vectors_of(target: CallTarget, traits: Traits) -> str:
 
 @dataclass
 class Usage:
-    """The number of tokens in a call, which is an estimate until the provider reports it."""
+    """The number of tokens in a call, estimated until the provider reports it."""
 
     tokens: int
 
 
 class Meter(Protocol):
-    """A thread-safe limit on calls, which also records them."""
+    """A thread-safe object that limits and records calls."""
 
     def check(self, tokens: int, *, is_question: bool) -> None:
         """Raise EmbedderHeldError if the limit does not allow sending this many tokens."""
@@ -277,8 +276,9 @@ class RemoteEmbedder:
         return self._shared.tokens
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return a float32 matrix with the unit vector of each text as a row. Raises
-        EmbedderUnavailableError if a call fails.
+        """Return a float32 matrix with the unit vector of each text as a row.
+
+        Raises EmbedderUnavailableError if a call fails.
         """
         if not texts:
             return np.empty((0, self.dimensions), np.float32)
@@ -293,8 +293,9 @@ class RemoteEmbedder:
             raise _unavailable(error) from error
 
     def within(self, seconds: float, *, question: bool = False) -> RemoteEmbedder:
-        """Return a copy that gives up after one attempt of at most ``seconds``. With ``question``,
-        the copy embeds texts as questions.
+        """Return a copy that gives up after one attempt of at most ``seconds``.
+
+        With ``question``, the copy embeds texts as questions.
         """
         copied = copy.copy(self)
         copied._seconds = seconds

@@ -1,4 +1,4 @@
-"""Providers' errors, checked answers, cancellable calls, and billing of agents' commands."""
+"""Provider errors, checked answers, cancellable calls, and the billing of agents' commands."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _QUOTED_CHARACTERS = 200
 _KEYS = re.compile(r"\b(?:sk|pk|gsk|xai|key|AIza)[-_]?[\w*.…-]{12,}")
 _RETRIED_STATUSES = frozenset({408, 409, 425, 429})
 _UNPROCESSED_STATUSES = _RETRIED_STATUSES | {503, 529}
-"""HTTP statuses of calls that a provider rejects unprocessed and does not bill."""
+"""HTTP statuses of calls that a provider rejects without processing or billing them."""
 _LIMITED = (
     r"rate.?limit|usage limit|limit reached|quota|exhausted|(hit|reached) your .{0,60}limit|"
     r"out of .{0,20}(usage|credits)|too many requests|overloaded|\b429\b|\b529\b"
@@ -87,8 +87,9 @@ class CallTarget:
 
 @frozen
 class _Row:
-    """A rule that turns a provider's refusal into an error, by matching ``pattern`` with the
-    status, the error codes and the message, joined by spaces.
+    """A rule that turns a provider's refusal into an error.
+
+    ``pattern`` is matched against the status, the error codes and the message, joined by spaces.
     """
 
     pattern: str
@@ -149,8 +150,9 @@ _ROWS = (
 def refusal(
     target: CallTarget, status: int, detail: str, headers: Mapping[str, str], codes: str = ""
 ) -> NacreError:
-    """Return the error for an unsuccessful HTTP status, with the provider's message (``detail``)
-    or, if there is none, its error ``codes``.
+    """Return the error for an unsuccessful HTTP status.
+
+    It contains the provider's message (``detail``) or, without one, the error ``codes``.
     """
     response = f"{status} {codes} {detail}"
     detail = detail or codes
@@ -184,7 +186,7 @@ def _busy(
 
 
 def unreachable(target: CallTarget, error: BaseException) -> ModelUnavailableError:
-    """Return the error for a connection that failed or broke."""
+    """Return the error for a connection that failed or was lost."""
     causes = list(_causes(error))
     text = " ".join(str(cause) for cause in causes)
     if "CERTIFICATE" in text.upper():
@@ -236,14 +238,14 @@ def ended(target: CallTarget) -> ModelUnavailableError:
 
 
 def broken(target: CallTarget) -> ModelUnavailableError:
-    """Return the error for an answer that broke off."""
+    """Return the error for an incomplete answer."""
     return ModelUnavailableError(
         f"the answer of {target.name} was cut off ({target.host})", hint="try again later"
     )
 
 
 def strange(target: CallTarget, kind: str = "", body: bytes = b"") -> ModelUnavailableError:
-    """Return the error for a successful response in another format, such as a web page."""
+    """Return the error for a successful response in the wrong format, such as a web page."""
     if "html" in kind or body.lstrip()[:1] == b"<":
         return UnexpectedServiceError(
             f"{target.host} sent a web page instead of {target.provider.label}'s format ({target.name})",
@@ -310,7 +312,7 @@ def program_failed(target: CallTarget, detail: str, status: int = 0) -> NacreErr
 
 
 def no_such_tool(target: CallTarget, tools: Iterable[str], available: str) -> ModelRefusedError:
-    """Return the error for requested tools that an agent's command does not have."""
+    """Return the error for requested tools that an agent's command lacks."""
     names = ", ".join(tools)
     return ModelRefusedError(
         f"{target.provider.label} has no tools named {names} ({target.name})",
@@ -499,8 +501,10 @@ class TruncatedAnswerError(Exception):
 
 
 class Calls:
-    """The running calls to a model. Cancelling one releases its caller at once; its thread ends at
-    the library's timeout, but does not keep the process alive.
+    """The running calls to a model.
+
+    Cancelling a call releases its caller at once. Its thread ends at the library's timeout, but
+    does not keep the process alive.
     """
 
     def __init__(self) -> None:
@@ -539,8 +543,9 @@ class Calls:
 
 
 def key_of_billing(settings: Settings, provider: Provider) -> str:
-    """Return the variable or file of the API key that an agent's calls are billed to, or "" if the
-    user is signed in or has no key.
+    """Return the variable or file with the API key that pays for an agent's calls.
+
+    Returns "" if the user is signed in or has no key.
     """
     tool = COMMANDS.get(provider.api)
     if not provider.subscription or tool is None or credentials.is_signed_in(settings, tool):
@@ -556,7 +561,7 @@ def key_of_billing(settings: Settings, provider: Provider) -> str:
 
 
 def absence(settings: Settings, provider: Provider) -> str:
-    """Return a notice if the user does not seem to be signed in to an agent, otherwise ""."""
+    """Return a notice if the user seems not to be signed in to an agent, otherwise ""."""
     tool = COMMANDS.get(provider.api)
     if tool is None or credentials.is_signed_in(settings, tool):
         return ""

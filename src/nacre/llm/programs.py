@@ -29,7 +29,7 @@ INSTRUCTIONS = "You answer the question of a program, with JSON and nothing else
 """System prompt that replaces the agent's own, which has thousands of tokens."""
 
 _KILL_TIMEOUT_SECONDS = 5.0
-"""Maximum wait for a killed process, in seconds."""
+"""Maximum time to wait for a killed process, in seconds."""
 
 _ENTRYPOINT = "CLAUDE_CODE_ENTRYPOINT"
 
@@ -40,10 +40,10 @@ class CommandModel:
     The command runs in an empty folder, with nacre's hooks switched off. Each question begins with
     a mark, so that nacre does not learn from its own calls.
 
-    Subclasses define ``invoke``, which returns arguments and additional environment variables,
-    ``read``, which returns the answer in the output (``failed`` is the end of a failed command's
-    error output), and ``complaint``, which returns the error that a command was still retrying at
-    the timeout. Raises ModelRefusedError if the program is not on PATH.
+    Subclasses define three methods: ``invoke`` returns arguments and additional environment
+    variables. ``read`` returns the answer in the output; ``failed`` is the end of a failed
+    command's error output. ``complaint`` returns the error that a command was still retrying at the
+    timeout. Raises ModelRefusedError if the program is not on PATH.
     """
 
     has_tools = False
@@ -168,8 +168,9 @@ def events_in(text: str) -> Iterator[Values]:
 
 
 def link(theirs: Path, names: Iterable[str], ours: Path) -> None:
-    """Create the folder ``ours`` with links to files in ``theirs``, so that a command that renews
-    its sign-in there changes the original file.
+    """Create the folder ``ours`` with links to files in ``theirs``.
+
+    A command that renews its sign-in there thus changes the original file.
     """
     ours.mkdir(parents=True)
     for name in names:
@@ -406,8 +407,9 @@ class CodexModel(CommandModel):
 
 
 def _home_of_its_own(folder: Path, environ: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the variables for a temporary Codex home, because in the user's home, Codex would read
-    AGENTS.md and write files with each call.
+    """Return the variables for a temporary Codex home.
+
+    In the user's home, Codex would read AGENTS.md and write files with each call.
     """
     theirs = Path(environ.get("CODEX_HOME") or Path(user_home(environ)) / ".codex")
     if not ((theirs / _SIGN_IN).is_file() or any(environ.get(key) for key in _KEYS)):
@@ -607,8 +609,9 @@ class OpenCodeModel(CommandModel):
 
 
 def _config(prompt: Prompt) -> str:
-    """Return the configuration, in which references such as ``{file:…}`` are broken, because the
-    command would expand them.
+    """Return the configuration.
+
+    References such as ``{file:…}`` are broken up, because the command would expand them.
     """
     text = _REFERENCE.sub("{ ", instructions(prompt))
     agents = {"nacre": {**_AGENT, "prompt": text}, "title": {"disable": True}}

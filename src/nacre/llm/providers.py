@@ -62,7 +62,7 @@ def full_name(name: str) -> str:
 
 @cache
 def aliases() -> Mapping[str, Mapping[str, str]]:
-    """Return the models that each provider's aliases stand for."""
+    """Return each provider's aliases, mapped to the names of models."""
     return read_table("aliases.toml")
 
 
@@ -100,7 +100,7 @@ def capabilities_of(settings: Settings, provider: Provider, model: str) -> Capab
 
 
 def own_price(settings: Settings, provider: Provider, model: str) -> Decimal | None:
-    """Return the price of a million input tokens in the user's settings, if any."""
+    """Return the price per million input tokens from the user's settings, if any."""
     price = _with_overrides(settings, provider, model, Capabilities()).price
     return price.input if price else None
 
@@ -182,8 +182,10 @@ def open_model(settings: Settings, name: str) -> LanguageModel:
 
 
 def _environment(settings: Settings, provider: Provider) -> Mapping[str, str]:
-    """Return the environment for an agent's command, without keys that bypass a subscription, and
-    without the credentials for channels, which the agent's tools could read.
+    """Return the environment for an agent's command.
+
+    It omits keys that bypass a subscription, and credentials for channels, which the agent's tools
+    could read.
     """
     channels = settings["gateway.channels"].values()
     hidden = {str(value) for options in channels for value in options.values()}
@@ -193,7 +195,7 @@ def _environment(settings: Settings, provider: Provider) -> Mapping[str, str]:
 
 
 def obstacle(settings: Settings, target: CallTarget) -> NacreError | None:
-    """Return the error that opening a model would raise, or ``None``. This loads nothing."""
+    """Return the error that opening a model would raise, or ``None``, without loading anything."""
     if target.provider.needs_key and target.credential is None:
         return failures.no_key(target)
     if client := _CLIENTS.get(target.provider.api):
@@ -267,10 +269,10 @@ def failed_usage(
 
 
 def max_cost(prompt: Prompt, able: Capabilities) -> int | None:
-    """Return the maximum cost of a prompt in millionths of a US dollar, or ``None`` without a
-    price.
+    """Return the highest possible cost of a prompt in millionths of a US dollar.
 
-    This assumes the longest answer, an empty cache, and two bytes per token.
+    Assumes the longest answer, an empty cache, and two bytes per token. Returns ``None`` if the
+    price is unknown.
     """
     if able.price is None:
         return None
@@ -391,8 +393,9 @@ def key_of(prompt: Prompt) -> str:
 
 
 class RecordingModel:
-    """A wrapper that records a model's successful answers in a folder. ``redact`` removes secrets
-    from the recordings.
+    """A wrapper that saves a model's successful answers in a folder.
+
+    ``redact`` removes secrets from the recordings.
     """
 
     def __init__(self, model: LanguageModel, folder: Path, redact: Redact) -> None:

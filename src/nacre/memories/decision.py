@@ -279,7 +279,7 @@ def as_proposed(memory: Memory) -> Memory:
 def as_quoted(memory: Memory, source: Source, at: datetime) -> Memory:
     """Attribute a memory to the owner, whom an agent quoted.
 
-    Its importance is limited and its key removed, because the agent chose them.
+    The agent chose its importance and key, so the importance is limited and the key removed.
     """
     return replace(
         _without_weight(memory, MOST_IMPORTANT_QUOTED),
@@ -301,7 +301,7 @@ def _without_weight(memory: Memory, max_importance: int) -> Memory:
 
 
 def as_agent_may(memory: Memory, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Limit an agent's changes to its own memory to the permitted ones.
+    """Return an agent's changes to its own memory, restricted to what agents may change.
 
     The memory becomes a proposal again, unless only tags change.
     """
@@ -340,7 +340,7 @@ def distrust(home: Home, run: home_change.Run | None, stored: Sequence[tuple[str
 
 
 def wish(home: Home, memories: Sequence[Memory], action: str) -> None:
-    """Queue memories for review, because an agent asked for them to be, say, ``retired``."""
+    """Queue memories for review, because an agent asked for an ``action`` such as ``retired``."""
     agent = home.actor.agent or ""
     detail = shorten(
         one_line(home.redactor.clean(f"{agent} asked for this memory to be {action}")),
@@ -352,7 +352,7 @@ def wish(home: Home, memories: Sequence[Memory], action: str) -> None:
 
 
 def keep(change: home_change.Change, memories: Sequence[Memory]) -> None:
-    """Accept memories that an agent proposed or worded, so that they count as the owner's."""
+    """Accept memories that an agent proposed or phrased, so that they count as the owner's."""
     home = change.home
     for memory in (
         memory for memory in memories if memory.proposed or memory.as_worded() != memory

@@ -87,7 +87,7 @@ def _is_changed(stat: FileStat, index_file: SeenMemoryFile | None) -> bool:
 
 
 def read_changes(home: Home) -> int:
-    """Index manual edits and return the number of edited files.
+    """Index manual edits of the vault, and return the number of edited files.
 
     Edits and moves form one operation, and deletions another.
     """

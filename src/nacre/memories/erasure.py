@@ -83,7 +83,7 @@ def withdraw(home: Home, affected: Affected) -> None:
 
 
 def withdraw_matching(home: Home, match: Pattern) -> None:
-    """Reduce archived transcripts that match a pattern to the messages in the index."""
+    """Keep only the indexed messages of archived transcripts that match a pattern."""
     states = [
         state
         for state in home.archive.all()
@@ -244,7 +244,7 @@ def _record(line: bytes) -> dict[str, Any]:
 
 
 def erase_quoting(home: Home, match: Pattern) -> None:
-    """Erase old versions of documents if their text or path matches a pattern."""
+    """Erase old versions of documents whose text or path matches a pattern."""
     home.vault.forget_former(
         lambda path, data: bool(match.search(to_text(data))) or is_in_path(match, path)
     )
@@ -427,7 +427,7 @@ def _without_sync(home: Home, work: Callable[[], object]) -> None:
 def clear_words(home: Home, memory_ids: Iterable[str], quotes: Pattern | None = None) -> None:
     """Remove text from ledger entries that concern forgotten memories or match ``quotes``.
 
-    This is the only exception to the rule that the ledger is append-only.
+    Apart from this, the ledger is append-only.
     """
     data = home.ledger()
     text = to_text(data)
@@ -524,7 +524,10 @@ def remove_empty_projects(home: Home, slugs: Iterable[str]) -> None:
 
 
 def _name_sessions(home: Home, affected: Affected, runs: Sequence[Tombstone]) -> None:
-    """Bar each session forgotten by date or project, so that new turns do not restore it."""
+    """Add a tombstone for each session forgotten by date or project.
+
+    New turns then cannot restore the session.
+    """
     named_ids = {tombstone.value for tombstone in runs if tombstone.kind is TombstoneKind.SESSION}
     scopes = sorted({tombstone.run for tombstone in runs if tombstone.kind is TombstoneKind.BEFORE})
     session_ids = sorted({session.id for session in affected.sessions} - named_ids)

@@ -1,4 +1,4 @@
-"""Links between memories: requests, changes, traversal, analyses, the map and the brief."""
+"""Links between memories: requests, changes, traversal, analyses, a map and a summary."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ class LinkChange:
 
     @property
     def counts(self) -> str:
-        """The numbers of changes in words, such as ``2 new, 1 removed``."""
+        """The counts of changes as text, such as ``2 new, 1 removed``."""
         counts = ((self.made, "new"), (self.changed, "changed"), (self.removed, "removed"))
         return ", ".join(f"{number:,} {word}" for number, word in counts if number)
 
@@ -214,7 +214,7 @@ class CentralMemory:
 
 @frozen
 class Central:
-    """The memories with the most links, and the numbers of all memories and links."""
+    """The memories with the most links, and the total numbers of memories and links."""
 
     found: tuple[CentralMemory, ...]
     memories: int
@@ -261,7 +261,7 @@ class MapNode:
 
 @frozen
 class MapEdge:
-    """An edge between two nodes, which are given by their indexes.
+    """An edge between two nodes, which are identified by index.
 
     ``rel`` is the relation of a link, or ``session``, ``file`` or ``tag`` if the nodes share one.
     """
@@ -474,7 +474,7 @@ def _node(row: schema.Row) -> Node:
 
 
 def lines_of(home: Home, edges: Sequence[StoredLink], day: date) -> tuple[LinkLine, ...]:
-    """Return links with both of their nodes, and whether each is valid on ``day``."""
+    """Return links with their two nodes, and whether each link is valid on ``day``."""
     nodes = nodes_of(home, {end for edge in edges for end in (edge.source, edge.target)})
     return tuple(
         LinkLine(

@@ -50,7 +50,7 @@ LONGEST = 4_000
 """Maximum number of characters to compare in a text."""
 
 ENOUGH_TURNS = 500
-"""Minimum number of turns before a home's word counts show which words are rare."""
+"""Minimum number of turns in a home for its word counts to show which words are rare."""
 
 _PRIOR_TURNS = 500
 _WORDS_PER_TURN = 20
@@ -97,7 +97,7 @@ class Verdict:
 _UNRELATED = Verdict(Relation.UNRELATED)
 
 Counts = Callable[[Sequence[str]], tuple[int, Sequence[int]]]
-"""Function that returns the number of turns in a home, and the number of turns that contain each word."""
+"""Function that returns the number of turns in a home, and the number with each word."""
 
 
 class Rarity:
@@ -277,7 +277,7 @@ def _replacement(old: Statement, new: Statement, rarity: Rarity) -> Verdict | No
 def _event(
     old: Statement, new: Statement, cosine: float | None, limits: Calibration
 ) -> Verdict | None:
-    """Doubt a statement if the later one says that something has changed about its subject."""
+    """Doubt a statement if the later one says that its subject has changed."""
     subject = [*takewhile(lambda word: word.stem in old.words, new.content)]
     is_other = new.words - old.words or new.values - old.values
     if not (new.is_change and subject and is_other and cosine and cosine >= limits.link):
@@ -294,7 +294,10 @@ def _stems(words: Iterable[Token]) -> list[str]:
 
 
 def _essential(old: Statement, new: Statement) -> list[Token]:
-    """Return the content of ``old`` without words before "and" and a verb that "moved to" replaces."""
+    """Return the content of ``old`` without the words that ``new`` may omit.
+
+    These are words before "and", and a verb that "moved to" replaces.
+    """
     stems = {word.stem for word in new.content}
     optional = JOINING | cues().plain if new.has("moved") else JOINING
     return [
@@ -309,7 +312,7 @@ def _essential(old: Statement, new: Statement) -> list[Token]:
 def _difference(
     old: Sequence[Token], new: Sequence[Token]
 ) -> tuple[Sequence[Token], Sequence[Token]]:
-    """Return the words that differ, if each side has one group of them."""
+    """Return the words that differ, if each side has exactly one group of them."""
     keys, new_keys = ([word.stem + word.value for word in words] for words in (old, new))
     groups = [
         (old[begin:end], new[start:stop])
@@ -328,7 +331,7 @@ def _text(statement: Statement, words: Sequence[Token]) -> str:
 
 
 def _is_phrase(text: str, words: Sequence[Token]) -> bool:
-    """Return True if a text is short and contains no other words."""
+    """Return True if a text is short and contains only the given words."""
     is_short = len(words) <= _MAX_PHRASE_WORDS and sum(map(_is_common, words)) <= 1
     is_short = is_short and not any(word.value for word in words)
     own = "".join(word.text for word in words)
@@ -342,7 +345,7 @@ def _is_common(word: Token) -> bool:
 def _is_other_value(
     old: Statement, new: Statement, gone: Sequence[Token], topics: int, rarity: Rarity
 ) -> bool | None:
-    """Return True if a value certainly changed, False if perhaps, and None if it did not."""
+    """Return True if a value certainly changed, False if it might have, and None if it did not."""
     sorts = {word.stem[1:] for word in gone}
     frame, new_frame = _stems(old.frame), _stems(new.frame)
     if len(gone) > 1 and not sorts <= _TIME_SORTS:
@@ -363,7 +366,7 @@ def _is_other_phrase(
     *,
     has_tail: bool,
 ) -> bool | None:
-    """Return True if a version certainly changed, and False if a phrase perhaps did."""
+    """Return True if a version certainly changed, False if a phrase might have, or else None."""
     patterns, border, plain = cues().pattern, cues().border, cues().plain
     (before, after), (new_before, new_after) = _neighbours(old, gone), _neighbours(new, come)
     text = old.claim[: gone[0].start]
@@ -401,7 +404,7 @@ def _is_other_phrase(
 
 
 def _neighbours(statement: Statement, words: Sequence[Token]) -> tuple[str, str]:
-    """Return the stems of the words before and after some words in the frame."""
+    """Return the stems of the frame's words before and after the given words."""
     stems = ["", *_stems(statement.frame), ""]
     return stems[statement.frame.index(words[0])], stems[statement.frame.index(words[-1]) + 2]
 
@@ -444,7 +447,7 @@ def closes(todo: Memory, later: Memory) -> bool:
 
 
 def says_done(text: str, start: int = 0, end: int | None = None) -> bool | None:
-    """Return whether ``text[start:end]`` says that a task is done, if clear."""
+    """Return True if ``text[start:end]`` says that a task is done, False if not done, or else None."""
     match = cues().pattern["done"].search(text, start, len(text) if end is None else end)
     if match is None:
         return None
@@ -522,7 +525,7 @@ def compare(
     """Compare a memory with all candidates that apply to the same project.
 
     ``cosines`` maps ids of candidates to their similarity according to ``model``. For an unknown
-    model, ``mean_cosines`` serves to estimate thresholds.
+    model, the thresholds are estimated from ``mean_cosines``.
     """
     limits = calibration_of(model, mean_cosines)
     cosines = cosines or {}
@@ -587,7 +590,7 @@ def _compare_pair(
 def vouches(memory: Memory, other: Memory) -> bool:
     """Return True if ``memory`` is trustworthy and ``other`` is not.
 
-    In that case, ``memory`` counts as the later one, regardless of dates.
+    Then ``memory`` counts as the later one, regardless of dates.
     """
     return memory.is_vouched and not other.is_vouched
 
@@ -595,7 +598,7 @@ def vouches(memory: Memory, other: Memory) -> bool:
 def outranks(memory: Memory, other: Memory) -> bool:
     """Return True if ``memory`` is the owner's statement and ``other`` is not in the owner's words.
 
-    In that case, ``other`` cannot supersede ``memory``.
+    Then ``other`` cannot supersede ``memory``.
     """
     return memory.is_owners and not other.is_worded
 
@@ -670,7 +673,7 @@ def superseded_ids(memory: Memory) -> dict[str, str | None]:
 def release(home: Home, removed: Sequence[Memory]) -> list[Memory]:
     """Return the other memories that must change when ``removed`` memories are retired.
 
-    Memories that a removed memory superseded become active again or get its successor.
+    Memories that a removed memory superseded become active again, or its successor supersedes them.
     """
     gone_ids = {memory.id for memory in removed}
     changed: dict[str, Memory] = {}
@@ -704,7 +707,7 @@ def detach(
 ) -> list[Memory]:
     """Return the other memories that must change when ``removed`` memories are forgotten.
 
-    Memories that a removed memory superseded get its successor, or are retired without one.
+    Memories that a removed memory superseded get its successor, or are retired if it has none.
     ``other_changes`` contains changed memories by id.
     """
     gone_ids = {memory.id for memory in removed}
@@ -745,7 +748,7 @@ def _still_holding(home: Home, memory: Memory, gone_ids: Collection[str]) -> Mem
 
 
 def reconcile(home: Home, changed: Iterable[tuple[Memory | None, Memory]]) -> list[Memory]:
-    """Return the updates that make memories and their successors refer to each other after edits.
+    """Return updates so that memories and their successors refer to each other after edits.
 
     ``changed`` contains each edited memory before and after the edit.
     """
@@ -850,7 +853,7 @@ class Decision:
 
 
 def mark(memory: Memory) -> str:
-    """Return a hash by which to detect that a memory has changed since a model decided about it."""
+    """Return a hash that shows whether a memory has changed since a model decided about it."""
     parts = (
         memory.subject,
         memory.content,
@@ -1020,7 +1023,7 @@ def system(name: str) -> str:
 
 # -- Standing retirements ------------------------------------------------------
 #
-# A memory that matches one is retired when it is stored. The ledger contains them for all machines.
+# They retire matching memories as soon as these are stored. The ledger shares them with all machines.
 
 
 SUPPRESSED = ("session-start",)
@@ -1040,7 +1043,7 @@ def fits(subject: str, pattern: str, match: Match) -> bool:
 
 
 def plain(subject: str) -> str:
-    """Normalise case and spaces in a subject for comparison."""
+    """Return a subject with normalised case and spaces, for comparison."""
     return " ".join(subject.casefold().split())
 
 
@@ -1054,7 +1057,7 @@ def standing_for(home: Home, memory: Memory) -> StandingRetirement | None:
 
 
 def retired_by(home: Home, memory: Memory, rule: StandingRetirement) -> Memory:
-    """Return a memory as retired by a standing retirement."""
+    """Return a copy of a memory, retired by a standing retirement."""
     contexts = tuple(dict.fromkeys((*memory.suppressed_contexts, *rule.contexts)))
     reason = rule.reason or f"memories about {rule.pattern!r} are always retired"
     return replace(memory, retired=Retirement(home.now(), reason), suppressed_contexts=contexts)

@@ -67,7 +67,7 @@ def place(
     is_echo: bool = False,
     decision: Decision | None = None,
 ) -> StoreOutcome:
-    """Store a new memory, or confirm a stored memory that says the same.
+    """Store a new memory, or confirm a stored memory that says the same thing.
 
     ``more`` contains additional memories to compare. Set ``by_hand`` if a retired memory may be
     restored, and ``is_echo`` if the agent might only be repeating what it read in nacre. If
@@ -197,7 +197,7 @@ def _follow(
 def unite(home: Home, target: Memory, memory: Memory, decision: Decision) -> Memory:
     """Return ``target`` with the text that a model merged from both memories.
 
-    Speaker, trust and subject stay, and the later date applies.
+    The speaker, trust and subject stay the same, and the later date applies.
     """
     is_inferred = Confidence.INFERRED in (target.confidence, memory.confidence)
     merged = replace(
@@ -217,7 +217,7 @@ def reword(
 ) -> Memory:
     """Return a memory with new text, which the model ``by`` wrote.
 
-    Speaker and trust stay, and so does the subject unless it was derived from the old text.
+    The speaker and trust stay the same, and so does a subject not derived from the old text.
     """
     subject = title_of(words) if memory.subject == title_of(memory.content) else memory.subject
     shortened_reason = shorten(home.redactor.clean(visible(reason)), _MAX_REASON_CHARACTERS)
@@ -235,7 +235,7 @@ def reword(
 
 
 def as_confirmation(memory: Memory) -> Confirmation:
-    """Return a memory as a confirmation of another memory."""
+    """Convert a memory to a confirmation of another memory."""
     return Confirmation(memory.created, memory.source.session, memory.source.turns)
 
 
@@ -245,7 +245,7 @@ def _confirmed(memory: Memory, added: Confirmation) -> tuple[Confirmation, ...]:
 
 
 def put(change: Change, memory: Memory, comparisons: Sequence[Comparison]) -> StoreOutcome:
-    """Write a memory, and the changes to other memories."""
+    """Write a memory and the resulting changes to other memories."""
     with change.home.transaction():
         newest = min(
             (comparison for comparison in comparisons if comparison.is_replaced),
@@ -399,7 +399,7 @@ def _known_outcome(
 
 
 def _reverse_doubts(change: Change, known_id: str, memory: Memory) -> None:
-    """Doubt newer memories that contradict a memory stated again."""
+    """Mark newer memories as doubtful if they contradict a memory that was stated again."""
     home = change.home
     existing = home.memories.find(known_id)
     doubting = home.memories.in_any_state(

@@ -57,7 +57,7 @@ _UNTRUSTED = "untrusted"
 
 @frozen
 class NewPage:
-    """A project page that is to be written."""
+    """A project page to be written."""
 
     slug: str
     text: str
@@ -88,7 +88,7 @@ def page_of(home: Home, slug: str) -> Page | None:
 def own_words(home: Home, page: Page | None, into: Page | None) -> str:
     """Return the owner's text on ``page`` that a merge must add to the page ``into``.
 
-    That is none if ``page`` is less trusted.
+    There is none if ``page`` is less trusted.
     """
     if page is None or (
         _trust(page) == _UNTRUSTED and (into is None or _trust(into) != _UNTRUSTED)
@@ -202,7 +202,7 @@ def _changed_page(
 
 
 def _redundant_values(key: str, old: str, values: dict[str, Any]) -> tuple[str, ...]:
-    """Leave out aliases equal to the project's name, and dependencies on the merged project."""
+    """Return the alias or the dependency to drop: the project's own name, or the merged project."""
     if key == "dependencies":
         return (old,)
     return (str(values.get("name") or ""),) if key == "aliases" else ()
@@ -467,7 +467,7 @@ def settle(home: Home, run: Run | None = None) -> None:
 
 
 def rename_hints(home: Home) -> dict[str, str]:
-    """Suggest a merge for each project whose folder seems to have been renamed, by slug."""
+    """Return a suggested merge for each project whose folder seems to have been renamed, by slug."""
     keys = home.files.project_keys()
     hosted = {slug for kind, _, slug in keys if kind == "remote"}
     roots = [(slug, root) for kind, root, slug in keys if kind == "root" and slug not in hosted]
@@ -513,7 +513,7 @@ def _source_and_target(home: Home, project: str, other: str) -> tuple[str, str]:
 
 
 def _refuse_privacy(home: Home, source: str, into: str) -> None:
-    """Refuse a merge that would restore forgotten content, forget more, or lift an exclusion."""
+    """Refuse a merge that would restore forgotten content, forget too much, or lift an exclusion."""
     barred = Barred(home.tombstones.all())
     for until, scope in barred.before:
         affected = barred.projects(scope, (source, into)) if scope else None

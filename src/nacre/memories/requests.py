@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 AT_ONCE = 4
-"""Maximum number of concurrent questions."""
+"""Maximum number of simultaneous questions."""
 
 _MAX_NEAR = 5
 _MAX_BY_WORDS = 12
@@ -97,7 +97,7 @@ def weigh(
 ) -> Iterable[tuple[Memory, list[Comparison], dict[str, float]]]:
     """Compare each new memory with similar stored memories and with earlier new ones.
 
-    Yields the memory, the comparisons, and similarities by memory id. Raises
+    Yields each memory with its comparisons, and its similarities by memory id. Raises
     EmbedderUnavailableError.
     """
     vectors = _Vectors(home)

@@ -31,7 +31,7 @@ from nacre.values.fields import References
 from nacre.values.memory import Match, Memory, StandingRetirement, by_id
 
 NEARLY = 0.8
-"""Minimum share of common letters for similar subjects, which allows at least one typo."""
+"""Minimum share of letters that similar subjects have in common. Allows at least one typo."""
 
 
 @frozen
@@ -49,7 +49,7 @@ class RetirePlan:
 
 @frozen
 class BroughtBack:
-    """The restored memories, and the standing retirements that were ended."""
+    """The memories that were restored, and the standing retirements that ended."""
 
     memories: tuple[Memory, ...] = ()
     rules: tuple[StandingRetirement, ...] = ()
@@ -125,10 +125,10 @@ def _similar_to(active: Sequence[Memory], text: str) -> list[Memory]:
 def retire_chosen(
     home: Home, chosen: RetirePlan, reason: str | None = None, *, persist: bool = False
 ) -> tuple[list[Memory], list[StandingRetirement]]:
-    """Retire the chosen memories, and return them with any new standing retirements.
+    """Retire the chosen memories. Return them and any new standing retirements.
 
-    With ``persist``, memories stored later under a chosen name are retired too. An agent can only
-    request a review of memories that are not its own. Raises ConflictError for a retired memory,
+    With ``persist``, matching memories that are stored later are retired, too. An agent's request
+    for memories other than its own is queued for review. Raises ConflictError for a retired memory,
     OwnerOnlyError if an agent chose no stored memory, or EditConflictError.
     """
     if home.actor.is_agent:
@@ -267,7 +267,7 @@ def edit(home: Home, request: EditRequest) -> Memory:
 
 
 def changes_of(request: EditRequest) -> dict[str, Any]:
-    """Return the new values in a request by field name."""
+    """Return a request's new values by field name."""
     fields = (
         (name, getattr(request, name))
         for name in request.__struct_fields__

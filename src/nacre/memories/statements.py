@@ -42,9 +42,9 @@ class Token:
 
 @frozen
 class Departure:
-    """A mention of something that is gone, with its words and its values.
+    """A mention of something that no longer exists, with its words and values.
 
-    ``context`` has the stems of the other words in the clause.
+    ``context`` contains the stems of the other words in the clause.
     """
 
     subject: frozenset[str]
@@ -158,7 +158,7 @@ class Statement:
 
     @property
     def values(self) -> frozenset[tuple[str, str]]:
-        """The sorts and values of the slots."""
+        """The types and values of the ``slots``."""
         return frozenset((slot.stem, slot.value) for slot in self.slots)
 
     @property
@@ -168,7 +168,7 @@ class Statement:
 
     @cached_property
     def claim(self) -> str:
-        """The main clause, without the parts that are gone and words such as "now"."""
+        """The main clause, without ``departures`` and words such as "now"."""
         text = self.text
         for departure in self.departures:
             text = text.replace(departure.text, " ", 1)
@@ -202,17 +202,17 @@ class Statement:
         return len(cues().pattern["denial"].findall(self.text))
 
     def has(self, sort: str) -> bool:
-        """Return True if the statement matches the pattern ``sort`` in ``departures.toml``."""
+        """Return True if the statement matches the pattern named ``sort`` in ``departures.toml``."""
         return cues().pattern[sort].search(self.text) is not None
 
     def cues(self, sort: str) -> frozenset[str]:
-        """Return all matches of the pattern ``sort`` in ``departures.toml``, in lower case."""
+        """Return all matches of the pattern named ``sort`` in ``departures.toml``, in lower case."""
         matches = cues().pattern[sort].finditer(self.text)
         return frozenset(match.group().lower() for match in matches)
 
     @cached_property
     def departures(self) -> list[Departure]:
-        """Things that are gone, according to the statement."""
+        """Mentions of things that no longer exist."""
         if self.has("condition"):
             return []
         departures = [self._departure(pattern, leads=leads) for pattern, leads in cues().departures]
@@ -361,7 +361,7 @@ MOST_LEFT_OUT = 0.5
 
 _VALUE = re.compile(r"[a-z]*[A-Z0-9](?:[\w.,:%/-]*\w)?")
 _KIN = 5
-"""Minimum number of initial letters shared by two forms of a word. Their lengths differ by less."""
+"""Minimum number of initial letters that two forms of a word share. Their lengths differ by less than that."""
 
 
 def lost(text: str, replacements: Sequence[str]) -> str | None:
@@ -407,7 +407,7 @@ def leaves_out(text: str, replacement: str) -> float:
 
 
 def lost_denial(text: str, remainder: str) -> str | None:
-    """Return a message if ``remainder`` lacks a negation."""
+    """Return a message if ``text`` contains a negation and ``remainder`` does not."""
     return "a negation is lost" if read(text).negations and not read(remainder).negations else None
 
 

@@ -97,7 +97,7 @@ class Use:
 def spool_use(
     home: Home, memory_ids: Sequence[str], *, session: str | None = None, is_look: bool = False
 ) -> None:
-    """Note a use of memories in a file, without writing to the database. Errors are ignored."""
+    """Record a use of memories in a file, without writing to the database. Errors are ignored."""
     record: dict[str, object] = {"at": to_ms(home.clock()), "ids": list(memory_ids)}
     if session:
         record["session"] = session_name(session)
@@ -113,7 +113,7 @@ def session_name(session: str) -> str:
 
 
 def fold_usage(home: Home, seconds: float = math.inf) -> int:
-    """Count the noted uses of memories and return the number of recalls.
+    """Count the recorded uses of memories, and return the number of recalls.
 
     After ``seconds``, remaining uses are left to the next call. Frequently recalled memories gain
     importance, as docs/context.md explains. Raises StoreBusyError.
@@ -137,7 +137,7 @@ def fold_usage(home: Home, seconds: float = math.inf) -> int:
 
 
 def use_together(home: Home, session: str, memory_ids: Sequence[str], day: int) -> None:
-    """Note that memories were used in the same session, for at most 20 memories per session."""
+    """Record that memories were used in the same session, for at most 20 memories per session."""
     with home.transaction():
         before = home.session_uses.paired(session)
         new = [memory for memory in dict.fromkeys(memory_ids) if memory not in before]
@@ -147,7 +147,7 @@ def use_together(home: Home, session: str, memory_ids: Sequence[str], day: int) 
 
 
 def learned_together(home: Home, memories: Sequence[Memory]) -> None:
-    """Note that new memories were learned in the same session as each other and as earlier ones."""
+    """Record which memories, new and earlier, were learned in the same session."""
     ids_by_session: dict[str, list[str]] = defaultdict(list)
     for memory in memories:
         if memory.source.session:
@@ -165,9 +165,10 @@ def today(home: Home) -> int:
 
 
 def queue_reviews(home: Home) -> None:
-    """Queue memories for review that are contradicted, proposed by an agent, or of low quality.
+    """Queue doubtful memories for review.
 
-    Memories that their source document no longer supports are queued, too.
+    These are contradicted, proposed by an agent, of low quality, or no longer supported by their
+    document.
     """
     at = home.now_ms()
     for memory, quality, recalls in home.reviews.low_quality():
@@ -433,7 +434,7 @@ def new_memory(
     project_of: Callable[[Home, Path], str | None],
     statement: OwnerWords | None,
 ) -> Memory:
-    """Build the memory to store, without secrets, and as a proposal if an agent states it.
+    """Build the memory to store, without secrets. A memory stated by an agent becomes a proposal.
 
     Raises InvalidMemoryError.
     """
@@ -625,7 +626,7 @@ def open_todo(home: Home, reference: str) -> Memory:
 def list_active(
     home: Home, criteria: Filter, *, limit: int, offset: int = 0, words: str = ""
 ) -> tuple[list[Memory], int]:
-    """Return a page of active memories with all ``words``, and their total number."""
+    """Return a page of active memories that contain all ``words``, and their total number."""
     catch_up(home)
     criteria, today = with_dependencies(home, criteria), home.today()
     rows, total = home.selection.list_memories(

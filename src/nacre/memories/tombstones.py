@@ -88,7 +88,7 @@ def forgetting_in(data: bytes) -> Iterator[files.LedgerEntry]:
 
 
 def standing_tombstones(entries: Sequence[files.LedgerEntry]) -> list[Tombstone]:
-    """Return the tombstones in a ledger that no other entry lifts."""
+    """Return the tombstones in a ledger that no other entry removes."""
     lifted: set[tuple[str, str]] = set()
     allowed = []
     for item in entries:
@@ -138,7 +138,7 @@ def standing_retirements(entries: Sequence[files.LedgerEntry]) -> list[StandingR
 
 
 class Barred:
-    """The sessions, turns, memories and text that the user had nacre forget."""
+    """The sessions, turns, memories and text that the user asked nacre to forget."""
 
     def __init__(self, tombstones: Iterable[Tombstone] = ()) -> None:
         values: dict[TombstoneKind, set[str]] = {kind: set() for kind in TombstoneKind}
@@ -187,7 +187,7 @@ class Barred:
         return any(moment < until and self._is_of(scope, project) for until, scope in self.before)
 
     def projects(self, scope: str | None, slugs: Iterable[str]) -> list[str] | None:
-        """Return the slugs that belong to a scope, or ``None`` if it is unlimited."""
+        """Return the slugs that belong to a scope, or ``None`` if the scope is unlimited."""
         return [slug for slug in slugs if self._is_of(scope, slug)] if scope else None
 
     def strip(self, memory: Memory) -> Memory | None:
@@ -436,7 +436,7 @@ def survey(home: Home, barred: Barred) -> Affected:
 def handed_over(
     home: Home, sessions: Sequence[SessionPlace], barred: Barred
 ) -> tuple[Handoff, ...]:
-    """Return the handoffs of the given sessions, and others that are forgotten or damaged."""
+    """Return the handoffs of the given sessions, and any that are forgotten or damaged."""
     ids, projects = {session.id for session in sessions}, {session.project for session in sessions}
     return (
         *(
@@ -487,7 +487,7 @@ def _find_barred_turns(
 
 
 def is_shared(place: TurnPlace) -> bool:
-    """Return True if all copies of a turn have the same id in the tool's sessions."""
+    """Return True if the tool keeps a turn's id when it copies the turn to other sessions."""
     return place.identity == shared_identity(place.tool, place.id)
 
 
@@ -527,7 +527,7 @@ class Pattern:
 
 
 def excerpt_of(match: Pattern, texts: Iterable[str]) -> str | None:
-    """Return the first match in the texts with its context, as one line."""
+    """Return the first match in the texts and its context as a single line."""
     for text in texts:
         hit = match.search(text)
         if hit:
@@ -541,7 +541,7 @@ def excerpt_of(match: Pattern, texts: Iterable[str]) -> str | None:
 
 
 def is_in_path(match: Pattern, path: str) -> bool:
-    """Return True if a file name matches a pattern, also with spaces instead of hyphens."""
+    """Return True if a file name matches a pattern, as it is or with spaces for hyphens."""
     name = path.rpartition("/")[2]
     return any(match.search(variant) for variant in (name, name.replace("-", " ")))
 
@@ -585,7 +585,7 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 
 
 class Quotes:
-    """A search for quotes from forgotten text."""
+    """A search for quotations from forgotten text."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._wholes: set[str] = set()

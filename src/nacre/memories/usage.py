@@ -82,8 +82,8 @@ def quality_after(before: float, verdict: Verdict, kind: Kind, share: float = RE
 def is_protected(memory: Memory, patterns: Sequence[str]) -> bool:
     """Return True if a memory must not be forgotten automatically.
 
-    This applies to evergreen memories, importance 10, and subjects that match a pattern, which
-    ignores case and can contain ``*``.
+    This applies to evergreen memories, memories of importance 10, and subjects that match a
+    pattern. Patterns ignore case and can contain ``*``.
     """
     subject = memory.subject.lower()
     return (
@@ -97,7 +97,7 @@ _MATURITY = ((20, Maturity.PROVEN), (5, Maturity.ESTABLISHED), (0, Maturity.CAND
 
 
 def maturity(usage: Usage) -> Maturity:
-    """Return a memory's maturity: candidate, from 5 accesses established, from 20 proven."""
+    """Return a memory's maturity: established from 5 accesses, proven from 20, else candidate."""
     return next(name for minimum, name in _MATURITY if usage.access_count >= minimum)
 
 
@@ -141,7 +141,7 @@ def history_of(home: Home, reference: fields.Reference) -> list[home_views.Step]
 def bring_back(home: Home, reference: str) -> Memory:
     """Restore a superseded or retired memory and return it.
 
-    Its successor stays active, and later comparisons do not supersede either. Its closed reviews
+    Its successor stays active, and later comparisons supersede neither memory. Its closed reviews
     are reopened. Raises NotFoundError, or ConflictError for an active memory or an ambiguous
     reference.
     """

@@ -60,10 +60,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PASSAGE_CHARACTERS = 900
-"""Maximum number of characters of a passage, about 220 English tokens. The bundled model reads 256 tokens."""
+"""Maximum number of characters in a passage, about 220 English tokens. The bundled model reads 256 tokens."""
 
 MAX_PASSAGES_A_TURN = 24
-"""Maximum number of passages per turn. Longer turns are pasted text, whose beginning suffices."""
+"""Maximum number of passages per turn. Longer turns are pasted text, and their beginning is enough."""
 
 STEP_TURNS = 128
 STEP_MEMORIES = 64
@@ -74,7 +74,7 @@ _TRIAL = "Does this model answer?"
 
 @frozen
 class Embedded:
-    """The numbers of embedded and remaining texts.
+    """Counts of the embedded and remaining texts.
 
     ``note`` explains why the work stopped early, and what to do about it.
     """
@@ -228,7 +228,7 @@ def _with_smaller_steps(step: Callable[[int], T], size: int) -> T:
 
 
 def _look_at_probes(vectors: Vectors, embedder: Embedder) -> None:
-    """Calibrate a remote model for which nacre ships no calibration, using test sentences."""
+    """Calibrate a remote model with test sentences if nacre has no calibration for it."""
     if not isinstance(embedder, RemoteEmbedder) or is_measured(embedder.name) or vectors.seen():
         return
     questions = embedder.within(_PROBE_SECONDS, question=True).embed(

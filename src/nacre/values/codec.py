@@ -32,7 +32,7 @@ def plain(value: Any) -> Any:
 
 
 def plain_fields(value: Any, names: Iterable[str] | None = None) -> dict[str, Any]:
-    """Return a dataclass's fields as a mapping, restricted to and ordered by ``names`` if given."""
+    """Return a dataclass's fields as a mapping. ``names`` selects and orders the fields."""
     kind: type = type(value)
     keys = _keys(kind)
     return {
@@ -59,7 +59,7 @@ def texts_of(value: Any, but: Container[str]) -> list[str]:
 def with_texts(
     value: Any, change: Callable[[str], str], but: Container[str] = (), *, keys: bool = False
 ) -> Any:
-    """Return a copy of a value in which ``change`` was applied to every string.
+    """Return a copy of a value with ``change`` applied to every string.
 
     Enums, the fields named in ``but`` and, by default, mapping keys stay the same.
     """

@@ -1,4 +1,4 @@
-"""Types for hooks, and for context that agents receive without a request."""
+"""Types for hooks, and for the context that agents receive without asking."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Moment(StrEnum):
 
 
 class Occasion(StrEnum):
-    """The reason why a session starts.
+    """The event that starts a session.
 
-    Resuming, resetting or compacting a session also starts one.
+    Resuming, resetting and compacting also count as starts.
     """
 
     STARTUP = "startup"
@@ -35,7 +35,7 @@ class Occasion(StrEnum):
 
 
 class Part(StrEnum):
-    """A part of a context, in the order in which the parts appear."""
+    """The parts of a context, in order of appearance."""
 
     IDENTITY = "identity"
     """The page on which the user describes the agent's identity."""
@@ -156,9 +156,9 @@ class SessionState:
     ``ended``: time of the end, or 0 while the session is running.
     ``handed``: whether the session received a handoff.
     ``limited``: received memories whose triggers work only a limited number of times.
-    ``after``: sessions that ended in the folder just before; their tool servers can still use their
+    ``after``: sessions that have just ended in the folder; their tool servers can still use their
         ids.
-    ``owed``: :class:`Occasion` of a start without context, which the next prompt gets instead.
+    ``owed``: :class:`Occasion` of a start that got no context; the next prompt gets it instead.
     """
 
     given: tuple[str, ...] = ()
@@ -181,7 +181,7 @@ class SessionState:
     limited: tuple[str, ...] = ()
 
     def with_given(self, ids: tuple[str, ...]) -> SessionState:
-        """Return a copy that lists these memories as received, too."""
+        """Return a copy with these memories added to ``given``."""
         return replace(self, given=tuple(dict.fromkeys((*self.given, *ids)))[-_MAX_GIVEN_IDS:])
 
 
@@ -224,10 +224,10 @@ class HookEvent(StrEnum):
 
 @frozen
 class HookCall:
-    """A host's call of a hook.
+    """A hook call by a host.
 
     ``session``: id of the session as in its transcript, ``<tool>:<the host's id>``.
-    ``is_apart``: whether it comes from a sub-agent, a scheduled run or a heartbeat, which get no
+    ``is_apart``: whether a sub-agent, a scheduled run or a heartbeat made the call; these get no
         context.
     ``budget_tokens``: limit for the context, or None for the setting.
     ``arguments``: arguments of the pending tool call, as JSON with long strings cut.
@@ -248,12 +248,12 @@ class HookCall:
 
     budget_tokens: int | None = None
     signals: SignalLimits | None = None
-    """Limits from the host's settings. They can only narrow the user's limits."""
+    """Limits from the host's settings. They can only be stricter than the user's."""
 
 
 @frozen
 class HookAnswer:
-    """The text that a hook adds to the host's prompt, and queued work.
+    """The text that a hook adds to the host's prompt, and the work that it queues.
 
     ``chores``: names of the queued work, such as writing a handoff.
     ``state``: the session's new state, to be stored only after the text is delivered.

@@ -1,6 +1,6 @@
 """Request fields that several operations share.
 
-Modules that a hook loads import this module, not its names, because the names load msgspec.
+Modules used by hooks must import this module, not names from it, because these load msgspec.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Values for chat messages, conversations, and requests for access in the gateway."""
+"""Values for the gateway: chat messages, conversations, and requests for access."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Incoming:
     """A message received through a channel.
 
     ``id``: the platform's id, which is unique in the channel.
-    ``to_agent``: whether it addresses the agent, as a mention, a reply or in a direct chat.
+    ``to_agent``: whether it mentions the agent, replies to it, or is in a direct chat.
     """
 
     id: str
@@ -143,7 +143,7 @@ class Answer:
 
 @frozen
 class ChatSession:
-    """A conversation with the agent, until a reset or a long silence.
+    """A conversation with the agent, which ends at a reset or after a long silence.
 
     ``key``: the other person or group, such as ``telegram:4711`` or
         ``agent:main:discord:<account>:group:<chat>``.
@@ -180,10 +180,10 @@ class Pairing:
 
 @frozen
 class ChannelTraffic:
-    """The numbers of messages in a channel.
+    """Counts of the messages in a channel.
 
     ``waiting``: received messages that still need an answer.
-    ``sending``, ``sent``, ``failed``: messages of the agent in this state.
+    ``sending``, ``sent``, ``failed``: the agent's messages in each state.
     ``doubled``: messages that may appear twice because the gateway stopped while sending.
     """
 
@@ -197,7 +197,7 @@ class ChannelTraffic:
 
 @frozen
 class Undelivered:
-    """A message of the agent that was not sent, and the problem.
+    """A message from the agent that was not sent, and the reason.
 
     Only messages in state ``waiting`` will be tried again; ``failed`` is final.
     """

@@ -44,8 +44,8 @@ class Expiry(StrEnum):
 class Scope(StrEnum):
     """The visibility of a memory.
 
-    A private request sees all memories, a personal one only personal and public memories, and a
-    public one only public memories.
+    A private request sees all memories, a personal request personal and public ones, and a public
+    request only public ones.
     """
 
     PRIVATE = "private"
@@ -54,7 +54,7 @@ class Scope(StrEnum):
 
 
 class Confidence(StrEnum):
-    """The way in which a memory was obtained.
+    """The way a memory was obtained.
 
     ``extracted``: memory that was stored on purpose, or found by a model with evidence.
     ``inferred``: memory found by rules.
@@ -66,7 +66,9 @@ class Confidence(StrEnum):
 
 @frozen
 class Validity:
-    """The period in which a memory is true, whenever it was recorded. Both ends are optional.
+    """The period in which a memory is true, regardless of when it was recorded.
+
+    Both ends are optional.
 
     Files and JSON use the keys ``from`` and ``to``.
     """
@@ -99,7 +101,7 @@ class Link:
     ``rel``: type, such as ``related_to``, ``supersedes`` or ``alternative_to``.
     ``origin``: who created it, such as ``agent`` or ``import``.
     ``strength``: 0 to 1, by default :data:`USUAL_STRENGTH`.
-    ``valid``: period in which it applies, without its end day.
+    ``valid``: period in which it applies, excluding the end day.
     """
 
     rel: str
@@ -120,32 +122,32 @@ class Confirmation:
 
 
 UNDONE = "undone"
-"""Retirement reason of a memory if the operation that created it was undone."""
+"""Reason for retiring a memory when the operation that created it is undone."""
 
 
 BESIDE_PASTE = "beside_paste"
-"""Front-matter key of a memory learned from a message that seems to contain pasted text.
+"""Front-matter key for memories learned from a message that seems to contain pasted text.
 
 Pasted text might be another person's words.
 """
 
 NODDED = "nodded"
-"""Front-matter key of a memory that the owner accepted but did not state in their own words.
+"""Front-matter key for memories that the owner accepted but did not put into words.
 
-The agent had read external text before. The key also marks memories that retire a statement
-this way.
+The agent had read external text before. The key also marks memories that retire a statement in this
+way.
 """
 
 
 TRIGGER_TIMES = "trigger_times"
-"""Front-matter key with the number of deliveries after which a memory's triggers end."""
+"""Front-matter key for the number of times that a memory's triggers can deliver it."""
 
 _NOT_OWN_WORDS_KEYS = frozenset({BESIDE_PASTE, NODDED})
 
 
 @frozen
 class Retirement:
-    """The time at which a memory was retired, and the reason."""
+    """When a memory was retired, and why."""
 
     at: datetime
     reason: str | None = None
@@ -159,7 +161,7 @@ class Memory:
     ``importance``: 1 to 10; at 7, it matters in every session of the project; at 10, it is never
         forgotten.
     ``project``: slug of the project, or None if it applies everywhere.
-    ``inbox``: whether its project is still unknown; until then, only searches find it.
+    ``inbox``: whether its project is still unknown; only searches find such memories.
     ``expires_on``: day from which recall and context omit it, even if it is still true.
     ``proposed``: whether an agent stored it without the owner's confirmation; contexts omit it.
     ``confirmed``: later statements that repeat it.
@@ -204,7 +206,7 @@ class Memory:
 
     @property
     def was_taken_out(self) -> bool:
-        """Whether an undo retired the memory, so that stating it again restores it."""
+        """Whether an undo retired the memory. Stating it again then restores it."""
         return self.retired is not None and self.retired.reason == UNDONE and not self.superseded_by
 
     @property
@@ -247,7 +249,7 @@ class Memory:
 
     @property
     def last_said(self) -> datetime:
-        """The last time at which the memory was stated or edited."""
+        """The time when the memory was last stated or edited."""
         return max(
             (self.created, self.updated, *(confirmation.at for confirmation in self.confirmed))
         )
@@ -259,7 +261,7 @@ class Memory:
     def is_said_after(self, other: Memory) -> bool:
         """Return True if this memory was stated later than ``other``.
 
-        At equal times, a repeated statement counts as later than a first one, and then the ids
+        At equal times, a repeated statement counts as later than a first one; otherwise, ids
         decide.
         """
         return self._order() > other._order()
@@ -277,7 +279,7 @@ def by_id(memories: Iterable[Memory]) -> dict[str, Memory]:
 
 
 class Why(StrEnum):
-    """The reason why a candidate is pending.
+    """The reason for holding a candidate back.
 
     ``found``: only rules found it. ``unproven``: its evidence does not support it. ``untrusted``:
     it might come from external text. ``minor``: its session has more important memories.
@@ -295,8 +297,8 @@ class Candidate:
 
     ``turns``: ids of the turns that support it.
     ``importance``: 7, or 8 for knowledge that would change the work of other running sessions.
-    ``confidence_score``: share of its words that the evidence contains, if a model chose them.
-    ``held``, ``detail``: why it waits for review, or None, and an explanation.
+    ``confidence_score``: share of its words found in the evidence, if a model chose them.
+    ``held``, ``detail``: reason why it waits for review, or None, and an explanation.
     ``score``: estimated relevance, 0 to 1.
     ``nodded``, ``mixed``: see :data:`NODDED` and :data:`BESIDE_PASTE`.
     """
@@ -322,7 +324,7 @@ class Candidate:
 
 @frozen
 class HeldCandidate:
-    """A candidate that waits for review, with the reason, its score, and the time it was found."""
+    """A candidate waiting for review, with the reason, score and time of discovery."""
 
     memory: Memory
     why: Why
@@ -332,7 +334,7 @@ class HeldCandidate:
 
 
 # -- Actors --------------------------------------------------------------------
-# The actor alone, never the content of a text, determines whether an operation is the owner's.
+# Only the actor determines whether an operation is the owner's, never the content of a text.
 # Outside :func:`acting`, the settings determine the actor.
 
 
@@ -413,7 +415,7 @@ class Actor:
 
     @property
     def in_words(self) -> str:
-        """The caller's interface and, if it is an agent, its tool: ``mcp, claude-code``."""
+        """The caller's interface and, for agents, the tool, such as ``mcp, claude-code``."""
         return f"{self.face.value}, {self.agent}" if self.agent else self.face.value
 
     def require_owner(self, what: str) -> None:
@@ -602,9 +604,9 @@ class Tombstone:
 
 
 class Match(StrEnum):
-    """The required match between a pattern and a subject.
+    """The way a pattern must match a subject.
 
-    ``exact``: the whole subject is equal. ``contains``: the subject contains the pattern.
+    ``exact``: the subject equals the pattern. ``contains``: the subject contains the pattern.
     ``pattern``: ``*`` in the pattern matches any text.
     """
 
@@ -632,7 +634,7 @@ class StandingRetirement:
 
 @frozen
 class Excerpt:
-    """Matching text and its surroundings. ``of`` is the id of the session, memory or handoff."""
+    """Matching text in context. ``of`` is the id of the session, memory or handoff."""
 
     of: str
     text: str
@@ -652,7 +654,7 @@ class ForgetPlan:
     ``files``: transcripts that contain the content.
     ``match``: text or regular expression to forget.
     ``traces``: number of recorded questions and model calls that quote ``match``.
-    ``held``: number of messages and names that only the gateway's database contains.
+    ``held``: number of messages and names that exist only in the gateway's database.
     ``project``: project to remove completely, with its indexed code.
     """
 
@@ -691,7 +693,7 @@ class ForgetPlan:
 
 @frozen
 class Unreached:
-    """A location that might still contain forgotten content, and what the user can do about it."""
+    """A place that might still contain forgotten content, and what the user can do about it."""
 
     what: str
     where: str

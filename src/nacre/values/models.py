@@ -19,7 +19,7 @@ TIMEOUT_SECONDS = 120.0
 
 
 OWN_CALL = "[nacre-own-call] A program asks; nobody is talking."
-"""Start of each prompt that nacre sends through an agent's command. Sessions that start with it are not read."""
+"""Start of each prompt that nacre sends through an agent's command. nacre ignores sessions that start with it."""
 
 OWN_CONVERSATION = "[nacre-own-call] A program hands on what people wrote."
 """Start of each prompt for an answer in a conversation. See ``OWN_CALL``."""
@@ -39,12 +39,12 @@ class Price:
 
 @frozen
 class Capabilities:
-    """The abilities and limits of a model.
+    """The capabilities and limits of a model.
 
     ``window``: maximum number of input and output tokens together.
     ``output``: maximum number of output tokens.
-    ``answers``: how it follows a JSON schema: ``schema`` (the provider enforces it), ``json`` (any
-        JSON) or ``text`` (only instructions).
+    ``answers``: its support for JSON schemas: ``schema`` (the provider enforces them), ``json``
+        (any JSON) or ``text`` (only instructions).
     ``thinking``: number of tokens to request beyond those of the answer.
     """
 
@@ -60,9 +60,9 @@ class Capabilities:
 
 @frozen
 class Tokens:
-    """The numbers of tokens in one model call.
+    """Counts of the tokens in one model call.
 
-    ``input`` excludes tokens read from a cache (``cached``) or written to it (``written``).
+    ``input`` excludes those read from a cache (``cached``) or written to it (``written``).
     """
 
     input: int = 0
@@ -213,7 +213,7 @@ class TaskCost:
 
 @frozen
 class Health:
-    """The failure of a model's last call. Background work does not use it before ``until``."""
+    """The failure of the last call to a model. Background work avoids the model until ``until``."""
 
     model: str
     until: datetime
@@ -242,7 +242,7 @@ UNANSWERED = (NOTHING_FOUND, NOT_SURE)
 
 @frozen
 class AskedQuestion:
-    """A question that was put to recall, and its outcome.
+    """A question that recall was asked, and the outcome.
 
     ``is_narrowed`` is True if filters other than ``projects`` restricted the search.
     """

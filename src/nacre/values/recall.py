@@ -21,7 +21,7 @@ MOST_RADIUS_DAYS = 36_500
 
 
 class Mode(StrEnum):
-    """The lanes that a recall uses.
+    """The search methods ("lanes") that a recall uses.
 
     ``hybrid``: all lanes. ``lexical``: lanes that need no model. ``vector``: only vectors.
     ``browse``: no lanes; results are sorted by importance and date.
@@ -39,7 +39,7 @@ class Filter:
 
     ``projects``: allowed projects; their dependencies and memories without a project are allowed,
         too, unless ``strict`` is set.
-    ``since``, ``until``: period, without its end.
+    ``since``, ``until``: period, excluding its end.
     ``scope``: the caller's scope; ``private`` sees everything, and other scopes see no turns.
     ``as_of``: day on which memories must have been true, even if they are superseded now.
     ``trusted``: whether to exclude results based on external text.
@@ -159,7 +159,7 @@ class RecallQuery:
 class HitConfidence(StrEnum):
     """The likelihood that a hit answers the question.
 
-    A ``weak`` hit only shares words or meaning with the question.
+    A ``weak`` hit merely shares words or meaning with the question.
     """
 
     SURE = "sure"
@@ -168,7 +168,7 @@ class HitConfidence(StrEnum):
 
 
 class LaneState(StrEnum):
-    """The state of a search lane. ``partial``: some texts have no vectors yet."""
+    """The state of a lane. ``partial`` means that some texts have no vectors yet."""
 
     RAN = "ran"
     PARTIAL = "partial"
@@ -178,7 +178,7 @@ class LaneState(StrEnum):
 
 @frozen
 class Lane:
-    """One method of a search, such as ``lexical`` or ``vector``, and whether it worked."""
+    """A search method, such as ``lexical`` or ``vector``, and whether it worked."""
 
     name: str
     state: LaneState
@@ -291,12 +291,12 @@ class RecallResult:
 
     @property
     def degraded(self) -> tuple[Lane, ...]:
-        """The search methods that worked only partly or not at all."""
+        """The search methods that failed or worked only partly."""
         return degraded(self.lanes)
 
     @property
     def ranked(self) -> tuple[MemoryHit | TurnHit, ...]:
-        """Memories, candidates and turns in one list, best first, but all weak hits last."""
+        """Memories, candidates and turns in one list, best first, with weak hits last."""
         return tuple(
             sorted(
                 (*self.hits, *self.turns),
@@ -334,7 +334,7 @@ class Route(StrEnum):
 
 
 class DecidedBy(StrEnum):
-    """The author of a decision: a language model, rules, or the caller."""
+    """The maker of a decision: a language model, rules, or the caller."""
 
     MODEL = "model"
     RULES = "rules"
@@ -362,7 +362,7 @@ class Candidate:
 class DeepStep:
     """A decision in a deep recall: ``gate``, ``owner``, ``project`` or ``select``.
 
-    ``problem`` says why the model did not make it.
+    ``problem`` says why the model did not decide.
     """
 
     name: str

@@ -95,7 +95,7 @@ class IngestReport:
         ``AMEND``).
     ``vectors_left``: number of passages and memories without a vector.
     ``empty``: paths of empty databases, whose sessions are lost, if there were any.
-    ``unread``: sentences about transcripts that were not understood or need a plugin.
+    ``unread``: messages about transcripts that were not understood or need a plugin.
     ``seconds``: total time.
     """
 
@@ -237,7 +237,7 @@ class WiringWish:
 
     @property
     def place(self) -> tuple[str, str]:
-        """The host and the project, or an empty string, which together identify the connection."""
+        """The host and the project (or an empty string), which identify the connection."""
         return self.host, str(self.project or "")
 
 
@@ -271,7 +271,7 @@ class FileChange:
 
 @frozen
 class LeftAlone:
-    """A file that nacre leaves unchanged, completely or partly, and why."""
+    """A file that nacre leaves at least partly unchanged, and why."""
 
     path: Path
     host: str
@@ -286,7 +286,7 @@ class OwnMemory:
     ``on``: it contains notes.
     ``isolated``: the host does not use it.
     ``restored``: nacre has restored the user's settings.
-    ``conflict``: someone turned it on again, which nacre respects.
+    ``conflict``: someone turned it on again, and nacre leaves it on.
     """
 
     host: str

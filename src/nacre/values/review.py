@@ -13,7 +13,7 @@ NEUTRAL_QUALITY = 0.5
 LEAST_REVIEWED = 0.5
 """Minimum confidence for treating a memory as outdated.
 
-It is then queued for review and omitted from new sessions.
+Such memories are queued for review and omitted from new sessions.
 """
 
 UNSAID = "its document does not say it any more"
@@ -24,7 +24,7 @@ _HEAD_END = "): "
 
 
 class Maturity(StrEnum):
-    """The use of a memory: under 5 times, 5 to 19 times, or at least 20 times."""
+    """How often a memory was used: under 5 times, 5 to 19 times, or at least 20 times."""
 
     CANDIDATE = "candidate"
     ESTABLISHED = "established"
@@ -32,7 +32,7 @@ class Maturity(StrEnum):
 
 
 class Reason(StrEnum):
-    """The reason why a memory is queued for review.
+    """The reason for reviewing a memory.
 
     ``proposed``: an agent stored the memory. ``wish``: an agent asks to retire or change the
     memory. ``merge``: a writer considers the memory a duplicate, but rules do not. ``stale``: the
@@ -50,12 +50,12 @@ class Reason(StrEnum):
 
 
 def said_by_agent(words: str, session: str, at: datetime) -> str:
-    """Return the reason to review an owner's rule that an agent contradicted, with a quotation."""
+    """Return the reason to review an owner's rule that an agent contradicted, quoting the agent."""
     return f"{_CONTRADICTED_LATER} (an agent, {shown_day(at)}, {session}{_HEAD_END}{words}"
 
 
 def as_told(detail: str) -> str:
-    """Remove an agent's words from a reason made by :func:`said_by_agent` before it is shown."""
+    """Return a reason from :func:`said_by_agent` without the agent's words, for display."""
     head, end, _ = detail.partition(_HEAD_END)
     return f"{head})" if end and head.startswith(_CONTRADICTED_LATER) else detail
 
@@ -92,8 +92,8 @@ class Judged:
 class FeedbackReport:
     """The memories that an agent's reply used or contradicted.
 
-    ``by`` is ``cosine``, ``words`` or ``person``, depending on how this was decided. ``note`` says
-    why there are no verdicts.
+    ``by`` says how this was decided: ``cosine``, ``words`` or ``person``. ``note`` explains why
+    there are no verdicts.
     """
 
     judged: tuple[Judged, ...] = ()
@@ -103,7 +103,7 @@ class FeedbackReport:
 
 @frozen
 class QueuedReview:
-    """A memory that waits for review, with the reason and the time at which it was queued."""
+    """A memory waiting for review, with the reason and the time when it was queued."""
 
     memory: str
     reason: Reason
@@ -135,8 +135,7 @@ class Usage:
 class StepsDue:
     """A memory whose importance should rise because it was recalled often.
 
-    ``earned`` is the number of increases that it deserves, and ``applied`` the number it already
-    got.
+    ``earned`` is the number of increases that it deserves, and ``applied`` the number already made.
     """
 
     memory: str

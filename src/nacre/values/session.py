@@ -23,9 +23,9 @@ class Speaker(StrEnum):
 
 
 class Trust(StrEnum):
-    """The trust in a text:
+    """Whether a text can be trusted.
 
-    ``trusted`` for the owner's own conversation, and ``untrusted`` for text based on external text.
+    The owner's own conversation is ``trusted``. Text based on external text is ``untrusted``.
     """
 
     TRUSTED = "trusted"
@@ -33,7 +33,7 @@ class Trust(StrEnum):
 
 
 class SessionKind(StrEnum):
-    """The purpose of a session, of which only ``main`` yields memories."""
+    """The purpose of a session. Only ``main`` sessions yield memories."""
 
     MAIN = "main"
     SUBAGENT = "subagent"
@@ -97,7 +97,7 @@ class ToolCall:
 
     @property
     def failed(self) -> bool:
-        """Whether the call ended with an error or nonzero exit code. A rejection is no failure."""
+        """Whether the call had an error or nonzero exit code. A rejection is not a failure."""
         return bool(self.outcome) and self.outcome not in ("ok", "rejected")
 
 
@@ -106,8 +106,7 @@ class Turn:
     """A message in a session.
 
     ``id``: the tool's message id, or a hash.
-    ``unique``: whether the tool never reuses an id, so that a copy in another file is the same
-        turn.
+    ``unique``: whether the tool never reuses ids, so that a copy in another file is the same turn.
     ``author``: name of a person in a meeting or chat.
     """
 
@@ -124,7 +123,7 @@ class Turn:
 
 @frozen
 class Tokens:
-    """The numbers of tokens that models report to have read and written.
+    """Counts of the tokens that models read and wrote, as they report them.
 
     ``input`` includes tokens written to a cache, but not those read from it (``cached``).
     ``output`` includes reasoning.
@@ -148,7 +147,7 @@ class Tokens:
 
     @property
     def bounded(self) -> Tokens:
-        """The counts, with 0 in place of negative and absurdly large ones in bad transcripts."""
+        """The counts, with 0 in place of negative or absurdly large values from bad transcripts."""
         counts = (self.input, self.cached, self.output)
         return Tokens(*(count if 0 <= count <= _MAX_TOKENS else 0 for count in counts))
 
@@ -216,7 +215,7 @@ class StoredTurn:
 
 @frozen
 class SeenFile:
-    """A transcript file that was read, and the numbers of records that nacre did not understand."""
+    """A transcript file that was read, and counts of the records that nacre did not understand."""
 
     path: str
     tool: str
@@ -228,7 +227,7 @@ class SeenFile:
 
 @frozen
 class MainSession:
-    """A main session, and the version of the tool that ran it.
+    """A main session and the version of its tool.
 
     ``owner_spoke`` is True if the owner wrote a message in it.
     """
@@ -239,7 +238,7 @@ class MainSession:
 
 
 class Unlearned(NamedTuple):
-    """A session with turns that are not processed yet.
+    """A session with unprocessed turns.
 
     ``begin``, ``end``: positions of the turns that extraction must process.
     ``unwritten``: position of the first turn that the writer must process.
@@ -256,7 +255,7 @@ class Unlearned(NamedTuple):
 
     @property
     def first(self) -> int:
-        """The position of the first turn that is still unprocessed."""
+        """The position of the first unprocessed turn."""
         if self.is_older:
             return self.unwritten or 0
         return self.begin if self.unwritten is None else min(self.begin, self.unwritten)
@@ -266,7 +265,7 @@ class Unlearned(NamedTuple):
 
 
 class Ending(StrEnum):
-    """How a session ended, judged by its last messages and actions."""
+    """How a session ended, judging by its last messages and actions."""
 
     DONE = "done"
     STOPPED = "stopped"
@@ -323,7 +322,7 @@ class ErrorMet:
 class SessionOutcome:
     """The outcome of a session, with the reason.
 
-    ``words``, ``speaker`` and ``turn`` quote the statement that shows it, if any.
+    ``words``, ``speaker`` and ``turn`` describe the statement that shows it, if any.
     """
 
     ending: Ending
@@ -425,7 +424,7 @@ class Repair:
 
 @frozen
 class Trouble:
-    """An error in earlier sessions, with its repairs, best first.
+    """An error from earlier sessions, with its repairs, best first.
 
     ``likeness`` is the similarity to the given error, from 0 to 1.
     """
@@ -476,7 +475,7 @@ class LargestChange:
 
 
 class Task(StrEnum):
-    """The purpose of a model call, each of which can have its own model."""
+    """The purpose of a model call. Each purpose can have its own model."""
 
     EXTRACTION = "extraction"
     DEDUP = "dedup"
@@ -486,17 +485,17 @@ class Task(StrEnum):
     CHAT = "chat"
     """Answers in the gateway's conversations."""
     TEST = "test"
-    """A check whether a model answers."""
+    """A check that a model answers."""
 
 
 # -- Handoffs, flushing and chores ---------------------------------------------
 
 
 HANDED_FOR = timedelta(days=7)
-"""Time for which a handoff is kept and given to new sessions."""
+"""How long a handoff is kept and given to new sessions."""
 
 BY_RULES = "rules"
-"""The author of handoffs written by rules."""
+"""The author name for handoffs written by rules."""
 
 
 @frozen
@@ -526,7 +525,7 @@ class HandoffView:
     """The latest handoff of a project.
 
     ``waits``: whether it is still pending.
-    ``is_new``: whether it was stored just now.
+    ``is_new``: whether it has just been stored.
     ``note``: why it could not be written or stored.
     """
 
@@ -539,9 +538,9 @@ class HandoffView:
 
 @frozen
 class ChoresReport:
-    """The numbers of queued tasks that were finished.
+    """Counts of the queued tasks that were processed.
 
-    ``failed`` ones will be retried, and ``given_up`` ones will not.
+    Tasks in ``failed`` will be retried; tasks in ``given_up`` will not.
     """
 
     done: int = 0
@@ -574,7 +573,7 @@ class FlushReport:
 class Cursor:
     """The position up to which a transcript was read.
 
-    ``fingerprint``: hash of up to 256 bytes at the start, by which a replaced file is recognised.
+    ``fingerprint``: hash of up to 256 bytes at the start, which reveals a replaced file.
     ``carry``: data that the adapter needs to continue.
     """
 
@@ -588,7 +587,7 @@ class Cursor:
 
 @dataclass(slots=True)
 class Tally:
-    """The numbers of unknown, broken and oversized records found in a transcript."""
+    """Counts of the unknown, broken and oversized records in a transcript."""
 
     unknown: Counter[str] = field(default_factory=Counter)
     corrupt: int = 0
