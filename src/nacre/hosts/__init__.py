@@ -1,1 +1,1 @@
-"""Configures agent tools (hosts) to use nacre, and removes the configuration."""
+"""Configuration of agent tools (hosts) to use nacre, and its removal."""
