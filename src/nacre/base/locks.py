@@ -31,17 +31,14 @@ A waiting process polls every few milliseconds, but a busy machine can delay it.
 _PAUSE_SECONDS = 0.005
 
 Observe = Callable[[str, float], None]
-"""Callback for a released lock.
-
-Its arguments are the lock's name and how many seconds it was held.
-"""
+"""Callback for a released lock, given its name and how many seconds it was held."""
 
 
 class FileLock:
     """An exclusive, reentrant lock on a file. Each thread needs its own object.
 
-    Entering it waits up to ``patience_seconds``, then raises StoreBusyError. A file that cannot be
-    opened raises UnusableStoreError.
+    Raises StoreBusyError after waiting for ``patience_seconds``, or UnusableStoreError if the file
+    cannot be opened.
     """
 
     check: Callable[[], None] | None = None

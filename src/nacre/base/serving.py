@@ -114,7 +114,7 @@ class Guard:
 
 
 def shows_token(token: str | None) -> Shows:
-    """Return a function that checks a request's bearer token. Without a token, every request fails."""
+    """Return a check of a request's bearer token. Without a token, every request fails."""
     expected = (token or "").encode()
 
     def shows(scope: Scope) -> bool:

@@ -185,7 +185,7 @@ def one_line(text: str) -> str:
 
 
 def shorten(text: str, characters: int) -> str:
-    """Shorten a text to at most ``characters``, with an ellipsis, if possible after a whole word."""
+    """Shorten a text to ``characters`` with an ellipsis, if possible after a whole word."""
     text = one_line(text)
     if len(text) <= characters:
         return text
@@ -535,7 +535,7 @@ _HOSTED = re.compile(r".*(?::(?:free|nitro|floor|online|exacto)|[:-]cloud|-v\d+:
 
 
 def has_open_weights(model: str) -> bool:
-    """Return True for a model that people run themselves, unless its name shows a hosting service."""
+    """Return True if people run a model themselves, unless its name shows a hosting service."""
     name = model.lower()
     return bool(_families().search(name)) and not is_hosted(name)
 
@@ -573,7 +573,7 @@ def answered_by(model: str | None, provider: str | None) -> str | None:
 
 
 def noted(before: str | None, now: str | None) -> str | None:
-    """Return the model to record for a session: the new one, unless the old one is likelier local."""
+    """Return the model to record for a session: the new one, unless the old is likelier local."""
     if not (before and now):
         return now or before
     return before if _likely_local(before) >= max(1, _likely_local(now)) else now

@@ -483,9 +483,7 @@ TOML = ("# nacre:start", "# nacre:end")
 
 
 def put_block(text: str, block: str, marks: tuple[str, str] = MARKDOWN) -> str:
-    """Replace all of nacre's marked blocks in a file with ``block``, or append it if there are
-    none.
-    """
+    """Replace nacre's marked blocks in a text with ``block``, or else append it."""
     line = newline(text)
     marked = line.join((marks[0], *block.strip("\n").split("\n"), marks[1]))
     spans = _spans(text, marks)

@@ -407,7 +407,7 @@ class Programs:
         return {"command": command, "args": arguments, **environ, **more}
 
     def hook_line(self, host: str, event: str) -> str:
-        """Return a hook's shell command. For frequent events, it uses the fast hook if possible."""
+        """Return a hook's shell command, with the fast hook for frequent events if possible."""
         program = (event in _IN_SESSION and self.quick_hook) or self.hook
         words = [*self._words(program), host, event]
         return subprocess.list2cmdline(words) if self.platform == "win32" else shlex.join(words)

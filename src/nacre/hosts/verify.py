@@ -248,7 +248,7 @@ _REQUEST_TIMEOUT_SECONDS = 2.0
 
 @contextmanager
 def warm_daemon(settings: Settings) -> Iterator[None]:
-    """Run the home's daemon during the block, unless it already runs or hooks could not start it."""
+    """Run the home's daemon during the block, unless it runs already or hooks cannot start it."""
     home, daemon = settings.home, None
     with suppress(OSError):
         if settings.flag("daemon.enabled"):

@@ -105,7 +105,7 @@ def hooks_start_daemon(settings: Settings) -> bool:
 
 
 def load(home: Path) -> Wired:
-    """Return a home's record of connections. It is empty if the file is missing or unreadable."""
+    """Return a home's record of connections, which is empty without a readable file."""
     try:
         record: Wired = json_values.decode(_path(home).read_bytes(), Wired)
         return replace(
@@ -281,7 +281,7 @@ def places_of(settings: Settings, project: Path | None = None) -> Places:
 
 
 def roots_for(settings: Settings, path: Path, project: Path | None) -> list[Path]:
-    """Return the folders in which a file may be changed. For a project's file, this is the project."""
+    """Return the folders in which a file may be changed: only the project for a project's file."""
     if project and path.is_relative_to(project):
         return [project]
     named = [Path(settings.environ[name]) for name in _FOLDERS if settings.environ.get(name)]

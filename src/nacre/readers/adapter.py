@@ -35,7 +35,7 @@ Items = Iterator[Session | Turn]
 """Iterator over sessions, each followed by its turns."""
 
 ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
-"""A decoder that turns JSON into built-in types."""
+"""Decoder from JSON to built-in types."""
 
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _RAW_DECODER = json.JSONDecoder()
@@ -44,10 +44,7 @@ _MILLISECONDS_FROM = 100_000_000_000
 
 
 def split_objects(line: bytes) -> tuple[list[bytes], bool]:
-    """Split a line of concatenated JSON objects.
-
-    The returned flag is True if part of the line is not valid JSON.
-    """
+    """Return the concatenated JSON objects on a line, and True if part of it is invalid."""
     if b"}{" not in line:
         return [line], False
     try:
@@ -131,7 +128,7 @@ class Places:
     """The folders and environment variables that locate the tools' transcripts.
 
     ``platform`` is a ``sys.platform`` value. ``projects`` are the folders of known sessions, where
-    some tools keep transcripts. ``own`` is nacre's home folder if it is known.
+    some tools keep transcripts. ``own`` is nacre's home, if known.
     """
 
     home: Path
@@ -145,7 +142,7 @@ class Places:
         return Path(self.environ.get(variable) or self.home.joinpath(*default)).expanduser()
 
     def data(self, *, is_native: bool = False) -> Path:
-        """Return the user's folder for application data. On macOS, ``is_native`` selects its own."""
+        """Return the user's application data folder. On macOS, ``is_native`` selects its own."""
         if self.platform == "win32":
             return self.folder("LOCALAPPDATA", "AppData", "Local")
         if self.platform == "darwin" and is_native:
@@ -175,7 +172,7 @@ class Tables(Protocol):
     """A read-only view of a tool's database."""
 
     def columns(self, table: str) -> tuple[str, ...]:
-        """Return the names of a table's columns, or an empty tuple if the table does not exist."""
+        """Return the names of a table's columns, or none if it does not exist."""
 
     def all(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
         """Run a query and return all its rows.
@@ -227,7 +224,7 @@ class Source:
 
     ``carry`` holds JSON values that are kept for the next read, such as the session id.
     ``identities`` are the user's names in chats (setting ``owner.identities``). ``fields`` are the
-    known field names of a line. If it is empty, all names are accepted.
+    known field names of a line. If empty, all are accepted.
     """
 
     path: Path
@@ -251,11 +248,11 @@ class Source:
     def hold(self, offset: int) -> None:
         """Make the next read start at ``offset``, where a message may still grow.
 
-        This has no effect for databases.
+        Databases ignore this.
         """
 
     def unknown(self, record: str) -> None:
-        """Count a type or version of a record that the adapter does not know."""
+        """Count an unknown type or version of a record."""
         self.tally.unknown[record[:_MAX_RECORD_TYPE_CHARACTERS]] += 1
 
     def check(self, record: Values) -> None:
@@ -300,7 +297,7 @@ class Adapter:
     ``guesses``: the adapter accepts almost any file, so the format is detected again after a
     change.
 
-    ``beside`` yields a transcript's side files. A change of one makes nacre read it again.
+    ``beside`` yields a transcript's side files. If one changes, the transcript is read again.
 
     ``fields`` are the known field names of a JSON line. Others are counted, unless this is empty.
 
@@ -671,7 +668,7 @@ def with_columns(required: Mapping[str, Set[str]]) -> Callable[[Head], bool]:
 
 
 def as_bytes(value: object) -> bytes:
-    """Return the bytes of a text or blob from a database, or no bytes for any other value."""
+    """Return the bytes of a database's text or blob, or no bytes for any other value."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace")
     return value if isinstance(value, bytes) else b""

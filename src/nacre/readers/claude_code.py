@@ -53,7 +53,7 @@ TOOL = "claude-code"
 
 _QUESTION_ENDS = ("?", "？", ":", "：")
 _HIDDEN_QUESTION = "…?"
-"""Placeholder for a question in a form if it is based on external text."""
+"""Placeholder for a question that is based on external text."""
 
 
 @frozen
@@ -171,8 +171,7 @@ def shows_image(content: msgspec.Raw) -> bool:
 def record_lines(source: Source) -> Iterator[tuple[int, bytes]]:
     """Yield each line of a transcript with its byte offset.
 
-    For a session moved here from the web, which is a single object, number its ``loglines``
-    instead.
+    A session moved here from the web is a single object. Its ``loglines`` are numbered instead.
     """
     if source.path.suffix != ".json":
         yield from source.lines()
@@ -477,7 +476,7 @@ class Reader:
     def finished(self, session: Session) -> Session:
         """Add the title, model and tokens that are known only at the end of the file.
 
-        The model of a sub-agent is set only if the file has a single session.
+        A sub-agent's model is set only if the file has one session.
         """
         spent = self.carry.get("spent", {}).get(session.native_id)
         is_main = session.kind is SessionKind.MAIN
@@ -874,7 +873,7 @@ class Reader:
     def say_first(self, session_id: str | None) -> Items:
         """Yield the first prompts with the id of the current session.
 
-        If the user cleared a session, their records still have the old id.
+        After the user clears a session, these records still have the old id.
         """
         prompts, self.first = self.first, []
         self.carry["begun"] = bool(prompts) or self.carry.get("begun", False)

@@ -53,7 +53,7 @@ _REDIRECTION = re.compile(r"\d?[<>]")
 
 
 def looks(program: str) -> bool:
-    """Return True if a program only reads, such as ``git diff``."""
+    """Return True if a program, such as ``git diff``, changes nothing."""
     return f"{program} ".startswith(tuple(f"{name} " for name in _READ_ONLY_PROGRAMS))
 
 
@@ -519,7 +519,7 @@ def new_call(name: str, arguments: Values | str) -> ToolCall:
 
 
 def with_outcome(call: ToolCall, result: str | None, output: str = "") -> ToolCall:
-    """Return the call with its outcome, and with the error or created objects found in its output."""
+    """Return the call with its outcome, and with the error or created objects in its output."""
     call = replace(call, outcome=result)
     if call.failed:
         return replace(call, error=telling(output) or None)
@@ -570,7 +570,7 @@ def _actions() -> dict[str, Action]:
 
 
 def memories_made(turns: Iterable[Turn]) -> Iterator[str]:
-    """Yield the last eight digits of the id of each memory that the agent stored during ``turns``."""
+    """Yield the last eight digits of the ids of memories that the agent stored in ``turns``."""
     for call in (call for turn in turns for call in turn.tool_calls):
         yield from (
             name.removeprefix(MEMORY_MADE) for name in call.made if name.startswith(MEMORY_MADE)
@@ -663,7 +663,7 @@ def ending(output: str, *, exit_code: object = None, is_error: bool = False) -> 
 
 
 def command_line(command: object) -> str:
-    """Return a command as it is typed in a shell: ``script`` for ``["bash", "-lc", script]``."""
+    """Return a command as typed in a shell: ``script`` for ``["bash", "-lc", script]``."""
     if isinstance(command, str):
         return _brief_patch(command)
     if not isinstance(command, Sequence):

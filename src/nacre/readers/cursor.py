@@ -171,7 +171,7 @@ class MessageReader:
         self.time = session.started
 
     def words(self, blocks: Sequence[Values]) -> str:
-        """Join the text blocks of a message, and count blocks of unknown types."""
+        """Join a message's text blocks, and count blocks of unknown types."""
         texts = []
         for block in blocks:
             kind = block.get("type")
@@ -430,7 +430,7 @@ class BubbleReader(MessageReader):
             self.talk.exchange.record_unseen()  # pages sent to the agent are not recorded
 
     def answer(self, bubble: Bubble) -> Items:
-        """Start a turn with the text of a bubble, and add a bubble's tool call to the open turn."""
+        """Start a turn with a bubble's text, and add its tool call to the open turn."""
         info = bubble.get("modelInfo")
         model = info.get("modelName") if isinstance(info, dict) else bubble.get("modelType")
         self.talk.learn(model=model if isinstance(model, str) and model != "default" else None)

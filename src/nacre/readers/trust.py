@@ -144,7 +144,7 @@ _OWN_COMMAND = re.compile(r"(?:^|[|;&(]\s*|\b(?:run|exec|-m)\s+)(?:\S*/)?nacre\s
 
 
 def is_outside_source(word: str) -> bool:
-    """Return True if ``word`` names a service where other people write, such as an issue tracker."""
+    """Return True if ``word`` names a service where others write, such as an issue tracker."""
     return bool(_OUTSIDE_TOOL.fullmatch(word))
 
 
@@ -196,8 +196,8 @@ def shared(text: str, other: str) -> float:
 class Exchange:
     """The text that an agent received in a session, for comparison with its statements.
 
-    External text, local text and nacre's text are kept apart. Words that the owner also wrote count
-    as the owner's.
+    External, local and nacre's text are kept apart. Words that the owner also wrote count as the
+    owner's.
     """
 
     def __init__(self, carried: Values | None = None) -> None:
@@ -228,7 +228,7 @@ class Exchange:
         self.record(output, outside=outside, own=own)
 
     def record(self, output: str, *, outside: bool = False, own: bool = False) -> None:
-        """Record a tool's output as external text, nacre's text or local text.
+        """Record a tool's output as external, local or nacre's text.
 
         Of local text, only lines with instructions are recorded.
         """
@@ -301,7 +301,7 @@ class Exchange:
         } | self._earlier_owner_runs
 
     def mark(self) -> tuple[int, ...]:
-        """Return the current position in the received text, as :meth:`carried` needs it."""
+        """Return the current position in the received text, for :meth:`carried`."""
         return (
             *map(len, self._received.values()),
             len(self._owner_messages),
@@ -630,7 +630,7 @@ def text_of(content: msgspec.Raw, *, separator: str = "\n\n") -> str:
 
 
 INTERRUPTION = "[Interrupted by the owner]"
-"""Text of the turn for an interruption by the owner if the tool writes no text."""
+"""Text of a turn for the owner's interruption if the tool writes none."""
 _MAX_ERROR_CHARACTERS = 300
 _MAX_AWAITED_CALLS = 50
 """Maximum number of external calls whose results may arrive after their turn has ended."""
@@ -815,7 +815,7 @@ class Conversation:
         self.before, self.opened = before, OpenTurn(identity, time, unique)
 
     def place(self, offset: int) -> Before:
-        """Return the position before the record at ``offset``. Call this before using the record."""
+        """Return the position before the record at ``offset``. Call it before using the record."""
         self._save()
         return Before(offset, msgspec.json.encode(self.source.carry), self.exchange.mark())
 

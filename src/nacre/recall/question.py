@@ -214,7 +214,7 @@ def reading(text: str) -> Reading | None:
 
 
 def synonyms_of(text: str, *, foreign: bool = False) -> Synonyms:
-    """Return the synonyms of a prompt's words, and with ``foreign`` also those in other languages."""
+    """Return the synonyms of a prompt's words, with ``foreign`` also in other languages."""
     prompt_words = words(text)
     stems = tuple(map(text_stem, prompt_words))
     forms_of: dict[str, dict[str, float]] = {}

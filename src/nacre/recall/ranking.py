@@ -324,7 +324,7 @@ _MIN_REPLACEMENT_FIT = -1.0
 
 LEAD_WEIGHT = 0.5
 MAX_LEAD = 1.5
-"""Limit for a hit's lead over the hits in other sessions. A larger lead counts no more."""
+"""Limit for a hit's lead over the hits in other sessions."""
 
 _MAX_LATER_DEFICIT = 1.5
 """How much worse a later statement may fit the question than the statement it replaces.

@@ -101,7 +101,7 @@ def freshness(memory: Memory, now: datetime) -> float:
 
 
 def todo_staleness(memory: Memory, now: datetime) -> float:
-    """Return a todo's factor, which halves every 7 days. It stops at 0.10, or at 0.40 if important."""
+    """Return a todo's factor, which halves every 7 days, but not below 0.10 (0.40 if important)."""
     if memory.kind is not Kind.TODO:
         return 1.0
     floor = 0.40 if memory.importance >= 8 else 0.10
@@ -193,8 +193,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 def min_max(scores: Mapping[K, float], floor: float | None = None) -> dict[K, float]:
-    """Scale scores to the range from 0 to 1. A score of ``floor``, by default the lowest, becomes
-    0.
+    """Scale scores from 0 to 1, where ``floor``, by default the lowest score, becomes 0.
 
     If all scores are equal, positive ones become 1 and others 0.
     """

@@ -173,7 +173,7 @@ VIEW_HINTS = tuple(_DECODERS)
 
 
 def decode_base64(data: bytes, place: int) -> tuple[int, int, bytes] | None:
-    """Return the start, end and content of a base64 text at an offset, or None if it is not text."""
+    """Return the start, end and content of base64 text at an offset, or None if it is not text."""
     if place and _IN_BASE64.match(data, place - 1):
         return None
     # Checking the start first cheaply excludes images and other binary data.
