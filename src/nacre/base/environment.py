@@ -66,9 +66,7 @@ def home_folder(environ: Mapping[str, str], home: str | None = None) -> str:
 
 
 def server_address(environ: Mapping[str, str]) -> str:
-    """Return the PostgreSQL address in ``NACRE_DB``, or "" if the variable is unset or names a
-    file.
-    """
+    """Return the PostgreSQL address in ``NACRE_DB``, or "" if it is unset or names a file."""
     address = environ.get("NACRE_DB", "")
     return address if address.startswith(("postgresql://", "postgres://")) else ""
 
@@ -162,7 +160,7 @@ _PS_TIMEOUT_SECONDS = 2
 
 
 def agent_above(pid: int | None = None) -> str | None:
-    """Return the agent tool that is a process's closest ancestor (default: this process)."""
+    """Return the closest agent tool among a process's ancestors (default: this process)."""
     parent_of = _parent_by_proc if os.path.isdir("/proc/self") else _parent_by_ps
     at = os.getpid() if pid is None else pid
     for _ in range(_MAX_PARENTS):

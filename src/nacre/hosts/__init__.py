@@ -1,1 +1,1 @@
-"""Configuration of agent tools (hosts) to use nacre, and its removal."""
+"""Connection of agent tools (hosts) to nacre, and its removal."""

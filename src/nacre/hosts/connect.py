@@ -58,9 +58,7 @@ COPIES = Path("hosts") / "copies"
 """Folder in nacre's home for backups of files in projects."""
 
 CHANGED = "changed"
-"""Recorded instead of a file's hash if another program edited the file between two changes by
-nacre.
-"""
+"""Recorded instead of a file's hash if another program edited the file between nacre's changes."""
 
 
 def alone(home: Path) -> AbstractContextManager[object]:

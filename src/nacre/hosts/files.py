@@ -197,9 +197,7 @@ def put(text: str, path: Path, value: Any) -> str:
 
 
 def drop(text: str, path: Path) -> str:
-    """Remove the value at a path, and any parent objects that become empty. Raises
-    UnparsableFileError.
-    """
+    """Remove the value at a path and any parent objects left empty. Raises UnparsableFileError."""
     above = list(path[:-1])
     holder = find(text, above)
     if not isinstance(holder, dict) or path[-1] not in holder:

@@ -527,7 +527,5 @@ def words(name: str) -> str:
 
 
 def instructions(front: str = "") -> str:
-    """Return the content of an instructions file. ``front`` is the front matter that the host
-    needs.
-    """
+    """Return the content of an instructions file. ``front`` is front matter that the host needs."""
     return (f"---\n{front}\n---\n\n" if front else "") + words("instructions.md")

@@ -25,7 +25,7 @@ class Isolated:
 
 
 def load(home: Path) -> Isolated:
-    """Return a home's record of isolated hosts, which is empty without a readable file."""
+    """Return a home's record of isolated hosts, or an empty one if it cannot be read."""
     try:
         record = json.loads(_path(home).read_bytes())
         return Isolated(tuple(record["hosts"]), dict(record["read"]))

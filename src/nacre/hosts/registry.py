@@ -156,9 +156,7 @@ def folder(places: Places) -> Path:
 
 
 def users_config(places: Places) -> Path:
-    """Return the path of the user's Codex settings, which also record the hooks that the user
-    trusts.
-    """
+    """Return the path of the user's Codex settings, which also list the hooks that are trusted."""
     return places.folder("CODEX_HOME", ".codex") / "config.toml"
 
 

@@ -105,7 +105,7 @@ def hooks_start_daemon(settings: Settings) -> bool:
 
 
 def load(home: Path) -> Wired:
-    """Return a home's record of connections, which is empty without a readable file."""
+    """Return a home's record of connections, or an empty one if it cannot be read."""
     try:
         record: Wired = json_values.decode(_path(home).read_bytes(), Wired)
         return replace(
@@ -201,7 +201,7 @@ def _working_folders() -> list[Path]:
 
 
 def way_of(settings: Settings, wish: WiringWish) -> Way:
-    """Return how to connect a host. Raises InvalidInputError if this is impossible."""
+    """Return how to connect a host. Raises InvalidInputError for a scope that it does not support."""
     host = host_named(wish.host)
     if wish.project is None and not host.by_user:
         raise InvalidInputError(
@@ -292,7 +292,7 @@ def roots_for(settings: Settings, path: Path, project: Path | None) -> list[Path
 def own_programs(settings: Settings) -> Programs:
     """Return the absolute paths of nacre's programs.
 
-    Without a program, the interpreter runs its module instead.
+    If a program is missing, the interpreter runs its module instead.
     """
     nacre, hook = (
         _script(settings, name) or (sys.executable, "-P", "-m", module)
@@ -546,9 +546,7 @@ class OwnMemories:
     def spare(
         self, path: Path, words: str, wish: WiringWish, target: Target, *, is_put: bool
     ) -> tuple[Target, dict[str, Any]]:
-        """Return the target without settings that must not change, and the old values of the file's
-        settings.
-        """
+        """Return the target without settings that must not change, and the file's old settings."""
         record = dict(self.settings.get(str(path), {}))
         before = self._before.get(wish.place)
         pieces: list[Piece] = []

@@ -22,7 +22,7 @@ from nacre.readers.trust import Conversation
 from nacre.values.session import Flag, Session, Speaker, Tokens
 
 HOST: Values = {"synthetic": True}
-"""Claim that marks text by the tool in the user's role."""
+"""Field that marks text that the tool wrote in the user's role."""
 IMAGE = "[image]"
 """Placeholder for an image, whose text is not recorded."""
 OBJECT = msgspec.json.Decoder(JsonObject)

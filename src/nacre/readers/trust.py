@@ -514,7 +514,7 @@ def _kind(value: Any) -> str:
 
 
 def is_external_user(claim: Claims) -> bool:
-    """Return True if a record comes from a user of a chat channel, which anyone may be."""
+    """Return True if a record comes from a user of a chat channel, where anyone may write."""
     return _kind(claim.provenance) == _EXTERNAL_USER
 
 

@@ -416,9 +416,7 @@ def leading(candidates: Sequence[Candidate]) -> str | None:
 
 
 def surest(sure: Mapping[str, float]) -> str | None:
-    """Return the project with the highest confidence if it is likely and has twice the odds of the
-    next.
-    """
+    """Return the surest project if it is likely and has twice the odds of the next one."""
     ranked = sorted(sure, key=lambda slug: (-sure[slug], slug))
     if not ranked or sure[ranked[0]] < BORDER:
         return None

@@ -375,9 +375,7 @@ class ScoredMemory:
 
 
 def rescore(item: ScoredMemory, score: float) -> ScoredMemory:
-    """Return a hit with a new score, and with ``x_place`` adjusted so that the components explain
-    it.
-    """
+    """Return a hit with a new score, adjusting ``x_place`` so that the components explain it."""
     if not item.score:
         return replace(item, score=score)
     factor = item.components.get("x_place", 1.0) * score / item.score

@@ -106,7 +106,7 @@ _KINDS = {
 _QUALIFIERS = frozenset(
     "open active current pending outstanding unfinished left all my our made team user".split()
 )
-"""Words that do not restrict a list, such as "active", which every recalled memory is."""
+"""Words that do not restrict a list, such as "active": every recalled memory is active."""
 
 
 def kinds_listed(text: str, names: Collection[str]) -> tuple[Kind, ...]:

@@ -235,7 +235,7 @@ def _with_gain(item: ScoredMemory, weight: float, ceiling: float = 1.0) -> Score
 T = TypeVar("T")
 
 LAMBDA = 0.7
-"""Weight of the relevance. Diversity has the rest of 1."""
+"""Weight of relevance. The weight of diversity is the rest, up to 1."""
 
 NEAR_COPY = 0.75
 """Minimum similarity of near copies, which are chosen last."""
@@ -385,9 +385,7 @@ def _time(hit: Hit) -> datetime | None:
 
 
 def _is_statement(hit: Hit) -> bool:
-    """Return True if a hit is the owner's statement. Turns with a named author are from group
-    chats.
-    """
+    """Return True if the owner stated a hit. Turns with a named author come from group chats."""
     if isinstance(hit, MemoryHit):
         return hit.memory.speaker is Speaker.OWNER
     turn = hit.turn
@@ -659,7 +657,7 @@ def confident(
 ) -> list[ScoredMemory]:
     """Return the hits that probably answer the question.
 
-    Unless it is a prompt, memories linked from them are included.
+    Memories linked from these hits are included, unless the question is a prompt.
     """
     if query.mode is Mode.BROWSE or question.is_open:
         return list(ranked)

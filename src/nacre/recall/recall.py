@@ -312,7 +312,7 @@ def search_sessions(
 ) -> RecallResult:
     """Return the turns that match a question, best first. Raises InvalidQueryError.
 
-    With ``exact``, turns with every word of the question are returned alone if there are any.
+    With ``exact``, if any turns contain every word of the question, only they are returned.
     ``admits`` is a further filter.
     """
     started = time.perf_counter()

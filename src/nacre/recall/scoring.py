@@ -152,9 +152,9 @@ def factors(
     radius_days: float = 14.0,
     as_seen: datetime | None = None,
 ) -> dict[str, float]:
-    """Return by name all factors of the score except the relevance.
+    """Return all factors of the score except the relevance, by name.
 
-    Ages count until ``as_seen``, by default ``now``, but freshness always until ``now``.
+    Ages are measured at ``as_seen``, by default ``now``, but freshness always at ``now``.
     """
     fresh, now = freshness(memory, now), as_seen or now
     if around:
@@ -265,9 +265,7 @@ class Signals:
     """The signals of a hit that determine its confidence."""
 
     coverage: float
-    """Weighted share of the question's distinctive words that the hit or a turn's neighbours
-    contain.
-    """
+    """Weighted share of the question's distinctive words in the hit and a turn's neighbours."""
 
     own: float
     """Weighted share of the distinctive words in the hit alone."""

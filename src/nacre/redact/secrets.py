@@ -257,9 +257,7 @@ def _is_chosen(secret: bytes) -> bool:
 
 
 def _is_titled(secret: bytes) -> bool:
-    """Return True for title-case words with a number, which are common in passwords but rare in
-    code.
-    """
+    """Return True for title-case words with a number, common in passwords and rare in code."""
     if _STANDARD.match(secret):
         return False
     is_mixed = (
@@ -298,7 +296,7 @@ def _is_hidden(secret: Candidate) -> bool:
 
 
 def _is_opaque(secret: Candidate) -> bool:
-    """Return True for random text, UUIDs or hashes, which are secrets only if so named."""
+    """Return True for random text, a UUID or a hash, which is a secret only if its name says so."""
     if len(secret) < 16 or not _is_literal(secret):
         return False
     if _UUID_OR_HASH.match(secret):
