@@ -58,7 +58,7 @@ def user_home(environ: Mapping[str, str]) -> str:
 
 
 def home_folder(environ: Mapping[str, str], home: str | None = None) -> str:
-    """Return the absolute path of nacre's home: ``home``, ``NACRE_HOME`` or ``~/.nacre``."""
+    """Return the absolute path of nacre's home: ``home``, else ``NACRE_HOME``, else ``~/.nacre``."""
     folder = home or environ.get("NACRE_HOME") or os.path.join(user_home(environ), ".nacre")
     if folder.startswith("~"):
         folder = os.path.join(user_home(environ), folder[1:].lstrip("/\\"))

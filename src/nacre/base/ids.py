@@ -28,9 +28,7 @@ def to_millisecond(moment: datetime) -> datetime:
 
 
 def uuid7_source(clock: Clock = utc_now, random: Callable[[int], bytes] = os.urandom) -> Ids:
-    """Return a function that generates UUIDv7 ids (RFC 9562), which ascend even within a
-    millisecond.
-    """
+    """Return a function for new UUIDv7 ids (RFC 9562), which ascend even within a millisecond."""
     lock = threading.Lock()
     last_millisecond = -1
     counter = 0

@@ -308,7 +308,7 @@ def start_process(
 
 
 def program() -> list[str]:
-    """Return a command that starts nacre even without PATH."""
+    """Return a command that starts nacre even if PATH is not set."""
     return [sys.executable, "-P", "-m", "nacre"]
 
 

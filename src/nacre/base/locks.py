@@ -37,7 +37,7 @@ Observe = Callable[[str, float], None]
 class FileLock:
     """An exclusive, reentrant lock on a file. Each thread needs its own object.
 
-    Raises StoreBusyError after waiting for ``patience_seconds``, or UnusableStoreError if the file
+    Entering it raises StoreBusyError after ``patience_seconds``, or UnusableStoreError if the file
     cannot be opened.
     """
 

@@ -185,7 +185,7 @@ def one_line(text: str) -> str:
 
 
 def shorten(text: str, characters: int) -> str:
-    """Shorten a text to ``characters`` with an ellipsis, if possible after a whole word."""
+    """Shorten a text to at most ``characters`` with an ellipsis, if possible after a whole word."""
     text = one_line(text)
     if len(text) <= characters:
         return text
@@ -213,7 +213,7 @@ def count(number: int, noun: str, many: str = "") -> str:
 
 
 def count_tokens(text: str) -> int:
-    """Estimate a text's tokens: one for four characters, or for each in scripts without spaces."""
+    """Estimate a text's tokens: four characters each, or one each in scripts without spaces."""
     unspaced = sum(len(run) for run in _UNSPACED.findall(text)) if not text.isascii() else 0
     return unspaced + -(-(len(text) - unspaced) // CHARACTERS_PER_TOKEN)
 
@@ -419,7 +419,9 @@ class Expression:
 
 
 def _size(expression: str) -> int:
-    """Return an upper bound of the compiled size, assuming nested repetitions (such as ``{3}``)."""
+    """Return an upper bound of the compiled size, assuming that repetitions such as ``{3}`` are
+    nested.
+    """
     counts = ("".join(filter(str.isdecimal, count)) for count in _COUNT.findall(expression))
     return len(expression) * math.prod(max(1, int(count)) for count in counts)
 
