@@ -18,13 +18,13 @@ else:
 
 
 def bounds(description: str, **limits: Any) -> Any:
-    """Return help text and limits, such as ``ge`` and ``max_length``, as a ``msgspec.Meta``."""
+    """Return a ``msgspec.Meta`` with help text and limits such as ``ge`` and ``max_length``."""
 
     return msgspec.Meta(description=description, **limits)
 
 
 def bounds_of(request: type, name: str, description: str = "", **limits: Any) -> Any:
-    """Return a field's help text and limits, which the arguments can override."""
+    """Return the help text and limits of a request's field. Arguments override them."""
 
     declared = _meta(annotations_of(request)[name]) or msgspec.Meta()
     merged = {
@@ -35,7 +35,7 @@ def bounds_of(request: type, name: str, description: str = "", **limits: Any) ->
 
 @cache
 def annotations_of(request: type) -> dict[str, Any]:
-    """Return the type hints of a request's fields; evaluating them is slow."""
+    """Return the type hints of a request's fields, which are slow to evaluate."""
     return get_type_hints(request, include_extras=True)
 
 

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import PurePosixPath
 
 OWN_CALL_VARIABLE = "NACRE_OWN_CALL"
-"""Variable that nacre sets for the agent commands it runs, so that their hooks do nothing."""
+"""Variable that nacre sets for agents that it starts, so that their hooks do nothing."""
 
 AGENTS = {
     "CLAUDECODE": "claude-code",
@@ -31,10 +31,10 @@ AGENTS = {
     "GOOSE_TERMINAL": "goose",
     "AI_AGENT": "an agent",
 }
-"""Variables that only agent tools set in their shells, and the name of each tool."""
+"""Variables that only agent tools set in their shells, with the name of each tool."""
 
 OWNERS = frozenset({"NACRE_OWNER_IDENTITIES", "NACRE_INGEST_ROOTS"})
-"""Settings that are ignored if an agent sets them as variables or in a ``NACRE_CONFIG`` file.
+"""Settings that are ignored if an agent sets them by a variable or in a ``NACRE_CONFIG`` file.
 
 Otherwise, an agent could pose as the owner.
 """
@@ -44,7 +44,7 @@ SESSIONS = {
     "CODEX_THREAD_ID": "codex",
     "GEMINI_SESSION_ID": "gemini-cli",
 }
-"""Variables that contain the session id in processes started by a host, and the name of each host."""
+"""Variables that hold the session id in processes that a host started, with the host's name."""
 
 
 def environment() -> dict[str, str]:
@@ -58,7 +58,7 @@ def user_home(environ: Mapping[str, str]) -> str:
 
 
 def home_folder(environ: Mapping[str, str], home: str | None = None) -> str:
-    """Return the absolute path of nacre's home: ``home``, else ``NACRE_HOME`` or ``~/.nacre``."""
+    """Return the absolute path of nacre's home: ``home``, else ``NACRE_HOME``, else ``~/.nacre``."""
     folder = home or environ.get("NACRE_HOME") or os.path.join(user_home(environ), ".nacre")
     if folder.startswith("~"):
         folder = os.path.join(user_home(environ), folder[1:].lstrip("/\\"))
@@ -72,7 +72,7 @@ def server_address(environ: Mapping[str, str]) -> str:
 
 
 def without_login(address: str) -> str:
-    """Return a server's address for display, without login, password and options."""
+    """Return a server's address without login, password and options, for display."""
     scheme, _, tail = address.partition("://")
     place, _, options = tail.partition("?")
     if "@" not in place and "@" in options:
@@ -81,7 +81,7 @@ def without_login(address: str) -> str:
 
 
 def is_own_call(environ: Mapping[str, str]) -> bool:
-    """Return True if nacre started this agent itself, in which case nacre's hooks do nothing."""
+    """Return True if nacre itself started this agent, so that nacre's hooks do nothing."""
     return bool(environ.get(OWN_CALL_VARIABLE))
 
 
@@ -101,7 +101,7 @@ def agent_in(environ: Mapping[str, str]) -> str | None:
 
 
 def of_the_owner(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment without an agent's variables and, if it had any, without the owner's
+    """Return the environment without agents' variables and, if it had any, without the owner's
     settings.
     """
     removed = {*AGENTS, *SESSIONS, *(OWNERS if agent_in(environ) else ())}
@@ -109,7 +109,7 @@ def of_the_owner(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def turn_off_telemetry() -> None:
-    """Turn off the telemetry of onnxruntime, which must not be imported before."""
+    """Turn off the telemetry of onnxruntime. Call this before onnxruntime is imported."""
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 
@@ -147,10 +147,10 @@ _PROGRAMS = {
     "droid": "droid",
     "auggie": "augment",
 }
-"""Names of agent programs, and the tool that each belongs to."""
+"""The names of agents' programs, and the tool to which each belongs."""
 
 _ADOPTERS = frozenset({"systemd", "init"})
-"""Programs that become the parent of orphaned processes."""
+"""Programs that become the parents of orphaned processes."""
 
 _INTERPRETERS = re.compile(r"(?:node|nodejs|bun|deno|python[\d.]*|pypy[\d.]*|uv|npx)(?:\.exe)?\Z")
 _PACKAGE_IN_PATH = re.compile(r"/(?:node_modules|site-packages)/(?:@[^/]+/)?([^/]+)/")
@@ -174,7 +174,7 @@ def agent_above(pid: int | None = None) -> str | None:
 
 
 def agent_of_process(pid: int) -> str | None:
-    """Return the agent tool that runs a process, found by its ancestors or its environment."""
+    """Return the agent tool that runs a process, according to its ancestors or its environment."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             pairs = (

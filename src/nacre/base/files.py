@@ -1,4 +1,4 @@
-"""Private files (mode 0600, folders 0700), and named output files.
+"""Private files (mode 0600, folders 0700), and output files named by the user.
 
 These modes do not depend on the umask. On Windows, permissions are left unchanged.
 """
@@ -31,14 +31,12 @@ _TEMPORARY_NAME = re.compile(r"\.([0-9]{1,9})\.tmp(-journal)?$")
 
 
 def temporary_name(path: Path, part: str = "") -> Path:
-    """Return a path for a temporary file next to ``path``, which :func:`sweep` can later clean
-    up.
-    """
+    """Return a path next to ``path`` for a temporary file that :func:`sweep` can later remove."""
     return path.with_name(f".{path.name}.{part}{os.getpid()}.tmp")
 
 
 def make_folder(path: Path) -> None:
-    """Create a folder and its missing parents with mode 0700."""
+    """Create a folder, and its missing parents, with mode 0700."""
     missing = [path]
     while not missing[-1].exists() and missing[-1].parent != missing[-1]:
         missing.append(missing[-1].parent)
@@ -92,8 +90,8 @@ def write_file(path: Path, data: bytes | str, *, durable: bool = True) -> None:
 def new_file(path: Path, *, overwrite: bool = False, durable: bool = True) -> Iterator[BinaryIO]:
     """Yield a private temporary file that replaces ``path`` once the block succeeds.
 
-    Raises ConflictError if ``path`` exists, unless ``overwrite``. Without ``durable``, the content
-    can be lost in a power failure.
+    Raises ConflictError if ``path`` exists, unless ``overwrite`` is set. Without ``durable``, a
+    power failure can lose the content.
     """
     _refuse_taken(path, overwrite)
     make_folder(path.parent)
@@ -114,7 +112,7 @@ def new_file(path: Path, *, overwrite: bool = False, durable: bool = True) -> It
 def sweep(folder: Path, name: str = "") -> None:
     """Remove temporary files that killed processes left in a folder.
 
-    With ``name``, remove only those for this file, including the ones of this process.
+    With ``name``, remove only those for this file, even the ones of this process.
     """
     for path in folder.glob(f".{glob.escape(name)}*.tmp*"):
         match = _TEMPORARY_NAME.search(path.name)
@@ -190,15 +188,15 @@ def shared(paths: list[Path]) -> Iterator[tuple[Path, int]]:
 
 
 KeptOut = Sequence[Path]
-"""Files and folders of nacre, with everything in these folders."""
+"""nacre's files and folders, with everything in the folders."""
 
 
 @contextlib.contextmanager
 def named_file(path: Path, keep_out: KeptOut, *, overwrite: bool = False) -> Iterator[BinaryIO]:
     """Yield a new file at a path chosen by the user, which appears only if the block succeeds.
 
-    Raises ConflictError if the path is in ``keep_out``, is not a regular file, or exists (unless
-    ``overwrite``).
+    Raises ConflictError if the path is in ``keep_out``, is not a regular file, or (without
+    ``overwrite``) exists.
     """
     path = path.expanduser().absolute()
     refuse_named(path, keep_out)

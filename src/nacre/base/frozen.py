@@ -1,8 +1,8 @@
 """Frozen dataclasses that are fast to define.
 
 A command defines hundreds of classes but uses few. ``dataclass`` compiles six methods for each
-class, which took half of the start time. Here, the classes share their methods, and a constructor
-is compiled when it is first called.
+class, which took half of the start time. Here, the classes share methods, and each constructor is
+compiled when it is first called.
 """
 
 from __future__ import annotations

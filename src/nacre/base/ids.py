@@ -28,7 +28,7 @@ def to_millisecond(moment: datetime) -> datetime:
 
 
 def uuid7_source(clock: Clock = utc_now, random: Callable[[int], bytes] = os.urandom) -> Ids:
-    """Return a generator of UUIDv7 ids (RFC 9562), which ascend even within a millisecond."""
+    """Return a function for new UUIDv7 ids (RFC 9562), which ascend even within a millisecond."""
     lock = threading.Lock()
     last_millisecond = -1
     counter = 0
@@ -57,7 +57,7 @@ def uuid7(millisecond: int, bits: int) -> str:
 
 
 def turn_hash(role: str, text: str, occurrence: int) -> str:
-    """Return an id for a turn that has none; ``occurrence`` tells identical turns apart."""
+    """Return an id for a turn without one. ``occurrence`` distinguishes identical turns."""
     body = f"{role}\n{occurrence}\n{text}".encode("utf-8", errors="replace")
     return hashlib.blake2b(body, digest_size=8).hexdigest()
 
@@ -73,12 +73,12 @@ def content_hash(text: str) -> bytes:
 
 
 def short_hash(*parts: str) -> str:
-    """Hash strings to 16 hex digits."""
+    """Return a hash of strings as 16 hex digits."""
     return content_hash("\0".join(parts)).hex()[:16]
 
 
 def keyed_hash(key: bytes, *parts: str) -> str:
-    """Hash strings to 16 hex digits that reveal nothing without the key."""
+    """Return a hash of strings as 16 hex digits, which reveal nothing without the key."""
     joined = "\0".join(parts).encode("utf-8", errors="replace")
     return hashlib.blake2b(joined, digest_size=8, key=key).hexdigest()
 

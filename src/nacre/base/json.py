@@ -88,7 +88,7 @@ def convert(
     strict: bool = True,
     dec_hook: Callable[[Any, Any], Any] = _special,
 ) -> T:
-    """Build a value of a type from plain dicts, lists, strings and numbers.
+    """Convert plain dicts, lists, strings and numbers to a value of a type.
 
     Unless ``strict``, strings can stand for numbers and booleans. Raises msgspec.ValidationError.
     """

@@ -42,7 +42,7 @@ class Module:
 class Lazy(Generic[T]):
     """An attribute created on first access: ``stores: Lazy[Stores] = Lazy("module:Stores")``.
 
-    By default, the imported class is called with the owner's database; ``make`` replaces this call.
+    By default, the imported class is called with the owner's database. ``make`` replaces this call.
     """
 
     def __init__(

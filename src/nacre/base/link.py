@@ -26,10 +26,11 @@ if TYPE_CHECKING:
 StrPath = str | os.PathLike[str]
 
 LOCK = "daemon.lock"
-"""Lock file in the home. The daemon holds the lock while it runs."""
+"""Name of the lock file that a home's daemon holds while it runs."""
 
 CHORES_LOCK = "chores.lock"
-"""Lock file in the home. The process that does the chores holds it (:mod:`nacre.setup.chores`)."""
+"""Name of the lock file that the process doing a home's chores holds (:mod:`nacre.setup.chores`).
+"""
 
 _MAX_SOCKET_PATH_BYTES = 100
 """Maximum length of a socket path in bytes. Systems allow about 104."""
@@ -39,7 +40,7 @@ _CHORE_NUMBERS = itertools.count()
 
 
 def socket_path(home: StrPath) -> str:
-    """Return the path of the daemon's socket, in the home or, if that path is too long, in
+    """Return the path of the daemon's socket in the home or, if it is too long, in
     :func:`run_folder`.
     """
     inside = os.path.join(os.path.realpath(home), "daemon.sock")
@@ -49,20 +50,18 @@ def socket_path(home: StrPath) -> str:
 
 
 def run_folder() -> str:
-    """Return the user's folder for sockets whose path in the home would be too long."""
+    """Return the user's folder for sockets whose paths in the home would be too long."""
     base = "/private/tmp" if sys.platform == "darwin" else "/tmp"  # noqa: S108 - the subfolder belongs only to the user
     return os.path.join(base, f"nacre-{os.getuid() if hasattr(os, 'getuid') else 'user'}")
 
 
 def session_file(home: StrPath, session: str) -> str:
-    """Return the path of the file that records which context a session has already received."""
+    """Return the path of the file that records the context a session has already received."""
     return os.path.join(home, "run", "sessions", f"{_name(session)}.json")
 
 
 def delivery_file(home: StrPath, memory: str) -> str:
-    """Return the path of the file that grows by one byte each time a limited memory is
-    delivered.
-    """
+    """Return the path of a file that grows by a byte each time a limited memory is delivered."""
     return os.path.join(home, "run", "intents", _name(memory))
 
 
@@ -75,12 +74,12 @@ def deliveries(home: StrPath, memory: str) -> int:
 
 
 def chores_folder(home: StrPath) -> str:
-    """Return the path of the folder that contains one file per chore."""
+    """Return the path of the folder with one file for each chore."""
     return os.path.join(home, "run", "chores")
 
 
 def chore_file(home: StrPath) -> str:
-    """Return a path for a new chore's file; these names sort by time."""
+    """Return a path for a new chore's file. These paths sort by time."""
     name = f"{time.time_ns():020d}-{os.getpid()}-{next(_CHORE_NUMBERS)}.json"
     return os.path.join(chores_folder(home), name)
 
@@ -130,7 +129,7 @@ def _hash(data: bytes) -> str:
 
 
 def is_own(path: str) -> bool:
-    """Return True if only this user can write to the folder of a socket. Raises OSError."""
+    """Return True if only this user can write to a socket's folder. Raises OSError."""
     if not hasattr(os, "getuid"):
         return True
     folder = os.path.dirname(path)
@@ -164,11 +163,11 @@ _LENGTH = re.compile(rb"^content-length: *(\d{1,9})\r$", re.IGNORECASE | re.MULT
 
 
 class DaemonAwayError(Exception):
-    """No compatible daemon answered in time."""
+    """Raised if no compatible daemon answered in time."""
 
 
 class DaemonRefusedError(Exception):
-    """The daemon answered with an error. ``error`` has the code, message and hint."""
+    """Raised if the daemon answered with an error. ``error`` has its code, message and hint."""
 
     def __init__(self, error: dict[str, Any]) -> None:
         super().__init__(str(error.get("message", "")))
@@ -187,7 +186,7 @@ def ask(home: StrPath, operation: str, request: dict[str, Any], *, seconds: floa
 def ask_whole(
     home: StrPath, operation: str, request: dict[str, Any], *, seconds: float, **more: Any
 ) -> dict[str, Any]:
-    """Run an operation like :func:`ask`, but return the whole response.
+    """Run an operation as :func:`ask` does, but return the whole response.
 
     ``more``: further fields of the message.
     """
@@ -269,8 +268,9 @@ _PATH_VARIABLES = ("NACRE_CONFIG", "NACRE_DB")
 def start_daemon(
     home: StrPath, environ: Mapping[str, str], *options: str
 ) -> subprocess.Popen[bytes] | None:
-    """Start the home's daemon, unless it is running or the system has no local sockets. Raises
-    OSError.
+    """Start the home's daemon unless it is running or the system has no local sockets.
+
+    Raises OSError.
     """
     if not hasattr(socket, "AF_UNIX") or locks.is_held(Path(home) / LOCK):
         return None
@@ -286,7 +286,8 @@ def start_chores(home: StrPath, environ: Mapping[str, str]) -> None:
 def start_process(
     home: StrPath, environ: Mapping[str, str], *arguments: str
 ) -> subprocess.Popen[bytes]:
-    """Start ``nacre <arguments>`` for a home in the background, without an agent's variables.
+    """Start ``nacre <arguments>`` for a home in the background, without agents' variables.
+
     Raises OSError.
     """
     import subprocess  # noqa: PLC0415 - every hook loads this module
@@ -307,7 +308,7 @@ def start_process(
 
 
 def program() -> list[str]:
-    """Return the command that starts nacre, even where PATH is not set."""
+    """Return a command that starts nacre even if PATH is not set."""
     return [sys.executable, "-P", "-m", "nacre"]
 
 
@@ -334,4 +335,6 @@ def environment_of(home: StrPath, environ: Mapping[str, str]) -> dict[str, str]:
 
 
 EVENTS = frozenset({"session-start", "session-end", "pre-compact", "turn-end"})
-"""Kinds of chores. They have the names of the events that cause them (:class:`nacre.values.context.HookEvent`)."""
+"""Kinds of chores, named after the events that cause them
+(:class:`nacre.values.context.HookEvent`).
+"""

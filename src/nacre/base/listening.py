@@ -21,7 +21,7 @@ _BACKLOG = 32
 
 
 class Bounded(H11Protocol):
-    """A connection with a time limit, which is closed early if too many others are open."""
+    """A connection with a time limit. It is closed early if too many others are open."""
 
     most = 128
     """Maximum number of connections. Some systems allow a process only 256 open files."""
@@ -56,7 +56,7 @@ class Bounded(H11Protocol):
 
     @property
     def _is_held_up(self) -> bool:
-        """True while the client has to act: to send its request, or to receive the answer."""
+        """True while the server waits for the client to send its request or receive the answer."""
         cycle = self.cycle
         return cycle is None or cycle.response_complete or cycle.more_body or self.flow.write_paused
 

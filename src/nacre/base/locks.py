@@ -31,21 +31,18 @@ A waiting process polls every few milliseconds, but a busy machine can delay it.
 _PAUSE_SECONDS = 0.005
 
 Observe = Callable[[str, float], None]
-"""Callback for a released lock.
-
-Its arguments are the lock's name and how many seconds it was held.
-"""
+"""Callback for a released lock, given its name and how many seconds it was held."""
 
 
 class FileLock:
     """An exclusive, reentrant lock on a file. Each thread needs its own object.
 
-    Entering it waits up to ``patience_seconds``, then raises StoreBusyError. A file that cannot be
-    opened raises UnusableStoreError.
+    Entering it raises StoreBusyError after ``patience_seconds``, or UnusableStoreError if the file
+    cannot be opened.
     """
 
     check: Callable[[], None] | None = None
-    """Called whenever the lock was acquired; if it raises an error, the lock is released again."""
+    """Called whenever the lock is acquired. If it raises an error, the lock is released again."""
 
     def __init__(
         self, path: Path, patience_seconds: float = PATIENCE_SECONDS, observe: Observe | None = None
@@ -68,7 +65,7 @@ class FileLock:
         self.release()
 
     def acquire(self, patience_seconds: float = 0.0) -> bool:
-        """Try to acquire the lock within ``patience_seconds``, and return True on success."""
+        """Try to acquire the lock within ``patience_seconds``. Return True on success."""
         if self._depth == 0:
             if not self._take(patience_seconds):
                 return False
@@ -83,7 +80,7 @@ class FileLock:
         return True
 
     def release(self) -> None:
-        """Undo one acquisition; the last one releases the lock."""
+        """Undo one acquisition. Undoing the last one releases the lock."""
         is_last = self._depth == 1
         self._depth = max(0, self._depth - 1)
         if is_last:
@@ -93,7 +90,7 @@ class FileLock:
         """Let waiting processes have the lock, then acquire it again, unless an outer block holds
         it.
 
-        Data read before can be outdated afterwards. Raises StoreBusyError.
+        Data read earlier can then be outdated. Raises StoreBusyError.
         """
         if self._depth == 1:
             self.release()
@@ -122,7 +119,7 @@ class FileLock:
                 self.release()
 
     def remove(self) -> None:
-        """Delete the files of this lock, which no process may be using."""
+        """Delete the lock's files. No process may be using them."""
         for path in (self._path, self._path.with_suffix(".wait")):
             with suppress(OSError):
                 path.unlink(missing_ok=True)
@@ -176,9 +173,7 @@ class FileLock:
 
 
 class Turn:
-    """A reentrant lock for threads that share a home. :meth:`aside` releases it during slow
-    waits.
-    """
+    """A reentrant lock for threads that share a home. :meth:`aside` releases it for slow waits."""
 
     def __init__(self) -> None:
         self._lock = RLock()
@@ -201,8 +196,8 @@ class Turn:
     def aside(self) -> Iterator[None]:
         """Release the lock during the block, if this thread holds it.
 
-        The caller must hold no other lock and have no open transaction. Data read before can be
-        outdated afterwards.
+        The caller must have no other lock and no open transaction. Data read earlier can then be
+        outdated.
         """
         if self._holder != get_ident():
             yield

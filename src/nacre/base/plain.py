@@ -1,4 +1,4 @@
-"""Access to fields in decoded JSON, without relying on their types."""
+"""Access to fields of decoded JSON whose types are uncertain."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ Values = Mapping[str, Any]
 
 
 def mapping(value: Any, *keys: str) -> Values:
-    """Follow keys through nested objects and return the object found, or an empty one."""
+    """Follow keys through nested objects, and return the object found or an empty one."""
     for key in keys:
         value = value.get(key) if isinstance(value, Mapping) else None
     return value if isinstance(value, Mapping) else {}
 
 
 def objects(value: Any, key: str) -> list[Values]:
-    """Return the objects in the list under ``key``, or an empty list."""
+    """Return the objects in the list at ``key``, or an empty list."""
     return objects_in(value.get(key)) if isinstance(value, Mapping) else []
 
 

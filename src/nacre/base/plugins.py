@@ -1,6 +1,6 @@
 """Plugins: installed distributions that register objects through entry points.
 
-Reading entry points takes milliseconds, so a group is read only when used.
+Reading entry points takes milliseconds, so a group is read only when needed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ GROUPS = (
 def find_plugins(group: str) -> Mapping[str, EntryPoint]:
     """Return a group's entry points by name, sorted and not yet loaded.
 
-    If two packages use the same name, the second key also contains its target.
+    If two packages use the same name, the second key also contains the target.
     """
     from importlib.metadata import entry_points  # noqa: PLC0415 - slow, and most commands need no plugins
 
@@ -103,7 +103,7 @@ def load_plugins(group: str, kind: Any) -> Mapping[str, Any]:
 
 
 def load_usable_plugins(group: str, kind: Any = object) -> Mapping[str, Any]:
-    """Return a group's plugins by name, without broken ones."""
+    """Return a group's plugins by name, without the broken ones."""
     return _load(group, kind)[0]
 
 

@@ -26,7 +26,9 @@ Shows = Callable[["Scope"], bool]
 """A function that returns True if a request's headers contain a valid credential."""
 
 Lacks = Callable[["Scope"], "Refusal | None"]
-"""A function that returns the refusal for a missing credential, or ``None`` if none is needed."""
+"""A function that returns the refusal for a missing credential, or ``None`` if no credential is
+needed.
+"""
 
 _AUTHORITY = re.compile(
     r"([a-z0-9_][a-z0-9._-]*|\[[0-9a-f:.]+\])(?::([1-9][0-9]{0,4}))?", re.IGNORECASE
@@ -112,7 +114,7 @@ class Guard:
 
 
 def shows_token(token: str | None) -> Shows:
-    """Return a check that a request has this bearer token. Without a token, every request fails."""
+    """Return a check of a request's bearer token. Without a token, every request fails."""
     expected = (token or "").encode()
 
     def shows(scope: Scope) -> bool:
@@ -125,7 +127,7 @@ def shows_token(token: str | None) -> Shows:
 
 
 def problem(status: int, code: str, message: str, hint: str | None) -> bytes:
-    """Return the body of an error response in the format of RFC 9457."""
+    """Return an error response's body in the format of RFC 9457."""
     title = HTTPStatus(status).phrase
     body = {
         "type": "about:blank",
@@ -202,11 +204,11 @@ def values_of(scope: Scope, name: bytes) -> list[str]:
 
 
 EVERYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104 - used only if configured
-"""Hosts that stand for all addresses of the machine."""
+"""Hosts that mean all addresses of the machine."""
 
 
 def names_of(host: str) -> tuple[str, ...]:
-    """Return the names under which other machines reach a host; a loopback address has none."""
+    """Return the names by which other machines reach a host. A loopback address has none."""
     name = f"[{host}]" if ":" in host else host
     if name in LOOPBACK:
         return ()

@@ -1,7 +1,7 @@
-"""JSON lines files to which processes append without waiting for the database.
+"""JSON Lines files to which processes append without waiting for the database.
 
-To fold a spool, nacre renames it, stores its lines in a transaction, and deletes it. Storing a
-line twice must have no effect, so that a crash neither loses nor duplicates lines.
+nacre renames a spool, stores its lines in a transaction, and deletes it. Storing a line twice must
+have no effect, so that a crash neither loses nor duplicates lines.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Spool:
         self.path = folder / f"{name}.jsonl"
 
     def append(self, line: bytes) -> None:
-        """Append a line. Nothing happens if the disk is full or the file locked."""
+        """Append a line, unless the disk is full or the file is locked."""
         with (
             suppress(StoreBusyError, OSError),
             self._lock(),
@@ -43,7 +43,7 @@ class Spool:
         return sorted(path for path in paths if path.is_file() and os.access(path, os.R_OK))
 
     def take(self, new_id: Callable[[], str]) -> Iterator[Path]:
-        """Yield the files to read, the leftovers of a crash first; new lines go into a new file."""
+        """Yield the files to read, those left by a crash first. New lines go into a new file."""
         yield from self.leftovers()
         renamed = self._folder / f"{self._name}.{new_id()}.taken"
         if self.path.is_file() and os.access(self.path, os.R_OK):

@@ -25,7 +25,7 @@ _HEADING = re.compile(r"^-- (\w+) --\s*$", re.MULTILINE)
 def statements(package: str, folder: str) -> dict[str, str]:
     """Return the statements in the ``.sql`` files of a package's folder, by name.
 
-    Raises ValueError if two have the same name.
+    Raises ValueError if two statements have the same name.
     """
     result = {}
     for file in sorted(
@@ -72,7 +72,7 @@ def bound(value: object) -> object:
 
 
 def bind(parameters: Parameters, convert: Callable[[Any], Any] = bound) -> Any:
-    """Convert the parameters of a statement for SQL."""
+    """Convert a statement's parameters for SQL."""
     if isinstance(parameters, Mapping):
         return {name: convert(value) for name, value in parameters.items()}
     return [convert(value) for value in parameters]
@@ -91,7 +91,7 @@ class Queries(Protocol):
         return [row[0] for row in self.all(name, **parameters)]
 
     def value(self, name: str, /, **parameters: Any) -> Any | None:
-        """Return the first value of a named query, or ``None`` without rows."""
+        """Return the first value of a named query, or ``None`` if there is no row."""
         row = self.one(name, **parameters)
         return row[0] if row else None
 

@@ -34,27 +34,27 @@ _SENTENCE = re.compile(r"(?:^|[.!?。！？]\s+)(\w)")
 
 
 def to_bytes(text: str) -> bytes:
-    """Encode a text in UTF-8, with question marks for unpaired surrogates."""
+    """Encode a text in UTF-8. Unpaired surrogates become question marks."""
     return text.encode("utf-8", "replace")
 
 
 def to_text(data: bytes) -> str:
-    """Decode UTF-8, with replacement characters for invalid bytes."""
+    """Decode UTF-8. Invalid bytes become replacement characters."""
     return data.decode("utf-8", "replace")
 
 
 def read_resource(module_file: str, name: str) -> str:
-    """Read a text file below a module's folder."""
+    """Read a text file inside a module's folder."""
     return (Path(module_file).parent / name).read_text(encoding="utf-8")
 
 
 def read_table(module_file: str, name: str) -> dict[str, Any]:
-    """Read a TOML file below a module's folder."""
+    """Read a TOML file inside a module's folder."""
     return tomllib.loads(read_resource(module_file, name))
 
 
 def numbered(name: str, is_taken: Callable[[str], object]) -> str:
-    """Return ``name``, or the first free name such as ``name-2`` if it is taken."""
+    """Return ``name`` or, if it is taken, the first free name such as ``name-2``."""
     number, free = 1, name
     while is_taken(free):
         number += 1
@@ -114,7 +114,7 @@ _INVISIBLE_RANGES = (
 _UNSEEN = re.compile(
     f"[{_INVISIBLE_RANGES}]|(?<![^\x00-\x7f])[\u200c\u200d]+|[\u200c\u200d]+(?![^\x00-\x7f])|[\u200c\u200d]{{2,}}"
 )
-"""Invisible characters and text direction marks, which can hide text or frame marks.
+"""Matches invisible characters and text direction marks, which can hide text or frame marks.
 
 Joiners inside words are kept in scripts that need them.
 """
@@ -185,7 +185,7 @@ def one_line(text: str) -> str:
 
 
 def shorten(text: str, characters: int) -> str:
-    """Shorten a text to at most ``characters``, preferably after a whole word, with an ellipsis."""
+    """Shorten a text to at most ``characters`` with an ellipsis, if possible after a whole word."""
     text = one_line(text)
     if len(text) <= characters:
         return text
@@ -213,7 +213,7 @@ def count(number: int, noun: str, many: str = "") -> str:
 
 
 def count_tokens(text: str) -> int:
-    """Estimate a text's tokens at four characters each, or one each in scripts without spaces."""
+    """Estimate a text's tokens: four characters each, or one each in scripts without spaces."""
     unspaced = sum(len(run) for run in _UNSPACED.findall(text)) if not text.isascii() else 0
     return unspaced + -(-(len(text) - unspaced) // CHARACTERS_PER_TOKEN)
 
@@ -264,7 +264,7 @@ def _bare(match: re.Match[str]) -> str:
 
 
 def stems(text: str) -> str:
-    """Return the stems of a text's words with a space around each."""
+    """Return the stems of a text's words, each between spaces."""
     return f" {' '.join(map(stem, words(text)))} "
 
 
@@ -314,7 +314,7 @@ STOP_WORDS = frozenset(
     的 了 是 在 我 你 他 她 它 我们 你们 他们 什么 怎么 为什么
     哪 哪个 哪里 吗 呢 吧 和 与 或 也 都 就 还 这 那 这个 那个 有 没有""".split()
 )
-"""Words ignored in questions (English and Chinese)."""
+"""English and Chinese words ignored in questions."""
 
 
 # -- Excerpts --------------------------------------------------------------------------------------
@@ -322,14 +322,14 @@ STOP_WORDS = frozenset(
 
 EXCERPT_CHARACTERS = 420
 _REACH = 0.6
-"""Share of an excerpt in which query terms are counted. The rest completes the sentence."""
+"""Share of an excerpt in which the query's terms are counted. The rest completes a sentence."""
 
 _BEFORE = 80
 """Maximum number of characters between the start of an excerpt and the first match."""
 
 _SENTENCE_END = re.compile(r"[.!?]+[\"'”’)*`]*(?=\s)|[。！？]+[”’）]*")
 _LITERAL_CHARACTERS = 60
-"""Maximum number of characters of ``phrase`` that are searched for literally."""
+"""Maximum number of characters of a phrase that are searched for literally."""
 
 
 def excerpt(
@@ -419,7 +419,7 @@ class Expression:
 
 
 def _size(expression: str) -> int:
-    """Return an upper bound of the compiled size, as if all repetitions such as ``{3}`` were
+    """Return an upper bound of the compiled size, assuming that repetitions such as ``{3}`` are
     nested.
     """
     counts = ("".join(filter(str.isdecimal, count)) for count in _COUNT.findall(expression))
@@ -434,7 +434,7 @@ _PLURALS = (("ies", "y"), ("sses", "ss"), ("s", ""))
 _NO_PLURALS = ("ss", "us", "is")
 _VERB_ENDINGS = (("ing", ""), ("ied", "y"), ("ed", ""))
 _MIN_LETTERS = 3
-"""Minimum number of letters that remain without the ending. Plurals need one letter less."""
+"""Minimum number of letters left without the ending. For plurals, it is one less."""
 
 
 def stem(word: str) -> str:
@@ -471,7 +471,7 @@ _LINK = re.compile(r"\[\[([^\[\]\n]{1,300})\]\]")
 _CODE = re.compile(r"^ {0,3}(```+|~~~+).*?(?:^ {0,3}\1|\Z)|(`+)[^`\n]+\2", re.DOTALL | re.MULTILINE)
 _NAME_END = re.compile(r"[#|]|\\\|")
 _MAX_LINKS = 500
-"""Maximum number of links in a text. Text with more is not prose."""
+"""Maximum number of links in a text. A text with more is not prose."""
 
 
 def name_key(name: str) -> str:
@@ -493,7 +493,7 @@ def mentioned(text: str) -> list[str]:
 
 
 def called(subject: str, path: str | None, aliases: Iterable[str]) -> dict[str, tuple[str, bool]]:
-    """Map each normalized name of a memory to the original, and to True if it is an alias.
+    """Return the original of each normalized name of a memory, and True if it is an alias.
 
     The subject, file name and vault path are also names.
     """
@@ -508,7 +508,7 @@ def called(subject: str, path: str | None, aliases: Iterable[str]) -> dict[str, 
 
 
 def aliases_in(value: object) -> list[str]:
-    """Return the names in a front matter's ``aliases``, a list or a text with commas."""
+    """Return the names in the ``aliases`` of front matter: a list, or a text with commas."""
     names = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else []
     return [name.strip() for name in names if isinstance(name, str) and name.strip()]
 
@@ -527,7 +527,7 @@ It excludes similar names of hosted models: Bedrock releases (``:0``), OpenRoute
 """
 
 OWN = "local:"
-"""Prefix of models that ran at a provider set up by the user: ``local:PROVIDER/MODEL``."""
+"""Prefix of models of a provider that the user set up: ``local:PROVIDER/MODEL``."""
 
 _IN_THE_CLOUD = re.compile(r"[^:]+:(?:.+-)?cloud")
 """Matches models that Ollama on the user's machine forwards to its cloud."""
@@ -537,9 +537,7 @@ _HOSTED = re.compile(r".*(?::(?:free|nitro|floor|online|exacto)|[:-]cloud|-v\d+:
 
 
 def has_open_weights(model: str) -> bool:
-    """Return True for a model that people run themselves, unless its name shows a hosting
-    provider.
-    """
+    """Return True if people run a model themselves, unless its name shows a hosting service."""
     name = model.lower()
     return bool(_families().search(name)) and not is_hosted(name)
 
@@ -565,7 +563,7 @@ def is_called_local(model: str) -> bool:
 
 
 def answered_by(model: str | None, provider: str | None) -> str | None:
-    """Return the model's name, with the provider unless that is known to be remote."""
+    """Return the model's name, with the provider unless the provider is known to be remote."""
     if (
         not (model and provider)
         or _IN_THE_CLOUD.fullmatch(model.lower())
@@ -577,9 +575,7 @@ def answered_by(model: str | None, provider: str | None) -> str | None:
 
 
 def noted(before: str | None, now: str | None) -> str | None:
-    """Return the model to record for a session: the new one, unless the recorded one is more likely
-    local.
-    """
+    """Return the model to record for a session: the new one, unless the old is likelier local."""
     if not (before and now):
         return now or before
     return before if _likely_local(before) >= max(1, _likely_local(now)) else now

@@ -31,7 +31,7 @@ def day_of(moment: datetime) -> date:
 
 
 def in_utc(moment: datetime) -> datetime:
-    """Convert a time to UTC; without a zone, it is local.
+    """Convert a time to UTC. A time without a zone is local.
 
     Raises OverflowError outside the years 1 to 9999.
     """
@@ -41,7 +41,7 @@ def in_utc(moment: datetime) -> datetime:
 def parsed(text: str) -> datetime | None:
     """Parse an ISO 8601 time, and return it in UTC, or ``None`` if it is invalid.
 
-    Without a zone, a time is in UTC; a date alone means local midnight.
+    A time without a zone is in UTC. A date alone means local midnight.
     """
     try:
         moment = datetime.fromisoformat(text)
@@ -74,7 +74,7 @@ def is_known(moment: datetime) -> bool:
 
 
 def shown(moment: date, form: str) -> str:
-    """Format a day, or a time after conversion to the local zone."""
+    """Format a day, or a time converted to the local zone."""
     local = localised(moment) if isinstance(moment, datetime) else moment
     return local.strftime(form) if local else UNKNOWN
 
@@ -211,7 +211,7 @@ _DAYS_BACK = {
 
 @frozen
 class Window:
-    """A span of time that a text describes, possibly open at one end."""
+    """A period that a text describes, which may be open at one end."""
 
     since: datetime | None
     until: datetime | None
@@ -240,7 +240,7 @@ def parse_moment(text: str, now: datetime) -> datetime:
 
 
 def find_window(query: str, now: datetime) -> Window | None:
-    """Return the time span, in UTC, of the first time expression in a question."""
+    """Return the period, in UTC, that the first time expression in a question means."""
     local = localised(now)
     window = _find(query.lower(), local.replace(tzinfo=None)) if local else None
     if window is None:
@@ -347,7 +347,7 @@ def _weekday_of_week(match: re.Match[str], now: datetime) -> Window:
 
 
 def _numbers(text: str) -> tuple[int, int]:
-    """Return the lowest and the highest number that a word such as "3", "few" or "两三" means."""
+    """Return the lowest and highest number that a word such as "3", "few" or "两三" can mean."""
     if "十" in text:
         tens, _, ones = text.partition("十")
         numbers = [10 * _CHINESE_NUMBERS.get(tens, 1) + _CHINESE_NUMBERS.get(ones, 0)]
@@ -456,7 +456,7 @@ _Reader = Callable[[re.Match[str], datetime], Window | None]
 _SIDE = r"\b(?:(?P<side>since|after|before|until|by)\s+)?"
 _CHINESE_SIDE = "(?P<side>以来|之后|以后|之前|以前)?"
 _OTHER_WORDS = "个起直些共样定次下气志程"
-"""Before one of these characters, a numeral is not a weekday, as in 上周三个人."""
+"""Characters before which a numeral is not a weekday, as in 上周三个人."""
 _NAMED_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec"
 _PATTERNS: tuple[tuple[str, str, _Reader], ...] = (
     (
@@ -586,4 +586,4 @@ _PATTERNS: tuple[tuple[str, str, _Reader], ...] = (
         lambda match, _: _side(match, _local(int(match["year"])), _local(int(match["year"]) + 1)),
     ),
 )
-"""Patterns, each with words (a match contains at least one) and a function that parses a match."""
+"""Patterns, each with words of which a match contains one, and with a function that parses it."""

@@ -1,4 +1,4 @@
-"""A safe subset of YAML for notes: keys, strings, lists and mappings. Every scalar is a string.
+"""A safe subset of YAML for notes: keys, strings, lists and mappings. All scalars are strings.
 
 Aliases, tags, merge keys and repeated keys are rejected, and sizes are limited. The library's own
 composer is not used, because deeply nested files could overflow its C stack.
@@ -28,7 +28,7 @@ _COLON = re.compile(r"[ \t]*:")
 
 
 class NotPlainError(ValueError):
-    """Text outside the supported subset of YAML. ``line`` counts from 0, if known."""
+    """Raised for text outside the supported subset of YAML. ``line``, if known, counts from 0."""
 
     def __init__(self, problem: str, mark: yaml.Mark | None = None) -> None:
         super().__init__(problem)

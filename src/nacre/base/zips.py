@@ -18,4 +18,5 @@ BROKEN = (
     zipfile.BadZipFile,
     zipfile.LargeZipFile,
 )
-"""Errors for zip files that are truncated, damaged or encrypted, or use an unknown compression."""
+"""Errors raised for zip files that are truncated, damaged, encrypted or use an unknown compression.
+"""

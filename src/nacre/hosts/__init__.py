@@ -1,1 +1,1 @@
-"""Configures agent tools (hosts) to use nacre, and removes the configuration."""
+"""Connection of agent tools (hosts) to nacre, and its removal."""

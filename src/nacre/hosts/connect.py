@@ -55,14 +55,14 @@ from nacre.values.reports import (
 PATIENCE_SECONDS = 10.0
 
 COPIES = Path("hosts") / "copies"
-"""Folder in the home for backups of files in projects."""
+"""Folder in nacre's home for backups of files in projects."""
 
 CHANGED = "changed"
 """Recorded instead of a file's hash if another program edited the file between nacre's changes."""
 
 
 def alone(home: Path) -> AbstractContextManager[object]:
-    """Lock a home's connections during the block. Raises StoreBusyError.
+    """Return a lock on a home's connections. Raises StoreBusyError.
 
     A missing home is not created.
     """
@@ -70,7 +70,7 @@ def alone(home: Path) -> AbstractContextManager[object]:
 
 
 def apply(settings: Settings, wiring: WiringPlan, now: datetime) -> WiringDone:
-    """Apply a plan: back up and change the files."""
+    """Back up the files in a plan and change them."""
     wired = load(settings.home)
     places = {wish.place for wish in wiring.wishes}
     other_wishes = tuple(wish for wish in wired.wishes if wish.place not in places)
@@ -122,9 +122,9 @@ def apply(settings: Settings, wiring: WiringPlan, now: datetime) -> WiringDone:
 
 @contextmanager
 def attribute_write(settings: Settings, path: Path) -> Iterator[None]:
-    """Record a host's write to a file during the block as nacre's own.
+    """Record a host's change to a file during the block as nacre's own.
 
-    Nothing is recorded if the file had changed since nacre last wrote it.
+    Nothing is recorded if the file had already changed since nacre last wrote it.
     """
     real = Path(os.path.realpath(path))
     before = _digest_at(real)
@@ -257,8 +257,7 @@ def _planned(
 def plan_removal(settings: Settings, wishes: Sequence[WiringWish]) -> WiringPlan:
     """Return the plan for disconnecting these hosts. Raises InvalidInputError.
 
-    Files that only nacre changed get their original content. Settings that another connection needs
-    are kept.
+    Files that only nacre changed are restored. Settings that another connection needs are kept.
     """
     wired = load(settings.home)
     drafts = Drafts(settings, wired, is_removal=True)
@@ -330,7 +329,7 @@ def run_hook(
     *,
     says_json: bool = True,
 ) -> str | None:
-    """Run a hook as the host does, but without a shell. Return an error message or ``None``."""
+    """Run a hook as the host does, but without a shell. Return an error message, or ``None``."""
     words = [line] if settings.platform == "win32" else shlex.split(line)
     if settings.platform != "win32" and not is_own(words, project):
         return f"it runs something else: {line}"
@@ -364,7 +363,7 @@ def run_hook(
 
 
 def quiet(settings: Settings) -> dict[str, str]:
-    """Return the environment for commands that must not start a daemon."""
+    """Return environment variables for commands that must not start a daemon."""
     return {**settings.environ, "NACRE_DAEMON_ENABLED": "false"}
 
 
@@ -472,7 +471,7 @@ def preview(settings: Settings, request: WireRequest) -> WiringPreview:
 
 
 def changed_files(settings: Settings, plan: WiringPlan) -> tuple[ChangedFile, ...]:
-    """Return the files that a plan changes, with diffs from which secrets are removed."""
+    """Return the files that a plan changes, with diffs that contain no secrets."""
     clean, home = Redactor(*settings.redaction).clean, settings.home.resolve()
     return tuple(
         ChangedFile(
@@ -488,7 +487,7 @@ def changed_files(settings: Settings, plan: WiringPlan) -> tuple[ChangedFile, ..
 
 
 def diff_of(change: FileChange, clean: Clean) -> list[str]:
-    """Return a unified diff of a changed file, from which ``clean`` removes secrets."""
+    """Return the unified diff of a changed file, after ``clean`` has removed secrets."""
     before, after = _lines(change.before, clean), _lines(change.after, clean)
     names = (
         "before" if change.before is not None else "/dev/null",

@@ -1,4 +1,4 @@
-"""Hosts' files: where they are, safe reading and writing, and edits that keep their layout."""
+"""Hosts' files: their locations, safe reading and writing, and edits that keep their layout."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _IS_POSIX = os.name == "posix"
 
 
 class UneditableFileError(Exception):
-    """The file cannot be changed. The message gives the reason."""
+    """Raised for a file that cannot be changed. The message gives the reason."""
 
 
 @frozen
 class Text:
-    """The content of a text file, or ``None`` if there is no file."""
+    """The content of a text file, or ``None`` if the file does not exist."""
 
     content: bytes | None
 
@@ -56,7 +56,7 @@ def real_place(path: Path_2, roots: Sequence[Path_2]) -> Path_2:
 
 
 def read(path: Path_2) -> Text:
-    """Read a text file, which can be missing. Raises UneditableFileError."""
+    """Read a text file, which need not exist. Raises UneditableFileError."""
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
@@ -106,14 +106,14 @@ def remove(path: Path_2) -> None:
 
 
 def remove_empty(folders: Iterable[Path_2]) -> None:
-    """Remove those folders that are empty."""
+    """Remove the folders that are empty."""
     for folder in sorted(folders, key=lambda folder_path: len(folder_path.parts), reverse=True):
         with suppress(OSError):
             folder.rmdir()
 
 
 def back_up(path: Path_2, stamp: str, folder: Path_2 | None = None) -> Path_2:
-    """Copy a file and its permissions into ``folder``, by default next to the file.
+    """Copy a file with its permissions into ``folder``, by default next to the file.
 
     Return the path of the copy. Raises UneditableFileError.
     """
@@ -197,7 +197,7 @@ def put(text: str, path: Path, value: Any) -> str:
 
 
 def drop(text: str, path: Path) -> str:
-    """Remove the value at a path, and then empty parent objects. Raises UnparsableFileError."""
+    """Remove the value at a path and any parent objects left empty. Raises UnparsableFileError."""
     above = list(path[:-1])
     holder = find(text, above)
     if not isinstance(holder, dict) or path[-1] not in holder:
@@ -211,7 +211,7 @@ def drop(text: str, path: Path) -> str:
 
 
 def add(text: str, path: Path, value: Any) -> str:
-    """Add a value to the list at a path, creating the list, unless it is already there.
+    """Add a value to the list at a path, unless it is already there. Create a missing list.
 
     Raises UnparsableFileError.
     """
@@ -481,7 +481,7 @@ TOML = ("# nacre:start", "# nacre:end")
 
 
 def put_block(text: str, block: str, marks: tuple[str, str] = MARKDOWN) -> str:
-    """Replace all of nacre's marked blocks in a file's content with one, or append it."""
+    """Replace nacre's marked blocks in a text with ``block``, or else append it."""
     line = newline(text)
     marked = line.join((marks[0], *block.strip("\n").split("\n"), marks[1]))
     spans = _spans(text, marks)
@@ -550,7 +550,7 @@ class Places:
     project: Path_2 | None = None
 
     def folder(self, variable: str, usual: str) -> Path_2:
-        """Return the folder that a variable names, by default ``usual`` in the user's folder."""
+        """Return the folder that a variable names, or else ``usual`` in the user's folder."""
         return Path_2(self.environ.get(variable) or self.user / usual)
 
     @property
@@ -569,7 +569,7 @@ class Places:
 
     @property
     def editor(self) -> Path_2:
-        """The settings folder of VS Code or a similar editor that is installed."""
+        """The settings folder of the installed editor: VS Code or a similar one."""
         names = ("Code", "Code - Insiders", "VSCodium")
         folders = (self.config / name / "User" for name in names)
         return next((path for path in folders if path.is_dir()), self.config / "Code" / "User")

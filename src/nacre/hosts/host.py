@@ -27,7 +27,7 @@ else:
     tomlkit = Module("tomlkit")
 
 _YAML = re.compile(r"^    (command|args|env): (.+)$", re.MULTILINE)
-"""Pattern for the command in Continue's file, in which nacre writes the values as JSON."""
+"""Matches the command in Continue's file, where nacre writes the values as JSON."""
 
 
 @frozen
@@ -39,7 +39,7 @@ class Server:
 
 
 def server_of(value: Any) -> Server | None:
-    """Return the server that a settings value describes, or ``None`` if the value is missing."""
+    """Return the server that a value in the settings describes, or ``None`` if it is missing."""
     if value is None:
         return None
     first = value.get("command") if isinstance(value, dict) else None
@@ -61,14 +61,14 @@ def server_of(value: Any) -> Server | None:
 
 
 OWN_COMMANDS = ("nacre-hook", "nacre.serve.hook_process")
-"""Substrings that identify a command as nacre's hook, wherever nacre is installed."""
+"""Parts by which a command is recognised as nacre's hook, wherever nacre is installed."""
 
 
 class Piece(Protocol):
     """Content that nacre adds to a host's file. All methods raise UnparsableFileError."""
 
     def put(self, text: str) -> str:
-        """Return the file's text with this piece, which is not added twice."""
+        """Return the file's text with this piece, which is added only once."""
 
     def drop(self, text: str) -> str:
         """Return the file's text without this piece."""
@@ -100,7 +100,7 @@ class JsonServer(JsonKey):
 class JsonDefault(JsonKey):
     """A JSON key that nacre sets only if it is missing.
 
-    Disconnecting removes an ``is_own`` key whose value is unchanged.
+    Disconnecting removes the key if it ``is_own`` and its value is unchanged.
     """
 
     is_own: bool = False
@@ -129,7 +129,7 @@ class JsonItem:
 
 @frozen
 class JsonHook:
-    """A hook in an event's list: an entry with a command, or a group of such entries."""
+    """A hook in the list of an event: an entry with a command, or a group of such entries."""
 
     path: tuple[str, ...]
     value: Values
@@ -159,10 +159,10 @@ class JsonHook:
 
 @frozen
 class JsonSetting(JsonKey):
-    """A host setting that nacre changes. ``before`` is the old value, or ``None`` if there was
-    none.
+    """A host setting that nacre changes.
 
-    Disconnecting restores it only if nobody has changed the setting since.
+    ``before`` is the old value, or ``None`` if there was none. Disconnecting restores it only if
+    nobody has changed the setting since.
     """
 
     before: Any = None
@@ -215,7 +215,7 @@ class Block:
 
 @frozen
 class TomlServer:
-    """nacre's MCP server: a table between marks in a TOML file."""
+    """nacre's MCP server in a TOML file: a table between two marks."""
 
     path: tuple[str, ...]
     value: Values
@@ -250,7 +250,7 @@ class TomlServer:
 
 @frozen
 class TomlTables:
-    """TOML tables that a host creates for nacre, whose names begin with ``begins``.
+    """TOML tables that a host creates for nacre. Their names begin with ``begins``.
 
     nacre can remove them, but never adds them.
     """
@@ -370,7 +370,7 @@ def _is_without(after: str, before: str, path: tuple[str, ...]) -> bool:
 class Programs:
     """The commands that start nacre.
 
-    ``quick_hook``: a fast hook that the daemon answers. ``home``: ``None`` for nacre's default
+    ``quick_hook``: a fast hook, answered by the daemon. ``home``: ``None`` for nacre's default
     folder. ``environ``: the environment variables that the commands need.
     """
 
@@ -390,7 +390,7 @@ class Programs:
 
     @property
     def given_environ(self) -> dict[str, str]:
-        """The environment variables that a host must set for nacre's commands (only on Windows)."""
+        """The environment variables that a host on Windows must set for nacre's commands."""
         return dict(self.environ) if self.platform == "win32" else {}
 
     def _words(self, program: tuple[str, ...], *first: str) -> list[str]:
@@ -401,13 +401,13 @@ class Programs:
         return ["/usr/bin/env", *variables, *words]
 
     def mcp_server(self, **more: Any) -> JsonObject:
-        """Return the settings for the MCP server in the format that most hosts use."""
+        """Return the MCP server's settings in the format that most hosts use."""
         command, arguments = self.mcp
         environ = {"env": self.given_environ} if self.given_environ else {}
         return {"command": command, "args": arguments, **environ, **more}
 
     def hook_line(self, host: str, event: str) -> str:
-        """Return a hook's shell command, which prefers the fast hook for frequent events."""
+        """Return a hook's shell command, with the fast hook for frequent events if possible."""
         program = (event in _IN_SESSION and self.quick_hook) or self.hook
         words = [*self._words(program), host, event]
         return subprocess.list2cmdline(words) if self.platform == "win32" else shlex.join(words)
@@ -423,18 +423,18 @@ READING_TOOLS = ("memory_search", "memory_get")
 """Tools that change nothing."""
 
 FREE_TOOLS = (*READING_TOOLS, "memory_store")
-"""Tools that an agent can call without asking, because they only read or propose memories."""
+"""Tools that an agent may call without asking, because they only read or propose memories."""
 
 _IN_SESSION = frozenset({"UserPromptSubmit", "PreToolUse", "Stop"})
-"""Frequent events that make the user wait, and therefore run the quick hook.
+"""Frequent events that make the user wait. They therefore run the quick hook.
 
-The quick hook reads to the end of its input, which hosts close for these events.
+The quick hook reads its input to the end, and hosts close the input for these events.
 """
 
 
 @frozen
 class Way:
-    """A connection to make, with this machine's folders and nacre's programs."""
+    """A requested connection, with this machine's folders and nacre's programs."""
 
     places: Places
     programs: Programs
@@ -448,7 +448,7 @@ class Way:
 
 @frozen
 class Target:
-    """A file, the pieces that nacre writes into it, and what they are called (``what``)."""
+    """A file, the pieces that nacre writes into it, and a name for them (``what``)."""
 
     path: Path
     pieces: tuple[Piece, ...]
@@ -506,7 +506,7 @@ def hook_groups(
 
 
 def hook_entries(way: Way, host: str, seconds: dict[str, int]) -> tuple[JsonHook, ...]:
-    """Return hooks in the format that lists entries directly under each event."""
+    """Return hooks in the format that lists the entries directly under each event."""
     return tuple(
         JsonHook(("hooks", event), _entry(way, host, event, limit))
         for event, limit in seconds.items()
@@ -522,10 +522,10 @@ def _entry(way: Way, host: str, event: str, limit: int) -> JsonObject:
 
 @cache
 def words(name: str) -> str:
-    """Return the content of a file in the folder ``words``."""
+    """Return the content of a file from the folder ``words``."""
     return (files(__package__) / "words" / name).read_text(encoding="utf-8")
 
 
 def instructions(front: str = "") -> str:
-    """Return the content of an instructions file. ``front`` is front matter that the host requires."""
+    """Return the content of an instructions file. ``front`` is front matter that the host needs."""
     return (f"---\n{front}\n---\n\n" if front else "") + words("instructions.md")

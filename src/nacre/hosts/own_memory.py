@@ -25,7 +25,7 @@ class Isolated:
 
 
 def load(home: Path) -> Isolated:
-    """Return a home's record of isolated hosts, empty if it is missing or unreadable."""
+    """Return a home's record of isolated hosts, or an empty one if it cannot be read."""
     try:
         record = json.loads(_path(home).read_bytes())
         return Isolated(tuple(record["hosts"]), dict(record["read"]))
@@ -34,7 +34,7 @@ def load(home: Path) -> Isolated:
 
 
 def save(home: Path, state: Isolated) -> None:
-    """Write a home's record of isolated hosts."""
+    """Save a home's record of isolated hosts."""
     files.make_folder(_path(home).parent)
     record = {"hosts": state.hosts, "read": dict(state.read)}
     files.write_file(_path(home), json.dumps(record))

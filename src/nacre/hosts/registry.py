@@ -47,11 +47,11 @@ _HOOK_SECONDS = {
     "Stop": 5,
     "SessionEnd": 5,
 }
-"""Time limit for each event in seconds. For ``SessionEnd``, Claude Code's default is 1.5 seconds."""
+"""Time limits by event, in seconds. Claude Code's default for ``SessionEnd`` is 1.5 seconds."""
 
 _TOOL = "PreToolUse"
 _MATCHERS = {_TOOL: "Bash|Edit|MultiEdit|NotebookEdit|Write"}
-"""Tools before which the hook runs."""
+"""Tools whose calls run the hook first."""
 
 
 def settings_folder(places: Places) -> Path:
@@ -141,10 +141,10 @@ _CODEX_HOOK_SECONDS = {
     "Stop": 5,
     "SessionEnd": 3,
 }
-"""Time limit for each event in seconds.
+"""Time limits by event, in seconds.
 
-Codex cancels ``SessionEnd`` hooks after three seconds. If their limit is longer, it prints a
-warning at every start.
+Codex cancels ``SessionEnd`` hooks after three seconds. With a longer limit, it prints a warning at
+every start.
 """
 
 _MATCHERS_CODEX = {_TOOL: "^(Bash|apply_patch)$"}
@@ -156,7 +156,7 @@ def folder(places: Places) -> Path:
 
 
 def users_config(places: Places) -> Path:
-    """Return the user's Codex settings file, which also records the hooks that the user trusts."""
+    """Return the path of the user's Codex settings, which also list the hooks that are trusted."""
     return places.folder("CODEX_HOME", ".codex") / "config.toml"
 
 
@@ -398,7 +398,7 @@ HOSTS = (
 
 OPENCLAW = "openclaw"
 PROGRAMS_FILE = "nacre.json"
-"""File next to a plugin with the paths of nacre's programs."""
+"""File next to a plugin that contains the paths of nacre's programs."""
 
 _OPENCLAW_MEMORY = (
     ("plugins", "entries", "memory-core", "enabled"),
@@ -406,10 +406,9 @@ _OPENCLAW_MEMORY = (
     ("agents", "defaults", "startupContext", "enabled"),
     ("hooks", "internal", "entries", "session-memory", "enabled"),
 )
-"""Settings for the features that use OpenClaw's own memory.
+"""Settings of the features that use OpenClaw's own memory.
 
-There is no setting for prompts, so nacre's plugin removes ``MEMORY.md`` and ``USER.md`` from
-prompts.
+No setting keeps ``MEMORY.md`` and ``USER.md`` out of prompts, so nacre's plugin removes them.
 """
 
 _GEMINI_MILLISECONDS = {
@@ -506,7 +505,7 @@ def _openclaw_settings(places: Places) -> Path:
 
 
 def plugin(way: Way, host: str, folder: Path) -> Iterator[Target]:
-    """Yield the files of a bundled plugin, and a file with the paths of nacre's programs."""
+    """Yield a bundled plugin's files, and a file with the paths of nacre's programs."""
     source = files("nacre.hosts") / "plugins" / host
     for name, content in _shipped_files(source):
         # OpenClaw only loads this kind of plugin if it has the memory slot.

@@ -43,11 +43,11 @@ _MAX_RUNS = 3
 _LOG_WAIT_SECONDS = 1.0
 _LOG_POLL_SECONDS = 0.02
 _LATE = ("late", "failed", "")
-"""Results in the hook log that mean that a hook did not answer in time."""
+"""Results in the hook log of hooks that did not answer in time."""
 
 
 def prove_hooks(settings: Settings, wish: WiringWish, written: HostParts) -> Iterator[Check]:
-    """Run a host's hooks and yield findings. For Codex, also check whether it trusts the hooks."""
+    """Run a host's hooks and yield the findings. For Codex, also check if it trusts the hooks."""
     if not written.hooks:
         return
     slowest, failed, late, traces = 0.0, [], 0, 0
@@ -156,7 +156,7 @@ def _prove_program(settings: Settings, wish: WiringWish) -> Iterator[Check]:
 _TOOLS = frozenset({"memory_search", "memory_get", "memory_store"})
 _MCP_TIMEOUT_SECONDS = 15.0
 _SLOW_SECONDS = 1.0
-"""Time in seconds after which hosts stop waiting for a server's tools."""
+"""Seconds after which hosts stop waiting for a server's tools."""
 
 
 def prove_servers(
@@ -164,8 +164,8 @@ def prove_servers(
 ) -> Iterator[Check]:
     """Check each configured MCP server and yield a finding.
 
-    Only the user's settings may contain a server that runs another program, because anyone can add
-    servers to a project.
+    A server that runs another program is tolerated only in the user's settings, because anyone can
+    add servers to a project.
     """
     own = {target.path.resolve() for target in targets_of(settings, wish)}
     hint = next(
@@ -248,7 +248,7 @@ _REQUEST_TIMEOUT_SECONDS = 2.0
 
 @contextmanager
 def warm_daemon(settings: Settings) -> Iterator[None]:
-    """Run the home's daemon during the block, unless it already runs or hooks cannot start it."""
+    """Run the home's daemon during the block, unless it runs already or hooks cannot start it."""
     home, daemon = settings.home, None
     with suppress(OSError):
         if settings.flag("daemon.enabled"):
@@ -301,7 +301,7 @@ def prove_hosts(settings: Settings) -> list[Check]:
 
 
 def hosts_in_a_line(settings: Settings) -> list[Check]:
-    """Return findings about the files of all connected hosts, without running programs."""
+    """Return findings about the files of all connected hosts, without running any program."""
     wired = load(settings.home)
     if not wired.wishes:
         return []

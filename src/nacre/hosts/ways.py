@@ -1,7 +1,6 @@
 """The record of connected hosts, and the planning of changes to their files.
 
-The record is ``hosts/wiring.json`` in the home. It is needed to restore the files when nacre is
-removed.
+The record is ``hosts/wiring.json`` in nacre's home. Removing nacre needs it to restore the files.
 """
 
 from __future__ import annotations
@@ -67,9 +66,9 @@ from nacre.values.reports import (
 class WrittenFile:
     """A file that nacre changed.
 
-    ``before``, ``after``: hashes of the original content (empty for a new file) and the new
-    content. ``backup``: copy of the original. ``older``: previous backups. ``made``: folders
-    created for the file.
+    ``before``, ``after``: hashes of the original content ("" for a new file) and the new content.
+    ``backup``: copy of the original. ``older``: previous backups. ``made``: folders created for the
+    file.
     """
 
     after: str
@@ -89,7 +88,7 @@ class Wired:
 
     ``servers``: command lines of the MCP servers that nacre wrote. ``settings``: old values of
     changed host settings (``None`` if there was none). ``nacre``, ``program``: nacre's version and
-    path at the last write.
+    path when a file was last written.
     """
 
     wishes: tuple[WiringWish, ...] = ()
@@ -106,7 +105,7 @@ def hooks_start_daemon(settings: Settings) -> bool:
 
 
 def load(home: Path) -> Wired:
-    """Return a home's record of connections, empty if it is missing or unreadable."""
+    """Return a home's record of connections, or an empty one if it cannot be read."""
     try:
         record: Wired = json_values.decode(_path(home).read_bytes(), Wired)
         return replace(
@@ -117,7 +116,7 @@ def load(home: Path) -> Wired:
 
 
 def save(home: Path, wired: Wired) -> None:
-    """Write a home's record of connections, or delete the file if the record is empty."""
+    """Save a home's record of connections, or delete the file if the record is empty."""
     if wired.wishes or wired.files or wired.settings:
         files.make_folder(_path(home).parent)
         files.write_file(
@@ -177,7 +176,7 @@ def host_named(name: str) -> Host:
 def found_hosts(settings: Settings) -> list[FoundHost]:
     """Return the hosts whose programs or files are on this machine, in a fixed order.
 
-    Files are searched for in the user's folder and the working folder.
+    The user's folder and the working folder are searched for files.
     """
     user = places_of(settings)
     places = [user, *(replace(user, user=folder, environ={}) for folder in _working_folders())]
@@ -202,7 +201,7 @@ def _working_folders() -> list[Path]:
 
 
 def way_of(settings: Settings, wish: WiringWish) -> Way:
-    """Return the way to connect a host. Raises InvalidInputError if the host has no such scope."""
+    """Return how to connect a host. Raises InvalidInputError for a scope that it does not support."""
     host = host_named(wish.host)
     if wish.project is None and not host.by_user:
         raise InvalidInputError(
@@ -217,7 +216,7 @@ def way_of(settings: Settings, wish: WiringWish) -> Way:
 
 
 def drop_unsupported(wish: WiringWish) -> WiringWish:
-    """Return the wish without options that the host does not support."""
+    """Return the wish without the options that the host does not support."""
     return replace(
         wish,
         slot=wish.slot and wish.host == OPENCLAW,
@@ -282,7 +281,7 @@ def places_of(settings: Settings, project: Path | None = None) -> Places:
 
 
 def roots_for(settings: Settings, path: Path, project: Path | None) -> list[Path]:
-    """Return the folders in which a file may be changed: only the project for its own files."""
+    """Return the folders in which a file may be changed: only the project for a project's file."""
     if project and path.is_relative_to(project):
         return [project]
     named = [Path(settings.environ[name]) for name in _FOLDERS if settings.environ.get(name)]
@@ -332,11 +331,11 @@ def _script(settings: Settings, name: str) -> tuple[str, ...] | None:
 
 
 class RpcError(Exception):
-    """Raised if a program does not answer. The message gives the reason."""
+    """Raised if a program does not answer. Its message gives the reason."""
 
 
 class RpcProcess:
-    """A context manager for a program that exchanges JSON-RPC messages, one per line.
+    """A context manager for a program with which to exchange JSON-RPC messages, one per line.
 
     The program is killed after ``seconds``.
     """
@@ -412,7 +411,7 @@ class RpcProcess:
 
 @frozen
 class HostParts:
-    """nacre's hooks (event and command line) and servers in a host's files."""
+    """nacre's hooks (event and command line) and the MCP servers in a host's files."""
 
     hooks: Sequence[tuple[str, str]]
     servers: Sequence[Server]
@@ -482,7 +481,7 @@ class Servers:
     def spare(
         self, path: Path, words: str, wish: WiringWish, target: Target, *, is_put: bool
     ) -> Target:
-        """Return the target without servers that the user added, which must stay unchanged."""
+        """Return the target without the user's own servers, which must not change."""
         pieces: list[Piece] = []
         for piece in target.pieces:
             if not isinstance(piece, ServerPiece):
@@ -534,9 +533,9 @@ _ON_HINT = "nacre init --host {host} --own-memory keep keeps it on; --own-memory
 
 
 class OwnMemories:
-    """The host settings that turn off a host's own memory.
+    """The settings that turn off hosts' own memories.
 
-    ``settings`` contains the old values of all changed settings, for the record.
+    ``settings`` holds the old values of all changed settings.
     """
 
     def __init__(self, wired: Wired) -> None:
@@ -547,7 +546,7 @@ class OwnMemories:
     def spare(
         self, path: Path, words: str, wish: WiringWish, target: Target, *, is_put: bool
     ) -> tuple[Target, dict[str, Any]]:
-        """Return the target without settings that must not change, and the file's old values."""
+        """Return the target without settings that must not change, and the file's old settings."""
         record = dict(self.settings.get(str(path), {}))
         before = self._before.get(wish.place)
         pieces: list[Piece] = []
@@ -575,7 +574,7 @@ class OwnMemories:
             self._problems.setdefault(wish.host, unwritten(wish.host))
 
     def states(self, wishes: tuple[WiringWish, ...], *, is_removal: bool) -> Iterator[OwnMemory]:
-        """Yield the effect of the plan on each host's own memory."""
+        """Yield what the plan does to each host's own memory."""
         for wish in wishes:
             before = self._before.get(wish.place)
             if wish.isolates and not is_removal:
@@ -585,7 +584,7 @@ class OwnMemories:
 
 
 def unwritten(host: str) -> OwnMemory:
-    """Return the own-memory state of a host whose settings could not be changed."""
+    """Return the state of a host's own memory if its settings could not be changed."""
     return OwnMemory(
         host,
         CONFLICT,
@@ -600,7 +599,7 @@ def unwritten(host: str) -> OwnMemory:
 
 _OWN_MODE, _PROJECT_MODE = 0o600, 0o644
 _EMPTY = frozenset({"", "{}", '{"version":1}'})
-"""Contents of a file that count as empty once nacre's pieces are removed."""
+"""Contents that count as an empty file once nacre's pieces are removed."""
 
 
 def _change(words: str, target: Target, *, is_put: bool) -> str:
@@ -622,7 +621,7 @@ class _Draft:
 
 
 class Drafts:
-    """The planned changes to files. A file that several hosts use occurs only once."""
+    """The planned changes to files. A file that several hosts share occurs only once."""
 
     def __init__(self, settings: Settings, wired: Wired, *, is_removal: bool) -> None:
         self._settings = settings
@@ -633,7 +632,7 @@ class Drafts:
         self.own_memories = OwnMemories(wired)
 
     def take(self, wish: WiringWish, target: Target, *, is_put: bool) -> None:
-        """Plan to add or remove nacre's pieces, or record why the file cannot be changed."""
+        """Plan to add or remove nacre's pieces in a file, or record why it cannot be changed."""
         if not target.pieces:
             return
         try:
@@ -724,7 +723,7 @@ def _may_hold(target: Target) -> bool:
 _CODEX_TIMEOUT_SECONDS = 20.0
 _TRUSTED = "trusted"
 UNSEEN = "it does not trust the folder; start codex there and trust it"
-"""Likely reason why Codex does not see a project's hooks."""
+"""The likely reason if Codex does not see a project's hooks."""
 
 
 @frozen
@@ -736,7 +735,7 @@ class Trust:
 
 
 def trust_in(settings: Settings, wish: WiringWish) -> Trust | None:
-    """Return how many of nacre's hooks Codex trusts, or ``None`` if Codex is unavailable."""
+    """Return Codex's trust in nacre's hooks, or ``None`` if Codex is unavailable."""
     try:
         with _codex(settings, wish) as server:
             hooks = _own_hooks(server, settings, wish)

@@ -38,9 +38,9 @@ _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+("?)|[{}]', re.DOTALL)
 
 
 def conversations(source: Source, messages: str, kind: type) -> Iterator[dict[str, Any]]:
-    """Yield each conversation in an export that has ``messages`` of a ``kind``.
+    """Yield each conversation in an export whose field ``messages`` has the type ``kind``.
 
-    Counts the others. Raises UnreadableTranscriptError if a zip file is broken.
+    Other objects are only counted. Raises UnreadableTranscriptError if a zip file is broken.
     """
     try:
         with source.path.open("rb") as file:
@@ -59,7 +59,7 @@ def conversations(source: Source, messages: str, kind: type) -> Iterator[dict[st
 
 
 def first_text(head: Head) -> str:
-    """Return the start of an export's JSON, unzipping it if necessary, or else an empty string."""
+    """Return the start of an export's JSON, unzipped if necessary, or "" if there is none."""
     text = head.text
     if head.data.startswith(b"PK\x03\x04"):
         try:
@@ -71,7 +71,7 @@ def first_text(head: Head) -> str:
 
 
 def split_array(blocks: Iterator[bytes]) -> Iterator[bytes | None]:
-    """Yield each top-level JSON object as bytes, then None if the last one is truncated."""
+    """Yield the bytes of each outermost JSON object, then None if the last one is truncated."""
     buffer, at, depth, start = b"", 0, 0, -1
     for block in blocks:
         buffer += block

@@ -35,19 +35,16 @@ Items = Iterator[Session | Turn]
 """Iterator over sessions, each followed by its turns."""
 
 ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
-"""Decoder of JSON to built-in types."""
+"""Decoder from JSON to built-in types."""
 
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _RAW_DECODER = json.JSONDecoder()
 _MILLISECONDS_FROM = 100_000_000_000
-"""Larger timestamps are in milliseconds since 1970, and smaller ones in seconds."""
+"""Timestamps of at least this size are in milliseconds since 1970; others are in seconds."""
 
 
 def split_objects(line: bytes) -> tuple[list[bytes], bool]:
-    """Split a line of concatenated JSON objects.
-
-    The returned flag is True if part of the line is not valid JSON.
-    """
+    """Return the concatenated JSON objects on a line, and True if part of it is invalid."""
     if b"}{" not in line:
         return [line], False
     try:
@@ -70,7 +67,7 @@ def split_objects(line: bytes) -> tuple[list[bytes], bool]:
 def decode(decoder: msgspec.json.Decoder[T], raw: bytes | msgspec.Raw) -> T | None:
     """Decode a JSON object, or return None if it is invalid.
 
-    Invalid UTF-8 and lone surrogates are replaced, while NaN and infinity become null.
+    Invalid UTF-8 and lone surrogates are replaced. NaN and infinity become null.
     """
     try:
         return decoder.decode(raw)
@@ -131,7 +128,7 @@ class Places:
     """The folders and environment variables that locate the tools' transcripts.
 
     ``platform`` is a ``sys.platform`` value. ``projects`` are the folders of known sessions, where
-    some tools keep transcripts. ``own`` is nacre's home folder, if known.
+    some tools keep transcripts. ``own`` is nacre's home, if known.
     """
 
     home: Path
@@ -141,11 +138,11 @@ class Places:
     own: Path | None = None
 
     def folder(self, variable: str, *default: str) -> Path:
-        """Return the folder in an environment variable, or else ``default`` in the user's home."""
+        """Return the folder named by a variable, or else ``default`` in the user's home."""
         return Path(self.environ.get(variable) or self.home.joinpath(*default)).expanduser()
 
     def data(self, *, is_native: bool = False) -> Path:
-        """Return the user's application data folder. macOS uses its own only if ``is_native``."""
+        """Return the user's application data folder. On macOS, ``is_native`` selects its own."""
         if self.platform == "win32":
             return self.folder("LOCALAPPDATA", "AppData", "Local")
         if self.platform == "darwin" and is_native:
@@ -164,7 +161,7 @@ class Root:
 def under(
     variable: str, default: str, folder: str, *patterns: str
 ) -> Callable[[Places], list[Root]]:
-    """Build ``Adapter.roots`` for a tool with one data folder.
+    """Return a function for ``Adapter.roots`` of a tool with one data folder.
 
     An environment variable names that folder, or else it is ``default`` in the user's home.
     """
@@ -175,12 +172,12 @@ class Tables(Protocol):
     """A read-only view of a tool's database."""
 
     def columns(self, table: str) -> tuple[str, ...]:
-        """Return the names of a table's columns, or an empty tuple if the table does not exist."""
+        """Return the names of a table's columns, or none if it does not exist."""
 
     def all(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
         """Run a query and return all its rows.
 
-        It holds a read lock on the tool's database meanwhile, so it should use an index.
+        The query should use an index, because it locks the tool's database for reading.
         """
 
 
@@ -188,7 +185,7 @@ class Tables(Protocol):
 class Head:
     """The start of a file: the first 64 KiB, or the whole first line if that is longer.
 
-    ``database`` is open only while nacre detects the format of a SQLite file.
+    ``database`` is open only while the format of a SQLite file is being detected.
     """
 
     path: Path
@@ -203,8 +200,7 @@ class Head:
     def objects(self) -> tuple[JsonObject, ...]:
         """The JSON objects on the first 20 complete lines.
 
-        Empty if most lines are not objects, since text can quote a record without being a
-        transcript.
+        This is empty if most lines are not objects, because any text can quote a record.
         """
         lines = self.data.split(b"\n")
         if len(self.data) >= HEAD_BYTES and len(lines) > 1:
@@ -226,9 +222,9 @@ class Head:
 class Source:
     """A transcript that an adapter parses.
 
-    ``carry`` holds JSON values that the adapter wants back at the next read, such as the session
-    id. ``identities`` are the user's names in chats (setting ``owner.identities``). ``fields`` are
-    the known field names of a line; if empty, all are accepted.
+    ``carry`` holds JSON values that are kept for the next read, such as the session id.
+    ``identities`` are the user's names in chats (setting ``owner.identities``). ``fields`` are the
+    known field names of a line. If empty, all are accepted.
     """
 
     path: Path
@@ -241,7 +237,7 @@ class Source:
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Yield each new complete line with its byte offset.
 
-        Skips blank and overlong lines, and leaves an incomplete last line to the next read.
+        Blank and overlong lines are skipped. An incomplete last line is left for the next read.
         """
         return iter(())
 
@@ -256,7 +252,7 @@ class Source:
         """
 
     def unknown(self, record: str) -> None:
-        """Count a record type or version that the adapter does not know."""
+        """Count an unknown type or version of a record."""
         self.tally.unknown[record[:_MAX_RECORD_TYPE_CHARACTERS]] += 1
 
     def check(self, record: Values) -> None:
@@ -273,7 +269,7 @@ class Source:
 
 
 def records(source: Source, line: bytes, decoder: msgspec.json.Decoder[T]) -> Iterator[T]:
-    """Decode the records on a line (usually one), counting invalid JSON as corrupt."""
+    """Decode the records on a line (usually one), and count invalid JSON as corrupt."""
     try:
         yield decoder.decode(line)
         return
@@ -291,25 +287,24 @@ def records(source: Source, line: bytes, decoder: msgspec.json.Decoder[T]) -> It
 
 @frozen
 class Adapter:
-    """An adapter that finds, recognises and reads a tool's transcripts.
+    """A set of functions that find, recognise and read a tool's transcripts.
 
-    ``parse`` yields each :class:`Session` before its turns, and again when its facts change.
+    ``parse`` yields each :class:`Session` before its turns, and again when its fields change.
 
     ``whole``: nacre reads a changed file from the start, and forgets what the file no longer
     contains. ``parse`` must then raise UnreadableTranscriptError for an incomplete file.
 
-    ``guesses``: the adapter accepts nearly any file, so nacre detects the format again after a
+    ``guesses``: the adapter accepts almost any file, so the format is detected again after a
     change.
 
-    ``beside`` yields the side files of a transcript, which is read again when one of them changes.
+    ``beside`` yields a transcript's side files. If one changes, the transcript is read again.
 
-    ``fields`` are the known field names of a JSON line, to count unknown ones. If empty, nothing is
-    counted.
+    ``fields`` are the known field names of a JSON line. Others are counted, unless this is empty.
 
     ``resume`` is the command that reopens a session, with ``{id}`` in place of the session id.
 
     ``versions``, ``reads`` and ``leaves_out`` are shown in docs/agents.md. A star marks versions
-    that are known only from documentation.
+    known only from documentation.
     """
 
     tool: str
@@ -348,7 +343,7 @@ def plain_path(path: Path) -> Path:
 
 
 def on_disk(path: Path) -> Path:
-    """Return the path of a transcript, or of its compressed copy if only that exists."""
+    """Return a transcript's path, or that of its compressed copy if only the copy exists."""
     path = plain_path(path)
     packed = path.with_name(path.name + _PACKED)
     return packed if packed.exists() and not path.exists() else path
@@ -389,7 +384,7 @@ def read_head(path: Path) -> Head:
 
 
 def read_later(path: Path) -> Head | None:
-    """Return the first 20 lines of a file, skipping overlong ones, or None if all are overlong.
+    """Return a file's first 20 lines that are not too long, or None if all are too long.
 
     Raises UnreadableTranscriptError if the file cannot be read.
     """
@@ -411,7 +406,7 @@ def is_too_long(path: Path) -> bool:
 
 
 class FileSource(Source):
-    """A :class:`Source` that reads a file from a cursor, as a context manager.
+    """A context manager for a :class:`Source` that reads a file, starting at a cursor.
 
     After parsing, ``cursor()`` returns where the next read starts.
     """
@@ -510,7 +505,7 @@ class FileSource(Source):
 
 
 def fingerprint_of(file: BinaryIO, length: int) -> str:
-    """Return a hash of a file's first ``length`` bytes, to detect that the file was replaced."""
+    """Return a hash of a file's first ``length`` bytes, which shows if the file was replaced."""
     file.seek(0)
     return f"{length}:{hashlib.blake2b(file.read(length), digest_size=8).hexdigest()}"
 
@@ -537,7 +532,7 @@ _MAX_SIDE_FILE_BYTES = 16 * 1024 * 1024
 def shape_of(head: Head) -> tuple[bool, frozenset[str]]:
     """Return whether a JSON document is an array, and the keys of its first object.
 
-    This examines only the start of the document.
+    Only the start of the document is examined.
     """
     text = head.text.lstrip("\ufeff \t\r\n")
     if text[:1] not in ("{", "["):
@@ -607,7 +602,7 @@ def _encode(text: str) -> bytes:
 
 
 def torn(path: Path) -> UnreadableTranscriptError:
-    """Return the error that reports an incomplete JSON document."""
+    """Return the error to raise for an incomplete JSON document."""
     return UnreadableTranscriptError(
         f"{path} is an incomplete JSON document",
         hint="nacre reads it again once its tool has finished writing it",
@@ -628,7 +623,7 @@ def beside(path: Path, most: int = _MAX_SIDE_FILE_BYTES) -> Any:
 
 
 def modified(source: Source) -> datetime | None:
-    """Return the file's modification time, for formats that record no times."""
+    """Return the file's modification time, for formats without times."""
     try:
         return datetime.fromtimestamp(source.path.stat().st_mtime, UTC)
     except (OSError, OverflowError, ValueError):
@@ -636,7 +631,7 @@ def modified(source: Source) -> datetime | None:
 
 
 def content_blocks(message: Values) -> list[Values]:
-    """Return a message's content as blocks; a string becomes one text block."""
+    """Return the content blocks of a message. A string becomes one text block."""
     content = message.get("content")
     return [{"type": "text", "text": content}] if isinstance(content, str) else objects_in(content)
 
@@ -656,12 +651,12 @@ Look = Callable[[Path], Tables]
 
 
 def statement(name: str) -> str:
-    """Return the SQL statement of this name from ``readers/sql/*.sql``."""
+    """Return the SQL statement with this name from ``readers/sql/*.sql``."""
     return statements("nacre.readers", "sql")[name]
 
 
 def has_columns(tables: Tables | None, required: Mapping[str, Set[str]]) -> bool:
-    """Return True if a database has all required tables and columns."""
+    """Return True if a database has all the required tables and columns."""
     return tables is not None and all(
         columns <= set(tables.columns(name)) for name, columns in required.items()
     )
@@ -673,14 +668,14 @@ def with_columns(required: Mapping[str, Set[str]]) -> Callable[[Head], bool]:
 
 
 def as_bytes(value: object) -> bytes:
-    """Return text or a blob from a database as bytes, and any other value as empty bytes."""
+    """Return the bytes of a database's text or blob, or no bytes for any other value."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace")
     return value if isinstance(value, bytes) else b""
 
 
 def log_of(path: Path) -> Iterator[Path]:
-    """Yield the path of a database's write-ahead log, which can contain the latest changes."""
+    """Yield the path of a database's write-ahead log, which can hold the latest changes."""
     if path.name.endswith(SUFFIXES):
         yield path.with_name(f"{path.name}-wal")
 
@@ -763,9 +758,9 @@ class Part(Source):
 
 
 class Marks:
-    """A record of which sessions in a database have changed since the last read.
+    """A record that shows which sessions in a database changed since the last read.
 
-    Call ``save`` only after reading all sessions, so that a failure does not hide changes.
+    Call ``save`` only after all sessions are read, so that a failure does not hide changes.
     """
 
     def __init__(self, source: Source) -> None:
@@ -803,7 +798,7 @@ def changed(
 
 
 def rows_of(source: Source, table: str, query: str, **values: Any) -> list[JsonObject]:
-    """Run a ``SELECT *`` query, and return each row as a mapping by column name."""
+    """Run a ``SELECT *`` query, and return each row as a mapping from column names."""
     tables = tables_of(source)
     names = tables.columns(table)
     return [dict(zip(names, row, strict=True)) for row in tables.all(query, **values)]

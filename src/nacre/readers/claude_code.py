@@ -1,6 +1,6 @@
 """Claude Code: ``~/.claude/projects/<slug>/<session>.jsonl``.
 
-Sub-agents have a folder of their own.
+Transcripts of sub-agents are in a separate folder.
 
 Each line contains one block of a message, and the results of the message's tool calls appear
 between these lines. A message stays open until the next one starts. If it is still open at the end
@@ -53,7 +53,7 @@ TOOL = "claude-code"
 
 _QUESTION_ENDS = ("?", "？", ":", "：")
 _HIDDEN_QUESTION = "…?"
-"""Placeholder for a form question that is based on external text."""
+"""Placeholder for a question that is based on external text."""
 
 
 @frozen
@@ -66,7 +66,7 @@ class Answer:
 
 
 def questions_of(arguments: Values) -> dict[str, list[str]]:
-    """Map each question in a form to its options."""
+    """Return the options of each question in a form."""
     options_by_question: dict[str, list[str]] = {}
     for item in objects(arguments, "questions"):
         if isinstance(item.get("question"), str):
@@ -157,7 +157,7 @@ def is_string(raw: msgspec.Raw) -> bool:
 
 
 def string_of(raw: msgspec.Raw) -> str:
-    """Decode a JSON string. Any other JSON value gives an empty string."""
+    """Decode a JSON string. Return an empty string for any other value."""
     return str(plain(raw)) if is_string(raw) else ""
 
 
@@ -171,7 +171,7 @@ def shows_image(content: msgspec.Raw) -> bool:
 def record_lines(source: Source) -> Iterator[tuple[int, bytes]]:
     """Yield each line of a transcript with its byte offset.
 
-    A session moved here from the web is a single object, whose ``loglines`` are numbered instead.
+    A session moved here from the web is a single object. Its ``loglines`` are numbered instead.
     """
     if source.path.suffix != ".json":
         yield from source.lines()
@@ -198,7 +198,7 @@ _SHELL, _EXIT_CODE_SINCE_MAJOR = "Bash", 2
 
 
 def fails_in_words_of_host(call: Call, version: str | None) -> bool:
-    """Return True if the host, not the tool, wrote the start of a failed call's result."""
+    """Return True if a failed call's result starts with text by the host, not by the tool."""
     if call.outside:
         return False
     major = (version or "").partition(".")[0]
@@ -233,7 +233,7 @@ _INTERRUPTION_NOTE = re.compile(r"\[Request interrupted by user[^\]\n]{0,40}\]")
 _PLAN_HEAD = "Implement the following plan:"
 _FEEDBACK_HEAD = "\n\nUser feedback on this plan: "
 _PROMPT_COMMAND = "<command-message>"
-"""Start of a command that sends a prompt. Others, such as ``/model``, start with their name."""
+"""Start of commands that send a prompt. Others, such as ``/model``, start with their name."""
 _COMMAND_TAGS = ("command-message", "command-name", "command-args")
 _SOURCE_FIELDS = ("source", "sender", "author", "from", "channel")
 """Fields that might name the source of a queued command in future versions of the host."""
@@ -264,7 +264,7 @@ def content_of(content: msgspec.Raw) -> tuple[str, list[Block], list[Block]]:
 
 
 def interruption(text: str) -> tuple[str, str]:
-    """Split a prompt into the host's note about an interruption, if any, and the rest."""
+    """Split a prompt into the host's note about an interruption ("" if none) and the rest."""
     note = _INTERRUPTION_NOTE.match(text)
     return (note[0], text[note.end() :].strip()) if note else ("", text)
 
@@ -272,7 +272,7 @@ def interruption(text: str) -> tuple[str, str]:
 def plan_of(text: str, accepted: str | None = None) -> tuple[str, str, str]:
     """Split a prompt that accepts a plan into its title, the plan and the user's comment.
 
-    All are empty for other prompts. Finding the comment requires ``accepted``, the plan's text.
+    All are empty for other prompts. The comment is found only if ``accepted`` is the plan's text.
     """
     head, _, body = text.partition("\n\n")
     plan, words = body.strip(), ""
@@ -288,7 +288,7 @@ def plan_of(text: str, accepted: str | None = None) -> tuple[str, str, str]:
 def is_feedback_on_call(record: Record, message: Message, calls: Mapping[str, Call]) -> bool:
     """Return True if a message is the user's comment on a tool call they approved.
 
-    Its one text block then follows the tool result, and its record names the call.
+    Such a message has one text block after the tool result, and its record names the call.
     """
     first, *other_blocks = blocks_of(message.content) or [Block()]
     call = calls.get(first.tool_use_id or "")
@@ -303,7 +303,7 @@ def is_feedback_on_call(record: Record, message: Message, calls: Mapping[str, Ca
 
 
 def rejection(content: msgspec.Raw, beside: msgspec.Raw) -> str | None:
-    """Return the user's reason for declining a tool call, or None if they did not decline it.
+    """Return the user's reason for declining a tool call, or None if it was not declined.
 
     If ``beside`` is a list or an object, the tool itself wrote ``content``.
     """
@@ -317,7 +317,7 @@ def rejection(content: msgspec.Raw, beside: msgspec.Raw) -> str | None:
 
 
 def answers_to(form: Form, pairs: Iterable[tuple[str, object]]) -> Iterator[Answer]:
-    """Yield the user's answers to the questions of ``form`` that occur only once.
+    """Yield the user's answers to those questions of ``form`` that occur only once.
 
     If a question's options are unknown, its answer counts as chosen.
     """
@@ -339,7 +339,7 @@ def is_typed_ahead(attachment: Values) -> bool:
 
 
 def typed(text: str) -> tuple[str, Flag, str]:
-    """Split a prompt into the user's text, its flags, and text that others or the host wrote."""
+    """Split a prompt into the user's text, its flags, and the text by others or the host."""
     if text.startswith("<command-"):
         parts, foreign_text = _command_parts(text)
         command, words = parts.get("command-name"), parts.get("command-args")
@@ -384,7 +384,7 @@ class Reader:
         self.source = source
         self.yielded: Session | None = None
         self.first: list[tuple[Record, Speaker, str, Flag, Trust]] = []
-        """The first prompt or summary, until the id of its session is known."""
+        """The first prompts or summaries, kept until the id of their session is known."""
         self.links: list[Record] = []
         self.open: dict[str, OpenMessage] = {}
         self.calls: dict[str, Call] = {}
@@ -476,7 +476,7 @@ class Reader:
     def finished(self, session: Session) -> Session:
         """Add the title, model and tokens that are known only at the end of the file.
 
-        Sub-agents get a model only if the file has a single session.
+        A sub-agent's model is set only if the file has one session.
         """
         spent = self.carry.get("spent", {}).get(session.native_id)
         is_main = session.kind is SessionKind.MAIN
@@ -490,7 +490,7 @@ class Reader:
     def count(self, group: OpenMessage) -> None:
         """Add a message's tokens to its session's total.
 
-        If a later read continues the message, it adds only the difference.
+        If a later read continues the message, only the difference is added.
         """
         usage = group.usage
         if not usage:
@@ -541,9 +541,9 @@ class Reader:
             yield from self.owner(_with_suffix(record, "feedback"), feedback)
 
     def another(self, record: Record, text: str) -> Items:
-        """Yield a message that another agent or person sent under the user's role.
+        """Yield a message in the user's role that another agent or person sent.
 
-        The host's own text is only recorded as external.
+        Text by the host is only recorded as external.
         """
         words, flags = self.typed(text)
         self.exchange.record_outside(text)
@@ -625,7 +625,7 @@ class Reader:
     def answers(self, record: Record, answers: Iterable[Answer]) -> Items:
         """Yield the user's answers to a form: all chosen options, and then each typed answer.
 
-        Questions that repeat external text are left out, and such answers count as external.
+        Questions that repeat external text are left out. Answers that do so count as external.
         """
         trust_of = self.exchange.trust_of
         chosen, written, foreign = list[str](), list[str](), list[str]()
@@ -673,8 +673,8 @@ class Reader:
     def queued(self, record: Record) -> Items:
         """Follow the queue of prompts that the user types while the agent works.
 
-        Yields each removed prompt, unless the removal has text or a reason: then the prompt has a
-        record of its own.
+        Yields each prompt that leaves the queue, except one removed with text or a reason, which
+        has its own record.
         """
         queue = self.carry["queue"]
         match record.operation:
@@ -819,8 +819,8 @@ class Reader:
     def typed(self, text: str, *, ahead: bool = False) -> tuple[str, Flag]:
         """Return the text that the user typed in a prompt, and its flags.
 
-        Records text by others as external. Of commands that the user typed ``ahead``, while the
-        agent worked, those without arguments give no text, because they have their own record.
+        Text by others is recorded as external. A command without arguments that the user typed
+        ``ahead``, while the agent worked, gives no text, because it has its own record.
         """
         cleaned = self.exchange.clean(text)
         words, flags, foreign_text = typed(cleaned.text)
@@ -871,9 +871,9 @@ class Reader:
         )
 
     def say_first(self, session_id: str | None) -> Items:
-        """Yield the first prompts under the id of the current session.
+        """Yield the first prompts with the id of the current session.
 
-        After the user clears a session, their records still carry the old id.
+        After the user clears a session, these records still have the old id.
         """
         prompts, self.first = self.first, []
         self.carry["begun"] = bool(prompts) or self.carry.get("begun", False)
@@ -882,7 +882,7 @@ class Reader:
             yield from self.say(record, speaker, text, flags, trust=trust)
 
     def finish(self) -> Items:
-        """Yield the messages and queued prompts that are left at the end of the file.
+        """Yield the messages and queued prompts that remain at the end of the file.
 
         The next read starts at the first incomplete message.
         """
@@ -965,7 +965,7 @@ _OTHER_FIELDS = (
     "stopReason,subtype,supersedesUuids,thinkingMetadata,title,todos,toolDenialKind,"
     "toolEndsTurn,toolUseID,trigger,userType,worktreeSession"
 )
-"""Known fields that contain no part of the conversation."""
+"""Known fields that are not part of the conversation."""
 
 
 ADAPTER = Adapter(

@@ -73,7 +73,7 @@ def tool_of(path: Path) -> str:
 
 
 def session_of(path: Path) -> Session:
-    """Build the session of a task, with the working folder from the tool's task list."""
+    """Return the session of a task, with the working folder from the tool's task list."""
     native_id = path.parent.name if path.name in (*MESSAGES, HISTORY) else path.stem
     item = mapping(beside(path.parent / "history_item.json"))
     if not item and len(path.parents) > 2:
@@ -90,15 +90,15 @@ def session_of(path: Path) -> Session:
 
 
 def folder_in(text: str) -> str | None:
-    """Return the working folder from the context that the tool adds for the model, if any."""
+    """Return the working folder named in the context that the tool adds for the model, if any."""
     match = _DIRECTORY.search(text)
     return match[1] if match else None
 
 
 def model_of(message: Values) -> str | None:
-    """Return a message's model, with its provider if that may be the user's own server.
+    """Return a message's model, with the provider if it may be the user's own server.
 
-    Cline and Roo Code say ``openai`` for any server with OpenAI's API.
+    Cline and Roo Code call any server with OpenAI's API ``openai``.
     """
     info = mapping(message, "modelInfo")
     return _model(string(info, "modelId", "id"), string(info, "providerId", "provider"))
@@ -146,7 +146,8 @@ class _TaskReader:
         self.messages = messages
         self.talk = Conversation(source, session)
         self.chosen: dict[str, str] = {}
-        """Maps the options of the agent's last question to answers that repeat the question."""
+        """The options of the agent's last question, each with an answer that repeats the question.
+        """
 
 
 class _Reader(_TaskReader):
@@ -268,7 +269,7 @@ class _Reader(_TaskReader):
 
 
 def as_answers(question: str, facts: Values) -> dict[str, str]:
-    """Map each option to an answer that repeats the question, as in "Which one? → Both"."""
+    """Return an answer for each option that repeats the question, as in "Which one? → Both"."""
     asking = one_line(question.strip().rpartition("\n")[2])
     asking = asking if asking.endswith(("?", "？", ":", "：")) else f"{asking}:"
     listed = facts.get("options") or facts.get("suggest") or facts.get("follow_up")

@@ -68,7 +68,7 @@ _OWNER_SOURCES = frozenset(
 )
 """Sources of sessions that the user or the user's agents started.
 
-Other sessions, such as those from ``mcp``, have no prompts by the user.
+Other sessions, such as those from ``mcp``, contain no prompts by the user.
 """
 
 _REQUEST_HEAD = "## My request for Codex:"
@@ -141,7 +141,7 @@ _RAW = msgspec.json.Decoder(msgspec.Raw)
 
 
 def is_rollout(head: Head) -> bool:
-    """Return True for a Codex rollout of any version, and for Codex's history of prompts."""
+    """Return True for a Codex rollout of any version, or for Codex's history of prompts."""
     for record in head.objects:
         if record.get("type") in _ROLLOUT_TYPES and isinstance(record.get("payload"), dict):
             return True
@@ -183,7 +183,7 @@ def typed(text: str) -> str:
 
 
 def replies_in(text: str) -> list[Values]:
-    """Return the user's late answers to the agent's questions, which Codex sends as a message."""
+    """Return the user's late answers to the agent's questions, which Codex sends in a message."""
     replies = _REPLIES.fullmatch(text)
     return objects_in(plain(replies[2])) if replies else []
 
@@ -240,7 +240,7 @@ _NOISE_KINDS = frozenset(
 """Types of completed items that are ignored, in lower case and without separators."""
 _REPLAY_GAP = timedelta(seconds=1)
 _PROMPT_GAP = timedelta(seconds=0.1)
-"""Minimum time between the copied history and a fork's first prompt if the parent is unknown."""
+"""Minimum time between a fork's copied history and its first prompt if its parent is unknown."""
 
 
 def _mark_of(record: Record) -> str | None:
@@ -258,7 +258,7 @@ class _Reader:
         name = _NAME.search(source.path.name)
         self.talk = Conversation(source, Session(TOOL, name[1] if name else source.path.stem))
         self.pending: list[tuple[str, str | None, bool]] = []
-        """User messages from the model's history, which are ignored if the file contains events."""
+        """User messages from the model's history. They are ignored if the file contains events."""
 
     def __iter__(self) -> Items:
         return self.talk.read(_RAW, self.take, self.settle)

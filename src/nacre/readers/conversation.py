@@ -1,4 +1,4 @@
-"""Code that readers share: command lines, injected text, senders and tool calls."""
+"""Shared code of the readers: command lines, injected text, senders and tool calls."""
 
 from __future__ import annotations
 
@@ -53,21 +53,21 @@ _REDIRECTION = re.compile(r"\d?[<>]")
 
 
 def looks(program: str) -> bool:
-    """Return True if a program such as ``git diff`` only reads."""
+    """Return True if a program, such as ``git diff``, changes nothing."""
     return f"{program} ".startswith(tuple(f"{name} " for name in _READ_ONLY_PROGRAMS))
 
 
 @lru_cache(maxsize=2048)
 def names(command: str) -> tuple[str, ...]:
-    """Return the programs that a command line runs, with subcommands as in ``git commit``."""
+    """Return the programs that a command line runs, with subcommands, such as ``git commit``."""
     return tuple(invocation.name for invocation in invocations(command))
 
 
 class Invocation(NamedTuple):
     """A program with its subcommands, such as ``git commit``.
 
-    ``subcommands`` leaves out generic ones such as ``run``, and ``words`` is the program followed
-    by the whole command.
+    ``subcommands`` omits generic ones such as ``run``. ``words`` is the program followed by the
+    whole command.
     """
 
     name: str
@@ -174,7 +174,8 @@ _SPACES = re.compile(r"\n{3,}")
 class Cleaned:
     """A message and the injected blocks that were removed from it.
 
-    ``own`` is nacre's context, ``outside`` external text, and ``local`` text from this machine.
+    ``own`` is context from nacre, ``outside`` is external text, and ``local`` is text from this
+    machine.
     """
 
     text: str
@@ -191,9 +192,9 @@ class Cleaned:
 def clean(text: str) -> Cleaned:
     """Remove injected blocks and large base64 data, and replace lone surrogates with ``?``.
 
-    A block extends to its last end mark, or else to the end of the message: losing text is safer
-    than attributing other people's text to the speaker. Without a start mark, nacre's block begins
-    with the message.
+    A block ends at its last end mark, or else at the end of the message: losing text is safer than
+    attributing other people's text to the speaker. Without a start mark, nacre's block starts the
+    message.
     """
     if not text.isascii():
         text = text.encode("utf-8", errors="replace").decode("utf-8")
@@ -209,7 +210,7 @@ def clean(text: str) -> Cleaned:
 
 
 def strip(text: str) -> Cleaned:
-    """Remove nacre's own context from a message, and nothing else."""
+    """Remove only nacre's own context from a message."""
     text, own = _without_own(text)
     return Cleaned(text.strip() if own else text, own)
 
@@ -249,7 +250,7 @@ def _without_frame(text: str, marks: _Marks, removed: list[str]) -> str:
 
 _EVERY_TOOL = "any"
 _EXPORTING = ("claude-code", "codex", "opencode")
-"""Tools whose inserted text is common in exported chats."""
+"""Tools whose inserted text often occurs in exported chats."""
 _CLOSED = re.compile(r"\][^\S\n]*$", re.MULTILINE)
 
 
@@ -265,7 +266,7 @@ def is_tools(tool: str, text: str) -> bool:
 
 
 def without_tools_lines(tool: str, text: str) -> tuple[str, tuple[str, ...]]:
-    """Split a message into its text without the lines that the tool inserted, and those lines."""
+    """Separate a message's text from the lines that the tool inserted, and return both."""
     cut: list[str] = []
     for phrases in _phrases_of(tool):
         end = next(_at_lines(text, phrases["ends"]), len(text))
@@ -279,7 +280,7 @@ def without_tools_lines(tool: str, text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def channels() -> list[str]:
-    """Return the channel names that chat bridges write into messages."""
+    """Return the names of channels that chat bridges write into messages."""
     return _phrase_tables()["channels"]["names"]
 
 
@@ -341,7 +342,7 @@ class Sender:
 def read_sender(text: str) -> tuple[str, Sender | None]:
     """Split a message into its text and its sender.
 
-    The sender precedes the text as ``[Feishu] Otto:``, or else follows it as ``[from: Otto]``.
+    The sender stands before the text (``[Feishu] Otto:``) or after it (``[from: Otto]``).
     """
     footer = _FROM.search(text)
     footer_sender = _sender("", footer[2] or footer[1], display=footer[1]) if footer else None
@@ -358,7 +359,7 @@ def read_sender(text: str) -> tuple[str, Sender | None]:
 
 
 def sender_in(head: str) -> Sender:
-    """Return the sender named in a chat message's header, even if the channel is unknown."""
+    """Return the sender in a chat message's header, even if the channel is unknown."""
     match = _channel_prefix().match(f"[{head}]")
     channel, _, description = (
         (match["channel"], "", match["rest"]) if match else head.partition(" ")
@@ -405,14 +406,13 @@ def _channel_prefix() -> re.Pattern[str]:
 
 
 INPUT_CHARACTERS = 16_000
-"""Maximum length of an input or an outcome from an adapter, in characters.
+"""Maximum length in characters of a call's input or outcome from an adapter.
 
-Callers must remove secrets before they shorten it further, because half a secret would not be
-recognised.
+Callers must remove secrets before shortening it further, because half a secret is not recognised.
 """
 
 ERROR_CHARACTERS = 600
-"""Maximum length of the stored output of a failed call, in characters."""
+"""Maximum length in characters of the stored output of a failed call."""
 
 _MAX_PATHS = 50
 _MAX_ERROR_LINES = 4
@@ -425,7 +425,7 @@ _RUNNER_ERROR = re.compile(
     r"npm (?:error|ERR!)|error Command failed|\S*\s?ELIFECYCLE|g?make(?:\[\d+\])?: \*\*\*|error: script \"|husky - "
     r"|\+ (?:CategoryInfo|FullyQualifiedErrorId)\b"
 )
-"""Matches a task runner's report of a failure, which says less than the program's own output."""
+"""Matches a task runner's error report, which says less than the failed program's own output."""
 _PATH_KEYS = tuple(
     "file_path notebook_path path filePath filepath file target_file relative_path "
     "absolute_path target_notebook filename relative_workspace_path relativeWorkspacePath "
@@ -472,7 +472,7 @@ _EXIT_LINE = re.compile(
 _MAX_PATH_CHARACTERS = 500
 _MAX_MADE = 10
 MEMORY_MADE = "memory "
-"""Prefix of a stored memory in ``ToolCall.made``, followed by the end of its id."""
+"""Prefix in ``ToolCall.made`` before the last digits of the id of a stored memory."""
 
 _MAKING_COMMAND = re.compile(
     r"\bgit\b.{0,200}?\b(?:commit|merge|cherry-pick|revert|push)\b|\b(?:gh|glab|hub)\b.{0,80}?\b(?:pr|mr|pull-request)\b|\bnacre\s+store\b",
@@ -498,7 +498,7 @@ _TAG = re.compile(r"</?tool_use_error>")
 
 
 def new_call(name: str, arguments: Values | str) -> ToolCall:
-    """Build a call without an outcome from a tool's name and arguments.
+    """Return a call without an outcome, given a tool's name and arguments.
 
     ``arguments`` is an object, JSON text, or plain text such as a patch. The call's input is its
     main argument as one line, such as a command, path, query or URL.
@@ -519,7 +519,7 @@ def new_call(name: str, arguments: Values | str) -> ToolCall:
 
 
 def with_outcome(call: ToolCall, result: str | None, output: str = "") -> ToolCall:
-    """Return the call with its outcome, and with the error or the created objects in its output."""
+    """Return the call with its outcome, and with the error or created objects in its output."""
     call = replace(call, outcome=result)
     if call.failed:
         return replace(call, error=telling(output) or None)
@@ -532,7 +532,7 @@ def with_outcome(call: ToolCall, result: str | None, output: str = "") -> ToolCa
 
 
 def action_of(name: str, arguments: Values | None = None) -> Action:
-    """Return a call's action, judged by the tool's name or else by its arguments."""
+    """Return a call's action, according to the tool's name or else to its arguments."""
     actions = _actions()
     lowered = name.lower()
     action = actions.get(lowered) or actions.get(_NAME_PREFIX.sub("", lowered))
@@ -570,7 +570,7 @@ def _actions() -> dict[str, Action]:
 
 
 def memories_made(turns: Iterable[Turn]) -> Iterator[str]:
-    """Yield the last eight digits of the id of each memory that the agent stored in these turns."""
+    """Yield the last eight digits of the ids of memories that the agent stored in ``turns``."""
     for call in (call for turn in turns for call in turn.tool_calls):
         yield from (
             name.removeprefix(MEMORY_MADE) for name in call.made if name.startswith(MEMORY_MADE)
@@ -643,7 +643,7 @@ def outcome(output: str = "", *, exit_code: int | str | None = None, is_error: b
 
 
 def tokens_of(usage: Values) -> Tokens:
-    """Sum the token counts of a usage record whose input count excludes cached tokens."""
+    """Return the total tokens of a usage record whose input count excludes cached tokens."""
     counts = [0, 0, 0]
     for name, value in usage.items():
         kind = _COUNT.fullmatch(name.replace("_", "").lower())
@@ -653,7 +653,7 @@ def tokens_of(usage: Values) -> Tokens:
 
 
 def ending(output: str, *, exit_code: object = None, is_error: bool = False) -> str:
-    """Return a call's outcome, taking a refusal by the user or an exit code from its output."""
+    """Return a call's outcome, using an exit code or a refusal by the user in its output."""
     if type(exit_code) is not int:
         lines = output.strip().splitlines() if is_error else []
         codes = _EXIT.findall("\n".join(lines[:1] + lines[-1:]))
@@ -663,7 +663,7 @@ def ending(output: str, *, exit_code: object = None, is_error: bool = False) -> 
 
 
 def command_line(command: object) -> str:
-    """Return a command as typed in a shell, such as ``script`` for ``["bash", "-lc", script]``."""
+    """Return a command as typed in a shell: ``script`` for ``["bash", "-lc", script]``."""
     if isinstance(command, str):
         return _brief_patch(command)
     if not isinstance(command, Sequence):
@@ -727,7 +727,7 @@ _DESCRIBED_KEYS = tuple(
     "command cmd input patch file_path notebook_path pattern query queries search_query url "
     "path filePath file todos plan questions taskId subject skill description prompt".split()
 )
-"""Names of arguments, most informative first. A command comes before its description."""
+"""Names of arguments, the most informative first. A command precedes its description."""
 
 
 def _decode_object(text: str) -> dict[str, Any] | None:

@@ -43,7 +43,7 @@ _QUIET = tuple(
     "textEdit notebookEdit agentDetection usedContext contentReference codeCitation move "
     "clearTo".split()
 )
-"""Prefixes of the kinds of response parts without text."""
+"""Prefixes of the kinds of response parts that contain no text."""
 _CALLS = ("toolInvocation", "toolInvocationSerialized")
 _END = "end"
 _UNIQUE_LENGTH = 36
@@ -332,7 +332,7 @@ def _roots(places: Places) -> Sequence[Root]:
 
 
 def workspace_of(path: Path) -> tuple[str | None, str | None]:
-    """Return a workspace's folder and, if it has several folders, its name."""
+    """Return the folder of a workspace, and its name if it has several folders."""
     facts = beside(path.with_name("workspace.json"))
     workspace = folder_of(string(facts, "workspace", "configuration")) or ""
     label = workspace.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".code-workspace")

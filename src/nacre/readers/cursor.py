@@ -1,4 +1,4 @@
-"""Cursor: agent transcripts, the editor's conversation databases, and the command line's stores."""
+"""Cursor: agent transcripts, and the databases of the editor and the command-line program."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ _MAX_FOLDERS_SEARCHED = 20_000
 
 @frozen
 class Prompt:
-    """A user message, split into what the user typed, the context that Cursor added, and the time.
+    """A user message, split into the typed text, the context that Cursor added, and the time.
 
     ``is_sure`` is False if there are several pairs of tags, because attached files may contain
-    some.
+    tags.
     """
 
     words: str
@@ -111,7 +111,7 @@ def roots(places: Places, suffix: str) -> Sequence[Root]:
 
 
 def session_of(source: Source) -> Session:
-    """Build the session of a transcript, whose file name is its id."""
+    """Return the session of a transcript. Its id is the file name."""
     path = source.path
     is_child = path.parent.name == "subagents"
     folder = next(
@@ -171,7 +171,7 @@ class MessageReader:
         self.time = session.started
 
     def words(self, blocks: Sequence[Values]) -> str:
-        """Join a message's text blocks, counting blocks of unknown types."""
+        """Join a message's text blocks, and count blocks of unknown types."""
         texts = []
         for block in blocks:
             kind = block.get("type")
@@ -218,7 +218,7 @@ class MessageReader:
         yield from self.talk.open(None, self.time, seed=seed, before=before)
 
     def miss(self) -> None:
-        """Distrust what the agent says next if an external call's result is missing."""
+        """Distrust the agent's next statements if the result of an external call is missing."""
         if any(
             call.call.outcome is None and (call.outside or call.own)
             for call in self.talk.calls.values()
@@ -387,7 +387,7 @@ _OUTSIDE_FIELDS = ("externalLinks", "selectedDocs", "useWeb", "selectedPullReque
 
 
 Bubble = Values
-"""A prompt (type 1 or ``user``), or the text, thought or call of an agent (type 2 or ``ai``)."""
+"""A prompt (type 1 or ``user``), or an agent's text, thought or call (type 2 or ``ai``)."""
 
 
 def _is_owners(bubble: Bubble) -> bool | None:
@@ -409,7 +409,7 @@ def _bubble_time(bubble: Bubble) -> datetime | None:
 
 
 class BubbleReader(MessageReader):
-    """A converter of bubbles, the messages in an editor's database, to turns."""
+    """A converter of an editor's messages, called bubbles, to turns."""
 
     def take(self, bubble: Bubble) -> Items:
         self.time = _bubble_time(bubble) or self.time
@@ -463,7 +463,7 @@ class BubbleReader(MessageReader):
 
 
 def result_text(result: object) -> str:
-    """Extract a tool's output from the JSON that Cursor stores."""
+    """Return a tool's output from the JSON that Cursor stores."""
     if isinstance(result, str):
         value = plain(result) if result.lstrip()[:1] in ("{", "[") else None
         return result_text(value) or result
@@ -476,7 +476,7 @@ def result_text(result: object) -> str:
 
 
 def rich_words(rich: object) -> str:
-    """Return the plain text of a message that the editor stores as a tree."""
+    """Return the plain text of a message that is stored as a tree."""
     if not isinstance(rich, str) or not rich.strip():
         return ""
     blocks = mapping(plain(rich), "root").get("children")
@@ -544,7 +544,7 @@ _PARENTS = (
 
 
 Composer = Values
-"""A conversation, with its bubbles or only their order."""
+"""A conversation with its bubbles, or with only their order."""
 
 Exchange = tuple[str, str]
 
@@ -791,12 +791,12 @@ ADAPTER_STATE = Adapter(
 
 _VARINT, _LENGTH = 0, 2
 _FIXED = {1: 8, 5: 4}
-"""Number of bytes by type of field."""
+"""Number of bytes of each fixed-size type of field."""
 _MAX_VARINT_BYTES = 10
 
 
 Field = tuple[int, bytes]
-"""The number and the bytes of a field, which are empty for fields of a fixed size."""
+"""A field's number and bytes. The bytes are empty for fields of a fixed size."""
 
 
 def read_fields(data: bytes) -> list[Field] | None:

@@ -196,7 +196,7 @@ def record_result(talk: Conversation, key: str, status: object, output: str) -> 
 
 
 def words_of(content: Any) -> str:
-    """Return the text of a message's content, without thoughts, images and tool results."""
+    """Return the text in a message's content, without thoughts, images and tool results."""
     parts = content if isinstance(content, list) else [content]
     return text_in([part for part in parts if not mapping(part).get("thought")])
 

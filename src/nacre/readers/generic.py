@@ -33,7 +33,7 @@ from nacre.values.reports import FORMAT
 from nacre.values.session import Flag, Session, Speaker, ToolCall, Turn
 
 CALLS = ("tool_call", "function_call", "tool_use")
-"""Types of records that each represent one tool call."""
+"""Types of records that stand for one tool call each."""
 
 ROLES: dict[str, Speaker] = {
     **dict.fromkeys(("user", "human", "owner"), Speaker.OWNER),
@@ -66,10 +66,10 @@ _NON_TEXT_TYPES = frozenset(
 
 _PERSON = re.compile(r"([^\W\d_][\w.'’-]{0,30}(?: [^\W\d_][\w.'’-]{0,30}){0,2}): \S")
 _NAMED_MESSAGES = 20
-"""Number of messages that are examined for names. Files with fewer are read from the start."""
+"""Number of messages that are checked for names. Files with fewer are read from the start."""
 
 _NAMED_SHARE = 0.8
-"""Minimum share of the messages that must start with a name."""
+"""Minimum share of messages that start with a name."""
 
 
 @frozen
@@ -112,7 +112,7 @@ def read_line(record: Values) -> Line | None:
 
 
 def messages_of(record: Values) -> list[tuple[Values, Line]]:
-    """Return the messages of a record that holds a whole session, each with its original object."""
+    """Return each message in a record of a whole session, with its original object."""
     for key in _MESSAGE_LISTS:
         value = record.get(key)
         if isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
@@ -126,7 +126,7 @@ def session_id(record: Values) -> str | None:
 
 
 def text_in(content: Any, depth: int = 0) -> str:
-    """Return the text in a message's content: a string, a block, or a list of both."""
+    """Return the text in a message's content, which is a string, a block, or a list of both."""
     if isinstance(content, str):
         return content
     if depth > _MAX_DEPTH:
@@ -221,7 +221,8 @@ class _Reader:
         for native_id, facts in self.facts.items():
             self.exchanges[native_id] = Exchange(facts.pop("exchange", None))
         self.calls: dict[str, list[bool]] = dict(source.carry.get("calls", {}))
-        """By call id, whether the result is external text and whether it comes from nacre."""
+        """For each call id, whether the result is external text, and whether it comes from nacre.
+        """
         self.names = set[str]()
         self.yielded: Session | None = None
 
@@ -391,7 +392,7 @@ _DATE_IN_NAME = re.compile(
 )
 _UNDECODABLE_SHARE = 0.05
 _SPEAKERS = re.compile(r"^[^A-Za-z\n]{0,60}Speaker \d+\b", re.MULTILINE)
-"""Matches numbered speakers in the transcript of a meeting recorder."""
+"""Matches the numbered speakers in a meeting recorder's transcript."""
 _NOT_TEXT = frozenset(".json .jsonl .lock .zst .svg .xml .html .htm .csv .tsv".split())
 
 
@@ -415,7 +416,7 @@ def _sniff_text(head: Head) -> bool:
 
 
 def date_in_name(name: str) -> datetime | None:
-    """Return the local date in a file name or title, with the time if that is given too."""
+    """Return the local date in a file name or title, and the time if it is there too."""
     match = _DATE_IN_NAME.search(name)
     if match is None:
         return None
@@ -578,7 +579,7 @@ _GLYPH = re.compile(r"^(?:([❯›>])|[⏺●•✦✻※]|[ \t]*⎿)(?=\s)", re
 _TERMINAL = re.compile(
     r"(?=[\s\S]*^[❯›]\s)(?=[\s\S]*^[⏺●✦•]\s)|(?=[\s\S]*^>\s)(?=[\s\S]*^[⏺●]\s)", re.MULTILINE
 )
-"""Matches output copied from a terminal, in which symbols mark the speakers."""
+"""Matches text copied from a terminal in which symbols mark the speakers."""
 _UNDERLINED = re.compile(r"^(\S.{0,40})\n[-=]{3,}$", re.MULTILINE)
 _TIME = re.compile(
     r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?"
@@ -592,7 +593,8 @@ _FORMS = (
     "%m/%d/%Y %H:%M:%S",
     "%d.%m.%Y %H:%M:%S",
 )
-"""Formats of local times. The month comes first with AM or PM, and in Cursor's exports."""
+"""Formats of local times. Those with AM or PM and those of Cursor's exports start with the month.
+"""
 _ONLY_TIME = re.compile(rf"\W*(?:{_TIME.pattern})\W*")
 _SKILL = 'data-tool-name="Skill"'
 _ID = re.compile(
@@ -634,7 +636,7 @@ def _read_heading(line: str) -> tuple[str, str, str] | None:
 
 
 def role_of(name: str) -> Speaker | None:
-    """Return the speaker that a name in a heading stands for, if known."""
+    """Return the speaker that a name in a heading means, if known."""
     if role := _NAMES.get(name):
         return role
     if _OWNER.fullmatch(name):

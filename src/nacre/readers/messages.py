@@ -22,7 +22,7 @@ from nacre.readers.trust import Conversation
 from nacre.values.session import Flag, Session, Speaker, Tokens
 
 HOST: Values = {"synthetic": True}
-"""Claim for text by the tool under the user's role."""
+"""Field that marks text that the tool wrote in the user's role."""
 IMAGE = "[image]"
 """Placeholder for an image, whose text is not recorded."""
 OBJECT = msgspec.json.Decoder(JsonObject)
@@ -33,9 +33,9 @@ _UNIQUE_LENGTH = 26
 
 @dataclass(slots=True)
 class Message:
-    """A message by the owner, the agent or a tool, with the tool results that it carries.
+    """A message by the owner, the agent or a tool, with its tool results.
 
-    ``id`` counts as unique across sessions if it is as long as a ULID. ``claims`` are records and
+    ``id`` counts as unique in all sessions if it is as long as a ULID. ``claims`` are records and
     blocks that may name the author. Only answers have a ``model`` and ``tokens``.
     """
 
@@ -52,20 +52,20 @@ class Message:
 
     @classmethod
     def of(cls, source: Source, role: object, *facts: Any, **more: Any) -> Message:
-        """Build a message by the speaker that ``role`` stands for, counting unknown roles."""
+        """Return a message by the speaker that ``role`` means. Unknown roles are counted."""
         speaker = ROLES.get(str(role).lower())
         if speaker is None:
             source.unknown(f"role {role}")
         return cls(speaker or Speaker.SYSTEM, *facts, **more)
 
     def call(self, call: object, name: object, arguments: object) -> None:
-        """Add a tool call whose id is ``call`` and whose arguments are an object or text."""
+        """Add a tool call with the id ``call``. The arguments are an object or text."""
         self.calls.append((str(call or ""), str(name or "tool"), arguments))
 
     def result(
         self, call: object, value: object, *, is_error: bool = False, exit_code: object = None
     ) -> None:
-        """Add the result of a tool call, which may be that the user declined it."""
+        """Add the result of a tool call, or the user's refusal of the call."""
         output = words_of(value) or (json.dumps(value, ensure_ascii=False) if value else "")
         result = ending(output, exit_code=exit_code, is_error=is_error)
         self.results.append((str(call), result, output))
@@ -110,7 +110,7 @@ class Chat:
 
     @property
     def can_grow(self) -> bool:
-        """True if the open turn may continue, because none of its calls has a result."""
+        """True if the open turn may continue because none of its calls has a result."""
         return all(call.call.outcome is None for call in self.talk.calls.values())
 
     def take(self, offset: int, record: Values) -> Items:

@@ -1,6 +1,6 @@
 """Conversations in the gateway's channels: ``<home>/gateway/sessions/<id>.jsonl``.
 
-The files contain messages, but not the memories and context used for the answers.
+The files contain the messages, but not the memories and context given to the agent.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class _Reader:
 
 
 def channel_of(key: str) -> str:
-    """Return the channel in a conversation's key.
+    """Return the channel name in a conversation's key.
 
     It is ``telegram`` in both ``telegram:5054`` and ``agent:main:telegram:bot:group:99``.
     """

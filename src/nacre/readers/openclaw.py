@@ -83,7 +83,7 @@ _RECALLED_SECTION = re.compile(
 _CURRENT_MESSAGE = "[Current message - respond to this]"
 """Separator between other people's messages and the current one.
 
-Of several separators in a message, the last one is by OpenClaw.
+If a message contains several, OpenClaw wrote the last one.
 """
 _QUOTED_REPLY = re.compile(r"\[Replying to [^\]\n]{0,200}\](?:.*\[/Replying\]|.*\Z)", re.DOTALL)
 _FORWARDED = re.compile(r"^\[Forwarded\b[^\]\n]{0,200}\]", re.MULTILINE)
@@ -110,10 +110,10 @@ _SILENT_REPLIES = frozenset({"HEARTBEAT_OK", "NO_REPLY"})
 
 @frozen
 class Prompt:
-    """A user message, split into the typed text, its senders and text by others.
+    """A user message, split into the typed text, the senders and the text by others.
 
     ``is_direct``: only the agent is in the chat. ``is_foreign``: the owner wrote none of the
-    message. ``harness``: OpenClaw wrote it, in a session of this ``kind``.
+    message. ``harness``: OpenClaw wrote it in a session of this ``kind``.
     """
 
     words: str
@@ -265,7 +265,7 @@ _MESSAGE = msgspec.json.Decoder(Message)
 class Reader:
     """A reader of one session's entries.
 
-    Prompts cannot change the kind of ``session`` unless that is ``MAIN``. ``trust`` is that of the
+    Prompts change the kind of ``session`` only if it is ``MAIN``. ``trust`` is the trust of the
     prompts.
     """
 
@@ -375,7 +375,7 @@ class Reader:
     def speaker(self, message: Message, prompt: Prompt) -> tuple[Speaker, Trust]:
         """Return the speaker and the trust of a message.
 
-        If no identities are configured, anyone in a direct chat counts as the owner but is not
+        If no identities are configured, everyone in a direct chat counts as the owner, but is not
         trusted.
         """
         identities = self.source.identities

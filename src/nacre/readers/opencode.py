@@ -87,7 +87,7 @@ class Talk:
             yield from self.answer(record, message, parts)
 
     def prompt(self, message: Message, part: Values) -> None:
-        """Add a prompt's part to ``message`` unless OpenCode wrote it."""
+        """Add a part of a prompt to ``message``, unless OpenCode wrote it."""
         if part.get("type") != "text":
             self.skip(part)
         elif part.get("ignored"):
@@ -168,7 +168,7 @@ class Talk:
 
 
 def data_folder(places: Places, name: str = TOOL) -> Path:
-    """Return a tool's data folder, which follows the XDG rules on every system."""
+    """Return a tool's data folder. It follows the XDG rules on every system."""
     return places.folder("XDG_DATA_HOME", ".local", "share") / name
 
 
@@ -211,7 +211,7 @@ _QUIET_ROWS = frozenset({"idle", "agent-switched", "model-switched", "location-s
 _TYPED = frozenset({"user", "synthetic", "system", "skill"})
 
 Messages = Iterator[tuple[JsonObject, Iterable[Values]]]
-"""Messages with their parts, in the format of the older files."""
+"""Messages and their parts, in the format of the older files."""
 
 
 class _Reader:
@@ -353,7 +353,7 @@ _SAFE_NAME = re.compile(r"[\w.-]+")
 
 
 def parse_files(source: Source) -> Items:
-    """Parse a session from its separate files or from an export."""
+    """Parse a session that is stored in separate files or in an export."""
     values = plain(source.text())
     if not isinstance(values, dict):
         source.corrupt()  # the file may be incomplete

@@ -47,9 +47,9 @@ _GENERAL = {
     "markdown": "generic:MARKDOWN",
     "text": "generic:PLAIN_TEXT",
 }
-"""Modules of adapters by name, which is the tool or ``<tool>-<format>``.
+"""The module of each adapter. The adapter's name is the tool or ``<tool>-<format>``.
 
-A colon precedes the suffix of the ``ADAPTER`` constant. Strict formats come before permissive ones.
+A colon precedes the suffix of the ``ADAPTER`` constant. Strict formats come before lenient ones.
 """
 
 IN_EXTRAS = {
@@ -69,7 +69,7 @@ IN_EXTRAS = {
     "qwen-code": ".qwen/projects/*/chats/*.jsonl",
     "zed": ".local/share/zed/threads/threads.db",
 }
-"""Paths of transcripts that only nacre-extras can read, in the user's home or in a project."""
+"""Paths, in the user's home or a project, of transcripts that only nacre-extras can read."""
 
 TOOLS = frozenset(
     form for name in _SPECIFIC for form in (name.partition("-")[0], name.replace("-", "_"))
@@ -90,8 +90,8 @@ def adapters() -> Mapping[str, Adapter]:
 def find_adapter(head: Head) -> Adapter | None:
     """Return the first adapter that recognises the content of a file, or None.
 
-    If the start does not show the format, later lines are examined. Raises
-    UnreadableTranscriptError if the file needs a missing plugin.
+    Later lines are examined if the start does not show the format. Raises UnreadableTranscriptError
+    if the file needs a missing plugin.
     """
     match = _first(head)
     if match is None or match.guesses:

@@ -1,9 +1,9 @@
-"""Trust and speaker of each turn, and assembly of a session's turns in order.
+"""The trust and speaker of turns, and the assembly of a session's turns in order.
 
 An agent's statement is based on external text or nacre's text if it shares five consecutive words
 (a "run") with that text or quotes it. The comparison ignores case, punctuation, emphasis, line
 breaks, list marks and identifier style. In scripts without spaces, eight characters count as five
-words. Only hashes of runs are kept between readings of a session.
+words. Only the hashes of runs are kept between reads of a session.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ RUN = 5.0
 """Number of consecutive words that a statement must share with external text. See docs/trust.md."""
 
 SHORT_RUN = 3.0
-"""Minimum words in a statement that is shorter than ``RUN`` and therefore compared as a whole."""
+"""Minimum number of words in a statement shorter than ``RUN``, which is compared as a whole."""
 
 _DIRECTIVE_MARKS = (
     "always ",
@@ -76,7 +76,7 @@ _DIRECTIVE_MARKS = (
 )
 """Words that mark lines with instructions.
 
-Only such lines of local tool output (files, logs, errors, commits) are kept for comparison. Other
+Of local tool output (files, logs, errors, commits), only these lines are kept for comparison. Other
 lines do little harm, and statements about code often repeat them.
 """
 
@@ -124,7 +124,7 @@ _REACHING_COMMAND = re.compile(
     r"|\bgit\s+(?:-\S+\s+)*(?:\S+\s+)?(?:clone|fetch|pull|push|ls-remote|submodule|remote\s+update)\b",
     re.IGNORECASE,
 )
-"""Matches commands that contact a registry or remote, which can be the source of their errors."""
+"""Matches commands that contact a registry or remote, from which their errors can come."""
 _FOREIGN_FILE = re.compile(
     r"(?:^|[\s\"'=/\\])(?:node_modules|site-packages|dist-packages|vendor|third[_-]party|bower_components|Pods"
     r"|\.venv|\.cargo|\.m2|go/pkg/mod|Downloads|Mail|INBOX)[/\\]"
@@ -165,7 +165,7 @@ def brings_outside(call: ToolCall) -> bool:
 
 
 def reached_out(turns: Sequence[Turn], at: int) -> bool:
-    """Return True if the agent could be paraphrasing external text in turn ``at``."""
+    """Return True if the agent may be paraphrasing external text in turn ``at``."""
     return any(
         turn.trust is Trust.UNTRUSTED or any(map(brings_outside, turn.tool_calls))
         for turn in turns[: at + 1]
@@ -182,7 +182,7 @@ def is_own(tool: str, short_input: str) -> bool:
 def shared(text: str, other: str) -> float:
     """Return the share (0 to 1) of word sequences in ``text`` that also occur in ``other``.
 
-    It compares sequences of ``RUN`` words, or shorter ones if ``text`` has fewer words.
+    The sequences have ``RUN`` words, or fewer if ``text`` is shorter.
     """
     units, other_units = _units(text), _units(other)
     for length in (RUN, SHORT_RUN):
@@ -194,9 +194,9 @@ def shared(text: str, other: str) -> float:
 
 
 class Exchange:
-    """The text that an agent received in a session, for comparison with what it says.
+    """The text that an agent received in a session, for comparison with its statements.
 
-    It distinguishes external, local and nacre's text; words the owner also wrote count as the
+    External, local and nacre's text are kept apart. Words that the owner also wrote count as the
     owner's.
     """
 
@@ -219,18 +219,18 @@ class Exchange:
             self._owner_messages.append(message)
 
     def record_unseen(self) -> None:
-        """Note that the agent received external text that the transcript lacks."""
+        """Record that the agent received external text that is not in the transcript."""
         self._unseen = True
 
     def record_output(self, tool: str, short_input: str, output: str) -> None:
-        """Record a tool's output, whose origin follows from the tool's name and input."""
+        """Record a tool's output, and infer its origin from the tool's name and input."""
         outside, own = is_outside(tool, short_input), is_own(tool, short_input)
         self.record(output, outside=outside, own=own)
 
     def record(self, output: str, *, outside: bool = False, own: bool = False) -> None:
-        """Record a tool's output as external, nacre's or local text.
+        """Record a tool's output as external, local or nacre's text.
 
-        Of local text, this records only lines with instructions.
+        Of local text, only lines with instructions are recorded.
         """
         if outside or own:
             output = output[:_MAX_CHARACTERS]
@@ -259,8 +259,8 @@ class Exchange:
     def judge(self, statement: str) -> tuple[Trust, Flag]:
         """Return the trust and the flags of an agent's statement.
 
-        It is ``untrusted`` if it may repeat external text, and ``injected`` if it repeats nacre's
-        output.
+        The statement is ``untrusted`` if it may repeat external text, and ``injected`` if it
+        repeats nacre's output.
         """
         outside, local, own = self._received.values()
         if self._unseen or not (outside or local or own):
@@ -287,7 +287,7 @@ class Exchange:
         return self.judge(statement)[0]
 
     def trust_of_call(self, call: ToolCall, arguments: object) -> Trust:
-        """Return the trust of the text that a call stores in nacre; all other calls are trusted."""
+        """Return the trust of the text that a call stores in nacre. Other calls are trusted."""
         is_command = "nacre" in call.input and _STORING_COMMAND.search(call.input)
         if not (is_command or _STORING_TOOL.search(call.name)):
             return Trust.TRUSTED
@@ -309,7 +309,7 @@ class Exchange:
         )
 
     def carried(self, mark: tuple[int, ...] | None = None) -> JsonObject:
-        """Return the state that the next read needs, as of ``mark`` or, by default, as of now."""
+        """Return the state that the next read needs, at ``mark`` or, by default, now."""
         *counts, messages, unseen = mark or self.mark()
         state: JsonObject = {
             name: list(runs)[:count][-_MAX_RUNS:]
@@ -383,7 +383,7 @@ def _owner_statement_runs(message: str) -> list[int]:
 
 
 def _units(text: str) -> list[str]:
-    """Split a text into words, parts of identifiers, and characters of unspaced scripts."""
+    """Split a text into words, parts of identifiers, and characters of scripts without spaces."""
     text = _LIST_MARK.sub("\n", f"\n{text}")
     plain = _plain(text)
     if plain is not None:
@@ -444,7 +444,7 @@ def _mixed_runs(units: list[str], length: float) -> Iterator[int]:
 
 
 class Claims(msgspec.Struct, gc=False):
-    """Fields in which the records of tools name their origin."""
+    """The fields in which tools' records name their origin."""
 
     origin: Any = None
     provenance: Any = None
@@ -480,7 +480,7 @@ _OWNER_KINDS = frozenset(
 )
 """Origins that count as the owner, including programs and protocols, as in ``claude -p``."""
 _UNKNOWN_TURN_ORIGIN = ("turnOrigin", "unknown")
-"""Field and value with which Claude Code marks a turn from an unknown source."""
+"""The field and value by which Claude Code marks a turn from an unknown source."""
 
 _KIND_KEYS = ("kind", "type", "name", "source")
 _EXTERNAL_USER = "external_user"
@@ -514,7 +514,7 @@ def _kind(value: Any) -> str:
 
 
 def is_external_user(claim: Claims) -> bool:
-    """Return True if a record comes from a user of a chat channel, who may be anyone."""
+    """Return True if a record comes from a user of a chat channel, where anyone may write."""
     return _kind(claim.provenance) == _EXTERNAL_USER
 
 
@@ -548,7 +548,7 @@ def with_author(
 ) -> Turn:
     """Correct the author of a turn that the tool attributes to the owner.
 
-    Records text by others as external. ``claims`` are records that may name the author.
+    Text by others is recorded as external. ``claims`` are records that may name the author.
     """
     if turn.speaker is not Speaker.OWNER:
         return turn
@@ -583,7 +583,7 @@ _TEXTS = frozenset({"", "text", "input_text", "output_text", "inputText", "outpu
 
 
 class Block(Claims, gc=False):
-    """A block of content. Fields that do not exist in this kind of block are empty."""
+    """A block of content. Fields that this kind of block does not have are empty."""
 
     type: str | None = None
     text: str | None = None
@@ -630,10 +630,10 @@ def text_of(content: msgspec.Raw, *, separator: str = "\n\n") -> str:
 
 
 INTERRUPTION = "[Interrupted by the owner]"
-"""Text of the turn for an interruption by the owner, if the tool writes none."""
+"""Text of a turn for the owner's interruption if the tool writes none."""
 _MAX_ERROR_CHARACTERS = 300
 _MAX_AWAITED_CALLS = 50
-"""Maximum number of external calls whose results can arrive after the end of their turn."""
+"""Maximum number of external calls whose results may arrive after their turn has ended."""
 
 
 @dataclass(slots=True)
@@ -661,7 +661,7 @@ class Call:
 class Before:
     """A position from which a later read can continue.
 
-    ``offset`` is that of a record; ``carry`` and ``mark`` are the reader's state and
+    ``offset`` is the offset of a record. ``carry`` and ``mark`` are the reader's state and
     :meth:`Exchange.mark` before it.
     """
 
@@ -688,7 +688,7 @@ class OpenTurn:
 
 
 class Conversation:
-    """A builder of a session's turns, whose state for the next read is in ``source.carry``."""
+    """A builder of a session's turns. ``source.carry`` holds its state for the next read."""
 
     def __init__(self, source: adapter.Source, session: Session) -> None:
         self.source = source
@@ -698,7 +698,7 @@ class Conversation:
         self.opened: OpenTurn | None = None
         self.before: Before | None = None
         self.held: Before | None = None
-        """The position of a record whose meaning later records can change."""
+        """The position of a record whose meaning can depend on later records."""
         spent = source.carry.get("spent")
         self.spent: Tokens | None = json.convert(spent, Tokens) if spent else None
         self._yielded: Session | None = None
@@ -711,7 +711,7 @@ class Conversation:
     ) -> adapter.Items:
         """Yield a file's sessions and turns, converting each record with ``take``.
 
-        At the end of the file, ``settle`` yields the turns that were held back.
+        At the end of the file, ``settle`` yields the turns that are still held back.
         """
         for offset, line in self.source.lines():
             records = list(adapter.records(self.source, line, decoder))
@@ -729,7 +729,7 @@ class Conversation:
             self.spent = ((self.spent or Tokens()) + tokens).bounded
 
     def new_id(self, speaker: Speaker, stamp: str | None, text: str) -> str:
-        """Derive a turn's id from its text and, if known, the time of its record."""
+        """Return a turn's id, derived from its text and, if known, the time of its record."""
         return hashed_id(self.source.carry, speaker, stamp, text)
 
     @property
@@ -738,12 +738,12 @@ class Conversation:
 
     @property
     def prompter(self) -> Speaker:
-        """The speaker of prompts: the owner, or the agent that started a sub-agent."""
+        """The speaker of the prompts: the owner or, in a sub-agent's session, the calling agent."""
         is_inner = self.session.kind is SessionKind.SUBAGENT
         return Speaker.AGENT if is_inner else Speaker.OWNER
 
     def learn(self, **facts: Any) -> None:
-        """Update the session with all facts that are not empty."""
+        """Update the session with the facts that are not empty."""
         facts["model"] = noted(self.session.model, facts.get("model"))
         self.session = replace(self.session, **{key: facts[key] for key in facts if facts[key]})
 
@@ -758,7 +758,7 @@ class Conversation:
         flags: Flag = Flag.NONE,
         **facts: Any,
     ) -> adapter.Items:
-        """Yield a complete turn without injected text, or nothing if no text is left.
+        """Yield a complete turn without injected text, or nothing if no text remains.
 
         Without ``identity``, ``stamp`` and the text determine the turn's id. ``facts`` are its
         other fields.
@@ -772,7 +772,7 @@ class Conversation:
             yield from self.say(turn, *claims)
 
     def say(self, turn: Turn, *claims: Claims | Values) -> adapter.Items:
-        """Yield a complete turn, with its author and trust as determined by :func:`attribute`."""
+        """Yield a complete turn with the author and trust that :func:`attribute` determines."""
         yield from self.close()
         turn = attribute(turn, self.session.tool, self.source.identities, self.exchange, *claims)
         yield from self._emit(turn)
@@ -895,7 +895,7 @@ class Conversation:
         self.source.carry["exchange"] = self.exchange.carried(before.mark if before else None)
 
     def end(self) -> adapter.Items:
-        """Yield the open turn and, if it changed, the session, then clear the state."""
+        """Yield the open turn and, if it changed, the session. Then clear the state."""
         yield from self.conclude()
         self.source.carry.clear()
 
@@ -920,9 +920,9 @@ class Conversation:
 
 
 def hashed_id(carry: JsonObject, speaker: Speaker, stamp: str | None, text: str) -> str:
-    """Derive a turn's id from its speaker, time and text.
+    """Return a turn's id, derived from its speaker, time and text.
 
-    Identical turns at the same time get different ids, but a copy of a record gets the same id.
+    Identical turns at the same time get different ids, but copies of a record get the same id.
     """
     counted = carry.setdefault("seen", {"stamp": stamp, "counts": {}})
     if stamp and counted["stamp"] != stamp:
@@ -935,7 +935,7 @@ def hashed_id(carry: JsonObject, speaker: Speaker, stamp: str | None, text: str)
 
 
 def is_precise(stamp: str | None) -> bool:
-    """Return True if a timestamp has fractions of a second, so that few records share it."""
+    """Return True if a timestamp has fractions of a second, so few records share it."""
     return "." in (stamp or "")
 
 
@@ -982,7 +982,7 @@ def configuration(places: adapter.Places) -> Path:
 
 
 def folder_of(uri: str | None) -> str | None:
-    """Return the path in a ``file:`` or ``vscode-remote:`` URI, or a plain path unchanged.
+    """Return the path in a ``file:`` or ``vscode-remote:`` URI. A plain path stays unchanged.
 
     Return None for an empty or invalid URI.
     """

@@ -107,7 +107,7 @@ def block(
 
 
 def _quote(text: str) -> str:
-    """Quote text, so that no line looks like a heading or the end of the block."""
+    """Quote a text so that no line looks like a heading or the end of the block."""
     return "\n".join(f"> {line}".rstrip() for line in harmless(text).splitlines())
 
 
@@ -147,7 +147,7 @@ A = TypeVar("A", bound=msgspec.Struct)
 
 _CALL_SECONDS = 45.0
 _MODEL_SECONDS = 60
-"""Time limit for all questions to the model."""
+"""Time limit in seconds for all questions to the model."""
 
 _MIN_SECONDS = 1.0
 _OUTPUT_TOKENS = 512
@@ -155,10 +155,10 @@ _OUTPUT_TOKENS = 512
 
 @dataclass
 class Adviser:
-    """A model that can be asked until ``clock`` reaches ``until``.
+    """A model that answers questions until ``clock`` reaches ``until``.
 
-    It is not asked again if it was unreachable, refused, or had no budget left. ``problem`` is why
-    the last question failed.
+    It is not asked again once it was unreachable, refused, or had no budget left. ``problem`` tells
+    why the last question failed.
     """
 
     model: LanguageModel | None
@@ -187,7 +187,7 @@ class Adviser:
 def prompt_of(
     name: str, answer: type[msgspec.Struct], *, text: dict[str, Any], shared: Any = None
 ) -> Prompt:
-    """Build a prompt from ``<name>-1.md``, with ``shared`` and ``text`` framed as data."""
+    """Return a prompt from ``<name>-1.md`` in which ``shared`` and ``text`` are framed as data."""
     return Prompt(
         task=Task.RECALL,
         system=files(__package__).joinpath(f"prompts/{name}-1.md").read_text(encoding="utf-8"),
@@ -207,7 +207,7 @@ def _frame(value: Any) -> str:
 
 @contextmanager
 def open_adviser(home: Home, clock: Callable[[], float]) -> Iterator[Adviser]:
-    """Yield an adviser with the configured model, or with none if nacre may not ask a model."""
+    """Yield an adviser with the configured model, or without one if nacre may not ask a model."""
     until = clock() + _MODEL_SECONDS
     try:
         model = model_for(home, Task.RECALL, background=False)
@@ -306,14 +306,14 @@ def select(adviser: Adviser, query: str, memories: Sequence[Memory]) -> list[Mem
 
 MOST_PROJECTS = 5
 ALIAS = 10.0
-"""Score for an exact name of the project."""
+"""Score for the exact name of a project."""
 
 PART_OF_ALIAS = 3.0
-"""Score for at least four characters that are part of a name."""
+"""Score for part of a name with at least four characters."""
 
 ALIAS_WORD, DESCRIPTION_WORD, HERE = 2.0, 1.0, 2.0
 LEAD = 2.0
-"""Minimum ratio of the odds of the two best projects."""
+"""Minimum ratio between the odds of the two best projects."""
 
 _MIN_TEXT_CHARACTERS, _MIN_ALIAS_WORD_CHARACTERS, _MIN_DESCRIPTION_WORD_CHARACTERS = 4, 3, 4
 _RECENT_CHARACTERS = 220
@@ -323,7 +323,7 @@ _MAX_NAMES_SHOWN = 6
 
 @frozen
 class KnownProject:
-    """A project with all the names by which nacre knows it."""
+    """A project with all its names that nacre knows."""
 
     slug: str
     names: tuple[str, ...]
@@ -379,10 +379,10 @@ def shortlist(
     projects: Sequence[KnownProject],
     current_project: str | None = None,
 ) -> list[Candidate]:
-    """Return up to five projects that the owner mentioned, likeliest first.
+    """Return up to five projects that the owner may mean, the likeliest first.
 
-    The question and the owner's recent messages count. Projects that the latest message with any
-    project names exactly come first.
+    The question and the owner's recent messages count. Projects named exactly in the latest message
+    that names any come first.
     """
     texts = [
         query,
@@ -405,7 +405,7 @@ def shortlist(
 
 
 def leading(candidates: Sequence[Candidate]) -> str | None:
-    """Return the project with the highest score, or ``None`` if two are equal.
+    """Return the project with the highest score, or ``None`` if two share it.
 
     A score based only on memories does not count.
     """
@@ -416,7 +416,7 @@ def leading(candidates: Sequence[Candidate]) -> str | None:
 
 
 def surest(sure: Mapping[str, float]) -> str | None:
-    """Return the most confident project if it is likely and has twice the odds of the next one."""
+    """Return the surest project if it is likely and has twice the odds of the next one."""
     ranked = sorted(sure, key=lambda slug: (-sure[slug], slug))
     if not ranked or sure[ranked[0]] < BORDER:
         return None
@@ -435,7 +435,7 @@ def chosen_by_model(
     candidates: Sequence[tuple[Candidate, KnownProject]],
     current_project: str | None,
 ) -> tuple[bool, str | None]:
-    """Ask a model which project is meant. Return whether it answered, and the project, if any."""
+    """Ask a model which project is meant. Return whether it answered, and the project if any."""
     numbered = [
         {
             "number": number,
@@ -505,7 +505,7 @@ def _fold(text: str) -> str:
 _PROFILE = "profile.md"
 _CATCH_UP_SECONDS = 0.2
 _MAX_RANKED = 20
-"""Number of hits in the manifest, however old."""
+"""Number of hits in the manifest, regardless of age."""
 
 _MAX_TURNS = 24
 _MAX_PREFERENCES = 20
@@ -580,7 +580,7 @@ def deep_recall(
 
 
 def recent_of(home: Home, session: str) -> tuple[EarlierMessage, ...]:
-    """Return the last trusted messages of a session, or nothing if nacre does not know the session."""
+    """Return the last trusted messages of a session, or none if nacre does not know the session."""
     sessions = home.sessions.find(session)
     if len(sessions) != 1:
         return ()

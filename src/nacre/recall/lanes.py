@@ -1,4 +1,4 @@
-"""The search lanes of a question: words, meaning, links and time."""
+"""The ways to search (lanes): words, meaning, links and time."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class QueryVector:
 
 
 MAX_TERMS = 24
-"""Maximum number of terms to search for, the rarest ones."""
+"""Maximum number of terms to search for. The rarest are chosen."""
 
 _NOTHING: Held = {}
 K = TypeVar("K", bound=Hashable)
@@ -75,7 +75,7 @@ K = TypeVar("K", bound=Hashable)
 
 @frozen
 class Bm25:
-    """BM25 parameters. ``k1`` controls term saturation, and ``b`` controls the length penalty."""
+    """The BM25 parameters. ``k1`` controls term saturation, and ``b`` the length penalty."""
 
     k1: float = 0.8
     b: float = 0.3
@@ -83,9 +83,9 @@ class Bm25:
 
 @frozen
 class Weights:
-    """The weights of the query terms, and the average length of a row.
+    """The weights of the query's terms, and the average length of a row.
 
-    ``elsewhere`` is the total weight of the question's words that the search skips.
+    ``elsewhere`` is the total weight of the words that the search skips.
     """
 
     idf: tuple[float, ...] = ()
@@ -99,7 +99,7 @@ class Weights:
 
 
 def weigh(corpus: Corpus, bm25: Bm25 = Bm25()) -> Weights:
-    """Return the weight of each term: its inverse document frequency, but never less than zero."""
+    """Return the weight of each term: its inverse document frequency, but at least zero."""
     idf = tuple(map(corpus.idf, corpus.frequencies))
     return Weights(idf, max(1.0, corpus.average_length), bm25)
 
@@ -132,9 +132,9 @@ def in_context(
     share: float,
     reach: int,
 ) -> dict[tuple[int, int], Held]:
-    """Return the term counts of each turn together with those of its neighbours.
+    """Return the term counts of each turn, including those of its neighbours.
 
-    Each place is a session's row and a turn's position. Counts of neighbours up to ``reach`` turns
+    A place is a session's row and a turn's position. The counts of neighbours up to ``reach`` turns
     away are multiplied by ``share``.
     """
     shared = {
@@ -171,7 +171,7 @@ class QueryCoverage:
     """True if a synonym counts only partly."""
 
     all_words: frozenset[int] = frozenset()
-    """Positions of all words, or nothing if one of them is not indexed."""
+    """Positions of all words, or none if one of the words is not indexed."""
 
     def is_whole(self, row: Held) -> bool:
         return bool(self.all_words) and self.all_words <= row.keys()
@@ -215,10 +215,10 @@ def choose(
     bm25: Bm25 = Bm25(),
     postings: int | None = None,
 ) -> tuple[tuple[Term, ...], Weights, QueryCoverage]:
-    """Choose the rarest indexed terms for a search, which together occur in at most ``postings``
-    rows.
+    """Choose the rarest indexed terms for a search.
 
-    Return them with their weights and coverage. The rarest term is always chosen.
+    Together, they occur in at most ``postings`` rows, but the rarest is always chosen. Return them
+    with their weights and coverage.
     """
     chosen: list[int] = []
     budget = math.inf if postings is None else postings
@@ -333,29 +333,29 @@ WORD_SHARE = 0.5
 SIMILARITY_EXPONENT = 0.7
 FULL_TEXT_BONUS = 0.15
 HIGHEST = 1 + FULL_TEXT_BONUS
-"""Maximum raw score, by which scores are divided."""
+"""Maximum raw score. Scores are divided by it."""
 NAME_BONUS = 0.1
 MOST_INHERITED = 0.8
-"""Maximum share of a hit's relevance that passes to a linked memory."""
+"""Maximum share of a hit's relevance that a linked memory gets."""
 
 PREFERRED_KIND = 1.25
 """Score factor for memories of a preferred kind."""
 
 UNSEEN_ROWS = 50
-"""Rows added to the corpus size, because word frequencies mean little in a small home."""
+"""Number added to the corpus size, because word frequencies mean little in a small home."""
 SMALL_HOME_TURNS = 500
-"""Number of turns at which their word frequencies have half their full weight."""
+"""Number of turns at which word frequencies have half of their full weight."""
 
 LINK_SEEDS = 5
 _MAX_PROMPT_ROWS = 50
-"""Number of memories to load for a prompt, besides those that might have a high confidence."""
+"""Number of memories to load for a prompt, besides those that may have a high confidence."""
 
 _KIND_COVERAGE = 0.3
 """Added to a memory's coverage if a prompt seems to ask for its kind."""
 VERBATIM_FIT = 10.0
 """Fit of a memory that contains the question verbatim."""
 FORMER_SHARE = 0.8
-"""Weight of the words of a superseded memory for its replacement."""
+"""Weight of a superseded memory's words when they count for its replacement."""
 
 
 @frozen
@@ -375,7 +375,7 @@ class ScoredMemory:
 
 
 def rescore(item: ScoredMemory, score: float) -> ScoredMemory:
-    """Return a hit with a new score, adjusting ``x_place`` so that its components still explain it."""
+    """Return a hit with a new score, adjusting ``x_place`` so that the components explain it."""
     if not item.score:
         return replace(item, score=score)
     factor = item.components.get("x_place", 1.0) * score / item.score
@@ -399,13 +399,13 @@ class Ranking:
     """False for agenr's original formula."""
 
     as_seen: datetime | None = None
-    """Time until which ages count, by default ``now``."""
+    """Time at which ages are measured, by default ``now``."""
 
     word_share: float | None = None
     """Weight of words relative to meaning."""
 
     prefer_kinds: tuple[Kind, ...] = ()
-    """Kinds of memories that score a quarter more."""
+    """Kinds of memories whose score is raised by a quarter."""
 
     window: Window | None = None
     """Period named in the question."""
@@ -497,7 +497,7 @@ class MemoryRecall:
         vector: QueryVector | None,
         lexical: bool = True,
     ) -> list[ScoredMemory]:
-        """Return the memories that any lane finds, best first."""
+        """Return the memories that any lane finds, the best first."""
         if question.is_open:
             return self._by_time(
                 self.selection.browse_memories(
@@ -554,7 +554,7 @@ class MemoryRecall:
         return self._score_all(parts, memories, lanes, ranking, linked)
 
     def browse(self, rows: list[int], ranking: Ranking) -> list[ScoredMemory]:
-        """Rank memories by importance and age, without a question."""
+        """Rank memories by importance and age when there is no question."""
         now = ranking.as_seen or ranking.now
         browsed = []
         for memory in self.memories.by_rows(rows).values():
@@ -718,7 +718,7 @@ class MemoryRecall:
 
 
 def within(criteria: Filter, window: Window | None) -> Filter:
-    """Narrow a filter to a period."""
+    """Return a filter restricted to a period."""
     return replace(criteria, since=window.since, until=window.until) if window else criteria
 
 
@@ -734,7 +734,7 @@ def score_of(
     """Return a memory's score and the components that explain it.
 
     The score is (sim^0.7 · clamp(factors) + 0.15 · sim) / 1.15, without the second term if the
-    question's words do not match. Without ``ranking.boost``, it is the relevance alone.
+    question's words do not match. Without ``ranking.boost``, the score is the relevance alone.
     """
     similarity = min(1.0, sum(parts.values()))
     components = {name: round(value, 4) for name, value in parts.items() if value}
@@ -785,9 +785,7 @@ def score_of(
 
 @frozen
 class Lanes:
-    """The search lanes of a query, with a report on each. Without ``vector``, only words are
-    searched.
-    """
+    """The lanes of a query, with a report on each. Without ``vector``, only words are searched."""
 
     vector: QueryVector | None
     lexical: bool
@@ -795,7 +793,7 @@ class Lanes:
 
 
 def open_lanes(home: Home, query: RecallQuery, question: Question) -> Lanes:
-    """Embed the question for the vector lane, or report why that lane cannot run."""
+    """Return a query's lanes, with the question's vector or the reason for its absence."""
     lexical = query.mode in (Mode.HYBRID, Mode.LEXICAL)
     reports = [Lane("lexical", LaneState.RAN if lexical else LaneState.SKIPPED)]
     vector = None

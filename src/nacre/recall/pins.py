@@ -1,4 +1,4 @@
-"""Pinned answers, which the owner wants recall to keep finding."""
+"""Pinned answers, which recall must keep finding."""
 
 from __future__ import annotations
 

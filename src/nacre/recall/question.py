@@ -44,14 +44,14 @@ _QUESTION_WORDS = frozenset(
     problems issue issues trouble early late
     """.split()
 )
-"""English words that only phrase a question or are small talk."""
+"""English words that only form a question or are small talk."""
 
 _PARTICLES = re.compile(
     "请问|什么时候|什么样|什么|怎么样|怎么办|怎么|怎样|如何|为什么|为何|哪一个|哪个|哪里|哪儿|哪些|哪种|哪|谁|多少|多久|多长时间|多长|多大|多远|几个|是不是|有没有|"
     "是否|能不能|可不可以|我们|你们|他们|她们|咱们|我|你|他|她|它们|它|一下|还有|以及|还是|或者|因为|所以|但是|之前|之后|时候|现在|目前|"
     "当前|最近|上次|这个|那个|这些|那些|谢谢|好的|继续|可以|嗯|[的了吗呢吧啊呀嘛]"
 )
-"""Chinese question words and particles. If they stayed, pairs of characters would span two words."""
+"""Chinese question words and particles. If they stayed, character pairs would span two words."""
 
 
 def is_question_word(word: str) -> bool:
@@ -95,7 +95,7 @@ _NAMES = {
     Kind.EVENT: "event events 事件",
     Kind.LESSON: "lesson lessons learnings 教训 经验",
 }
-"""Nouns for each kind. A verb, as in "what did we decide", does not ask for a list."""
+"""Nouns for each kind. Verbs, as in "what did we decide", do not ask for a list."""
 
 _KINDS = {
     name: kind
@@ -106,13 +106,13 @@ _KINDS = {
 _QUALIFIERS = frozenset(
     "open active current pending outstanding unfinished left all my our made team user".split()
 )
-"""Words that do not restrict a list, such as "active", which every recalled memory is."""
+"""Words that do not restrict a list, such as "active": every recalled memory is active."""
 
 
 def kinds_listed(text: str, names: Collection[str]) -> tuple[Kind, ...]:
     """Return the kinds of memories that a question asks to list, if it names nothing else.
 
-    ``names`` are words in the names of people and projects, which do not count.
+    Words in ``names``, which belong to names of people and projects, do not count.
     """
     kinds: dict[Kind, None] = {}
     remaining = without_particles(text.lower())
@@ -140,7 +140,7 @@ SAME_SHARE = 0.8
 
 _MIN_STEM_LETTERS = 5
 _MAX_ENDING_LETTERS = 3
-"""Maximum length of the endings in which two foreign words can differ."""
+"""Maximum length of the endings by which two forms of a foreign word may differ."""
 
 _KEY_LETTERS = 3
 _MIN_FILLERS = 2
@@ -188,7 +188,7 @@ class _Table(NamedTuple):
 def reading(text: str) -> Reading | None:
     """Translate a foreign prompt word by word.
 
-    Return ``None`` if it is English, or if none of its words is known.
+    Return ``None`` if the prompt is English or has no known words.
     """
     if is_unspaced(text):
         glosses = [_line(at).english[0] for _, at in _unspaced_in(text)]
@@ -214,7 +214,7 @@ def reading(text: str) -> Reading | None:
 
 
 def synonyms_of(text: str, *, foreign: bool = False) -> Synonyms:
-    """Return the synonyms of a prompt's words, with ``foreign`` also those in other languages."""
+    """Return the synonyms of a prompt's words, with ``foreign`` also in other languages."""
     prompt_words = words(text)
     stems = tuple(map(text_stem, prompt_words))
     forms_of: dict[str, dict[str, float]] = {}
@@ -292,7 +292,7 @@ def _unspaced() -> Mapping[str, int]:
 
 @cache
 def _line(place: int) -> _Line:
-    """Parse a single row, because parsing all rows would take too long in a hook."""
+    """Return a single parsed row, because parsing all rows would take too long in a hook."""
     table = _table()
     english, *latin, chinese = table.rows[place].split("|")
     forms = _forms(english)
@@ -335,7 +335,7 @@ COMMON_TERM_SHARE = 0.3
 
 _PATH_TAIL = re.compile(r"[^/\\]+[/\\][^/\\]+$")
 _NAME = re.compile(r"(?<=[\w,;)\"'’”] )[\"'“(]?([A-Z][\w’'-]*)")
-"""A capitalised word that does not start a sentence."""
+"""Matches a capitalised word that does not start a sentence."""
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _MAX_PHRASED_WORDS = 16
@@ -365,7 +365,7 @@ _ANSWER_TYPES = tuple(
         ),
     )
 )
-"""Patterns of a type of question and of its answers: times, numbers, people and reasons."""
+"""Patterns for types of questions and for their answers: times, numbers, people and reasons."""
 
 
 @lru_cache(100)
@@ -375,7 +375,7 @@ def _answer_of(question: str) -> re.Pattern[str] | None:
 
 @frozen
 class Question:
-    """A parsed question. :func:`as_prompt` sets the fields from ``is_prompt`` on."""
+    """A parsed question. :func:`as_prompt` sets ``is_prompt`` and the fields after it."""
 
     text: str
     words: tuple[str, ...]
@@ -385,7 +385,7 @@ class Question:
     """Paths and identifiers."""
 
     authors: tuple[str, ...]
-    """The people in the question that nacre knows."""
+    """The people in the question whom nacre knows."""
 
     semantic: str
     """The text for the vector lane, without people's names."""
@@ -427,12 +427,12 @@ class Question:
 
     @property
     def is_only_time(self) -> bool:
-        """True if the question names only a time, such as "what did we do yesterday"."""
+        """True if the question names only a time, as in "what did we do yesterday"."""
         return self.window is not None and not self.words
 
     @property
     def is_open(self) -> bool:
-        """True if the question asks for all memories of a kind or period."""
+        """True if the question asks for all memories of one kind or period."""
         return self.is_only_time or bool(self.lists)
 
     @property
@@ -441,7 +441,7 @@ class Question:
         return not (self.telling or self.names or self.authors or self.projects or self.window)
 
     def is_answered_by(self, text: str) -> bool:
-        """Return True if a text contains the type of answer that the question asks for."""
+        """Return True if a text contains an answer of the type that the question asks for."""
         answer = _answer_of(self.text)
         return bool(answer and answer.search(text))
 
@@ -562,7 +562,7 @@ _GENERIC = frozenset(
     "something show list give summarize summarise summary recap overview finish finished agent "
     "agents 决定 做 干 说 聊 提".split()
 )
-"""Words that add nothing to a question that names a time."""
+"""Words that add nothing to a question about a time."""
 
 
 # -- Times relative to an event: "before the migration", "迁移之后" --------------------------------
@@ -575,7 +575,7 @@ _ENGLISH = re.compile(
 )
 _CHINESE = re.compile(r"(?P<event>[^\s,，。？?！!；;、]{2,12}?)(?P<side>之前|以前|之后|以后)")
 _SAME_DAY = timedelta(days=1)
-"""How far a period before or after an event extends beyond it."""
+"""How far a period before or after an event reaches beyond the event."""
 
 _BEFORE_WORDS = ("before", "until", "之前", "以前")
 
@@ -583,7 +583,7 @@ _BEFORE_WORDS = ("before", "until", "之前", "以前")
 def resolve_anchor(question: Question, when: Callable[[str], datetime | None]) -> Question:
     """Add a period to a question with an expression such as "before the release".
 
-    ``when`` returns the time of an event. A question that names a time already stays unchanged.
+    ``when`` returns the time of an event. A question that already names a time stays unchanged.
     """
     match = _ENGLISH.search(question.text) or _CHINESE.search(question.text)
     moment = when(match["event"].strip()) if match and not question.window else None
@@ -611,7 +611,7 @@ _ORDER = re.compile(
     r"|peux|peut|pouvez|pourr\w+|pued\w+|podr\w+|pode\w*|por favor)\b|请|能不能|可以|帮我",
     re.IGNORECASE,
 )
-"""The start of an order, which may be phrased as a question."""
+"""Matches the start of an order, which may be phrased as a question."""
 
 _CAPITALS = re.compile(r"\b[A-Z]{2,}\b")
 _KEPT_SENTENCES = (3, 2)
@@ -619,7 +619,7 @@ _MIN_SENTENCE_WORDS = 3
 
 
 def as_prompt(question: Question) -> Question:
-    """Adapt a question to be a person's prompt to an agent.
+    """Return the question adapted to a person's prompt to an agent.
 
     Everyday words ("add a field to the table") count less, unless it asks about past work ("which
     database are we on?"). Unknown names do not lower the confidence.
@@ -686,9 +686,9 @@ def as_prompt(question: Question) -> Question:
 
 
 def parts_of(prompt: str) -> list[str]:
-    """Return the sentences of a prompt, but nothing for a single sentence.
+    """Return the sentences of a prompt, or nothing for a single one.
 
-    Of a long prompt, return only the first three and last two.
+    Of a long prompt, return only the first three and the last two.
     """
     parts = [
         part.strip()
@@ -812,7 +812,7 @@ _MAX_ENDING_CHARACTERS = max(map(len, _ENDINGS))
 
 
 def correct_spelling(home: Home, text: str) -> tuple[str, Lane]:
-    """Correct the spelling of a question's words, and report the corrections."""
+    """Return a question with its spelling corrected, and the corrections."""
     question_words = [match.group().lower() for match in _WORD.finditer(text)]
     question_words = [
         word

@@ -87,7 +87,7 @@ def admission(aspect: str, role: str) -> Callable[[Turn], bool] | None:
 
 
 def with_error(hit: TurnHit, terms: Sequence[str]) -> TurnHit:
-    """Show a turn's error in the excerpt of a hit.
+    """Return a hit whose excerpt shows the turn's error.
 
     Tool output is external text, so quoting it makes the turn untrusted.
     """
@@ -159,7 +159,7 @@ NEIGHBOURS = 10
 LEAST_WEIGHT = 0.1
 SHARE = 0.15
 COMPANION_WEIGHT = 0.15
-"""Minimum weight to show a memory only because it was used with a hit. A session adds 0.1."""
+"""Minimum weight to show a memory only because it was used with a hit. Each session adds 0.1."""
 
 COMPANIONS = 3
 
@@ -170,7 +170,7 @@ def seeds(hits: Sequence[ScoredMemory]) -> list[str]:
 
 
 def pulls(edges: Sequence[memories.Edge]) -> dict[str, float]:
-    """Return for each memory the weight of its strongest link from a seed.
+    """Return the weight of the strongest link from a seed to each memory.
 
     ``edges`` start at seeds and are sorted by weight. Only the first ten of each seed count.
     """
@@ -202,7 +202,7 @@ def companions(
 ) -> list[ScoredMemory]:
     """Choose memories to show below the hits with which they were used in the past.
 
-    They come from ``less_confident`` hits, and from memories that the search missed.
+    They are ``less_confident`` hits, or memories that the search missed.
     """
     unranked = [
         ScoredMemory(memory, 0.0, {}, Signals(0.0, 0.0, None)) for memory in unranked_memories
@@ -235,7 +235,7 @@ def _with_gain(item: ScoredMemory, weight: float, ceiling: float = 1.0) -> Score
 T = TypeVar("T")
 
 LAMBDA = 0.7
-"""Weight of relevance. Diversity has the rest, up to 1."""
+"""Weight of relevance. The weight of diversity is the rest, up to 1."""
 
 NEAR_COPY = 0.75
 """Minimum similarity of near copies, which are chosen last."""
@@ -249,7 +249,7 @@ def diversify(
     limit: int,
     relevance_share: float = LAMBDA,
 ) -> list[T]:
-    """Choose up to ``limit`` items that have high scores, from 0 to 1, but differ from each other.
+    """Choose up to ``limit`` items that have high scores (0 to 1) but differ from each other.
 
     Similarity is the Jaccard index of the words with at least three characters.
     """
@@ -316,17 +316,18 @@ Hit = MemoryHit | TurnHit
 HitT = TypeVar("HitT", bound=Hit)
 
 SURE_FIT = 1.5
-"""Minimum fit, including the lead, of a sure hit. On the data in docs/recall.md, 67 of 74 are right."""
+"""Minimum fit of a sure hit, including its lead. On the data in docs/recall.md, 67 of 74 are right.
+"""
 
 _MIN_REPLACEMENT_FIT = -1.0
-"""Minimum fit at which a later statement makes an earlier one uncertain."""
+"""Minimum fit of a later statement to make an earlier one uncertain."""
 
 LEAD_WEIGHT = 0.5
 MAX_LEAD = 1.5
-"""Maximum lead of a hit over the hits in other sessions that is taken into account."""
+"""Limit for a hit's lead over the hits in other sessions."""
 
 _MAX_LATER_DEFICIT = 1.5
-"""How much worse a later statement may fit the question than the one that it replaces.
+"""How much worse a later statement may fit the question than the statement it replaces.
 
 Tuned on 24 pairs of statements, 60 questions about the development tree, and DevMemBench.
 """
@@ -336,7 +337,7 @@ _MAX_STATEMENT_CHARACTERS = 1_500
 
 
 def in_one_list(hits: Sequence[MemoryHit], turns: Sequence[TurnHit]) -> list[Hit]:
-    """Merge memories, turns and candidates, best first, and set their confidence and doubts.
+    """Merge memories, candidates and turns, the best first, and set their confidence and doubts.
 
     Each list keeps its order, except that :func:`current_first` moves the owner's statements. Weak
     hits come last.
@@ -384,7 +385,7 @@ def _time(hit: Hit) -> datetime | None:
 
 
 def _is_statement(hit: Hit) -> bool:
-    """Return True if the owner states the hit. Turns with a named author come from group chats."""
+    """Return True if the owner stated a hit. Turns with a named author come from group chats."""
     if isinstance(hit, MemoryHit):
         return hit.memory.speaker is Speaker.OWNER
     turn = hit.turn
@@ -402,8 +403,8 @@ def _is_after(hit: Hit, other: Hit) -> bool:
 
 
 def _is_later(hit: Hit, other: Hit) -> bool:
-    """Return True if ``hit`` is a later statement on the same subject. Two memories are not
-    compared, because their relation is stored.
+    """Return True if ``hit`` is a later statement on the same subject. Memories are not compared
+    with each other, because their relation is stored.
     """
     turns = isinstance(hit, TurnHit) + isinstance(other, TurnHit)
     return (
@@ -463,7 +464,7 @@ def _is_certain(hit: Hit, hits: Sequence[Hit]) -> bool:
 
 @frozen
 class Recipe:
-    """Constants of the ranking of turns."""
+    """Constants for the ranking of turns."""
 
     lexical: float = 0.5
     """Weight of the words."""
@@ -481,19 +482,19 @@ class Recipe:
     """Bonus for sessions that contain a person or project from the question."""
 
     name: float = 0.1
-    """Bonus for part of an identifier."""
+    """Bonus for a match with part of an identifier."""
 
     own_words: float = 0.1
-    """Bonus for turns that contain the question's distinctive words themselves."""
+    """Bonus for turns that themselves contain the question's distinctive words."""
 
     time: float = 0.2
-    """Bonus for the period named in the question."""
+    """Bonus for turns in the period named in the question."""
 
     asks: float = 0.1
     """Deduction for turns that only ask."""
 
     narration: float = 0.2
-    """Deduction for an agent's comments on its tool calls, which far outnumber answers."""
+    """Deduction for an agent's comments on its tool calls, which are far commoner than answers."""
 
     bm25: Bm25 = Bm25(k1=0.8, b=0.5)
     reach: int = 2
@@ -506,7 +507,7 @@ class Recipe:
     """Weight of the neighbours' mean cosine, relative to the turn's own cosine."""
 
     doubt: float = 0.5
-    """Exponent that weakens the word search if even its best turn matches few words."""
+    """Exponent that weakens the search by words if even its best turn matches few words."""
 
     candidates: int = 100
     """Number of turns that each lane adds to the ranking."""
@@ -521,7 +522,7 @@ class Recipe:
     """Maximum number of index rows to read. The most frequent words are dropped to stay below it."""
 
     passages: int = 3
-    """Number of turns, nearest in meaning, that represent a session."""
+    """Number of turns that represent a session: those nearest in meaning."""
 
 
 DEFAULT = Recipe()
@@ -532,12 +533,12 @@ DEFAULT = Recipe()
 
 
 _ALTERNATIVE = "alternative_to"
-"""Relation between two memories that a person declared valid side by side."""
+"""Relation between two memories that a person declared to be valid together."""
 
 _MOMENT = timedelta(milliseconds=1)
 
 DIVERSIFY_FROM = 3
-"""Number of candidates for each hit when near copies are avoided."""
+"""Number of candidates considered for each hit when near copies are avoided."""
 
 
 def engine_of(home: Home) -> MemoryRecall:
@@ -548,7 +549,7 @@ def engine_of(home: Home) -> MemoryRecall:
 
 
 def read_plainly(home: Home, text: str, *, ignore_time: bool = False) -> recall_question.Question:
-    """Parse a question, recognising the people and projects that nacre knows."""
+    """Parse a question, and recognise the people and projects that nacre knows."""
     return recall_question.read_question(
         text,
         now=home.now(),
@@ -568,7 +569,7 @@ def projects_named(home: Home, prompt: str) -> tuple[str, ...]:
 
 
 def ranking_of(home: Home, query: RecallQuery, question: recall_question.Question) -> Ranking:
-    """Return the ranking options for now, or for the end of the requested day."""
+    """Return the ranking options as of now, or as of the end of the requested day."""
     now = home.clock()
     day = query.filter.as_of
     moment = min(now, day_interval(day)[1] - _MOMENT) if day else now
@@ -630,9 +631,9 @@ def _move(moment: datetime, by: timedelta) -> datetime | None:
 
 
 def narrow(query: RecallQuery, question: recall_question.Question) -> Filter:
-    """Restrict the filter to the kinds and projects that the question asks to list.
+    """Return the filter restricted to the kinds and projects that the question asks to list.
 
-    Kinds and projects that the filter already has take precedence.
+    Kinds and projects already in the filter take precedence.
     """
     filter_ = query.filter
     if not question.lists:
@@ -656,7 +657,7 @@ def confident(
 ) -> list[ScoredMemory]:
     """Return the hits that probably answer the question.
 
-    Memories linked from them are included, except for a prompt.
+    Memories linked from these hits are included, unless the question is a prompt.
     """
     if query.mode is Mode.BROWSE or question.is_open:
         return list(ranked)
@@ -674,7 +675,7 @@ def confident(
 def newest_first(
     home: Home, query: RecallQuery, hits: Sequence[ScoredMemory]
 ) -> list[ScoredMemory]:
-    """Move each memory directly behind the newer one that replaces it or is an alternative.
+    """Move each memory directly behind the newer one that replaces it or is its alternative.
 
     For a prompt, drop memories that are probably outdated.
     """
@@ -717,7 +718,7 @@ def newest_first(
 
 
 def diverse(ranked: Sequence[ScoredMemory], query: RecallQuery) -> list[ScoredMemory]:
-    """Return the best hits, avoiding similar ones at the top unless the query disables this."""
+    """Return the best hits, without similar ones at the top unless the query disables this."""
     if not query.diversify:
         return list(ranked[: query.limit])
     pool = ranked[: query.limit * DIVERSIFY_FROM]

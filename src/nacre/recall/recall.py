@@ -116,7 +116,7 @@ from nacre.values.session import Flag, Speaker, StoredTurn, Trust, Turn
 def rank_candidates(
     home: Home, query: RecallQuery, question: Question, criteria: Filter, lanes: Lanes
 ) -> list[ScoredMemory]:
-    """Return the pending candidates that pass a filter, with the confidence that they are relevant.
+    """Return the pending candidates that pass a filter, and the confidence that each is relevant.
 
     They are compared one by one, because the full-text index contains only memories.
     """
@@ -155,9 +155,9 @@ def rank_candidates(
 
 
 def less_likely(hits: Sequence[ScoredMemory], likely: Sequence[ScoredMemory]) -> list[ScoredMemory]:
-    """Return the weak hits to show after the likely ones, most confident first.
+    """Return the weak hits to show after the likely ones, the most confident first.
 
-    Next to an almost certain hit, only those with every word of the question are shown.
+    If a hit is almost certain, only weak hits with every word of the question are shown.
     """
     shows_weak = not any(map(is_sure, (*hits, *likely)))
     selected = [
@@ -192,7 +192,7 @@ _MAX_POOL = 6_400
 _MAX_TURNS_AHEAD = 200
 """Maximum number of turns to read in search of an answer."""
 _CONVERSATION_TURNS = 20
-"""Maximum distance between turns that are shown as one result."""
+"""Maximum distance between turns that form one result."""
 _TURN_POOL = 60
 _QUOTES = (4, 4, 1)
 """Number of turns to quote with the first, second and third result."""
@@ -203,7 +203,7 @@ _LATER, _STATEMENT, _RESULT, _FITTING = 0.2, 0.2, 0.13, 0.13
 """Bonuses for the last turn, the owner's statements, the agent's last messages, and fitting answers."""
 
 _PROMPT_RECIPE = replace(DEFAULT, window=150, candidates=40)
-"""Smaller limits for prompts, which must not wait and need only a few turns."""
+"""Lower limits for prompts, which must not wait and need only a few turns."""
 
 
 @operation("recall", by_key=True)
@@ -312,8 +312,8 @@ def search_sessions(
 ) -> RecallResult:
     """Return the turns that match a question, best first. Raises InvalidQueryError.
 
-    With ``exact``, turns that contain every word of the question hide all others. ``admits`` is a
-    further filter.
+    With ``exact``, if any turns contain every word of the question, only they are returned.
+    ``admits`` is a further filter.
     """
     started = time.perf_counter()
     check(query)
@@ -346,7 +346,7 @@ def search_sessions(
 
 
 def turns_for_prompt(home: Home, query: RecallQuery) -> Iterator[tuple[Mode, list[TurnHit]]]:
-    """Yield the best turns by words alone, then by words and meaning if the mode allows it.
+    """Yield the best turns found by words alone, then by words and meaning if the mode allows this.
 
     Raises InvalidQueryError.
     """
@@ -604,9 +604,9 @@ def _worths(
 
 
 def answer_after(home: Home, session: int, seq: int) -> Turn | None:
-    """Return the agent's last message before the owner's next one, searching from ``seq`` on.
+    """Return the agent's last message, from ``seq`` on, before the owner's next one.
 
-    ``session`` is the row of the session in the database.
+    ``session`` is the session's row in the database.
     """
     last = None
     for item in home.sessions.turns_of(session, first=seq, limit=_MAX_TURNS_AHEAD):

@@ -20,13 +20,13 @@ from nacre.values.recall import HitConfidence
 from nacre.values.review import Maturity, Usage
 
 FACTOR_RANGE = (0.5, 1.25)
-"""Range of the product of all factors but the relevance, which must dominate the score."""
+"""Range of the product of all factors except the relevance, which must dominate the score."""
 
 STABILITY_DAYS = {Expiry.CORE: math.inf, Expiry.PERMANENT: 365.0, Expiry.TEMPORARY: 30.0}
 """Number of days until the retrievability falls to 0.9."""
 
 ADDED_FACTORS = ("maturity", "confidence")
-"""Factors that are not in agenr's formula."""
+"""Factors that agenr's formula does not have."""
 
 INFERRED_FACTOR = 0.85
 OUTSIDE_WINDOW = 0.3
@@ -43,7 +43,7 @@ def days_between(earlier: datetime, later: datetime) -> float:
 
 
 def recency(days: float, expiry: Expiry) -> float:
-    """Return the retrievability by FSRS, (1 + 19/81 · days/S)^-0.5."""
+    """Return the retrievability according to FSRS, (1 + 19/81 · days/S)^-0.5."""
     return float((1 + 19 / 81 * days / STABILITY_DAYS[expiry]) ** -0.5)
 
 
@@ -62,7 +62,7 @@ def importance_score(importance: int) -> float:
 
 
 def recall_strength(usage: Usage, days: float, expiry: Expiry) -> float:
-    """Return a strength that grows with each recall and fades with the time since the last one."""
+    """Return a memory's strength, which grows with each recall and fades after the last one."""
     if expiry is Expiry.CORE:
         return 1.0
     if usage.recall_count <= 0:
@@ -71,9 +71,9 @@ def recall_strength(usage: Usage, days: float, expiry: Expiry) -> float:
 
 
 def spacing_factor(usage: Usage, created: datetime) -> float:
-    """Return the factor for spaced recalls, ln(2 + largest gap in days), at least 1.
+    """Return the factor for spaced recalls: ln(2 + largest gap in days), at least 1.
 
-    If only the number of recalls is known, they count as evenly spaced.
+    If only the number of recalls is known, they are taken as evenly spaced.
     """
     ordered = sorted(usage.intervals) or _evenly_spread(usage, created)
     if len(ordered) < 2:
@@ -91,7 +91,7 @@ def _evenly_spread(usage: Usage, created: datetime) -> list[float]:
 
 
 def freshness(memory: Memory, now: datetime) -> float:
-    """Return the boost of new, important memories: 1.5 in the first hour, falling to 1.1 after a
+    """Return the factor for new, important memories: 1.5 in the first hour, falling to 1.1 after a
     day.
     """
     if memory.importance < 6:
@@ -101,7 +101,7 @@ def freshness(memory: Memory, now: datetime) -> float:
 
 
 def todo_staleness(memory: Memory, now: datetime) -> float:
-    """Return a todo's factor, which halves every 7 days down to 0.10, or 0.40 if it is important."""
+    """Return a todo's factor, which halves every 7 days, but not below 0.10 (0.40 if important)."""
     if memory.kind is not Kind.TODO:
         return 1.0
     floor = 0.40 if memory.importance >= 8 else 0.10
@@ -152,9 +152,9 @@ def factors(
     radius_days: float = 14.0,
     as_seen: datetime | None = None,
 ) -> dict[str, float]:
-    """Return by name all factors of the score except the relevance.
+    """Return all factors of the score except the relevance, by name.
 
-    Ages count until ``as_seen``, by default ``now``, but freshness always until ``now``.
+    Ages are measured at ``as_seen``, by default ``now``, but freshness always at ``now``.
     """
     fresh, now = freshness(memory, now), as_seen or now
     if around:
@@ -179,7 +179,7 @@ def factors(
 
 
 def product(parts: dict[str, float]) -> float:
-    """Multiply the factors, and limit the product to FACTOR_RANGE."""
+    """Return the product of the factors, limited to FACTOR_RANGE."""
     low, high = FACTOR_RANGE
     return min(high, max(low, math.prod(parts.values())))
 
@@ -193,7 +193,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 def min_max(scores: Mapping[K, float], floor: float | None = None) -> dict[K, float]:
-    """Scale scores to 0..1, where 0 stands for ``floor``, by default the lowest score.
+    """Scale scores from 0 to 1, where ``floor``, by default the lowest score, becomes 0.
 
     If all scores are equal, positive ones become 1 and others 0.
     """
@@ -207,9 +207,9 @@ def min_max(scores: Mapping[K, float], floor: float | None = None) -> dict[K, fl
 
 
 def blend(lanes: Mapping[str, tuple[float, Mapping[K, float]]]) -> dict[K, dict[str, float]]:
-    """Return each key's weighted scores by lane, or 0 for a lane without the key.
+    """Return each key's weighted score in each lane, or 0 if it is missing there.
 
-    The weights of lanes that found something are scaled to a sum of 1.
+    The weights of the lanes that found something are scaled to a sum of 1.
     """
     total = sum(weight for weight, scores in lanes.values() if scores) or 1.0
     keys: dict[K, None] = {}
@@ -229,12 +229,12 @@ def blend(lanes: Mapping[str, tuple[float, Mapping[K, float]]]) -> dict[K, dict[
 
 SURE = 0.8
 BORDER = 0.5
-"""Minimum confidence of a likely hit, and for unsolicited context."""
+"""Minimum confidence of likely hits and of unsolicited context."""
 LARGE_HOME_TURNS = 10_000
 """Number of turns at which the minimum confidence of a likely hit is halfway to SURE.
 
-On the development tree (6,600 turns), 18 instead of 14 of 20 foreign questions then get only weak
-hits, at a cost of 0.3 points of hit@1 on LoCoMo.
+On the development tree (6,600 turns), this gives only weak hits for 18 instead of 14 of 20 foreign
+questions. It costs 0.3 points of hit@1 on LoCoMo.
 """
 
 NEAR = 0.15
@@ -271,7 +271,7 @@ class Signals:
     """Weighted share of the distinctive words in the hit alone."""
 
     cosine: float | None
-    """``None`` if vectors were not compared."""
+    """Similarity in meaning, or ``None`` if vectors were not compared."""
 
     unknown: float = 0.0
     """Weighted share of the question's words that occur nowhere in the home."""
@@ -299,7 +299,7 @@ class Weights:
 
 @frozen
 class Sureness:
-    """A logistic model of the confidence in a hit, and of how well it fits the question."""
+    """A logistic model for the confidence in a hit, and for the hit's fit to the question."""
 
     with_meaning: Weights
     """Weights of the confidence if there is a cosine."""
@@ -313,7 +313,7 @@ class Sureness:
     """Calibration of the cosines."""
 
     further: float
-    """Minimum confidence of further hits if the best one is likely."""
+    """Minimum confidence of further hits if the best hit is likely."""
 
     def confidence(self, signals: Signals) -> float:
         """Return the probability that the home contains the answer."""
@@ -343,8 +343,8 @@ class Sureness:
 
 @cache
 def sureness_of(kind: str, model: str | None, seen: MeanCosines | None = None) -> Sureness:
-    """Return the confidence model for ``turns``, ``memories`` or ``prompts`` (memories for a
-    prompt).
+    """Return the confidence model for ``turns``, ``memories`` or ``prompts`` (memories for
+    prompts).
 
     ``model`` is the embedding model, and ``seen`` the distribution of its cosines in practice.
     """
@@ -361,7 +361,7 @@ def sureness_of(kind: str, model: str | None, seen: MeanCosines | None = None) -
 
 
 def select_answering(kind: str, ranked: Sequence[HitT]) -> list[HitT]:
-    """Return the hits that probably answer the question, in order, if the best one is likely.
+    """Return the hits that probably answer the question, or none if the best one is not likely.
 
     ``kind`` is the name of the confidence model.
     """
@@ -387,15 +387,15 @@ def is_sure(item: Sure) -> bool:
 
 
 def least_confidence(turns: int, half: int) -> float:
-    """Return the confidence, from BORDER to SURE, that a hit needs in a home of ``turns`` turns.
+    """Return the confidence, from BORDER to SURE, that a hit needs in a home with ``turns`` turns.
 
-    More turns give more chance matches. With ``half`` turns, the minimum is halfway.
+    More turns lead to more chance matches. At ``half`` turns, the minimum is halfway.
     """
     return BORDER + (SURE - BORDER) * turns / (turns + half)
 
 
 def in_words(item: Sure, turns: int) -> HitConfidence:
-    """Return ``likely`` or ``weak`` for a hit in a home of ``turns`` turns.
+    """Return ``likely`` or ``weak`` for a hit in a home with ``turns`` turns.
 
     Only a comparison with the other hits can make a hit ``sure``.
     """

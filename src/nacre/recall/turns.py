@@ -37,7 +37,7 @@ from nacre.store.sessions import Sessions
 from nacre.values.recall import Filter
 
 _CHECKED_TURNS = 40
-"""Number of top turns that are checked for being only a question."""
+"""Number of best turns that are checked for only asking a question."""
 
 Place = tuple[int, int]
 """A session's row in the database, and the position of a turn in the session."""
@@ -45,7 +45,7 @@ Place = tuple[int, int]
 
 @frozen
 class ScoredTurn:
-    """A turn with its score (0 to about 1.5), and its confidence and fit.
+    """A turn with its score (0 to about 1.5), its confidence and its fit.
 
     :class:`nacre.recall.scoring.Sureness` explains confidence and fit.
     """
@@ -73,7 +73,7 @@ class LexicalHits:
     """Turns that contain part of an identifier."""
 
     around: dict[Place, Match] = field(default_factory=dict)
-    """Turns close to these."""
+    """Turns close to the best turns."""
 
     @property
     def all_matches(self) -> dict[Place, Match]:
@@ -101,9 +101,9 @@ class TurnRecall:
         radius_days: float = 14.0,
         limit: int = 100,
     ) -> list[ScoredTurn]:
-        """Return the best turns, best first, by words alone without ``vector``.
+        """Return the best turns in order, by words alone without ``vector``.
 
-        ``words`` is the result of :meth:`search_words`, if already known.
+        ``words`` is the result of :meth:`search_words`, if it is already known.
         """
         if words is None:
             words = self.search_words(question, criteria) if lexical else LexicalHits()
@@ -146,7 +146,7 @@ class TurnRecall:
         return hits
 
     def time_of(self, event: Question, criteria: Filter) -> datetime | None:
-        """Return the time of the turn whose words best match an event, if any."""
+        """Return the time of the turn that best matches an event by its words, if any."""
         ranked = self.rank(event, criteria, vector=None, limit=10)
         if not ranked or ranked[0].confidence < BORDER:
             return None

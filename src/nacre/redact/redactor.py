@@ -46,7 +46,7 @@ SECONDS_A_TEXT = 2.0
 """Time limit in seconds for a search with one of the user's patterns in one text."""
 
 Find = Callable[[str], list[tuple[int, int]]]
-"""A function that returns the span of each match in a text."""
+"""A function that returns the spans of all matches in a text."""
 
 
 def find_by(pattern: re.Pattern[str]) -> Find:
@@ -62,7 +62,9 @@ _ISSUERS = re.compile(
     r"|3[47][0-9]{13}|3(?:0[0-5]|[68][0-9])[0-9]{11}|35(?:2[89]|[3-8][0-9])[0-9]{12}"
     r"|(?:6011|64[4-9][0-9]|65[0-9]{2}|62[0-9]{2})[0-9]{12,15}"
 )
-"""First digits and lengths of card numbers: Visa, Mastercard, American Express, Diners, JCB, Discover and UnionPay."""
+"""First digits and lengths of card numbers of Visa, Mastercard, American Express, Diners, JCB,
+Discover and UnionPay.
+"""
 
 
 def _find_cards(text: str) -> list[tuple[int, int]]:
@@ -97,7 +99,7 @@ KINDS: Mapping[str, tuple[str, Find]] = {
     ),
     "payment_cards": ("payment-card", _find_cards),
 }
-"""Optional kinds of redaction by setting, each with its rule's name and a search function."""
+"""Optional kinds of redaction by setting, each with the name of its rule and a search function."""
 
 
 def find_own(pattern: str) -> Find:
@@ -132,7 +134,7 @@ def find_own(pattern: str) -> Find:
 
 
 RUN = 18
-"""Minimum length in bytes of a run, which consists of word characters, dashes and dots.
+"""Minimum length in bytes of a run, a sequence of word characters, dashes and dots.
 
 Case-sensitive rules are tried only in runs.
 """
@@ -147,7 +149,7 @@ _KEYED_RUN = re.compile(
     rb"\n(\+?)([a-z][a-z0-9]{0,9}+[-_](?<!toolu_)(?<!msg_)(?<!call_)(?<!req_)(?:(?=[\w-]{40})(?=[a-z0-9_-]*[A-Z])"
     rb"|(?:[a-z0-9]{1,8}[-_]){0,2}(?:[0-9a-f]{8}-[0-9a-f]{4}-|(?=[A-Za-z]{0,19}[0-9])[A-Za-z0-9]{20}))[^\n]*)"
 )
-"""Matches a run whose short prefix suggests a key, even after the "+" of a diff."""
+"""Matches a run whose short prefix suggests a key, even after a diff's "+"."""
 _LONG_RUN = bytes([_RUN_CLASS]) * RUN
 _COLOURED = re.compile(rb"\\(?:u001b|x1b|033)\[")  # a leading literal makes the search fast
 _COLOUR = re.compile(rb"\\{1,4}(?:u001b|x1b|033)\[[0-9;]{0,12}m")
@@ -257,10 +259,10 @@ PASSES = 16
 """Maximum number of passes over a text, because a replacement can expose another secret."""
 
 RETRIES = 8
-"""Maximum number of further matches that are tried inside a rejected match of a rule."""
+"""Maximum number of further matches that are tried inside a rule's rejected match."""
 
 _MAX_FINDER_CALLS, _FINDER_WINDOW_BYTES = 40, 600
-"""Maximum number of searches by one rule within a number of bytes.
+"""Maximum number of searches by one rule within this many bytes.
 
 This saves time on text such as "pass=pass=…".
 """
@@ -278,7 +280,7 @@ class Redacted:
 
 
 _Spans = list[tuple[int, int, str]]
-"""Spans to replace and the names of their rules, in order and without overlaps."""
+"""The spans to replace and their rules' names, in order and without overlaps."""
 
 
 def _add_span(spans: _Spans, start: int, end: int, name: str) -> None:
@@ -327,8 +329,8 @@ class Redactor:
         """Return the redacted text, and the number of secrets that each rule found.
 
         Terminal colours and control characters, which can hide a secret, are removed. If a secret
-        shows only after soft hyphens and disguised letters are normalised, they stay normalised in
-        the result.
+        is found only once soft hyphens and disguised letters are normalised, they stay normalised
+        in the result.
         """
         plain = self._redacted(text)
         if not is_disguised(text) and (plain.text is text or not is_disguised(plain.text)):
@@ -352,12 +354,12 @@ class Redactor:
         return Redacted(data.decode("utf-8", "surrogatepass"), dict(counts))
 
     def clean_all(self, texts: Sequence[str]) -> list[str]:
-        """Return the redacted texts in the same order, searching repeated texts only once."""
+        """Return the redacted texts in the same order. Repeated texts are searched only once."""
         cleaned = {text: self.clean(text) for text in dict.fromkeys(texts)}
         return [cleaned[text] for text in texts]
 
     def clean(self, text: str) -> str:
-        """Return the redacted text, which is the same object if nothing had to be changed."""
+        """Return the redacted text, or the same object if nothing had to be changed."""
         return self.redact(text).text
 
     def _find_spans(self, data: bytes, *, decodes: bool = True) -> _Spans:

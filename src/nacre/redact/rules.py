@@ -1,4 +1,4 @@
-"""The table of redaction rules, and the searches that select the rules to try on a text."""
+"""The table of redaction rules, and the searches that choose which rules to try on a text."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from nacre.redact.secrets import (
 )
 
 _ANCHORS = tuple(bytes([byte]) for byte in (*rb"~%\&!:-wjvzkubphc", *range(0xFF, 0xBF, -1)))
-"""Bytes at which the search for a word starts, rare bytes first.
+"""Bytes at which the search for a word starts, the rare ones first.
 
-A word without a suitable ASCII character is found by the first byte of another character.
+A word without a suitable ASCII character is found by another character's first byte.
 """
 
 _LOOKAHEADS: Mapping[bytes, bytes] = {
@@ -41,7 +41,7 @@ _LOOKAHEADS: Mapping[bytes, bytes] = {
     b" -p": rb"(?!ass|[jkvwz])",
     **{b" -" + flag: rb"(?=[ ='\"])" for flag in (b"a", b"b", b"c", b"k", b"u", b"w", b"x")},
 }
-"""Maps words that would match too often to a regex for the text that must follow them."""
+"""For words that would match too often, a regex for the text that must follow them."""
 
 
 class Hints:
@@ -109,7 +109,7 @@ _MAX_CODE_POINT = 0x10FFFF
 
 
 class View:
-    """A text with decoded escapes, which converts positions back to the original text."""
+    """A text whose escapes are decoded, and whose positions can be converted back."""
 
     __slots__ = ("_escapes", "_starts", "text")
 
@@ -219,8 +219,8 @@ _TAB = re.compile(rb"\t|\\{1,4}t")
 
 
 def inserted_cells(data: bytes, place: int) -> Iterator[tuple[int, int]]:
-    """Yield the spans of a column's values in an INSERT or COPY statement, given the offset of the
-    column's name.
+    """Yield the spans of the values of the column named at an offset in an INSERT or COPY
+    statement.
     """
     opened = data.rfind(b"(", max(0, place - _MAX_COLUMNS_BYTES), place)
     closed = data.find(b")", place, place + _MAX_COLUMNS_BYTES)
@@ -304,8 +304,9 @@ _HEADING = re.compile(rb"""[ "']{0,2}[A-Za-z\x80-\xff][\w .()\x80-\xff-]{0,40}["
 
 
 def key_lines(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
-    """Yield the span of a private key, including the start or end marker that matched. Each line
-    can have a prefix, as in a log.
+    """Yield the span of a private key and of the start or end marker that matched.
+
+    Each line can have a prefix, as in a log.
     """
     if b"END" in match[0][:10].upper():
         first, stop, is_last = match.start(), _last_break(data, match.start()), True
@@ -453,19 +454,19 @@ HEAD = 3
 """Number of bytes at the start of a run that select the rules to try."""
 
 RUN_LITERAL = b"\0run"
-"""Index entry for the rules that match a run because of its shape."""
+"""Index entry for the rules that match a run by its shape."""
 
 KEYED_LITERAL = b"\0keyed"
-"""Index entry for the rules that match a run with a short prefix, which might be a key."""
+"""Index entry for the rules that match a run whose short prefix suggests a key."""
 
 SHAPED_RUN = re.compile(BASE64_TEXT + rb"|[0-9a-f]{32}-[0-9a-f]{8}-|[0-9]{6}-[0-9]{6}-[0-9]{6}-")
-"""Matches the start of a run with a telltale shape, or of possible base64 text."""
+"""Matches the start of a run whose shape suggests a secret, or of possible base64 text."""
 
 SHAPED = frozenset(b"CDIJKLMNOPQRSTUVWXYZabcdef0123456789")
-"""Bytes that can be first, fifth or ninth in a ``SHAPED_RUN``, for a fast check."""
+"""Bytes that can be first, fifth or ninth in a ``SHAPED_RUN``. They allow a fast check."""
 
 PRIVATE_HINT = b"private"
-"""Word that suggests a private block, for which there is no rule in the table."""
+"""Word that suggests a private block. The table has no rule for such blocks."""
 
 _MAX_STRETCH_BYTES = 4000
 _FILLERS = tuple(bytes([byte]) for byte in RUN_BYTES)
@@ -546,12 +547,12 @@ def secret_span(match: re.Match[bytes]) -> tuple[int, int]:
 
 
 Step = tuple[int, int, bytes]
-"""A rule's number, the index of its literal, and a longer literal that must also occur."""
+"""A rule's number, the index of its literal, and a longer literal that must occur too."""
 
 
 @frozen
 class RuleTable:
-    """All rules in order, with indexes for choosing the ones to try on a text.
+    """All rules in order, with indexes for choosing those to try on a text.
 
     ``by_literal``: the rules for each literal. ``anywhere``: the literals of case-insensitive
     rules, which ``hints`` finds. ``by_head``: the literals of case-sensitive rules by their first
@@ -684,14 +685,14 @@ def _expand(regex: bytes, parts: Mapping[str, bytes]) -> bytes:
 
 @cache
 def compile_rule(rule: Rule) -> re.Pattern[bytes]:
-    """Compile a rule's regex when the rule is first tried."""
+    """Return a rule's regex, which is compiled on first use."""
     bounded = rule.regex if rule.glued or rule.ignore_case else _BOUNDARY + rule.regex
     return re.compile(bounded, re.IGNORECASE if rule.ignore_case else re.NOFLAG)
 
 
 @cache
 def compile_any(literal: bytes) -> re.Pattern[bytes]:
-    """Compile a regex that matches wherever any of the rules with this literal does."""
+    """Return a regex that matches wherever any rule with this literal matches."""
     table = load_table()
     numbers = sorted({number for number, _, _ in table.by_literal[literal]})
     return re.compile(

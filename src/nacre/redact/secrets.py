@@ -1,4 +1,4 @@
-"""Checks whether a match is a secret, and searches for private blocks and secrets in prose."""
+"""Checks if a match is a secret, and searches for private blocks and secrets in prose."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def measure_entropy(secret: bytes) -> float:
 
 
 def is_bytes(secret: bytes) -> bool:
-    """Return True if a list of numbers or characters might be a key. Sorted lists, such as code
-    tables, are not.
+    """Return True if a list of numbers or characters might be a key, unlike sorted lists such as
+    code tables.
     """
     if b"," not in secret:
         return True
@@ -90,7 +90,7 @@ _FOREIGN_PLACEHOLDER = re.compile(
     rb"|\xd0\xba\xd0\xbb\xd1\x8e\xd1\x87[\x80-\xff]*|token|jeton|anahtar[\w\x80-\xff]*)(?:[_-][A-Za-z\x80-\xff]+)*$",
     re.IGNORECASE,
 )
-"""Placeholders in other languages that contain a word for a secret."""
+"""Matches placeholders in other languages that contain a word for a secret."""
 _CODE = re.compile(rb"[A-Za-z_]\w*(?:(?:\.|->|::|\?\.)[A-Za-z_]\w*)*(?:[|:=+/*?-].*)?$")
 _WORDS = re.compile(rb"[A-Za-z]+(?:[|_.:/-][A-Za-z]*)*$")
 _NUMBERED_NAME = re.compile(
@@ -162,7 +162,7 @@ _KEYED = re.compile(
 _KEY_PREFIX = re.compile(
     rb"(?:(?:[^aeiou]|\b)sk|(?:\b|[-_]|\b[a-z0-9]{1,3})(?:pat|tok|sec|secret|apik?|(?:a|api[-_]?)key))[-_]"
 )
-"""Matches a prefix that says that a secret follows."""
+"""Matches a prefix that announces a secret."""
 _HASH_PIECE = re.compile(rb"(?<![A-Za-z0-9])[0-9a-f]{16,}(?![A-Za-z0-9])|[0-9a-f]{8}-[0-9a-f]{4}-")
 _MIN_LONG_BODY_BYTES = 32
 _LABEL = re.compile(
@@ -257,7 +257,7 @@ def _is_chosen(secret: bytes) -> bool:
 
 
 def _is_titled(secret: bytes) -> bool:
-    """Recognize title-case words with a number, which are common in passwords and rare in code."""
+    """Return True for title-case words with a number, common in passwords and rare in code."""
     if _STANDARD.match(secret):
         return False
     is_mixed = (
@@ -296,7 +296,7 @@ def _is_hidden(secret: Candidate) -> bool:
 
 
 def _is_opaque(secret: Candidate) -> bool:
-    """Recognize random text, UUIDs and hashes, which are secrets only if a name clearly says so."""
+    """Return True for random text, a UUID or a hash, which is a secret only if its name says so."""
     if len(secret) < 16 or not _is_literal(secret):
         return False
     if _UUID_OR_HASH.match(secret):
@@ -406,7 +406,7 @@ def _is_basic(secret: bytes) -> bool:
 
 
 def _is_mnemonic(secret: bytes) -> bool:
-    """Recognize a possible seed phrase. The word lists do not contain words such as "the"."""
+    """Return True for a possible seed phrase. The word lists do not contain words such as "the"."""
     words = _LETTERS.findall(secret.lower())
     if len(words) not in _MNEMONIC_SIZES or len(set(words)) < len(words) - 1:
         return False
@@ -503,7 +503,7 @@ CHECKS: Mapping[str, Callable[[Candidate], bool]] = {
     "mnemonic": _is_mnemonic,
     "code": _is_code,
 }
-"""Checks of a possible secret, by their names in the rule table."""
+"""The checks of possible secrets, by their names in the rule table."""
 
 
 # -- Private blocks ``<private>…</private>`` -----------------------------------
@@ -527,7 +527,7 @@ _MAX_OPENING_BYTES = 40  # the longest opening with blanks
 
 
 def may_begin(data: bytes, place: int) -> bool:
-    """Return True if the word "private" at an offset might be in a start tag."""
+    """Return True if the word "private" at an offset might be part of a start tag."""
     before = data[max(0, place - _MAX_OPENING_BYTES) : place].lower()
     return any(opening in before for opening in _OPENINGS)
 
@@ -593,7 +593,7 @@ _FILLERS = frozenset(
     " noch immer still schon weiterhin"
     " ein een una uma".split()
 )
-"""Words that can occur between a name and its secret."""
+"""Words that can stand between a name and its secret."""
 
 _NON_NOUNS = frozenset(
     "for of to on in at over there here from by with via we i you he she they it that which as and or will has had"
@@ -602,14 +602,14 @@ _NON_NOUNS = frozenset(
 )
 _COPULAS = frozenset("is was are were".split())
 _BRAND = re.compile(r"\d{1,2}[A-Z][a-z]+")
-"""Matches a brand name after a compound such as "key manager", which is not a secret."""
+"""Matches a brand name after words such as "key manager", which is not a secret."""
 
 _NON_KEY_WORDS = frozenset(
     "id ids kid hash hashes mac hmac digest digests fingerprint fingerabdruck empreinte huella impronta"
     " odcisk отпечаток commit commits checksum prüfsumme request version signature length nonce etag uuid".split()
 )
 _NON_KEY_ROOTS = ("sha", "md5", "publi", "públi", "pubbli", "öffentlich", "публичн")
-"""Stems of words that introduce a value other than a key."""
+"""Stems of words that introduce some value other than a key."""
 
 _TOPIC_WORDS = frozenset(
     "must cannot can't can’t darf muss müssen doit peut debe deve pode può musi może moet kan mag должен"
@@ -629,7 +629,7 @@ _TOPIC_ROOTS = (
     "pubblic",
     "compuest",
 )
-"""Stems of words in sentences about passwords in general or about another kind of key."""
+"""Stems of words in sentences about passwords in general or about other kinds of keys."""
 
 _SECRET_KEY_PREFIX = re.compile(
     rb"(?:api|secret|auth|access|client|app|signing|encryption|admin|bot|private|personal|webhook|licen[sc]e|application|deploy|service|sdk"
@@ -646,7 +646,7 @@ _BARE_HASH = re.compile(r"[0-9a-f]{7,}(?:-[0-9a-f]{4,}){0,4}$")
 _LONG_WORD = re.compile(rb"(?<![A-Za-z0-9])(?=[!-/:-~]{0,80}+[0-9])[A-Za-z0-9_./+=~-]{16}")
 _GLUED = re.compile(rb"[\x80-\xff][!-~]")
 _NON_KEY_END = re.compile(r"(?:key|token|secret)s?$|\.(?-i:[a-z]{2,4})$", re.IGNORECASE)
-"""Matches the end of the name of a key or file."""
+"""Matches the end of a key's or a file's name."""
 
 _IS_SHORT = re.compile(rb"(?:'|\xe2\x80\x99)s(?=[ ])")
 _SHORT_NAMES = frozenset((b"pw", b"pwd", b"psk", b"mdp"))
@@ -671,7 +671,7 @@ class Word(NamedTuple):
     number: int
     """Number of words between the name and this word."""
     announced: int
-    """Number of words since a word such as "is", which announces the secret."""
+    """Number of words after a word such as "is", which announces the secret."""
     is_assigned: bool
     """True if a colon or similar symbol precedes the word."""
     is_quoted: bool
@@ -687,7 +687,7 @@ class Word(NamedTuple):
 
 
 def said_password(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
-    """Yield the span of a password in a sentence, given a match of a word such as "password"."""
+    """Yield the span of the password in a sentence in which a word such as "password" matched."""
     phrase = (_PHRASE if match[0].lower().endswith(b"phrase") else _WORDS_SAID).match(
         data, match.end()
     )
@@ -712,7 +712,7 @@ def said_password(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, in
 
 
 def said_key(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
-    """Yield the span of a key in a sentence, given a match of a word such as "key"."""
+    """Yield the span of the key in a sentence in which a word such as "key" matched."""
     before = data[max(0, match.start() - 40) : match.start()]
     line_end = data.find(b"\n", match.end(), match.end() + _WINDOW_CHARACTERS)
     if not _LONG_WORD.search(
@@ -921,7 +921,7 @@ _TALK = frozenset(
 
 
 def near_password(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
-    """Yield the spans of likely passwords around a match, or in an answer on a later line."""
+    """Yield the spans of likely passwords close to a match, or in an answer on a later line."""
     start, end = max(0, match.start() - _BYTES_BEFORE), match.end() + _BYTES_AFTER
     for nearby in _CANDIDATE.finditer(data, start, end):
         if is_unmistakable(nearby[0]):
@@ -933,7 +933,7 @@ def near_password(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, in
 
 
 def said_phrase(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
-    """Yield the span of the passphrase that follows "is" or a colon after a match."""
+    """Yield the span of a passphrase that follows a match and "is" or a colon."""
     text = data[match.end() : match.end() + _LINE].decode("utf-8", _DECODE_ERRORS)
     link = _LINK.match(text)
     words = _WORDS_NEAR.match(text, link.end()) if link else None
@@ -942,7 +942,7 @@ def said_phrase(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]
 
 
 def is_unmistakable(word: bytes) -> bool:
-    """Return True if a word looks like a password and not like a name, code or a version."""
+    """Return True if a word looks like a password, and not like a name, code or a version."""
     if _ADDRESS.match(word) or _CHORD.match(word):
         return False
     if _TITLED_NEAR.fullmatch(word) or _LEET.fullmatch(word):
