@@ -213,7 +213,7 @@ SHARE = 100
 """Pause after a full scan, as a multiple of its duration. Scans use at most 1 % of a core."""
 
 HINTED_SHARE = 20
-"""Multiple for a shorter pause, used after a hint of new transcripts and while polling."""
+"""Multiple for a shorter pause, after a hint of new transcripts and while polling."""
 
 QUIET_SECONDS = 3.0
 """Seconds without new turns after which learning starts."""

@@ -65,7 +65,7 @@ from nacre.values.session import MainSession, SessionKind, Task
 from nacre.vault import files
 
 FEWEST_NEW = 4
-"""Minimum number of consecutive sessions without user messages. Fewer can be chance."""
+"""Minimum number of consecutive sessions without user messages. Fewer can occur by chance."""
 
 FEWEST_BEFORE = 8
 """Minimum number of earlier sessions that show a tool's usual behaviour."""
@@ -136,8 +136,8 @@ def is_sudden(silent: int, before: int, spoke: int) -> bool:
     """Return True if a tool has probably stopped recording user messages.
 
     ``spoke`` of ``before`` earlier sessions have user messages, but none of the latest ``silent``
-    sessions. Laplace's rule gives a session without any the probability ``1 - (spoke + 1) / (before
-    + 2)``.
+    ones. By Laplace's rule, a session has none with the probability ``1 - (spoke + 1) / (before +
+    2)``.
     """
     if silent < FEWEST_NEW or before < FEWEST_BEFORE:
         return False

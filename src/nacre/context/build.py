@@ -90,7 +90,7 @@ _MAX_MEMORIES = {Part.RULES: 12, Part.ACTIVE: 3, Part.DECISIONS: 3, Part.KNOWN: 
 """Maximum number of memories in each section of a start context."""
 
 _FORGOT = frozenset({Occasion.COMPACT, Occasion.CLEAR})
-"""Occasions on which the agent forgets its context."""
+"""Events after which an agent has lost its context."""
 
 _SESSION_CHARACTERS = 80
 
@@ -221,7 +221,7 @@ _POINTS_BACK = re.compile(
     r"|\b(?:it|that|this|those|them|there)\b\W*$|^(?:那|还有|为什么|这个|那个|它)",
     re.IGNORECASE,
 )
-"""The start or end of a short prompt that refers to the previous one."""
+"""The start or end of a short prompt that shows that it refers to the previous one."""
 
 _COMMAND = re.compile(r"\s*(?:/[\w:.-]+(?=\s|$)|!\s*\w)")
 _FENCED = re.compile(r"^(```|~~~).*?(?:^\1|\Z)", re.DOTALL | re.MULTILINE)
@@ -323,7 +323,7 @@ def _is_same(prompt: str, before: str) -> bool:
 
 
 STALE_DAYS = 30
-"""Maximum age of a previous session whose end is shown."""
+"""Maximum age in days of a previous session whose last exchange is shown."""
 
 _MAX_SESSIONS = 5
 _MAX_TURNS = 80
@@ -488,10 +488,10 @@ def _not_handed_over(draft: Draft, session: StoredSession, turns: Sequence[Turn]
 _PROMPT_HITS, _MAX_RELEVANT = 8, 3
 _POINTER_HITS, _MIN_SAME_SESSION = 8, 3
 _POINTER_SURENESS = {Mode.LEXICAL: 0.995, Mode.HYBRID: 0.93}
-"""Minimum confidence for a pointer. As one turn can match by chance, others must match, too."""
+"""Minimum confidence for a pointer to a turn. One turn can match by chance, so others must match, too."""
 
 _MAX_QUESTION_WORDS = 40
-"""Maximum length of a question that guesses can match. Longer prompts share words by chance."""
+"""Maximum number of words in a question that guesses can match. Longer prompts match by chance."""
 
 _POINTER_CHARACTERS = 200
 _UNQUOTED = re.compile(r"[^\n:：\"“”„«»「」『』《》`<>{}|=]+")
@@ -640,9 +640,7 @@ def _add(draft: Draft) -> None:
 
 
 def _find_hits(draft: Draft, query: str, limit: int, *, is_question: bool) -> tuple[MemoryHit, ...]:
-    """Return matching memories. With more turns, more match by chance, so the minimum confidence
-    grows.
-    """
+    """Return matching memories. The minimum confidence grows with the number of turns, because more match by chance."""
     query_request = RecallQuery(
         query,
         filter=draft.filter(),
@@ -760,7 +758,7 @@ _MAX_PAGE_CHARACTERS = 100_000
 class OwnPage:
     """A page of the vault, with an empty text and etag if the file is missing.
 
-    At its start, a session gets at most ``told_tokens`` of the page.
+    A new session receives at most ``told_tokens`` tokens of the page.
     """
 
     name: str
@@ -887,7 +885,7 @@ def note_given(
 
 
 STARTED = "session-start"
-"""Chore that puts away delivered handoffs, and hands over sessions whose end went unnoticed."""
+"""Name of the chore that cleans up delivered handoffs, and creates those for sessions whose end went unnoticed."""
 
 _CONTEXT_WITH_PROMPT = frozenset({"gemini-cli"})
 """Hosts that receive the start context with the first prompt, because they lose it on resuming."""

@@ -48,7 +48,7 @@ _MIN_GENERAL_IMPORTANCE = 7
 """Minimum importance of a memory that is useful for any task (see prompts/system-5.md)."""
 
 _MAX_IGNORED, _MAX_IGNORED_CHOICE = 5, 1
-"""Number of sessions that can ignore a memory, or one stored as important, before it is left out."""
+"""Number of sessions that may ignore a memory, or one stored as important, before it is left out."""
 
 _RULES = (Kind.PREFERENCE, Kind.LESSON, Kind.DECISION)
 _NAMED = (Kind.PREFERENCE, Kind.DECISION, Kind.TODO)
@@ -137,7 +137,7 @@ _MAX_LINE_TOKENS = 200
 """Maximum number of tokens of a memory for a prompt."""
 
 _SAID_SHARE = 0.8
-"""Share of a subject's words in the content at which the subject is left out."""
+"""Minimum share of a subject's words in a memory's content for which the subject is left out."""
 
 
 def frame(sections: Sequence[tuple[Part, Sequence[str]]]) -> str:
@@ -227,7 +227,7 @@ SHARES = {
     Part.RELEVANT: 0.10,
     Part.KNOWN: 0.04,
 }
-"""Share of the budget for each section, in the order of filling."""
+"""Share of the budget for each section, in the order in which they are filled."""
 
 _MORE = "> …"
 
@@ -376,7 +376,7 @@ class Draft:
     named: tuple[str, ...] = ()
     """Projects named in a prompt that was sent outside any project's folder."""
     spaces: dict[str, str] = field(default_factory=dict)
-    """The space of each memory id, if several spaces were searched."""
+    """The space of each memory, by id, if several spaces were searched."""
     line_characters: int = _LINE_CHARACTERS
 
     def __post_init__(self) -> None:

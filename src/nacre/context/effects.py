@@ -62,7 +62,7 @@ _MIN_SHARE, _MIN_WORDS, _MIN_SPOKEN_SHARE, _MIN_SPOKEN = 0.5, 2, 0.6, 3
 
 
 class Outcome(StrEnum):
-    """The reaction of an agent to an item of context."""
+    """An agent's reaction to a memory or pointer that it received as context."""
 
     FOLLOWED = "followed"
     BROKEN = "broken"

@@ -180,9 +180,7 @@ _HEAD = "The owner said last in that session:"
 
 @frozen
 class LastWords:
-    """A handoff without a model. ``until`` and ``request`` are the ids of its last turn and
-    request.
-    """
+    """A handoff written without a model. ``until`` and ``request`` are the ids of its last turn and request."""
 
     content: str
     until: str
@@ -190,7 +188,7 @@ class LastWords:
 
 
 def by_rules(session: Session, turns: Sequence[Turn]) -> LastWords | None:
-    """Return the owner's last three messages as a handoff, or ``None`` without work to hand over.
+    """Return the owner's last three messages as a handoff, or ``None`` if there is no work to hand over.
 
     Each is cut to 200 characters. Pasted text is left out, and so are messages that only agree ("go
     on").
@@ -275,9 +273,9 @@ _MAX_SESSIONS = 3
 def hand_over(home: Home, session: StoredSession, words: str | None = None) -> Handoff | None:
     """Store and return a handoff with ``words``, by default the owner's last messages.
 
-    Return ``None`` for an automated session, without a project, without work to hand over, or if
-    nothing has happened since the last handoff. A handoff by a model is kept until the owner makes
-    a new request. Raises StoreBusyError or UnusableStoreError.
+    Return ``None`` if the session is automated, has no project or no work to hand over, or has not
+    changed since the last handoff. A handoff by a model is kept until the owner makes a new
+    request. Raises StoreBusyError or UnusableStoreError.
     """
     if session.session.kind is not SessionKind.MAIN or not session.project:
         return None
@@ -320,9 +318,9 @@ def hand_over(home: Home, session: StoredSession, words: str | None = None) -> H
 def improve(home: Home, session: StoredSession, *, background: bool = True) -> Handoff | None:
     """Let a model rewrite a session's handoff, and return the new one.
 
-    Return ``None`` and keep the old one without a model, if it is up to date, if it was delivered
-    or changed meanwhile, or if the session does not support the new text. Raises the model's
-    errors.
+    Keep the old one and return ``None`` if there is no model, or the handoff is up to date, was
+    delivered or changed meanwhile, or gets a text that the session does not support. Raises the
+    model's errors.
     """
     turns = _turns(home, session)
     last = last_turn(turns)
@@ -363,7 +361,7 @@ def hand_over_late(home: Home, project: str, *, before: datetime, but: str) -> H
 
 
 def put_away(home: Home) -> None:
-    """Record which handoffs were delivered, and delete those older than ``HANDED_FOR``."""
+    """Record the handoffs that were delivered, and delete those older than ``HANDED_FOR``."""
     delivered = list(hooks.iter_delivered(home))
     before = home.now() - HANDED_FOR
     handoffs = (*home.handoffs.everything(), *home.handoffs.damaged())

@@ -1,4 +1,4 @@
-"""Session state for hooks, memories for tool calls, reminders, signals and claims to handoffs.
+"""Session state for hooks, memories for tool calls, reminders, signals and claims on handoffs.
 
 Each session's state is a small file without locks. If a concurrent write loses an update, the
 session gets an item twice.
@@ -80,7 +80,7 @@ def write_state(home: Path, session: str | None, state: SessionState | None) -> 
 def just_ended(home: Path, session: str, folder: str | None, now_ms: int) -> tuple[str, ...]:
     """Return the sessions of the same tool that ended in a folder within the last minute.
 
-    Sessions that they continued are included.
+    This includes the sessions that they continued.
     """
     tool = session.partition(":")[0]
     names = []
@@ -309,7 +309,7 @@ def count_prompt(
 
 
 SAID_WITHIN = timedelta(days=1)
-"""Maximum age of a statement that is signalled. Imported transcripts contain older ones."""
+"""Maximum age of a statement that other sessions are told about. Imported transcripts contain older ones."""
 
 
 _SIGNAL_LIMITS = SignalLimits(8, 3, 30, 10, 300)
@@ -415,7 +415,7 @@ def is_held(home: Home, handoff_id: str, session: str | None) -> bool:
 
 
 def iter_delivered(home: Home) -> Iterator[tuple[str, str]]:
-    """Yield the id of each handoff that was delivered but is still claimed, and its session."""
+    """Yield the id and the session of each delivered handoff that is still claimed."""
     home_path = home.settings.home
     for path in _claims(home_path):
         holder = _holder(path)
@@ -435,7 +435,7 @@ def forget_claim(home: Home, handoff_id: str) -> None:
 
 
 def covered_turns(handoff: Handoff, turns: Sequence[Turn]) -> frozenset[str]:
-    """Return the ids of the turns that a handoff summarises, only the owner's if no model wrote it."""
+    """Return the ids of the turns that a handoff summarises, or only the owner's if no model wrote it."""
     ids = [turn.id for turn in turns]
     if handoff.until in ids:
         earlier = list(turns[: ids.index(handoff.until) + 1])

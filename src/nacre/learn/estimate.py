@@ -38,7 +38,7 @@ CHUNK_TOKENS = 3_000
 OVERLAP_TOKENS = 300
 
 _FRAME_FACTOR = 1.1
-"""Allowance for turn numbers, speaker names and tool calls in a session's text."""
+"""Factor that allows for turn numbers, speaker names and tool calls in a session's text."""
 
 _CALLS = 2
 """Number of calls per part of a session: extraction and verification."""
@@ -94,12 +94,12 @@ class Estimate:
 
     @property
     def continuation(self) -> str:
-        """Text that tells when the remaining sessions will be read."""
+        """Text that says when the remaining sessions will be read."""
         return "with the next nacre ingest --older" if self.is_older else "on the next days"
 
     @property
     def demand(self) -> str:
-        """The maximum calls, tokens and cost, as text."""
+        """Text with the maximum number of calls and tokens, and the maximum cost."""
         if self.tokens_left is not None:
             price = "by subscription"
         else:

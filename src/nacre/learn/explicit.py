@@ -61,7 +61,7 @@ ORDER_IMPORTANCE, STATEMENT_IMPORTANCE = 8, 7
 """Importance of statements with and without a request to remember them."""
 
 SURE, LIKELY = 2.0, 1.0
-"""Minimum scores of a memory and of a candidate."""
+"""Minimum scores for storing a statement as a memory and as a candidate."""
 
 CHOSEN_ANSWER = "you chose it"
 MAYBE_PASTED = "it might be pasted text"
@@ -70,7 +70,7 @@ AGENT_WORDS = "it is in the words of an agent that had read external text"
 
 _REFUSED = ("identifier", "boilerplate")
 _NOT_KEPT = (*_REFUSED, "question", "hypothetical", "meta", "transient", "errand")
-"""Names of the cues of statements that are not worth keeping."""
+"""Names of the cues for statements that are not kept."""
 
 _FEWEST, _FEWEST_INTRODUCED = 4, 3
 _FRAGMENT_WORDS = 5
@@ -121,8 +121,8 @@ _OF_BEFORE = re.compile(r"\b(?:it|this|these|those|they|them|both)\b", re.IGNORE
 class ExplicitStatement:
     """A statement that is worth remembering.
 
-    ``points``: whether it only refers to an earlier statement, as in "remember this". With a
-    ``score`` below ``SURE``, it is a mere candidate.
+    ``points``: whether it only refers to an earlier statement, as in "remember this". If its
+    ``score`` is below ``SURE``, it is only a candidate.
     """
 
     kind: Kind
@@ -208,7 +208,7 @@ def limit_score(spoken: Sequence[Utterance], at: int, place: int) -> float:
 
 
 def is_stated(text: str) -> bool:
-    """Return True unless a sentence is a question, a supposition or ironic."""
+    """Return True unless a sentence is a question, hypothetical or ironic."""
     return not (is_asking(text) or matches(text, cues().asking, cues().supposed, cues().irony))
 
 
@@ -450,7 +450,7 @@ _MIN_ANSWER_WORDS = 3
 """Minimum number of content words in a question and its answer."""
 
 POINTED = 1.1
-"""Score of an answer joined with its question, equal to that of a plain decision."""
+"""Score of an answer joined with its question, the same as for a plain decision."""
 
 
 def iter_answers(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> Iterator[Finding]:
@@ -484,7 +484,7 @@ def iter_answers(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> Iterator
 def complete(
     statements: Sequence[Statement], question: ClosingQuestion, language: Language
 ) -> list[str]:
-    """Join the owner's answers with the agent's question or with the options that they name."""
+    """Return the owner's answers, joined with the agent's question or with the options that they select."""
     if not statements:
         return []
     cues, first = language.answers, statements[0].text

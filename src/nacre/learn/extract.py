@@ -108,7 +108,7 @@ def _likeness(text: str, other_text: str) -> float:
 
 
 def find_missed(candidates: Sequence[Candidate], written: Sequence[Candidate]) -> list[Candidate]:
-    """Return the candidates from turns in which rules found more memories than the writer."""
+    """Return the candidates from turns in which the rules found more memories than the writer did."""
     plain = [candidate for candidate in candidates if not candidate.held]
     by_rules = Counter(turn for candidate in plain for turn in candidate.turns)
     by_writer = Counter(turn for candidate in written for turn in candidate.turns)
@@ -374,7 +374,7 @@ def doubt_memories_of(home: Home, project: str, session: str, removals: Sequence
 SINCE = "writer.since"
 
 QUIET = timedelta(minutes=30)
-"""Time after the last turn until a session counts as finished, because the owner might still object."""
+"""Time after the last turn before a session counts as finished. Until then, the owner may object."""
 
 _RECENT_PERIOD, _MAX_SESSIONS = timedelta(days=7), 1000
 
@@ -406,7 +406,7 @@ def is_quiet(home: Home, stored: StoredSession) -> bool:
 
 
 def is_agreed(settings: Settings, stored: StoredSession, writer: str) -> bool:
-    """Return True if a writer may see a session without the owner's request.
+    """Return True if a writer may read a session even if the owner does not request it.
 
     The session must have ended after the writer was set.
     """
@@ -425,7 +425,7 @@ def _is_after(settings: Settings, stored: StoredSession) -> bool:
 
 
 def is_unseen(settings: Settings) -> bool:
-    """Return True if the config file names a writer without a start time.
+    """Return True if the config file names a writer but no start time.
 
     This happens after a manual edit. A writer set by environment variables needs no start time.
     """
@@ -443,7 +443,7 @@ def count_awaiting(home: Home) -> int:
 
 
 def pending_sessions(home: Home) -> Iterator[tuple[Unlearned, StoredSession]]:
-    """Yield the sessions with turns that the rules or the writer must still read."""
+    """Yield the sessions with turns that the rules or the writer have not read yet."""
     for item in home.sessions.to_extract():
         with suppress(KeyError):  # the session was forgotten after listing
             yield item, home.sessions.get(item.row)
@@ -485,8 +485,8 @@ def list_local_models(home: Home, writer: str) -> list[str]:
 def is_of_local_model(settings: Settings, stored: StoredSession) -> bool:
     """Return True if a session's model might run on the owner's machine.
 
-    This includes models with open weights, unknown providers, and local-sounding names without a
-    provider.
+    This applies to models with open weights, unknown providers, and names without a provider that
+    sound local.
     """
     model = (stored.session.model or "").lower()
     if has_open_weights(model) and not model.startswith(OWN):
@@ -515,7 +515,7 @@ def start_time(now: datetime) -> str:
 
 
 def start_setting(before: Settings, after: Settings, now: datetime) -> dict[str, str]:
-    """Return the ``writer.since`` setting to store if ``after`` adds a writer, else nothing."""
+    """Return the ``writer.since`` setting to store if ``after`` adds a writer, else an empty dict."""
     is_new = spending.has_writer(after) and not spending.has_writer(before)
     return {SINCE: start_time(now)} if is_new and not after.text(SINCE) else {}
 
@@ -643,11 +643,11 @@ def last_of_owner(turns: Sequence[Turn]) -> int:
 
 
 _SUBSTANCE_WORDS = 6
-"""Minimum number of words in a message that makes a session worth a model call."""
+"""Minimum number of words in a message that justifies a model call for its session."""
 
 
 def is_worth_asking(session: Session, turns: Sequence[Turn], *, begin: int = 0) -> bool:
-    """Return True if a session is worth a model call.
+    """Return True if a session might contain something to remember, so that a model should read it.
 
     From turn ``begin`` on, the owner must have typed six words at once, accepted a plan, or stated
     something that the rules find.
@@ -700,7 +700,7 @@ class WaitingCandidates:
     def hold(self, candidate: Candidate, memory: Memory) -> list[Memory]:
         """Add a candidate, unless it repeats candidates from other sessions.
 
-        In this case, return the earliest, confirmed by the others.
+        If it does, return the earliest of these, confirmed by the others.
         """
         may_repeat = candidate.held is Why.FOUND and not candidate.detail
         risen = self._take_repeated(memory) if may_repeat else []
@@ -717,9 +717,9 @@ class WaitingCandidates:
         return []
 
     def say(self, memory: Memory) -> list[Memory]:
-        """Remove the candidates that a statement of the owner confirms.
+        """Remove and return the candidates that a statement of the owner confirms.
 
-        Return those with the same words.
+        Only those with the same words are returned.
         """
         repeated = self._take_repeated(memory)
         return [item.other for item in judge.compare(memory, repeated) if item.repeats]

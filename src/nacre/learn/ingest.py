@@ -581,7 +581,7 @@ def _facts(home: Home) -> tuple[object, object]:
 
 
 def list_named_paths(home: Home) -> set[Path]:
-    """Return the paths that earlier ingests were given, according to the ledger."""
+    """Return the paths that the user gave to earlier ingests, as recorded in the ledger."""
     try:
         entries = list(files.read(home.vault.read(LEDGER)))
     except FileNotFoundError:
@@ -703,7 +703,7 @@ _MAX_BYTES = 50_000_000
 def read_session(home: Home, session: str, transcript: str | None = None) -> StoredSession | None:
     """Store a session's new turns and return the session, or ``None`` if it is unknown.
 
-    Without a ``transcript`` in a folder of the tool, read the session's known file, or else the
+    If ``transcript`` is not in a folder of the tool, read the session's known file, or else the
     tool's files of the last day.
     """
     tool = session.partition(":")[0]
@@ -789,7 +789,7 @@ def _is_recent(home: Home, path: Path) -> bool:
 _RECENT_PERIOD = timedelta(days=1)
 _MAX_SESSIONS = 20
 _MIN_QUOTE_CHARACTERS = 12
-"""Minimum length of a quote. Shorter words such as "yes, do that" mean nothing alone."""
+"""Minimum length of a quote. Shorter quotes such as "yes, do that" mean nothing alone."""
 
 
 @operation("store", writes=True, by_key=True)

@@ -60,7 +60,7 @@ _NARRATION_CHARACTERS = 200
 """Maximum length of a remark between tool calls that the transcript omits."""
 
 _MIN_PLAN_CHARACTERS, _MIN_PLAN_LINE, _MIN_REPEATED_SHARE = 800, 25, 0.6
-"""Minimum lengths of an earlier version of a text and of its lines, and the minimum share of repeated lines."""
+"""Minimum lengths of a plan and of a line in it, and the minimum share of lines that a later version repeats."""
 
 _TASK_LINE = re.compile(r"^\s*(?:[-*]\s*\[[ xX~-]\]|[☐☑☒✔✓✅⬜◻◼]\ufe0f?)\s.*\n?", re.MULTILINE)
 _UNSPOKEN = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN
@@ -223,7 +223,7 @@ def as_one_chunk(lines: Sequence[Line], begin: int = 0) -> Chunk | None:
 def chunks(lines: Sequence[Line], begin: int = 0, *, size: int = CHUNK) -> list[Chunk]:
     """Split the turns from ``begin`` on into chunks of at most ``size`` characters.
 
-    Chunks overlap, and begin with an owner message if possible.
+    Chunks overlap, and begin with a message of the owner if possible.
     """
     parts: list[Chunk] = []
     start = next((at for at, line in enumerate(lines) if line.turn >= begin), len(lines))
@@ -334,7 +334,7 @@ def _quote(text: str) -> str:
 
 
 def without_middle(text: str, most: int) -> str:
-    """Cut the middle of a text that is longer than ``most`` characters."""
+    """Remove the middle of a text that is longer than ``most`` characters."""
     if len(text) <= most:
         return text
     return f"{text[: most // 2]} …\n… {text[-most // 2 :]}" if most else ""
@@ -387,9 +387,9 @@ _FULL_STOPS = ".!。！"
 
 
 def without(content: str, wrong: Sequence[str]) -> str | None:
-    """Remove sentences, clauses or parentheses from a statement.
+    """Remove the sentences, clauses or parentheses in ``wrong`` from a statement.
 
-    Return ``None`` if too little remains, or if ``wrong`` names anything else.
+    Return ``None`` if too little remains, or if ``wrong`` contains anything else.
     """
     parts = _PART.findall(content)
     bare = [_bare(part) for part in parts]
@@ -459,7 +459,7 @@ _MISSING: dict[str, Any] = {"quote": "", "always": False}
 
 
 def tidy(text: str) -> str:
-    """Repair a model's almost valid answer, and drop invalid memories.
+    """Repair small errors in a model's answer, and drop invalid memories.
 
     Return unreadable text unchanged, so that the caller reports the error.
     """
@@ -484,14 +484,14 @@ def tidy(text: str) -> str:
 
 
 def tidy_turns(text: str) -> str:
-    """Repair a model's almost valid list of turns."""
+    """Repair small errors in a model's list of turns."""
     data = _read(text)
     listed = data.get("turns") if isinstance(data, dict) else data
     return text if listed is None else json.dumps({"turns": _numbers(listed, _TURN_NUMBER)})
 
 
 def tidy_verdicts(text: str) -> str:
-    """Repair a verifier's almost valid answer."""
+    """Repair small errors in a verifier's answer."""
     data = _read(text)
     verdicts = data.get("verdicts") if isinstance(data, dict) else data
     if not isinstance(verdicts, list):
@@ -589,7 +589,7 @@ def extraction_prompt(
 ) -> Prompt:
     """Build the prompt that asks for the memories in sessions, given the known ``memories``.
 
-    ``is_first_step`` asks instead for the owner's turns with decisions or lasting facts.
+    If ``is_first_step`` is set, ask instead for the owner's turns with decisions or lasting facts.
     """
     name = OWNER_TURNS if is_first_step else "system"
     return Prompt(
@@ -616,7 +616,7 @@ def _room_for_answer(way: str, able: Capabilities) -> int:
 
 
 def room_for(able: Capabilities, output_tokens: int) -> int:
-    """Return the tokens that instructions and answer leave free in a model's window."""
+    """Return the number of tokens in a model's context window that remain after instructions and answer."""
     return max(
         _MIN_CHUNK_CHARACTERS // CHARACTERS_A_TOKEN,
         able.window - output_tokens - _INSTRUCTION_TOKENS,
@@ -624,7 +624,7 @@ def room_for(able: Capabilities, output_tokens: int) -> int:
 
 
 def with_room(memories: Sequence[Memory], able: Capabilities) -> tuple[Memory, ...]:
-    """Return as many of the first memories as fit in an eighth of a model's window."""
+    """Return the first memories, as many as fit in an eighth of a model's context window."""
     ends = accumulate(len(_line(memory)) for memory in memories)
     room = able.window * CHARACTERS_A_TOKEN // _KNOWN_WINDOW_DIVISOR
     return tuple(memory for memory, end in zip(memories, ends, strict=True) if end <= room)

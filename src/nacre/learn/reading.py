@@ -26,7 +26,7 @@ from nacre.values.memory import Candidate, Kind
 from nacre.values.session import Action, Flag, Speaker, ToolCall, Trust, Turn
 
 LONGEST_TURN = 32_000
-"""Maximum number of analysed characters per turn. The middle of longer turns is ignored."""
+"""Maximum number of analysed characters per turn. In longer turns, the middle is ignored."""
 
 LONGEST_LINE = 4_000
 """Length at which a line is split, to limit the backtracking of regular expressions."""
@@ -50,7 +50,7 @@ def shorten_for_regex(turn: Turn) -> Turn:
 
 
 _MAX_CLOCK_SKEW = timedelta(minutes=1)
-"""Maximum step back in time within a conversation, caused by clocks or parallel tools."""
+"""Maximum step back in time within a conversation, which clocks or parallel tools can cause."""
 
 
 def sort_by_time(turns: Sequence[Turn]) -> list[Turn]:
@@ -312,7 +312,7 @@ _NUMBER = re.compile(r"^(?:\d{1,2}[.)]|[^\w`\"']+)\s*")
 class Passage:
     """A heading and the statements below it.
 
-    ``heading`` is empty before the first one.
+    ``heading`` is empty for statements before the first heading.
     """
 
     heading: str
@@ -367,7 +367,7 @@ _MAX_ERRAND_WORDS = 3
 def may_be_others(statement: Statement) -> bool:
     """Return True if a statement might be another person's.
 
-    Signs are a lead such as "fix this:" and a first line that announces no rule or note.
+    Signs are a lead-in such as "fix this:", or a first line that does not announce a rule or note.
     """
     before, colon, _ = statement.text.replace("：", ":").partition(":")
     if statement.marked or (colon and _is_errand(before) and not announces(before + colon)):
@@ -378,7 +378,7 @@ def may_be_others(statement: Statement) -> bool:
 
 
 def _goes_on(statement: Statement) -> bool:
-    """Return True if a later line is typed like the first, which announces no other text."""
+    """Return True if a line is in the style of the first line, which does not announce another's text."""
     first, opening = statement.text, statement.opening
     is_casual = first[:1].islower() and opening[:1].islower()
     has_lead = language_of(first).lead.match(first)

@@ -35,7 +35,7 @@ from nacre.values.session import Flag, Speaker, Trust, Turn
 
 @frozen
 class SummaryCues:
-    """Patterns that show how a session's work goes on.
+    """Patterns that show how the work in a session continues.
 
     The first four are for the owner's messages, the others for the agent's. ``idle``: small talk.
     ``onward``: a request to continue. ``ahead``: a heading such as "Next steps".
@@ -271,7 +271,7 @@ _PLURAL_RANK_FACTOR = 3
 """Maximum ratio between the frequency ranks of a common noun's plural and singular."""
 _MAX_LEAD_TOKENS, _MAX_CITING_TOKENS, _MAX_SIGNATURE_WORDS, _REPORT_WORDS = 3, 7, 5, 4
 _SIGNATURE_CHARACTERS = 300
-"""Length of a message's end that is searched for a signature."""
+"""Number of characters at the end of a message that are searched for a signature."""
 
 
 @lru_cache(maxsize=_CACHED_LEADS)
@@ -731,8 +731,7 @@ def utterances(turns: Sequence[Turn]) -> list[Utterance]:
 class FormAnswer:
     """An agent's question in a form, and the owner's answer.
 
-    ``nods``: whether the answer is a mere yes or no. ``typed``: whether it is not one of the
-    options.
+    ``nods``: whether the answer is only yes or no. ``typed``: whether it is not one of the options.
     """
 
     question: str
@@ -830,7 +829,8 @@ def before(turns: Sequence[Turn], index: int, speaker: Speaker) -> int | None:
 def acceptance(utterance: Utterance, language: Language) -> list[str] | None:
     """Return the sentences that follow the owner's acceptance of the agent's statement.
 
-    Return ``None`` without an acceptance. A short sentence may precede it: "Ha. Yes, that's it."
+    Return ``None`` if the owner does not accept it. A short sentence may come first: "Ha. Yes,
+    that's it."
     """
     head = [statement.text for statement in utterance.statements[:_ACCEPTING_STATEMENTS]]
     yes = language.accepted.yes.match(" ".join(head))

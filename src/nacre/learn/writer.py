@@ -181,8 +181,8 @@ Judged = tuple[list[Candidate], list[Overtaken], list[Overtaken]]
 def verify(caller: Caller, sessions: Sequence[Checked]) -> list[Judged]:
     """Ask a model to verify the memories and changes that it found in sessions.
 
-    Unproven memories are held for review, and unproven changes become doubts at most. Of several
-    changes to a memory, only the latest counts.
+    Unproven memories are held for review, and unproven changes only cause doubts. If several
+    changes affect a memory, only the latest counts.
     """
     pairs = [
         (candidate, turns)
@@ -443,7 +443,7 @@ ROUNDS = 8
 
 MOST_A_CHUNK = 8
 SMALL_WINDOW = 16_384
-"""Maximum context window, in tokens, of an unknown model that is asked in two short steps."""
+"""Context window, in tokens, up to which an unknown model is asked in two short steps."""
 
 _RESERVED_TOKENS = 4_000
 
@@ -488,7 +488,7 @@ class Extraction:
     """Ids of the turns in parts that the budget did not cover."""
 
     is_uncompared: bool = False
-    """True if the budget left no call to verify the proposals."""
+    """True if the budget was too small to verify the proposals."""
 
     @property
     def memories(self) -> tuple[Candidate, ...]:
@@ -529,8 +529,8 @@ def extract_with(
 ) -> Extraction:
     """Extract memories from a session's new turns, without raising the model's errors.
 
-    The model sees the memories ``related``. ``notify`` receives the number of finished parts and of
-    all parts.
+    The model also sees the ``related`` memories. ``notify`` receives the numbers of finished parts
+    and of all parts.
     """
     begin, asking = finished.begin, _Asking(caller, finished, related)
     lines = lay_out(finished.turns, begin=begin)
@@ -650,7 +650,7 @@ class _Asking:
 
 
 SMALL = 3_000
-"""Maximum number of tokens in a session that shares a call."""
+"""Maximum number of tokens in a session that can share a call with others."""
 
 MOST = 8
 """Maximum number of sessions per call."""
@@ -673,7 +673,7 @@ def extract_together(
 ) -> list[Extraction] | None:
     """Ask a model about several sessions in one call.
 
-    Return an extraction per session, or ``None`` without an answer. Only ``caller`` counts the
+    Return an extraction per session, or ``None`` if there is no answer. Only ``caller`` counts the
     cost.
     """
     askings: list[tuple[_Asking, Chunk]] = []
@@ -745,7 +745,7 @@ _MESSAGE_CHARACTERS = 1_200
 _MAX_LEXICAL_QUERIES = 6
 _MIN_SHARED_WORDS = 2
 MIN_COSINE = 0.5
-"""Minimum cosine at which a memory counts as related without shared words."""
+"""Minimum cosine at which a memory without shared words counts as related."""
 
 
 def find_related(

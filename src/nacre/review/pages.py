@@ -46,7 +46,7 @@ from nacre.vault.documents import load, split
 def plan_merging(
     memories: Iterable[Memory], usage: UsageById, protected: Sequence[str]
 ) -> list[Step]:
-    """Plan to merge unprotected memories of one kind and project with almost the same text."""
+    """Plan to merge unprotected memories of the same kind and project whose text is almost the same."""
     groups: dict[tuple[object, ...], list[Memory]] = defaultdict(list)
     for memory in memories:
         groups[memory.kind, memory.project, memory.inbox, written(memory.content)].append(memory)
@@ -145,7 +145,7 @@ def clusters(home: Home, memories: Sequence[Memory]) -> list[Cluster]:
 
 
 def may_be_one(left: Memory, right: Memory) -> bool:
-    """Return True if two memories can be merged, provided that they mean the same."""
+    """Return True if two memories may be merged if they mean the same."""
     of_one_kind = left.kind is right.kind or {left.kind, right.kind} <= _CLAIMS
     return of_one_kind and left.shares_place(right) and have_same_terms(left, right)
 
@@ -357,9 +357,9 @@ def read_page(home: Home, project: str) -> Page:
 
 
 def page_write(home: Home, project: str, words: str) -> Intent:
-    """Return the pending write that replaces nacre's part of a page with ``words``.
+    """Return the change that replaces nacre's part of a page with ``words``, but do not write it.
 
-    Empty ``words`` remove the part.
+    If ``words`` is empty, the part is removed.
     """
     page = read_page(home, project)
     former = page.text if page.hash else None
@@ -471,7 +471,7 @@ class Form:
         return [section for section in sections_of(part) if self._is_written(section)]
 
     def ruled(self, part: str) -> dict[str, str]:
-        """Return the lines of sections that rules fill, keyed by source."""
+        """Return the lines of the sections that rules fill, keyed by source."""
         return by_source(section for section in sections_of(part) if not self._is_written(section))
 
     def _is_written(self, section: Section) -> bool:
@@ -581,7 +581,7 @@ def _is_borne_out(home: Home, step: Step, page: Page) -> bool:
 
 
 def may_stand(home: Home, form: Form, project: str, line: str) -> bool:
-    """Return True if a line cites sources that all exist, are current and fit the page."""
+    """Return True if a line cites only sources that exist, are current and fit the page."""
     named = references_of(line)
     memories = _memories(home, line)
     sessions = [reference for reference in named if is_session(reference)]
@@ -603,7 +603,7 @@ def _lines_of(sections: Iterable[Section]) -> list[str]:
 
 
 def by_source(sections: Iterable[Section]) -> dict[str, str]:
-    """Return lines keyed by their sources. A line without sources is its own key."""
+    """Return the lines keyed by their sources. A line without sources is keyed by itself."""
     return {" ".join(references_of(line)) or line: line for line in _lines_of(sections)}
 
 
@@ -613,7 +613,7 @@ def sessions_named(home: Home, source: str) -> list[StoredSession]:
 
 
 def stays(home: Home, project: str, source: str) -> bool:
-    """Return True if ``source`` names a session that is neither forgotten nor of another project."""
+    """Return True if ``source`` names a session that is not forgotten and not in another project."""
     if not is_session(source) or any(
         session.project != project for session in sessions_named(home, source)
     ):
@@ -671,7 +671,7 @@ MOST_READ = 30
 """Maximum number of sessions to read per project."""
 
 LEAST_SESSIONS, LEAST_REQUESTS = 2, 2
-"""Minimum numbers of new sessions and of different requests for a page."""
+"""Minimum number of new sessions and of different requests that justifies a page."""
 
 _TOPIC_CHARACTERS = 15
 _OPENING_WORDS = 3

@@ -165,7 +165,7 @@ def merge_into(
 
 
 RESOLVE = "resolve"
-"""Name of conflict decisions in the ledger."""
+"""Action name in the ledger for a decision about a conflict."""
 
 _MIN_REFERENCE_CHARACTERS = 4
 
@@ -309,7 +309,7 @@ _LATER_CHARACTERS = 300
 
 
 def keep_reason(candidate: HeldCandidate) -> str:
-    """Return the reason that the history gives for keeping a candidate."""
+    """Return the reason for keeping a candidate, as recorded in the history."""
     return f"candidate {candidate.memory.id[-8:]} kept in review"
 
 
@@ -362,7 +362,7 @@ def _settle_candidate(change: Change, memory: Memory) -> None:
 
 
 def drop_candidates(home: Home, candidates: Sequence[HeldCandidate]) -> list[Memory]:
-    """Drop candidates and return them, keeping none of their text in the history."""
+    """Drop candidates without keeping their text in the history, and return them."""
     memories = [candidate.memory for candidate in candidates]
     with (
         home.change(DROP, subject=count(len(memories), "candidate")) as change,
@@ -637,7 +637,7 @@ def _find_pending(home: Home, references: Sequence[str]) -> list[tuple[Memory, Q
 
 COSINE = 0.65
 JACCARD = 0.35
-"""Minimum similarities of questions in a group, for vectors and stems."""
+"""Minimum similarity of questions in a group, for vectors and for stems."""
 
 
 def stems_of(question: str) -> frozenset[str]:
@@ -649,7 +649,7 @@ def stems_of(question: str) -> frozenset[str]:
 
 
 def group(home: Home, questions: Sequence[str]) -> tuple[list[list[int]], str]:
-    """Return the indexes of similar questions in groups, and the measure used.
+    """Group similar questions, and return the groups of indexes and the measure used.
 
     The measure is ``cosine`` or ``words``.
     """
@@ -762,10 +762,10 @@ def _undo_latest(home: Home, since: datetime, matches: Callable[[Operation], boo
 
 
 MOST_QUESTIONS = 300
-"""Maximum number of wordings that are grouped. The latest are chosen."""
+"""Maximum number of question wordings that are grouped. The latest are chosen."""
 
 MOST_ASKED_AGAIN = 60
-"""Maximum number of wordings that are searched for answers. Others count as unanswered."""
+"""Maximum number of wordings for which answers are searched. Others count as unanswered."""
 
 _REFERENCE_CHARACTERS = 8
 

@@ -70,5 +70,5 @@ def find_operation(name: str, face: Face = Face.DAEMON) -> Operation | None:
 
 
 def offered_by(face: Face) -> Mapping[str, Operation]:
-    """Import all operations, and return those that an interface offers by name."""
+    """Import all operations, and return those that an interface offers, keyed by name."""
     return {name: item for name, item in CATALOGUE.items() if item.is_offered(face)}

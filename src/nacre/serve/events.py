@@ -107,7 +107,7 @@ MOST_SESSIONS = 200
 
 
 class ChatLook:
-    """Publishes an event when conversations with nacre's gateway change."""
+    """A watcher that publishes an event when conversations with nacre's gateway change."""
 
     def __init__(self, home: Path, bus: Bus) -> None:
         self._home = home
@@ -169,7 +169,7 @@ _MAX_RECORD_DELAY = timedelta(hours=1)
 
 
 class Look:
-    """Publishes events when a home changes."""
+    """A watcher that publishes events when a home changes."""
 
     def __init__(self, home: Home, bus: Bus) -> None:
         self._home = home
@@ -272,7 +272,7 @@ LEAST_SHARE = 10
 """Minimum ratio of a pause to the duration of the check before it."""
 
 KEEP_SECONDS = 300.0
-"""Seconds to continue without listeners, which might reconnect."""
+"""Seconds to keep running without listeners, because they might reconnect."""
 
 _IDLE_SECONDS = 1.0
 _RETRY_SECONDS = 5.0
@@ -291,7 +291,7 @@ class Live:
         self._error: NacreError | None = None
 
     def wait_ready(self) -> None:
-        """Wait until listeners can rely on getting every later change.
+        """Wait until listeners are sure to get every later change.
 
         Raises UnavailableError after ten seconds, and the error that prevents opening the home.
         """
@@ -363,7 +363,7 @@ LEAST_SECONDS = 0.2
 
 @contextmanager
 def published(bus: Bus, task: str) -> Iterator[Callable[[Progress], None]]:
-    """Yield a callback that publishes a task's progress and, if used, also the task's end."""
+    """Yield a callback that publishes a task's progress. If it was used, also publish the task's end."""
     last: Progress | None = None
     due = 0.0
 

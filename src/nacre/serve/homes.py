@@ -114,7 +114,7 @@ class Homes:
             self._room.release()
 
     def shrink(self) -> bool:
-        """Close all homes but one that were idle for a minute. Return True if any were closed."""
+        """Close the homes that were idle for a minute, but keep one. Return True if any were closed."""
         now = time.monotonic()
         with self._guard:
             recent = [
@@ -127,7 +127,7 @@ class Homes:
         return bool(old)
 
     def give_way(self) -> None:
-        """Stop keeping homes open. Those in use are closed when they are returned."""
+        """Close unused homes, and close the others when they are returned."""
         with self._guard:
             self._keeps_none = True
             free, self._free = self._free, []
@@ -262,7 +262,7 @@ class KeySpaces(Protocol):
         """Return the events of the owner's space."""
 
     def is_reachable(self) -> bool:
-        """Return True if the server's database answers. This waits for it."""
+        """Wait for the server's database, and return True if it answers."""
 
     def close(self) -> None:
         """Close the homes of all spaces."""
@@ -329,9 +329,9 @@ class Caller:
 
 
 Run = Callable[[str, bytes, Actor, Callable[[], bool]], bytes]
-"""A function that runs an operation when its turn comes, with a JSON request and result.
+"""A function that runs an operation on a JSON request when its turn comes, and returns JSON.
 
-Its last argument tells if the caller has disconnected. The result is then empty.
+Its last argument tells if the caller has disconnected. If so, the result is empty.
 """
 
 
@@ -357,7 +357,7 @@ class Site:
 
 
 def calls_of(run: Run) -> Call:
-    """Return a function that runs operations in the caller's space or, without one, in the home."""
+    """Return a function that runs operations in the caller's space or, if there is none, in the home."""
 
     def call(operation: str, /, **fields: Any) -> Any:
         actor = acting_now() or Actor(Face.MCP, AN_AGENT)
@@ -408,7 +408,7 @@ class _CallerLeftError(Exception):
 
 
 class Answering:
-    """Runs operations for callers, in any thread.
+    """A runner of operations for callers, in any thread.
 
     ``own`` contains the daemon's own operations, which also receive the caller. ``find`` looks up
     all others.

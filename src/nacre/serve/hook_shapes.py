@@ -157,7 +157,7 @@ def _arguments(data: object) -> str:
 
 
 def _is_apart(data: Fields) -> bool:
-    """Recognize a session without a user: a sub-agent, a scheduled run or a heartbeat."""
+    """Return True for a session without a user: a sub-agent, a scheduled run or a heartbeat."""
     names = (_text(data, "session_id"), _text(data, "transcript_path"))
     return bool(data.get("agent_id") or data.get("isSidechain") or any(map(_APART.search, names)))
 

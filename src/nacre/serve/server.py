@@ -78,7 +78,7 @@ Answer = Callable[[str, bytes, Caller], tuple[HTTPStatus, bytes]]
 
 
 class Server:
-    """An HTTP server at a home's socket, with a thread for each connection.
+    """An HTTP server on a home's socket, with a thread for each connection.
 
     ``answer`` returns the status and body of a response, which is not sent if the body is empty.
     ``hook`` sends its response itself. ``tell`` writes to the daemon's log.
@@ -107,8 +107,7 @@ class Server:
         """Time of the last request or answer, from ``time.monotonic``."""
 
     def start(self) -> None:
-        """Listen at the socket, which an earlier daemon might have left. Raises UnusableStoreError
-        if that fails.
+        """Listen on the socket, even if an earlier daemon has left it. Raises UnusableStoreError on failure.
 
         On Windows, where there is no such socket, this does nothing.
         """
@@ -349,7 +348,7 @@ _HOOK_SECONDS = 1.0
 
 @dataclass
 class Hooks:
-    """Answers hooks of hosts by running the operation ``hook``."""
+    """A handler that answers hosts' hooks by running the operation ``hook``."""
 
     _home: str
     _answer: Answer

@@ -141,9 +141,7 @@ _MAX_REQUESTS_PER_SPACE = 4
 
 
 class Turns:
-    """Limits the parallel requests of each space, so that none can use all threads. Use it only in
-    the event loop.
-    """
+    """A limit on each space's parallel requests, so that none can use all threads. Use it only in the event loop."""
 
     def __init__(self, at_once: int = _MAX_REQUESTS_PER_SPACE) -> None:
         self._at_once = at_once
@@ -219,7 +217,7 @@ class Served(Site):
     room: anyio.CapacityLimiter = field(
         default_factory=lambda: anyio.CapacityLimiter(_MAX_LONG_REQUESTS)
     )
-    """Limiter of long operations, which could otherwise use all threads."""
+    """Limit on long operations, which could otherwise use all threads."""
 
     turns: Turns = field(default_factory=Turns)
     """Limits on parallel requests with keys."""
@@ -255,8 +253,8 @@ class Served(Site):
         )
 
     def _is_owner(self, scope: Scope) -> bool:
-        """Recognize the owner's cookie. Changes also need the browser's key, because servers at
-        other ports of this machine can see the cookie.
+        """Return True if a request has the owner's cookie. Changes also need the browser's key,
+        because servers at other ports of this machine can see the cookie.
         """
         keys = values_of(scope, OWN_HEADER)
         changes = scope["method"] not in SAFE
@@ -493,7 +491,7 @@ class Assets(StaticFiles):
         return answer
 
     async def check_config(self) -> None:
-        """Accept a missing folder. The dashboard might not have been built."""
+        """Accept a missing folder, because the dashboard might not have been built."""
 
 
 async def get_page(request: Request) -> Response:

@@ -1,1 +1,1 @@
-"""List, show, search and summarise sessions, their changes, and fixes of errors."""
+"""Operations that list, show, search and summarise sessions, their changes, and fixes of errors."""

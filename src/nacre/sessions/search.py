@@ -42,7 +42,7 @@ from nacre.values.session import (
 
 
 def opening_of(home: Home, stored: StoredSession) -> str | None:
-    """Derive a title for a session that has none, else return ``None``."""
+    """Derive a title for a session without one. Return ``None`` if it has one."""
     if stored.session.title:
         return None
     return topics.opening(

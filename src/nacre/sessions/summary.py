@@ -67,7 +67,7 @@ def _placed(path: str, cwd: str | None) -> str:
 
 
 def errors(calls: Sequence[ToolCall]) -> tuple[ErrorMet, ...]:
-    """Return the errors of a session: first the unresolved, then the newest."""
+    """Return a session's errors: unresolved ones first, then the newest."""
     is_mended = find_mended(calls)
     latest: dict[str, ErrorMet] = {}
     times: Counter[str] = Counter()
@@ -319,7 +319,7 @@ def says_undone(text: str) -> str:
 
 
 def giving_up(text: str) -> str:
-    """Return the last sentence that reports failure. If it is short, add the next one."""
+    """Return the last sentence that reports failure, with the next one if it is short."""
     pattern = language_of(text).summary.gave_up
     statements = _statements_of(text)
     return next(
@@ -358,7 +358,7 @@ def asks_last(text: str) -> str:
 def opening(text: str) -> str:
     """Return the first sentence that does not end with a colon.
 
-    If it is as short as "Done.", add the next one.
+    If it is as short as "Done.", include the next one.
     """
     statements = _statements_of(text)
     at = next((at for at, statement in enumerate(statements) if not _leads(statement)), None)

@@ -66,11 +66,11 @@ _GENERIC_PARTS = frozenset(
 )
 """Words that are too common in names to identify a subject."""
 _ASKED_SHARE = 0.65
-"""Weight of the given error. The stored one weighs less, because other output surrounds it."""
+"""Weight of the given error. The stored error weighs less, because it contains other output."""
 
 
 def gist(line: str) -> str:
-    """Strip times, ids, numbers, positions and folders from a line of an error."""
+    """Return a line of an error without times, ids, numbers, positions and folders."""
     text = _COLOUR_CODES.sub("", line).lower()
     for pattern in _VARIABLE_PARTS:
         text = pattern.sub(" ", text)

@@ -1,4 +1,4 @@
-"""Do the chores that hooks leave: read sessions, write handoffs, learn, and judge used memories."""
+"""Chores that hooks leave for later: read sessions, write handoffs, learn, and judge used memories."""
 
 from __future__ import annotations
 
@@ -384,7 +384,7 @@ def _learn(home: Home, chore: Chore) -> None:
 
 
 def _judge(home: Home, chore: Chore) -> None:
-    """Judge the memories that an agent looked up by what it said next (see docs/context.md)."""
+    """Judge the memories that an agent looked up by what the agent said next (see docs/context.md)."""
     name = chore.session or ""
     session, since = find_session(home, name), home.session_uses.first_unjudged(session_name(name))
     if session is None or since is None:

@@ -357,7 +357,7 @@ def _describe_state(
 
 
 def obstacle_to(settings: Settings, name: str) -> NacreError | None:
-    """Return an error if a model evidently cannot be the writer, without calling the model."""
+    """Return an error if a model obviously cannot be the writer. This does not call the model."""
     try:
         target, able = llm_providers.describe(settings, name)
     except ModelRefusedError as error:

@@ -122,7 +122,7 @@ class WriterProposal:
 
     @property
     def terms(self) -> str:
-        """Return a clause that states the writer's daily limit and which key is billed."""
+        """Return a phrase with the writer's daily limit and the key that is billed."""
         if self.tokens_per_day is not None:
             most = f"{self.tokens_per_day:,} tokens a day"
             return f"stops at {most} (the last answer may exceed this slightly)"
@@ -160,12 +160,12 @@ def propose(settings: Settings, name: str | None = None) -> WriterProposal | Non
 
 @frozen
 class SetupProposal:
-    """The steps to propose in addition to connecting hosts.
+    """The setup steps to propose, besides connecting hosts.
 
     ``files``, ``bytes``: number and size of the transcripts to read, or 0 if nacre has read some
     before. ``estimate``: cost of reading them with the configured language model, if any.
-    ``writer``: proposed if none is set. ``has_examples``: the example sessions of quickstart will
-    be removed.
+    ``writer``: proposed if none is set. ``has_examples``: whether the quickstart's example sessions
+    will be removed.
     """
 
     files: int
