@@ -28,7 +28,6 @@ class Setting:
 
     @property
     def type(self) -> Any:
-        """The type of the setting's values."""
         return self.table or (list[str] if self.default == [] else type(self.default))
 
     @property

@@ -68,7 +68,6 @@ class Operation:
 
     @property
     def result(self) -> Any:
-        """The type of the operation's result."""
         return _types(self.function)[1]
 
     def is_offered(self, face: Face) -> bool:

@@ -46,7 +46,7 @@ _IGNORED = ("-shm", ".lock", ".tmp")
 
 @frozen
 class Territory:
-    """The folders to watch: the tools' own folders, and folders that contain only transcripts."""
+    """The folders to watch: the tools' own folders, and those that contain only transcripts."""
 
     roots: tuple[Root, ...]
     folders: tuple[Path, ...] = ()
@@ -100,7 +100,7 @@ class Territory:
         return None
 
     def is_hint(self, path: Path) -> bool:
-        """Return True if a change of this path may mean that there are new transcripts."""
+        """Return True if a change of this path might mean new transcripts."""
         if path.name.endswith(_IGNORED):
             return False
         return path.is_dir() or any(path.is_relative_to(folder) for folder in self.scattered)
@@ -165,7 +165,6 @@ class Notices:
                 self._threads.append(thread)
 
     def close(self) -> None:
-        """Stop watching."""
         self._stop.set()
         for thread in self._threads:
             thread.join(timeout=5)
@@ -272,7 +271,6 @@ class Pace:
         self._due["look"] = min(self._due["look"], earliest)
 
     def has_read(self, now: float) -> None:
-        """Record that new turns were read."""
         self._last_read = now
         self._unlearned_since = min(self._unlearned_since, now)
 
@@ -290,7 +288,6 @@ class Pace:
         )
 
     def begin_round(self, now: float) -> None:
-        """Record the start of a learning round."""
         self._round_began = now
         self._unlearned_since = math.inf
 
@@ -378,7 +375,7 @@ class Round:
 
 
 MUCH_BYTES = 4_000_000
-"""Maximum number of bytes read in this process, to keep its memory small. Larger reads use a separate process."""
+"""Maximum number of bytes read in this process, to save memory. Larger reads use a separate process."""
 
 _WAIT_SECONDS = 0.5
 _IDLE_SECONDS = 20.0

@@ -80,7 +80,7 @@ _MAX_LISTED_RECORDS = 8
 _REPORTABLE = re.compile(
     r"(?:(?:role|field|block|part|message|content|sender|bubble|response|no) )?[\w./$:-]{1,60}"
 )
-"""Matches names of records, fields and roles that cannot be transcript text."""
+"""Pattern for names of records, fields and roles that cannot be transcript text."""
 
 
 def format_checks(home: Home) -> Iterator[Check]:
@@ -177,7 +177,7 @@ def damaged_ledger(home: Home) -> Iterator[Check]:
 
 
 def damaged_history(home: Home) -> Iterator[Check]:
-    """Report if git cannot read the latest commits."""
+    """Report whether git cannot read the latest commits."""
     repository = home.repository
     if not home.settings.flag("git.enabled") or not repository.exists:
         return
@@ -198,7 +198,7 @@ def damaged_history(home: Home) -> Iterator[Check]:
 
 
 def damaged_archive(home: Home) -> Iterator[Check]:
-    """Report damaged packs. A time limit applies, so each day begins with another pack."""
+    """Report damaged packs. The time is limited, so each day begins with another pack."""
     states = [state for state in home.archive.all() if state.pack]
     first = int(home.clock().timestamp()) // _DAY_SECONDS % max(1, len(states))
     until = time.monotonic() + _ARCHIVE_SECONDS

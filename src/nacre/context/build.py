@@ -221,7 +221,7 @@ _POINTS_BACK = re.compile(
     r"|\b(?:it|that|this|those|them|there)\b\W*$|^(?:那|还有|为什么|这个|那个|它)",
     re.IGNORECASE,
 )
-"""The start or end of a short prompt that shows that it refers to the previous one."""
+"""The start or end of a short prompt that refers to the previous one."""
 
 _COMMAND = re.compile(r"\s*(?:/[\w:.-]+(?=\s|$)|!\s*\w)")
 _FENCED = re.compile(r"^(```|~~~).*?(?:^\1|\Z)", re.DOTALL | re.MULTILINE)
@@ -323,7 +323,7 @@ def _is_same(prompt: str, before: str) -> bool:
 
 
 STALE_DAYS = 30
-"""Maximum age in days of a previous session whose last exchange is shown."""
+"""Maximum age in days of a previous session that is shown."""
 
 _MAX_SESSIONS = 5
 _MAX_TURNS = 80
@@ -488,7 +488,7 @@ def _not_handed_over(draft: Draft, session: StoredSession, turns: Sequence[Turn]
 _PROMPT_HITS, _MAX_RELEVANT = 8, 3
 _POINTER_HITS, _MIN_SAME_SESSION = 8, 3
 _POINTER_SURENESS = {Mode.LEXICAL: 0.995, Mode.HYBRID: 0.93}
-"""Minimum confidence for a pointer to a turn. One turn can match by chance, so others must match, too."""
+"""Minimum confidence for a pointer to a turn. Single turns match by chance, so others must match."""
 
 _MAX_QUESTION_WORDS = 40
 """Maximum number of words in a question that guesses can match. Longer prompts match by chance."""
@@ -885,7 +885,7 @@ def note_given(
 
 
 STARTED = "session-start"
-"""Name of the chore that cleans up delivered handoffs, and creates those for sessions whose end went unnoticed."""
+"""Chore that cleans up delivered handoffs, and hands over sessions whose end went unnoticed."""
 
 _CONTEXT_WITH_PROMPT = frozenset({"gemini-cli"})
 """Hosts that receive the start context with the first prompt, because they lose it on resuming."""

@@ -82,7 +82,7 @@ def is_guess(memory: Memory) -> bool:
 def lack_of_evidence(memory: Memory, part: Part, usage: Usage) -> str:
     """Return why a memory is probably not useful, or "".
 
-    The owner's explicit instructions need no evidence.
+    The owner's explicit instructions need no evidence of use.
     """
     if memory.triggers and part is not Part.RULES:
         return "it waits for its trigger"
@@ -227,7 +227,7 @@ SHARES = {
     Part.RELEVANT: 0.10,
     Part.KNOWN: 0.04,
 }
-"""Share of the budget for each section, in the order in which they are filled."""
+"""Share of the budget for each section. They are filled in this order."""
 
 _MORE = "> …"
 
@@ -308,7 +308,7 @@ _OF_USER: Mapping[str, tuple[str, ...]] = {
     "opencode": (".config/opencode/AGENTS.md", ".claude/CLAUDE.md"),
 }
 _OWN_MEMORY = {"openclaw": ("MEMORY.md", "USER.md")}
-"""Files of a host's own memory, which nacre can turn off."""
+"""Files of a host's own memory feature, which nacre can turn off."""
 
 _AUTO_MEMORY = ".claude/projects/{slug}/memory/MEMORY.md"
 _NOT_IN_SLUGS = re.compile(r"[^A-Za-z0-9]")
@@ -520,7 +520,7 @@ class Draft:
         return has_all(self.given_sentences, text)
 
     def states(self, session: str, text: str) -> bool:
-        """Return True if a text repeats one of this context's memories from ``session``."""
+        """Return True if a text repeats a memory from ``session`` that is in this context."""
         return any(
             memory.source.session == session and normalise(memory.content) in normalise(text)
             for memory in self.memories
@@ -530,7 +530,7 @@ class Draft:
         return ref is not None and any(item.ref == ref for item in self.items)
 
     def leave(self, part: Part, ref: str | None, why: str, subject: str | None = None) -> None:
-        """Record that an item was left out of the context."""
+        """Record an item that was left out of the context."""
         self.left_out.append(LeftOut(part, ref, why, subject))
 
     def filter(self) -> Filter:

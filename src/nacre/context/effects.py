@@ -1,4 +1,4 @@
-"""Rules that judge whether a session followed its context."""
+"""Rules that judge whether a session followed the context that it received."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _MIN_SHARE, _MIN_WORDS, _MIN_SPOKEN_SHARE, _MIN_SPOKEN = 0.5, 2, 0.6, 3
 
 
 class Outcome(StrEnum):
-    """An agent's reaction to a memory or pointer that it received as context."""
+    """An agent's reaction to an item in its context."""
 
     FOLLOWED = "followed"
     BROKEN = "broken"

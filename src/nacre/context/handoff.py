@@ -188,7 +188,7 @@ class LastWords:
 
 
 def by_rules(session: Session, turns: Sequence[Turn]) -> LastWords | None:
-    """Return the owner's last three messages as a handoff, or ``None`` if there is no work to hand over.
+    """Return the owner's last three messages as a handoff, or ``None`` if there is nothing to hand over.
 
     Each is cut to 200 characters. Pasted text is left out, and so are messages that only agree ("go
     on").

@@ -185,7 +185,7 @@ def _is_in(path: str, pattern: str) -> bool:
 def answer(home: Home, call: HookCall) -> HookAnswer:
     """Return the memories that a tool call triggers, or else a rule that applies to it.
 
-    Return nothing in automated sessions and without a daemon.
+    Return nothing in automated sessions or without a daemon.
     """
     if call.is_apart or call.alone or not call.session or call.host not in _TOOL_HOSTS:
         return HookAnswer()
@@ -309,7 +309,7 @@ def count_prompt(
 
 
 SAID_WITHIN = timedelta(days=1)
-"""Maximum age of a statement that other sessions are told about. Imported transcripts contain older ones."""
+"""Maximum age of statements that other sessions are told. Imported transcripts contain older ones."""
 
 
 _SIGNAL_LIMITS = SignalLimits(8, 3, 30, 10, 300)
@@ -318,10 +318,10 @@ _SIGNAL_LIMITS = SignalLimits(8, 3, 30, 10, 300)
 def due(
     home: Home, state: SessionState, project: str | None, narrower: SignalLimits | None
 ) -> list[tuple[int, Memory]]:
-    """Return important new memories from other sessions, with their database rows.
+    """Return the important new memories of other sessions, with their database rows.
 
-    They are trusted and belong to the given project or to none. Return nothing during the cooldown,
-    or when the session has reached its limit.
+    They are trusted and belong to the project or to none. Return nothing during the cooldown or
+    once the session has reached its limit.
     """
     now_ms, limits = home.now_ms(), _SIGNAL_LIMITS.within(narrower or SignalLimits())
     since = now_ms - state.signal_at
@@ -360,10 +360,10 @@ _MAX_HANDOFFS = 3
 def due_handoffs(
     home: Home, project: str | None, session: str | None, *, own: bool = False
 ) -> list[Handoff]:
-    """Return the handoffs of a project that a session can receive, latest first.
+    """Return a project's handoffs that a session can receive, latest first.
 
     Handoffs that other sessions received or claimed are left out unless ``session`` is ``None``.
-    Handoffs about the session itself are left out unless it needs them after a compaction or reset
+    Those about the session itself are left out unless it needs them after a compaction or reset
     (``own``).
     """
     if not project:
@@ -468,7 +468,7 @@ def _is_free(home: Home, handoff: Handoff, session: str) -> bool:
 
 
 def _holder(path: Path) -> str | None:
-    """Return the claiming session, or "" while the claim file is being written."""
+    """Return the session that holds a claim, or "" while the claim file is being written."""
     try:
         with files.open_to_read(path) as file:
             return file.read(_MAX_CLAIM_BYTES).decode("utf-8", "replace")

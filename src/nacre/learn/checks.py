@@ -76,7 +76,7 @@ MOST_FOREIGN = 0.4
 """Maximum share of a statement's words that may occur only in external text."""
 
 LEAST_OWNED = 0.3
-"""Minimum share of a statement's words that must be the owner's if it exceeds ``MOST_FOREIGN``."""
+"""Minimum share of the owner's words in a statement with more foreign words than ``MOST_FOREIGN``."""
 
 FEWEST_OWNED = 2
 """Minimum number of the owner's words in a statement, because one shared word proves nothing."""
@@ -96,7 +96,7 @@ _PLAIN = re.compile(r"[A-Za-z]+(?:-[a-z]+)+|[a-z](?:\.[a-z])+|[a-z]+")
 """Ordinary words such as "end-to-end", "e.g" and "three", unlike names and digits."""
 
 _CONTRAST = re.compile(r"\bno longer\b|(?:,| \() ?(?:and |but )?not\b", re.IGNORECASE)
-"""Negations that only express a contrast, such as "in pages, not row by row"."""
+"""Negations that only express a contrast, as in "in pages, not row by row"."""
 
 _DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
 _MAX_DAYS_FROM_SESSION = 60
@@ -517,7 +517,7 @@ class Checks:
         return not is_ruled and len(frozenset[str]().union(*shared)) < min(FEWEST_OWNED, len(own))
 
     def _ends_unconfirmed(self, content: str, evidence: Sequence[int]) -> bool:
-        """Return True if an agent that has read external text reports a removal, but the owner does not."""
+        """Return True if only an agent that has read external text reports a removal."""
         departures = find_removals(content) if self._has_read_outside(evidence) else []
         texts = self._statements(evidence)
         is_confirmed = any(
@@ -687,7 +687,7 @@ _MAX_FIRST_FAILURES = 3
 """Maximum number of failures of a model that has never given a usable answer."""
 
 FAILURES = (ModelUnavailableError, ModelRefusedError, BudgetSpentError, UnusableAnswerError)
-"""Errors of a model call after which the rules are used instead."""
+"""Errors of a model call after which rules are used instead."""
 
 
 class Caller:

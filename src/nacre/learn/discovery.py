@@ -81,10 +81,9 @@ def find(home: Home, paths: Sequence[Path], *, with_discovery: bool) -> Findings
 
 
 def without_put_off(home: Home, findings: Findings) -> Findings:
-    """Return the findings without files last changed before the time in ``watch.changed_since``.
+    """Omit files last changed before the time in ``watch.changed_since``.
 
-    The daemon leaves these files to ``nacre ingest``. Raises InvalidSettingsError for an invalid
-    time.
+    The daemon leaves them to ``nacre ingest``. Raises InvalidSettingsError for an invalid time.
     """
     value = home.settings.text("watch.changed_since")
     if not value:
@@ -291,7 +290,7 @@ def _walk(
 
 
 def _links_outside(path: Path, folder: Path) -> bool:
-    """Return True if a link leads out of ``folder``, because an attacker might have planted it."""
+    """Return True if a link, perhaps planted by an attacker, leads out of ``folder``."""
     return path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(
         os.path.realpath(folder)
     )

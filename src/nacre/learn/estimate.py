@@ -1,7 +1,7 @@
 """Estimate of the maximum cost of learning, without calling a model.
 
-Changed transcripts are read but not stored. The actual cost can be lower, because one call can
-cover several small sessions.
+Changed transcripts are read but not stored. The actual cost can be lower, because a call can cover
+several sessions.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _SMALL_SESSION_TOKENS = 800
 """Number of tokens in a short session and its related memories."""
 
 _PROMPT_TOKENS = 800
-"""Number of tokens in the shortest instructions to a model."""
+"""Number of tokens in the shortest instructions for a model."""
 
 _MEMORIES_PER_SESSION = 2
 _RESERVED_TOKENS = 4_000
@@ -65,9 +65,9 @@ _CALL_TOKENS = {
 class Estimate:
     """The maximum cost of learning.
 
-    ``waiting`` sessions need a model call, ``trivial`` ones do not. ``cost`` is in millionths of a
-    US dollar, or ``None`` if the price is unknown. ``left`` is the rest of today's budget, and
-    ``tokens_left`` that of a subscription.
+    ``waiting``: number of sessions that need a model call. ``trivial``: number of the others.
+    ``cost``: millionths of a US dollar, or ``None`` if the price is unknown. ``left``: rest of
+    today's budget. ``tokens_left``: rest of a subscription's.
     """
 
     waiting: int
@@ -99,7 +99,7 @@ class Estimate:
 
     @property
     def demand(self) -> str:
-        """Text with the maximum number of calls and tokens, and the maximum cost."""
+        """Text with the maximum cost and numbers of calls and tokens."""
         if self.tokens_left is not None:
             price = "by subscription"
         else:
@@ -108,7 +108,7 @@ class Estimate:
 
     @property
     def limit(self) -> str:
-        """Today's remaining budget, as text."""
+        """Text with the rest of today's budget."""
         if self.tokens_left is not None:
             return f"{self.tokens_left:,} tokens of the writer's daily limit"
         return f"{dollars(self.left)} of the budget"
@@ -200,7 +200,7 @@ def _most(home: Home, sizes: Sequence[int]) -> tuple[int, int, int | None]:
 
 
 def least_call(settings: Settings, name: str) -> int:
-    """Return the tokens that each call of a subscription needs besides the session's text."""
+    """Return the number of tokens that each call of a subscription needs besides the session's text."""
     return provider_of(settings, name.partition(":")[0]).beside + _PROMPT_TOKENS + _ANSWER_TOKENS
 
 

@@ -61,12 +61,12 @@ ORDER_IMPORTANCE, STATEMENT_IMPORTANCE = 8, 7
 """Importance of statements with and without a request to remember them."""
 
 SURE, LIKELY = 2.0, 1.0
-"""Minimum scores for storing a statement as a memory and as a candidate."""
+"""Minimum scores of statements that become memories and candidates."""
 
 CHOSEN_ANSWER = "you chose it"
 MAYBE_PASTED = "it might be pasted text"
 AGENT_WORDS = "it is in the words of an agent that had read external text"
-"""Reasons why a finding stays a candidate, even if repeated."""
+"""Reasons why a finding stays a candidate, even if it is repeated."""
 
 _REFUSED = ("identifier", "boilerplate")
 _NOT_KEPT = (*_REFUSED, "question", "hypothetical", "meta", "transient", "errand")
@@ -289,7 +289,7 @@ def _find_likely(text: str) -> ExplicitStatement | None:
 
 
 def is_understood(text: str) -> bool:
-    """Return True if a sentence can be understood without its session."""
+    """Return True if a sentence is clear without its session."""
     return _stands_alone(text) and not (cues().elsewhere.search(text) or text.endswith(_UNFINISHED))
 
 

@@ -406,7 +406,7 @@ def is_quiet(home: Home, stored: StoredSession) -> bool:
 
 
 def is_agreed(settings: Settings, stored: StoredSession, writer: str) -> bool:
-    """Return True if a writer may read a session even if the owner does not request it.
+    """Return True if a writer may see a session even without a request by the owner.
 
     The session must have ended after the writer was set.
     """
@@ -450,7 +450,7 @@ def pending_sessions(home: Home) -> Iterator[tuple[Unlearned, StoredSession]]:
 
 
 def may_be_shown(home: Home, memory: Memory, writer: str) -> bool:
-    """Return True if a writer may see a memory and the sessions behind it."""
+    """Return True if a writer may see a memory and the sessions it came from."""
     exclusions, project = Exclusions(home.settings), memory.project or ""
     if exclusions.name(project) or _is_excluded(home.settings, project):
         return False
@@ -485,8 +485,8 @@ def list_local_models(home: Home, writer: str) -> list[str]:
 def is_of_local_model(settings: Settings, stored: StoredSession) -> bool:
     """Return True if a session's model might run on the owner's machine.
 
-    This applies to models with open weights, unknown providers, and names without a provider that
-    sound local.
+    This includes models with open weights, unknown providers, and local-sounding names without a
+    provider.
     """
     model = (stored.session.model or "").lower()
     if has_open_weights(model) and not model.startswith(OWN):
@@ -534,7 +534,7 @@ def since_of(home: Home) -> str:
 
 
 def record_start(home: Home) -> Home:
-    """Write a missing start time of a writer to the config file, and return the new home."""
+    """Store a missing start time of a writer in the config file, and return the new home."""
     if not is_unseen(home.settings):
         return home
     since = since_of(home)
@@ -607,7 +607,7 @@ BLOCK = 24
 
 
 def latest_first(sessions: Sequence[Unlearned]) -> list[Sequence[Unlearned]]:
-    """Split sessions into blocks, the latest block first, in case the budget runs out.
+    """Split sessions into blocks, the latest first, in case the budget runs out.
 
     Each block is chronological, so that later sessions can change memories of earlier ones.
     """
@@ -647,10 +647,10 @@ _SUBSTANCE_WORDS = 6
 
 
 def is_worth_asking(session: Session, turns: Sequence[Turn], *, begin: int = 0) -> bool:
-    """Return True if a session might contain something to remember, so that a model should read it.
+    """Return True if a model should read a session.
 
-    From turn ``begin`` on, the owner must have typed six words at once, accepted a plan, or stated
-    something that the rules find.
+    From turn ``begin`` on, the owner must have typed six words in a message, accepted a plan, or
+    stated something that the rules recognise.
     """
     if session.kind is not SessionKind.MAIN:
         return False
@@ -682,7 +682,7 @@ Among 303 sentences of real sessions, all pairs with a higher cosine had the sam
 
 
 class WaitingCandidates:
-    """Candidates that wait for a confirmation, including those not yet stored."""
+    """Candidates that wait for a confirmation, including those not stored yet."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -717,9 +717,9 @@ class WaitingCandidates:
         return []
 
     def say(self, memory: Memory) -> list[Memory]:
-        """Remove and return the candidates that a statement of the owner confirms.
+        """Remove the candidates that a statement of the owner confirms.
 
-        Only those with the same words are returned.
+        Return those with the same words.
         """
         repeated = self._take_repeated(memory)
         return [item.other for item in judge.compare(memory, repeated) if item.repeats]

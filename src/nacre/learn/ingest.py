@@ -78,7 +78,7 @@ from nacre.vault.files import LEDGER
 
 @dataclass(slots=True)
 class ReadTally:
-    """Counts and problems of one run that reads transcripts."""
+    """Counts and problems of a run that reads transcripts."""
 
     files: int = 0
     turns: int = 0
@@ -400,10 +400,10 @@ def _events(home: Home, jobs: Sequence[Job], exclusions: Exclusions) -> Iterator
 
 
 class IngestOptions(Request):
-    """The options for reading transcripts.
+    """Options for reading transcripts.
 
-    If no path is given, nacre looks for transcripts in the usual places. Given paths are recorded,
-    so that a rebuild reads them again. A file in ``paths`` can have any name.
+    Without ``paths``, nacre looks in the usual places. Given paths are recorded, so that a rebuild
+    reads them again. Files in ``paths`` can have any name.
     """
 
     paths: Annotated[
@@ -581,7 +581,7 @@ def _facts(home: Home) -> tuple[object, object]:
 
 
 def list_named_paths(home: Home) -> set[Path]:
-    """Return the paths that the user gave to earlier ingests, as recorded in the ledger."""
+    """Return the paths given to earlier ingests, as recorded in the ledger."""
     try:
         entries = list(files.read(home.vault.read(LEDGER)))
     except FileNotFoundError:
@@ -697,7 +697,7 @@ def iter_unstored(
 RECENT_SECONDS = 86_400
 _MAX_FILES = 20
 _MAX_BYTES = 50_000_000
-"""Maximum number of bytes to read here. ``nacre ingest`` reads more and reports progress."""
+"""Maximum number of bytes to read here. Use ``nacre ingest`` to read more and see the progress."""
 
 
 def read_session(home: Home, session: str, transcript: str | None = None) -> StoredSession | None:
@@ -749,7 +749,7 @@ def read_files(home: Home, paths: list[Path], tool: str | None = None) -> Ingest
 
 
 def read_recent(home: Home, tool: str | None = None, but: str | None = None) -> IngestReport | None:
-    """Read the last day's transcripts of one tool or of all tools, except the path ``but``."""
+    """Read the transcripts of the last day from one tool or all tools, except the path ``but``."""
     return read_files(home, [path for path in _recent_files(home, tool) if str(path) != but], tool)
 
 

@@ -94,7 +94,7 @@ from nacre.values.session import (
 _PROBLEM_CHARACTERS = 300
 
 ASKED_AGAIN_AFTER = timedelta(hours=23)
-"""Time to wait after a model gave unusable answers, because each one costs several calls."""
+"""Waiting time after a model's unusable answers, because each costs several calls."""
 
 
 class ModelExtractor:
@@ -188,7 +188,7 @@ class ModelExtractor:
     def serves(self, stored: StoredSession, *, older: bool = False) -> bool:
         """Return True if the writer may read a finished session.
 
-        If ``older`` is set, this includes sessions that it may read only at the owner's request.
+        ``older`` includes sessions that it may read only at the owner's request.
         """
         may_show = is_covered if older else is_agreed
         return has_writer(self._home.settings) and may_show(
@@ -423,7 +423,7 @@ def is_due(home: Home) -> bool:
 BATCH_MEMORIES = 500
 
 BULK_FROM = 100
-"""If there are at least this many new memories, no model is asked about duplicates."""
+"""Number of new memories above which no model is asked about duplicates."""
 
 _MAX_SIMILAR = 12
 _BULK_NOTE = f"{BULK_FROM} or more new memories at once: no model was asked about them"

@@ -1,4 +1,4 @@
-"""Separation of pasted from typed text, with the word lists in ``pasted.toml``."""
+"""Separation of pasted text from typed text, with the word lists in ``pasted.toml``."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Prompts for extraction: numbered transcripts, known memories, and the model's answers.
 
-A transcript contains the messages of the owner and the agent, failed calls and fixes. Each turn
-starts on a new line, and its further lines are indented, so that a message cannot imitate a turn.
-Frame marks in the text are removed.
+A transcript contains the messages of the owner and the agent, failed calls and fixes. A turn's
+lines after the first are indented, so that no message can imitate a turn. Frame marks in the text
+are removed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ OVERLAP = 1_200
 """Number of characters that a part repeats from the previous part."""
 
 EARLIER = 4_000
-"""Maximum number of characters of known turns before a continued session's new turns."""
+"""Maximum number of characters of old turns shown before a session's new turns."""
 
 _PIECE_CHARACTERS = 4_000
 _MAX_CALLS = 8
@@ -57,7 +57,7 @@ _PLAN_CHARACTERS = 6_000
 _BLOCK_LINES = 6
 _MIN_PART_SHARE = 0.5
 _NARRATION_CHARACTERS = 200
-"""Maximum length of a remark between tool calls that the transcript omits."""
+"""Maximum length of an agent's remark between tool calls that the transcript omits."""
 
 _MIN_PLAN_CHARACTERS, _MIN_PLAN_LINE, _MIN_REPEATED_SHARE = 800, 25, 0.6
 """Minimum lengths of a plan and of a line in it, and the minimum share of lines that a later version repeats."""
@@ -93,7 +93,7 @@ class Line:
 class Chunk:
     """The part of a session that one prompt contains.
 
-    Lines before index ``own`` only give context.
+    Lines before index ``own`` are only context.
     """
 
     lines: tuple[Line, ...]
@@ -112,7 +112,7 @@ class Chunk:
         return frozenset(line.turn for line in self.lines)
 
     def around(self, numbers: Collection[int]) -> Chunk:
-        """Return a chunk with only the numbered turns and their neighbours."""
+        """Return a chunk of only the numbered turns and their neighbours."""
         near = {number + step for number in numbers for step in (-1, 0, 1)}
         lines = tuple(line for line in self.lines if line.number in near)
         return Chunk(lines, sum(line in self.lines[: self.own] for line in lines))
@@ -127,7 +127,7 @@ class Chunk:
 
 
 def frame(name: str, text: str) -> str:
-    """Enclose a text in tags, after :func:`as_data` has cleaned it."""
+    """Enclose a text in tags, cleaned by :func:`as_data`."""
     return f"<{name}>\n{text}\n</{name}>"
 
 
@@ -387,9 +387,9 @@ _FULL_STOPS = ".!。！"
 
 
 def without(content: str, wrong: Sequence[str]) -> str | None:
-    """Remove the sentences, clauses or parentheses in ``wrong`` from a statement.
+    """Remove sentences, clauses or parentheses from a statement.
 
-    Return ``None`` if too little remains, or if ``wrong`` contains anything else.
+    Return ``None`` if too little remains, or if ``wrong`` lists anything else.
     """
     parts = _PART.findall(content)
     bare = [_bare(part) for part in parts]
@@ -589,7 +589,7 @@ def extraction_prompt(
 ) -> Prompt:
     """Build the prompt that asks for the memories in sessions, given the known ``memories``.
 
-    If ``is_first_step`` is set, ask instead for the owner's turns with decisions or lasting facts.
+    In the first of two steps, ask instead for the owner's turns with decisions or lasting facts.
     """
     name = OWNER_TURNS if is_first_step else "system"
     return Prompt(
@@ -616,7 +616,7 @@ def _room_for_answer(way: str, able: Capabilities) -> int:
 
 
 def room_for(able: Capabilities, output_tokens: int) -> int:
-    """Return the number of tokens in a model's context window that remain after instructions and answer."""
+    """Return the number of tokens that remain in a model's window after instructions and answer."""
     return max(
         _MIN_CHUNK_CHARACTERS // CHARACTERS_A_TOKEN,
         able.window - output_tokens - _INSTRUCTION_TOKENS,
@@ -624,7 +624,7 @@ def room_for(able: Capabilities, output_tokens: int) -> int:
 
 
 def with_room(memories: Sequence[Memory], able: Capabilities) -> tuple[Memory, ...]:
-    """Return the first memories, as many as fit in an eighth of a model's context window."""
+    """Return the first memories that fit in an eighth of a model's window."""
     ends = accumulate(len(_line(memory)) for memory in memories)
     room = able.window * CHARACTERS_A_TOKEN // _KNOWN_WINDOW_DIVISOR
     return tuple(memory for memory, end in zip(memories, ends, strict=True) if end <= room)

@@ -1,4 +1,4 @@
-"""Analysis of turns: order, tool calls, objections, questions, reports, and words of other authors."""
+"""Analysis of turns: order, tool calls, objections, questions, reports, and other authors' words."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LONG_LINE = re.compile(r"[^\n]{4001,}")
 
 
 def shorten_for_regex(turn: Turn) -> Turn:
-    """Shorten a turn's text and split long lines, so that regular expressions stay fast."""
+    """Shorten a turn's text and split long lines, to keep regular expressions fast."""
     text = turn.text
     if len(text) <= LONGEST_LINE:
         return turn
@@ -367,7 +367,7 @@ _MAX_ERRAND_WORDS = 3
 def may_be_others(statement: Statement) -> bool:
     """Return True if a statement might be another person's.
 
-    Signs are a lead-in such as "fix this:", or a first line that does not announce a rule or note.
+    Signs are a lead-in such as "fix this:", or a first line that announces no rule or note.
     """
     before, colon, _ = statement.text.replace("：", ":").partition(":")
     if statement.marked or (colon and _is_errand(before) and not announces(before + colon)):
@@ -378,7 +378,7 @@ def may_be_others(statement: Statement) -> bool:
 
 
 def _goes_on(statement: Statement) -> bool:
-    """Return True if a line is in the style of the first line, which does not announce another's text."""
+    """Return True if a line looks typed like the first line, which announces no other text."""
     first, opening = statement.text, statement.opening
     is_casual = first[:1].islower() and opening[:1].islower()
     has_lead = language_of(first).lead.match(first)

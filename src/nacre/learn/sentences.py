@@ -271,7 +271,7 @@ _PLURAL_RANK_FACTOR = 3
 """Maximum ratio between the frequency ranks of a common noun's plural and singular."""
 _MAX_LEAD_TOKENS, _MAX_CITING_TOKENS, _MAX_SIGNATURE_WORDS, _REPORT_WORDS = 3, 7, 5, 4
 _SIGNATURE_CHARACTERS = 300
-"""Number of characters at the end of a message that are searched for a signature."""
+"""Number of characters at a message's end that are searched for a signature."""
 
 
 @lru_cache(maxsize=_CACHED_LEADS)
@@ -559,7 +559,7 @@ def split_typed(text: str) -> list[Statement]:
 
 
 def leaves_out(text: str, statements: Sequence[Statement]) -> bool:
-    """Return True if a message contains more than the statements and links."""
+    """Return True if a message contains more than the given statements and links."""
     covered = sum(_length(statement.text) + len(statement.mark or "") for statement in statements)
     return covered < _length(text)
 
@@ -700,7 +700,7 @@ class Utterance:
 def is_content(turn: Turn) -> bool:
     """Return True if a turn has text by its speaker.
 
-    An agent's comments on context from nacre do not count.
+    An agent's comments on nacre's context do not count.
     """
     unspoken = _UNSPOKEN | Flag.INJECTED if turn.speaker is Speaker.AGENT else _UNSPOKEN
     return not turn.flags & unspoken and bool(turn.text.strip())
@@ -829,8 +829,7 @@ def before(turns: Sequence[Turn], index: int, speaker: Speaker) -> int | None:
 def acceptance(utterance: Utterance, language: Language) -> list[str] | None:
     """Return the sentences that follow the owner's acceptance of the agent's statement.
 
-    Return ``None`` if the owner does not accept it. A short sentence may come first: "Ha. Yes,
-    that's it."
+    Return ``None`` if there is none. A short sentence may come first: "Ha. Yes, that's it."
     """
     head = [statement.text for statement in utterance.statements[:_ACCEPTING_STATEMENTS]]
     yes = language.accepted.yes.match(" ".join(head))

@@ -72,7 +72,7 @@ from nacre.values.session import Session, SessionKind, Speaker, Task, Trust, Tur
 
 
 def merge(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Merge candidates with the same words into the more important one.
+    """Merge candidates with the same words into the most important one.
 
     If they have the same speaker and confidence, it cites the turns of both.
     """
@@ -415,7 +415,7 @@ def most_of(turns: Sequence[Turn], begin: int) -> int:
 
 
 def worthiest(candidates: Sequence[Candidate], most: int) -> list[Candidate]:
-    """Keep at most ``most`` memories, and hold the less important ones for review.
+    """Keep at most ``most`` memories, and hold less important ones for review.
 
     This limits models that propose many variants of one memory.
     """
@@ -650,7 +650,7 @@ class _Asking:
 
 
 SMALL = 3_000
-"""Maximum number of tokens in a session that can share a call with others."""
+"""Maximum number of tokens in a session that can share a call."""
 
 MOST = 8
 """Maximum number of sessions per call."""
@@ -735,7 +735,7 @@ MOST_OF_SESSION = 40
 _MAX_NEAREST_ROWS = 200
 _LEXICAL_SECONDS = 5.0
 _MAX_STATEMENTS, _MAX_MESSAGES = 24, 48
-"""Maximum numbers of owner statements and agent messages that are compared with known memories.
+"""Maximum numbers of the owner's statements and the agent's messages that are compared with known memories.
 
 The longest are chosen.
 """

@@ -30,7 +30,7 @@ Section = tuple[str, tuple[str, ...]]
 
 
 class DreamAction(StrEnum):
-    """The kinds of changes that a dream makes, in order.
+    """The changes that a dream makes, in order.
 
     ``expire`` retires a memory whose time has passed, ``forget`` one that is never used, and
     ``merge`` those that a kept memory repeats. ``page`` writes a project's page or the owner's

@@ -91,7 +91,7 @@ class DreamPlanRequest(Request):
 
 
 class DreamRequest(DreamPlanRequest):
-    """A request to plan, check and execute a dream."""
+    """A request for a dream: plan, check and execute."""
 
     steps: Annotated[
         tuple[str, ...] | None,
@@ -234,7 +234,7 @@ def _redirect_superseded(
 
 
 def retire(change: Change, steps: Sequence[Step], memories: MemoriesById) -> None:
-    """Retire the merged, expired and unused memories of the steps.
+    """Retire the memories that the steps merge, expire or forget.
 
     Memories that an expired or unused one had superseded are retired, too.
     """
@@ -336,7 +336,7 @@ def _memory_line(memory_id: str, memories: MemoriesById) -> str:
 
 
 LEAST_A_NIGHT, SHARE_A_NIGHT = 20, 0.02
-"""A dream retires at most this number or this share of the memories, whichever is larger."""
+"""Maximum number and share of memories that a dream retires. The larger of the two applies."""
 
 _TEXT_CHARACTERS = 160
 

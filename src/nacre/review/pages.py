@@ -245,9 +245,9 @@ def _unlike_a_merge(step: Step, named: Sequence[Memory]) -> str | None:
 
 
 def unlike_sources(words: str, sources: Sequence[str]) -> str | None:
-    """Return the reason why a line does not summarise ``sources`` faithfully, or ``None``.
+    """Return the reason why a line does not summarise ``sources`` correctly, or ``None``.
 
-    A faithful line adds no number, option, path, name or negation, and keeps a negation that all
+    A correct line adds no number, option, path, name or negation, and keeps a negation that all
     sources share.
     """
     source_text = "\n".join(sources)
@@ -357,9 +357,9 @@ def read_page(home: Home, project: str) -> Page:
 
 
 def page_write(home: Home, project: str, words: str) -> Intent:
-    """Return the change that replaces nacre's part of a page with ``words``, but do not write it.
+    """Return the write that replaces nacre's part of a page with ``words``, without performing it.
 
-    If ``words`` is empty, the part is removed.
+    Empty ``words`` remove the part.
     """
     page = read_page(home, project)
     former = page.text if page.hash else None
@@ -545,8 +545,8 @@ def mark_of(home: Home, page: Page, project: str, words: str) -> str:
 def page_objection(home: Home, step: Step) -> str | None:
     """Return the reason why a step must not write its page, or ``None``.
 
-    The owner may have edited or locked the page. Secrets, unsupported lines and the loss of many
-    lines are other reasons.
+    Possible reasons are an edit or lock by the owner, secrets, unsupported lines, and the loss of
+    many lines.
     """
     try:
         page = read_page(home, step.project)
@@ -608,7 +608,7 @@ def by_source(sections: Iterable[Section]) -> dict[str, str]:
 
 
 def sessions_named(home: Home, source: str) -> list[StoredSession]:
-    """Return the sessions on this machine that ``source`` might name, if it names a session."""
+    """Return the sessions on this machine that ``source`` might refer to, if it refers to a session."""
     return home.sessions.find(source) if is_session(source) else []
 
 

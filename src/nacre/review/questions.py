@@ -1,4 +1,4 @@
-"""Questions to the writer during a dream, about similar memories and pages."""
+"""Questions to the writer during a dream, about similar memories and about pages."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def _as_member(memory: Memory, number: int) -> str:
 
 
 def as_reason(redactor: Redactor, words: str, characters: int = _REASON_CHARACTERS) -> str:
-    """Return a writer's reason without secrets and Markdown links, shortened to ``characters``."""
+    """Return a writer's reason without secrets and Markdown links, cut to ``characters``."""
     return shorten(redactor.clean(one_line(visible(words))).translate(_PLAIN), characters)
 
 

@@ -165,7 +165,7 @@ def merge_into(
 
 
 RESOLVE = "resolve"
-"""Action name in the ledger for a decision about a conflict."""
+"""Name in the ledger for decisions about conflicts."""
 
 _MIN_REFERENCE_CHARACTERS = 4
 

@@ -107,7 +107,7 @@ MOST_SESSIONS = 200
 
 
 class ChatLook:
-    """A watcher that publishes an event when conversations with nacre's gateway change."""
+    """Watcher that publishes an event when conversations with nacre's gateway change."""
 
     def __init__(self, home: Path, bus: Bus) -> None:
         self._home = home
@@ -119,9 +119,7 @@ class ChatLook:
             self._edition, self._state = self._read()
 
     def look(self) -> bool:
-        """Publish any change since the last check. Return True if the gateway's database has
-        changed.
-        """
+        """Publish changes since the last check. Return True if the gateway's database has changed."""
         try:
             edition, state = self._read()
         except NacreError:
@@ -169,7 +167,7 @@ _MAX_RECORD_DELAY = timedelta(hours=1)
 
 
 class Look:
-    """A watcher that publishes events when a home changes."""
+    """Watcher that publishes events when a home changes."""
 
     def __init__(self, home: Home, bus: Bus) -> None:
         self._home = home
@@ -204,7 +202,6 @@ class Look:
         return True
 
     def close(self) -> None:
-        """Stop watching. The home stays open."""
         self._chats.close()
 
     def _look_at_operations(self) -> None:

@@ -253,13 +253,13 @@ class KeySpaces(Protocol):
     """The spaces of a memory server, to which keys give access."""
 
     def bearer(self, secret: str) -> Bearer | None:
-        """Return the owner of a key, or ``None`` if the key is invalid."""
+        """Return the holder of a key, or ``None`` if the key is invalid."""
 
     def homes(self, bearer: Bearer) -> Homes:
-        """Return the pool of homes for the key's owner."""
+        """Return the pool of homes for the holder's space."""
 
     def live(self, bearer: Bearer) -> Live:
-        """Return the events of the owner's space."""
+        """Return the events of the holder's space."""
 
     def is_reachable(self) -> bool:
         """Wait for the server's database, and return True if it answers."""
@@ -399,7 +399,7 @@ class _AtWork:
 
 
 def trace_of(error: Exception) -> str:
-    """Return an error's traceback for the daemon's log."""
+    """Return an error's traceback for the log."""
     return "".join(traceback.format_exception(error)).rstrip()
 
 

@@ -29,7 +29,7 @@ from nacre.serve.hook_shapes import SHAPES, TELLING, TOOL, Shape, context_of, pa
 
 
 ALLOWED_MS = 138
-"""Time limit in milliseconds since the process started. Exiting takes a few more milliseconds."""
+"""Time limit in milliseconds since the process started. Exiting takes a few more."""
 
 START_ALLOWED_MS = 1_450
 """Time limit at a session's start, in milliseconds."""

@@ -102,7 +102,6 @@ class Server:
         self._socket: socket.socket | None = None
         self._socket_status: os.stat_result | None = None
         self.answers = 0
-        """Number of answered requests."""
         self.asked_at = time.monotonic()
         """Time of the last request or answer, from ``time.monotonic``."""
 

@@ -168,7 +168,7 @@ class Web:
         return 0.0 if traffic.at_work else time.monotonic() - traffic.asked_at
 
     def leave(self) -> None:
-        """Tell clients, in responses and health checks, to use another server."""
+        """Tell clients to use another server, in responses and health checks."""
         if self._served:
             self._served.traffic.is_leaving = True
 

@@ -21,7 +21,7 @@ from nacre.errors import UnusableStoreError
 from nacre.serve.hook_process import WITHIN_VARIABLE, age, read_input
 
 ALLOWED_MS = 46
-"""Time limit in milliseconds since the process started. Exiting takes a few more milliseconds."""
+"""Time limit in milliseconds since the process started. Exiting takes a few more."""
 
 _START_FACTOR = 2.5
 """Minimum ratio between the time limit and the time that the process took to start."""

@@ -187,9 +187,7 @@ def program_of(bearer: Bearer) -> str:
 
 @dataclass(slots=True)
 class Traffic:
-    """The number of requests in progress, and the time of the last one (``time.monotonic``). Event
-    streams do not count.
-    """
+    """The number of requests in progress and the time of the last one (``time.monotonic``), without event streams."""
 
     at_work: int = 0
     asked_at: float = field(default_factory=time.monotonic)
@@ -253,8 +251,8 @@ class Served(Site):
         )
 
     def _is_owner(self, scope: Scope) -> bool:
-        """Return True if a request has the owner's cookie. Changes also need the browser's key,
-        because servers at other ports of this machine can see the cookie.
+        """Return True for the owner's cookie. Changes also need the browser's key, because servers
+        at other ports of this machine can see the cookie.
         """
         keys = values_of(scope, OWN_HEADER)
         changes = scope["method"] not in SAFE
@@ -485,7 +483,6 @@ class Assets(StaticFiles):
     """Static files that browsers can cache forever, because their names contain a hash."""
 
     def file_response(self, *args: object, **kwargs: object) -> Response:
-        """Return a file with a header for caching."""
         answer = super().file_response(*args, **kwargs)  # type: ignore[arg-type]
         answer.headers["Cache-Control"] = "public, max-age=31536000, immutable"
         return answer

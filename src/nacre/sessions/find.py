@@ -38,7 +38,7 @@ DeedScope = Annotated[DeedFilter, bounds("The scope: sessions and times.")]
 
 
 class SessionsRequest(Request):
-    """A request for a list of sessions, newest first."""
+    """A request to list sessions, newest first."""
 
     filter: Annotated[SessionFilter, bounds("Which sessions.")] = SessionFilter()
     limit: Limit = 20
@@ -106,7 +106,7 @@ class ChatSearchRequest(Request):
 
 
 class DidQuery(Request):
-    """A query for the history of a file or folder."""
+    """A query about a file's or folder's history."""
 
     path: Annotated[str, bounds("A file or folder.", max_length=20_000)]
     wanted: DeedScope = DeedFilter()

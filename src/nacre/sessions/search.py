@@ -298,7 +298,7 @@ def _line(home: Home, stored: StoredTurn, room: int, terms: Sequence[str]) -> st
 
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
-"""Matches ids that cannot be mistaken for an option of a program, even in a forged transcript."""
+"""Pattern for ids that cannot be mistaken for an option of a program, even in a forged transcript."""
 
 _MAX_TRIED = 10
 

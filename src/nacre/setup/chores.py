@@ -135,7 +135,7 @@ class Chore(msgspec.Struct, frozen=True):
 
 
 class NotYetError(Exception):
-    """Raised by a chore that must wait for a condition.
+    """Raised by a chore that must wait.
 
     The chore is retried later, and eventually dropped without a report. ``following`` are chores
     that result from the work done so far.

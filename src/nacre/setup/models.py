@@ -276,7 +276,7 @@ STATES: Mapping[str, str] = {
     "unavailable": "not reachable",
     "off": "off",
 }
-"""Descriptions of a writer's states."""
+"""Descriptions of the writer's possible states."""
 
 
 @frozen
@@ -357,7 +357,7 @@ def _describe_state(
 
 
 def obstacle_to(settings: Settings, name: str) -> NacreError | None:
-    """Return an error if a model obviously cannot be the writer. This does not call the model."""
+    """Return an error if a model obviously cannot be the writer, without calling the model."""
     try:
         target, able = llm_providers.describe(settings, name)
     except ModelRefusedError as error:
