@@ -244,7 +244,7 @@ def _put_in_place(settings: Settings, new: Path, open_home: OpenHome) -> list[Pr
 
 
 def take_place(database: Path, new: Path) -> None:
-    """Replace a database with a complete, closed file. The old database is kept as ``….old``."""
+    """Replace a database with a complete, closed file. The old one is kept as ``….old``."""
     old = database.with_name(f"{database.name}.old")
     _remove(old)
     for file, kept_file in list(zip(_files(database), _files(old), strict=True))[1:]:

@@ -51,7 +51,7 @@ class Territory:
     roots: tuple[Root, ...]
     folders: tuple[Path, ...] = ()
     scattered: tuple[Path, ...] = ()
-    """Folders of tools that split a transcript into several files. Any change can mean new text."""
+    """Folders of tools that split transcripts into several files. Any change can mean new text."""
 
     def deep(self) -> list[Path]:
         """Return the existing folders to watch with their subfolders. None contains another."""
@@ -212,7 +212,7 @@ SHARE = 100
 """Pause after a full scan, as a multiple of its duration. Scans use at most 1 % of a core."""
 
 HINTED_SHARE = 20
-"""Multiple for a shorter pause, after a hint of new transcripts and while polling."""
+"""Multiple for a shorter pause, after a hint of new transcripts or while polling."""
 
 QUIET_SECONDS = 3.0
 """Seconds without new turns after which learning starts."""
@@ -221,7 +221,7 @@ PATIENCE_SECONDS = 15.0
 """Maximum wait in seconds before learning starts, even if turns keep arriving."""
 
 PAUSE_SECONDS = 10.0
-"""Minimum number of seconds between two rounds, unless twice the last round's duration is longer."""
+"""Minimum number of seconds between two rounds. After a long round, it is twice its duration."""
 
 _IDLE_SHARE = 30
 
@@ -275,7 +275,7 @@ class Pace:
         self._unlearned_since = min(self._unlearned_since, now)
 
     def learn_soon(self, now: float) -> None:
-        """Request a round of learning although no new turns were read."""
+        """Request a learning round although no new turns were read."""
         self._unlearned_since = min(self._unlearned_since, now - PATIENCE_SECONDS)
 
     def is_time_to_learn(self, now: float) -> bool:
@@ -292,7 +292,7 @@ class Pace:
         self._unlearned_since = math.inf
 
     def learned(self, now: float, *, more: bool) -> None:
-        """Record a successful learning round. ``more`` requests another one."""
+        """Record a successful learning round. If ``more`` is set, request another."""
         self._rounds_from = now + max(PAUSE_SECONDS, 2 * (now - self._round_began))
         self._retry_seconds = RETRY_SECONDS
         if more:
@@ -351,7 +351,7 @@ class Round:
         self._thread.start()
 
     def end(self) -> None:
-        """Ask the round to end, and wait. If it does not, its process is killed, which is safe."""
+        """Ask the round to end, and wait. If it does not end, kill its process, which is safe."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
         self._thread.join(GRACE_SECONDS)
@@ -419,7 +419,7 @@ class Follower:
         self._is_ending = False
 
     def run(self, stop: threading.Event) -> None:
-        """Follow the transcripts until ``stop`` is set. Failures are reported and retried."""
+        """Follow the transcripts until ``stop`` is set. Report failures and retry."""
         try:
             self._try(self._listen_to_all)
             why = self._notices.why_not
@@ -432,7 +432,7 @@ class Follower:
             self._end()
 
     def reads(self, path: Path) -> bool:
-        """Schedule reading if the path is a followed transcript, and return True. Thread-safe."""
+        """If the path is a followed transcript, schedule reading and return True. Thread-safe."""
         if self._territory.transcript(path) is None:
             return False
         self._messages.put(frozenset({path}))

@@ -277,7 +277,7 @@ def writer(home: Home) -> Iterator[Check]:
 _LOW_DISK_BYTES = 500_000_000
 _STALE_DAYS = 14
 _STALE_TODO = timedelta(days=30)
-"""Time after which an open todo is stale unless it is restated or recalled."""
+"""Time after which an open todo is stale, unless it is restated or recalled."""
 
 _EMBED_TIMEOUT_SECONDS = 10.0
 _STALE_LOCK_SECONDS = 600

@@ -42,7 +42,7 @@ from nacre.vault.documents import parse
 
 REBUILD = "nacre admin db rebuild; the vault has all memories"
 DEEP_REPAIR = "nacre admin doctor --deep --repair"
-"""Command that makes all repairs for which no user decision is needed."""
+"""Command that makes all repairs that need no decision by the user."""
 
 Mend = Callable[[Home], object]
 

@@ -1,4 +1,4 @@
-"""The story of a home: what happened in it, and which questions it answers."""
+"""The story of a home: what happened in it, and what questions it can answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Activity reports for a period, and its days with sessions."""
+"""Reports on the activity in a period, and on the days with sessions."""
 
 from __future__ import annotations
 

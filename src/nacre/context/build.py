@@ -272,7 +272,7 @@ def prose(prompt: str) -> str:
 
 
 def is_trivial(text: str) -> bool:
-    """Return True if a prompt has no letters or is only a greeting, thanks, assent or "go on"."""
+    """Return True if a prompt has no letters or is only a greeting, thanks, a yes or "go on"."""
     if not _LETTER.search(text):
         return True
     plain, phrases = _trivial_words()
@@ -495,7 +495,7 @@ _MAX_QUESTION_WORDS = 40
 
 _POINTER_CHARACTERS = 200
 _UNQUOTED = re.compile(r"[^\n:：\"“”„«»「」『』《》`<>{}|=]+")
-"""A text without signs of quotation or pasting."""
+"""A text that shows no signs of quotation or pasting."""
 
 _START_HITS = 3
 """Maximum number of hits for a first prompt."""
@@ -601,9 +601,7 @@ def _note_prompt(draft: Draft) -> None:
 
 
 def _without_secrets(draft: Draft, prompt: str) -> str:
-    """Remove secrets from a prompt. A hook without a daemon has no time for this and drops a
-    suspicious prompt.
-    """
+    """Remove secrets from a prompt. A hook without a daemon has no time for this and drops suspicious prompts."""
     if draft.request.alone:
         patterns, _, kinds = draft.home.settings.redaction
         has_own_rules = bool(patterns or kinds)
@@ -640,7 +638,7 @@ def _add(draft: Draft) -> None:
 
 
 def _find_hits(draft: Draft, query: str, limit: int, *, is_question: bool) -> tuple[MemoryHit, ...]:
-    """Return matching memories. The minimum confidence grows with the number of turns, because more match by chance."""
+    """Return matching memories. The minimum confidence grows with the number of turns."""
     query_request = RecallQuery(
         query,
         filter=draft.filter(),

@@ -48,7 +48,7 @@ _MIN_GENERAL_IMPORTANCE = 7
 """Minimum importance of a memory that is useful for any task (see prompts/system-5.md)."""
 
 _MAX_IGNORED, _MAX_IGNORED_CHOICE = 5, 1
-"""Number of sessions that may ignore a memory, or one stored as important, before it is left out."""
+"""Number of sessions that may ignore a memory, or an important one, before it is left out."""
 
 _RULES = (Kind.PREFERENCE, Kind.LESSON, Kind.DECISION)
 _NAMED = (Kind.PREFERENCE, Kind.DECISION, Kind.TODO)
@@ -82,7 +82,7 @@ def is_guess(memory: Memory) -> bool:
 def lack_of_evidence(memory: Memory, part: Part, usage: Usage) -> str:
     """Return why a memory is probably not useful, or "".
 
-    The owner's explicit instructions need no evidence of use.
+    The owner's explicit instructions need no evidence.
     """
     if memory.triggers and part is not Part.RULES:
         return "it waits for its trigger"
@@ -134,10 +134,10 @@ _SUBJECT_CHARACTERS = 120
 _LINE_CHARACTERS = 480
 ID_CHARACTERS = 8
 _MAX_LINE_TOKENS = 200
-"""Maximum number of tokens of a memory for a prompt."""
+"""Maximum number of tokens of a memory in the context for a prompt."""
 
 _SAID_SHARE = 0.8
-"""Minimum share of a subject's words in a memory's content for which the subject is left out."""
+"""A subject is left out if the content contains at least this share of its words."""
 
 
 def frame(sections: Sequence[tuple[Part, Sequence[str]]]) -> str:
@@ -272,8 +272,8 @@ def has_all(known: Set[str], text: str) -> bool:
 def text_of(home: home_home.Home, row: int, turn: Turn) -> str:
     """Return a turn's text without pasted text.
 
-    If the session had read external text before, options that an agent offered and the owner chose
-    are removed, too.
+    If the session had read external text, options that an agent offered and the owner chose are
+    removed, too.
     """
     if turn.speaker is not Speaker.OWNER:
         return turn.text
@@ -427,7 +427,7 @@ class Draft:
     def add(self, item: ContextItem, words: str = "", subject: str | None = None) -> bool:
         """Add an item if it fits, and return True on success.
 
-        ``words`` is its content without formatting, and ``subject`` the subject of a memory.
+        ``words``: its content without formatting. ``subject``: the subject of a memory.
         """
         heading = self._heading(item.part)
         tokens = count_tokens(item.text + "\n") + count_tokens(heading)

@@ -58,7 +58,7 @@ _TURN_CHARACTERS = 1_500
 _ENTRY_CHARACTERS = 400
 _OUTPUT_TOKENS = 1_500
 _MIN_SUPPORTED_SHARE = 0.6
-"""Share of an entry's content words that the session must contain."""
+"""Minimum share of an entry's content words that the session must contain."""
 
 _NUMBER = re.compile(r"\d[\d.,:]*")
 _SPEAKERS = (Speaker.OWNER, Speaker.AGENT)
@@ -74,7 +74,7 @@ class HandoffAnswer(msgspec.Struct):
 
 
 def shown_turns(turns: Sequence[Turn]) -> list[Turn]:
-    """Return the last trusted turns of owner and agent, which a model may read."""
+    """Return the last trusted turns of the owner and the agent, which a model may read."""
     eligible = [
         reading.shorten_for_regex(turn)
         for turn in turns
@@ -264,7 +264,7 @@ LATE_FOR = timedelta(days=1)
 """Maximum delay of a handoff after the session's end."""
 
 QUIET = timedelta(minutes=2)
-"""Inactivity after which a session counts as ended. Before that, it might be active in another window."""
+"""Time without activity after which a session counts as ended. Until then, it might be active in another window."""
 
 _MAX_TURNS = 400
 _MAX_SESSIONS = 3
@@ -318,8 +318,8 @@ def hand_over(home: Home, session: StoredSession, words: str | None = None) -> H
 def improve(home: Home, session: StoredSession, *, background: bool = True) -> Handoff | None:
     """Let a model rewrite a session's handoff, and return the new one.
 
-    Keep the old one and return ``None`` if there is no model, or the handoff is up to date, was
-    delivered or changed meanwhile, or gets a text that the session does not support. Raises the
+    Return ``None`` and keep the old one if there is no model, if it is up to date, if it was
+    delivered or changed meanwhile, or if the session does not support the new text. Raises the
     model's errors.
     """
     turns = _turns(home, session)

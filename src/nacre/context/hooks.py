@@ -141,7 +141,7 @@ PATHS = re.compile(r"[\w~@*+-]*(?:[/\\.]+[\w~@*+-]+)+/?|[\w-]+/", re.ASCII)
 class Occurrence:
     """A prompt or tool call that can trigger memories.
 
-    ``stems`` are the stems of a prompt's words, and ``paths`` are those that it names or edits.
+    ``stems``: the stems of a prompt's words. ``paths``: those that it names or edits.
     """
 
     stems: str = ""
@@ -176,7 +176,7 @@ def add_intents(draft: categories.Draft, occurrence: Occurrence) -> None:
 
 
 def _is_in(path: str, pattern: str) -> bool:
-    """Match a path or its parents against a pattern, in which ``*`` also matches slashes."""
+    """Return True if a path or one of its parents matches a pattern. In the pattern, ``*`` also matches slashes."""
     plain = path.replace("\\", "/").strip("/")
     pattern = pattern.removeprefix("~").removeprefix("./").strip("/").replace("[", "[[]")
     return fnmatchcase(f"/{plain}/", f"*/{pattern}/*")
@@ -435,7 +435,7 @@ def forget_claim(home: Home, handoff_id: str) -> None:
 
 
 def covered_turns(handoff: Handoff, turns: Sequence[Turn]) -> frozenset[str]:
-    """Return the ids of the turns that a handoff summarises, or only the owner's if no model wrote it."""
+    """Return the ids of the turns that a handoff summarises, or only the owner's if rules wrote it."""
     ids = [turn.id for turn in turns]
     if handoff.until in ids:
         earlier = list(turns[: ids.index(handoff.until) + 1])

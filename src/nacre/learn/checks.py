@@ -76,7 +76,7 @@ MOST_FOREIGN = 0.4
 """Maximum share of a statement's words that may occur only in external text."""
 
 LEAST_OWNED = 0.3
-"""Minimum share of the owner's words in a statement with more foreign words than ``MOST_FOREIGN``."""
+"""Minimum share of the owner's words in a statement that exceeds ``MOST_FOREIGN``."""
 
 FEWEST_OWNED = 2
 """Minimum number of the owner's words in a statement, because one shared word proves nothing."""
@@ -102,7 +102,7 @@ _DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
 _MAX_DAYS_FROM_SESSION = 60
 _SENTENCE_START = re.compile(r"(?:^|(?<=[.!?:;] ))[A-Z](?=[a-z]+\b)")
 _NEIGHBOURS = 2
-"""Number of turns around the evidence in which a statement's words may also occur."""
+"""Number of turns before and after the evidence in which a statement's words may also occur."""
 
 _MAX_ADDED_TURNS = 2
 _MAX_UNCOVERED_SHARE = 0.3
@@ -239,8 +239,8 @@ class Checks:
     ) -> Place | None:
         """Find the turn that contains a quote, preferring new turns.
 
-        If ``content`` is given, a turn with similar words also matches. If ``is_typed`` is set,
-        text that the owner pasted does not.
+        With ``content``, a turn with similar words also matches. With ``is_typed``, text that the
+        owner pasted does not.
         """
         places = sorted(
             visible_turns, key=lambda at: (at >= self.begin, at in self._typed, at), reverse=True
@@ -693,7 +693,7 @@ FAILURES = (ModelUnavailableError, ModelRefusedError, BudgetSpentError, Unusable
 class Caller:
     """A wrapper that counts a model's calls and gives up after repeated failures.
 
-    ``problem`` is the latest error, and ``stopped`` the one that ended the calls.
+    ``problem``: the latest error. ``stopped``: the error that ended the calls.
     """
 
     def __init__(self, model: LanguageModel) -> None:

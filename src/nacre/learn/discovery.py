@@ -101,7 +101,7 @@ def without_put_off(home: Home, findings: Findings) -> Findings:
 
 
 def projects_of(home: Home) -> frozenset[Path]:
-    """Return the existing working folders of all sessions and the repositories around them."""
+    """Return the existing working folders of all sessions, and the repositories that contain them."""
     folders = [Path(folder) for folder in home.sessions.folders()]
     existing = {folder for folder in folders if folder.is_absolute() and os.path.isdir(folder)}
     repositories = {_repository(folder) for folder in existing}

@@ -38,7 +38,7 @@ CHUNK_TOKENS = 3_000
 OVERLAP_TOKENS = 300
 
 _FRAME_FACTOR = 1.1
-"""Factor that allows for turn numbers, speaker names and tool calls in a session's text."""
+"""Allowance for turn numbers, speaker names and tool calls in a session's text, as a factor."""
 
 _CALLS = 2
 """Number of calls per part of a session: extraction and verification."""
@@ -205,7 +205,7 @@ def least_call(settings: Settings, name: str) -> int:
 
 
 def least_day(settings: Settings, name: str) -> int:
-    """Return the smallest daily token limit with which one small session can be read."""
+    """Return the smallest daily token limit that allows one small session to be read."""
     answers = (_CALLS - 1) * (_ANSWER_TOKENS - _CALL_TOKENS[Task.EXTRACTION].output)
     return _CALLS * least_call(settings, name) + _SMALL_SESSION_TOKENS - answers
 

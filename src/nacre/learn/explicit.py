@@ -61,7 +61,7 @@ ORDER_IMPORTANCE, STATEMENT_IMPORTANCE = 8, 7
 """Importance of statements with and without a request to remember them."""
 
 SURE, LIKELY = 2.0, 1.0
-"""Minimum scores of statements that become memories and candidates."""
+"""Minimum scores for becoming a memory and a candidate."""
 
 CHOSEN_ANSWER = "you chose it"
 MAYBE_PASTED = "it might be pasted text"
@@ -103,7 +103,7 @@ _QUESTION = re.compile(rf"^.*[?？:：] {CHOSEN} ")
 _FOR_AGENTS = re.compile(
     r"(?:CLAUDE|AGENTS|GEMINI|CONTRIBUTING|instructions|rules)\b", re.IGNORECASE
 )
-"""Names of files with standing rules. A request to write to them is a request to remember."""
+"""Files with standing rules. A request to write to them is a request to remember."""
 _CONCRETE = re.compile(r"[\d`/\"_]|\w[.-]\w|(?<=[\w,] )[A-Z]\w|[一-鿿][A-Za-z]")
 """A number, a name, an address or a piece of code."""
 _THAT_ONE = re.compile(
@@ -121,8 +121,8 @@ _OF_BEFORE = re.compile(r"\b(?:it|this|these|those|they|them|both)\b", re.IGNORE
 class ExplicitStatement:
     """A statement that is worth remembering.
 
-    ``points``: whether it only refers to an earlier statement, as in "remember this". If its
-    ``score`` is below ``SURE``, it is only a candidate.
+    ``points``: whether it only refers to an earlier statement, as in "remember this". With a
+    ``score`` below ``SURE``, it is only a candidate.
     """
 
     kind: Kind
@@ -137,7 +137,7 @@ def explicit(
 ) -> Iterator[Finding]:
     """Yield the owner's explicit statements, except retracted ones.
 
-    Statements that might be another person's score lower.
+    Statements that might be another person's get a lower score.
     """
     for at, utterance in enumerate(spoken):
         is_typed = len(utterance.statements) <= _TYPED
@@ -396,7 +396,7 @@ def _is_sized(text: str, fewest: int = _FEWEST) -> bool:
 
 
 def count_words(text: str) -> int:
-    """Count the words of a text. Two Chinese characters count as a word."""
+    """Count the words of a text. Two Chinese characters count as one word."""
     return len(text.split()) + sum(character > "\u2e7f" for character in text) // 2
 
 
@@ -431,7 +431,7 @@ MAX_CHARACTERS = 700
 def size_refusal(content: str, most: int = MAX_CHARACTERS) -> str | None:
     """Return ``short`` or ``long`` for a text of unsuitable length, else ``None``.
 
-    For the minimum, a wide character (such as a Chinese one) counts as three.
+    For the minimum, a wide character, such as a Chinese one, counts as three.
     """
     width = sum(
         3 if unicodedata.east_asian_width(character) in "WF" else 1 for character in content

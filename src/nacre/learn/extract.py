@@ -85,7 +85,7 @@ _COMPARED_CHARACTERS = 2_000
 
 
 def find_covered(statements: Sequence[Memory], learned: Sequence[LearnedMemory]) -> set[str]:
-    """Return the ids of statements that are already stored as memories, perhaps edited."""
+    """Return the ids of statements that are already stored as memories, even if edited since."""
     pairs = sorted(
         (-_likeness(statement.content, memory.content), at, by)
         for at, statement in enumerate(statements)
@@ -108,7 +108,7 @@ def _likeness(text: str, other_text: str) -> float:
 
 
 def find_missed(candidates: Sequence[Candidate], written: Sequence[Candidate]) -> list[Candidate]:
-    """Return the candidates from turns in which the rules found more memories than the writer did."""
+    """Return the candidates from turns in which rules found more memories than the writer."""
     plain = [candidate for candidate in candidates if not candidate.held]
     by_rules = Counter(turn for candidate in plain for turn in candidate.turns)
     by_writer = Counter(turn for candidate in written for turn in candidate.turns)
@@ -129,7 +129,7 @@ class Amendments:
     """Pending changes to known memories.
 
     ``doubts``: memories to review, each with a reason and a session. ``ended``, ``doubted``:
-    numbers of memories changed so far.
+    numbers of memories retired and sent to review so far.
     """
 
     ended: int = 0
@@ -233,7 +233,7 @@ def _superseded_by(home: Home, memory: Memory) -> list[Memory]:
 def doubt(home: Home, snapshot: Memory, why: str, sessions: Iterable[str]) -> bool:
     """Queue a memory for the owner's review, unless it has changed since ``snapshot``.
 
-    Return True if the doubt is new. Requires a transaction.
+    Return True if the review is new. Requires a transaction.
     """
     memory = home.memories.find(snapshot.id)
     if memory is None or not memory.is_active or memory.content != snapshot.content:
@@ -406,7 +406,7 @@ def is_quiet(home: Home, stored: StoredSession) -> bool:
 
 
 def is_agreed(settings: Settings, stored: StoredSession, writer: str) -> bool:
-    """Return True if a writer may see a session even without a request by the owner.
+    """Return True if a writer may see a session without a request by the owner.
 
     The session must have ended after the writer was set.
     """
@@ -434,7 +434,7 @@ def is_unseen(settings: Settings) -> bool:
 
 
 def count_awaiting(home: Home) -> int:
-    """Return the number of sessions that the writer will read without the owner's request."""
+    """Return the number of sessions that the writer will read without a request by the owner."""
     writer = spending.name_for(home, Task.EXTRACTION)
     return sum(
         item.unwritten is not None and is_agreed(home.settings, stored, writer)
@@ -550,7 +550,7 @@ def record_start(home: Home) -> Home:
 
 MAX_CANDIDATES = 10
 _NOTES = frozenset({"markdown", "text"})
-"""Tools whose files can be the owner's notes, in which no text counts as pasted."""
+"""Tools whose files can be the owner's own notes. No text in notes counts as pasted."""
 
 _MAX_SCORE = 2.0
 """Score of a finding that becomes a candidate with the maximum score of 1."""
@@ -559,7 +559,7 @@ _MAX_SCORE = 2.0
 def extract(session: Session, turns: Sequence[Turn], *, begin: int = 0) -> list[Candidate]:
     """Return the candidates that rules find from turn ``begin`` on, in order.
 
-    Candidates without ``held`` become memories.
+    Those without ``held`` become memories.
     """
     if session.kind is not SessionKind.MAIN:
         return []
@@ -643,14 +643,14 @@ def last_of_owner(turns: Sequence[Turn]) -> int:
 
 
 _SUBSTANCE_WORDS = 6
-"""Minimum number of words in a message that justifies a model call for its session."""
+"""Minimum number of words in a message for which a model reads the session."""
 
 
 def is_worth_asking(session: Session, turns: Sequence[Turn], *, begin: int = 0) -> bool:
     """Return True if a model should read a session.
 
-    From turn ``begin`` on, the owner must have typed six words in a message, accepted a plan, or
-    stated something that the rules recognise.
+    From turn ``begin`` on, the owner must have typed six words at once, accepted a plan, or stated
+    something that the rules recognise.
     """
     if session.kind is not SessionKind.MAIN:
         return False
@@ -700,7 +700,7 @@ class WaitingCandidates:
     def hold(self, candidate: Candidate, memory: Memory) -> list[Memory]:
         """Add a candidate, unless it repeats candidates from other sessions.
 
-        If it does, return the earliest of these, confirmed by the others.
+        In that case, return the earliest, confirmed by the others.
         """
         may_repeat = candidate.held is Why.FOUND and not candidate.detail
         risen = self._take_repeated(memory) if may_repeat else []
@@ -770,7 +770,7 @@ class WaitingCandidates:
         ]
 
     def was_read(self, session: str) -> None:
-        """Plan to delete the rules' candidates of a session that a writer has read."""
+        """Plan to delete the candidates that rules found in a session, because a writer has read it."""
         self._read.append(session)
 
     def write(self) -> None:

@@ -94,7 +94,7 @@ class ReadTally:
     """Paths of files with content that must not be archived."""
 
     distrusted: set[tuple[str, str]] = field(default_factory=set)
-    """Pairs of a session id and the last characters of a memory id, for memories that come from external text."""
+    """Pairs of a session id and the end of a memory id, for memories that come from external text."""
 
     tools: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
@@ -697,13 +697,13 @@ def iter_unstored(
 RECENT_SECONDS = 86_400
 _MAX_FILES = 20
 _MAX_BYTES = 50_000_000
-"""Maximum number of bytes to read here. Use ``nacre ingest`` to read more and see the progress."""
+"""Maximum number of bytes to read here. ``nacre ingest`` reads more and shows its progress."""
 
 
 def read_session(home: Home, session: str, transcript: str | None = None) -> StoredSession | None:
     """Store a session's new turns and return the session, or ``None`` if it is unknown.
 
-    If ``transcript`` is not in a folder of the tool, read the session's known file, or else the
+    Unless ``transcript`` is in a folder of the tool, read the session's known file, or else the
     tool's files of the last day.
     """
     tool = session.partition(":")[0]
@@ -789,7 +789,7 @@ def _is_recent(home: Home, path: Path) -> bool:
 _RECENT_PERIOD = timedelta(days=1)
 _MAX_SESSIONS = 20
 _MIN_QUOTE_CHARACTERS = 12
-"""Minimum length of a quote. Shorter quotes such as "yes, do that" mean nothing alone."""
+"""Minimum length of a quote. Shorter ones, such as "yes, do that", mean nothing alone."""
 
 
 @operation("store", writes=True, by_key=True)

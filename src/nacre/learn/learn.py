@@ -219,7 +219,7 @@ class ModelExtractor:
         self._report = replace(self._report, elsewhere=self._report.elsewhere + 1)
 
     def report(self) -> ModelExtraction | None:
-        """Return the counts of model calls so far, or ``None`` without a model."""
+        """Return the counts of model calls so far, or ``None`` if there is no model."""
         model, report = self.__dict__.get("_model"), self._report
         is_reported = model or report.problem or report.elsewhere
         return replace(report, model=model.name if model else "") if is_reported else None

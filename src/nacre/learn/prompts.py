@@ -60,7 +60,7 @@ _NARRATION_CHARACTERS = 200
 """Maximum length of an agent's remark between tool calls that the transcript omits."""
 
 _MIN_PLAN_CHARACTERS, _MIN_PLAN_LINE, _MIN_REPEATED_SHARE = 800, 25, 0.6
-"""Minimum lengths of a plan and of a line in it, and the minimum share of lines that a later version repeats."""
+"""Minimum lengths of a plan and its lines, and minimum share of its lines in a later version."""
 
 _TASK_LINE = re.compile(r"^\s*(?:[-*]\s*\[[ xX~-]\]|[☐☑☒✔✓✅⬜◻◼]\ufe0f?)\s.*\n?", re.MULTILINE)
 _UNSPOKEN = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN
@@ -72,7 +72,8 @@ _HEAD_WORDS = 2
 
 
 _LIMITS = ((LONGEST_TURN, 8_000, 2_000), (8_000, 4_000, 600), (4_000, 2_000, 0), (1_500, 800, 0))
-"""Maximum lengths of an owner's turn, a conclusion and a remark, tried in order until the session fits."""
+"""Maximum lengths of an owner's turn, a conclusion and a remark. The limits are tried in order until the session fits.
+"""
 
 
 @frozen
@@ -298,9 +299,9 @@ def calls_of(turns: Sequence[Turn]) -> Iterator[str]:
 
 
 def as_read(turn: Turn) -> str:
-    """Prepare a turn's text for a prompt.
+    """Return a turn's text for a prompt.
 
-    This quotes and shortens pasted text, and cuts the agent's long code blocks.
+    Pasted text is quoted and shortened, and the agent's long code blocks are cut.
     """
     text = as_data(shorten_for_regex(turn).text)
     if turn.speaker is not Speaker.OWNER:
@@ -453,7 +454,7 @@ _OTHER_NAMES = {
     "subject": ("name", "topic", "title", "entity"),
     "kind": ("type",),
 }
-"""Alternative field names that models use."""
+"""Other field names that models use."""
 
 _MISSING: dict[str, Any] = {"quote": "", "always": False}
 
@@ -571,7 +572,7 @@ _PLACES = {
 _INSTRUCTION_TOKENS = 1_200
 _MIN_CHUNK_CHARACTERS = 3_000
 CHARACTERS_A_TOKEN = 3
-"""Number of characters per token in code, where tokens are shorter than in prose."""
+"""Number of characters per token in code. In prose, tokens are longer."""
 
 _KNOWN_WINDOW_DIVISOR = 8
 """Known memories fill at most one eighth of a model's context window."""

@@ -50,7 +50,7 @@ def shorten_for_regex(turn: Turn) -> Turn:
 
 
 _MAX_CLOCK_SKEW = timedelta(minutes=1)
-"""Maximum step back in time within a conversation, which clocks or parallel tools can cause."""
+"""Maximum step back in time within a conversation, due to clocks or parallel tools."""
 
 
 def sort_by_time(turns: Sequence[Turn]) -> list[Turn]:
@@ -177,7 +177,7 @@ def subject_of(content: str) -> str:
 
 
 def as_sentence(text: str) -> str:
-    """Capitalise a statement, unless it starts with a name or code, and remove its arrow "→"."""
+    """Capitalise a statement, unless it starts with a name or code, and remove a leading "→"."""
     text = text.removeprefix("→ ").replace(": → ", ": ", 1)
     return text[:1].upper() + text[1:] if _PLAIN_WORD.match(text) else text
 
@@ -202,7 +202,7 @@ _WORD = re.compile(r"[a-z0-9_./]{2,}(?:'t)?|[\u4e00-\u9fff]{2}", re.IGNORECASE)
 
 
 def drop_repetitions(findings: Sequence[Finding]) -> list[Finding]:
-    """Remove repeated findings, except a rule that the owner changed and later restored."""
+    """Remove repeated findings, but keep a rule that the owner changed and later restored."""
     distinct: dict[int, Finding] = {}
     latest: dict[frozenset[str], int] = {}
     for at, finding in enumerate(sorted(findings, key=lambda item: item.index)):
@@ -222,7 +222,7 @@ def content_words(
 ) -> frozenset[str]:
     """Return the stems of a text's content words, or pairs of characters for Chinese.
 
-    ``silent`` words are left out. The language is detected by default.
+    ``silent`` words are left out. By default, the language is detected.
     """
     language = language or language_of(text)
     stop = language.stop
@@ -361,7 +361,7 @@ def _statements(lines: Sequence[str]) -> tuple[Statement, ...]:
 _FRAMES = (">", "<", "{", "|")
 _ANNOUNCES_TEXT = re.compile(r"[:：?？]|\b(?:this|these|from)\b", re.IGNORECASE)
 _MAX_ERRAND_WORDS = 3
-"""Maximum length of a request before pasted text, such as "please fix this:"."""
+"""Maximum number of words in a request before pasted text, such as "please fix this:"."""
 
 
 def may_be_others(statement: Statement) -> bool:

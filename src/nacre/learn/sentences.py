@@ -59,7 +59,7 @@ class Lean:
     """Patterns for pronouns that refer to an earlier statement.
 
     ``start``, ``object`` and ``inside`` differ in the pronoun's position. ``named``: a name before
-    the pronoun, to which it may refer.
+    the pronoun to which it may refer.
     """
 
     start: Pattern
@@ -271,7 +271,7 @@ _PLURAL_RANK_FACTOR = 3
 """Maximum ratio between the frequency ranks of a common noun's plural and singular."""
 _MAX_LEAD_TOKENS, _MAX_CITING_TOKENS, _MAX_SIGNATURE_WORDS, _REPORT_WORDS = 3, 7, 5, 4
 _SIGNATURE_CHARACTERS = 300
-"""Number of characters at a message's end that are searched for a signature."""
+"""Number of characters at a message's end in which a signature is expected."""
 
 
 @lru_cache(maxsize=_CACHED_LEADS)
@@ -318,7 +318,7 @@ def _without_address(text: str) -> str:
 
 
 def behind_own_lead(text: str) -> str:
-    """Return the text after a lead-in such as "Reminder:", or an empty string without one."""
+    """Return the text after a lead-in such as "Reminder:", or an empty string if there is none."""
     colon = _COLON.search(text[:_LEAD_CHARACTERS])
     if colon is None:
         return ""
@@ -772,7 +772,7 @@ def _answer_text(form: re.Match[str]) -> str:
 
 
 def _is_page(text: str) -> bool:
-    """Recognise copied pages and role descriptions, which address a reader and lack an "I"."""
+    """Return True for copied pages and role descriptions, which address a reader and lack an "I"."""
     title = _TITLE.match(text.lstrip())
     if not title or "?" in text or _SELF.search(text):
         return False

@@ -74,7 +74,7 @@ from nacre.values.session import Session, SessionKind, Speaker, Task, Trust, Tur
 def merge(candidates: Iterable[Candidate]) -> list[Candidate]:
     """Merge candidates with the same words into the most important one.
 
-    If they have the same speaker and confidence, it cites the turns of both.
+    If speaker and confidence are the same, it cites the turns of both.
     """
     distinct: dict[str, Candidate] = {}
     for candidate in candidates:
@@ -115,10 +115,10 @@ _MIN_SUPPORT_SHARE = 0.8
 
 _MIN_SUPPORTING_WORDS = 2
 _MAX_FAILURES = 2
-"""Maximum number of turns with failed calls that the verifier sees next to an agent's statement."""
+"""Maximum number of turns with failed calls that a verifier sees with an agent's statement."""
 
 _VERDICT_TOKENS = 4_096
-"""Output tokens for the verifier, enough for a model that reasons before it answers."""
+"""Output tokens for the verifier. They suffice for a model that reasons before it answers."""
 
 
 class Finding(StrEnum):
@@ -409,7 +409,7 @@ _GROWTH, _BASE_MEMORIES = 1.3, 1
 
 
 def most_of(turns: Sequence[Turn], begin: int) -> int:
-    """Return how many memories a session may yield, which grows with the owner's messages."""
+    """Return the maximum number of memories from a session, which grows with the owner's messages."""
     messages = {utterance.index for utterance in utterances(turns) if utterance.index >= begin}
     return math.ceil(_GROWTH * math.sqrt(len(messages))) + _BASE_MEMORIES
 
@@ -439,11 +439,11 @@ ATTEMPTS = 3
 """Maximum number of attempts to ask about a whole session."""
 
 ROUNDS = 8
-"""Maximum number of attempts per part of a session before rules take over."""
+"""Maximum number of attempts per part of a session before rules read it instead."""
 
 MOST_A_CHUNK = 8
 SMALL_WINDOW = 16_384
-"""Context window, in tokens, up to which an unknown model is asked in two short steps."""
+"""Maximum window, in tokens, of an unknown model that is asked in two short steps."""
 
 _RESERVED_TOKENS = 4_000
 
@@ -529,8 +529,8 @@ def extract_with(
 ) -> Extraction:
     """Extract memories from a session's new turns, without raising the model's errors.
 
-    The model also sees the ``related`` memories. ``notify`` receives the numbers of finished parts
-    and of all parts.
+    The model also sees the ``related`` memories. ``notify`` receives the numbers of finished and of
+    all parts.
     """
     begin, asking = finished.begin, _Asking(caller, finished, related)
     lines = lay_out(finished.turns, begin=begin)
@@ -735,7 +735,7 @@ MOST_OF_SESSION = 40
 _MAX_NEAREST_ROWS = 200
 _LEXICAL_SECONDS = 5.0
 _MAX_STATEMENTS, _MAX_MESSAGES = 24, 48
-"""Maximum numbers of the owner's statements and the agent's messages that are compared with known memories.
+"""Maximum numbers of the owner's statements and agent's messages that are compared with known memories.
 
 The longest are chosen.
 """
@@ -816,7 +816,7 @@ def _longest(texts: Iterable[str], most: int) -> list[str]:
 def stored_in(home: Home, session: str, turns: Sequence[Turn]) -> tuple[Memory, ...]:
     """Return the trusted memories stored during a session, oldest first.
 
-    Ids in the output of tool calls also count, as some hosts do not report the session.
+    Ids in the output of tool calls also count, because some hosts do not report the session.
     """
     memories = {
         memory.id: home.memories.find(memory.id) for memory in home.memories.known_of(session)

@@ -114,7 +114,7 @@ class DreamPlan:
 
     @property
     def ending(self) -> int:
-        """Number of memories to retire."""
+        """Number of memories that the plan retires."""
         return sum(len(step.ends) for step in self.steps)
 
 
@@ -185,7 +185,7 @@ def _disuse(memory: Memory, used: Usage, now: datetime, settings: Settings) -> s
 
 
 def score(memory: Memory, used: Usage, now: datetime) -> float:
-    """Return a memory's score, from 0 to 1.3, which falls while the memory is not used."""
+    """Return a memory's score, from 0 to 1.3. It falls while the memory is not used."""
     days = max(0.0, (now - last_used(memory, used)) / timedelta(days=1))
     own: float = 0.5 ** (days / _HALF_LIFE_DAYS) + min(
         used.recall_count * _SCORE_PER_RECALL, _MAX_RECALL_SCORE

@@ -336,7 +336,7 @@ def _memory_line(memory_id: str, memories: MemoriesById) -> str:
 
 
 LEAST_A_NIGHT, SHARE_A_NIGHT = 20, 0.02
-"""Maximum number and share of memories that a dream retires. The larger of the two applies."""
+"""Maximum number and maximum share of memories that a dream retires. The larger one applies."""
 
 _TEXT_CHARACTERS = 160
 

@@ -357,7 +357,7 @@ def read_page(home: Home, project: str) -> Page:
 
 
 def page_write(home: Home, project: str, words: str) -> Intent:
-    """Return the write that replaces nacre's part of a page with ``words``, without performing it.
+    """Return the write that replaces nacre's part of a page with ``words``, but do not perform it.
 
     Empty ``words`` remove the part.
     """
@@ -532,7 +532,7 @@ MOST_LOST = 0.25
 """Maximum share of nacre's lines that a dream may remove without replacement."""
 
 DAY = len("- 2026-11-18")
-"""Length of the bullet and the date at the start of a line."""
+"""Length of the bullet and date at the start of a line."""
 
 
 def mark_of(home: Home, page: Page, project: str, words: str) -> str:
@@ -608,7 +608,7 @@ def by_source(sections: Iterable[Section]) -> dict[str, str]:
 
 
 def sessions_named(home: Home, source: str) -> list[StoredSession]:
-    """Return the sessions on this machine that ``source`` might refer to, if it refers to a session."""
+    """Return the sessions on this machine that ``source`` might name, if it names any."""
     return home.sessions.find(source) if is_session(source) else []
 
 
@@ -679,7 +679,7 @@ _OPENING_WORDS = 3
 
 @frozen
 class SummarisedSession:
-    """A session, its summary and the owner's requests, most important first."""
+    """A session, its summary, and the owner's requests with the most important first."""
 
     stored: StoredSession
     summary: Summary
@@ -713,7 +713,7 @@ def latest(
 
 
 def are_worth_a_page(sessions: Sequence[SummarisedSession]) -> bool:
-    """Return True if the sessions contain enough different requests for a page."""
+    """Return True if the sessions contain enough different requests to justify a page."""
     topics = [topic.text for session in sessions for topic in session.topics]
     requests = {" ".join(words(text)[:_OPENING_WORDS]) for text in topics}
     return len(sessions) >= LEAST_SESSIONS and len(requests) >= LEAST_REQUESTS

@@ -133,7 +133,7 @@ def merge_into(
 ) -> Memory:
     """Merge a memory or a candidate into the memory named by ``reference``, which becomes trusted.
 
-    Its subject, kind and speaker stay, and by default both texts are joined. Raises the errors of
+    Its subject, kind and speaker stay. By default, the texts are joined. Raises the errors of
     :func:`target_of`, and EditConflictError if the file was edited meanwhile.
     """
     why = keep_reason(candidate) if candidate else "merged in review"
@@ -323,8 +323,8 @@ def keep_candidate(
 ) -> Memory:
     """Turn a candidate into a trusted memory, or merge it into the memory ``into``.
 
-    Raises InvalidInputError if the text depends on missing context, and DepartedError if a later
-    statement contradicts it, except with ``anyway``.
+    Raises InvalidInputError if the text depends on missing context. Raises DepartedError if a later
+    statement contradicts it, unless ``anyway`` is set.
     """
     if into is not None:
         return merge_into(home, into, redact(home.redactor, candidate.memory), content, candidate)
@@ -649,10 +649,7 @@ def stems_of(question: str) -> frozenset[str]:
 
 
 def group(home: Home, questions: Sequence[str]) -> tuple[list[list[int]], str]:
-    """Group similar questions, and return the groups of indexes and the measure used.
-
-    The measure is ``cosine`` or ``words``.
-    """
+    """Return groups of similar questions, as indexes, and the measure used (``cosine`` or ``words``)."""
     vectors: NDArray[np.float32] | None = None
     if home.settings.embeds:
         # The bundled model works offline and has a known threshold.
@@ -765,7 +762,7 @@ MOST_QUESTIONS = 300
 """Maximum number of question wordings that are grouped. The latest are chosen."""
 
 MOST_ASKED_AGAIN = 60
-"""Maximum number of wordings for which answers are searched. Others count as unanswered."""
+"""Maximum number of wordings that are searched for. The others count as unanswered."""
 
 _REFERENCE_CHARACTERS = 8
 

@@ -70,7 +70,7 @@ class Browsers:
         """Name of the cookie. It depends on the home, because all ports on a machine share cookies."""
 
     def make_code(self) -> str:
-        """Return a login code, which is valid once and for a minute."""
+        """Return a login code, which is valid only once and for a minute."""
         code = secrets.token_urlsafe(_SECRET_BYTES)
         now = self._clock()
         with self._guard:

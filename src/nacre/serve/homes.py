@@ -69,8 +69,8 @@ class _Open:
 
 
 class Homes:
-    """A pool of open homes, each of which one thread at a time can borrow. They share an embedding
-    model, and are reopened if their database or settings change.
+    """A pool of open homes, each lent to one thread at a time. They share an embedding model, and
+    are reopened if their database or settings change.
     """
 
     def __init__(
@@ -253,7 +253,7 @@ class KeySpaces(Protocol):
     """The spaces of a memory server, to which keys give access."""
 
     def bearer(self, secret: str) -> Bearer | None:
-        """Return the holder of a key, or ``None`` if the key is invalid."""
+        """Return the holder of a key, or ``None`` if it is invalid."""
 
     def homes(self, bearer: Bearer) -> Homes:
         """Return the pool of homes for the holder's space."""
@@ -329,7 +329,7 @@ class Caller:
 
 
 Run = Callable[[str, bytes, Actor, Callable[[], bool]], bytes]
-"""A function that runs an operation on a JSON request when its turn comes, and returns JSON.
+"""A function that runs an operation with a JSON request when its turn comes, and returns JSON.
 
 Its last argument tells if the caller has disconnected. If so, the result is empty.
 """
@@ -408,7 +408,7 @@ class _CallerLeftError(Exception):
 
 
 class Answering:
-    """A runner of operations for callers, in any thread.
+    """A thread-safe runner of operations for callers.
 
     ``own`` contains the daemon's own operations, which also receive the caller. ``find`` looks up
     all others.
@@ -473,9 +473,7 @@ class Answering:
             ) from error
 
     def mind(self, stop: threading.Event) -> None:
-        """Until ``stop`` is set, interrupt read-only operations that are overdue or no longer
-        needed.
-        """
+        """Interrupt read-only operations that are overdue or no longer needed, until ``stop`` is set."""
         while not stop.wait(_POLL_SECONDS):
             with self._guard:
                 for running in self._at_work:

@@ -248,7 +248,7 @@ _MAX_LOG_BYTES = 1_000_000
 
 
 def keep(home: str, call: Fields, answer: Fields) -> None:
-    """Store the session's state from a hook's answer, and the chores in it."""
+    """Store the session's state and the chores from a hook's answer."""
     session, state = call.get("session", ""), answer.get("state")
     if session and isinstance(state, dict):
         link.write_session(home, session, state)

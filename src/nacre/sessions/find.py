@@ -1,4 +1,4 @@
-"""Request types of sessions, and regular-expression search."""
+"""Requests of the operations on sessions, and search by regular expression."""
 
 from __future__ import annotations
 

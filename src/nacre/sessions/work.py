@@ -79,7 +79,7 @@ def gist(line: str) -> str:
 
 
 def terms_of(line: str) -> frozenset[str]:
-    """Return the words in a line of an error, without variable ones such as numbers."""
+    """Return the words in a line of an error, without variable parts such as numbers."""
     return frozenset(_WORD.findall(gist(line)))
 
 
@@ -208,7 +208,7 @@ def _locate(path: str, folder: str | None) -> str:
 
 
 def request_before(home: Home, session: Session, row: int, seq: int) -> StoredTurn | None:
-    """Return the latest request before a position in a session, preferably not a very short one."""
+    """Return the latest request before a position in a session. Very short ones are avoided."""
     if session.kind is not SessionKind.MAIN:
         return next(iter(home.sessions.turns_of(row, limit=1)), None)
     rows = home.deeds.requests(row, seq, limit=_MAX_REQUESTS)

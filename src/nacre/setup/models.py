@@ -125,7 +125,7 @@ def status(settings: Settings) -> SigningIn:
 
 
 def programs(settings: Settings) -> dict[str, str]:
-    """Return the path of each provider's agent command, if it is installed."""
+    """Return the path of each provider's installed agent command."""
     path = settings.environ.get("PATH")
     paths = {provider: shutil.which(name, path=path) for provider, name in COMMANDS.items() if path}
     return {provider: found for provider, found in paths.items() if found}
@@ -357,7 +357,7 @@ def _describe_state(
 
 
 def obstacle_to(settings: Settings, name: str) -> NacreError | None:
-    """Return an error if a model obviously cannot be the writer, without calling the model."""
+    """Return an error if a model obviously cannot be the writer. The model is not called."""
     try:
         target, able = llm_providers.describe(settings, name)
     except ModelRefusedError as error:
@@ -502,8 +502,7 @@ _PROMPT = Prompt(
 class Offer:
     """A configured model and the tasks that use it.
 
-    ``credential`` is where the model's key comes from, or empty, and ``problem`` is why the model
-    cannot answer.
+    ``credential``: where its key comes from, or empty. ``problem``: why it cannot answer.
     """
 
     name: str

@@ -197,7 +197,7 @@ def propose_setup(home: Home) -> SetupProposal:
 
 @contextmanager
 def existing_or_temporary_home(settings: Settings) -> Iterator[Home]:
-    """Open the home, or a temporary one if the home does not exist yet."""
+    """Open the home, or a temporary one if it does not exist yet."""
     with ExitStack() as stack:
         if not (settings.server or settings.database.is_file()):
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="nacre-")))
