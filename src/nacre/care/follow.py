@@ -221,7 +221,7 @@ PATIENCE_SECONDS = 15.0
 """Maximum wait in seconds before learning starts, even if turns keep arriving."""
 
 PAUSE_SECONDS = 10.0
-"""Minimum number of seconds between two rounds. After a long round, it is twice its duration."""
+"""Minimum number of seconds between rounds, or twice the last round's duration if that is longer."""
 
 _IDLE_SHARE = 30
 
@@ -230,7 +230,7 @@ _IDLE_SHARE = 30
 class Pace:
     """The schedule of scans, learning rounds and retries, in seconds of a monotonic clock.
 
-    ``interval`` is the usual time between two full scans.
+    ``interval``: usual time between two full scans.
     """
 
     started: float

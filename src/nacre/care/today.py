@@ -33,7 +33,7 @@ Until = Annotated[date | None, bounds("The last day; default: today.")]
 
 @frozen
 class Source:
-    """The number of memories that came from one speaker and one tool.
+    """The number of memories from one speaker and one tool.
 
     ``tool`` is ``None`` for memories that were added manually, imported or taken from documents.
     """
@@ -45,7 +45,7 @@ class Source:
 
 @frozen
 class ToolSessions:
-    """The numbers of new sessions and turns that one tool recorded."""
+    """The numbers of new sessions and turns from one tool."""
 
     tool: str
     sessions: int

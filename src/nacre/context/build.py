@@ -244,8 +244,8 @@ _MAY_BE_SECRET = re.compile(
 def query_of(prompt: str, before: str = "", prompts: Sequence[str] = ()) -> tuple[str, str]:
     """Return the search query for a prompt, or "" and the reason why there is none.
 
-    ``before`` is the session's last query, and ``prompts`` are its last prompts. A short prompt
-    that refers to the previous one is searched together with it. Pasted text is ignored.
+    ``before``: the session's last query. ``prompts``: its last prompts. A short prompt that refers
+    to the previous one is searched together with it. Pasted text is ignored.
     """
     if _COMMAND.match(prompt):
         return "", "a command of the host"

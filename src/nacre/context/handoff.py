@@ -144,7 +144,7 @@ def has_something(
 ) -> bool:
     """Return True if a session contains requested, done or unfinished work, or a decision.
 
-    An answered question does not count. ``telling`` are the owner's messages with content.
+    An answered question does not count. ``telling``: the owner's messages with content.
     """
     ended = outcome(turns, spoken)
     return (
@@ -180,7 +180,7 @@ _HEAD = "The owner said last in that session:"
 
 @frozen
 class LastWords:
-    """A handoff written without a model. ``until`` and ``request`` are the ids of its last turn and request."""
+    """A handoff written without a model. ``until``, ``request``: ids of its last turn and request."""
 
     content: str
     until: str
@@ -190,8 +190,7 @@ class LastWords:
 def by_rules(session: Session, turns: Sequence[Turn]) -> LastWords | None:
     """Return the owner's last three messages as a handoff, or ``None`` if there is nothing to hand over.
 
-    Each is cut to 200 characters. Pasted text is left out, and so are messages that only agree ("go
-    on").
+    Each is cut to 200 characters. Pasted text and messages that only agree ("go on") are left out.
     """
     bounded_turns = [reading.shorten_for_regex(turn) for turn in turns]
     spoken = [
@@ -264,7 +263,7 @@ LATE_FOR = timedelta(days=1)
 """Maximum delay of a handoff after the session's end."""
 
 QUIET = timedelta(minutes=2)
-"""Time without activity after which a session counts as ended. Until then, it might be active in another window."""
+"""Time without activity after which a session counts as ended. Before, it might be active in another window."""
 
 _MAX_TURNS = 400
 _MAX_SESSIONS = 3

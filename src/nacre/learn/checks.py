@@ -60,7 +60,7 @@ from nacre.values.models import Completion, Prompt, Tokens
 from nacre.values.session import Flag, Speaker, ToolCall, Trust, Turn
 
 IMPORTANCE = {Kind.FACT: 5, Kind.RELATIONSHIP: 5, Kind.EVENT: 5}
-"""Importance of the memories that a model writes, by kind. Other kinds have ``DEFAULT_IMPORTANCE``."""
+"""Importance of the memories that a model writes, by kind. By default: ``DEFAULT_IMPORTANCE``."""
 
 DEFAULT_IMPORTANCE = 6
 ALWAYS_IMPORTANCE = 7
@@ -102,7 +102,7 @@ _DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
 _MAX_DAYS_FROM_SESSION = 60
 _SENTENCE_START = re.compile(r"(?:^|(?<=[.!?:;] ))[A-Z](?=[a-z]+\b)")
 _NEIGHBOURS = 2
-"""Number of turns before and after the evidence in which a statement's words may also occur."""
+"""Number of turns around the evidence in which a statement's words may also occur."""
 
 _MAX_ADDED_TURNS = 2
 _MAX_UNCOVERED_SHARE = 0.3

@@ -38,7 +38,7 @@ CHUNK_TOKENS = 3_000
 OVERLAP_TOKENS = 300
 
 _FRAME_FACTOR = 1.1
-"""Allowance for turn numbers, speaker names and tool calls in a session's text, as a factor."""
+"""Factor for turn numbers, speaker names and tool calls in a session's text."""
 
 _CALLS = 2
 """Number of calls per part of a session: extraction and verification."""
@@ -200,7 +200,7 @@ def _most(home: Home, sizes: Sequence[int]) -> tuple[int, int, int | None]:
 
 
 def least_call(settings: Settings, name: str) -> int:
-    """Return the number of tokens that each call of a subscription needs besides the session's text."""
+    """Return the tokens that each call of a subscription needs besides the session's text."""
     return provider_of(settings, name.partition(":")[0]).beside + _PROMPT_TOKENS + _ANSWER_TOKENS
 
 

@@ -485,8 +485,8 @@ def list_local_models(home: Home, writer: str) -> list[str]:
 def is_of_local_model(settings: Settings, stored: StoredSession) -> bool:
     """Return True if a session's model might run on the owner's machine.
 
-    This includes models with open weights, unknown providers, and local-sounding names without a
-    provider.
+    This includes models with open weights, with an unknown provider, or with a local-sounding name
+    and no provider.
     """
     model = (stored.session.model or "").lower()
     if has_open_weights(model) and not model.startswith(OWN):
@@ -675,14 +675,14 @@ _MIN_SHARED_WORDS = 0.6
 """Minimum share of a statement's words that a candidate must contain to be compared with it."""
 
 MIN_REPEATED_COSINE = 0.8
-"""Minimum cosine of two requests with the same meaning, for the bundled model.
+"""Minimum cosine of requests that count as the same, for the bundled model.
 
-Among 303 sentences of real sessions, all pairs with a higher cosine had the same meaning.
+Among 303 sentences of real sessions, all pairs above it had the same meaning.
 """
 
 
 class WaitingCandidates:
-    """Candidates that wait for a confirmation, including those not stored yet."""
+    """Candidates that wait for confirmation, including those not stored yet."""
 
     def __init__(self, home: Home) -> None:
         self._home = home

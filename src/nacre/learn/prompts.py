@@ -60,7 +60,7 @@ _NARRATION_CHARACTERS = 200
 """Maximum length of an agent's remark between tool calls that the transcript omits."""
 
 _MIN_PLAN_CHARACTERS, _MIN_PLAN_LINE, _MIN_REPEATED_SHARE = 800, 25, 0.6
-"""Minimum lengths of a plan and its lines, and minimum share of its lines in a later version."""
+"""Minimum lengths of a plan and its lines, and minimum share of lines in a later version."""
 
 _TASK_LINE = re.compile(r"^\s*(?:[-*]\s*\[[ xX~-]\]|[☐☑☒✔✓✅⬜◻◼]\ufe0f?)\s.*\n?", re.MULTILINE)
 _UNSPOKEN = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN

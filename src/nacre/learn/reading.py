@@ -145,8 +145,8 @@ class Finding:
     """A statement that might become a memory.
 
     ``spoken``: the original words. ``evidence``: indexes of the supporting turns, with the owner's
-    message last. ``detail``: the reason why it stays a candidate even if repeated. ``mixed``:
-    whether the message might contain pasted text. ``ordered``: the owner asked to remember it.
+    message last. ``detail``: why it stays a candidate even if repeated. ``mixed``: whether the
+    message might contain pasted text. ``ordered``: whether the owner asked to remember it.
     """
 
     kind: Kind

@@ -439,7 +439,7 @@ ATTEMPTS = 3
 """Maximum number of attempts to ask about a whole session."""
 
 ROUNDS = 8
-"""Maximum number of attempts per part of a session before rules read it instead."""
+"""Maximum number of attempts per part of a session before rules take over."""
 
 MOST_A_CHUNK = 8
 SMALL_WINDOW = 16_384

@@ -64,7 +64,7 @@ class Step:
 
     @property
     def memories(self) -> tuple[str, ...]:
-        """The ids of the memories that the step retires or keeps."""
+        """Ids of the memories that the step retires or keeps."""
         return (*self.ends, self.into) if self.into else self.ends
 
     @property
@@ -233,8 +233,8 @@ def answers(
 ) -> tuple[list[A | None], str | None]:
     """Ask the writer several questions in parallel.
 
-    Return the answers and the first error message. The answer to a failed question is ``None``, and
-    the last questions may be skipped.
+    Return the answers, with ``None`` for failed questions, and the first error message. The last
+    questions may be skipped.
     """
     results = []
     for start in range(0, len(questions), _MAX_PARALLEL):

@@ -738,8 +738,8 @@ def plan_pages(
 ) -> tuple[list[Step], list[tuple[str, str]]]:
     """Plan the pages that have new sessions, a writer's draft, or outdated lines.
 
-    Return the steps, and the paths of pages that cannot be written, with the reasons. ``memories``
-    must be active. ``drafts`` are keyed by project, which is empty for the profile.
+    Return the steps, and the paths of pages that cannot be written, with reasons. ``memories`` must
+    be active. ``drafts`` are keyed by project, which is empty for the profile.
     """
     steps, objections = [], []
     for slug in (*sorted({file.slug for file in home.files.projects()}), ""):

@@ -1,7 +1,7 @@
 """The catalogue of all operations.
 
-All interfaces use the catalogue, and docs/json.md is generated from it. Operations are named
-after their commands, with ``-`` between words. Listing the names does not import the operations.
+All interfaces use it, and docs/json.md is generated from it. Operations are named after their
+commands, with ``-`` between words. Listing the names does not import the operations.
 """
 
 from __future__ import annotations

@@ -163,7 +163,7 @@ MAX_WATCHED_SESSIONS = 20
 """Maximum number of sessions that a check reports separately."""
 
 _MAX_RECORD_DELAY = timedelta(hours=1)
-"""Maximum time between an operation's start and its first write, which records the operation."""
+"""Maximum time from an operation's start to its first write, which records the operation."""
 
 
 class Look:

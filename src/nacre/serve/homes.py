@@ -96,9 +96,7 @@ class Homes:
 
     @contextmanager
     def lent(self, seconds: float = _MAX_WAIT_SECONDS) -> Iterator[Home]:
-        """Lend an open home for the ``with`` block. Raises UnavailableError if none becomes free
-        within ``seconds``.
-        """
+        """Lend an open home for the ``with`` block. Raises UnavailableError if none is free within ``seconds``."""
         if not self._room.acquire(timeout=max(0.0, seconds)):
             raise UnavailableError("the daemon is busy", hint="ask again")
         try:

@@ -52,7 +52,7 @@ _WRITING_SECONDS = 0.01
 _DAEMON_SHARE = {"session-start": 0.3, "prompt": 0.9, TOOL: 0.9}
 """Fraction of the remaining time for which a hook waits for the daemon, by default 0.5.
 
-At a session's start it is smaller, because a new daemon might still be loading.
+It is smaller at a session's start, because a new daemon might still be loading.
 """
 
 _SWITCH_SECONDS = 0.001

@@ -278,7 +278,7 @@ def leave_chore(home: str, kind: str, call: Fields) -> None:
 
 
 def log(home: str, host: str, event: str, how: str, ms: float, characters: int) -> None:
-    """Log a hook's run, without any content of the session. ``ms`` is its duration, ``characters``
+    """Log a hook's run, without any content of the session. ``ms``: its duration. ``characters``:
     the length of its context.
     """
     line = {"host": host, "event": event, "how": how, "ms": ms, "characters": characters}

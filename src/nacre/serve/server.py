@@ -222,7 +222,7 @@ _TERMINATE_SECONDS = 1.0
 class Tending:
     """The daemon's background work: vectors, history, chores, consolidation and freeing memory.
 
-    ``_reads`` tells whether the daemon follows a transcript, and ``_rested`` how many seconds ago
+    ``_reads``: tells whether the daemon follows a transcript. ``_rested``: tells the seconds since
     the last request ended.
     """
 
@@ -421,7 +421,7 @@ class DaemonOptions:
 
 
 class Daemon:
-    """The daemon of a home, which can :meth:`run` only once."""
+    """The daemon of a home. It can :meth:`run` only once."""
 
     def __init__(
         self, settings: Settings, open_home: Callable[[], Home], options: DaemonOptions, tell: Tell

@@ -191,9 +191,7 @@ class Web:
 
 
 def token_of(home: Path) -> str:
-    """Return the token for clients, which is created if necessary. Raises UnusableStoreError if
-    that fails.
-    """
+    """Return the token for clients, and create it if necessary. Raises UnusableStoreError on failure."""
     path = home / TOKEN
     try:
         with suppress(FileNotFoundError):

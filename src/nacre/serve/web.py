@@ -168,7 +168,7 @@ A_PROGRAM = "a program"
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 BEARER = "nacre.bearer"
-"""Name under which the request's state stores the owner of a valid key."""
+"""Name under which the request's state stores the holder of a valid key."""
 
 KEYS = "Bearer nacre_"
 """Start of an Authorization header that contains a key."""
@@ -181,7 +181,7 @@ _OWN_SITES = frozenset({"same-origin", "none"})
 
 
 def program_of(bearer: Bearer) -> str:
-    """Return the agent name for requests with this owner's key."""
+    """Return the agent name for requests with this holder's key."""
     return f"{bearer.account}'s program"
 
 
@@ -313,9 +313,7 @@ def actor_of(request: Request) -> Actor:
 
 
 async def answer_of(request: Request, operation: str, body: bytes) -> bytes:
-    """Run an operation and return its result as JSON. If the caller leaves, a read-only one is
-    interrupted.
-    """
+    """Run an operation and return its result as JSON. If the caller leaves, a read-only operation is interrupted."""
     actor, left, served = actor_of(request), threading.Event(), served_by(request)
     room = served.room if CATALOGUE[operation].takes_long else None
     outcome: bytes | NacreError = b""

@@ -156,7 +156,7 @@ _MAX_DISTANCE_TURNS = 20
 """Maximum number of turns between a hit and the other turns of its passage."""
 
 _TURNS_PER_PASSAGE = 15
-"""Number of hits to request for each passage, because a passage often contains several hits."""
+"""Number of hits to request per passage, because passages often contain several hits."""
 
 _MIN_CHARACTERS = 200
 """Minimum number of free characters in a passage for adding another turn."""

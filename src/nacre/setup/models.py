@@ -78,9 +78,9 @@ Key = Annotated[str, bounds("The setting's key, such as recall.limit.")]
 class Way:
     """A way to sign in to a provider, and the state of its credential.
 
-    ``method`` is a value of ``models.auth``, or empty if the provider only has API keys. ``state``
-    is ``found``, ``expired``, ``unreadable`` or ``missing``. The secret is left out because
-    interfaces show this object.
+    ``method``: a value of ``models.auth``, or empty if the provider only has API keys. ``state``:
+    ``found``, ``expired``, ``unreadable`` or ``missing``. The secret is left out because interfaces
+    show this object.
     """
 
     method: str
@@ -518,7 +518,7 @@ class Offer:
 class Trial:
     """The result of a test call, with its duration in ``seconds``.
 
-    ``cost`` is in millionths of a US dollar, or ``None`` if unknown.
+    ``cost``: millionths of a US dollar, or ``None`` if unknown.
     """
 
     name: str
@@ -630,9 +630,9 @@ def _hidden(redactor: Redactor, name: str, value: Any) -> Any:
 class SettingView:
     """A setting with its value, origin and possible values.
 
-    API keys in the value are masked as ``sk-…abcd``. ``origin`` is ``default``, the config file, or
-    the environment variable that overrides the file. ``form`` is ``text``, ``number``, ``whole`` (a
-    whole number), ``switch``, ``list`` or ``table``.
+    API keys in the value are masked as ``sk-…abcd``. ``origin``: ``default``, the config file, or
+    the environment variable that overrides it. ``form``: ``text``, ``number``, ``whole`` (a whole
+    number), ``switch``, ``list`` or ``table``.
     """
 
     key: str

@@ -219,8 +219,8 @@ Origin = Literal["discovered", "examples"]
 class QuickstartResult:
     """The result of a quickstart.
 
-    ``source`` is ``examples`` if there are no transcripts on this machine. ``found`` is the best
-    available writer if none is set. ``has_examples`` is True if the home contains example sessions,
+    ``source``: ``examples`` if there are no transcripts on this machine. ``found``: the best
+    available writer if none is set. ``has_examples``: whether the home contains example sessions,
     perhaps from an earlier run.
     """
 
