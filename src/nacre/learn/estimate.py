@@ -65,9 +65,9 @@ _CALL_TOKENS = {
 class Estimate:
     """The maximum cost of learning.
 
-    ``waiting``: number of sessions that need a model call. ``trivial``: number of the others.
-    ``cost``: millionths of a US dollar, or ``None`` if the price is unknown. ``left``: rest of
-    today's budget. ``tokens_left``: rest of a subscription's.
+    ``waiting``: number of sessions that need a model call. ``trivial``: number of others. ``cost``:
+    millionths of a US dollar, or ``None`` if the price is unknown. ``left``: rest of today's
+    budget. ``tokens_left``: rest of a subscription's.
     """
 
     waiting: int

@@ -390,7 +390,7 @@ _FULL_STOPS = ".!。！"
 def without(content: str, wrong: Sequence[str]) -> str | None:
     """Remove sentences, clauses or parentheses from a statement.
 
-    Return ``None`` if too little remains, or if ``wrong`` lists anything else.
+    Return ``None`` if too little remains, or if ``wrong`` contains anything else.
     """
     parts = _PART.findall(content)
     bare = [_bare(part) for part in parts]

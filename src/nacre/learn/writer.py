@@ -181,8 +181,8 @@ Judged = tuple[list[Candidate], list[Overtaken], list[Overtaken]]
 def verify(caller: Caller, sessions: Sequence[Checked]) -> list[Judged]:
     """Ask a model to verify the memories and changes that it found in sessions.
 
-    Unproven memories are held for review, and unproven changes only cause doubts. If several
-    changes affect a memory, only the latest counts.
+    Unproven memories are held for review, and unproven changes only cause doubts. Of several
+    changes to a memory, only the latest counts.
     """
     pairs = [
         (candidate, turns)

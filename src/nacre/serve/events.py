@@ -160,7 +160,7 @@ MOST_IDS = 100
 """Maximum number of ids in an event. The event's ``total`` counts all ids."""
 
 MAX_WATCHED_SESSIONS = 20
-"""Maximum number of sessions that a check reports separately."""
+"""Maximum number of sessions that a check reports individually."""
 
 _MAX_RECORD_DELAY = timedelta(hours=1)
 """Maximum time from an operation's start to its first write, which records the operation."""

@@ -136,7 +136,7 @@ class Server:
         ).start()
 
     def is_in_place(self) -> bool:
-        """Return False if the socket is gone, because the home was moved or deleted."""
+        """Return False if the socket is gone because the home was moved or deleted."""
         if not hasattr(socket, "AF_UNIX"):
             return self._home.is_dir()
         with suppress(OSError):

@@ -153,7 +153,7 @@ CHARACTERS = 2_000
 """Maximum length of a passage in characters, about 500 tokens."""
 
 _MAX_DISTANCE_TURNS = 20
-"""Maximum number of turns between a hit and the other turns of its passage."""
+"""Maximum number of turns between a hit and others in its passage."""
 
 _TURNS_PER_PASSAGE = 15
 """Number of hits to request per passage, because passages often contain several hits."""
