@@ -202,6 +202,7 @@ class Look:
         return True
 
     def close(self) -> None:
+        """Stop watching, but leave the home open."""
         self._chats.close()
 
     def _look_at_operations(self) -> None:

@@ -96,7 +96,9 @@ class Homes:
 
     @contextmanager
     def lent(self, seconds: float = _MAX_WAIT_SECONDS) -> Iterator[Home]:
-        """Lend an open home for the ``with`` block. Raises UnavailableError if none is free within ``seconds``."""
+        """Lend an open home for the ``with`` block. Raises UnavailableError if none becomes free
+        within ``seconds``.
+        """
         if not self._room.acquire(timeout=max(0.0, seconds)):
             raise UnavailableError("the daemon is busy", hint="ask again")
         try:
@@ -125,7 +127,7 @@ class Homes:
         return bool(old)
 
     def give_way(self) -> None:
-        """Close unused homes, and close the others when they are returned."""
+        """Keep no homes open. Those in use are closed when they are returned."""
         with self._guard:
             self._keeps_none = True
             free, self._free = self._free, []
