@@ -132,7 +132,7 @@ class ChannelUnavailableError(UnavailableError):
         hint: str | None = None,
         retry_after: float | None = None,
     ) -> None:
-        """``retry_after`` is the number of seconds to wait before a retry."""
+        """Set ``retry_after``, the seconds to wait before a retry."""
         super().__init__(message, hint=hint)
         self.retry_after = retry_after
 

@@ -28,7 +28,6 @@ class Setting:
 
     @property
     def type(self) -> Any:
-        """The type of the setting's values."""
         return self.table or (list[str] if self.default == [] else type(self.default))
 
     @property
@@ -288,7 +287,7 @@ SETTINGS: tuple[Setting, ...] = (
 """All settings. ``models.<task>`` stands for one key per task, see :data:`KEYS`."""
 
 VECTORS = "embedding"
-"""Name under which embedding by a provider appears in the ledger of model calls."""
+"""Name of embedding by a provider in the ledger of model calls."""
 
 _MODEL = re.compile(r"(none|[\w.-]+:\S*)?")
 _MODELS = frozenset({"models.default", *(f"models.{task.value}" for task in Task)})
@@ -331,13 +330,13 @@ _SERVER = re.compile(r"postgres(?:ql)?://[^/?#\s]*/[^/?#\s]+(?:\?[^#\s]*)?")
 _PASSWORD = re.compile(r"://[^/@:]*:[^/]*@|[?&]password=")
 
 _MAY_HOLD_KEYS = frozenset({"models.providers", "gateway.channels", "storage.url"})
-"""Settings whose values are omitted from error messages, because they can contain passwords or API keys."""
+"""Settings whose values error messages omit, because they can contain passwords or API keys."""
 
 _LEAST = {
     "recall.limit": 1,
     "models.timeout_seconds": 1,
 }
-"""Minimum values of number settings, if not 0."""
+"""Minimum values of number settings, 0 by default."""
 
 
 def setting_of(key: str) -> Setting:

@@ -1,8 +1,8 @@
 """Operations: functions that nacre's interfaces offer, with the rules for calling them.
 
 Mark a function with :func:`operation`. Its first parameter is the home or the settings. Parameters
-with ``Annotated`` bounds and help are the fields of its request. Instead of these parameters, a
-function can take the request itself. Other keyword-only parameters are for Python callers.
+with ``Annotated`` bounds and help are the fields of its request. Alternatively, a function can take
+the request itself. Other keyword-only parameters are for Python callers.
 """
 
 from __future__ import annotations
@@ -63,12 +63,11 @@ class Operation:
 
     @property
     def request(self) -> Any:
-        """The type of the operation's request, ``Request`` if it has no fields."""
+        """The type of the operation's request, or ``Request`` if it has no fields."""
         return _types(self.function)[0]
 
     @property
     def result(self) -> Any:
-        """The type of the operation's result."""
         return _types(self.function)[1]
 
     def is_offered(self, face: Face) -> bool:
@@ -112,7 +111,7 @@ class Operation:
             ) from error
 
     def allowed(self, target: Home | Settings, request: Any = None) -> AbstractContextManager[None]:
-        """Return a context manager that, on a server, checks the caller's role and records writes.
+        """Return a context manager that checks the caller's role and records writes on a server.
 
         Without a ``request``, fields that only the owner can set are not checked.
         """

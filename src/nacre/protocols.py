@@ -60,7 +60,7 @@ class CountedEmbedder(RemoteEmbedder, Protocol):
     """An embedder whose calls cost money or leave this machine."""
 
     def counted_by(self, meter: Any) -> Embedder:
-        """Return this embedder with calls that a meter limits and records.
+        """Return this embedder with a meter that limits and records its calls.
 
         ``meter`` is a :class:`nacre.llm.embeddings.Meter`.
         """

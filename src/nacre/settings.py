@@ -70,7 +70,7 @@ class Settings:
     """Name of this process's interface (:class:`~nacre.values.memory.Face`)."""
 
     is_temporary: bool = False
-    """True if the home is deleted when the process ends, so that no later work may be queued in it."""
+    """True if the home is deleted when the process ends, so that no later work may be queued."""
 
     def __getitem__(self, key: str) -> Any:
         return self.values[setting_of(key).key].value
@@ -169,7 +169,7 @@ class Settings:
 
     @property
     def where(self) -> str:
-        """The database's location to show: its path, or the server (without login) and tenant."""
+        """The database's location for display: its path, or the server (without login) and tenant."""
         if not self.server:
             return str(self.database)
         return f"{without_login(self.server)} (tenant {self.text('storage.tenant')})"
@@ -193,8 +193,8 @@ def load_settings(
 ) -> Settings:
     """Read the settings of a home.
 
-    ``home`` is by default ``NACRE_HOME`` or ``~/.nacre``. ``mending`` is a setting whose value in
-    the file is ignored, because the caller will replace it. Raises InvalidSettingsError.
+    ``home``: ``NACRE_HOME`` or ``~/.nacre`` by default. ``mending``: a setting whose value in the
+    file is ignored, because the caller will replace it. Raises InvalidSettingsError.
     """
     environ = process_environment() if environ is None else dict(environ)
     owner = Path(user_home(environ))

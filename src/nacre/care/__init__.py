@@ -1,1 +1,1 @@
-"""Care of a home: checks, proofs, database maintenance, following sessions, the service, moving, and servers."""
+"""Maintenance of a home: checks, proofs, database, following sessions, the service, moving, and servers."""

@@ -60,7 +60,7 @@ class ToolStats:
 class Stats:
     """The counts, sizes in bytes and locations of a home's data.
 
-    ``nacre`` and ``sqlite`` are versions. ``schema`` is the number of the latest migration.
+    ``nacre``, ``sqlite``: versions. ``schema``: number of the latest migration.
     """
 
     memories: dict[str, int]
@@ -244,7 +244,7 @@ def _put_in_place(settings: Settings, new: Path, open_home: OpenHome) -> list[Pr
 
 
 def take_place(database: Path, new: Path) -> None:
-    """Replace a database with a complete, closed file. The old database is kept as ``….old``."""
+    """Replace a database with a complete, closed file. The old one is kept as ``….old``."""
     old = database.with_name(f"{database.name}.old")
     _remove(old)
     for file, kept_file in list(zip(_files(database), _files(old), strict=True))[1:]:
@@ -320,7 +320,7 @@ def _keep_history(home: Home) -> None:
 class Vacuumed:
     """The result of a vacuum, with the size of the database and its log in bytes before and after.
 
-    ``is_clean`` is False if another process is reading, so that the log still contains old bytes.
+    ``is_clean``: False if another process is reading, so that the log still contains old bytes.
     """
 
     before: int

@@ -46,12 +46,12 @@ _IGNORED = ("-shm", ".lock", ".tmp")
 
 @frozen
 class Territory:
-    """The folders to watch: the tools' own folders, and folders that contain only transcripts."""
+    """The folders to watch: the tools' own folders, and those that contain only transcripts."""
 
     roots: tuple[Root, ...]
     folders: tuple[Path, ...] = ()
     scattered: tuple[Path, ...] = ()
-    """Folders of tools that split a transcript into several files. Any change can mean new text."""
+    """Folders of tools that split transcripts into several files. Any change can mean new text."""
 
     def deep(self) -> list[Path]:
         """Return the existing folders to watch with their subfolders. None contains another."""
@@ -100,7 +100,7 @@ class Territory:
         return None
 
     def is_hint(self, path: Path) -> bool:
-        """Return True if a change of this path may mean that there are new transcripts."""
+        """Return True if a change of this path might mean new transcripts."""
         if path.name.endswith(_IGNORED):
             return False
         return path.is_dir() or any(path.is_relative_to(folder) for folder in self.scattered)
@@ -165,7 +165,6 @@ class Notices:
                 self._threads.append(thread)
 
     def close(self) -> None:
-        """Stop watching."""
         self._stop.set()
         for thread in self._threads:
             thread.join(timeout=5)
@@ -213,7 +212,7 @@ SHARE = 100
 """Pause after a full scan, as a multiple of its duration. Scans use at most 1 % of a core."""
 
 HINTED_SHARE = 20
-"""Multiple for a shorter pause, used after a hint of new transcripts and while polling."""
+"""Multiple for a shorter pause, after a hint of new transcripts or while polling."""
 
 QUIET_SECONDS = 3.0
 """Seconds without new turns after which learning starts."""
@@ -222,7 +221,7 @@ PATIENCE_SECONDS = 15.0
 """Maximum wait in seconds before learning starts, even if turns keep arriving."""
 
 PAUSE_SECONDS = 10.0
-"""Minimum number of seconds between two rounds, unless twice the last round's duration is longer."""
+"""Minimum number of seconds between rounds, or twice the last round's duration if that is longer."""
 
 _IDLE_SHARE = 30
 
@@ -231,7 +230,7 @@ _IDLE_SHARE = 30
 class Pace:
     """The schedule of scans, learning rounds and retries, in seconds of a monotonic clock.
 
-    ``interval`` is the usual time between two full scans.
+    ``interval``: usual time between two full scans.
     """
 
     started: float
@@ -272,12 +271,11 @@ class Pace:
         self._due["look"] = min(self._due["look"], earliest)
 
     def has_read(self, now: float) -> None:
-        """Record that new turns were read."""
         self._last_read = now
         self._unlearned_since = min(self._unlearned_since, now)
 
     def learn_soon(self, now: float) -> None:
-        """Request a round of learning although no new turns were read."""
+        """Request a learning round although no new turns were read."""
         self._unlearned_since = min(self._unlearned_since, now - PATIENCE_SECONDS)
 
     def is_time_to_learn(self, now: float) -> bool:
@@ -290,12 +288,11 @@ class Pace:
         )
 
     def begin_round(self, now: float) -> None:
-        """Record the start of a learning round."""
         self._round_began = now
         self._unlearned_since = math.inf
 
     def learned(self, now: float, *, more: bool) -> None:
-        """Record a successful learning round. ``more`` requests another one."""
+        """Record a successful learning round. If ``more`` is set, request another."""
         self._rounds_from = now + max(PAUSE_SECONDS, 2 * (now - self._round_began))
         self._retry_seconds = RETRY_SECONDS
         if more:
@@ -354,7 +351,7 @@ class Round:
         self._thread.start()
 
     def end(self) -> None:
-        """Ask the round to end, and wait. If it does not, its process is killed, which is safe."""
+        """Ask the round to end, and wait. If it does not end, kill its process, which is safe."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
         self._thread.join(GRACE_SECONDS)
@@ -378,7 +375,7 @@ class Round:
 
 
 MUCH_BYTES = 4_000_000
-"""Maximum number of bytes read in this process, to keep its memory small. Larger reads use a separate process."""
+"""Maximum number of bytes read in this process, to save memory. Larger reads use a separate process."""
 
 _WAIT_SECONDS = 0.5
 _IDLE_SECONDS = 20.0
@@ -422,7 +419,7 @@ class Follower:
         self._is_ending = False
 
     def run(self, stop: threading.Event) -> None:
-        """Follow the transcripts until ``stop`` is set. Failures are reported and retried."""
+        """Follow the transcripts until ``stop`` is set. Report failures and retry."""
         try:
             self._try(self._listen_to_all)
             why = self._notices.why_not
@@ -435,7 +432,7 @@ class Follower:
             self._end()
 
     def reads(self, path: Path) -> bool:
-        """Schedule reading if the path is a followed transcript, and return True. Thread-safe."""
+        """If the path is a followed transcript, schedule reading and return True. Thread-safe."""
         if self._territory.transcript(path) is None:
             return False
         self._messages.put(frozenset({path}))

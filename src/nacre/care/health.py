@@ -65,7 +65,7 @@ from nacre.values.session import MainSession, SessionKind, Task
 from nacre.vault import files
 
 FEWEST_NEW = 4
-"""Minimum number of consecutive sessions without user messages. Fewer can be chance."""
+"""Minimum number of consecutive sessions without user messages. Fewer can occur by chance."""
 
 FEWEST_BEFORE = 8
 """Minimum number of earlier sessions that show a tool's usual behaviour."""
@@ -80,7 +80,7 @@ _MAX_LISTED_RECORDS = 8
 _REPORTABLE = re.compile(
     r"(?:(?:role|field|block|part|message|content|sender|bubble|response|no) )?[\w./$:-]{1,60}"
 )
-"""Matches names of records, fields and roles that cannot be transcript text."""
+"""Pattern for names of records, fields and roles that cannot be transcript text."""
 
 
 def format_checks(home: Home) -> Iterator[Check]:
@@ -136,8 +136,8 @@ def is_sudden(silent: int, before: int, spoke: int) -> bool:
     """Return True if a tool has probably stopped recording user messages.
 
     ``spoke`` of ``before`` earlier sessions have user messages, but none of the latest ``silent``
-    sessions. Laplace's rule gives a session without any the probability ``1 - (spoke + 1) / (before
-    + 2)``.
+    ones. By Laplace's rule, a session has none with the probability ``1 - (spoke + 1) / (before +
+    2)``.
     """
     if silent < FEWEST_NEW or before < FEWEST_BEFORE:
         return False
@@ -177,7 +177,7 @@ def damaged_ledger(home: Home) -> Iterator[Check]:
 
 
 def damaged_history(home: Home) -> Iterator[Check]:
-    """Report if git cannot read the latest commits."""
+    """Report whether git cannot read the latest commits."""
     repository = home.repository
     if not home.settings.flag("git.enabled") or not repository.exists:
         return
@@ -198,7 +198,7 @@ def damaged_history(home: Home) -> Iterator[Check]:
 
 
 def damaged_archive(home: Home) -> Iterator[Check]:
-    """Report damaged packs. A time limit applies, so each day begins with another pack."""
+    """Report damaged packs. The time is limited, so each day begins with another pack."""
     states = [state for state in home.archive.all() if state.pack]
     first = int(home.clock().timestamp()) // _DAY_SECONDS % max(1, len(states))
     until = time.monotonic() + _ARCHIVE_SECONDS
@@ -277,7 +277,7 @@ def writer(home: Home) -> Iterator[Check]:
 _LOW_DISK_BYTES = 500_000_000
 _STALE_DAYS = 14
 _STALE_TODO = timedelta(days=30)
-"""Time after which an open todo is stale unless it is restated or recalled."""
+"""Time after which an open todo is stale, unless it is restated or recalled."""
 
 _EMBED_TIMEOUT_SECONDS = 10.0
 _STALE_LOCK_SECONDS = 600

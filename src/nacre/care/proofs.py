@@ -42,7 +42,7 @@ from nacre.vault.documents import parse
 
 REBUILD = "nacre admin db rebuild; the vault has all memories"
 DEEP_REPAIR = "nacre admin doctor --deep --repair"
-"""Command that makes all repairs for which no user decision is needed."""
+"""Command that makes all repairs that need no decision by the user."""
 
 Mend = Callable[[Home], object]
 
@@ -374,7 +374,7 @@ def _write_file_again(memory: Memory, home: Home) -> None:
 
 
 def prove_links(home: Home) -> Iterator[Finding]:
-    """Check that all links lead to memories, and that superseded memories and successors agree."""
+    """Check that every link leads to a memory, and that replaced memories and their successors match."""
     memories = {memory.id: memory for memory in home.memories.everything()}
     links = sum(len(memory.links) for memory in memories.values())
     yield Finding(OK, f"{links:,} in the front matter of {len(memories):,} memories")
@@ -400,7 +400,7 @@ def prove_links(home: Home) -> Iterator[Finding]:
 
 
 def prove_projects(home: Home) -> Iterator[Finding]:
-    """Check that the index agrees with the aliases, folders and remotes on the project pages."""
+    """Check that the index has the same aliases, folders and remotes as the project pages."""
     projects = home.files.projects()
     yield Finding(OK, f"{len(projects):,} pages")
     keys = home.files.project_keys()
@@ -425,7 +425,7 @@ def _read_page_again(project: Project, home: Home) -> None:
 
 
 def prove_ledger(home: Home) -> Iterator[Finding]:
-    """Check that the ledger and the files agree which memories are retired."""
+    """Check that the ledger and the files list the same memories as retired."""
     data = home.ledger()
     entries = list(files.read(data))
     yield Finding(OK, f"{len(entries):,} entries")
@@ -473,8 +473,8 @@ def prove(
 ) -> Proofs:
     """Check that the home's data is consistent.
 
-    Manual edits are indexed first, because they are no faults. Unless ``everything`` is set, only a
-    sample of the transcripts is checked.
+    Manual edits are indexed first, because they are not errors. Unless ``everything`` is set, only
+    a sample of the transcripts is checked.
     """
     proofs: dict[str, Proof] = {
         "edits": _catch_up,
@@ -523,7 +523,7 @@ def archive_again(home: Home, proofs: Proofs) -> None:
 
 
 def as_checks(proofs: Proofs) -> Iterator[Check]:
-    """Convert findings to checks. If an area has problems, only those are included."""
+    """Convert findings to checks. If an area has problems, include only its problems."""
     for area, findings in proofs.items():
         problems = [finding for finding in findings if finding.severity != OK]
         for finding in problems or findings:

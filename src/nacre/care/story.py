@@ -1,4 +1,4 @@
-"""The story of a home: what happened in it, and which questions it answers."""
+"""The story of a home: what happened in it, and what questions it can answer."""
 
 from __future__ import annotations
 
@@ -102,12 +102,12 @@ _MAX_HAN_CHARACTERS = 12
 _PHRASE = re.compile(r"[\w./-]{2,}(?: [\w./'-]+){0,4}")
 _CAPITALISED = re.compile(r"[A-Z][a-z]+(?:-[a-z]+)*")
 _NAME = re.compile(r"(?<=[a-z,] )(?:[A-Z]\w*[a-z]\w*|\w+[a-z][A-Z]\w*)(?: [A-Z]\w+)?")
-"""Matches a word within a sentence that looks like a name."""
+"""Pattern for a word within a sentence that looks like a name."""
 
 _NOUNS = re.compile(
     r"\b(?:the|our|my) ([A-Za-z][\w-]+\w [A-Za-z][\w-]+\w)(?<!ed|ly)(?<!ing)(?=[\s,.;:!?)]|$)"
 )
-"""Matches two words after "the", "our" or "my", which are usually a noun phrase."""
+"""Pattern for two words after "the", "our" or "my", which are usually a noun phrase."""
 
 _VAGUE = frozenset(
     """active actual best better current different existing first following full good last latest main new

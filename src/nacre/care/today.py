@@ -1,4 +1,4 @@
-"""Activity reports for a period, and its days with sessions."""
+"""Reports on the activity in a period, and on the days with sessions."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ Until = Annotated[date | None, bounds("The last day; default: today.")]
 
 @frozen
 class Source:
-    """The number of memories that came from one speaker and one tool.
+    """The number of memories from one speaker and one tool.
 
-    ``tool`` is ``None`` for memories that were added by hand, imported or taken from documents.
+    ``tool`` is ``None`` for memories that were added manually, imported or taken from documents.
     """
 
     speaker: str
@@ -45,7 +45,7 @@ class Source:
 
 @frozen
 class ToolSessions:
-    """The numbers of new sessions and turns that one tool recorded."""
+    """The numbers of new sessions and turns from one tool."""
 
     tool: str
     sessions: int
@@ -54,15 +54,12 @@ class ToolSessions:
 
 @frozen
 class Today:
-    """The activity of a period, and what waits for the owner.
+    """The activity in a period, and the reviews that wait for the owner.
 
-    ``learned``, ``operations``, ``sessions``: the latest of each.
-    ``learned_total``: number of new memories.
-    ``tools``: number of sessions per tool.
-    ``conflicts``, ``doubts``, ``candidates``: numbers of pending reviews.
-    ``cost``, ``cost_month``: the home's model costs today and this month, in millionths of a US
-        dollar.
-    ``problems``: failed checks.
+    ``learned``, ``operations``, ``sessions``: the latest of each. ``learned_total``: number of new
+    memories. ``tools``: number of sessions per tool. ``conflicts``, ``doubts``, ``candidates``:
+    numbers of pending reviews. ``cost``, ``cost_month``: the home's model costs today and this
+    month, in millionths of a US dollar. ``problems``: failed checks.
     """
 
     since: date

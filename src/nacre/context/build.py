@@ -90,7 +90,7 @@ _MAX_MEMORIES = {Part.RULES: 12, Part.ACTIVE: 3, Part.DECISIONS: 3, Part.KNOWN: 
 """Maximum number of memories in each section of a start context."""
 
 _FORGOT = frozenset({Occasion.COMPACT, Occasion.CLEAR})
-"""Occasions on which the agent forgets its context."""
+"""Events after which an agent has lost its context."""
 
 _SESSION_CHARACTERS = 80
 
@@ -244,8 +244,8 @@ _MAY_BE_SECRET = re.compile(
 def query_of(prompt: str, before: str = "", prompts: Sequence[str] = ()) -> tuple[str, str]:
     """Return the search query for a prompt, or "" and the reason why there is none.
 
-    ``before`` is the session's last query, and ``prompts`` are its last prompts. A short prompt
-    that refers to the previous one is searched together with it. Pasted text is ignored.
+    ``before``: the session's last query. ``prompts``: its last prompts. A short prompt that refers
+    to the previous one is searched together with it. Pasted text is ignored.
     """
     if _COMMAND.match(prompt):
         return "", "a command of the host"
@@ -272,7 +272,7 @@ def prose(prompt: str) -> str:
 
 
 def is_trivial(text: str) -> bool:
-    """Return True if a prompt has no letters or is only a greeting, thanks, assent or "go on"."""
+    """Return True if a prompt has no letters or is only a greeting, thanks, a yes or "go on"."""
     if not _LETTER.search(text):
         return True
     plain, phrases = _trivial_words()
@@ -323,7 +323,7 @@ def _is_same(prompt: str, before: str) -> bool:
 
 
 STALE_DAYS = 30
-"""Maximum age of a previous session whose end is shown."""
+"""Maximum age in days of a previous session that is shown."""
 
 _MAX_SESSIONS = 5
 _MAX_TURNS = 80
@@ -488,14 +488,14 @@ def _not_handed_over(draft: Draft, session: StoredSession, turns: Sequence[Turn]
 _PROMPT_HITS, _MAX_RELEVANT = 8, 3
 _POINTER_HITS, _MIN_SAME_SESSION = 8, 3
 _POINTER_SURENESS = {Mode.LEXICAL: 0.995, Mode.HYBRID: 0.93}
-"""Minimum confidence for a pointer. As one turn can match by chance, others must match, too."""
+"""Minimum confidence for a pointer to a turn. Single turns match by chance, so others must match."""
 
 _MAX_QUESTION_WORDS = 40
-"""Maximum length of a question that guesses can match. Longer prompts share words by chance."""
+"""Maximum number of words in a question that guesses can match. Longer prompts match by chance."""
 
 _POINTER_CHARACTERS = 200
 _UNQUOTED = re.compile(r"[^\n:：\"“”„«»「」『』《》`<>{}|=]+")
-"""A text without signs of quotation or pasting."""
+"""A text that shows no signs of quotation or pasting."""
 
 _START_HITS = 3
 """Maximum number of hits for a first prompt."""
@@ -601,9 +601,7 @@ def _note_prompt(draft: Draft) -> None:
 
 
 def _without_secrets(draft: Draft, prompt: str) -> str:
-    """Remove secrets from a prompt. A hook without a daemon has no time for this and drops a
-    suspicious prompt.
-    """
+    """Remove secrets from a prompt. A hook without a daemon has no time for this and drops suspicious prompts."""
     if draft.request.alone:
         patterns, _, kinds = draft.home.settings.redaction
         has_own_rules = bool(patterns or kinds)
@@ -640,9 +638,7 @@ def _add(draft: Draft) -> None:
 
 
 def _find_hits(draft: Draft, query: str, limit: int, *, is_question: bool) -> tuple[MemoryHit, ...]:
-    """Return matching memories. With more turns, more match by chance, so the minimum confidence
-    grows.
-    """
+    """Return matching memories. The minimum confidence grows with the number of turns."""
     query_request = RecallQuery(
         query,
         filter=draft.filter(),
@@ -760,7 +756,7 @@ _MAX_PAGE_CHARACTERS = 100_000
 class OwnPage:
     """A page of the vault, with an empty text and etag if the file is missing.
 
-    At its start, a session gets at most ``told_tokens`` of the page.
+    A new session receives at most ``told_tokens`` tokens of the page.
     """
 
     name: str
@@ -887,7 +883,7 @@ def note_given(
 
 
 STARTED = "session-start"
-"""Chore that puts away delivered handoffs, and hands over sessions whose end went unnoticed."""
+"""Chore that cleans up delivered handoffs, and hands over sessions whose end went unnoticed."""
 
 _CONTEXT_WITH_PROMPT = frozenset({"gemini-cli"})
 """Hosts that receive the start context with the first prompt, because they lose it on resuming."""

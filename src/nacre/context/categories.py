@@ -48,7 +48,7 @@ _MIN_GENERAL_IMPORTANCE = 7
 """Minimum importance of a memory that is useful for any task (see prompts/system-5.md)."""
 
 _MAX_IGNORED, _MAX_IGNORED_CHOICE = 5, 1
-"""Number of sessions that can ignore a memory, or one stored as important, before it is left out."""
+"""Number of sessions that may ignore a memory, or an important one, before it is left out."""
 
 _RULES = (Kind.PREFERENCE, Kind.LESSON, Kind.DECISION)
 _NAMED = (Kind.PREFERENCE, Kind.DECISION, Kind.TODO)
@@ -134,10 +134,10 @@ _SUBJECT_CHARACTERS = 120
 _LINE_CHARACTERS = 480
 ID_CHARACTERS = 8
 _MAX_LINE_TOKENS = 200
-"""Maximum number of tokens of a memory for a prompt."""
+"""Maximum number of tokens of a memory in the context for a prompt."""
 
 _SAID_SHARE = 0.8
-"""Share of a subject's words in the content at which the subject is left out."""
+"""A subject is left out if the content contains at least this share of its words."""
 
 
 def frame(sections: Sequence[tuple[Part, Sequence[str]]]) -> str:
@@ -227,7 +227,7 @@ SHARES = {
     Part.RELEVANT: 0.10,
     Part.KNOWN: 0.04,
 }
-"""Share of the budget for each section, in the order of filling."""
+"""Share of the budget for each section. They are filled in this order."""
 
 _MORE = "> …"
 
@@ -272,8 +272,8 @@ def has_all(known: Set[str], text: str) -> bool:
 def text_of(home: home_home.Home, row: int, turn: Turn) -> str:
     """Return a turn's text without pasted text.
 
-    If the session had read external text before, options that an agent offered and the owner chose
-    are removed, too.
+    If the session had read external text, options that an agent offered and the owner chose are
+    removed, too.
     """
     if turn.speaker is not Speaker.OWNER:
         return turn.text
@@ -308,7 +308,7 @@ _OF_USER: Mapping[str, tuple[str, ...]] = {
     "opencode": (".config/opencode/AGENTS.md", ".claude/CLAUDE.md"),
 }
 _OWN_MEMORY = {"openclaw": ("MEMORY.md", "USER.md")}
-"""Files of a host's own memory, which nacre can turn off."""
+"""Files of a host's own memory feature, which nacre can turn off."""
 
 _AUTO_MEMORY = ".claude/projects/{slug}/memory/MEMORY.md"
 _NOT_IN_SLUGS = re.compile(r"[^A-Za-z0-9]")
@@ -376,7 +376,7 @@ class Draft:
     named: tuple[str, ...] = ()
     """Projects named in a prompt that was sent outside any project's folder."""
     spaces: dict[str, str] = field(default_factory=dict)
-    """The space of each memory id, if several spaces were searched."""
+    """The space of each memory, by id, if several spaces were searched."""
     line_characters: int = _LINE_CHARACTERS
 
     def __post_init__(self) -> None:
@@ -427,7 +427,7 @@ class Draft:
     def add(self, item: ContextItem, words: str = "", subject: str | None = None) -> bool:
         """Add an item if it fits, and return True on success.
 
-        ``words`` is its content without formatting, and ``subject`` the subject of a memory.
+        ``words``: its content without formatting. ``subject``: the subject of a memory.
         """
         heading = self._heading(item.part)
         tokens = count_tokens(item.text + "\n") + count_tokens(heading)
@@ -522,7 +522,7 @@ class Draft:
         return has_all(self.given_sentences, text)
 
     def states(self, session: str, text: str) -> bool:
-        """Return True if a text repeats one of this context's memories from ``session``."""
+        """Return True if a text repeats a memory from ``session`` that is in this context."""
         return any(
             memory.source.session == session and normalise(memory.content) in normalise(text)
             for memory in self.memories
@@ -532,7 +532,7 @@ class Draft:
         return ref is not None and any(item.ref == ref for item in self.items)
 
     def leave(self, part: Part, ref: str | None, why: str, subject: str | None = None) -> None:
-        """Record that an item was left out of the context."""
+        """Record an item that was left out of the context."""
         self.left_out.append(LeftOut(part, ref, why, subject))
 
     def filter(self) -> Filter:

@@ -1,4 +1,4 @@
-"""Rules that judge whether a session followed its context."""
+"""Rules that judge whether a session followed the context that it received."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ONLY_IF = re.compile(
     r"\b(?:without|unless|until|before|after|except|if|when|while|during|only|ohne|außer|bevor|wenn)\b|除非",
     re.IGNORECASE,
 )
-"""Words that make a prohibition conditional, such as "unless" and "before"."""
+"""Words that make a prohibition conditional, such as "unless"."""
 
 _ALWAYS = re.compile(r"\b(?:always|every|immer|toujours|siempre)\b|总是|一律", re.IGNORECASE)
 _AGAIN = re.compile(
@@ -62,7 +62,7 @@ _MIN_SHARE, _MIN_WORDS, _MIN_SPOKEN_SHARE, _MIN_SPOKEN = 0.5, 2, 0.6, 3
 
 
 class Outcome(StrEnum):
-    """The reaction of an agent to an item of context."""
+    """An agent's reaction to an item in its context."""
 
     FOLLOWED = "followed"
     BROKEN = "broken"
@@ -70,7 +70,7 @@ class Outcome(StrEnum):
 
 
 def judge(kind: Kind, text: str, turns: Sequence[Turn]) -> Outcome:
-    """Judge from the turns after a memory's delivery whether the agent followed or violated it."""
+    """Judge whether an agent followed or violated a memory in the turns after it was delivered."""
     orders, bans = _split(_BRACKETS.sub(" ", text))
     code, signs = _CODE.findall(orders), _stems(" ".join(_SIGN.findall(orders))).difference(*bans)
     names = [signs] if signs else [_stems(name) for name in code or identifiers(orders)]

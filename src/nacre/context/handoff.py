@@ -58,7 +58,7 @@ _TURN_CHARACTERS = 1_500
 _ENTRY_CHARACTERS = 400
 _OUTPUT_TOKENS = 1_500
 _MIN_SUPPORTED_SHARE = 0.6
-"""Share of an entry's content words that the session must contain."""
+"""Minimum share of an entry's content words that the session must contain."""
 
 _NUMBER = re.compile(r"\d[\d.,:]*")
 _SPEAKERS = (Speaker.OWNER, Speaker.AGENT)
@@ -74,7 +74,7 @@ class HandoffAnswer(msgspec.Struct):
 
 
 def shown_turns(turns: Sequence[Turn]) -> list[Turn]:
-    """Return the last trusted turns of owner and agent, which a model may read."""
+    """Return the last trusted turns of the owner and the agent, which a model may read."""
     eligible = [
         reading.shorten_for_regex(turn)
         for turn in turns
@@ -144,7 +144,7 @@ def has_something(
 ) -> bool:
     """Return True if a session contains requested, done or unfinished work, or a decision.
 
-    An answered question does not count. ``telling`` are the owner's messages with content.
+    An answered question does not count. ``telling``: the owner's messages with content.
     """
     ended = outcome(turns, spoken)
     return (
@@ -180,9 +180,7 @@ _HEAD = "The owner said last in that session:"
 
 @frozen
 class LastWords:
-    """A handoff without a model. ``until`` and ``request`` are the ids of its last turn and
-    request.
-    """
+    """A handoff written without a model. ``until``, ``request``: ids of its last turn and request."""
 
     content: str
     until: str
@@ -190,10 +188,9 @@ class LastWords:
 
 
 def by_rules(session: Session, turns: Sequence[Turn]) -> LastWords | None:
-    """Return the owner's last three messages as a handoff, or ``None`` without work to hand over.
+    """Return the owner's last three messages as a handoff, or ``None`` if there is nothing to hand over.
 
-    Each is cut to 200 characters. Pasted text is left out, and so are messages that only agree ("go
-    on").
+    Each is cut to 200 characters. Pasted text and messages that only agree ("go on") are left out.
     """
     bounded_turns = [reading.shorten_for_regex(turn) for turn in turns]
     spoken = [
@@ -266,7 +263,7 @@ LATE_FOR = timedelta(days=1)
 """Maximum delay of a handoff after the session's end."""
 
 QUIET = timedelta(minutes=2)
-"""Inactivity after which a session counts as ended. Before that, it might be active in another window."""
+"""Time without activity after which a session counts as ended. Before, it might be active in another window."""
 
 _MAX_TURNS = 400
 _MAX_SESSIONS = 3
@@ -275,9 +272,9 @@ _MAX_SESSIONS = 3
 def hand_over(home: Home, session: StoredSession, words: str | None = None) -> Handoff | None:
     """Store and return a handoff with ``words``, by default the owner's last messages.
 
-    Return ``None`` for an automated session, without a project, without work to hand over, or if
-    nothing has happened since the last handoff. A handoff by a model is kept until the owner makes
-    a new request. Raises StoreBusyError or UnusableStoreError.
+    Return ``None`` if the session is automated, has no project or no work to hand over, or has not
+    changed since the last handoff. A handoff by a model is kept until the owner makes a new
+    request. Raises StoreBusyError or UnusableStoreError.
     """
     if session.session.kind is not SessionKind.MAIN or not session.project:
         return None
@@ -320,9 +317,9 @@ def hand_over(home: Home, session: StoredSession, words: str | None = None) -> H
 def improve(home: Home, session: StoredSession, *, background: bool = True) -> Handoff | None:
     """Let a model rewrite a session's handoff, and return the new one.
 
-    Return ``None`` and keep the old one without a model, if it is up to date, if it was delivered
-    or changed meanwhile, or if the session does not support the new text. Raises the model's
-    errors.
+    Return ``None`` and keep the old one if there is no model, if it is up to date, if it was
+    delivered or changed meanwhile, or if the session does not support the new text. Raises the
+    model's errors.
     """
     turns = _turns(home, session)
     last = last_turn(turns)
@@ -363,7 +360,7 @@ def hand_over_late(home: Home, project: str, *, before: datetime, but: str) -> H
 
 
 def put_away(home: Home) -> None:
-    """Record which handoffs were delivered, and delete those older than ``HANDED_FOR``."""
+    """Record the handoffs that were delivered, and delete those older than ``HANDED_FOR``."""
     delivered = list(hooks.iter_delivered(home))
     before = home.now() - HANDED_FOR
     handoffs = (*home.handoffs.everything(), *home.handoffs.damaged())

@@ -1,4 +1,4 @@
-"""Session state for hooks, memories for tool calls, reminders, signals and claims to handoffs.
+"""Session state for hooks, memories for tool calls, reminders, signals and claims on handoffs.
 
 Each session's state is a small file without locks. If a concurrent write loses an update, the
 session gets an item twice.
@@ -80,7 +80,7 @@ def write_state(home: Path, session: str | None, state: SessionState | None) -> 
 def just_ended(home: Path, session: str, folder: str | None, now_ms: int) -> tuple[str, ...]:
     """Return the sessions of the same tool that ended in a folder within the last minute.
 
-    Sessions that they continued are included.
+    This includes the sessions that they continued.
     """
     tool = session.partition(":")[0]
     names = []
@@ -141,7 +141,7 @@ PATHS = re.compile(r"[\w~@*+-]*(?:[/\\.]+[\w~@*+-]+)+/?|[\w-]+/", re.ASCII)
 class Occurrence:
     """A prompt or tool call that can trigger memories.
 
-    ``stems`` are the stems of a prompt's words, and ``paths`` are those that it names or edits.
+    ``stems``: the stems of a prompt's words. ``paths``: those that it names or edits.
     """
 
     stems: str = ""
@@ -176,7 +176,7 @@ def add_intents(draft: categories.Draft, occurrence: Occurrence) -> None:
 
 
 def _is_in(path: str, pattern: str) -> bool:
-    """Match a path or its parents against a pattern, in which ``*`` also matches slashes."""
+    """Return True if a path or one of its parents matches a pattern. In the pattern, ``*`` also matches slashes."""
     plain = path.replace("\\", "/").strip("/")
     pattern = pattern.removeprefix("~").removeprefix("./").strip("/").replace("[", "[[]")
     return fnmatchcase(f"/{plain}/", f"*/{pattern}/*")
@@ -185,7 +185,7 @@ def _is_in(path: str, pattern: str) -> bool:
 def answer(home: Home, call: HookCall) -> HookAnswer:
     """Return the memories that a tool call triggers, or else a rule that applies to it.
 
-    Return nothing in automated sessions and without a daemon.
+    Return nothing in automated sessions or without a daemon.
     """
     if call.is_apart or call.alone or not call.session or call.host not in _TOOL_HOSTS:
         return HookAnswer()
@@ -309,7 +309,7 @@ def count_prompt(
 
 
 SAID_WITHIN = timedelta(days=1)
-"""Maximum age of a statement that is signalled. Imported transcripts contain older ones."""
+"""Maximum age of statements that other sessions are told. Imported transcripts contain older ones."""
 
 
 _SIGNAL_LIMITS = SignalLimits(8, 3, 30, 10, 300)
@@ -318,10 +318,10 @@ _SIGNAL_LIMITS = SignalLimits(8, 3, 30, 10, 300)
 def due(
     home: Home, state: SessionState, project: str | None, narrower: SignalLimits | None
 ) -> list[tuple[int, Memory]]:
-    """Return important new memories from other sessions, with their database rows.
+    """Return the important new memories of other sessions, with their database rows.
 
-    They are trusted and belong to the given project or to none. Return nothing during the cooldown,
-    or when the session has reached its limit.
+    They are trusted and belong to the project or to none. Return nothing during the cooldown or
+    once the session has reached its limit.
     """
     now_ms, limits = home.now_ms(), _SIGNAL_LIMITS.within(narrower or SignalLimits())
     since = now_ms - state.signal_at
@@ -360,10 +360,10 @@ _MAX_HANDOFFS = 3
 def due_handoffs(
     home: Home, project: str | None, session: str | None, *, own: bool = False
 ) -> list[Handoff]:
-    """Return the handoffs of a project that a session can receive, latest first.
+    """Return a project's handoffs that a session can receive, latest first.
 
     Handoffs that other sessions received or claimed are left out unless ``session`` is ``None``.
-    Handoffs about the session itself are left out unless it needs them after a compaction or reset
+    Those about the session itself are left out unless it needs them after a compaction or reset
     (``own``).
     """
     if not project:
@@ -421,7 +421,7 @@ def is_held(home: Home, handoff_id: str, session: str | None) -> bool:
 
 
 def iter_delivered(home: Home) -> Iterator[tuple[str, str]]:
-    """Yield the id of each handoff that was delivered but is still claimed, and its session."""
+    """Yield the id and the session of each delivered handoff that is still claimed."""
     home_path = home.settings.home
     for path in _claims(home_path):
         holder = _holder(path)
@@ -441,7 +441,7 @@ def forget_claim(home: Home, handoff_id: str) -> None:
 
 
 def covered_turns(handoff: Handoff, turns: Sequence[Turn]) -> frozenset[str]:
-    """Return the ids of the turns that a handoff summarises, only the owner's if no model wrote it."""
+    """Return the ids of the turns that a handoff summarises, or only the owner's if rules wrote it."""
     ids = [turn.id for turn in turns]
     if handoff.until in ids:
         earlier = list(turns[: ids.index(handoff.until) + 1])
@@ -474,7 +474,7 @@ def _is_free(home: Home, handoff: Handoff, session: str) -> bool:
 
 
 def _holder(path: Path) -> str | None:
-    """Return the claiming session, or "" while the claim file is being written."""
+    """Return the session that holds a claim, or "" while the claim file is being written."""
     try:
         with files.open_to_read(path) as file:
             return file.read(_MAX_CLAIM_BYTES).decode("utf-8", "replace")

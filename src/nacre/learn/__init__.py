@@ -1,1 +1,1 @@
-"""Learning of memories from sessions."""
+"""Learning memories from sessions."""

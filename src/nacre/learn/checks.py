@@ -60,7 +60,7 @@ from nacre.values.models import Completion, Prompt, Tokens
 from nacre.values.session import Flag, Speaker, ToolCall, Trust, Turn
 
 IMPORTANCE = {Kind.FACT: 5, Kind.RELATIONSHIP: 5, Kind.EVENT: 5}
-"""Importance of a writer's memories per kind. Other kinds have ``DEFAULT_IMPORTANCE``."""
+"""Importance of the memories that a model writes, by kind. By default: ``DEFAULT_IMPORTANCE``."""
 
 DEFAULT_IMPORTANCE = 6
 ALWAYS_IMPORTANCE = 7
@@ -73,16 +73,16 @@ MIN_SUPPORT = 0.5
 """Minimum share of a statement's words that occur near its evidence."""
 
 MOST_FOREIGN = 0.4
-"""Maximum share of words in a statement that occur only in external text."""
+"""Maximum share of a statement's words that may occur only in external text."""
 
 LEAST_OWNED = 0.3
 """Minimum share of the owner's words in a statement that exceeds ``MOST_FOREIGN``."""
 
 FEWEST_OWNED = 2
-"""Minimum number of the owner's words in a statement, as a single shared word proves nothing."""
+"""Minimum number of the owner's words in a statement, because one shared word proves nothing."""
 
 _STEERING = frozenset({Kind.DECISION, Kind.PREFERENCE, Kind.TODO})
-"""Kinds of memories that instruct agents, which only the owner may state."""
+"""Kinds of memories that instruct agents. Only the owner may state them."""
 
 MAX_TAGS = 4
 
@@ -93,10 +93,10 @@ _UNSPOKEN = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN
 _ELLIPSIS = re.compile(r"\s*(?:\.{3,}|…)\s*")
 _TAG = re.compile(r"[\w.+#-]{3,30}")
 _PLAIN = re.compile(r"[A-Za-z]+(?:-[a-z]+)+|[a-z](?:\.[a-z])+|[a-z]+")
-"""Ordinary words such as "end-to-end", "e.g" and "three", as opposed to names and digits."""
+"""Ordinary words such as "end-to-end", "e.g" and "three", unlike names and digits."""
 
 _CONTRAST = re.compile(r"\bno longer\b|(?:,| \() ?(?:and |but )?not\b", re.IGNORECASE)
-"""Negations that only express a contrast, such as "in pages, not row by row"."""
+"""Negations that only express a contrast, as in "in pages, not row by row"."""
 
 _DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
 _MAX_DAYS_FROM_SESSION = 60
@@ -138,9 +138,9 @@ NO_LONGER = "This no longer holds: "
 class Overtaken:
     """A memory that a session shows to be outdated.
 
-    ``quote``: the words that show it. ``statement``: the claim for a model to verify.
-    ``is_owners``: whether the owner's own words show it. ``is_doubtful``: whether the owner must
-    review it.
+    ``quote``: words that show this. ``statement``: claim that a model verifies. ``is_owners``:
+    whether the words are the owner's own. ``is_doubtful``: whether the owner must review the
+    memory.
     """
 
     memory: Memory
@@ -152,7 +152,7 @@ class Overtaken:
 
 
 class Checks:
-    """Checks of the memories that a model proposes for a session. New turns start at ``begin``."""
+    """A checker of the memories that a model proposes for a session. New turns start at ``begin``."""
 
     def __init__(self, turns: Sequence[Turn], *, begin: int = 0) -> None:
         self.turns = turns
@@ -239,7 +239,7 @@ class Checks:
     ) -> Place | None:
         """Find the turn that contains a quote, preferring new turns.
 
-        With ``content``, a turn with similar words also counts. With ``is_typed``, text that the
+        With ``content``, a turn with similar words also matches. With ``is_typed``, text that the
         owner pasted does not.
         """
         places = sorted(
@@ -402,8 +402,8 @@ class Checks:
     ) -> list[Overtaken]:
         """Return the model's claims about outdated memories that pass all checks.
 
-        A later trusted turn must contain the quote. The owner must have typed part of the evidence
-        against the owner's decisions, preferences and relationships.
+        A later trusted turn must contain the quote. For the owner's decisions, preferences and
+        relationships, the owner must have typed part of the evidence.
         """
         trusted = [
             at for at in visible_turns if at >= self.begin and self.turns[at].trust is Trust.TRUSTED
@@ -505,7 +505,7 @@ class Checks:
         return None, ""
 
     def _is_nodded(self, content: str, evidence: Sequence[int]) -> bool:
-        """Return True if the owner merely nodded at an agent that had read external text."""
+        """Return True if the owner only agreed with an agent that had read external text."""
         if not self._has_read_outside(evidence):
             return False
         texts = self._statements(evidence)
@@ -517,7 +517,7 @@ class Checks:
         return not is_ruled and len(frozenset[str]().union(*shared)) < min(FEWEST_OWNED, len(own))
 
     def _ends_unconfirmed(self, content: str, evidence: Sequence[int]) -> bool:
-        """Guard against external text that makes an agent report a removal."""
+        """Return True if only an agent that has read external text reports a removal."""
         departures = find_removals(content) if self._has_read_outside(evidence) else []
         texts = self._statements(evidence)
         is_confirmed = any(
@@ -555,7 +555,7 @@ class Checks:
 
 
 def find_near(text: str, quote: str, share: float = MIN_NEAR_SHARE) -> str | None:
-    """Return the passage with at least ``share`` of a quote's words in order, or ``None``."""
+    """Return the passage that contains at least ``share`` of a quote's words in order, or ``None``."""
     quote_words, text_words = normalise(quote).split(), text.split()
     if len(quote_words) < _MIN_NEAR_WORDS or len(set(quote_words) & set(text_words)) < share * len(
         set(quote_words)
@@ -687,13 +687,13 @@ _MAX_FIRST_FAILURES = 3
 """Maximum number of failures of a model that has never given a usable answer."""
 
 FAILURES = (ModelUnavailableError, ModelRefusedError, BudgetSpentError, UnusableAnswerError)
-"""Errors of a call after which rules take over."""
+"""Errors of a model call after which rules are used instead."""
 
 
 class Caller:
     """A wrapper that counts a model's calls and gives up after repeated failures.
 
-    ``problem`` is the latest error, and ``stopped`` the one that ended the calls.
+    ``problem``: the latest error. ``stopped``: the error that ended the calls.
     """
 
     def __init__(self, model: LanguageModel) -> None:
@@ -732,7 +732,7 @@ class Caller:
         return result
 
     def complete(self, prompt: Prompt) -> Completion:
-        """Call the model once, and repair almost valid answers of models without schema support."""
+        """Call the model once. If it does not support schemas, repair small errors in its answer."""
         completion = self._model.complete(prompt)
         self.calls += not completion.is_repeated
         self.tokens += completion.tokens
@@ -758,7 +758,7 @@ class Caller:
         return isinstance(self.stopped, BudgetSpentError) or self._was_spent
 
     def try_smaller(self) -> None:
-        """Resume after a call that exceeded the budget, because smaller ones may still fit."""
+        """Allow calls again after one exceeded the budget, because smaller calls may still fit."""
         if isinstance(self.stopped, BudgetSpentError):
             self.stopped, self._was_spent = None, True
 

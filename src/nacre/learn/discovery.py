@@ -62,7 +62,7 @@ class Findings:
 
 
 def find(home: Home, paths: Sequence[Path], *, with_discovery: bool) -> Findings:
-    """Find transcripts in ``paths`` and, with discovery, in the folders of all known tools.
+    """Find transcripts in ``paths`` and, if ``with_discovery`` is set, in the folders of all known tools.
 
     Raises NotFoundError if a path does not exist.
     """
@@ -81,7 +81,7 @@ def find(home: Home, paths: Sequence[Path], *, with_discovery: bool) -> Findings
 
 
 def without_put_off(home: Home, findings: Findings) -> Findings:
-    """Drop files last changed before the time in ``watch.changed_since``.
+    """Omit files last changed before the time in ``watch.changed_since``.
 
     The daemon leaves them to ``nacre ingest``. Raises InvalidSettingsError for an invalid time.
     """
@@ -101,7 +101,7 @@ def without_put_off(home: Home, findings: Findings) -> Findings:
 
 
 def projects_of(home: Home) -> frozenset[Path]:
-    """Return the existing working folders of all sessions and the repositories around them."""
+    """Return the existing working folders of all sessions, and the repositories that contain them."""
     folders = [Path(folder) for folder in home.sessions.folders()]
     existing = {folder for folder in folders if folder.is_absolute() and os.path.isdir(folder)}
     repositories = {_repository(folder) for folder in existing}
@@ -290,14 +290,14 @@ def _walk(
 
 
 def _links_outside(path: Path, folder: Path) -> bool:
-    """Detect links out of ``folder``, because an attacker might have planted them."""
+    """Return True if a link, perhaps planted by an attacker, leads out of ``folder``."""
     return path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(
         os.path.realpath(folder)
     )
 
 
 def look(home: Home, paths: Iterable[Path]) -> Findings:
-    """Return those of ``paths`` that exist and are not excluded."""
+    """Return the given paths that exist and are not excluded."""
     return _collect(home, ((path, "") for path in paths if on_disk(path).exists()), [])
 
 

@@ -1,7 +1,7 @@
 """Estimate of the maximum cost of learning, without calling a model.
 
-Changed transcripts are read but not stored. The actual cost can be lower, because one call can
-cover several small sessions.
+Changed transcripts are read but not stored. The actual cost can be lower, because a call can cover
+several sessions.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ CHUNK_TOKENS = 3_000
 OVERLAP_TOKENS = 300
 
 _FRAME_FACTOR = 1.1
-"""Allowance for turn numbers, speaker names and tool calls in a session's text."""
+"""Factor for turn numbers, speaker names and tool calls in a session's text."""
 
 _CALLS = 2
 """Number of calls per part of a session: extraction and verification."""
@@ -47,7 +47,7 @@ _SMALL_SESSION_TOKENS = 800
 """Number of tokens in a short session and its related memories."""
 
 _PROMPT_TOKENS = 800
-"""Number of tokens in the shortest instructions to a model."""
+"""Number of tokens in the shortest instructions for a model."""
 
 _MEMORIES_PER_SESSION = 2
 _RESERVED_TOKENS = 4_000
@@ -65,9 +65,9 @@ _CALL_TOKENS = {
 class Estimate:
     """The maximum cost of learning.
 
-    ``waiting`` sessions need a model call, ``trivial`` ones do not. ``cost`` is in millionths of a
-    US dollar, or ``None`` if the price is unknown. ``left`` is the rest of today's budget, and
-    ``tokens_left`` that of a subscription.
+    ``waiting``: number of sessions that need a model call. ``trivial``: number of others. ``cost``:
+    millionths of a US dollar, or ``None`` if the price is unknown. ``left``: rest of today's
+    budget. ``tokens_left``: rest of a subscription's.
     """
 
     waiting: int
@@ -94,12 +94,12 @@ class Estimate:
 
     @property
     def continuation(self) -> str:
-        """Text that tells when the remaining sessions will be read."""
+        """Text that says when the remaining sessions will be read."""
         return "with the next nacre ingest --older" if self.is_older else "on the next days"
 
     @property
     def demand(self) -> str:
-        """The maximum calls, tokens and cost, as text."""
+        """Text with the maximum cost and numbers of calls and tokens."""
         if self.tokens_left is not None:
             price = "by subscription"
         else:
@@ -108,7 +108,7 @@ class Estimate:
 
     @property
     def limit(self) -> str:
-        """Today's remaining budget, as text."""
+        """Text with the rest of today's budget."""
         if self.tokens_left is not None:
             return f"{self.tokens_left:,} tokens of the writer's daily limit"
         return f"{dollars(self.left)} of the budget"
@@ -205,7 +205,7 @@ def least_call(settings: Settings, name: str) -> int:
 
 
 def least_day(settings: Settings, name: str) -> int:
-    """Return the smallest daily token limit with which one small session can be read."""
+    """Return the smallest daily token limit that allows one small session to be read."""
     answers = (_CALLS - 1) * (_ANSWER_TOKENS - _CALL_TOKENS[Task.EXTRACTION].output)
     return _CALLS * least_call(settings, name) + _SMALL_SESSION_TOKENS - answers
 

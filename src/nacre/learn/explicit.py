@@ -61,16 +61,16 @@ ORDER_IMPORTANCE, STATEMENT_IMPORTANCE = 8, 7
 """Importance of statements with and without a request to remember them."""
 
 SURE, LIKELY = 2.0, 1.0
-"""Minimum scores of a memory and of a candidate."""
+"""Minimum scores for becoming a memory and a candidate."""
 
 CHOSEN_ANSWER = "you chose it"
 MAYBE_PASTED = "it might be pasted text"
 AGENT_WORDS = "it is in the words of an agent that had read external text"
-"""Reasons why a finding stays a candidate, even if repeated."""
+"""Reasons why a finding stays a candidate, even if it is repeated."""
 
 _REFUSED = ("identifier", "boilerplate")
 _NOT_KEPT = (*_REFUSED, "question", "hypothetical", "meta", "transient", "errand")
-"""Names of the cues of statements that are not worth keeping."""
+"""Names of the cues for statements that are not kept."""
 
 _FEWEST, _FEWEST_INTRODUCED = 4, 3
 _FRAGMENT_WORDS = 5
@@ -103,7 +103,7 @@ _QUESTION = re.compile(rf"^.*[?？:：] {CHOSEN} ")
 _FOR_AGENTS = re.compile(
     r"(?:CLAUDE|AGENTS|GEMINI|CONTRIBUTING|instructions|rules)\b", re.IGNORECASE
 )
-"""Names of files with standing rules. A request to write to them is a request to remember."""
+"""Files with standing rules. A request to write to them is a request to remember."""
 _CONCRETE = re.compile(r"[\d`/\"_]|\w[.-]\w|(?<=[\w,] )[A-Z]\w|[一-鿿][A-Za-z]")
 """A number, a name, an address or a piece of code."""
 _THAT_ONE = re.compile(
@@ -122,7 +122,7 @@ class ExplicitStatement:
     """A statement that is worth remembering.
 
     ``points``: whether it only refers to an earlier statement, as in "remember this". With a
-    ``score`` below ``SURE``, it is a mere candidate.
+    ``score`` below ``SURE``, it is only a candidate.
     """
 
     kind: Kind
@@ -137,7 +137,7 @@ def explicit(
 ) -> Iterator[Finding]:
     """Yield the owner's explicit statements, except retracted ones.
 
-    Statements that might be another person's score lower.
+    Statements that might be another person's get a lower score.
     """
     for at, utterance in enumerate(spoken):
         is_typed = len(utterance.statements) <= _TYPED
@@ -208,7 +208,7 @@ def limit_score(spoken: Sequence[Utterance], at: int, place: int) -> float:
 
 
 def is_stated(text: str) -> bool:
-    """Return True unless a sentence is a question, a supposition or ironic."""
+    """Return True unless a sentence is a question, hypothetical or ironic."""
     return not (is_asking(text) or matches(text, cues().asking, cues().supposed, cues().irony))
 
 
@@ -289,7 +289,7 @@ def _find_likely(text: str) -> ExplicitStatement | None:
 
 
 def is_understood(text: str) -> bool:
-    """Return True if a sentence can be understood without its session."""
+    """Return True if a sentence is clear without its session."""
     return _stands_alone(text) and not (cues().elsewhere.search(text) or text.endswith(_UNFINISHED))
 
 
@@ -396,7 +396,7 @@ def _is_sized(text: str, fewest: int = _FEWEST) -> bool:
 
 
 def count_words(text: str) -> int:
-    """Count the words of a text. Two Chinese characters count as a word."""
+    """Count the words of a text. Two Chinese characters count as one word."""
     return len(text.split()) + sum(character > "\u2e7f" for character in text) // 2
 
 
@@ -431,7 +431,7 @@ MAX_CHARACTERS = 700
 def size_refusal(content: str, most: int = MAX_CHARACTERS) -> str | None:
     """Return ``short`` or ``long`` for a text of unsuitable length, else ``None``.
 
-    For the minimum, a wide character (such as a Chinese one) counts as three.
+    For the minimum, a wide character, such as a Chinese one, counts as three.
     """
     width = sum(
         3 if unicodedata.east_asian_width(character) in "WF" else 1 for character in content
@@ -450,7 +450,7 @@ _MIN_ANSWER_WORDS = 3
 """Minimum number of content words in a question and its answer."""
 
 POINTED = 1.1
-"""Score of an answer joined with its question, equal to that of a plain decision."""
+"""Score of an answer joined with its question, the same as for a plain decision."""
 
 
 def iter_answers(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> Iterator[Finding]:
@@ -484,7 +484,7 @@ def iter_answers(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> Iterator
 def complete(
     statements: Sequence[Statement], question: ClosingQuestion, language: Language
 ) -> list[str]:
-    """Join the owner's answers with the agent's question or with the options that they name."""
+    """Return the owner's answers, joined with the agent's question or with the options that they select."""
     if not statements:
         return []
     cues, first = language.answers, statements[0].text

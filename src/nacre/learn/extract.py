@@ -85,7 +85,7 @@ _COMPARED_CHARACTERS = 2_000
 
 
 def find_covered(statements: Sequence[Memory], learned: Sequence[LearnedMemory]) -> set[str]:
-    """Return the ids of statements that are already stored as memories, perhaps edited."""
+    """Return the ids of statements that are already stored as memories, even if edited since."""
     pairs = sorted(
         (-_likeness(statement.content, memory.content), at, by)
         for at, statement in enumerate(statements)
@@ -129,7 +129,7 @@ class Amendments:
     """Pending changes to known memories.
 
     ``doubts``: memories to review, each with a reason and a session. ``ended``, ``doubted``:
-    numbers of memories changed so far.
+    numbers of memories retired and sent to review so far.
     """
 
     ended: int = 0
@@ -233,7 +233,7 @@ def _superseded_by(home: Home, memory: Memory) -> list[Memory]:
 def doubt(home: Home, snapshot: Memory, why: str, sessions: Iterable[str]) -> bool:
     """Queue a memory for the owner's review, unless it has changed since ``snapshot``.
 
-    Return True if the doubt is new. Requires a transaction.
+    Return True if the review is new. Requires a transaction.
     """
     memory = home.memories.find(snapshot.id)
     if memory is None or not memory.is_active or memory.content != snapshot.content:
@@ -374,7 +374,7 @@ def doubt_memories_of(home: Home, project: str, session: str, removals: Sequence
 SINCE = "writer.since"
 
 QUIET = timedelta(minutes=30)
-"""Time after the last turn until a session counts as finished, because the owner might still object."""
+"""Time after the last turn before a session counts as finished. Until then, the owner may object."""
 
 _RECENT_PERIOD, _MAX_SESSIONS = timedelta(days=7), 1000
 
@@ -406,7 +406,7 @@ def is_quiet(home: Home, stored: StoredSession) -> bool:
 
 
 def is_agreed(settings: Settings, stored: StoredSession, writer: str) -> bool:
-    """Return True if a writer may see a session without the owner's request.
+    """Return True if a writer may see a session without a request by the owner.
 
     The session must have ended after the writer was set.
     """
@@ -425,7 +425,7 @@ def _is_after(settings: Settings, stored: StoredSession) -> bool:
 
 
 def is_unseen(settings: Settings) -> bool:
-    """Return True if the config file names a writer without a start time.
+    """Return True if the config file names a writer but no start time.
 
     This happens after a manual edit. A writer set by environment variables needs no start time.
     """
@@ -434,7 +434,7 @@ def is_unseen(settings: Settings) -> bool:
 
 
 def count_awaiting(home: Home) -> int:
-    """Return the number of sessions that the writer will read without the owner's request."""
+    """Return the number of sessions that the writer will read without a request by the owner."""
     writer = spending.name_for(home, Task.EXTRACTION)
     return sum(
         item.unwritten is not None and is_agreed(home.settings, stored, writer)
@@ -443,14 +443,14 @@ def count_awaiting(home: Home) -> int:
 
 
 def pending_sessions(home: Home) -> Iterator[tuple[Unlearned, StoredSession]]:
-    """Yield the sessions with turns that the rules or the writer must still read."""
+    """Yield the sessions with turns that the rules or the writer have not read yet."""
     for item in home.sessions.to_extract():
         with suppress(KeyError):  # the session was forgotten after listing
             yield item, home.sessions.get(item.row)
 
 
 def may_be_shown(home: Home, memory: Memory, writer: str) -> bool:
-    """Return True if a writer may see a memory and the sessions behind it."""
+    """Return True if a writer may see a memory and the sessions it came from."""
     exclusions, project = Exclusions(home.settings), memory.project or ""
     if exclusions.name(project) or _is_excluded(home.settings, project):
         return False
@@ -485,8 +485,8 @@ def list_local_models(home: Home, writer: str) -> list[str]:
 def is_of_local_model(settings: Settings, stored: StoredSession) -> bool:
     """Return True if a session's model might run on the owner's machine.
 
-    This includes models with open weights, unknown providers, and local-sounding names without a
-    provider.
+    This includes models with open weights, with an unknown provider, or with a local-sounding name
+    and no provider.
     """
     model = (stored.session.model or "").lower()
     if has_open_weights(model) and not model.startswith(OWN):
@@ -515,7 +515,7 @@ def start_time(now: datetime) -> str:
 
 
 def start_setting(before: Settings, after: Settings, now: datetime) -> dict[str, str]:
-    """Return the ``writer.since`` setting to store if ``after`` adds a writer, else nothing."""
+    """Return the ``writer.since`` setting to store if ``after`` adds a writer, else an empty dict."""
     is_new = spending.has_writer(after) and not spending.has_writer(before)
     return {SINCE: start_time(now)} if is_new and not after.text(SINCE) else {}
 
@@ -534,7 +534,7 @@ def since_of(home: Home) -> str:
 
 
 def record_start(home: Home) -> Home:
-    """Write a missing start time of a writer to the config file, and return the new home."""
+    """Store a missing start time of a writer in the config file, and return the new home."""
     if not is_unseen(home.settings):
         return home
     since = since_of(home)
@@ -550,7 +550,7 @@ def record_start(home: Home) -> Home:
 
 MAX_CANDIDATES = 10
 _NOTES = frozenset({"markdown", "text"})
-"""Tools whose files can be the owner's notes, in which no text counts as pasted."""
+"""Tools whose files can be the owner's own notes. No text in notes counts as pasted."""
 
 _MAX_SCORE = 2.0
 """Score of a finding that becomes a candidate with the maximum score of 1."""
@@ -559,7 +559,7 @@ _MAX_SCORE = 2.0
 def extract(session: Session, turns: Sequence[Turn], *, begin: int = 0) -> list[Candidate]:
     """Return the candidates that rules find from turn ``begin`` on, in order.
 
-    Candidates without ``held`` become memories.
+    Those without ``held`` become memories.
     """
     if session.kind is not SessionKind.MAIN:
         return []
@@ -607,7 +607,7 @@ BLOCK = 24
 
 
 def latest_first(sessions: Sequence[Unlearned]) -> list[Sequence[Unlearned]]:
-    """Split sessions into blocks, the latest block first, in case the budget runs out.
+    """Split sessions into blocks, the latest first, in case the budget runs out.
 
     Each block is chronological, so that later sessions can change memories of earlier ones.
     """
@@ -643,14 +643,14 @@ def last_of_owner(turns: Sequence[Turn]) -> int:
 
 
 _SUBSTANCE_WORDS = 6
-"""Minimum number of words in a message that makes a session worth a model call."""
+"""Minimum number of words in a message for which a model reads the session."""
 
 
 def is_worth_asking(session: Session, turns: Sequence[Turn], *, begin: int = 0) -> bool:
-    """Return True if a session is worth a model call.
+    """Return True if a model should read a session.
 
     From turn ``begin`` on, the owner must have typed six words at once, accepted a plan, or stated
-    something that the rules find.
+    something that the rules recognise.
     """
     if session.kind is not SessionKind.MAIN:
         return False
@@ -675,14 +675,14 @@ _MIN_SHARED_WORDS = 0.6
 """Minimum share of a statement's words that a candidate must contain to be compared with it."""
 
 MIN_REPEATED_COSINE = 0.8
-"""Minimum cosine of two requests with the same meaning, for the bundled model.
+"""Minimum cosine of requests that count as the same, for the bundled model.
 
-Among 303 sentences of real sessions, all pairs with a higher cosine had the same meaning.
+Among 303 sentences of real sessions, all pairs above it had the same meaning.
 """
 
 
 class WaitingCandidates:
-    """Candidates that wait for a confirmation, including those not yet stored."""
+    """Candidates that wait for confirmation, including those not stored yet."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -700,7 +700,7 @@ class WaitingCandidates:
     def hold(self, candidate: Candidate, memory: Memory) -> list[Memory]:
         """Add a candidate, unless it repeats candidates from other sessions.
 
-        In this case, return the earliest, confirmed by the others.
+        In that case, return the earliest, confirmed by the others.
         """
         may_repeat = candidate.held is Why.FOUND and not candidate.detail
         risen = self._take_repeated(memory) if may_repeat else []
@@ -770,7 +770,7 @@ class WaitingCandidates:
         ]
 
     def was_read(self, session: str) -> None:
-        """Plan to delete the rules' candidates of a session that a writer has read."""
+        """Plan to delete the candidates that rules found in a session, because a writer has read it."""
         self._read.append(session)
 
     def write(self) -> None:

@@ -78,7 +78,7 @@ from nacre.vault.files import LEDGER
 
 @dataclass(slots=True)
 class ReadTally:
-    """Counts and problems of one run that reads transcripts."""
+    """Counts and problems of a run that reads transcripts."""
 
     files: int = 0
     turns: int = 0
@@ -94,7 +94,7 @@ class ReadTally:
     """Paths of files with content that must not be archived."""
 
     distrusted: set[tuple[str, str]] = field(default_factory=set)
-    """Pairs of a session id and the last characters of a memory id, for memories that come from external text."""
+    """Pairs of a session id and the end of a memory id, for memories that come from external text."""
 
     tools: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
@@ -400,10 +400,10 @@ def _events(home: Home, jobs: Sequence[Job], exclusions: Exclusions) -> Iterator
 
 
 class IngestOptions(Request):
-    """The options for reading transcripts.
+    """Options for reading transcripts.
 
-    If no path is given, nacre looks for transcripts in the usual places. Given paths are recorded,
-    so that a rebuild reads them again. A file in ``paths`` can have any name.
+    Without ``paths``, nacre looks in the usual places. Given paths are recorded, so that a rebuild
+    reads them again. Files in ``paths`` can have any name.
     """
 
     paths: Annotated[
@@ -581,7 +581,7 @@ def _facts(home: Home) -> tuple[object, object]:
 
 
 def list_named_paths(home: Home) -> set[Path]:
-    """Return the paths that earlier ingests were given, according to the ledger."""
+    """Return the paths given to earlier ingests, as recorded in the ledger."""
     try:
         entries = list(files.read(home.vault.read(LEDGER)))
     except FileNotFoundError:
@@ -697,13 +697,13 @@ def iter_unstored(
 RECENT_SECONDS = 86_400
 _MAX_FILES = 20
 _MAX_BYTES = 50_000_000
-"""Maximum number of bytes to read here. ``nacre ingest`` reads more and reports progress."""
+"""Maximum number of bytes to read here. ``nacre ingest`` reads more and shows its progress."""
 
 
 def read_session(home: Home, session: str, transcript: str | None = None) -> StoredSession | None:
     """Store a session's new turns and return the session, or ``None`` if it is unknown.
 
-    Without a ``transcript`` in a folder of the tool, read the session's known file, or else the
+    Unless ``transcript`` is in a folder of the tool, read the session's known file, or else the
     tool's files of the last day.
     """
     tool = session.partition(":")[0]
@@ -749,7 +749,7 @@ def read_files(home: Home, paths: list[Path], tool: str | None = None) -> Ingest
 
 
 def read_recent(home: Home, tool: str | None = None, but: str | None = None) -> IngestReport | None:
-    """Read the last day's transcripts of one tool or of all tools, except the path ``but``."""
+    """Read the transcripts of the last day from one tool or all tools, except the path ``but``."""
     return read_files(home, [path for path in _recent_files(home, tool) if str(path) != but], tool)
 
 
@@ -789,7 +789,7 @@ def _is_recent(home: Home, path: Path) -> bool:
 _RECENT_PERIOD = timedelta(days=1)
 _MAX_SESSIONS = 20
 _MIN_QUOTE_CHARACTERS = 12
-"""Minimum length of a quote. Shorter words such as "yes, do that" mean nothing alone."""
+"""Minimum length of a quote. Shorter ones, such as "yes, do that", mean nothing alone."""
 
 
 @operation("store", writes=True, by_key=True)

@@ -94,11 +94,11 @@ from nacre.values.session import (
 _PROBLEM_CHARACTERS = 300
 
 ASKED_AGAIN_AFTER = timedelta(hours=23)
-"""Pause after a model's unusable answers, each of which costs several calls."""
+"""Waiting time after a model's unusable answers, because each costs several calls."""
 
 
 class ModelExtractor:
-    """An extractor that asks the configured model while it responds and the budget lasts.
+    """An extractor that calls the configured model until it stops responding or the budget is spent.
 
     ``is_elsewhere``: whether another process is already calling the model.
     """
@@ -117,7 +117,7 @@ class ModelExtractor:
         sessions: Sequence[FinishedSession],
         notify: Callable[[str], None],
     ) -> None:
-        """Ask about several small sessions of a project in one call.
+        """Ask the model about several small sessions of a project in one call.
 
         :meth:`extract` returns the results.
         """
@@ -188,7 +188,7 @@ class ModelExtractor:
     def serves(self, stored: StoredSession, *, older: bool = False) -> bool:
         """Return True if the writer may read a finished session.
 
-        ``older`` allows sessions that it may read only at the owner's request.
+        ``older`` includes sessions that it may read only at the owner's request.
         """
         may_show = is_covered if older else is_agreed
         return has_writer(self._home.settings) and may_show(
@@ -219,7 +219,7 @@ class ModelExtractor:
         self._report = replace(self._report, elsewhere=self._report.elsewhere + 1)
 
     def report(self) -> ModelExtraction | None:
-        """Return the counts of model calls so far, or ``None`` without a model."""
+        """Return the counts of model calls so far, or ``None`` if there is no model."""
         model, report = self.__dict__.get("_model"), self._report
         is_reported = model or report.problem or report.elsewhere
         return replace(report, model=model.name if model else "") if is_reported else None
@@ -388,10 +388,10 @@ def _sessions_in_file(home: Home, path: Path, reference: str | None) -> list[_Co
 
 
 ASKED_AGAIN = timedelta(hours=1)
-"""Interval between calls to an unavailable model."""
+"""Time before an unavailable model is called again."""
 
 NOT_YET = datetime.fromtimestamp(0, UTC)
-"""Recorded time of the last attempt for a finished session that still waits for a model."""
+"""Time recorded as the last attempt for a finished session that still waits for a model."""
 
 
 def is_over(home: Home, item: Unlearned, stored: StoredSession) -> bool:
@@ -423,7 +423,7 @@ def is_due(home: Home) -> bool:
 BATCH_MEMORIES = 500
 
 BULK_FROM = 100
-"""Number of new memories from which no model is asked about duplicates."""
+"""Number of new memories above which no model is asked about duplicates."""
 
 _MAX_SIMILAR = 12
 _BULK_NOTE = f"{BULK_FROM} or more new memories at once: no model was asked about them"
@@ -432,7 +432,7 @@ _QUOTE_CHARACTERS = 120
 _OWNER_ECHO_SHARE = 0.9
 
 _PERSONAL_KINDS = frozenset({Kind.PREFERENCE, Kind.RELATIONSHIP})
-"""Kinds of memories that apply to all projects if stated outside a project."""
+"""Kinds of memories that apply to all projects if they are stated outside a project."""
 
 MAX_PENDING_TIME = timedelta(days=30)
 """Maximum time for which a session waits for an unavailable writer."""

@@ -1,4 +1,4 @@
-"""Separation of pasted from typed text, with the word lists in ``pasted.toml``."""
+"""Separation of pasted text from typed text, with the word lists in ``pasted.toml``."""
 
 from __future__ import annotations
 
@@ -256,7 +256,7 @@ _LONG = 7
 
 _NEAR = 2
 _PAGE_WORDS = 25
-"""Minimum number of carefully written words in another author's text."""
+"""Minimum number of carefully written words in a text by another author."""
 
 _FINDING_WORDS = 25
 _INTERJECTION = re.compile(r"\w+(?:\s\w+)?[.!,。！，]\s*\S")
@@ -304,7 +304,7 @@ def _split_findings(text: str) -> list[tuple[bool, str]]:
 
 
 def _is_finding(paragraph: str) -> bool:
-    """Recognise a paragraph of a pasted report (see ``docs/extraction.md``)."""
+    """Return True for a paragraph of a pasted report (see ``docs/extraction.md``)."""
     text = paragraph.strip()
     if len(_WORD.findall(text)) < _FINDING_WORDS:
         return False

@@ -1,8 +1,8 @@
 """Prompts for extraction: numbered transcripts, known memories, and the model's answers.
 
-A transcript contains the messages of the owner and the agent, failed calls and fixes. Each turn
-starts on a new line, and its further lines are indented, so that a message cannot imitate a turn.
-Frame marks in the text are removed.
+A transcript contains the messages of the owner and the agent, failed calls and fixes. A turn's
+lines after the first are indented, so that no message can imitate a turn. Frame marks in the text
+are removed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ OVERLAP = 1_200
 """Number of characters that a part repeats from the previous part."""
 
 EARLIER = 4_000
-"""Maximum number of characters of known turns before a continued session's new turns."""
+"""Maximum number of characters of old turns shown before a session's new turns."""
 
 _PIECE_CHARACTERS = 4_000
 _MAX_CALLS = 8
@@ -57,10 +57,10 @@ _PLAN_CHARACTERS = 6_000
 _BLOCK_LINES = 6
 _MIN_PART_SHARE = 0.5
 _NARRATION_CHARACTERS = 200
-"""Maximum length of a remark between tool calls that the transcript omits."""
+"""Maximum length of an agent's remark between tool calls that the transcript omits."""
 
 _MIN_PLAN_CHARACTERS, _MIN_PLAN_LINE, _MIN_REPEATED_SHARE = 800, 25, 0.6
-"""Minimum lengths of an earlier version of a text and of its lines, and the minimum share of repeated lines."""
+"""Minimum lengths of a plan and its lines, and minimum share of lines in a later version."""
 
 _TASK_LINE = re.compile(r"^\s*(?:[-*]\s*\[[ xX~-]\]|[☐☑☒✔✓✅⬜◻◼]\ufe0f?)\s.*\n?", re.MULTILINE)
 _UNSPOKEN = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN
@@ -72,7 +72,8 @@ _HEAD_WORDS = 2
 
 
 _LIMITS = ((LONGEST_TURN, 8_000, 2_000), (8_000, 4_000, 600), (4_000, 2_000, 0), (1_500, 800, 0))
-"""Maximum lengths of an owner's turn, a conclusion and a remark, tried in order until the session fits."""
+"""Maximum lengths of an owner's turn, a conclusion and a remark. The limits are tried in order until the session fits.
+"""
 
 
 @frozen
@@ -93,7 +94,7 @@ class Line:
 class Chunk:
     """The part of a session that one prompt contains.
 
-    Lines before index ``own`` only give context.
+    Lines before index ``own`` are only context.
     """
 
     lines: tuple[Line, ...]
@@ -112,7 +113,7 @@ class Chunk:
         return frozenset(line.turn for line in self.lines)
 
     def around(self, numbers: Collection[int]) -> Chunk:
-        """Return a chunk with only the numbered turns and their neighbours."""
+        """Return a chunk of only the numbered turns and their neighbours."""
         near = {number + step for number in numbers for step in (-1, 0, 1)}
         lines = tuple(line for line in self.lines if line.number in near)
         return Chunk(lines, sum(line in self.lines[: self.own] for line in lines))
@@ -127,7 +128,7 @@ class Chunk:
 
 
 def frame(name: str, text: str) -> str:
-    """Enclose a text in tags, after :func:`as_data` has cleaned it."""
+    """Enclose a text in tags, cleaned by :func:`as_data`."""
     return f"<{name}>\n{text}\n</{name}>"
 
 
@@ -223,7 +224,7 @@ def as_one_chunk(lines: Sequence[Line], begin: int = 0) -> Chunk | None:
 def chunks(lines: Sequence[Line], begin: int = 0, *, size: int = CHUNK) -> list[Chunk]:
     """Split the turns from ``begin`` on into chunks of at most ``size`` characters.
 
-    Chunks overlap, and begin with an owner message if possible.
+    Chunks overlap, and begin with a message of the owner if possible.
     """
     parts: list[Chunk] = []
     start = next((at for at, line in enumerate(lines) if line.turn >= begin), len(lines))
@@ -298,9 +299,9 @@ def calls_of(turns: Sequence[Turn]) -> Iterator[str]:
 
 
 def as_read(turn: Turn) -> str:
-    """Prepare a turn's text for a prompt.
+    """Return a turn's text for a prompt.
 
-    This quotes and shortens pasted text, and cuts the agent's long code blocks.
+    Pasted text is quoted and shortened, and the agent's long code blocks are cut.
     """
     text = as_data(shorten_for_regex(turn).text)
     if turn.speaker is not Speaker.OWNER:
@@ -334,7 +335,7 @@ def _quote(text: str) -> str:
 
 
 def without_middle(text: str, most: int) -> str:
-    """Cut the middle of a text that is longer than ``most`` characters."""
+    """Remove the middle of a text that is longer than ``most`` characters."""
     if len(text) <= most:
         return text
     return f"{text[: most // 2]} …\n… {text[-most // 2 :]}" if most else ""
@@ -389,7 +390,7 @@ _FULL_STOPS = ".!。！"
 def without(content: str, wrong: Sequence[str]) -> str | None:
     """Remove sentences, clauses or parentheses from a statement.
 
-    Return ``None`` if too little remains, or if ``wrong`` names anything else.
+    Return ``None`` if too little remains, or if ``wrong`` contains anything else.
     """
     parts = _PART.findall(content)
     bare = [_bare(part) for part in parts]
@@ -453,13 +454,13 @@ _OTHER_NAMES = {
     "subject": ("name", "topic", "title", "entity"),
     "kind": ("type",),
 }
-"""Alternative field names that models use."""
+"""Other field names that models use."""
 
 _MISSING: dict[str, Any] = {"quote": "", "always": False}
 
 
 def tidy(text: str) -> str:
-    """Repair a model's almost valid answer, and drop invalid memories.
+    """Repair small errors in a model's answer, and drop invalid memories.
 
     Return unreadable text unchanged, so that the caller reports the error.
     """
@@ -484,14 +485,14 @@ def tidy(text: str) -> str:
 
 
 def tidy_turns(text: str) -> str:
-    """Repair a model's almost valid list of turns."""
+    """Repair small errors in a model's list of turns."""
     data = _read(text)
     listed = data.get("turns") if isinstance(data, dict) else data
     return text if listed is None else json.dumps({"turns": _numbers(listed, _TURN_NUMBER)})
 
 
 def tidy_verdicts(text: str) -> str:
-    """Repair a verifier's almost valid answer."""
+    """Repair small errors in a verifier's answer."""
     data = _read(text)
     verdicts = data.get("verdicts") if isinstance(data, dict) else data
     if not isinstance(verdicts, list):
@@ -571,7 +572,7 @@ _PLACES = {
 _INSTRUCTION_TOKENS = 1_200
 _MIN_CHUNK_CHARACTERS = 3_000
 CHARACTERS_A_TOKEN = 3
-"""Number of characters per token in code, where tokens are shorter than in prose."""
+"""Number of characters per token in code. In prose, tokens are longer."""
 
 _KNOWN_WINDOW_DIVISOR = 8
 """Known memories fill at most one eighth of a model's context window."""
@@ -589,7 +590,7 @@ def extraction_prompt(
 ) -> Prompt:
     """Build the prompt that asks for the memories in sessions, given the known ``memories``.
 
-    ``is_first_step`` asks instead for the owner's turns with decisions or lasting facts.
+    In the first of two steps, ask instead for the owner's turns with decisions or lasting facts.
     """
     name = OWNER_TURNS if is_first_step else "system"
     return Prompt(
@@ -616,7 +617,7 @@ def _room_for_answer(way: str, able: Capabilities) -> int:
 
 
 def room_for(able: Capabilities, output_tokens: int) -> int:
-    """Return the tokens that instructions and answer leave free in a model's window."""
+    """Return the number of tokens that remain in a model's window after instructions and answer."""
     return max(
         _MIN_CHUNK_CHARACTERS // CHARACTERS_A_TOKEN,
         able.window - output_tokens - _INSTRUCTION_TOKENS,
@@ -624,7 +625,7 @@ def room_for(able: Capabilities, output_tokens: int) -> int:
 
 
 def with_room(memories: Sequence[Memory], able: Capabilities) -> tuple[Memory, ...]:
-    """Return as many of the first memories as fit in an eighth of a model's window."""
+    """Return the first memories that fit in an eighth of a model's window."""
     ends = accumulate(len(_line(memory)) for memory in memories)
     room = able.window * CHARACTERS_A_TOKEN // _KNOWN_WINDOW_DIVISOR
     return tuple(memory for memory, end in zip(memories, ends, strict=True) if end <= room)

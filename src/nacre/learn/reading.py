@@ -1,4 +1,4 @@
-"""Analysis of turns: order, tool calls, objections, questions, reports, and words of other authors."""
+"""Analysis of turns: order, tool calls, objections, questions, reports, and other authors' words."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from nacre.values.memory import Candidate, Kind
 from nacre.values.session import Action, Flag, Speaker, ToolCall, Trust, Turn
 
 LONGEST_TURN = 32_000
-"""Maximum number of analysed characters per turn. The middle of longer turns is ignored."""
+"""Maximum number of analysed characters per turn. In longer turns, the middle is ignored."""
 
 LONGEST_LINE = 4_000
 """Length at which a line is split, to limit the backtracking of regular expressions."""
@@ -35,7 +35,7 @@ _LONG_LINE = re.compile(r"[^\n]{4001,}")
 
 
 def shorten_for_regex(turn: Turn) -> Turn:
-    """Shorten a turn's text and split long lines, so that regular expressions stay fast."""
+    """Shorten a turn's text and split long lines, to keep regular expressions fast."""
     text = turn.text
     if len(text) <= LONGEST_LINE:
         return turn
@@ -50,7 +50,7 @@ def shorten_for_regex(turn: Turn) -> Turn:
 
 
 _MAX_CLOCK_SKEW = timedelta(minutes=1)
-"""Maximum step back in time within a conversation, caused by clocks or parallel tools."""
+"""Maximum step back in time within a conversation, due to clocks or parallel tools."""
 
 
 def sort_by_time(turns: Sequence[Turn]) -> list[Turn]:
@@ -145,8 +145,8 @@ class Finding:
     """A statement that might become a memory.
 
     ``spoken``: the original words. ``evidence``: indexes of the supporting turns, with the owner's
-    message last. ``detail``: the reason why it stays a candidate even if repeated. ``mixed``:
-    whether the message might contain pasted text. ``ordered``: the owner asked to remember it.
+    message last. ``detail``: why it stays a candidate even if repeated. ``mixed``: whether the
+    message might contain pasted text. ``ordered``: whether the owner asked to remember it.
     """
 
     kind: Kind
@@ -177,7 +177,7 @@ def subject_of(content: str) -> str:
 
 
 def as_sentence(text: str) -> str:
-    """Capitalise a statement, unless it starts with a name or code, and remove its arrow "→"."""
+    """Capitalise a statement, unless it starts with a name or code, and remove a leading "→"."""
     text = text.removeprefix("→ ").replace(": → ", ": ", 1)
     return text[:1].upper() + text[1:] if _PLAIN_WORD.match(text) else text
 
@@ -202,7 +202,7 @@ _WORD = re.compile(r"[a-z0-9_./]{2,}(?:'t)?|[\u4e00-\u9fff]{2}", re.IGNORECASE)
 
 
 def drop_repetitions(findings: Sequence[Finding]) -> list[Finding]:
-    """Remove repeated findings, except a rule that the owner changed and later restored."""
+    """Remove repeated findings, but keep a rule that the owner changed and later restored."""
     distinct: dict[int, Finding] = {}
     latest: dict[frozenset[str], int] = {}
     for at, finding in enumerate(sorted(findings, key=lambda item: item.index)):
@@ -222,7 +222,7 @@ def content_words(
 ) -> frozenset[str]:
     """Return the stems of a text's content words, or pairs of characters for Chinese.
 
-    ``silent`` words are left out. The language is detected by default.
+    ``silent`` words are left out. By default, the language is detected.
     """
     language = language or language_of(text)
     stop = language.stop
@@ -312,7 +312,7 @@ _NUMBER = re.compile(r"^(?:\d{1,2}[.)]|[^\w`\"']+)\s*")
 class Passage:
     """A heading and the statements below it.
 
-    ``heading`` is empty before the first one.
+    ``heading`` is empty for statements before the first heading.
     """
 
     heading: str
@@ -361,13 +361,13 @@ def _statements(lines: Sequence[str]) -> tuple[Statement, ...]:
 _FRAMES = (">", "<", "{", "|")
 _ANNOUNCES_TEXT = re.compile(r"[:：?？]|\b(?:this|these|from)\b", re.IGNORECASE)
 _MAX_ERRAND_WORDS = 3
-"""Maximum length of a request before pasted text, such as "please fix this:"."""
+"""Maximum number of words in a request before pasted text, such as "please fix this:"."""
 
 
 def may_be_others(statement: Statement) -> bool:
     """Return True if a statement might be another person's.
 
-    Signs are a lead such as "fix this:" and a first line that announces no rule or note.
+    Signs are a lead-in such as "fix this:", or a first line that announces no rule or note.
     """
     before, colon, _ = statement.text.replace("：", ":").partition(":")
     if statement.marked or (colon and _is_errand(before) and not announces(before + colon)):

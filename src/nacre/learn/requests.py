@@ -14,7 +14,7 @@ SessionId = Annotated[str, bounds("A session: its id or the start of its id.")]
 class ExtractRequest(Request):
     """A request to show the memories that a text, a transcript or a session would yield.
 
-    With both ``path`` and ``session``, only this session of the transcript is used.
+    With both ``path`` and ``session``, only this session of the transcript is read.
     """
 
     text: Annotated[

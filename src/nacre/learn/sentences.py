@@ -35,7 +35,7 @@ from nacre.values.session import Flag, Speaker, Trust, Turn
 
 @frozen
 class SummaryCues:
-    """Patterns that show how a session's work goes on.
+    """Patterns that show how the work in a session continues.
 
     The first four are for the owner's messages, the others for the agent's. ``idle``: small talk.
     ``onward``: a request to continue. ``ahead``: a heading such as "Next steps".
@@ -59,7 +59,7 @@ class Lean:
     """Patterns for pronouns that refer to an earlier statement.
 
     ``start``, ``object`` and ``inside`` differ in the pronoun's position. ``named``: a name before
-    the pronoun, to which it may refer.
+    the pronoun to which it may refer.
     """
 
     start: Pattern
@@ -271,7 +271,7 @@ _PLURAL_RANK_FACTOR = 3
 """Maximum ratio between the frequency ranks of a common noun's plural and singular."""
 _MAX_LEAD_TOKENS, _MAX_CITING_TOKENS, _MAX_SIGNATURE_WORDS, _REPORT_WORDS = 3, 7, 5, 4
 _SIGNATURE_CHARACTERS = 300
-"""Length of a message's end that is searched for a signature."""
+"""Number of characters at a message's end in which a signature is expected."""
 
 
 @lru_cache(maxsize=_CACHED_LEADS)
@@ -318,7 +318,7 @@ def _without_address(text: str) -> str:
 
 
 def behind_own_lead(text: str) -> str:
-    """Return the text after a lead-in such as "Reminder:", or an empty string without one."""
+    """Return the text after a lead-in such as "Reminder:", or an empty string if there is none."""
     colon = _COLON.search(text[:_LEAD_CHARACTERS])
     if colon is None:
         return ""
@@ -559,7 +559,7 @@ def split_typed(text: str) -> list[Statement]:
 
 
 def leaves_out(text: str, statements: Sequence[Statement]) -> bool:
-    """Return True if a message contains more than the statements and links."""
+    """Return True if a message contains more than the given statements and links."""
     covered = sum(_length(statement.text) + len(statement.mark or "") for statement in statements)
     return covered < _length(text)
 
@@ -700,7 +700,7 @@ class Utterance:
 def is_content(turn: Turn) -> bool:
     """Return True if a turn has text by its speaker.
 
-    An agent's comments on context from nacre do not count.
+    An agent's comments on nacre's context do not count.
     """
     unspoken = _UNSPOKEN | Flag.INJECTED if turn.speaker is Speaker.AGENT else _UNSPOKEN
     return not turn.flags & unspoken and bool(turn.text.strip())
@@ -731,8 +731,7 @@ def utterances(turns: Sequence[Turn]) -> list[Utterance]:
 class FormAnswer:
     """An agent's question in a form, and the owner's answer.
 
-    ``nods``: whether the answer is a mere yes or no. ``typed``: whether it is not one of the
-    options.
+    ``nods``: whether the answer is only yes or no. ``typed``: whether it is not one of the options.
     """
 
     question: str
@@ -773,7 +772,7 @@ def _answer_text(form: re.Match[str]) -> str:
 
 
 def _is_page(text: str) -> bool:
-    """Recognise copied pages and role descriptions, which address a reader and lack an "I"."""
+    """Return True for copied pages and role descriptions, which address a reader and lack an "I"."""
     title = _TITLE.match(text.lstrip())
     if not title or "?" in text or _SELF.search(text):
         return False
@@ -830,7 +829,7 @@ def before(turns: Sequence[Turn], index: int, speaker: Speaker) -> int | None:
 def acceptance(utterance: Utterance, language: Language) -> list[str] | None:
     """Return the sentences that follow the owner's acceptance of the agent's statement.
 
-    Return ``None`` without an acceptance. A short sentence may precede it: "Ha. Yes, that's it."
+    Return ``None`` if there is none. A short sentence may come first: "Ha. Yes, that's it."
     """
     head = [statement.text for statement in utterance.statements[:_ACCEPTING_STATEMENTS]]
     yes = language.accepted.yes.match(" ".join(head))

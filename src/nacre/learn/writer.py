@@ -72,9 +72,9 @@ from nacre.values.session import Session, SessionKind, Speaker, Task, Trust, Tur
 
 
 def merge(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Merge candidates with the same words into the more important one.
+    """Merge candidates with the same words into the most important one.
 
-    If they have the same speaker and confidence, it cites the turns of both.
+    If speaker and confidence are the same, it cites the turns of both.
     """
     distinct: dict[str, Candidate] = {}
     for candidate in candidates:
@@ -115,10 +115,10 @@ _MIN_SUPPORT_SHARE = 0.8
 
 _MIN_SUPPORTING_WORDS = 2
 _MAX_FAILURES = 2
-"""Maximum number of turns with failed calls that the verifier sees next to an agent's statement."""
+"""Maximum number of turns with failed calls that a verifier sees with an agent's statement."""
 
 _VERDICT_TOKENS = 4_096
-"""Output tokens for the verifier, enough for a model that reasons before it answers."""
+"""Output tokens for the verifier. They suffice for a model that reasons before it answers."""
 
 
 class Finding(StrEnum):
@@ -181,7 +181,7 @@ Judged = tuple[list[Candidate], list[Overtaken], list[Overtaken]]
 def verify(caller: Caller, sessions: Sequence[Checked]) -> list[Judged]:
     """Ask a model to verify the memories and changes that it found in sessions.
 
-    Unproven memories are held for review, and unproven changes become doubts at most. Of several
+    Unproven memories are held for review, and unproven changes only cause doubts. Of several
     changes to a memory, only the latest counts.
     """
     pairs = [
@@ -409,13 +409,13 @@ _GROWTH, _BASE_MEMORIES = 1.3, 1
 
 
 def most_of(turns: Sequence[Turn], begin: int) -> int:
-    """Return how many memories a session may yield, which grows with the owner's messages."""
+    """Return the maximum number of memories from a session, which grows with the owner's messages."""
     messages = {utterance.index for utterance in utterances(turns) if utterance.index >= begin}
     return math.ceil(_GROWTH * math.sqrt(len(messages))) + _BASE_MEMORIES
 
 
 def worthiest(candidates: Sequence[Candidate], most: int) -> list[Candidate]:
-    """Keep at most ``most`` memories, and hold the less important ones for review.
+    """Keep at most ``most`` memories, and hold less important ones for review.
 
     This limits models that propose many variants of one memory.
     """
@@ -443,7 +443,7 @@ ROUNDS = 8
 
 MOST_A_CHUNK = 8
 SMALL_WINDOW = 16_384
-"""Maximum context window, in tokens, of an unknown model that is asked in two short steps."""
+"""Maximum window, in tokens, of an unknown model that is asked in two short steps."""
 
 _RESERVED_TOKENS = 4_000
 
@@ -488,7 +488,7 @@ class Extraction:
     """Ids of the turns in parts that the budget did not cover."""
 
     is_uncompared: bool = False
-    """True if the budget left no call to verify the proposals."""
+    """True if the budget was too small to verify the proposals."""
 
     @property
     def memories(self) -> tuple[Candidate, ...]:
@@ -529,7 +529,7 @@ def extract_with(
 ) -> Extraction:
     """Extract memories from a session's new turns, without raising the model's errors.
 
-    The model sees the memories ``related``. ``notify`` receives the number of finished parts and of
+    The model also sees the ``related`` memories. ``notify`` receives the numbers of finished and of
     all parts.
     """
     begin, asking = finished.begin, _Asking(caller, finished, related)
@@ -650,7 +650,7 @@ class _Asking:
 
 
 SMALL = 3_000
-"""Maximum number of tokens in a session that shares a call."""
+"""Maximum number of tokens in a session that can share a call."""
 
 MOST = 8
 """Maximum number of sessions per call."""
@@ -673,7 +673,7 @@ def extract_together(
 ) -> list[Extraction] | None:
     """Ask a model about several sessions in one call.
 
-    Return an extraction per session, or ``None`` without an answer. Only ``caller`` counts the
+    Return an extraction per session, or ``None`` if there is no answer. Only ``caller`` counts the
     cost.
     """
     askings: list[tuple[_Asking, Chunk]] = []
@@ -735,7 +735,7 @@ MOST_OF_SESSION = 40
 _MAX_NEAREST_ROWS = 200
 _LEXICAL_SECONDS = 5.0
 _MAX_STATEMENTS, _MAX_MESSAGES = 24, 48
-"""Maximum numbers of owner statements and agent messages that are compared with known memories.
+"""Maximum numbers of the owner's statements and agent's messages that are compared with known memories.
 
 The longest are chosen.
 """
@@ -745,7 +745,7 @@ _MESSAGE_CHARACTERS = 1_200
 _MAX_LEXICAL_QUERIES = 6
 _MIN_SHARED_WORDS = 2
 MIN_COSINE = 0.5
-"""Minimum cosine at which a memory counts as related without shared words."""
+"""Minimum cosine at which a memory without shared words counts as related."""
 
 
 def find_related(
@@ -816,7 +816,7 @@ def _longest(texts: Iterable[str], most: int) -> list[str]:
 def stored_in(home: Home, session: str, turns: Sequence[Turn]) -> tuple[Memory, ...]:
     """Return the trusted memories stored during a session, oldest first.
 
-    Ids in the output of tool calls also count, as some hosts do not report the session.
+    Ids in the output of tool calls also count, because some hosts do not report the session.
     """
     memories = {
         memory.id: home.memories.find(memory.id) for memory in home.memories.known_of(session)

@@ -30,7 +30,7 @@ Section = tuple[str, tuple[str, ...]]
 
 
 class DreamAction(StrEnum):
-    """A change by a dream, in the order in which a dream makes them.
+    """The changes that a dream makes, in order.
 
     ``expire`` retires a memory whose time has passed, ``forget`` one that is never used, and
     ``merge`` those that a kept memory repeats. ``page`` writes a project's page or the owner's
@@ -64,7 +64,7 @@ class Step:
 
     @property
     def memories(self) -> tuple[str, ...]:
-        """The ids of the memories that the step retires or keeps."""
+        """Ids of the memories that the step retires or keeps."""
         return (*self.ends, self.into) if self.into else self.ends
 
     @property
@@ -114,7 +114,7 @@ class DreamPlan:
 
     @property
     def ending(self) -> int:
-        """Number of memories to retire."""
+        """Number of memories that the plan retires."""
         return sum(len(step.ends) for step in self.steps)
 
 
@@ -138,15 +138,15 @@ class DreamReport:
 
 
 TEMPORARY_FOR = timedelta(days=130)
-"""Time without use after which a temporary memory expires."""
+"""Time without use after which a temporary memory is retired."""
 
 _HALF_LIFE_DAYS = 90.0
 _MIN_SCORE = 0.05
-"""Score below which a memory is forgotten."""
+"""Score below which an unused memory is retired."""
 
 _SCORE_PER_RECALL, _MAX_RECALL_SCORE = 0.05, 0.3
 _FLOORS = ((8, 0.4), (6, 0.15))
-"""Pairs of an importance and the minimum score of memories at least that important."""
+"""Pairs of an importance and the minimum score of memories with at least this importance."""
 
 
 def plan_ending(
@@ -185,7 +185,7 @@ def _disuse(memory: Memory, used: Usage, now: datetime, settings: Settings) -> s
 
 
 def score(memory: Memory, used: Usage, now: datetime) -> float:
-    """Return the worth of a memory, from 0 to 1.3, which decays without use."""
+    """Return a memory's score, from 0 to 1.3. It falls while the memory is not used."""
     days = max(0.0, (now - last_used(memory, used)) / timedelta(days=1))
     own: float = 0.5 ** (days / _HALF_LIFE_DAYS) + min(
         used.recall_count * _SCORE_PER_RECALL, _MAX_RECALL_SCORE
@@ -233,8 +233,8 @@ def answers(
 ) -> tuple[list[A | None], str | None]:
     """Ask the writer several questions in parallel.
 
-    Return the answers and the first error message. The answer to a failed question is ``None``, and
-    the last questions may be skipped.
+    Return the answers, with ``None`` for failed questions, and the first error message. The last
+    questions may be skipped.
     """
     results = []
     for start in range(0, len(questions), _MAX_PARALLEL):

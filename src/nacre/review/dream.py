@@ -66,7 +66,7 @@ from nacre.vault import files
 
 
 class DreamPlanRequest(Request):
-    """A dream to plan."""
+    """A request to plan a dream."""
 
     project: OnlyProject = None
     tier: Annotated[
@@ -91,7 +91,7 @@ class DreamPlanRequest(Request):
 
 
 class DreamRequest(DreamPlanRequest):
-    """Plan, check and execute a dream."""
+    """A request for a dream: plan, check and execute."""
 
     steps: Annotated[
         tuple[str, ...] | None,
@@ -135,7 +135,7 @@ def alike(
 
 DREAM = "dream"
 ENDED = "ended"
-"""Ledger names of a dream and of the memories that it retired."""
+"""Names in the ledger for a dream and for the memories that it retired."""
 
 _ENTRY = re.compile(rb'"action": ?"dream"')
 
@@ -234,7 +234,7 @@ def _redirect_superseded(
 
 
 def retire(change: Change, steps: Sequence[Step], memories: MemoriesById) -> None:
-    """Retire the merged, expired and unused memories of the steps.
+    """Retire the memories that the steps merge, expire or forget.
 
     Memories that an expired or unused one had superseded are retired, too.
     """
@@ -336,7 +336,7 @@ def _memory_line(memory_id: str, memories: MemoriesById) -> str:
 
 
 LEAST_A_NIGHT, SHARE_A_NIGHT = 20, 0.02
-"""Maximum number and share of memories that one dream retires, whichever is larger."""
+"""Maximum number and maximum share of memories that a dream retires. The larger one applies."""
 
 _TEXT_CHARACTERS = 160
 
@@ -483,7 +483,7 @@ _LAST_KEY = "dreamt"
 
 _PLAN_SHOWN_KEY = "dream shown"
 _WRITER_PLAN_SHOWN_KEY = "dream shown by a writer"
-"""Keys for the times when the owner last saw a plan, and a plan with the writer's steps."""
+"""Keys for the times when the owner last saw any plan, and one with the writer's steps."""
 
 _PROPOSALS = {
     DreamAction.MERGE: "considers it the same as",
@@ -594,7 +594,7 @@ def _have_reviewed(home: Home, plan_: DreamPlan) -> None:
 
 
 def carry_out(home: Home, plan_: DreamPlan) -> DreamReport:
-    """Execute a plan, skipping steps that are outdated or would lose a pinned answer.
+    """Execute a plan, but skip steps that are outdated or would lose a pinned answer.
 
     If such an answer is lost anyway, undo all steps.
     """

@@ -46,7 +46,7 @@ from nacre.vault.documents import load, split
 def plan_merging(
     memories: Iterable[Memory], usage: UsageById, protected: Sequence[str]
 ) -> list[Step]:
-    """Plan to merge unprotected memories of one kind and project with almost the same text."""
+    """Plan to merge unprotected memories of the same kind and project whose text is almost the same."""
     groups: dict[tuple[object, ...], list[Memory]] = defaultdict(list)
     for memory in memories:
         groups[memory.kind, memory.project, memory.inbox, written(memory.content)].append(memory)
@@ -145,7 +145,7 @@ def clusters(home: Home, memories: Sequence[Memory]) -> list[Cluster]:
 
 
 def may_be_one(left: Memory, right: Memory) -> bool:
-    """Return True if two memories can be merged, provided that they mean the same."""
+    """Return True if two memories may be merged if they mean the same."""
     of_one_kind = left.kind is right.kind or {left.kind, right.kind} <= _CLAIMS
     return of_one_kind and left.shares_place(right) and have_same_terms(left, right)
 
@@ -245,9 +245,9 @@ def _unlike_a_merge(step: Step, named: Sequence[Memory]) -> str | None:
 
 
 def unlike_sources(words: str, sources: Sequence[str]) -> str | None:
-    """Return the reason why a line does not summarise ``sources`` faithfully, or ``None``.
+    """Return the reason why a line does not summarise ``sources`` correctly, or ``None``.
 
-    A faithful line adds no number, option, path, name or negation, and keeps a negation that all
+    A correct line adds no number, option, path, name or negation, and keeps a negation that all
     sources share.
     """
     source_text = "\n".join(sources)
@@ -357,7 +357,7 @@ def read_page(home: Home, project: str) -> Page:
 
 
 def page_write(home: Home, project: str, words: str) -> Intent:
-    """Return the pending write that replaces nacre's part of a page with ``words``.
+    """Return the write that replaces nacre's part of a page with ``words``, but do not perform it.
 
     Empty ``words`` remove the part.
     """
@@ -471,7 +471,7 @@ class Form:
         return [section for section in sections_of(part) if self._is_written(section)]
 
     def ruled(self, part: str) -> dict[str, str]:
-        """Return the lines of sections that rules fill, keyed by source."""
+        """Return the lines of the sections that rules fill, keyed by source."""
         return by_source(section for section in sections_of(part) if not self._is_written(section))
 
     def _is_written(self, section: Section) -> bool:
@@ -532,7 +532,7 @@ MOST_LOST = 0.25
 """Maximum share of nacre's lines that a dream may remove without replacement."""
 
 DAY = len("- 2026-11-18")
-"""Length of the bullet and the date at the start of a line."""
+"""Length of the bullet and date at the start of a line."""
 
 
 def mark_of(home: Home, page: Page, project: str, words: str) -> str:
@@ -545,8 +545,8 @@ def mark_of(home: Home, page: Page, project: str, words: str) -> str:
 def page_objection(home: Home, step: Step) -> str | None:
     """Return the reason why a step must not write its page, or ``None``.
 
-    The owner may have edited or locked the page. Secrets, unsupported lines and the loss of many
-    lines are other reasons.
+    Possible reasons are an edit or lock by the owner, secrets, unsupported lines, and the loss of
+    many lines.
     """
     try:
         page = read_page(home, step.project)
@@ -581,7 +581,7 @@ def _is_borne_out(home: Home, step: Step, page: Page) -> bool:
 
 
 def may_stand(home: Home, form: Form, project: str, line: str) -> bool:
-    """Return True if a line cites sources that all exist, are current and fit the page."""
+    """Return True if a line cites only sources that exist, are current and fit the page."""
     named = references_of(line)
     memories = _memories(home, line)
     sessions = [reference for reference in named if is_session(reference)]
@@ -603,17 +603,17 @@ def _lines_of(sections: Iterable[Section]) -> list[str]:
 
 
 def by_source(sections: Iterable[Section]) -> dict[str, str]:
-    """Return lines keyed by their sources. A line without sources is its own key."""
+    """Return the lines keyed by their sources. A line without sources is keyed by itself."""
     return {" ".join(references_of(line)) or line: line for line in _lines_of(sections)}
 
 
 def sessions_named(home: Home, source: str) -> list[StoredSession]:
-    """Return the sessions on this machine that ``source`` might name, if it names a session."""
+    """Return the sessions on this machine that ``source`` might name, if it names any."""
     return home.sessions.find(source) if is_session(source) else []
 
 
 def stays(home: Home, project: str, source: str) -> bool:
-    """Return True if ``source`` names a session that is neither forgotten nor of another project."""
+    """Return True if ``source`` names a session that is not forgotten and not in another project."""
     if not is_session(source) or any(
         session.project != project for session in sessions_named(home, source)
     ):
@@ -671,7 +671,7 @@ MOST_READ = 30
 """Maximum number of sessions to read per project."""
 
 LEAST_SESSIONS, LEAST_REQUESTS = 2, 2
-"""Minimum numbers of new sessions and of different requests for a page."""
+"""Minimum number of new sessions and of different requests that justifies a page."""
 
 _TOPIC_CHARACTERS = 15
 _OPENING_WORDS = 3
@@ -679,7 +679,7 @@ _OPENING_WORDS = 3
 
 @frozen
 class SummarisedSession:
-    """A session, its summary and the owner's requests, most important first."""
+    """A session, its summary, and the owner's requests with the most important first."""
 
     stored: StoredSession
     summary: Summary
@@ -713,7 +713,7 @@ def latest(
 
 
 def are_worth_a_page(sessions: Sequence[SummarisedSession]) -> bool:
-    """Return True if the sessions contain enough different requests for a page."""
+    """Return True if the sessions contain enough different requests to justify a page."""
     topics = [topic.text for session in sessions for topic in session.topics]
     requests = {" ".join(words(text)[:_OPENING_WORDS]) for text in topics}
     return len(sessions) >= LEAST_SESSIONS and len(requests) >= LEAST_REQUESTS
@@ -738,8 +738,8 @@ def plan_pages(
 ) -> tuple[list[Step], list[tuple[str, str]]]:
     """Plan the pages that have new sessions, a writer's draft, or outdated lines.
 
-    Return the steps, and the paths of pages that cannot be written, with the reasons. ``memories``
-    must be active. ``drafts`` are keyed by project, which is empty for the profile.
+    Return the steps, and the paths of pages that cannot be written, with reasons. ``memories`` must
+    be active. ``drafts`` are keyed by project, which is empty for the profile.
     """
     steps, objections = [], []
     for slug in (*sorted({file.slug for file in home.files.projects()}), ""):

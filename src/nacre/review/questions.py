@@ -1,4 +1,4 @@
-"""Questions to the writer during a dream, about similar memories and pages."""
+"""Questions to the writer during a dream, about similar memories and about pages."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def sort_prompt(clusters: Sequence[Cluster]) -> Prompt:
 
 
 def with_probes(clusters: Sequence[Cluster]) -> tuple[list[Cluster], list[Cluster]]:
-    """Insert pairs with known answers, which test the writer, among the clusters.
+    """Insert pairs with known answers among the clusters, to test the writer.
 
     Return all clusters, and the pairs. The choice depends only on the clusters.
     """
@@ -216,7 +216,7 @@ def _as_member(memory: Memory, number: int) -> str:
 
 
 def as_reason(redactor: Redactor, words: str, characters: int = _REASON_CHARACTERS) -> str:
-    """Return a writer's reason without secrets and Markdown links, shortened to ``characters``."""
+    """Return a writer's reason without secrets and Markdown links, cut to ``characters``."""
     return shorten(redactor.clean(one_line(visible(words))).translate(_PLAIN), characters)
 
 
@@ -236,7 +236,7 @@ class Outcome:
     """The writer's verified answers about clusters.
 
     ``refused``: rejected steps, with reasons. ``settled``: fingerprints of answered clusters.
-    ``misled``: number of answers discarded because the writer accepted a false test case.
+    ``misled``: number of answers discarded because the writer accepted a false test pair.
     """
 
     steps: tuple[Step, ...] = ()
@@ -551,7 +551,7 @@ MOST_PAGES = 8
 """Maximum number of pages per dream."""
 
 LEAST_KNOWN, LEAST_NEW = 5, 3
-"""Minimum number of memories for a question about a page, and of changes for the next question."""
+"""Minimum number of memories to ask about a page, and of changes to ask again."""
 
 TOKENS_SHOWN = 6_000
 """Maximum number of tokens for the memories in one question."""
@@ -595,7 +595,7 @@ def wanted_pages(
 
 
 def note_looked(home: Home, looked: Iterable[tuple[str, Sequence[str]]]) -> None:
-    """Record about which pages the writer was asked. Requires a transaction."""
+    """Record the pages that the writer was asked about. Requires a transaction."""
     added = {project: list(marks) for project, marks in looked}
     if added:
         home.usage.set_value(_LOOKED, json.dumps({**_read_looked(home), **added}))

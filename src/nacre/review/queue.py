@@ -133,7 +133,7 @@ def merge_into(
 ) -> Memory:
     """Merge a memory or a candidate into the memory named by ``reference``, which becomes trusted.
 
-    Its subject, kind and speaker stay, and by default both texts are joined. Raises the errors of
+    Its subject, kind and speaker stay. By default, the texts are joined. Raises the errors of
     :func:`target_of`, and EditConflictError if the file was edited meanwhile.
     """
     why = keep_reason(candidate) if candidate else "merged in review"
@@ -165,7 +165,7 @@ def merge_into(
 
 
 RESOLVE = "resolve"
-"""Name of conflict decisions in the ledger."""
+"""Name in the ledger for decisions about conflicts."""
 
 _MIN_REFERENCE_CHARACTERS = 4
 
@@ -309,7 +309,7 @@ _LATER_CHARACTERS = 300
 
 
 def keep_reason(candidate: HeldCandidate) -> str:
-    """Return the reason that the history gives for keeping a candidate."""
+    """Return the reason for keeping a candidate, as recorded in the history."""
     return f"candidate {candidate.memory.id[-8:]} kept in review"
 
 
@@ -323,8 +323,8 @@ def keep_candidate(
 ) -> Memory:
     """Turn a candidate into a trusted memory, or merge it into the memory ``into``.
 
-    Raises InvalidInputError if the text depends on missing context, and DepartedError if a later
-    statement contradicts it, except with ``anyway``.
+    Raises InvalidInputError if the text depends on missing context. Raises DepartedError if a later
+    statement contradicts it, unless ``anyway`` is set.
     """
     if into is not None:
         return merge_into(home, into, redact(home.redactor, candidate.memory), content, candidate)
@@ -362,7 +362,7 @@ def _settle_candidate(change: Change, memory: Memory) -> None:
 
 
 def drop_candidates(home: Home, candidates: Sequence[HeldCandidate]) -> list[Memory]:
-    """Drop candidates and return them, keeping none of their text in the history."""
+    """Drop candidates without keeping their text in the history, and return them."""
     memories = [candidate.memory for candidate in candidates]
     with (
         home.change(DROP, subject=count(len(memories), "candidate")) as change,
@@ -637,7 +637,7 @@ def _find_pending(home: Home, references: Sequence[str]) -> list[tuple[Memory, Q
 
 COSINE = 0.65
 JACCARD = 0.35
-"""Minimum similarities of questions in a group, for vectors and stems."""
+"""Minimum similarity of questions in a group, for vectors and for stems."""
 
 
 def stems_of(question: str) -> frozenset[str]:
@@ -649,10 +649,7 @@ def stems_of(question: str) -> frozenset[str]:
 
 
 def group(home: Home, questions: Sequence[str]) -> tuple[list[list[int]], str]:
-    """Return the indexes of similar questions in groups, and the measure used.
-
-    The measure is ``cosine`` or ``words``.
-    """
+    """Return groups of similar questions, as indexes, and the measure used (``cosine`` or ``words``)."""
     vectors: NDArray[np.float32] | None = None
     if home.settings.embeds:
         # The bundled model works offline and has a known threshold.
@@ -762,10 +759,10 @@ def _undo_latest(home: Home, since: datetime, matches: Callable[[Operation], boo
 
 
 MOST_QUESTIONS = 300
-"""Maximum number of wordings that are grouped. The latest are chosen."""
+"""Maximum number of question wordings that are grouped. The latest are chosen."""
 
 MOST_ASKED_AGAIN = 60
-"""Maximum number of wordings that are searched for answers. Others count as unanswered."""
+"""Maximum number of wordings that are searched for. The others count as unanswered."""
 
 _REFERENCE_CHARACTERS = 8
 

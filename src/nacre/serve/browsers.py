@@ -29,14 +29,14 @@ CODE_SECONDS = 60.0
 COOKIE_SECONDS = 90 * 86_400
 _SECRET_BYTES = 32
 _MAX_BROWSERS = 200
-"""Maximum number of browsers. Browsers with the oldest cookies are removed first."""
+"""Maximum number of browsers. Those with the oldest cookies are removed first."""
 
 
 @frozen
 class Entry:
     """The secrets of a logged-in browser.
 
-    Other servers on this machine can see the cookie, because browsers send it to all ports. Changes
+    Browsers send the cookie to all ports, so other servers on this machine can see it. Changes
     therefore also require the key, which only the dashboard knows.
     """
 
@@ -70,7 +70,7 @@ class Browsers:
         """Name of the cookie. It depends on the home, because all ports on a machine share cookies."""
 
     def make_code(self) -> str:
-        """Return a login code, which is valid once and for a minute."""
+        """Return a login code, which is valid only once and for a minute."""
         code = secrets.token_urlsafe(_SECRET_BYTES)
         now = self._clock()
         with self._guard:

@@ -1,7 +1,7 @@
 """The catalogue of all operations.
 
-All interfaces use the catalogue, and docs/json.md is generated from it. Operations are named
-after their commands, with ``-`` between words. Listing the names does not import the operations.
+All interfaces use it, and docs/json.md is generated from it. Operations are named after their
+commands, with ``-`` between words. Listing the names does not import the operations.
 """
 
 from __future__ import annotations
@@ -70,5 +70,5 @@ def find_operation(name: str, face: Face = Face.DAEMON) -> Operation | None:
 
 
 def offered_by(face: Face) -> Mapping[str, Operation]:
-    """Import all operations, and return those that an interface offers by name."""
+    """Import all operations, and return those that an interface offers, keyed by name."""
     return {name: item for name, item in CATALOGUE.items() if item.is_offered(face)}

@@ -107,7 +107,7 @@ MOST_SESSIONS = 200
 
 
 class ChatLook:
-    """Publishes an event when conversations with nacre's gateway change."""
+    """Watcher that publishes an event when conversations with nacre's gateway change."""
 
     def __init__(self, home: Path, bus: Bus) -> None:
         self._home = home
@@ -119,9 +119,7 @@ class ChatLook:
             self._edition, self._state = self._read()
 
     def look(self) -> bool:
-        """Publish any change since the last check. Return True if the gateway's database has
-        changed.
-        """
+        """Publish changes since the last check. Return True if the gateway's database has changed."""
         try:
             edition, state = self._read()
         except NacreError:
@@ -162,14 +160,14 @@ MOST_IDS = 100
 """Maximum number of ids in an event. The event's ``total`` counts all ids."""
 
 MAX_WATCHED_SESSIONS = 20
-"""Maximum number of sessions that a check reports separately."""
+"""Maximum number of sessions that a check reports individually."""
 
 _MAX_RECORD_DELAY = timedelta(hours=1)
-"""Maximum time between an operation's start and its first write, which records the operation."""
+"""Maximum time from an operation's start to its first write, which records the operation."""
 
 
 class Look:
-    """Publishes events when a home changes."""
+    """Watcher that publishes events when a home changes."""
 
     def __init__(self, home: Home, bus: Bus) -> None:
         self._home = home
@@ -204,7 +202,7 @@ class Look:
         return True
 
     def close(self) -> None:
-        """Stop watching. The home stays open."""
+        """Stop watching, but leave the home open."""
         self._chats.close()
 
     def _look_at_operations(self) -> None:
@@ -272,7 +270,7 @@ LEAST_SHARE = 10
 """Minimum ratio of a pause to the duration of the check before it."""
 
 KEEP_SECONDS = 300.0
-"""Seconds to continue without listeners, which might reconnect."""
+"""Seconds to keep running without listeners, because they might reconnect."""
 
 _IDLE_SECONDS = 1.0
 _RETRY_SECONDS = 5.0
@@ -291,7 +289,7 @@ class Live:
         self._error: NacreError | None = None
 
     def wait_ready(self) -> None:
-        """Wait until listeners can rely on getting every later change.
+        """Wait until listeners are sure to get every later change.
 
         Raises UnavailableError after ten seconds, and the error that prevents opening the home.
         """
@@ -363,7 +361,7 @@ LEAST_SECONDS = 0.2
 
 @contextmanager
 def published(bus: Bus, task: str) -> Iterator[Callable[[Progress], None]]:
-    """Yield a callback that publishes a task's progress and, if used, also the task's end."""
+    """Yield a callback that publishes a task's progress. If it is used, the task's end is published, too."""
     last: Progress | None = None
     due = 0.0
 

@@ -69,8 +69,8 @@ class _Open:
 
 
 class Homes:
-    """A pool of open homes, each of which one thread at a time can borrow. They share an embedding
-    model, and are reopened if their database or settings change.
+    """A pool of open homes, each lent to one thread at a time. They share an embedding model, and
+    are reopened if their database or settings change.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class Homes:
             self._room.release()
 
     def shrink(self) -> bool:
-        """Close all homes but one that were idle for a minute. Return True if any were closed."""
+        """Close the homes that were idle for a minute, but keep one. Return True if any were closed."""
         now = time.monotonic()
         with self._guard:
             recent = [
@@ -127,7 +127,7 @@ class Homes:
         return bool(old)
 
     def give_way(self) -> None:
-        """Stop keeping homes open. Those in use are closed when they are returned."""
+        """Keep no homes open. Those in use are closed when they are returned."""
         with self._guard:
             self._keeps_none = True
             free, self._free = self._free, []
@@ -253,16 +253,16 @@ class KeySpaces(Protocol):
     """The spaces of a memory server, to which keys give access."""
 
     def bearer(self, secret: str) -> Bearer | None:
-        """Return the owner of a key, or ``None`` if the key is invalid."""
+        """Return the holder of a key, or ``None`` if it is invalid."""
 
     def homes(self, bearer: Bearer) -> Homes:
-        """Return the pool of homes for the key's owner."""
+        """Return the pool of homes for the holder's space."""
 
     def live(self, bearer: Bearer) -> Live:
-        """Return the events of the owner's space."""
+        """Return the events of the holder's space."""
 
     def is_reachable(self) -> bool:
-        """Return True if the server's database answers. This waits for it."""
+        """Wait for the server's database, and return True if it answers."""
 
     def close(self) -> None:
         """Close the homes of all spaces."""
@@ -329,9 +329,9 @@ class Caller:
 
 
 Run = Callable[[str, bytes, Actor, Callable[[], bool]], bytes]
-"""A function that runs an operation when its turn comes, with a JSON request and result.
+"""A function that runs an operation with a JSON request when its turn comes, and returns JSON.
 
-Its last argument tells if the caller has disconnected. The result is then empty.
+Its last argument tells if the caller has disconnected. If so, the result is empty.
 """
 
 
@@ -357,7 +357,7 @@ class Site:
 
 
 def calls_of(run: Run) -> Call:
-    """Return a function that runs operations in the caller's space or, without one, in the home."""
+    """Return a function that runs operations in the caller's space or, if there is none, in the home."""
 
     def call(operation: str, /, **fields: Any) -> Any:
         actor = acting_now() or Actor(Face.MCP, AN_AGENT)
@@ -399,7 +399,7 @@ class _AtWork:
 
 
 def trace_of(error: Exception) -> str:
-    """Return an error's traceback for the daemon's log."""
+    """Return an error's traceback for the log."""
     return "".join(traceback.format_exception(error)).rstrip()
 
 
@@ -408,7 +408,7 @@ class _CallerLeftError(Exception):
 
 
 class Answering:
-    """Runs operations for callers, in any thread.
+    """A thread-safe runner of operations for callers.
 
     ``own`` contains the daemon's own operations, which also receive the caller. ``find`` looks up
     all others.
@@ -473,9 +473,7 @@ class Answering:
             ) from error
 
     def mind(self, stop: threading.Event) -> None:
-        """Until ``stop`` is set, interrupt read-only operations that are overdue or no longer
-        needed.
-        """
+        """Interrupt read-only operations that are overdue or no longer needed, until ``stop`` is set."""
         while not stop.wait(_POLL_SECONDS):
             with self._guard:
                 for running in self._at_work:

@@ -52,7 +52,7 @@ _WRITING_SECONDS = 0.01
 _DAEMON_SHARE = {"session-start": 0.3, "prompt": 0.9, TOOL: 0.9}
 """Fraction of the remaining time for which a hook waits for the daemon, by default 0.5.
 
-At a session's start it is smaller, because a new daemon might still be loading.
+It is smaller at a session's start, because a new daemon might still be loading.
 """
 
 _SWITCH_SECONDS = 0.001
@@ -113,7 +113,7 @@ class _Run:
         self.call: dict[str, Any] = {}
         """The host's call, empty until it has been received."""
         self.how, self.characters = "late", 0
-        """The outcome and the answer's length, for the log."""
+        """The outcome and the length of the answer, for the log."""
         self.is_there = False
         """True if the home exists on a disk that responds."""
         self._sending = threading.Lock()
@@ -199,9 +199,7 @@ class _Run:
         return self.shape.output(self.event, self.name, context)
 
     def _send(self, data: bytes, how: str = "late", characters: int = 0) -> bool:
-        """Write the answer unless one was already written. An empty answer is dropped if the host
-        does not read.
-        """
+        """Write the answer unless one was written before. An empty answer is dropped if the host does not read."""
         if not self._sending.acquire(blocking=False):
             return False
         self.how, self.characters = (
@@ -252,7 +250,7 @@ def read_input() -> bytes:
 
 
 def age() -> float:
-    """Return this process's age in seconds or, if it is unknown, a typical one."""
+    """Return this process's age in seconds, or a typical one if it is unknown."""
     try:
         with open("/proc/self/stat", "rb") as file:
             ticks = int(file.read().rpartition(b")")[2].split()[19])

@@ -157,7 +157,7 @@ def _arguments(data: object) -> str:
 
 
 def _is_apart(data: Fields) -> bool:
-    """Recognize a session without a user: a sub-agent, a scheduled run or a heartbeat."""
+    """Return True for a session without a user: a sub-agent, a scheduled run or a heartbeat."""
     names = (_text(data, "session_id"), _text(data, "transcript_path"))
     return bool(data.get("agent_id") or data.get("isSidechain") or any(map(_APART.search, names)))
 
@@ -248,7 +248,7 @@ _MAX_LOG_BYTES = 1_000_000
 
 
 def keep(home: str, call: Fields, answer: Fields) -> None:
-    """Store the session's state from a hook's answer, and the chores in it."""
+    """Store the session's state and the chores from a hook's answer."""
     session, state = call.get("session", ""), answer.get("state")
     if session and isinstance(state, dict):
         link.write_session(home, session, state)
@@ -278,7 +278,7 @@ def leave_chore(home: str, kind: str, call: Fields) -> None:
 
 
 def log(home: str, host: str, event: str, how: str, ms: float, characters: int) -> None:
-    """Log a hook's run, without any content of the session. ``ms`` is its duration, ``characters``
+    """Log a hook's run, without any content of the session. ``ms``: its duration. ``characters``:
     the length of its context.
     """
     line = {"host": host, "event": event, "how": how, "ms": ms, "characters": characters}

@@ -94,9 +94,7 @@ class _Middleware:
 
 
 class _Bearers(_Middleware):
-    """Middleware that looks up the owner of a request's key, which gives access to a space but not
-    to the home.
-    """
+    """Middleware that looks up the holder of a request's key, which gives access to a space but not to the home."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         spaces = self._served.spaces

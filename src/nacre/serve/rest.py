@@ -43,9 +43,9 @@ _REFERENCE = "/{reference:path}"
 class Resource:
     """A path below ``PREFIX``, at which an operation answers ``GET`` requests.
 
-    ``names``: parameters that are named differently from the request's field. ``preset``: fields
-    with a fixed value. ``rows``: the result's field with the list, or "" if the result is the list.
-    ``offset``: the request's field with the number of items to skip.
+    ``names``: parameters named differently from the request's field. ``preset``: fields with fixed
+    values. ``rows``: the result's field with the list, or "" if the result is the list. ``offset``:
+    the request's field with the number of items to skip.
     """
 
     path: str
@@ -145,9 +145,7 @@ class Parameter:
 
 @cache
 def parameters_of(request: Any) -> Mapping[str, Parameter]:
-    """Return the parameters of a request and its filter by name. Fields with objects are not
-    parameters.
-    """
+    """Return the parameters of a request and its filter, by name. Fields with objects are left out."""
     fields = _fields(inspect.type_info(request))
     parameters: dict[str, Parameter] = {}
     for outer in fields:
@@ -185,8 +183,8 @@ def has_pages(resource: Resource) -> bool:
 
 
 def request_of(resource: Resource, texts: Iterable[tuple[str, str]]) -> _Schema:
-    """Convert the parameters in a URL to the fields of a request. Raises InvalidInputError if one
-    is unknown or wrongly repeated.
+    """Convert the parameters in a URL to the fields of a request. Raises InvalidInputError for an
+    unknown or wrongly repeated one.
     """
     operation = CATALOGUE[resource.operation]
     fields: _Schema = {**resource.preset}

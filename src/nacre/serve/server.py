@@ -78,7 +78,7 @@ Answer = Callable[[str, bytes, Caller], tuple[HTTPStatus, bytes]]
 
 
 class Server:
-    """An HTTP server at a home's socket, with a thread for each connection.
+    """An HTTP server on a home's socket, with a thread for each connection.
 
     ``answer`` returns the status and body of a response, which is not sent if the body is empty.
     ``hook`` sends its response itself. ``tell`` writes to the daemon's log.
@@ -102,13 +102,11 @@ class Server:
         self._socket: socket.socket | None = None
         self._socket_status: os.stat_result | None = None
         self.answers = 0
-        """Number of answered requests."""
         self.asked_at = time.monotonic()
         """Time of the last request or answer, from ``time.monotonic``."""
 
     def start(self) -> None:
-        """Listen at the socket, which an earlier daemon might have left. Raises UnusableStoreError
-        if that fails.
+        """Listen on the socket, even if an earlier daemon has left it. Raises UnusableStoreError on failure.
 
         On Windows, where there is no such socket, this does nothing.
         """
@@ -138,7 +136,7 @@ class Server:
         ).start()
 
     def is_in_place(self) -> bool:
-        """Return False if the socket is gone, because the home was moved or deleted."""
+        """Return False if the socket is gone because the home was moved or deleted."""
         if not hasattr(socket, "AF_UNIX"):
             return self._home.is_dir()
         with suppress(OSError):
@@ -228,7 +226,7 @@ _TERMINATE_SECONDS = 1.0
 class Tending:
     """The daemon's background work: vectors, history, chores, consolidation and freeing memory.
 
-    ``_reads`` tells whether the daemon follows a transcript, and ``_rested`` how many seconds ago
+    ``_reads``: tells whether the daemon follows a transcript. ``_rested``: tells the seconds since
     the last request ended.
     """
 
@@ -353,7 +351,7 @@ _HOOK_SECONDS = 1.0
 
 @dataclass
 class Hooks:
-    """Answers hooks of hosts by running the operation ``hook``."""
+    """A handler that answers hosts' hooks by running the operation ``hook``."""
 
     _home: str
     _answer: Answer
@@ -427,7 +425,7 @@ class DaemonOptions:
 
 
 class Daemon:
-    """The daemon of a home, which can :meth:`run` only once."""
+    """The daemon of a home. It can :meth:`run` only once."""
 
     def __init__(
         self, settings: Settings, open_home: Callable[[], Home], options: DaemonOptions, tell: Tell

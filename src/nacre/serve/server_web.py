@@ -168,7 +168,7 @@ class Web:
         return 0.0 if traffic.at_work else time.monotonic() - traffic.asked_at
 
     def leave(self) -> None:
-        """Tell clients, in responses and health checks, to use another server."""
+        """Tell clients to use another server, in responses and health checks."""
         if self._served:
             self._served.traffic.is_leaving = True
 
@@ -191,9 +191,7 @@ class Web:
 
 
 def token_of(home: Path) -> str:
-    """Return the token for clients, which is created if necessary. Raises UnusableStoreError if
-    that fails.
-    """
+    """Return the token for clients, and create it if necessary. Raises UnusableStoreError on failure."""
     path = home / TOKEN
     try:
         with suppress(FileNotFoundError):

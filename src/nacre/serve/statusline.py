@@ -24,7 +24,7 @@ ALLOWED_MS = 46
 """Time limit in milliseconds since the process started. Exiting takes a few more."""
 
 _START_FACTOR = 2.5
-"""Minimum ratio between the time limit and the time that the process took to start."""
+"""Minimum ratio of the time limit to the time that the process took to start."""
 
 _PATIENCE_MS = 5
 _MAX_BYTES = 200_000

@@ -141,9 +141,7 @@ _MAX_REQUESTS_PER_SPACE = 4
 
 
 class Turns:
-    """Limits the parallel requests of each space, so that none can use all threads. Use it only in
-    the event loop.
-    """
+    """A limit on each space's parallel requests, so that none can use all threads. Use it only in the event loop."""
 
     def __init__(self, at_once: int = _MAX_REQUESTS_PER_SPACE) -> None:
         self._at_once = at_once
@@ -170,7 +168,7 @@ A_PROGRAM = "a program"
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 BEARER = "nacre.bearer"
-"""Name under which the request's state stores the owner of a valid key."""
+"""Name under which the request's state stores the holder of a valid key."""
 
 KEYS = "Bearer nacre_"
 """Start of an Authorization header that contains a key."""
@@ -183,15 +181,13 @@ _OWN_SITES = frozenset({"same-origin", "none"})
 
 
 def program_of(bearer: Bearer) -> str:
-    """Return the agent name for requests with this owner's key."""
+    """Return the agent name for requests with this holder's key."""
     return f"{bearer.account}'s program"
 
 
 @dataclass(slots=True)
 class Traffic:
-    """The number of requests in progress, and the time of the last one (``time.monotonic``). Event
-    streams do not count.
-    """
+    """The number of requests in progress and the time of the last one (``time.monotonic``), without event streams."""
 
     at_work: int = 0
     asked_at: float = field(default_factory=time.monotonic)
@@ -219,7 +215,7 @@ class Served(Site):
     room: anyio.CapacityLimiter = field(
         default_factory=lambda: anyio.CapacityLimiter(_MAX_LONG_REQUESTS)
     )
-    """Limiter of long operations, which could otherwise use all threads."""
+    """Limit on long operations, which could otherwise use all threads."""
 
     turns: Turns = field(default_factory=Turns)
     """Limits on parallel requests with keys."""
@@ -255,8 +251,8 @@ class Served(Site):
         )
 
     def _is_owner(self, scope: Scope) -> bool:
-        """Recognize the owner's cookie. Changes also need the browser's key, because servers at
-        other ports of this machine can see the cookie.
+        """Return True for the owner's cookie. Changes also need the browser's key, because servers
+        at other ports of this machine can see the cookie.
         """
         keys = values_of(scope, OWN_HEADER)
         changes = scope["method"] not in SAFE
@@ -317,9 +313,7 @@ def actor_of(request: Request) -> Actor:
 
 
 async def answer_of(request: Request, operation: str, body: bytes) -> bytes:
-    """Run an operation and return its result as JSON. If the caller leaves, a read-only one is
-    interrupted.
-    """
+    """Run an operation and return its result as JSON. If the caller leaves, a read-only operation is interrupted."""
     actor, left, served = actor_of(request), threading.Event(), served_by(request)
     room = served.room if CATALOGUE[operation].takes_long else None
     outcome: bytes | NacreError = b""
@@ -487,13 +481,12 @@ class Assets(StaticFiles):
     """Static files that browsers can cache forever, because their names contain a hash."""
 
     def file_response(self, *args: object, **kwargs: object) -> Response:
-        """Return a file with a header for caching."""
         answer = super().file_response(*args, **kwargs)  # type: ignore[arg-type]
         answer.headers["Cache-Control"] = "public, max-age=31536000, immutable"
         return answer
 
     async def check_config(self) -> None:
-        """Accept a missing folder. The dashboard might not have been built."""
+        """Accept a missing folder, because the dashboard might not have been built."""
 
 
 async def get_page(request: Request) -> Response:

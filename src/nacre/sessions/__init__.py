@@ -1,1 +1,1 @@
-"""List, show, search and summarise sessions, their changes, and fixes of errors."""
+"""Listing, showing, searching and summarising sessions, and finding their changes and error fixes."""

@@ -1,4 +1,4 @@
-"""Request types of sessions, and regular-expression search."""
+"""Requests of the operations on sessions, and search by regular expression."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ DeedScope = Annotated[DeedFilter, bounds("The scope: sessions and times.")]
 
 
 class SessionsRequest(Request):
-    """Sessions, the newest first."""
+    """A request to list sessions, newest first."""
 
     filter: Annotated[SessionFilter, bounds("Which sessions.")] = SessionFilter()
     limit: Limit = 20
@@ -59,7 +59,7 @@ class SessionRequest(Request):
 
 
 class ResumeRequest(Request):
-    """The session to resume."""
+    """A request to resume a session."""
 
     what: (
         Annotated[
@@ -78,7 +78,7 @@ class ResumeRequest(Request):
 
 
 class ChatSearchRequest(Request):
-    """A search in chat conversations."""
+    """A request to search chat conversations."""
 
     query: Annotated[str, bounds("A question or keywords.", max_length=4_000)]
     limit: Annotated[int, bounds("Maximum number of passages.", ge=1, le=50)] = 10
@@ -106,7 +106,7 @@ class ChatSearchRequest(Request):
 
 
 class DidQuery(Request):
-    """The history of a file or folder."""
+    """A query about a file's or folder's history."""
 
     path: Annotated[str, bounds("A file or folder.", max_length=20_000)]
     wanted: DeedScope = DeedFilter()
@@ -116,7 +116,7 @@ class DidQuery(Request):
 
 
 class FixQuery(Request):
-    """Earlier attempts to fix an error."""
+    """A query for earlier attempts to fix an error."""
 
     error: Annotated[str, bounds("The error as printed: a line or a whole trace.")]
     wanted: DeedScope = DeedFilter()
@@ -136,8 +136,8 @@ _CONTEXT_CHARACTERS = 240
 class Matches:
     """Turns that match an expression, newest first.
 
-    ``unread``: whether the time ran out before all turns were read. ``given_up``: number of turns
-    that took too long to match.
+    ``unread``: whether time ran out before all turns were read. ``given_up``: number of turns that
+    took too long to match.
     """
 
     turns: tuple[TurnHit, ...]

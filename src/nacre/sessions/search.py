@@ -42,7 +42,7 @@ from nacre.values.session import (
 
 
 def opening_of(home: Home, stored: StoredSession) -> str | None:
-    """Derive a title for a session that has none, else return ``None``."""
+    """Derive a title for a session that has none, otherwise return ``None``."""
     if stored.session.title:
         return None
     return topics.opening(
@@ -153,13 +153,13 @@ CHARACTERS = 2_000
 """Maximum length of a passage in characters, about 500 tokens."""
 
 _MAX_DISTANCE_TURNS = 20
-"""Maximum distance in turns between a hit and the other turns of its passage."""
+"""Maximum number of turns between a hit and others in its passage."""
 
 _TURNS_PER_PASSAGE = 15
-"""Number of hits to request for each passage, because a passage often contains several hits."""
+"""Number of hits to request per passage, because passages often contain several hits."""
 
 _MIN_CHARACTERS = 200
-"""Minimum space that must be left in a passage to add another turn."""
+"""Minimum number of free characters in a passage for adding another turn."""
 
 _EXCLUDED = Flag.SUMMARY | Flag.META
 
@@ -183,7 +183,7 @@ class Passage:
 
 @frozen
 class Passages:
-    """The results of a search, best first, and reports of its search methods."""
+    """The results of a search, best first, and reports about the search methods."""
 
     query: str
     passages: tuple[Passage, ...] = ()
@@ -298,7 +298,7 @@ def _line(home: Home, stored: StoredTurn, room: int, terms: Sequence[str]) -> st
 
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
-"""Matches ids that cannot be mistaken for an option of a program, even in a forged transcript."""
+"""Pattern for ids that cannot be mistaken for an option of a program, even in a forged transcript."""
 
 _MAX_TRIED = 10
 

@@ -67,7 +67,7 @@ def _placed(path: str, cwd: str | None) -> str:
 
 
 def errors(calls: Sequence[ToolCall]) -> tuple[ErrorMet, ...]:
-    """Return the errors of a session: first the unresolved, then the newest."""
+    """Return a session's errors: unresolved ones first, then the newest."""
     is_mended = find_mended(calls)
     latest: dict[str, ErrorMet] = {}
     times: Counter[str] = Counter()
@@ -102,7 +102,7 @@ def find_mended(calls: Sequence[ToolCall]) -> Callable[[int], bool]:
 
 
 def goals(call: ToolCall) -> frozenset[str]:
-    """Return keys that identify a call's goal, such as the names of its programs."""
+    """Return keys for a call's goal, such as the names of its programs."""
     if call.action is Action.RUN:
         return frozenset(name for name in names(call.input) if not looks(name)) or frozenset(
             names(call.input)
@@ -161,17 +161,17 @@ _STATIC = re.compile(
 _TESTING = re.compile(r"test|jest|mocha|rspec|phpunit|tox|nox|playwright|cypress")
 _BUILDING = re.compile(r"build|compile|(?:make|ninja)$|cargo check")
 _NEVER_RAN = re.compile(r"exit 12[67]")
-"""Matches the outcome of a call whose program is missing or not executable."""
+"""Pattern for the outcome of a call whose program is missing or not executable."""
 
 _HIDDEN = re.compile(r"(?<![|\\])\|(?!\|)|\|\|\s*(?:true|:|echo)\b|;\s*(?:true|echo)\b")
-"""Matches commands that can hide a check's exit code, as in ``pytest | tail``."""
+"""Pattern for commands that can hide a check's exit code, such as ``pytest | tail``."""
 
 _PLACE = re.compile(r"(?:\./)?[\w.-]+[/\\][\w./\\-]*\w(?:::.*)?|\./\w[\w.-]*")
-"""Matches paths that limit a check to part of the project, such as ``tests/test_a.py::test_b``."""
+"""Pattern for paths that limit a check to part of the project, such as ``tests/test_a.py::test_b``."""
 
 
 def failing(turns: Sequence[Turn]) -> list[tuple[Turn, ToolCall]]:
-    """Return the failed checks, with their turns, unless a later check of the same kind passed.
+    """Return the failed checks, with their turns, that no later check of the same kind passed.
 
     A passing check of the whole project also proves that it builds.
     """
@@ -319,7 +319,7 @@ def says_undone(text: str) -> str:
 
 
 def giving_up(text: str) -> str:
-    """Return the last sentence that reports failure. If it is short, add the next one."""
+    """Return the last sentence that reports failure, with the next one if it is short."""
     pattern = language_of(text).summary.gave_up
     statements = _statements_of(text)
     return next(
@@ -342,7 +342,7 @@ def questions(text: str) -> list[str]:
 
 
 def asks_last(text: str) -> str:
-    """Return the request for the owner's input that ends a message, or an empty string."""
+    """Return the final request for the owner's input in a message, or an empty string."""
     needed = next(
         (
             sentence
@@ -358,7 +358,7 @@ def asks_last(text: str) -> str:
 def opening(text: str) -> str:
     """Return the first sentence that does not end with a colon.
 
-    If it is as short as "Done.", add the next one.
+    If it is as short as "Done.", include the next one.
     """
     statements = _statements_of(text)
     at = next((at for at, statement in enumerate(statements) if not _leads(statement)), None)

@@ -95,7 +95,7 @@ class _Request:
 
 
 def topics(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> list[Topic]:
-    """Return the first request of a session, and then those that took the most work."""
+    """Return a session's first request, followed by those that took the most work."""
     requests = [item for item in _merge(_requests(turns, spoken)) if not is_idle(item.text)]
     requests = [*requests[:1], *sorted(requests[1:], key=lambda item: -item.work)]
     return [
@@ -272,7 +272,7 @@ CUT_OFF = (
     "it ends in the middle of the work",
     "the owner stopped the agent",
 )
-"""Reasons why a session was cut off, with which other code compares the reason of an outcome."""
+"""Reasons why a session was cut off. Other code compares the reason of an outcome with them."""
 
 _CHECK_FAILED = "a check failed and did not pass again"
 _OPEN_TODOS = "the agent's todo list has open items"
@@ -378,7 +378,7 @@ class End:
 def outcome(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> SessionOutcome:
     """Return how a session ended.
 
-    The ending is unknown without evidence, and done only if nothing contradicts the evidence.
+    The ending is unknown without evidence. It is done only if nothing contradicts the evidence.
     """
     end = End(turns, spoken)
     is_empty = all(

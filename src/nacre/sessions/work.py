@@ -66,11 +66,11 @@ _GENERIC_PARTS = frozenset(
 )
 """Words that are too common in names to identify a subject."""
 _ASKED_SHARE = 0.65
-"""Weight of the given error. The stored one weighs less, because other output surrounds it."""
+"""Weight of the given error. The stored error weighs less, because it contains other output."""
 
 
 def gist(line: str) -> str:
-    """Strip times, ids, numbers, positions and folders from a line of an error."""
+    """Return a line of an error without times, ids, numbers, positions and folders."""
     text = _COLOUR_CODES.sub("", line).lower()
     for pattern in _VARIABLE_PARTS:
         text = pattern.sub(" ", text)
@@ -79,7 +79,7 @@ def gist(line: str) -> str:
 
 
 def terms_of(line: str) -> frozenset[str]:
-    """Return the words in a line of an error, without variable ones such as numbers."""
+    """Return the words in a line of an error, without variable parts such as numbers."""
     return frozenset(_WORD.findall(gist(line)))
 
 
@@ -208,7 +208,7 @@ def _locate(path: str, folder: str | None) -> str:
 
 
 def request_before(home: Home, session: Session, row: int, seq: int) -> StoredTurn | None:
-    """Return the latest request before a position in a session, preferably not a very short one."""
+    """Return the latest request before a position in a session. Very short ones are avoided."""
     if session.kind is not SessionKind.MAIN:
         return next(iter(home.sessions.turns_of(row, limit=1)), None)
     rows = home.deeds.requests(row, seq, limit=_MAX_REQUESTS)

@@ -1,4 +1,4 @@
-"""Do the chores that hooks leave: read sessions, write handoffs, learn, and judge used memories."""
+"""Chores that hooks leave for later: reading, handoffs, learning, and judging used memories."""
 
 from __future__ import annotations
 
@@ -111,10 +111,10 @@ _Moment = Annotated[float, Meta(ge=0, le=1e11)]
 class Chore(msgspec.Struct, frozen=True):
     """A pending task.
 
-    ``kind`` is a :class:`~nacre.values.context.HookEvent`, or a task that follows from an event.
-    ``session`` is ``<tool>:<the host's own id>``, and ``occasion`` the reason for the session's
-    start. ``at`` is when a hook left the chore, and ``after`` when it becomes due, both in epoch
-    seconds. ``tries`` counts the attempts, and ``note`` is the reason for the last failure.
+    ``kind``: a :class:`~nacre.values.context.HookEvent`, or a task that follows from an event.
+    ``session``: ``<tool>:<the host's own id>``. ``occasion``: why the session started. ``at``,
+    ``after``: when a hook left the chore and when it becomes due, in epoch seconds. ``tries``:
+    number of attempts. ``note``: the reason for the last failure.
     """
 
     kind: str
@@ -137,8 +137,8 @@ class Chore(msgspec.Struct, frozen=True):
 class NotYetError(Exception):
     """Raised by a chore that must wait for a condition.
 
-    The chore is retried later, and eventually dropped without a report. ``following`` are chores
-    that result from the work done so far.
+    The chore is retried later, and eventually dropped without a report. ``following``: chores that
+    result from the work done so far.
     """
 
     def __init__(self, following: Sequence[Chore] = ()) -> None:
@@ -308,7 +308,7 @@ def _remove(paths: Sequence[Path]) -> None:
 LEARN, IMPROVE, CAPTURE, JUDGE, STALE = "learn", "improve", "capture", "hear", "stale"
 
 _COMPACTS_EACH_TURN = frozenset({"gemini-cli"})
-"""Tools that report a possible compaction before each turn, and keep the same session after it."""
+"""Tools that report a possible compaction before each turn, and then keep the same session."""
 
 
 def _session_start(home: Home, chore: Chore) -> Sequence[Chore]:
@@ -384,7 +384,7 @@ def _learn(home: Home, chore: Chore) -> None:
 
 
 def _judge(home: Home, chore: Chore) -> None:
-    """Judge the memories that an agent looked up by what it said next (see docs/context.md)."""
+    """Judge the memories that an agent looked up by what it said afterwards (see docs/context.md)."""
     name = chore.session or ""
     session, since = find_session(home, name), home.session_uses.first_unjudged(session_name(name))
     if session is None or since is None:

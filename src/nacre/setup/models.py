@@ -78,9 +78,9 @@ Key = Annotated[str, bounds("The setting's key, such as recall.limit.")]
 class Way:
     """A way to sign in to a provider, and the state of its credential.
 
-    ``method`` is a value of ``models.auth``, or empty if the provider only has API keys. ``state``
-    is ``found``, ``expired``, ``unreadable`` or ``missing``. The secret is left out because
-    interfaces show this object.
+    ``method``: a value of ``models.auth``, or empty if the provider only has API keys. ``state``:
+    ``found``, ``expired``, ``unreadable`` or ``missing``. The secret is left out because interfaces
+    show this object.
     """
 
     method: str
@@ -125,7 +125,7 @@ def status(settings: Settings) -> SigningIn:
 
 
 def programs(settings: Settings) -> dict[str, str]:
-    """Return the path of each provider's agent command, if it is installed."""
+    """Return the path of each provider's installed agent command."""
     path = settings.environ.get("PATH")
     paths = {provider: shutil.which(name, path=path) for provider, name in COMMANDS.items() if path}
     return {provider: found for provider, found in paths.items() if found}
@@ -276,7 +276,7 @@ STATES: Mapping[str, str] = {
     "unavailable": "not reachable",
     "off": "off",
 }
-"""Descriptions of a writer's states."""
+"""Descriptions of the writer's possible states."""
 
 
 @frozen
@@ -357,7 +357,7 @@ def _describe_state(
 
 
 def obstacle_to(settings: Settings, name: str) -> NacreError | None:
-    """Return an error if a model evidently cannot be the writer, without calling the model."""
+    """Return an error if a model obviously cannot be the writer. The model is not called."""
     try:
         target, able = llm_providers.describe(settings, name)
     except ModelRefusedError as error:
@@ -502,8 +502,7 @@ _PROMPT = Prompt(
 class Offer:
     """A configured model and the tasks that use it.
 
-    ``credential`` is where the model's key comes from, or empty, and ``problem`` is why the model
-    cannot answer.
+    ``credential``: where its key comes from, or empty. ``problem``: why it cannot answer.
     """
 
     name: str
@@ -519,7 +518,7 @@ class Offer:
 class Trial:
     """The result of a test call, with its duration in ``seconds``.
 
-    ``cost`` is in millionths of a US dollar, or ``None`` if unknown.
+    ``cost``: millionths of a US dollar, or ``None`` if unknown.
     """
 
     name: str
@@ -631,9 +630,9 @@ def _hidden(redactor: Redactor, name: str, value: Any) -> Any:
 class SettingView:
     """A setting with its value, origin and possible values.
 
-    API keys in the value are masked as ``sk-…abcd``. ``origin`` is ``default``, the config file, or
-    the environment variable that overrides the file. ``form`` is ``text``, ``number``, ``whole`` (a
-    whole number), ``switch``, ``list`` or ``table``.
+    API keys in the value are masked as ``sk-…abcd``. ``origin``: ``default``, the config file, or
+    the environment variable that overrides it. ``form``: ``text``, ``number``, ``whole`` (a whole
+    number), ``switch``, ``list`` or ``table``.
     """
 
     key: str

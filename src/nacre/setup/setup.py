@@ -122,7 +122,7 @@ class WriterProposal:
 
     @property
     def terms(self) -> str:
-        """Return a clause that states the writer's daily limit and which key is billed."""
+        """Return a phrase with the writer's daily limit and the key that is billed."""
         if self.tokens_per_day is not None:
             most = f"{self.tokens_per_day:,} tokens a day"
             return f"stops at {most} (the last answer may exceed this slightly)"
@@ -160,12 +160,12 @@ def propose(settings: Settings, name: str | None = None) -> WriterProposal | Non
 
 @frozen
 class SetupProposal:
-    """The steps to propose in addition to connecting hosts.
+    """The setup steps to propose, besides connecting hosts.
 
     ``files``, ``bytes``: number and size of the transcripts to read, or 0 if nacre has read some
     before. ``estimate``: cost of reading them with the configured language model, if any.
-    ``writer``: proposed if none is set. ``has_examples``: the example sessions of quickstart will
-    be removed.
+    ``writer``: proposed if none is set. ``has_examples``: whether the quickstart's example sessions
+    will be removed.
     """
 
     files: int
@@ -197,7 +197,7 @@ def propose_setup(home: Home) -> SetupProposal:
 
 @contextmanager
 def existing_or_temporary_home(settings: Settings) -> Iterator[Home]:
-    """Open the home, or a temporary one if the home does not exist yet."""
+    """Open the home, or a temporary one if it does not exist yet."""
     with ExitStack() as stack:
         if not (settings.server or settings.database.is_file()):
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="nacre-")))
@@ -219,8 +219,8 @@ Origin = Literal["discovered", "examples"]
 class QuickstartResult:
     """The result of a quickstart.
 
-    ``source`` is ``examples`` if there are no transcripts on this machine. ``found`` is the best
-    available writer if none is set. ``has_examples`` is True if the home contains example sessions,
+    ``source``: ``examples`` if there are no transcripts on this machine. ``found``: the best
+    available writer if none is set. ``has_examples``: whether the home contains example sessions,
     perhaps from an earlier run.
     """
 
