@@ -359,7 +359,6 @@ def _statements(lines: Sequence[str]) -> tuple[Statement, ...]:
 
 
 _FRAMES = (">", "<", "{", "|")
-_ANNOUNCES_TEXT = re.compile(r"[:：?？]|\b(?:this|these|from)\b", re.IGNORECASE)
 _MAX_ERRAND_WORDS = 3
 """Maximum number of words in a request before pasted text, such as "please fix this:"."""
 
