@@ -280,6 +280,16 @@ def test_remarks_about_the_task_are_not_learned(world: World) -> None:
     assert contents == []
 
 
+def test_lines_below_a_casual_first_line_are_not_learned(world: World) -> None:
+    contents, _ = learn_session(
+        world,
+        ("user", "readme of the other repo\nwe use tabs in every file\nalways commit to main"),
+        ("user", "customer mail\nwe never accept invoices by mail"),
+    )
+
+    assert contents == []
+
+
 def test_rule_without_its_subject_waits_with_its_question(world: World) -> None:
     contents, candidates = learn_session(
         world,

@@ -51,6 +51,9 @@ def test_plain_change_names_the_earlier_memory(
 @pytest.mark.parametrize(
     ("earlier", "later"),
     [
+        ("Stripe handles the ferry tickets", "We switched from Stripe to Paddle in Europe"),
+        ("We use Redis for caching", "We dropped Redis for sessions"),
+        ("Use DAS", "We dropped DAS"),
         ("We deploy the API on Fridays", "We now deploy the site on Mondays instead of Fridays"),
         ("The retro is Tuesday 12:00", "This week the retro has moved to Monday 18:00"),
         ("The retro is Tuesday 12:00", "The retro of the night crew has moved to Monday 18:00"),

@@ -6,10 +6,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from nacre.errors import StoreBusyError
+from nacre.settings import load_settings
 from tests.app.conftest import World, says
 from tests.app.test_many_processes import check_consistent
 
@@ -192,3 +195,10 @@ def test_threads_can_share_an_open_home(world: World) -> None:
             > 0
         )
     check_consistent(world)
+
+
+def test_home_finds_its_config_file_in_another_folder(world: World, tmp_path: Path) -> None:
+    config = tmp_path / "server.toml"
+    config.write_text('[storage]\nurl = "postgresql://memory.example/nacre"\n')
+    settings = replace(load_settings(world.home, {"NACRE_CONFIG": str(config)}), environ={})
+    assert settings.read_again().server == settings.server == "postgresql://memory.example/nacre"
