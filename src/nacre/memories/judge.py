@@ -390,7 +390,11 @@ def _is_other_phrase(
         return bool(choice and choice.lastindex) and rarity.has_rare([name.text.lower()])
     is_chosen = patterns["choice"].search(text) and all(word.is_name for word in (*gone, *come))
     ends_phrase = is_chosen or not after or after in border or after > "\u3400"
-    if before in _PURPOSE or not ends_phrase or (gone[-1].is_name and _is_common(come[-1])):
+    if (
+        before in _PURPOSE
+        or not ends_phrase
+        or (gone[-1].text[:1].isupper() and _is_common(come[-1]))
+    ):
         return None
     if new.is_change:
         return False if has_tail or not patterns["many"].search(text) else None
