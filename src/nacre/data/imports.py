@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from enum import StrEnum
+from operator import itemgetter
 from pathlib import Path
 
 from nacre.base.frozen import frozen
@@ -412,9 +413,12 @@ def _write_memories(
     same = {step.memory.id: step.same_as for step in plan.steps if step.same_as}
     touched: set[str] = set()
     with run.part() as change, change.transaction():
-        for done, step in enumerate(_with_successors_first(todo), 1):
-            _write(change, step, report, same, touched)
+        done = 0
+        for chain in _chains(todo):
+            for step in chain:
+                _write(change, step, report, same, touched)
             change.yield_locks(lambda: write_touched(change, touched))
+            done += len(chain)
             notify(Progress("importing", done, len(todo), f"{len(report.added):,} memories"))
         write_touched(change, touched)
     # A duplicate can be found after a memory that links to it was written.
@@ -425,18 +429,18 @@ def _write_memories(
             change.put(changed[start : start + BATCH])
 
 
-def _with_successors_first(steps: Sequence[Step]) -> list[Step]:
-    """Sort memories, so that a memory is written before those that it supersedes."""
+def _chains(steps: Sequence[Step]) -> Iterator[list[Step]]:
+    """Group memories that supersede each other, because they must be written together."""
     by_id = {step.memory.id: step for step in steps}
-
-    def depth(step: Step) -> int:
-        visited = set[str]()
-        while (by := step.memory.superseded_by) in by_id and by not in visited:
+    chains: dict[str, list[tuple[int, Step]]] = {}
+    for step in steps:
+        last, visited = step, set[str]()
+        while (by := last.memory.superseded_by) in by_id and by not in visited:
             visited.add(by)
-            step = by_id[by]
-        return len(visited)
-
-    return sorted(steps, key=depth)
+            last = by_id[by]
+        chains.setdefault(last.memory.id, []).append((len(visited), step))
+    for chain in chains.values():
+        yield [step for _, step in sorted(chain, key=itemgetter(0))]
 
 
 def _redirected(home: Home, memory: Memory, same: Mapping[str, str]) -> Memory:
