@@ -98,7 +98,11 @@ def new_file(path: Path, *, overwrite: bool = False, durable: bool = True) -> It
     sweep(path.parent, path.name)
     temporary = temporary_name(path)
     try:
-        with os.fdopen(open_file(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL), "w+b") as file:
+        with open(
+            temporary,
+            "w+b",
+            opener=lambda name, _: open_file(name, os.O_RDWR | os.O_CREAT | os.O_EXCL),
+        ) as file:  # with its name, which SQLite writes to
             yield file
             file.flush()
             if durable:
