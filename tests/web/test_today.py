@@ -29,7 +29,7 @@ def test_quiet_day_shows_the_latest_earlier_memories(board: Dashboard, home: Pat
     todays = json.loads(nacre("list", "--since", "today", "--all", "--json", home=home))["memories"]
     for memory in todays:
         nacre("retire", memory["id"], "--reason", "the day shall be quiet", home=home)
-    page = board.show("/")
+    page = board.show("/?days=1")
     section = page.locator("section.section").filter(
         has=page.get_by_role("heading", name="Learned")
     )
@@ -63,7 +63,9 @@ def test_latest_sessions_come_first_and_are_resumed(
     assert copied == "cd '/code/a b' && claude --resume 5e55"
 
 
-def test_empty_day_shows_the_last_seven_days(board: Dashboard) -> None:
+def test_empty_day_shows_the_last_seven_days_until_a_memory_is_stored(
+    board: Dashboard, home: Path
+) -> None:
     def clear_today(route: Route) -> None:
         body = json.loads(route.request.post_data or "{}")
         answer = route.fetch().json()
@@ -76,6 +78,10 @@ def test_empty_day_shows_the_last_seven_days(board: Dashboard) -> None:
     expect(page.get_by_text("nothing yet today; the last seven days")).to_be_visible()
     expect(page.get_by_role("button", name="7 days")).to_have_attribute("aria-pressed", "true")
     expect(page.locator(".memory-row").first).to_be_visible()
+    board.page.unroute("**/api/v1/today")
+    nacre("store", "The pond's path is lit.", "--subject", "Path lit", home=home)
+    expect(page.get_by_role("main").get_by_role("link", name="Path lit")).to_be_visible()
+    expect(page.get_by_role("button", name="Today")).to_have_attribute("aria-pressed", "true")
 
 
 def test_calendar_comes_last_and_has_a_table(board: Dashboard) -> None:

@@ -44,14 +44,14 @@ export default function TodayPage() {
       note={isQuiet ? `${dateInWords()} · ${t.value.quiet}` : dateInWords()}
       actions={period}
     >
-      <Show of={week.data ? week : first} lines={9}>
+      <Show of={isQuiet && week.data ? week : first} lines={9}>
         {(today) => (
           <>
             <Waits today={today} />
             <div class="today with-aside">
               <div>
                 <Sessions today={today} />
-                {!week.data && week.loading ? <Skeleton lines={MOST} /> : <Learned today={today} />}
+                {isQuiet && !week.data && week.loading ? <Skeleton lines={MOST} /> : <Learned today={today} />}
               </div>
               <Aside today={today} />
             </div>
